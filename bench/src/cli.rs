@@ -46,10 +46,10 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// How many rounds
+    /// Number of rounds
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// How long a round of one peer under one workload takes, in milliseconds
+    /// Duration of a round of one peer under one workload, in milliseconds
     #[arg(long, default_value_t = 800)]
     span: u64,
     /// Only these peers
@@ -68,10 +68,10 @@ struct Run {
 
 #[derive(Debug, clap::Args)]
 struct Fairness {
-    /// How many rounds
+    /// Number of rounds
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// How long a case takes in a round, in milliseconds
+    /// Duration of a case in a round, in milliseconds
     #[arg(long, default_value_t = 3000)]
     span: u64,
     /// Keep the figures in this file

@@ -36,7 +36,7 @@ fn named(name: &str) -> Peer {
 }
 
 #[tokio::test]
-async fn every_peer_answers_every_kind_of_load_and_the_run_is_kept() {
+async fn every_peer_bears_every_load_and_is_recorded() {
     let kinds = ["small-1", "rate-2000", "big-stream", "paced-10", "socat-8", "in-flight-64"];
     let plan = Plan {
         peers: peer::ALL.to_vec(),
@@ -73,8 +73,9 @@ async fn every_peer_answers_every_kind_of_load_and_the_run_is_kept() {
     assert!(png.starts_with(b"\x89PNG") && png.len() > 5000, "{} bytes", png.len());
 }
 
+/// The floor writes neither: a direct connection, and a relay.
 #[tokio::test]
-async fn every_proxy_writes_the_credential_and_the_identity_and_only_the_floor_does_not() {
+async fn every_proxy_writes_credential_and_identity() {
     let place = Place::new("same");
     for peer in peer::ALL {
         let upstream = ScriptedUpstream::start().await.unwrap();
@@ -90,7 +91,7 @@ async fn every_proxy_writes_the_credential_and_the_identity_and_only_the_floor_d
 }
 
 #[tokio::test]
-async fn the_peers_that_check_tokens_refuse_a_forged_one() {
+async fn peers_that_check_tokens_refuse_a_forged_one() {
     let place = Place::new("forged");
     for name in ["nginx-lua", "sluicegate-token"] {
         let upstream = ScriptedUpstream::start().await.unwrap();

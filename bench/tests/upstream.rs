@@ -104,7 +104,7 @@ async fn streams_break_as_the_script_wants() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_noticed_at_once_wherever_it_is() {
+async fn a_client_that_leaves_is_noticed_at_once() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     for (seq, model) in (1..).zip(["fake-hang", "fake-stall2", "fake-firstbyte60000ms", "fake-gap60000ms"]) {
         let body = format!("{{\"model\":\"{model}\",\"stream\":true}}");
@@ -119,7 +119,7 @@ async fn a_client_that_leaves_is_noticed_at_once_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn the_ledger_is_told_over_http_and_does_not_hold_the_telling() {
+async fn reading_the_ledger_is_not_recorded_in_it() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     post(&upstream, "/v1/chat/completions?q=1", "fake", json!(false)).await;
     let told = document(&whole(begin(&upstream, "GET", "/_ledger", "").await).await.0);

@@ -18,7 +18,7 @@ use platform_core::{
     money::NanoDollars,
     record::Tokens,
 };
-use proxy::parts::Limits;
+use proxy::parts::{CallSize, Limits};
 
 use crate::SPOILED;
 
@@ -140,7 +140,7 @@ fn begin(
     let (input, output, answers) = (input * 16, 1 + output * 16, 1 + answers % 4);
     let million = |each: u64| NanoDollars(each * 1_000_000);
     let price = Price { input: million(INPUT), output: million(OUTPUT), ..Price::default() };
-    let granted = limits.begin(run, (input, output, answers), price);
+    let granted = limits.begin(run, CallSize { input, output, answers }, price);
     match granted {
         Some(most) => {
             assert_eq!((most.input, most.output % answers), (input, 0), "another prompt");

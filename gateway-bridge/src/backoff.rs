@@ -1,36 +1,37 @@
-//! Computes the pauses between attempts to connect.
+//! Computes the delays between attempts to connect.
 //!
-//! Each pause is double the one before it, with jitter from a seed. So the clients of one gateway do not all come back
-//! at once, and a test sees the same pauses every time.
+//! Each delay is double the one before it, with jitter from a seed. So the clients of one gateway do not all come back
+//! at once, and a test sees the same delays every time.
 
 use std::time::Duration;
 
+/// Delays that double up to a longest one, with jitter.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub(crate) struct JitteredBackoff {
     first: Duration,
     longest: Duration,
     attempts: u32,
     state: u64,
 }
 
-impl Backoff {
+impl JitteredBackoff {
     pub(crate) const fn new(first: Duration, longest: Duration, seed: u64) -> Self {
         Self { first, longest, attempts: 0, state: seed }
     }
 
-    /// Returns the next pause: between half of `first`, doubled with each attempt, and all of it. It is at least what
+    /// Returns the next delay: between half of `first`, doubled with each attempt, and all of it. It is at least what
     /// was `asked` for, and never more than the longest.
-    pub(crate) fn next(&mut self, asked: Option<Duration>) -> Duration {
+    pub(crate) fn next_delay(&mut self, asked: Option<Duration>) -> Duration {
         let doubled = self.first.saturating_mul(1_u32.checked_shl(self.attempts).unwrap_or(u32::MAX));
         self.attempts = self.attempts.saturating_add(1).min(31);
         let most = doubled.min(self.longest);
         let half = most / 2;
         let jitter = u64::try_from(half.as_micros()).unwrap_or(u64::MAX);
-        let pause = half + Duration::from_micros(self.random() % jitter.saturating_add(1));
-        pause.max(asked.unwrap_or_default()).min(self.longest)
+        let delay = half + Duration::from_micros(self.random() % jitter.saturating_add(1));
+        delay.max(asked.unwrap_or_default()).min(self.longest)
     }
 
-    /// Starts again with the first pause, because a connection was made.
+    /// Starts again with the first delay, because a connection was made.
     pub(crate) const fn reset(&mut self) {
         self.attempts = 0;
     }
@@ -49,34 +50,34 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    fn pauses(seed: u64) -> Vec<Duration> {
-        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2), seed);
-        (0..40).map(|_| backoff.next(None)).collect()
+    fn delays(seed: u64) -> Vec<Duration> {
+        let mut backoff = JitteredBackoff::new(Duration::from_millis(100), Duration::from_secs(2), seed);
+        (0..40).map(|_| backoff.next_delay(None)).collect()
     }
 
     #[test]
-    fn pauses_double_up_to_the_longest_and_depend_on_the_seed_alone() {
-        assert_eq!(pauses(7), pauses(7));
-        assert_ne!(pauses(7), pauses(8));
-        for (attempt, pause) in pauses(7).into_iter().enumerate() {
+    fn delays_double_and_depend_on_the_seed_alone() {
+        assert_eq!(delays(7), delays(7));
+        assert_ne!(delays(7), delays(8));
+        for (attempt, delay) in delays(7).into_iter().enumerate() {
             let most = Duration::from_millis(100 << attempt.min(10)).min(Duration::from_secs(2));
-            assert!(pause >= most / 2 && pause <= most, "attempt {attempt}: {pause:?} of {most:?}");
+            assert!(delay >= most / 2 && delay <= most, "attempt {attempt}: {delay:?} of {most:?}");
         }
     }
 
     #[test]
-    fn what_a_gateway_asks_for_is_kept_within_the_longest() {
-        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2), 0);
-        assert_eq!(backoff.next(Some(Duration::from_millis(500))), Duration::from_millis(500));
-        assert_eq!(backoff.next(Some(Duration::from_secs(60))), Duration::from_secs(2));
+    fn a_requested_delay_is_capped() {
+        let mut backoff = JitteredBackoff::new(Duration::from_millis(100), Duration::from_secs(2), 0);
+        assert_eq!(backoff.next_delay(Some(Duration::from_millis(500))), Duration::from_millis(500));
+        assert_eq!(backoff.next_delay(Some(Duration::from_secs(60))), Duration::from_secs(2));
         backoff.reset();
-        assert!(backoff.next(None) <= Duration::from_millis(100));
+        assert!(backoff.next_delay(None) <= Duration::from_millis(100));
     }
 
     #[test]
-    fn no_first_pause_and_a_great_one_do_no_harm() {
-        assert_eq!(Backoff::new(Duration::ZERO, Duration::ZERO, 0).next(None), Duration::ZERO);
-        let mut great = Backoff::new(Duration::MAX, Duration::MAX, 0);
-        (0..70).for_each(|_| assert!(great.next(None) > Duration::from_secs(1)));
+    fn zero_and_huge_delays_are_safe() {
+        assert_eq!(JitteredBackoff::new(Duration::ZERO, Duration::ZERO, 0).next_delay(None), Duration::ZERO);
+        let mut great = JitteredBackoff::new(Duration::MAX, Duration::MAX, 0);
+        (0..70).for_each(|_| assert!(great.next_delay(None) > Duration::from_secs(1)));
     }
 }

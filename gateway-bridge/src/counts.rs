@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers since the connection was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct ConnectionCounts {
     /// Connections that were made, the first one included.
     pub connections: u64,
     /// Attempts to connect that failed.
@@ -26,15 +26,15 @@ pub struct Counts {
     pub slow_readers: u64,
 }
 
-/// Declares the cells behind [`Counts`].
+/// Declares the cells behind [`ConnectionCounts`].
 macro_rules! cells {
     ($($name:ident),*) => {
         #[derive(Debug, Default)]
         pub(crate) struct Cells { $(pub(crate) $name: Cell),* }
 
         impl Cells {
-            pub(crate) fn read(&self) -> Counts {
-                Counts { $($name: self.$name.0.load(Ordering::Relaxed)),* }
+            pub(crate) fn read(&self) -> ConnectionCounts {
+                ConnectionCounts { $($name: self.$name.0.load(Ordering::Relaxed)),* }
             }
         }
     };

@@ -3,35 +3,35 @@
 //! In both dialects each piece carries all of the part so far, so the next piece makes up for a lost one. A piece
 //! without that text is taken as it is.
 
-use crate::wire::run::{Source, Text};
+use crate::wire::run::{Source, TextPiece};
 
 /// Separator between two parts of an answer, as between the texts at its end.
-const BETWEEN: &str = "\n\n";
+const PART_SEPARATOR: &str = "\n\n";
 
 /// Most finished parts that are remembered, so that none is reported twice.
-const PARTS_MAX: usize = 64;
+const MAX_FINISHED_PARTS: usize = 64;
 
 /// Text of an answer that has been reported so far.
 #[derive(Debug, Default)]
 pub(crate) struct Deltas {
     source: Option<Source>,
     part: Option<String>,
-    over: Vec<String>,
-    told: String,
+    finished: Vec<String>,
+    reported: String,
     /// True once any text was reported.
     any: bool,
 }
 
 /// Position of a piece in its part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     First,
     Within,
 }
 
 impl Deltas {
     /// Returns the new text that `text` adds; `None` if it adds nothing.
-    pub(crate) fn add(&mut self, text: &Text<'_>) -> Option<String> {
+    pub(crate) fn add(&mut self, text: &TextPiece<'_>) -> Option<String> {
         if *self.source.get_or_insert(text.source) != text.source {
             return None;
         }
@@ -42,24 +42,24 @@ impl Deltas {
         }
         let Some(whole) = text.whole.as_deref() else {
             let delta = text.delta.as_deref()?;
-            self.told.push_str(delta);
-            return self.tell(delta.to_owned(), Place::Within);
+            self.reported.push_str(delta);
+            return self.report(delta.to_owned(), Position::Within);
         };
-        if let Some(new) = whole.strip_prefix(self.told.as_str()) {
-            let place = if self.told.is_empty() { Place::First } else { Place::Within };
-            self.told.push_str(new);
-            return self.tell(new.to_owned(), place);
+        if let Some(new) = whole.strip_prefix(self.reported.as_str()) {
+            let position = if self.reported.is_empty() { Position::First } else { Position::Within };
+            self.reported.push_str(new);
+            return self.report(new.to_owned(), position);
         }
-        if self.told.starts_with(whole) {
+        if self.reported.starts_with(whole) {
             return None;
         }
         let rewritten = text.rewritten || text.part.is_some();
-        whole.clone_into(&mut self.told);
+        whole.clone_into(&mut self.reported);
         if rewritten {
             // Text that was reported cannot be taken back; the text at the end is what counts.
             return None;
         }
-        self.tell(whole.to_owned(), Place::First)
+        self.report(whole.to_owned(), Position::First)
     }
 
     /// Returns whether any text was reported.
@@ -67,13 +67,13 @@ impl Deltas {
         self.any
     }
 
-    fn tell(&mut self, new: String, place: Place) -> Option<String> {
+    fn report(&mut self, new: String, position: Position) -> Option<String> {
         if new.is_empty() {
             return None;
         }
-        let again = self.any && place == Place::First;
+        let again = self.any && position == Position::First;
         self.any = true;
-        Some(if again { format!("{BETWEEN}{new}") } else { new })
+        Some(if again { format!("{PART_SEPARATOR}{new}") } else { new })
     }
 
     /// Moves on to `part`; false if the answer has left that part before.
@@ -81,15 +81,15 @@ impl Deltas {
         if self.part.as_deref() == Some(part) {
             return true;
         }
-        if self.over.iter().any(|over| over == part) {
+        if self.finished.iter().any(|finished| finished == part) {
             return false;
         }
         if let Some(left) = self.part.replace(part.to_owned()) {
-            if self.over.len() == PARTS_MAX {
-                self.over.remove(0);
+            if self.finished.len() == MAX_FINISHED_PARTS {
+                self.finished.remove(0);
             }
-            self.over.push(left);
-            self.told.clear();
+            self.finished.push(left);
+            self.reported.clear();
         }
         true
     }
@@ -101,8 +101,8 @@ mod tests {
 
     use super::*;
 
-    fn agent<'a>(part: Option<&'a str>, delta: &'a str, whole: &'a str) -> Text<'a> {
-        Text {
+    fn agent<'a>(part: Option<&'a str>, delta: &'a str, whole: &'a str) -> TextPiece<'a> {
+        TextPiece {
             source: Source::Agent,
             delta: Some(Cow::Borrowed(delta)),
             whole: (!whole.is_empty()).then_some(Cow::Borrowed(whole)),
@@ -111,14 +111,16 @@ mod tests {
         }
     }
 
-    fn told(texts: &[Text<'_>]) -> String {
+    fn reported(texts: &[TextPiece<'_>]) -> String {
         let mut deltas = Deltas::default();
         texts.iter().filter_map(|text| deltas.add(text)).collect()
     }
 
     #[test]
-    fn a_piece_is_told_once_whatever_comes_twice_late_or_not_at_all() {
-        let (a, ab, abc) = (agent(None, "a", "a"), agent(None, "b", "ab"), agent(None, "c", "abc"));
+    fn repeated_and_late_pieces_are_reported_once() {
+        let a = agent(None, "a", "a");
+        let ab = agent(None, "b", "ab");
+        let abc = agent(None, "c", "abc");
         for (texts, why) in [
             (vec![a.clone(), ab.clone(), abc.clone()], "in order"),
             (vec![a.clone(), a.clone(), ab.clone(), ab.clone(), abc.clone()], "twice"),
@@ -126,19 +128,19 @@ mod tests {
             (vec![abc.clone(), a, ab], "the last one first"),
             (vec![abc.clone(), abc], "only the last one"),
         ] {
-            assert_eq!(told(&texts), "abc", "{why}");
+            assert_eq!(reported(&texts), "abc", "{why}");
         }
-        assert_eq!(told(&[agent(None, "a", ""), agent(None, "b", "")]), "ab", "pieces without a whole");
+        assert_eq!(reported(&[agent(None, "a", ""), agent(None, "b", "")]), "ab", "pieces without a whole");
     }
 
     #[test]
     fn the_other_kind_of_event_says_nothing_new() {
-        let chat = Text { source: Source::Chat, part: None, ..agent(None, "a", "a b") };
+        let chat = TextPiece { source: Source::Chat, part: None, ..agent(None, "a", "a b") };
         assert_eq!(
-            told(&[agent(Some("m:1"), "a", "a"), chat.clone(), agent(Some("m:1"), " b", "a b")]),
+            reported(&[agent(Some("m:1"), "a", "a"), chat.clone(), agent(Some("m:1"), " b", "a b")]),
             "a b"
         );
-        assert_eq!(told(&[chat]), "a b");
+        assert_eq!(reported(&[chat]), "a b");
     }
 
     #[test]
@@ -149,16 +151,16 @@ mod tests {
             agent(Some("m:1"), "Looking", "Looking"),
             agent(Some("m:2"), "!", "Look!"),
         ];
-        assert_eq!(told(&texts), "Look\n\nLook!");
+        assert_eq!(reported(&texts), "Look\n\nLook!");
         let old = [agent(None, "Let me", "Let me"), agent(None, "Done", "Done"), agent(None, ".", "Done.")];
-        assert_eq!(told(&old), "Let me\n\nDone.");
+        assert_eq!(reported(&old), "Let me\n\nDone.");
     }
 
     #[test]
-    fn a_part_that_is_rewritten_goes_on_from_its_new_text() {
-        let rewritten = Text { rewritten: true, ..agent(None, "Hi", "Hi") };
+    fn a_rewritten_part_continues_from_its_new_text() {
+        let rewritten = TextPiece { rewritten: true, ..agent(None, "Hi", "Hi") };
         assert_eq!(
-            told(&[agent(None, "<b>H", "<b>H"), rewritten, agent(None, " you", "Hi you")]),
+            reported(&[agent(None, "<b>H", "<b>H"), rewritten, agent(None, " you", "Hi you")]),
             "<b>H you"
         );
     }

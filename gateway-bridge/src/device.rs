@@ -18,7 +18,7 @@ use ring::{
 use sha2::{Digest, Sha256};
 
 /// Largest file that is read as a key.
-const LARGEST: ByteSize = ByteSize::kib(4);
+const MAX_KEY_FILE: ByteSize = ByteSize::kib(4);
 
 /// Key of this device. `Debug` shows the device's id only.
 pub struct DeviceKey {
@@ -76,7 +76,7 @@ impl DeviceKey {
     /// # Errors
     /// As for [`DeviceKey::open`], and if nothing is there.
     pub fn read(path: &Path) -> Result<Self, DeviceError> {
-        let text = file::private(path, LARGEST).map_err(|unread| match unread {
+        let text = file::private(path, MAX_KEY_FILE).map_err(|unread| match unread {
             Unread::Exposed(exposure) => DeviceError::Exposed(exposure),
             Unread::Io(source) => DeviceError::io("read", path)(source),
         })?;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_read_and_what_is_no_key_is_refused() {
+    fn readable_and_invalid_keys_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("device.key");
         DeviceKey::open(&path).unwrap();

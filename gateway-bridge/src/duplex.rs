@@ -15,14 +15,14 @@ use tokio_tungstenite::tungstenite::{
     protocol::{CloseFrame, frame::coding::CloseCode},
 };
 
-use crate::{error::Broken, transport::Socket};
+use crate::{error::Broken, transport::GatewaySocket};
 
 /// Most frames, and bytes of them, in the write queue before no more are taken.
-const FRAMES_MAX: usize = 64;
-const BYTES_MAX: usize = 4 << 20;
+const MAX_QUEUED_FRAMES: usize = 64;
+const MAX_QUEUED_BYTES: usize = 4 << 20;
 
 pub(crate) struct Duplex {
-    socket: Socket,
+    socket: GatewaySocket,
     queue: VecDeque<Utf8Bytes>,
     queued: usize,
     /// True if the socket was given bytes that may not be written yet.
@@ -30,13 +30,13 @@ pub(crate) struct Duplex {
 }
 
 impl Duplex {
-    pub(crate) const fn new(socket: Socket) -> Self {
+    pub(crate) const fn new(socket: GatewaySocket) -> Self {
         Self { socket, queue: VecDeque::new(), queued: 0, dirty: false }
     }
 
     /// Returns whether another frame may be queued. One of any size always fits alone.
-    pub(crate) fn has_room(&self) -> bool {
-        self.queue.is_empty() || (self.queue.len() < FRAMES_MAX && self.queued < BYTES_MAX)
+    pub(crate) fn has_capacity(&self) -> bool {
+        self.queue.is_empty() || (self.queue.len() < MAX_QUEUED_FRAMES && self.queued < MAX_QUEUED_BYTES)
     }
 
     /// Queues a frame.

@@ -8,7 +8,7 @@ use crate::outcome::Code;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The gateway speaks none of the protocols 3 and 4. Final.
-    #[error("the gateway speaks protocol {}, this client 3 and 4: use another version of one of them", Shown(.expected))]
+    #[error("the gateway speaks protocol {}, this client 3 and 4: use another version of one of them", ProtocolNumber(.expected))]
     ProtocolMismatch {
         /// Protocol that the gateway expects, if it says so.
         expected: Option<u64>,
@@ -20,9 +20,7 @@ pub enum Error {
         code: Code,
     },
     /// The gateway requires a token or a device, and received neither. Final.
-    #[error(
-        "the gateway takes nobody without a token or a paired device: give the token, or pair this device"
-    )]
+    #[error("the gateway requires a token or a paired device: give the token, or pair this device")]
     NotIdentified,
     /// The gateway does not know this device yet. Final: a person must approve the pairing.
     #[error(
@@ -189,14 +187,14 @@ impl std::fmt::Display for Broken {
             Self::Closed(code) => write!(f, "closed with code {code}"),
             Self::Silent => f.write_str("two ticks were missed"),
             Self::Oversize => f.write_str("a frame was larger than this side takes"),
-            Self::Protocol => f.write_str("what came is no WebSocket message"),
+            Self::Protocol => f.write_str("the gateway sent data that is no WebSocket message"),
         }
     }
 }
 
-struct Shown<'a>(&'a Option<u64>);
+struct ProtocolNumber<'a>(&'a Option<u64>);
 
-impl std::fmt::Display for Shown<'_> {
+impl std::fmt::Display for ProtocolNumber<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Some(number) => write!(f, "{number}"),

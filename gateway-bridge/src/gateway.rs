@@ -6,27 +6,28 @@ use std::{
 };
 
 use platform_core::id::RunId;
-use platform_runtime::task;
+use platform_runtime::task::spawn;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    counts::Counts,
-    driver::{self, Driver},
+    connection_phase::ConnectionPhase,
+    connection_task::ConnectionTask,
+    counts::ConnectionCounts,
     error::Error,
+    handle::{Command, ConnectionHandle, Shared},
     hello::Hello,
     history::{Message, Waited},
-    link::{Command, Link, Phase, Shared},
-    live::Live,
-    owner::Owner,
     routes::Routes,
     running::Running,
     session::SessionKey,
     settings::Settings,
-    subscription::{Decision, NOTICES_MAX, Subscription},
+    subscription::{Decision, MAX_NOTICES, Subscription},
     turn::{Begun, Turn},
+    turn_state::TurnState,
+    turn_task::{self, TurnTask},
     wire::{
         Malformed,
         request::{Abort, History, Resolve, Wait},
@@ -35,16 +36,16 @@ use crate::{
 };
 
 /// Most calls in the channel to the connection's task; further calls wait at the caller.
-const COMMANDS_MAX: usize = 32;
+const MAX_COMMANDS: usize = 32;
 
 /// Extra time for a gateway beyond the wait that it was asked for.
-const SLACK: Duration = Duration::from_secs(5);
+const RESPONSE_GRACE: Duration = Duration::from_secs(5);
 
 /// Connection to one gateway. A task makes it in the background, and makes it again when it breaks. Cheap to clone; the
 /// connection is closed when the last handle and the last turn are gone.
 #[derive(Debug, Clone)]
 pub struct Gateway {
-    link: Link,
+    connection: ConnectionHandle,
 }
 
 impl Gateway {
@@ -54,9 +55,9 @@ impl Gateway {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn open(settings: Settings) -> Self {
-        let (commands, asked) = mpsc::channel(COMMANDS_MAX);
-        let (announce, phase) = watch::channel(Phase::Down(None));
-        let (notices, _) = broadcast::channel(NOTICES_MAX);
+        let (commands, requests) = mpsc::channel(MAX_COMMANDS);
+        let (announce, phase) = watch::channel(ConnectionPhase::Down(None));
+        let (notices, _) = broadcast::channel(MAX_NOTICES);
         let shared = Arc::new(Shared {
             routes: Routes::default(),
             cells: Arc::default(),
@@ -64,9 +65,9 @@ impl Gateway {
             provider: settings.provider.clone(),
             ids: AtomicU64::new(1),
         });
-        let owner = Owner::new(settings, shared.clone(), asked, announce, notices.clone());
-        drop(task::spawn("gateway connection", owner.run()));
-        Self { link: Link { commands, phase, notices, shared } }
+        let task = ConnectionTask::new(settings, shared.clone(), requests, announce, notices.clone());
+        drop(spawn("gateway connection", task.run()));
+        Self { connection: ConnectionHandle { commands, phase, notices, shared } }
     }
 
     /// Waits for a connection and returns the gateway's hello. That may take for ever: a caller that cannot wait sets a
@@ -75,13 +76,13 @@ impl Gateway {
     /// # Errors
     /// The final failure, after which nothing is tried any more.
     pub async fn ready(&self) -> Result<Hello, Error> {
-        self.link.up().await.map(|up| up.hello.clone())
+        self.connection.up().await.map(|up| up.hello.clone())
     }
 
     /// Returns why there is no connection at the moment; `None` if there is one, or if the first is being made.
     #[must_use]
     pub fn trouble(&self) -> Option<Error> {
-        self.link.trouble()
+        self.connection.trouble()
     }
 
     /// Runs one turn. Waits for a connection, then returns at once: everything later is an event or the ending of
@@ -91,7 +92,7 @@ impl Gateway {
     /// Any error before something is sent: [`Error::InvalidTurn`], [`Error::Unsupported`], [`Error::TooLarge`],
     /// [`Error::Busy`], [`Error::TooMany`], and the final failures of the connection.
     pub async fn run(&self, turn: Turn) -> Result<Running, Error> {
-        self.drive(turn, None).await
+        self.begin(turn, None).await
     }
 
     /// Continues a turn that another process has begun, under the same id. A turn that the gateway has taken is not
@@ -103,30 +104,33 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::run`].
     pub async fn take_up(&self, turn: Turn, begun: Begun) -> Result<Running, Error> {
-        self.drive(turn, Some(begun)).await
+        self.begin(turn, Some(begun)).await
     }
 
-    async fn drive(&self, turn: Turn, begun: Option<Begun>) -> Result<Running, Error> {
-        let up = self.link.up().await?;
-        let start = driver::prepare(&self.link, &turn, &up.hello)?;
-        let shared = &self.link.shared;
+    async fn begin(&self, turn: Turn, begun: Option<Begun>) -> Result<Running, Error> {
+        let up = self.connection.up().await?;
+        let start = turn_task::prepare(&self.connection, &turn, &up.hello)?;
+        let shared = &self.connection.shared;
         let unread = shared.limits.unread.as_usize();
-        let live = Arc::new(Live::new(turn.id.clone(), turn.session.clone(), unread, shared.cells.clone()));
-        shared.routes.enter(&live)?;
-        let (cancel, left) = (CancellationToken::new(), CancellationToken::new());
-        let driver = Driver::new(self.link.clone(), turn, live.clone(), start, up);
-        let driver = match begun {
-            Some(begun) => driver.after(&begun),
-            None => driver,
+        let state =
+            Arc::new(TurnState::new(turn.id.clone(), turn.session.clone(), unread, shared.cells.clone()));
+        shared.routes.register(&state)?;
+        let cancel = CancellationToken::new();
+        let left = CancellationToken::new();
+        let task = TurnTask::new(self.connection.clone(), turn, state.clone(), start, up);
+        let task = match begun {
+            Some(begun) => task.continuing(&begun),
+            None => task,
         };
-        let (stop, leave) = (cancel.clone(), left.clone());
-        drop(task::spawn("gateway turn", async move {
+        let stop = cancel.clone();
+        let leave = left.clone();
+        drop(spawn("gateway turn", async move {
             tokio::select! {
-                () = driver.run(stop) => {}
+                () = task.run(stop) => {}
                 () = leave.cancelled() => {}
             }
         }));
-        Ok(Running::new(live, cancel, left))
+        Ok(Running::new(state, cancel, left))
     }
 
     /// Calls any method of the gateway. Waits for a connection. If the future is dropped, the call may be executed or
@@ -143,7 +147,7 @@ impl Gateway {
     }
 
     async fn ask(&self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, Error> {
-        self.link.call(method, params, self.link.shared.limits.call).await
+        self.connection.call(method, params, self.connection.shared.limits.call).await
     }
 
     /// Reads the messages of a conversation, oldest first; the last 200 of them.
@@ -160,9 +164,9 @@ impl Gateway {
     ///
     /// # Errors
     /// As [`Gateway::call`].
-    pub async fn wait(&self, turn: &RunId, patience: Duration) -> Result<Waited, Error> {
-        let limit = patience.saturating_add(SLACK);
-        let payload = self.link.call("agent.wait", &Wait::new(turn, patience), limit).await?;
+    pub async fn wait(&self, run_id: &RunId, time: Duration) -> Result<Waited, Error> {
+        let limit = time.saturating_add(RESPONSE_GRACE);
+        let payload = self.connection.call("agent.wait", &Wait::new(run_id, time), limit).await?;
         transcript::waited(&payload).map_err(malformed("agent.wait"))
     }
 
@@ -170,15 +174,15 @@ impl Gateway {
     ///
     /// # Errors
     /// As [`Gateway::call`].
-    pub async fn abort(&self, session: &SessionKey, turn: &RunId) -> Result<(), Error> {
-        self.ask("chat.abort", &Abort::new(session, turn)).await.map(drop)
+    pub async fn abort(&self, session: &SessionKey, run_id: &RunId) -> Result<(), Error> {
+        self.ask("chat.abort", &Abort::new(session, run_id)).await.map(drop)
     }
 
     /// Subscribes to events from now on that belong to no run: requests for approval, the gateway's shutdown, who is
     /// there. Left out are events of runs, events with conversations in them, and events larger than 256 KiB.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        Subscription::new(self.link.notices.subscribe(), self.link.phase.clone())
+        Subscription::new(self.connection.notices.subscribe(), self.connection.phase.clone())
     }
 
     /// Answers a request for approval.
@@ -192,16 +196,16 @@ impl Gateway {
 
     /// Returns the counters of the connection.
     #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.link.shared.cells.read()
+    pub fn counts(&self) -> ConnectionCounts {
+        self.connection.shared.cells.read()
     }
 
     /// Closes the connection for every handle, and waits until it is closed. Turns that are running end as
     /// [`crate::Failure::Lost`]; cancel them first.
     pub async fn close(mut self) {
         // A connection that has failed has no task any more, and is closed.
-        drop(self.link.commands.send(Command::Close).await);
-        drop(self.link.phase.wait_for(Phase::is_failed).await);
+        drop(self.connection.commands.send(Command::Close).await);
+        drop(self.connection.phase.wait_for(ConnectionPhase::is_failed).await);
     }
 }
 

@@ -5,10 +5,10 @@ use std::fmt;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 /// Largest size of all headers together. Each has its name, its value, and four bytes for `: ` and the line's end.
-pub const HEADERS_MAX: usize = 8 * 1024 - 1;
+pub const MAX_HEADERS_SIZE: usize = 8 * 1024 - 1;
 
 /// Non-empty list of checked headers. Names are lower-case tokens, each there once; values are visible ASCII with
-/// blanks inside; together they have at most [`HEADERS_MAX`] bytes. Values are secrets (a run token is one), so
+/// blanks inside; together they have at most [`MAX_HEADERS_SIZE`] bytes. Values are secrets (a run token is one), so
 /// `Debug` shows names only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OutboundHeaders(Vec<(String, String)>);
@@ -38,7 +38,7 @@ pub enum InvalidHeaders {
         name: String,
     },
     /// The headers are larger than a gateway takes.
-    #[error("the headers have {size} bytes, at most {HEADERS_MAX} are possible")]
+    #[error("the headers have {size} bytes, at most {MAX_HEADERS_SIZE} are possible")]
     TooLarge {
         /// Their size.
         size: usize,
@@ -56,7 +56,8 @@ impl OutboundHeaders {
         let mut kept: Vec<(String, String)> = Vec::new();
         let mut size = 0;
         for (name, value) in headers {
-            let (name, value) = (name.as_ref().to_ascii_lowercase(), value.into());
+            let name = name.as_ref().to_ascii_lowercase();
+            let value = value.into();
             if name.is_empty() || !name.bytes().all(is_name_byte) {
                 let name = name.chars().take(80).flat_map(char::escape_default).collect();
                 return Err(InvalidHeaders::Name { name });
@@ -68,7 +69,7 @@ impl OutboundHeaders {
                 return Err(InvalidHeaders::Twice { name });
             }
             size += name.len() + value.len() + 4;
-            if size > HEADERS_MAX {
+            if size > MAX_HEADERS_SIZE {
                 return Err(InvalidHeaders::TooLarge { size });
             }
             kept.push((name, value));
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_kept_in_lower_case_and_shown_without_values() {
+    fn headers_are_lower_case_and_hide_their_values() {
         let headers =
             OutboundHeaders::new([("X-Run-Token", "r1|0|9.secret"), ("x-cogni-run-id", "r1")]).unwrap();
         assert_eq!(headers.iter().next(), Some(("x-run-token", "r1|0|9.secret")));
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_end_a_line_or_say_something_twice_is_refused() {
+    fn invalid_and_repeated_headers_are_refused() {
         for bad in ["", "x y", "x:y", "x\r\n", "ü", "x\0"] {
             let error = OutboundHeaders::new([(bad, "v")]).unwrap_err();
             assert!(matches!(error, InvalidHeaders::Name { .. }), "{bad:?}: {error}");
@@ -158,7 +159,7 @@ mod tests {
         );
         assert_eq!(OutboundHeaders::new::<&str, &str>([]), Err(InvalidHeaders::None));
         let long = |bytes: usize| OutboundHeaders::new([("x", "v".repeat(bytes - 5))]);
-        assert!(long(HEADERS_MAX).is_ok());
-        assert_eq!(long(HEADERS_MAX + 1), Err(InvalidHeaders::TooLarge { size: HEADERS_MAX + 1 }));
+        assert!(long(MAX_HEADERS_SIZE).is_ok());
+        assert_eq!(long(MAX_HEADERS_SIZE + 1), Err(InvalidHeaders::TooLarge { size: MAX_HEADERS_SIZE + 1 }));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use crate::boot::Boot;
+use crate::boot_id::BootId;
 
 /// Dialect of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,9 +19,9 @@ pub struct Hello {
     /// Dialect of the gateway.
     pub generation: Generation,
     /// Version that the gateway reports: `dev` on protocol 3.
-    pub version: Version,
+    pub version: GatewayVersion,
     /// Start of the gateway that this connection reaches.
-    pub boot: Boot,
+    pub boot: BootId,
     /// Uptime of the gateway, if it reports one.
     pub(crate) uptime: Option<Duration>,
     /// Name of this connection.
@@ -52,12 +52,12 @@ impl Hello {
 
 /// Version of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub struct GatewayVersion {
     text: String,
     numbers: Option<(u32, u32)>,
 }
 
-impl Version {
+impl GatewayVersion {
     /// Reads `year.month…`; any other text is a version of unknown age.
     #[must_use]
     pub fn parse(text: &str) -> Self {
@@ -103,7 +103,7 @@ mod tests {
             ("", false),
             ("9.9", false),
         ] {
-            assert_eq!(Version::parse(text).at_least(2026, 8), takes_traces, "{text}");
+            assert_eq!(GatewayVersion::parse(text).at_least(2026, 8), takes_traces, "{text}");
         }
     }
 }

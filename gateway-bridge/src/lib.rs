@@ -8,23 +8,22 @@
 //! conversations. It decides nothing by the prose of an answer, and takes what a turn cost from the journal alone.
 
 mod backoff;
-mod boot;
+mod boot_id;
+mod connection_phase;
+mod connection_task;
 mod counts;
 mod delta;
 mod device;
-mod driver;
 mod duplex;
 mod endpoint;
 mod error;
 mod gateway;
+mod handle;
 mod headers;
 mod hello;
 mod history;
-mod link;
-mod live;
 mod machine;
 mod outcome;
-mod owner;
 #[cfg(feature = "parts")]
 pub mod parts;
 mod routes;
@@ -34,6 +33,8 @@ mod settings;
 mod subscription;
 mod transport;
 mod turn;
+mod turn_state;
+mod turn_task;
 mod verdict;
 mod wire;
 
@@ -41,19 +42,19 @@ mod wire;
 mod tests;
 
 pub use self::{
-    boot::Boot,
-    counts::Counts,
+    boot_id::BootId,
+    counts::ConnectionCounts,
     device::{DeviceError, DeviceKey},
     endpoint::{Endpoint, InvalidEndpoint},
     error::{Broken, Error},
     gateway::Gateway,
-    headers::{HEADERS_MAX, InvalidHeaders, OutboundHeaders},
-    hello::{Generation, Hello, Version},
+    headers::{InvalidHeaders, MAX_HEADERS_SIZE, OutboundHeaders},
+    hello::{GatewayVersion, Generation, Hello},
     history::{Message, Role, Waited},
     outcome::{Code, Ending, Event, Failure, Phase, ToolState, Usage},
     running::Running,
     session::{InvalidSession, SessionKey},
     settings::{Limits, Scope, Scopes, Settings},
-    subscription::{Decision, Heard, Notice, Subscription},
+    subscription::{Decision, Notice, Subscription, SubscriptionItem},
     turn::{Attribution, Begun, Taken, Turn},
 };

@@ -9,11 +9,11 @@ use platform_core::id::RunId;
 
 use crate::{
     counts::Cells,
-    live::Live,
     outcome::Event,
     routes::Routes,
     session::SessionKey,
     settings::Scopes,
+    turn_state::TurnState,
     wire::{
         answer,
         connect::Challenge,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Limit of unread text, larger than any text that fuzzers try.
-const UNREAD_MAX: usize = 1 << 20;
+const MAX_UNREAD: usize = 1 << 20;
 
 /// Returns what the turn `id` of `session` receives of `frames`, in their order: its events, and whether its
 /// conversation is over.
@@ -33,10 +33,10 @@ pub fn heard<'f>(
     frames: impl Iterator<Item = &'f str>,
 ) -> (Vec<Event>, bool) {
     let cells: Arc<Cells> = Arc::default();
-    let live = Arc::new(Live::new(id.clone(), session.clone(), UNREAD_MAX, cells.clone()));
+    let turn = Arc::new(TurnState::new(id.clone(), session.clone(), MAX_UNREAD, cells.clone()));
     let routes = Routes::default();
     // Entering the first turn of an empty table cannot fail.
-    drop(routes.enter(&live));
+    drop(routes.register(&turn));
     for text in frames {
         if let Ok(Frame::Event { name, payload }) = frame::read(text)
             && (name == "agent" || name == "chat")
@@ -45,17 +45,17 @@ pub fn heard<'f>(
         }
     }
     let mut events = Vec::new();
-    while let Some(Some(event)) = live.next().now_or_never() {
+    while let Some(Some(event)) = turn.next().now_or_never() {
         events.push(event);
     }
-    (events, live.is_over().is_some())
+    (events, turn.conversation_end().is_some())
 }
 
 /// Reads `text` as every kind of frame that it may be.
 pub fn read(text: &str) {
     match frame::read(text) {
         Ok(Frame::Event { payload, .. }) => drop(Challenge::read(payload)),
-        Ok(Frame::Answer { answer, .. }) => {
+        Ok(Frame::Response { answer, .. }) => {
             drop(answer::read(&answer));
             let Some(payload) = answer.payload.as_deref() else { return };
             drop(hello::read(Some(payload), &Scopes::default(), UNIX_EPOCH));

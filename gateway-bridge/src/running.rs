@@ -6,14 +6,14 @@ use platform_core::id::RunId;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    live::Live,
     outcome::{Ending, Event},
+    turn_state::TurnState,
 };
 
 /// Turn under way. Dropping it aborts the turn, because its caller has gone, unless the turn was detached before.
 #[derive(Debug)]
 pub struct Running {
-    live: Arc<Live>,
+    state: Arc<TurnState>,
     cancel: CancellationToken,
     left: CancellationToken,
     dropped: Dropped,
@@ -27,20 +27,24 @@ enum Dropped {
 }
 
 impl Running {
-    pub(crate) const fn new(live: Arc<Live>, cancel: CancellationToken, left: CancellationToken) -> Self {
-        Self { live, cancel, left, dropped: Dropped::Aborts }
+    pub(crate) const fn new(
+        state: Arc<TurnState>,
+        cancel: CancellationToken,
+        left: CancellationToken,
+    ) -> Self {
+        Self { state, cancel, left, dropped: Dropped::Aborts }
     }
 
     /// Returns the turn's id.
     #[must_use]
     pub fn id(&self) -> &RunId {
-        &self.live.id
+        &self.state.run_id
     }
 
     /// Returns the next event; `None` when the turn is over. Cancel safe. A turn whose events are not read goes on all
     /// the same.
     pub async fn next(&mut self) -> Option<Event> {
-        self.live.next().await
+        self.state.next().await
     }
 
     /// Aborts the turn. The ending still comes, as [`crate::Failure::Aborted`] unless the turn was over already.
@@ -57,7 +61,7 @@ impl Running {
     /// Waits for the end; events that were not read are dropped. The ending comes within the turn's deadline and
     /// [`crate::Limits::abort`], whatever the gateway does. Dropping the future aborts the turn.
     pub async fn ending(self) -> Ending {
-        self.live.ending().await
+        self.state.ending().await
     }
 }
 

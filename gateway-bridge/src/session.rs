@@ -9,7 +9,7 @@ use platform_core::id::{AccountId, GatewayAgentId, InvalidId};
 use sha2::{Digest, Sha256};
 
 /// Longest spelling of one part; a longer one is replaced by its hash.
-const PART_MAX: usize = 120;
+const MAX_PART_LENGTH: usize = 120;
 
 /// Name of one conversation: `agent:<agent>:acct<account>:k<state key>`.
 ///
@@ -82,7 +82,7 @@ impl fmt::Debug for SessionKey {
 fn spell(text: &str, into: &mut String) {
     let plain = |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_lowercase() && byte != b'x');
     let length: usize = text.bytes().map(|byte| if plain(byte) { 1 } else { 3 }).sum();
-    if length > PART_MAX {
+    if length > MAX_PART_LENGTH {
         into.push_str("xx");
         return Sha256::digest(text.as_bytes()).iter().for_each(|byte| push_hex(into, *byte));
     }
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn pairs_that_gateways_would_mix_are_apart() {
-        let long = "l".repeat(PART_MAX + 1);
-        let longer = "l".repeat(PART_MAX + 2);
+        let long = "l".repeat(MAX_PART_LENGTH + 1);
+        let longer = "l".repeat(MAX_PART_LENGTH + 2);
         let pairs = [
             ("acct", "key"),
             ("Acct", "key"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn no_account_and_no_key_is_a_word_with_a_meaning() {
+    fn no_account_or_key_is_a_reserved_word() {
         for word in ["subagent", "cron", "acp", "main", "explicit", "heartbeat", "thread"] {
             let made = key(word, word);
             assert!(!made.as_str().split(':').skip(2).any(|part| part == word), "{made}");
@@ -189,7 +189,7 @@ mod tests {
         }
 
         #[test]
-        fn a_name_is_lower_case_letters_and_digits_and_of_bounded_length(
+        fn a_name_is_lower_case_and_bounded(
             account in "[A-Za-z0-9:@|~+=/._-]{1,128}",
             state in "(?s).{1,400}",
         ) {
@@ -198,7 +198,7 @@ mod tests {
             let (account, state) = rest.split_once(':').unwrap();
             for part in [account, state] {
                 prop_assert!(part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));
-                prop_assert!(part.len() <= PART_MAX + 4);
+                prop_assert!(part.len() <= MAX_PART_LENGTH + 4);
             }
         }
     }

@@ -8,17 +8,17 @@ use tokio::sync::{
     watch,
 };
 
-use crate::link::Phase;
+use crate::connection_phase::ConnectionPhase;
 
 /// Most notices that are kept for a subscriber that does not read.
-pub(crate) const NOTICES_MAX: usize = 256;
+pub(crate) const MAX_NOTICES: usize = 256;
 
 /// Largest notice that is delivered.
-pub(crate) const NOTICE_MAX: usize = 256 * 1024;
+pub(crate) const MAX_NOTICE_SIZE: usize = 256 * 1024;
 
 /// Events that are delivered. None of them has a conversation in it but requests for approval, which name their
 /// session.
-const TOLD: [&str; 13] = [
+const PUBLISHED_EVENTS: [&str; 13] = [
     "cron",
     "device.pair.requested",
     "device.pair.resolved",
@@ -35,8 +35,8 @@ const TOLD: [&str; 13] = [
 ];
 
 /// Returns whether events of this name are delivered.
-pub(crate) fn is_told(name: &str) -> bool {
-    TOLD.contains(&name)
+pub(crate) fn is_published(name: &str) -> bool {
+    PUBLISHED_EVENTS.contains(&name)
 }
 
 /// Event that belongs to no run.
@@ -50,7 +50,7 @@ pub struct Notice {
 
 /// Item that a subscriber receives.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum SubscriptionItem {
     /// An event.
     Notice(Notice),
     /// This subscriber was too slow, and missed so many events.
@@ -61,24 +61,27 @@ pub enum Heard {
 #[derive(Debug)]
 pub struct Subscription {
     notices: broadcast::Receiver<Notice>,
-    phase: watch::Receiver<Phase>,
+    phase: watch::Receiver<ConnectionPhase>,
 }
 
 impl Subscription {
-    pub(crate) const fn new(notices: broadcast::Receiver<Notice>, phase: watch::Receiver<Phase>) -> Self {
+    pub(crate) const fn new(
+        notices: broadcast::Receiver<Notice>,
+        phase: watch::Receiver<ConnectionPhase>,
+    ) -> Self {
         Self { notices, phase }
     }
 
     /// Returns the next notice; `None` when the connection was closed for good. Cancel safe.
-    pub async fn next(&mut self) -> Option<Heard> {
-        let heard = tokio::select! {
+    pub async fn next(&mut self) -> Option<SubscriptionItem> {
+        let received = tokio::select! {
             biased;
-            heard = self.notices.recv() => heard,
-            _ = self.phase.wait_for(Phase::is_failed) => return None,
+            received = self.notices.recv() => received,
+            _ = self.phase.wait_for(ConnectionPhase::is_failed) => return None,
         };
-        match heard {
-            Ok(notice) => Some(Heard::Notice(notice)),
-            Err(RecvError::Lagged(missed)) => Some(Heard::Missed(missed)),
+        match received {
+            Ok(notice) => Some(SubscriptionItem::Notice(notice)),
+            Err(RecvError::Lagged(missed)) => Some(SubscriptionItem::Missed(missed)),
             Err(RecvError::Closed) => None,
         }
     }

@@ -28,20 +28,20 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// WebSocket over the stream that the address names.
-pub(crate) type Socket = WebSocketStream<Box<dyn Stream>>;
+pub(crate) type GatewaySocket = WebSocketStream<Box<dyn Stream>>;
 
 /// Size of the read buffer; tungstenite's own choice is 128 KiB for each connection.
-const READ_BUFFER: usize = 16 * 1024;
+const READ_BUFFER_SIZE: usize = 16 * 1024;
 
 /// Connects and upgrades. The caller limits the time.
-pub(crate) async fn connect(settings: &Settings) -> Result<Socket, Error> {
+pub(crate) async fn connect(settings: &Settings) -> Result<GatewaySocket, Error> {
     let endpoint = &settings.endpoint;
     let unreachable =
         |source| Error::Unreachable { endpoint: endpoint.to_string(), source: Arc::new(source) };
     let stream = open(settings).await.map_err(unreachable)?;
     let receive = settings.limits.receive.as_usize();
     let config = WebSocketConfig::default()
-        .read_buffer_size(READ_BUFFER)
+        .read_buffer_size(READ_BUFFER_SIZE)
         .max_message_size(Some(receive))
         .max_frame_size(Some(receive));
     let request = format!("ws://{}/", endpoint.authority()).into_client_request().map_err(|error| {

@@ -6,7 +6,7 @@ use platform_core::{
 };
 use tokio::time::Instant;
 
-use crate::{boot::Boot, headers::OutboundHeaders, session::SessionKey};
+use crate::{boot_id::BootId, headers::OutboundHeaders, session::SessionKey};
 
 /// Message to an agent, with the conditions of its answer.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ pub enum Attribution {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
     /// Start of the gateway that the turn was sent to.
-    pub at: Boot,
+    pub at: BootId,
     /// Knowledge of that process: does the gateway have the turn?
     pub taken: Taken,
 }

@@ -6,8 +6,8 @@
 use crate::{
     outcome::{Code, Ending, Failure, Usage},
     wire::{
-        answer::{Cut, Report, Status},
-        run::{Hint, Over},
+        answer::{Cut, TurnReport, TurnStatus},
+        run::{ConversationEnd, Hint},
     },
 };
 
@@ -23,18 +23,18 @@ pub(crate) struct Evidence {
 }
 
 /// Decides the ending by the answer to the turn's call.
-pub(crate) fn of_report(report: Report, evidence: &Evidence) -> Ending {
+pub(crate) fn of_report(report: TurnReport, evidence: &Evidence) -> Ending {
     let hint = &evidence.hint;
     match (report.status, report.cut) {
-        (Status::Timeout | Status::Error, Some(Cut::Aborted)) => Ending::Failed(Failure::Aborted),
-        (Status::Timeout, _) => Ending::Failed(Failure::TimedOut),
-        (Status::Error, _) => Ending::Failed(failed(&report, hint)),
-        (Status::Ok, _) if report.has_error => Ending::Failed(failed(&report, hint)),
-        (Status::Ok, Some(_)) => Ending::Failed(Failure::TimedOut),
-        (Status::Ok, None) if report.text.is_empty() || !(evidence.answered || used(report.usage)) => {
+        (TurnStatus::Timeout | TurnStatus::Error, Some(Cut::Aborted)) => Ending::Failed(Failure::Aborted),
+        (TurnStatus::Timeout, _) => Ending::Failed(Failure::TimedOut),
+        (TurnStatus::Error, _) => Ending::Failed(failed(&report, hint)),
+        (TurnStatus::Ok, _) if report.has_error => Ending::Failed(failed(&report, hint)),
+        (TurnStatus::Ok, Some(_)) => Ending::Failed(Failure::TimedOut),
+        (TurnStatus::Ok, None) if report.text.is_empty() || !(evidence.answered || used(report.usage)) => {
             Ending::Failed(Failure::NoAnswer)
         }
-        (Status::Ok, None) => {
+        (TurnStatus::Ok, None) => {
             Ending::Completed { text: report.text, usage: report.usage, model: report.model }
         }
     }
@@ -46,29 +46,33 @@ fn used(usage: Option<Usage>) -> bool {
     usage.is_some_and(|usage| usage.input + usage.output > 0)
 }
 
-fn failed(report: &Report, hint: &Hint) -> Failure {
+fn failed(report: &TurnReport, hint: &Hint) -> Failure {
     if report.cut == Some(Cut::TimedOut) || hint.timed_out {
         return Failure::TimedOut;
     }
     if hint.empty {
         return Failure::NoAnswer;
     }
-    let by_answer =
-        || report.kind.clone().or_else(|| report.fault.as_ref().map(super::wire::fault::Fault::exact));
+    let by_answer = || {
+        report
+            .kind
+            .clone()
+            .or_else(|| report.error.as_ref().map(super::wire::gateway_error::GatewayError::exact))
+    };
     let code = hint.code.clone().or_else(by_answer);
     Failure::Upstream { code: code.unwrap_or_else(|| Code::new("error")) }
 }
 
 /// Decides the ending by what the conversation reports.
-pub(crate) fn of_conversation(over: &Over, evidence: &Evidence) -> Ending {
+pub(crate) fn of_conversation(over: &ConversationEnd, evidence: &Evidence) -> Ending {
     match over {
-        Over::Final(Some(text)) if !text.is_empty() => {
+        ConversationEnd::Final(Some(text)) if !text.is_empty() => {
             Ending::Completed { text: text.clone(), usage: None, model: None }
         }
-        Over::Final(_) if evidence.hint.timed_out => Ending::Failed(Failure::TimedOut),
-        Over::Final(_) => Ending::Failed(Failure::NoAnswer),
-        Over::Aborted => Ending::Failed(Failure::Aborted),
-        Over::Failed(hint) => {
+        ConversationEnd::Final(_) if evidence.hint.timed_out => Ending::Failed(Failure::TimedOut),
+        ConversationEnd::Final(_) => Ending::Failed(Failure::NoAnswer),
+        ConversationEnd::Aborted => Ending::Failed(Failure::Aborted),
+        ConversationEnd::Failed(hint) => {
             let code = hint.code.clone().or_else(|| evidence.hint.code.clone());
             Ending::Failed(if hint.timed_out || evidence.hint.timed_out {
                 Failure::TimedOut

@@ -4,17 +4,18 @@ use std::{
     collections::{HashSet, VecDeque},
     io,
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::MutexGuard,
 };
 
 use platform_core::{control::RunView, id::RunId};
+use platform_runtime::sync::Mutex;
 
 use crate::log::{self, Log};
 
 /// Number of runs that are remembered. The oldest are forgotten first: control never gives an id twice.
-const REMEMBERED: usize = 100_000;
+const MAX_REMEMBERED: usize = 100_000;
 /// Number of runs whose last state is kept, so that a late request still gets it.
-const VIEWS: usize = 1024;
+const MAX_VIEWS: usize = 1024;
 
 /// Runs that were closed.
 #[derive(Debug)]
@@ -36,37 +37,37 @@ impl ClosedRuns {
     /// # Errors
     /// If it cannot be read or written.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let (mut log, runs) = log::of_runs(file)?;
+        let (mut log, runs) = log::open_run_log(file)?;
         let mut order = VecDeque::from(runs);
-        if order.len() > 2 * REMEMBERED {
-            order.drain(..order.len() - REMEMBERED);
+        if order.len() > 2 * MAX_REMEMBERED {
+            order.drain(..order.len() - MAX_REMEMBERED);
             log.compact(&order.iter().map(|run| format!("{run}\n")).collect::<String>());
         }
-        order.drain(..order.len().saturating_sub(REMEMBERED));
+        order.drain(..order.len().saturating_sub(MAX_REMEMBERED));
         let closed = Closed { log, ids: order.iter().cloned().collect(), order };
         Ok(Self { closed: Mutex::new(closed), views: Mutex::default() })
     }
 
-    pub(crate) fn contains(&self, run: &RunId) -> bool {
-        self.closed().ids.contains(run)
+    pub(crate) fn contains(&self, run_id: &RunId) -> bool {
+        self.closed().ids.contains(run_id)
     }
 
     /// Records that `run` is closed, also if this process is killed.
     ///
     /// # Errors
     /// If that is not stored: a restart would forget it. [`ClosedRuns::store`] tries again.
-    pub(crate) fn add(&self, run: &RunId) -> io::Result<()> {
+    pub(crate) fn add(&self, run_id: &RunId) -> io::Result<()> {
         let mut closed = self.closed();
-        if !closed.ids.insert(run.clone()) {
+        if !closed.ids.insert(run_id.clone()) {
             return Ok(());
         }
-        closed.order.push_back(run.clone());
-        if closed.order.len() > REMEMBERED
+        closed.order.push_back(run_id.clone());
+        if closed.order.len() > MAX_REMEMBERED
             && let Some(oldest) = closed.order.pop_front()
         {
             closed.ids.remove(&oldest);
         }
-        closed.log.append(&format!("{run}\n"))
+        closed.log.append(&format!("{run_id}\n"))
     }
 
     /// Stores what is not stored yet.
@@ -83,37 +84,37 @@ impl ClosedRuns {
     }
 
     /// Returns the last state of a run that was closed not long ago.
-    pub(crate) fn view(&self, run: &RunId) -> Option<RunView> {
-        self.views().iter().find(|view| view.grant.run_id == *run).cloned()
+    pub(crate) fn view(&self, run_id: &RunId) -> Option<RunView> {
+        self.views().iter().find(|view| view.grant.run_id == *run_id).cloned()
     }
 
     /// Returns the epoch in which a run was closed; 0 if that is no longer known.
-    pub(crate) fn epoch(&self, run: &RunId) -> u64 {
-        self.views().iter().find(|view| view.grant.run_id == *run).map_or(0, |view| view.epoch)
+    pub(crate) fn epoch(&self, run_id: &RunId) -> u64 {
+        self.views().iter().find(|view| view.grant.run_id == *run_id).map_or(0, |view| view.epoch)
     }
 
     /// Raises the epoch of a run to `epoch`, if the run is remembered.
-    pub(crate) fn raise(&self, run: &RunId, epoch: u64) {
-        if let Some(view) = self.views().iter_mut().find(|view| view.grant.run_id == *run) {
+    pub(crate) fn raise(&self, run_id: &RunId, epoch: u64) {
+        if let Some(view) = self.views().iter_mut().find(|view| view.grant.run_id == *run_id) {
             view.epoch = epoch;
         }
     }
 
     /// Keeps the last state of a run; returns the run whose state is dropped for it.
-    pub(crate) fn keep(&self, view: RunView) -> Option<RunId> {
+    pub(crate) fn keep_view(&self, view: RunView) -> Option<RunId> {
         let mut views = self.views();
         views.push_front(view);
-        if views.len() <= VIEWS {
+        if views.len() <= MAX_VIEWS {
             return None;
         }
         views.pop_back().map(|oldest| oldest.grant.run_id)
     }
 
     fn closed(&self) -> MutexGuard<'_, Closed> {
-        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.closed.lock()
     }
 
     fn views(&self) -> MutexGuard<'_, VecDeque<RunView>> {
-        self.views.lock().unwrap_or_else(PoisonError::into_inner)
+        self.views.lock()
     }
 }

@@ -12,14 +12,14 @@ use platform_runtime::{
     trust::Trusted,
 };
 
-use crate::{budget::Prices, exchange::Snapshot, mask::Mask, metrics::Models, run::Terms, upstream};
+use crate::{budget::Prices, exchange::Snapshot, mask::Mask, metrics::Models, run::RunDefaults, upstream};
 
 /// Largest file that is taken for a key.
 const MAX_KEY: ByteSize = ByteSize::kib(64);
 
 /// Sources of the configuration. The file and what it names are read again each time, the rest was given once.
 #[derive(Debug)]
-pub struct Origins {
+pub struct ConfigSources {
     file: Option<PathBuf>,
     environment: Environment,
     flags: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Origins {
     token_secret: Option<Secret>,
 }
 
-impl Origins {
+impl ConfigSources {
     /// Takes a file, if one is named, the environment, from which secrets are removed, and flags.
     #[must_use]
     pub fn new(file: Option<PathBuf>, mut environment: Environment, flags: Vec<String>) -> Self {
@@ -50,7 +50,7 @@ impl Origins {
     /// configuration is that of the service's user.
     ///
     /// # Errors
-    /// As for [`Origins::read`].
+    /// As for [`ConfigSources::read`].
     pub fn check(&self) -> Result<(), Mistakes> {
         let is_root = rustix::process::geteuid().is_root();
         let trust = if is_root { Settings::trusted_by_proxy } else { Settings::trusted_at_start };
@@ -60,29 +60,29 @@ impl Origins {
     fn read_trusting(&self, trust: fn(&Settings) -> Trusted) -> Result<Config, Mistakes> {
         let sources = Sources::locate(self.file.clone(), self.environment.clone(), self.flags.clone())?;
         let file = sources.file.as_ref().map(|(path, _)| path.as_path());
-        let look = |settings: &Settings| {
+        let resolve = |settings: &Settings| {
             let trusted = trust(settings);
-            self.look(settings, &trusted, settings.exposures_of_proxy(file, &trusted))
+            self.resolve(settings, &trusted, settings.exposures_of_proxy(file, &trusted))
         };
-        let (settings, values, found) = Settings::read_and(&sources, look)?;
-        Ok(Config::of(settings, values, found))
+        let (settings, values, resolved) = Settings::read_and(&sources, resolve)?;
+        Ok(Config::of(settings, values, resolved))
     }
 
     /// Reads the files that `settings` name, and adds their mistakes to `objections`.
-    fn look(
+    fn resolve(
         &self,
         settings: &Settings,
         trusted: &Trusted,
         mut objections: Vec<Objection>,
-    ) -> Result<Found, Vec<Objection>> {
-        let found = (
+    ) -> Result<Resolved, Vec<Objection>> {
+        let resolved = (
             self.authorization(settings, trusted),
             self.secrets(settings, trusted),
             target(&settings.upstream),
         );
-        match found {
+        match resolved {
             (Ok(authorization), Ok(secrets), Ok(target)) if objections.is_empty() => {
-                Ok(Found { authorization, secrets: Arc::new(secrets), upstream: Arc::new(target) })
+                Ok(Resolved { authorization, secrets: Arc::new(secrets), upstream: Arc::new(target) })
             }
             (authorization, secrets, target) => {
                 objections.extend([authorization.err(), secrets.err(), target.err()].into_iter().flatten());
@@ -129,7 +129,7 @@ impl Origins {
 
 /// Values that the settings lead to.
 #[derive(Debug)]
-struct Found {
+struct Resolved {
     authorization: Option<HeaderValue>,
     secrets: Arc<Secrets>,
     upstream: Arc<upstream::Target>,
@@ -151,28 +151,29 @@ pub struct Config {
 }
 
 impl Config {
-    fn of(settings: Settings, values: Values, found: Found) -> Self {
+    fn of(settings: Settings, values: Values, resolved: Resolved) -> Self {
         Self {
-            upstream: found.upstream,
+            upstream: resolved.upstream,
             settings,
             values,
-            authorization: found.authorization,
-            secrets: found.secrets,
+            authorization: resolved.authorization,
+            secrets: resolved.secrets,
             own_uid: rustix::process::geteuid().as_raw(),
         }
     }
 
     /// Returns the part that calls work with. Texts redacted `before` stay redacted.
     pub(crate) fn snapshot(&self, before: Option<&Snapshot>) -> Snapshot {
-        let mut unspoken = self.unspoken();
-        let earlier = before.iter().flat_map(|before| before.unspoken.iter());
-        unspoken.extend(earlier.filter(|word| !unspoken.contains(word)).cloned().collect::<Vec<_>>());
+        let mut redacted_terms = self.redacted_terms();
+        let earlier = before.iter().flat_map(|before| before.redacted_terms.iter());
+        redacted_terms
+            .extend(earlier.filter(|word| !redacted_terms.contains(word)).cloned().collect::<Vec<_>>());
         let mask = Mask::of(self.key().into_iter().chain(self.secrets.expose()));
         Snapshot {
             header_read: self.settings.proxy.connections.header_read.duration(),
             keep_alive: self.settings.proxy.connections.keep_alive.duration(),
             authorization: self.authorization.clone(),
-            unspoken: unspoken.into(),
+            redacted_terms: redacted_terms.into(),
             mask: Arc::new(match before {
                 Some(before) => mask.with(&before.mask),
                 None => mask,
@@ -184,10 +185,10 @@ impl Config {
     }
 
     /// Returns the defaults of all runs.
-    pub(crate) fn terms(&self) -> Terms {
-        Terms {
+    pub(crate) fn run_defaults(&self) -> RunDefaults {
+        RunDefaults {
             extra_fields: self.settings.proxy.extra_fields.clone(),
-            bodies: self.settings.proxy.run_bodies,
+            body_memory: self.settings.proxy.run_bodies,
         }
     }
 
@@ -216,7 +217,7 @@ impl Config {
     }
 
     /// Returns the texts that are never sent to an agent: the upstream's key and address.
-    fn unspoken(&self) -> Vec<String> {
+    fn redacted_terms(&self) -> Vec<String> {
         let authority = self.settings.upstream.authority();
         let authority = authority.as_str();
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
@@ -249,11 +250,11 @@ fn target(settings: &settings::Upstream) -> Result<upstream::Target, Objection> 
             settings::Scheme::Http => upstream::Scheme::Http,
             settings::Scheme::Https => upstream::Scheme::Https { ca_file: settings.ca_file.clone() },
         },
-        connect: settings.connect.duration(),
-        handshake: settings.tls_handshake.duration(),
-        idle: settings.pool_idle.duration(),
-        most_idle: usize::try_from(settings.pool_max).unwrap_or(usize::MAX),
-        probe: probe.map_err(|error| objection("probe", error.to_string()))?,
+        connect_timeout: settings.connect.duration(),
+        tls_timeout: settings.tls_handshake.duration(),
+        idle_timeout: settings.pool_idle.duration(),
+        max_idle: usize::try_from(settings.pool_max).unwrap_or(usize::MAX),
+        probe_path: probe.map_err(|error| objection("probe", error.to_string()))?,
     };
     upstream::Target::new(config).map_err(|error| objection("ca_file", report::chain(&error)))
 }

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeSet,
     io,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
 use arc_swap::ArcSwap;
@@ -15,6 +15,7 @@ use platform_core::{
     control::Frozen,
     id::{AccountId, ModelName},
 };
+use platform_runtime::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::log::Log;
@@ -29,7 +30,7 @@ pub(crate) struct Freezes {
 /// A line of the file. A line that names only what is frozen is also what earlier programs wrote.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Line {
+enum FreezeLine {
     Thawed { thawed: Frozen },
     Frozen(Frozen),
 }
@@ -71,12 +72,12 @@ impl Freezes {
     /// # Errors
     /// If the file cannot be read or written, or holds anything else: the proxy does not guess what was frozen.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let (mut log, text) = Log::open(file, |line| serde_json::from_str::<Line>(line).is_ok())?;
+        let (mut log, text) = Log::open(file, |line| serde_json::from_str::<FreezeLine>(line).is_ok())?;
         let mut now = BTreeSet::new();
         for line in text.lines() {
             match serde_json::from_str(line)? {
-                Line::Frozen(one) => now.insert(one),
-                Line::Thawed { thawed } => now.remove(&thawed),
+                FreezeLine::Frozen(one) => now.insert(one),
+                FreezeLine::Thawed { thawed } => now.remove(&thawed),
             };
         }
         if now.len() < text.lines().count() {
@@ -117,8 +118,8 @@ impl Freezes {
         let mut lines = String::new();
         for one in named {
             let (is_new, line) = match change {
-                Change::Freeze => (next.insert(one.clone()), Line::Frozen(one)),
-                Change::Thaw => (next.remove(&one), Line::Thawed { thawed: one }),
+                Change::Freeze => (next.insert(one.clone()), FreezeLine::Frozen(one)),
+                Change::Thaw => (next.remove(&one), FreezeLine::Thawed { thawed: one }),
             };
             if is_new {
                 lines += &serde_json::to_string(&line)?;
@@ -144,7 +145,7 @@ impl Freezes {
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock()
     }
 }
 
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stopped_is_what_was_named_and_a_restart_changes_nothing() {
+    fn freezes_survive_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("frozen");
         let freezes = Freezes::open(&file).unwrap();
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_earlier_programs_and_torn_ones_are_read() {
+    fn old_and_torn_files_are_read() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("frozen");
         let (all, one) = (r#"{"kind":"all"}"#, r#"{"kind":"account","name":"a"}"#);
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_understood_is_no_reason_to_let_calls_pass() {
+    fn an_unreadable_file_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("frozen");
         fs::write(&file, "{\"kind\":\"account\"}\n").unwrap();

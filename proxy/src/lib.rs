@@ -4,16 +4,16 @@
 //! credential and the billing identity itself. It watches what streams by, and records every call in a journal.
 //!
 //! The life of a call is `exchange`, in the order of its files; `control` serves requests about the proxy. Threads
-//! and state: `worker` and `run`.
+//! and state: `data_plane_thread` and `run`.
 
 mod accounts;
-mod bodies;
+mod body_memory;
 mod budget;
 mod clock;
 mod closed;
 mod config;
 mod control;
-mod directory;
+mod data_plane_thread;
 mod exchange;
 mod freezes;
 mod journal;
@@ -24,17 +24,17 @@ mod metrics;
 pub mod parts;
 mod pieces;
 mod refusal;
+mod registry;
 mod run;
+mod run_usage;
 mod runs;
 mod shared;
 mod state;
 mod sum;
-mod tally;
 mod tap;
 mod trace;
 mod upstream;
 mod usage;
-mod worker;
 
 use std::{
     fs,
@@ -51,27 +51,29 @@ use std::{
 use arc_swap::ArcSwap;
 use platform_runtime::{
     notify::Notifier,
+    poll::poll_until,
+    report,
     settings::{self, Settings},
     shutdown::{Asked, Shutdown, Signals},
     socket, task,
 };
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 
-pub use self::config::{Config, Origins};
+pub use self::config::{Config, ConfigSources};
 use self::{
     accounts::Accounts,
-    bodies::Allowance,
+    body_memory::BodyMemory,
     closed::ClosedRuns,
     control::{Control, Socket},
-    directory::Directory,
-    exchange::Rooms,
+    data_plane_thread::{DataPlaneThread, SharedState},
+    exchange::ConnectionLimits,
     freezes::Freezes,
-    journal::{Journal, Keeper, SoFar},
+    journal::{Journal, Maintenance, UsageTotals},
     metrics::Metrics,
+    registry::RunRegistry,
     run::Run,
-    runs::{KeptRuns, Past, Place, Runs, Standing},
+    runs::{ListenerSetup, RecoveredState, RunStateDir, Runs, StaticRuns},
     upstream::Upstream,
-    worker::{Parts, Worker},
 };
 
 /// Reason that the proxy does not start.
@@ -116,8 +118,8 @@ pub enum Error {
         source: io::Error,
     },
     /// The run for unattributed calls cannot be made, which its fixed ids make impossible.
-    #[error("cannot make the run {}", runs::NOBODY)]
-    Nobody(#[source] http::Error),
+    #[error("cannot make the run {}", runs::UNATTRIBUTED)]
+    UnattributedRun(#[source] http::Error),
     /// The journal cannot be opened.
     #[error("cannot open the journal")]
     Journal(#[from] journal::Error),
@@ -135,74 +137,74 @@ pub struct App {
     stop: Shutdown,
     metrics: Option<TcpListener>,
     threads: Vec<thread::JoinHandle<()>>,
-    keeper: Keeper,
+    maintenance: Maintenance,
 }
 
 impl App {
     /// Binds sockets, opens the journal, starts the threads and opens the runs: those of the configuration, and those
     /// that were open when an earlier proxy ended. Must be called in the runtime it will run in. The configuration
-    /// was read from `origins`, and is read there again.
+    /// was read from `config_sources`, and is read there again.
     ///
     /// # Errors
     /// If any of that fails; nothing is left running then.
-    pub async fn build(config: Config, origins: Origins) -> Result<Self, Error> {
-        exchange::raise_descriptor_limit();
+    pub async fn build(config: Config, config_sources: ConfigSources) -> Result<Self, Error> {
         let proxy = &config.settings.proxy;
-        claim(proxy)?;
+        let thread_count = thread_count(&config);
+        prepare_host(proxy)?;
         let journal = Arc::new(Journal::open(&proxy.state_dir, config.settings.journal.clone())?);
         socket::private_dir(&proxy.listeners_dir(), 0o700)?;
         let socket = Socket::bind(&config)?;
-        let Left { past, directory, freezes } = Left::read(&config.settings, &journal)?;
+        let StoredState { recovered, registry, freezes } = StoredState::read(&config.settings, &journal)?;
         let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot(None)));
-        let shared_listeners = shared::bind(proxy, thread_count(&config))?;
-        let scraped = proxy.metrics_listen.map(control::metrics::bind).transpose()?;
+        let shared_listeners = shared::bind(proxy, thread_count)?;
+        let metrics_listener = proxy.metrics_listen.map(control::metrics::bind).transpose()?;
         let shared = shared_listeners.first().and_then(|listener| listener.local_addr().ok());
-        let terms = config.terms();
-        let bodies = Arc::new(Allowance::new(proxy.all_bodies));
-        let metrics = Arc::new(Metrics::new(config.models(), thread_count(&config)));
-        let parts = Parts {
+        let run_defaults = config.run_defaults();
+        let body_memory = Arc::new(BodyMemory::new(proxy.all_bodies));
+        let metrics = Arc::new(Metrics::new(config.models(), thread_count));
+        let shared_state = SharedState {
             upstream: Arc::clone(&config.upstream),
             journal: Arc::clone(&journal),
-            bodies: Arc::clone(&bodies),
-            directory: Arc::clone(&directory),
+            body_memory: Arc::clone(&body_memory),
+            registry: Arc::clone(&registry),
             freezes: Arc::clone(&freezes),
-            nobody: Arc::new(Run::nobody(&terms).map_err(Error::Nobody)?),
+            unattributed_run: Arc::new(Run::unattributed(&run_defaults).map_err(Error::UnattributedRun)?),
             snapshot: Arc::clone(&snapshot),
             metrics: Arc::clone(&metrics),
-            rooms: Rooms::new(config.settings.proxy.connections, thread_count(&config)),
+            connection_limits: ConnectionLimits::new(proxy.connections, thread_count),
         };
-        let closed = Arc::clone(&past.closed);
-        let keeper =
-            Keeper::start(Arc::clone(&journal), move |run| closed.contains(run)).map_err(Error::Thread)?;
-        let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
-        let place = Place { dir: proxy.listeners_dir(), reserved: proxy.own_dirs(), directory, shared };
-        let runs = Runs::new(place, past, terms, workers);
+        let closed = Arc::clone(&recovered.closed);
+        let maintenance = Maintenance::start(Arc::clone(&journal), move |run| closed.contains(run))
+            .map_err(Error::Thread)?;
+        let (data_plane, threads) = start_threads(&config, &shared_state, shared_listeners)?;
+        let setup =
+            ListenerSetup { dir: proxy.listeners_dir(), reserved: proxy.own_dirs(), registry, shared };
+        let runs = Runs::new(setup, recovered, run_defaults, data_plane);
         open_runs(&runs, &config).await?;
         runs.listen().await;
-        let upstream = Upstream::new(Arc::clone(&config.upstream));
         let stop = Shutdown::new();
         Ok(Self {
             socket,
             control: Control {
                 stop: stop.watch(),
-                origins: Arc::new(origins),
+                upstream: Upstream::new(Arc::clone(&config.upstream)),
+                config_sources: Arc::new(config_sources),
                 reloading: tokio::sync::Mutex::default(),
                 config: ArcSwap::from_pointee(config),
                 runs,
                 journal,
-                bodies,
-                heads: parts.rooms.heads(),
+                body_memory,
+                heads: shared_state.connection_limits.heads(),
                 taps: Arc::default(),
                 metrics,
                 freezes,
                 snapshot,
                 started: Instant::now(),
-                upstream,
             },
             stop,
-            metrics: scraped,
+            metrics: metrics_listener,
             threads,
-            keeper,
+            maintenance,
         })
     }
 
@@ -216,11 +218,11 @@ impl App {
     /// signal cuts them at once.
     pub async fn run(self, mut signals: Signals, notifier: Notifier) {
         let control = Arc::new(self.control);
-        let clocked = Arc::clone(&control);
-        let clock = task::spawn("ends of runs", async move { clocked.runs.watch_clock().await });
+        let expiring = Arc::clone(&control);
+        let clock = task::spawn("ends of runs", async move { expiring.runs.watch_clock().await });
         let tapped = Arc::clone(&control);
-        let taps = every(TIDY, "rings of taps", move || {
-            tapped.taps.tidy(Instant::now());
+        let taps = every(TAP_CLEANUP_INTERVAL, "rings of taps", move || {
+            tapped.taps.release_unwatched(Instant::now());
             ready(())
         });
         let changed = Arc::clone(&control);
@@ -234,7 +236,7 @@ impl App {
         let socket = task::spawn("control socket", self.socket.serve(Arc::clone(&control)));
         let notifier = Arc::new(notifier);
         notifier.ready();
-        let watched = task::spawn("watchdog", watch_over(Arc::clone(&control), Arc::clone(&notifier)));
+        let watched = task::spawn("watchdog", feed_watchdog(Arc::clone(&control), Arc::clone(&notifier)));
         let hangups = Arc::new(Notify::new());
         let reloads = task::spawn(
             "reloads",
@@ -254,7 +256,7 @@ impl App {
         let proxy = &config.settings.proxy;
         tracing::info!(drain = %proxy.drain, "stopping, calls in flight may end");
         notifier.stopping(proxy.longest_stop().duration());
-        end_whatever_hangs(proxy.longest_stop().duration());
+        force_exit_after(proxy.longest_stop().duration());
         self.stop.begin();
         drop(socket.await);
         clock.abort();
@@ -264,36 +266,43 @@ impl App {
         metrics.inspect(JoinHandle::abort);
         watched.abort();
         join(self.threads).await;
-        self.keeper.stop();
+        self.maintenance.stop();
         control.store_changes();
     }
 }
 
 /// State that earlier proxies have left, read before the first call can come.
-struct Left {
-    past: Past,
-    directory: Arc<Directory>,
+struct StoredState {
+    recovered: RecoveredState,
+    registry: Arc<RunRegistry>,
     freezes: Arc<Freezes>,
 }
 
-impl Left {
+impl StoredState {
     fn read(settings: &Settings, journal: &Arc<Journal>) -> Result<Self, Error> {
         let state = |name: &str| settings.proxy.state_dir.join(name);
         let unreadable = |name| move |source| Error::State { path: state(name), source };
         let closed = Arc::new(ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?);
-        let SoFar { by_account, by_run } = journal.spent(|run| closed.contains(run))?;
+        let UsageTotals { by_account, by_run } = journal.usage_totals(|run| closed.contains(run))?;
         let accounts = Arc::new(Accounts::new(settings.accounts.clone(), by_account));
-        let kept = KeptRuns::open(&settings.proxy.kept_dir())?;
+        let state_dir = RunStateDir::open(&settings.proxy.kept_dir())?;
         Ok(Self {
-            past: Past { accounts, spent: by_run, closed, journal: Arc::clone(journal), kept },
-            directory: Arc::new(Directory::open(&state("revoked")).map_err(unreadable("revoked"))?),
+            recovered: RecoveredState {
+                accounts,
+                spent: by_run,
+                closed,
+                journal: Arc::clone(journal),
+                state_dir,
+            },
+            registry: Arc::new(RunRegistry::open(&state("revoked")).map_err(unreadable("revoked"))?),
             freezes: Arc::new(Freezes::open(&state("frozen")).map_err(unreadable("frozen"))?),
         })
     }
 }
 
-/// Makes the directories, unless another proxy uses them.
-fn claim(proxy: &settings::Proxy) -> Result<(), Error> {
+/// Raises the limit of descriptors and makes the directories, unless another proxy uses them.
+fn prepare_host(proxy: &settings::Proxy) -> Result<(), Error> {
+    exchange::raise_descriptor_limit();
     // Below `run_dir`, members of the control group reach the control socket.
     for (dir, mode) in [(&proxy.run_dir, 0o755), (&proxy.state_dir, 0o700)] {
         if dir.is_dir() {
@@ -314,21 +323,21 @@ fn claim(proxy: &settings::Proxy) -> Result<(), Error> {
 /// Opens the runs that were open before, then those of the configuration. A run that cannot be opened is tried again
 /// later: it must not keep the others from being served.
 async fn open_runs(runs: &Runs, config: &Config) -> Result<(), Error> {
-    let kept = config.settings.proxy.kept_dir();
-    let restored = runs.restore().await.map_err(|source| Error::State { path: kept, source })?;
+    let path = config.settings.proxy.kept_dir();
+    let restored = runs.restore().await.map_err(|source| Error::State { path, source })?;
     let configured = &config.settings.runs;
-    let not_open = runs.stand(&Standing::new(), configured, Duration::ZERO).await.len();
+    let not_open = runs.open_static(&StaticRuns::new(), configured, Duration::ZERO).await.len();
     tracing::info!(restored, configured = configured.len(), not_open, "runs are open");
     Ok(())
 }
 
 /// Notifies the service manager that every thread responds, as long as it is polled.
-async fn watch_over(control: Arc<Control>, notifier: Arc<Notifier>) {
-    let Some(patience) = notifier.watchdog() else { return };
-    let mut tick = tokio::time::interval(patience / 2);
+async fn feed_watchdog(control: Arc<Control>, notifier: Arc<Notifier>) {
+    let Some(timeout) = notifier.watchdog() else { return };
+    let mut tick = tokio::time::interval(timeout / 2);
     loop {
         tick.tick().await;
-        control.runs.are_alive().await;
+        control.runs.check_threads().await;
         notifier.alive();
     }
 }
@@ -363,48 +372,61 @@ async fn reload_when_asked(control: Arc<Control>, notifier: Arc<Notifier>, hangu
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval between two attempts to store changes that the disk has rejected.
 const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval between two checks of the rings of taps.
-const TIDY: Duration = Duration::from_secs(60);
-/// Longest wait for threads after the order to end.
-const JOIN: Duration = Duration::from_secs(1);
+/// Interval between two clean-ups of the rings of taps.
+const TAP_CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
+/// Interval between two checks whether threads have ended.
+const JOIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Longest wait for threads after the command to end.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Waits for threads that end. One that is stuck ends with the process.
 async fn join(threads: Vec<thread::JoinHandle<()>>) {
-    let deadline = Instant::now() + JOIN;
-    while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < deadline {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let deadline = tokio::time::Instant::now() + JOIN_TIMEOUT;
+    let all_finished = async || threads.iter().all(thread::JoinHandle::is_finished).then_some(());
+    // At the deadline each thread says for itself whether it has ended.
+    let _finished = poll_until(deadline, JOIN_POLL_INTERVAL, all_finished).await;
     for thread in threads {
         if !thread.is_finished() {
-            tracing::error!("a data-plane thread does not end");
+            tracing::error!("data-plane thread did not end");
         } else if thread.join().is_err() {
-            tracing::error!("a data-plane thread panicked");
+            tracing::error!("data-plane thread panicked");
         }
     }
 }
 
 /// Ends the process after `after` and a short extra time for deadlines of that length, even if this thread hangs.
-#[expect(clippy::exit, clippy::disallowed_methods, reason = "there is nobody left who could return")]
-fn end_whatever_hangs(after: Duration) {
+#[expect(
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "the thread that would return is the one that hangs"
+)]
+fn force_exit_after(after: Duration) {
     let end = move || {
-        thread::sleep(after + 2 * JOIN);
+        thread::sleep(after + 2 * JOIN_TIMEOUT);
         tracing::error!("something hangs, ending without it");
         std::process::exit(1);
     };
     if let Err(error) = thread::Builder::new().name("end".to_owned()).spawn(end) {
-        tracing::warn!(%error, "nobody watches over the end");
+        tracing::warn!(
+            error = report::chain(&error),
+            "the stop has no deadline: its thread cannot be started"
+        );
     }
 }
 
-type Started = (Vec<Worker>, Vec<thread::JoinHandle<()>>);
+type StartedThreads = (Vec<DataPlaneThread>, Vec<thread::JoinHandle<()>>);
 
-fn start_workers(config: &Config, parts: &Parts, shared: Vec<net::TcpListener>) -> Result<Started, Error> {
+fn start_threads(
+    config: &Config,
+    state: &SharedState,
+    shared: Vec<net::TcpListener>,
+) -> Result<StartedThreads, Error> {
     let serves = config.settings.proxy.listen_serves;
     let mut shared = shared.into_iter();
     (0..thread_count(config))
         .map(|index| {
             let shared = shared.next().map(|listener| (listener, serves));
-            Worker::start(index, parts.clone(), shared).map_err(Error::Thread)
+            DataPlaneThread::start(index, state.clone(), shared).map_err(Error::Thread)
         })
         .collect()
 }

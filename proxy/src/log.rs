@@ -11,11 +11,11 @@ use std::{
 };
 
 use platform_core::id::RunId;
-use platform_runtime::file;
+use platform_runtime::{file, report};
 use rustix::fs::{FallocateFlags, fallocate};
 
 /// Space that is preallocated behind the end of a file: for some hundred lines.
-const AHEAD: u64 = 64 << 10;
+const PREALLOCATED: u64 = 64 << 10;
 
 /// File of lines that is only appended to.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Log {
     /// Offset of the next line.
     length: u64,
     /// End of the preallocated space.
-    set_aside: u64,
+    preallocated_to: u64,
     /// Lines that are not stored yet.
     unstored: Vec<u8>,
 }
@@ -51,8 +51,8 @@ impl Log {
             text.truncate(whole);
         }
         let length = text.len() as u64;
-        let mut log = Self { path: path.to_owned(), file, length, set_aside: 0, unstored };
-        log.set_aside();
+        let mut log = Self { path: path.to_owned(), file, length, preallocated_to: 0, unstored };
+        log.preallocate();
         Ok((log, text))
     }
 
@@ -77,7 +77,7 @@ impl Log {
         self.file.sync_data()?;
         self.length += self.unstored.len() as u64;
         self.unstored.clear();
-        self.set_aside();
+        self.preallocate();
         Ok(())
     }
 
@@ -89,19 +89,25 @@ impl Log {
     /// Replaces all lines by `lines`, which mean the same. If that fails, as on a full disk, the file stays as it is.
     pub(crate) fn compact(&mut self, lines: &str) {
         if let Err(error) = self.replace(lines) {
-            tracing::warn!(path = %self.path.display(), %error, "the file cannot be compacted now");
+            tracing::warn!(path = %self.path.display(), error = report::chain(&error), "the file cannot be compacted now");
         }
     }
 
     fn replace(&mut self, lines: &str) -> io::Result<()> {
-        let (path, dir) = (self.path.with_extension("new"), self.path.parent().unwrap_or(Path::new("/")));
+        let path = self.path.with_extension("new");
+        let dir = self.path.parent().unwrap_or(Path::new("/"));
         // A crash may have left a file there, or it is a link.
         drop(fs::remove_file(&path));
         let file = file::open_own(OpenOptions::new().write(true).create_new(true), &path)?;
         file.write_all_at(lines.as_bytes(), 0)?;
-        let mut new =
-            Self { path: path.clone(), file, length: lines.len() as u64, set_aside: 0, unstored: Vec::new() };
-        new.reserve()?;
+        let mut new = Self {
+            path: path.clone(),
+            file,
+            length: lines.len() as u64,
+            preallocated_to: 0,
+            unstored: Vec::new(),
+        };
+        new.try_preallocate()?;
         new.file.sync_all()?;
         fs::rename(&path, &self.path)?;
         File::open(dir)?.sync_all()?;
@@ -111,23 +117,24 @@ impl Log {
     }
 
     /// Preallocates space. If there is no more now, earlier space stays preallocated.
-    fn set_aside(&mut self) {
-        if let Err(error) = self.reserve() {
-            tracing::warn!(path = %self.path.display(), %error, "no space can be set aside for when the disk is full");
+    fn preallocate(&mut self) {
+        if let Err(error) = self.try_preallocate() {
+            let error = report::chain(&error);
+            tracing::warn!(path = %self.path.display(), error, "no space preallocated for when the disk is full");
         }
     }
 
-    fn reserve(&mut self) -> io::Result<()> {
-        if self.set_aside < self.length + AHEAD / 2 {
-            fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.length, AHEAD)?;
-            self.set_aside = self.length + AHEAD;
+    fn try_preallocate(&mut self) -> io::Result<()> {
+        if self.preallocated_to < self.length + PREALLOCATED / 2 {
+            fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.length, PREALLOCATED)?;
+            self.preallocated_to = self.length + PREALLOCATED;
         }
         Ok(())
     }
 }
 
 /// Opens a log whose lines are runs, and returns it with them, the oldest first.
-pub(crate) fn of_runs(path: &Path) -> io::Result<(Log, Vec<RunId>)> {
+pub(crate) fn open_run_log(path: &Path) -> io::Result<(Log, Vec<RunId>)> {
     let (log, text) = Log::open(path, |line| RunId::parse(line).is_ok())?;
     Ok((log, text.lines().filter_map(|line| RunId::parse(line).ok()).collect()))
 }
@@ -142,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_found_again_and_a_torn_one_is_cut_off() {
+    fn a_torn_last_line_is_cut_off() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let (mut log, text) = Log::open(&path, |_| false).unwrap();

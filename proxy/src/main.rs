@@ -15,7 +15,7 @@ use platform_runtime::{
     shutdown::{RunBy, Signals},
     telemetry,
 };
-use proxy::{App, Origins};
+use proxy::{App, ConfigSources};
 
 /// Run the data plane of Sluicegate: identity, credentials, metering and journal for every model call
 ///
@@ -65,16 +65,16 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments, environment: Environment) -> Result<(), Error> {
     let notifier = Notifier::from_environment(&environment)?;
-    let origins = Origins::new(arguments.config, environment, arguments.set);
+    let config_sources = ConfigSources::new(arguments.config, environment, arguments.set);
     if arguments.check {
-        origins.check()?;
+        config_sources.check()?;
         return Ok(writeln!(io::stdout(), "the configuration is valid")?);
     }
-    let config = origins.read()?;
+    let config = config_sources.read()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let signals = Signals::install(RunBy::Service)?;
-        let app = App::build(config, origins).await?;
+        let app = App::build(config, config_sources).await?;
         tracing::info!(control = %app.control_socket().display(), version = env!("CARGO_PKG_VERSION"), "ready");
         app.run(signals, notifier).await;
         tracing::info!("stopped");

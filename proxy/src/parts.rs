@@ -16,11 +16,11 @@ use platform_core::{
 use platform_runtime::settings;
 
 use crate::{
-    budget::{Ask, Reservation, Spending, pace},
+    budget::{Reservation, ReservationRequest, Spending, pace},
     exchange::{Policy, parts},
     journal::{self, Journal},
     mask::Mask,
-    usage::{Count, Document, Format, Heard, Meter, Reading, UsageIs, Withheld},
+    usage::{AnswerDelta, DocumentFilter, EventFilter, Finality, Format, Meter, UsageEventFor, UsageReport},
 };
 
 /// Returns whether `body` may pass.
@@ -80,22 +80,22 @@ pub fn headers(
     parts::headers(grant, authorization, from, call)
 }
 
-/// Redacts an upstream's error `text` for an agent, which must not learn what is `unspoken`.
+/// Redacts an upstream's error `text` for an agent, which must not learn what is `redacted_terms`.
 #[must_use]
-pub fn scrubbed(text: &str, unspoken: &[String]) -> String {
-    parts::scrubbed(text, unspoken)
+pub fn scrubbed(text: &str, redacted_terms: &[String]) -> String {
+    parts::redacted(text, redacted_terms)
 }
 
 /// Redacts a whole error document; `None` if `text` is none.
 #[must_use]
-pub fn scrubbed_document(text: &[u8], unspoken: &[String]) -> Option<String> {
-    parts::scrubbed_document(text, unspoken)
+pub fn scrubbed_document(text: &[u8], redacted_terms: &[String]) -> Option<String> {
+    parts::redacted_document(text, redacted_terms)
 }
 
 /// Redacts a stream's event that reports an error.
 #[must_use]
-pub fn scrubbed_event(event: &[u8], unspoken: &[String]) -> Option<String> {
-    parts::scrubbed_event(event, unspoken)
+pub fn scrubbed_event(event: &[u8], redacted_terms: &[String]) -> Option<String> {
+    parts::redacted_event(event, redacted_terms)
 }
 
 /// Returns the tokens that an answer of `route`, which comes in `pieces`, reports.
@@ -158,8 +158,8 @@ pub const SECRET: &str = "fuzz-secret-0123";
 
 /// Filter between an answer and the agent.
 enum Passage {
-    Stream(Box<Withheld>),
-    Document(Box<Document>),
+    Stream(Box<EventFilter>),
+    Document(Box<DocumentFilter>),
 }
 
 /// Most bytes that a meter keeps of any answer.
@@ -188,23 +188,27 @@ pub fn observed<'p>(
     let format = Format::of(Some(answer.content_type));
     let mut meter = Meter::new(answer.route, format);
     let mut passage = if meter.reads_events() {
-        Passage::Stream(Box::new(Withheld::bounded(answer.route, Arc::new(Mask::default()), answer.longest)))
+        Passage::Stream(Box::new(EventFilter::bounded(
+            answer.route,
+            Arc::new(Mask::default()),
+            answer.longest,
+        )))
     } else {
-        Passage::Document(Box::new(Document::by(Arc::new(Mask::of([SECRET].into_iter())))))
+        Passage::Document(Box::new(DocumentFilter::new(Arc::new(Mask::of([SECRET].into_iter())))))
     };
     let usage = match answer.route {
-        Route::ChatCompletions | Route::Completions => UsageIs::Ours,
-        _ => UsageIs::Theirs,
+        Route::ChatCompletions | Route::Completions => UsageEventFor::Sluicegate,
+        _ => UsageEventFor::Agent,
     };
     let mut passed = Passed { bytes: Vec::new(), held: 0, kept: 0, is_answer: true };
     for piece in pieces.map(Bytes::copy_from_slice) {
         match &mut told {
-            Some(told) => meter.feed(&piece, Some(&mut |heard| told.push(text_of(heard)))),
+            Some(told) => meter.feed(&piece, Some(&mut |delta| told.push(text_of(delta)))),
             None => meter.feed(&piece, None),
         }
         let (piece, held) = match &mut passage {
             Passage::Stream(withheld) => {
-                let usage = if meter.has_counted() { usage } else { UsageIs::Theirs };
+                let usage = if meter.has_counted() { usage } else { UsageEventFor::Agent };
                 (withheld.follow(piece, usage, &scrub), withheld.held())
             }
             Passage::Document(document) => (document.follow(piece), document.held()),
@@ -224,38 +228,49 @@ pub fn observed<'p>(
     (read(meter, told), passed)
 }
 
-fn text_of(heard: Heard<'_>) -> String {
-    match heard {
-        Heard::Text(text) => format!("text {text}"),
-        Heard::Tool(name) => format!("tool {name}"),
+fn text_of(delta: AnswerDelta<'_>) -> String {
+    match delta {
+        AnswerDelta::Text(text) => format!("text {text}"),
+        AnswerDelta::Tool(name) => format!("tool {name}"),
     }
 }
 
 fn read(mut meter: Meter, mut told: Option<Vec<String>>) -> Read {
     let between_events = meter.between_events();
-    let reading = match &mut told {
-        Some(told) => meter.finish(Some(&mut |heard| told.push(text_of(heard)))),
+    let report = match &mut told {
+        Some(told) => meter.finish(Some(&mut |delta| told.push(text_of(delta)))),
         None => meter.finish(None),
     };
-    let end = match (meter.is_complete(&reading), reading.failed) {
+    let end = match (meter.is_complete(&report), report.failed) {
         (true, _) => End::Complete,
         (false, true) => End::Failed,
         (false, false) => End::Open,
     };
-    let tokens = reading.tokens().map(|tokens| (tokens, reading.count == Count::Final));
-    let Reading { model, finish, cost, said, tools, .. } = reading;
+    let tokens = report.tokens().map(|tokens| (tokens, report.finality == Finality::Final));
+    let UsageReport { model, finish, cost, text_bytes, tools, .. } = report;
     let text = |text: platform_core::untrusted::JournalText| text.to_string();
     Read {
         model: model.map(text),
         finish: finish.map(text),
         tokens,
-        said,
+        said: text_bytes,
         cost,
         tools: tools.into_iter().map(text).collect(),
         end,
         between_events,
         told,
     }
+}
+
+/// Size of a call that is about to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct CallSize {
+    /// Tokens of its input.
+    pub input: u64,
+    /// Tokens of output, of each of its answers.
+    pub output: u64,
+    /// Number of its answers.
+    pub answers: u64,
 }
 
 /// Calls of several runs of one account, under limits.
@@ -274,18 +289,14 @@ impl Limits {
         Self { spending, calls: Vec::new() }
     }
 
-    /// Begins a call of `run` with so many tokens of input, and so many of output for each of its answers. Returns
-    /// the most it may use, or `None` if it may not be made now.
-    pub fn begin(
-        &mut self,
-        run: usize,
-        (input, output, answers): (u64, u64, u64),
-        price: Price,
-    ) -> Option<Tokens> {
-        let (run, account) = (self.spending.get(run)?, self.spending.last()?);
+    /// Begins a call of `run` of this size. Returns the most it may use, or `None` if it may not be made now.
+    pub fn begin(&mut self, run: usize, size: CallSize, price: Price) -> Option<Tokens> {
+        let CallSize { input, output, answers } = size;
+        let run = self.spending.get(run)?;
+        let account = self.spending.last()?;
         pace(run, account, Duration::ZERO).ok()?;
         let mut call = Reservation::enter(run, account).ok()?;
-        let granted = call.grow(&Ask { input, output, answers, price: Some(price) }).ok()?;
+        let granted = call.grow(&ReservationRequest { input, output, answers, price: Some(price) }).ok()?;
         self.calls.push(call);
         Some(granted.tokens)
     }
@@ -323,11 +334,11 @@ impl Records {
     /// # Errors
     /// If it cannot be written.
     pub fn append(&self, record: &ExchangeRecord) -> Result<(), journal::Error> {
-        let mut room = self.0.room();
-        if let Some(room) = &mut room {
-            drop(self.0.mark(room, record)?);
+        let mut space = self.0.reserve_space();
+        if let Some(space) = &mut space {
+            drop(self.0.mark(space, record)?);
         }
-        drop(self.0.append(record, room)?);
+        drop(self.0.append(record, space)?);
         Ok(())
     }
 }

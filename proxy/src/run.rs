@@ -26,12 +26,12 @@ use platform_runtime::shutdown::{Drain, drain};
 use tokio::sync::{Notify, watch};
 
 use crate::{
-    bodies::Allowance,
+    body_memory::BodyMemory,
     budget::Spending,
     exchange::{Identification, Policy},
     refusal::Refused,
-    runs::NOBODY,
-    tally::{Counters, Tally},
+    run_usage::{RunUsage, UsageCounters},
+    runs::UNATTRIBUTED,
     tap,
     trace::Trace,
 };
@@ -45,16 +45,16 @@ pub(crate) struct Run {
     /// Rules for request bodies.
     pub(crate) policy: ArcSwap<Policy>,
     /// Memory for request bodies.
-    pub(crate) bodies: Arc<Allowance>,
+    pub(crate) body_memory: Arc<BodyMemory>,
     /// Usage and reservations under its budget.
     pub(crate) spending: Arc<Spending>,
     /// Usage and reservations of its account, which it shares with other runs.
     pub(crate) account: Arc<Spending>,
-    counted: Arc<Counters>,
+    usage_counters: Arc<UsageCounters>,
     in_flight: AtomicU64,
     idle: Notify,
     /// Stage of the run; the tasks that carry its calls wait for changes.
-    stage: watch::Sender<Stage>,
+    stage: watch::Sender<RunStage>,
     /// Set once the tokens of its id are revoked.
     is_revoked: AtomicBool,
     /// Time at which a stopping proxy will be gone.
@@ -66,40 +66,40 @@ pub(crate) struct Run {
 
 /// Defaults that are the same for all runs.
 #[derive(Debug, Clone)]
-pub(crate) struct Terms {
+pub(crate) struct RunDefaults {
     /// Body fields that pass besides the listed ones.
     pub(crate) extra_fields: Vec<String>,
     /// Memory for the bodies of one run.
-    pub(crate) bodies: ByteSize,
+    pub(crate) body_memory: ByteSize,
 }
 
 /// Spending and usage of a run: shared by all runs with its id, one after the other.
 #[derive(Debug, Clone)]
-pub(crate) struct Purse {
+pub(crate) struct RunBudget {
     spending: Arc<Spending>,
-    counted: Arc<Counters>,
+    usage_counters: Arc<UsageCounters>,
 }
 
-impl From<Tally> for Purse {
+impl From<RunUsage> for RunBudget {
     /// Continues the usage of a run under an earlier proxy, without limits yet.
-    fn from(tally: Tally) -> Self {
-        let spending = Arc::new(Spending::new(&Budget::default(), &tally.usage));
-        Self { spending, counted: Arc::new(tally.into()) }
+    fn from(run_usage: RunUsage) -> Self {
+        let spending = Arc::new(Spending::new(&Budget::default(), &run_usage.usage));
+        Self { spending, usage_counters: Arc::new(run_usage.into()) }
     }
 }
 
 /// Budgets that a run draws on.
 #[derive(Debug)]
-pub(crate) struct Spent {
+pub(crate) struct RunAndAccountBudgets {
     /// The run's own.
-    pub(crate) by_run: Purse,
+    pub(crate) by_run: RunBudget,
     /// The account's, which other runs draw on too.
     pub(crate) by_account: Arc<Spending>,
 }
 
 /// Stage of a run's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum RunStage {
     /// Calls pass.
     Open,
     /// New calls are refused; new connections too, unless the proxy stops.
@@ -110,7 +110,7 @@ pub(crate) enum Stage {
     Ended(Closing),
 }
 
-impl Stage {
+impl RunStage {
     /// Returns whether connections are accepted. A stopping proxy accepts them, to refuse their calls with a reason.
     pub(crate) const fn listens(&self) -> bool {
         matches!(self, Self::Open | Self::Closing(Closing::Shutdown))
@@ -158,21 +158,25 @@ impl Run {
     ///
     /// # Errors
     /// If its identity cannot be written as headers, which parsed ids make impossible.
-    pub(crate) fn new(grant: RunGrant, terms: &Terms, spent: Spent) -> Result<Self, http::Error> {
-        let Purse { spending, counted } = spent.by_run;
+    pub(crate) fn new(
+        grant: RunGrant,
+        run_defaults: &RunDefaults,
+        spent: RunAndAccountBudgets,
+    ) -> Result<Self, http::Error> {
+        let RunBudget { spending, usage_counters } = spent.by_run;
         spending.allow(&grant.budget);
         Ok(Self {
             spending,
             account: spent.by_account,
-            counted,
+            usage_counters,
             identification: Identification::of(&grant)?,
-            policy: ArcSwap::from_pointee(Policy::of(&grant, &terms.extra_fields)),
-            bodies: Arc::new(Allowance::new(terms.bodies)),
+            policy: ArcSwap::from_pointee(Policy::of(&grant, &run_defaults.extra_fields)),
+            body_memory: Arc::new(BodyMemory::new(run_defaults.body_memory)),
             tap: (grant.tap == Tap::Text).then(tap::Tap::default),
             grant,
             in_flight: AtomicU64::new(0),
             idle: Notify::new(),
-            stage: watch::Sender::new(Stage::Open),
+            stage: watch::Sender::new(RunStage::Open),
             is_revoked: AtomicBool::new(false),
             gone: OnceLock::new(),
             trace: Trace::default(),
@@ -180,23 +184,23 @@ impl Run {
     }
 
     /// Returns its spending and usage, for the run that replaces it.
-    pub(crate) fn purse(&self) -> Purse {
-        Purse { spending: Arc::clone(&self.spending), counted: Arc::clone(&self.counted) }
+    pub(crate) fn budget(&self) -> RunBudget {
+        RunBudget { spending: Arc::clone(&self.spending), usage_counters: Arc::clone(&self.usage_counters) }
     }
 
     /// Applies other defaults to calls to come.
-    pub(crate) fn reconcile(&self, terms: &Terms) {
-        self.policy.store(Arc::new(Policy::of(&self.grant, &terms.extra_fields)));
-        self.bodies.allow(terms.bodies);
+    pub(crate) fn set_defaults(&self, run_defaults: &RunDefaults) {
+        self.policy.store(Arc::new(Policy::of(&self.grant, &run_defaults.extra_fields)));
+        self.body_memory.allow(run_defaults.body_memory);
     }
 
     /// Returns the run under which unattributed calls are recorded. It is never entered.
-    pub(crate) fn nobody(terms: &Terms) -> Result<Self, http::Error> {
+    pub(crate) fn unattributed(run_defaults: &RunDefaults) -> Result<Self, http::Error> {
         let known = "an id that follows its own rule";
         let grant = RunGrant {
-            run_id: RunId::parse(NOBODY).expect(known),
+            run_id: RunId::parse(UNATTRIBUTED).expect(known),
             attempt: 0,
-            account: AccountId::parse(NOBODY).expect(known),
+            account: AccountId::parse(UNATTRIBUTED).expect(known),
             graph: AgentId::parse("unattributed:none").expect(known),
             correlation: Correlation::default(),
             listener: Listener::Shared,
@@ -209,16 +213,20 @@ impl Run {
             tap: Tap::Off,
         };
         let by_account = Arc::new(Spending::new(&Budget::default(), &Usage::default()));
-        Self::new(grant, terms, Spent { by_run: Tally::default().into(), by_account })
+        Self::new(
+            grant,
+            run_defaults,
+            RunAndAccountBudgets { by_run: RunUsage::default().into(), by_account },
+        )
     }
 
     /// Counts a call as in flight.
     pub(crate) fn enter(self: &Arc<Self>) -> Result<InFlight, Refused> {
         // Counted first, checked second: a close that sees zero afterwards has seen every call that got in.
         self.in_flight.fetch_add(1, Ordering::SeqCst);
-        let place = InFlight(Arc::clone(self));
+        let in_flight = InFlight(Arc::clone(self));
         match self.closing() {
-            None => Ok(place),
+            None => Ok(in_flight),
             Some(Closing::Closed) => Err(Refusal::RunClosed.into()),
             Some(Closing::Over) => Err(Refusal::RunDeadlineExceeded.into()),
             Some(Closing::Replaced) => Err(Refusal::Draining.into()),
@@ -236,7 +244,7 @@ impl Run {
 
     /// Adds a finished call to the run's usage.
     pub(crate) fn count(&self, record: &ExchangeRecord) {
-        self.counted.add(record);
+        self.usage_counters.add(record);
     }
 
     /// Refuses new calls, waits at most `grace` for those in flight, then cuts the rest. Idempotent: a second close
@@ -249,27 +257,27 @@ impl Run {
     }
 
     /// Refuses new calls, because the proxy will be gone after `grace`.
-    pub(crate) fn leave(&self, grace: Duration) {
+    pub(crate) fn begin_shutdown(&self, grace: Duration) {
         self.gone.get_or_init(|| Instant::now() + grace);
         self.stage.send_modify(|stage| stage.close(Closing::Shutdown));
     }
 
     /// Cuts the calls in flight of a closing run, and waits until all of them are recorded.
     pub(crate) async fn cut_now(&self) {
-        self.stage.send_modify(Stage::cut);
+        self.stage.send_modify(RunStage::cut);
         self.until_idle().await;
-        self.stage.send_modify(Stage::end);
+        self.stage.send_modify(RunStage::end);
     }
 
     /// Wakes the tasks that carry the run's calls, so that each checks again whether its call may go on.
-    pub(crate) fn stir(&self) {
+    pub(crate) fn notify_cuts(&self) {
         self.stage.send_modify(|_stage| {});
     }
 
     /// Revokes all tokens, and ends the calls in flight that came by token.
     pub(crate) fn revoke_tokens(&self) {
         self.is_revoked.store(true, Ordering::Release);
-        self.stir();
+        self.notify_cuts();
     }
 
     /// Returns whether its tokens were revoked.
@@ -293,8 +301,8 @@ impl Run {
     /// Returns the reason that the run is closing or closed, if it is.
     pub(crate) fn closing(&self) -> Option<Closing> {
         match *self.stage.borrow() {
-            Stage::Open => None,
-            Stage::Closing(reason) | Stage::Cut(reason) | Stage::Ended(reason) => Some(reason),
+            RunStage::Open => None,
+            RunStage::Closing(reason) | RunStage::Cut(reason) | RunStage::Ended(reason) => Some(reason),
         }
     }
 
@@ -306,13 +314,13 @@ impl Run {
     /// Returns the reason that calls in flight must end, if they must.
     pub(crate) fn cut(&self) -> Option<Closing> {
         match *self.stage.borrow() {
-            Stage::Open | Stage::Closing(_) => None,
-            Stage::Cut(reason) | Stage::Ended(reason) => Some(reason),
+            RunStage::Open | RunStage::Closing(_) => None,
+            RunStage::Cut(reason) | RunStage::Ended(reason) => Some(reason),
         }
     }
 
-    /// Subscribes to changes: when the run begins to close, when it is cut, and after [`Self::stir`].
-    pub(crate) fn changes(&self) -> watch::Receiver<Stage> {
+    /// Subscribes to changes: when the run begins to close, when it is cut, and after [`Self::notify_cuts`].
+    pub(crate) fn changes(&self) -> watch::Receiver<RunStage> {
         self.stage.subscribe()
     }
 
@@ -327,7 +335,7 @@ impl Run {
     }
 
     /// Closes the tap: every call has ended.
-    pub(crate) fn stop_telling(&self) {
+    pub(crate) fn close_tap(&self) {
         if let Some(tap) = &self.tap {
             tap.close();
         }
@@ -352,7 +360,8 @@ impl Run {
             Some(_) => RunState::Closed,
         };
         let limits = self.spending.view();
-        let (grant, Tally { usage, last }) = (self.grant.clone(), self.counted.tally());
+        let RunUsage { usage, last } = self.usage_counters.usage();
+        let grant = self.grant.clone();
         RunView { grant, state, in_flight, usage, last, limits, epoch: 0, socket: None }
     }
 }

@@ -16,12 +16,12 @@ use crate::Error;
 /// Silence of a client, after which the kernel sends it this many keep-alive probes. So a client that has vanished is
 /// noticed while its call waits for the upstream. With an answer on its way the client's timeout passes instead. No
 /// shorter limit of the kernel's own is set: it would also cut a client that is present and only pauses.
-const SILENCE: Duration = Duration::from_secs(60);
-const QUESTIONS: u32 = 4;
-const BETWEEN_QUESTIONS: Duration = Duration::from_secs(15);
+const KEEPALIVE_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+const KEEPALIVE_PROBES: u32 = 4;
+const KEEPALIVE_PROBE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Most connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
+const MAX_BACKLOG: u32 = 1024;
 
 /// Binds one listener per thread; none if no address is set. Must be called in a runtime.
 pub(crate) fn bind(proxy: &settings::Proxy, threads: usize) -> Result<Vec<TcpListener>, Error> {
@@ -29,25 +29,25 @@ pub(crate) fn bind(proxy: &settings::Proxy, threads: usize) -> Result<Vec<TcpLis
     let failed = |source| Error::Listen { setting: "proxy.listen", address: asked, source };
     // Alone and first, so that another proxy on the same port is noticed instead of joined.
     drop(TcpListener::bind(asked).map_err(failed)?);
-    let first = one(asked).map_err(failed)?;
+    let first = bind_one(asked).map_err(failed)?;
     let address = first.local_addr().map_err(failed)?;
     let mut all = vec![first];
     for _ in 1..threads {
-        all.push(one(address).map_err(failed)?);
+        all.push(bind_one(address).map_err(failed)?);
     }
     Ok(all)
 }
 
-fn one(address: SocketAddr) -> io::Result<TcpListener> {
+fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.set_reuseport(true)?;
     // Connections inherit these.
     socket.set_nodelay(true)?;
     sockopt::set_socket_keepalive(&socket, true)?;
-    sockopt::set_tcp_keepidle(&socket, SILENCE)?;
-    sockopt::set_tcp_keepintvl(&socket, BETWEEN_QUESTIONS)?;
-    sockopt::set_tcp_keepcnt(&socket, QUESTIONS)?;
+    sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE_TIMEOUT)?;
+    sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_PROBE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_PROBES)?;
     socket.bind(address)?;
-    socket.listen(BACKLOG)?.into_std()
+    socket.listen(MAX_BACKLOG)?.into_std()
 }

@@ -19,7 +19,8 @@ pub(crate) fn read(file: &Path) -> io::Result<String> {
 
 /// Replaces `file` whole: a crash leaves the old or the new one.
 pub(crate) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
-    let (new, dir) = (file.with_extension("new"), file.parent().unwrap_or(Path::new("/")));
+    let new = file.with_extension("new");
+    let dir = file.parent().unwrap_or(Path::new("/"));
     // A crash may have left a file there, or it is a link.
     drop(fs::remove_file(&new));
     let mut out = open_own(OpenOptions::new().write(true).create_new(true), &new)?;

@@ -8,6 +8,7 @@ use std::sync::{
 
 use platform_core::{
     id::CallId,
+    record::ExchangeRecord,
     trace::{Step, TraceEvent},
 };
 use tokio::sync::broadcast;
@@ -15,10 +16,10 @@ use tokio::sync::broadcast;
 use crate::run::Run;
 
 /// Most events held for a watcher that does not keep up.
-const BACKLOG: usize = 256;
+const MAX_BACKLOG: usize = 256;
 
 /// Interval between two reports of a growing answer, in microseconds.
-const PROGRESS: u64 = 250_000;
+const PROGRESS_INTERVAL_US: u64 = 250_000;
 
 /// Sender of a run's trace.
 #[derive(Debug, Default)]
@@ -39,7 +40,21 @@ pub(crate) struct Watcher {
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     pieces: u64,
-    told_us: u64,
+    reported_us: u64,
+}
+
+/// Answer of a call as far as it was forwarded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnswerSoFar {
+    bytes: u64,
+    is_stream: bool,
+}
+
+impl AnswerSoFar {
+    /// Returns the answer that `record` counts.
+    pub(crate) const fn of(record: &ExchangeRecord) -> Self {
+        Self { bytes: record.response_bytes, is_stream: record.stream }
+    }
 }
 
 impl Trace {
@@ -60,7 +75,7 @@ impl Trace {
 impl Watcher {
     /// Watches `run` from now on.
     pub(crate) fn of(run: Arc<Run>) -> Self {
-        let events = run.trace.events.get_or_init(|| broadcast::Sender::new(BACKLOG)).subscribe();
+        let events = run.trace.events.get_or_init(|| broadcast::Sender::new(MAX_BACKLOG)).subscribe();
         run.trace.watchers.fetch_add(1, Ordering::Relaxed);
         Self { events, run }
     }
@@ -73,15 +88,15 @@ impl Drop for Watcher {
 }
 
 impl Progress {
-    /// Counts another piece that was passed on, `at_us`; returns the step to report now, with `bytes` in all.
-    pub(crate) fn piece(&mut self, at_us: u64, (bytes, is_stream): (u64, bool)) -> Option<Step> {
+    /// Counts another forwarded piece, `at_us`; returns the step to report now, with the `answer` it makes.
+    pub(crate) fn forwarded(&mut self, at_us: u64, answer: AnswerSoFar) -> Option<Step> {
         self.pieces += 1;
         let step = match self.pieces {
-            1 if is_stream => Step::FirstEvent,
-            _ if at_us < self.told_us + PROGRESS => return None,
-            pieces => Step::Progress { bytes, pieces },
+            1 if answer.is_stream => Step::FirstEvent,
+            _ if at_us < self.reported_us + PROGRESS_INTERVAL_US => return None,
+            pieces => Step::Progress { bytes: answer.bytes, pieces },
         };
-        self.told_us = at_us;
+        self.reported_us = at_us;
         Some(step)
     }
 }
@@ -91,17 +106,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_told_of_at_its_first_piece_and_then_now_and_then() {
+    fn a_stream_reports_its_first_piece_and_progress() {
         let mut progress = Progress::default();
-        let told: Vec<_> = (1..=10).map(|n| progress.piece(n * PROGRESS / 4, (n * 100, true))).collect();
+        let stream = |n| AnswerSoFar { bytes: n * 100, is_stream: true };
+        let at_us = |n| n * PROGRESS_INTERVAL_US / 4;
+        let reported: Vec<_> = (1..=10).map(|n| progress.forwarded(at_us(n), stream(n))).collect();
         let progress = |pieces| Some(Step::Progress { bytes: pieces * 100, pieces });
         let mut expected = vec![None; 10];
         (expected[0], expected[4], expected[8]) = (Some(Step::FirstEvent), progress(5), progress(9));
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 
     #[test]
-    fn an_answer_in_one_piece_is_not_told_of_before_its_end() {
-        assert_eq!(Progress::default().piece(1000, (100, false)), None);
+    fn an_answer_in_one_piece_reports_no_progress() {
+        assert_eq!(Progress::default().forwarded(1000, AnswerSoFar { bytes: 100, is_stream: false }), None);
     }
 }

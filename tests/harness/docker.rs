@@ -125,11 +125,11 @@ pub(crate) fn remove_containers_of(installation: &str) {
     std::process::Command::new("sh").args(["-c", &script]).output().ok();
 }
 
-/// Docker, but for removing containers: that it refuses.
+/// Docker that refuses to remove containers.
 #[derive(Debug)]
-pub struct UnwillingDocker(PathBuf);
+pub struct RemovalRejectingDocker(PathBuf);
 
-impl UnwillingDocker {
+impl RemovalRejectingDocker {
     /// Serves its API on `socket`.
     ///
     /// # Panics
@@ -137,9 +137,9 @@ impl UnwillingDocker {
     #[must_use]
     pub fn on(socket: &Path) -> Self {
         let listener = UnixListener::bind(socket).unwrap();
-        task::spawn("unwilling docker", async move {
+        task::spawn("Docker without removal", async move {
             while let Ok((client, _)) = listener.accept().await {
-                task::spawn("unwilling docker's client", serve(client));
+                task::spawn("client of Docker without removal", serve(client));
             }
         });
         Self(socket.to_owned())

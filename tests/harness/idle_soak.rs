@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{
     agent::Agent,
-    dozing::{Book, DozingUpstream, Temper},
+    idle_closing_upstream::{Counters, IdleClosingUpstream, Timing},
     world::World,
 };
 
@@ -42,7 +42,7 @@ pub struct Found {
     /// Calls that the upstream heard of more than once.
     pub heard_twice: usize,
     /// Counters of the upstream.
-    pub upstream: Book,
+    pub upstream: Counters,
 }
 
 impl Soak {
@@ -52,11 +52,11 @@ impl Soak {
     /// If the proxy gives no answer at all.
     pub async fn play(self) -> Found {
         let ms = Duration::from_millis;
-        let temper = Temper { idle: ms(self.upstream_idle_ms), hold: ms(self.hold_ms) };
-        let dozing = DozingUpstream::start(temper).await;
+        let timing = Timing { idle: ms(self.upstream_idle_ms), hold: ms(self.hold_ms) };
+        let idle_closing = IdleClosingUpstream::start(timing).await;
         let settings = format!(
             "base_url = '{}'\npool_idle_timeout = '{}ms'\npool_max_idle_per_thread = {}",
-            dozing.base_url(),
+            idle_closing.base_url(),
             self.pool_idle_ms,
             self.callers
         );
@@ -71,7 +71,7 @@ impl Soak {
         for failure in answers.into_iter().flatten() {
             *failures.entry(failure).or_default() += 1;
         }
-        let upstream = dozing.book();
+        let upstream = idle_closing.counters();
         let heard_twice = upstream.calls.values().filter(|times| **times > 1).count();
         Found { calls: (self.callers * self.rounds) as u64, failures, heard_twice, upstream }
     }

@@ -13,20 +13,23 @@ pub mod cancels;
 pub mod chaos;
 pub mod collector;
 pub mod control;
-pub mod detour;
 pub mod docker;
+mod docker_gate;
 pub mod dockerd;
-pub mod dozing;
 pub mod endurance;
 pub mod events;
 pub mod eventually;
-mod gate;
+pub mod fake_wall_clock;
+pub mod fault_proxy;
+pub mod foreign_uid_client;
 pub mod gateway;
 pub mod heads;
+pub mod idle_closing_upstream;
 pub mod idle_soak;
 pub mod init;
+pub mod keep_open_upstream;
+pub mod key_rejecting_upstream;
 pub mod lines;
-pub mod lingering;
 pub mod litellm;
 pub mod metering;
 pub mod metrics;
@@ -37,9 +40,9 @@ pub mod openclaw;
 pub mod output;
 mod postgres;
 pub mod process;
-pub mod puppet;
 pub mod random;
 pub mod raw;
+pub mod raw_scripted_upstream;
 pub mod runner_chaos;
 pub mod sdks;
 pub mod sessions;
@@ -48,12 +51,9 @@ pub mod sluice;
 pub mod soak;
 pub mod start_times;
 pub mod starts;
-pub mod stepped;
 pub mod store;
-pub mod stranger;
 pub mod terminal;
-pub mod tls_door;
-pub mod unwilling;
+pub mod tls_terminator;
 pub mod up;
 pub mod volume;
 mod world;
@@ -63,24 +63,24 @@ pub use self::{
     bridge::Bridge,
     canary::CANARY_KEY,
     control::Control,
-    detour::Detour,
+    docker_gate::DockerGate,
     eventually::eventually,
-    gate::Gate,
+    fault_proxy::FaultProxy,
     gateway::{Dialect, Door, ScriptedGateway, Step},
     init::Init,
+    keep_open_upstream::KeepOpenUpstream,
+    key_rejecting_upstream::KeyRejectingUpstream,
     lines::Lines,
-    lingering::LingeringUpstream,
     litellm::LiteLlm,
     models::Models,
     nginx::OriginalProxy,
     openclaw::OpenClaw,
     postgres::Postgres,
     process::binary,
-    puppet::Puppet,
     raw::Raw,
+    raw_scripted_upstream::RawScriptedUpstream,
     sdks::{AiMock, Sdk},
     sluice::Outcome,
-    unwilling::UnwillingUpstream,
     up::Up,
     world::{Run, World, grant, private_file},
 };

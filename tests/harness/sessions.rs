@@ -6,7 +6,7 @@ use bench::upstream::ScriptedUpstream;
 use serde_json::Value;
 
 use crate::{
-    CANARY_KEY, Detour, LiteLlm, OpenClaw, Outcome, World, grant,
+    CANARY_KEY, FaultProxy, LiteLlm, OpenClaw, Outcome, World, grant,
     openclaw::{PROVIDER, Setup},
     private_file,
     shared::{register_shared, share},
@@ -28,7 +28,7 @@ pub struct Sessions {
     /// Gateway whose sessions the runs are.
     pub gateway: OpenClaw,
     /// The way from runs to the gateway.
-    pub way: Detour,
+    pub way: FaultProxy,
     /// The listener for gateways, where models are.
     pub address: SocketAddr,
 }
@@ -62,7 +62,7 @@ impl Sessions {
         let setup = Setup { base_url: format!("http://{address}/v1"), ..setup };
         let gateway = OpenClaw::start(&setup).await;
         private_file(&world.path().join("gateway.token"), gateway.token);
-        let way = Detour::to(gateway.url.strip_prefix("ws://").unwrap().parse().unwrap()).await;
+        let way = FaultProxy::to(gateway.url.strip_prefix("ws://").unwrap().parse().unwrap()).await;
         let settings = format!(
             "[gateways.real]\nurl = '{}'\ntoken_file = '{}/gateway.token'\nprovider = '{PROVIDER}'\n\
              [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['real']\nmodel = '{}'\nrun_timeout = '100s'\n",

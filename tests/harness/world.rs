@@ -81,7 +81,7 @@ impl World {
         world
     }
 
-    /// A world whose proxy forwards to `base_url`, which may lead to the scripted upstream by a detour.
+    /// A world whose proxy forwards to `base_url`, which may lead to the scripted upstream by a fault proxy.
     pub async fn in_front_of(upstream: ScriptedUpstream, base_url: &str, toml: &str) -> Self {
         Self::reaching(upstream, &format!("base_url = '{base_url}'"), toml).await
     }

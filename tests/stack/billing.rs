@@ -76,7 +76,7 @@ impl Session {
 }
 
 #[tokio::test]
-async fn eight_sessions_of_four_accounts_are_each_billed_to_their_owner() {
+async fn eight_sessions_are_billed_to_their_accounts() {
     let there = Sessions::of(&["fake-steps"], |setup| Setup {
         conversation: Some(LONG),
         tools: ["exec", "read", "sessions_spawn"].map(str::to_owned).to_vec(),

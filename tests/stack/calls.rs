@@ -70,7 +70,7 @@ async fn both_records(world: &World, litellm: &LiteLlm, count: usize) -> (Exchan
 }
 
 #[tokio::test]
-async fn litellm_and_the_journal_tell_the_same_of_a_call() {
+async fn litellm_and_the_journal_agree() {
     let (world, litellm) = world_with_litellm().await;
     let run = run(&world).await;
     let calls = Models::ALL.into_iter().flat_map(|models| CALLS.iter().map(move |call| (models, call)));
@@ -119,7 +119,7 @@ fn assert_same_figures(call: &Call, ours: &ExchangeRecord, theirs: &Value) {
 }
 
 #[tokio::test]
-async fn an_agent_cannot_have_litellm_bill_somebody_else() {
+async fn an_agent_cannot_bill_another_in_litellm() {
     let (world, litellm) = world_with_litellm().await;
     let run = run(&world).await;
     let claims = [

@@ -10,7 +10,7 @@ use std::{
 };
 
 use harness::{
-    Agent, Detour, World,
+    Agent, FaultProxy, World,
     docker::{docker, host},
     eventually::eventually_within,
     openclaw::START,
@@ -219,12 +219,12 @@ fn written(world: &World, upstream: &str) -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn a_run_is_a_session_of_the_gateway_that_the_compose_file_starts() {
+async fn the_compose_files_gateway_serves_a_run() {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);
     let upstream = world.upstream.base_url().trim_start_matches("http://").parse().unwrap();
-    let detour = Detour::at(SocketAddr::new(host().await, 0), upstream).await;
-    let variables = written(&world, &detour.base_url());
+    let fault_proxy = FaultProxy::at(SocketAddr::new(host().await, 0), upstream).await;
+    let variables = written(&world, &fault_proxy.base_url());
     let stack = Stack {
         project: world.installation(),
         file: read(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::world_with_litellm;
 
 #[tokio::test]
-async fn a_sealed_agent_gets_its_answer_through_litellm() {
+async fn a_sealed_agent_is_answered_by_litellm() {
     let (world, litellm) = world_with_litellm().await;
     let outcome = world
         .sluice()

@@ -20,7 +20,7 @@ use crate::world_with_litellm;
 const SOON: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn what_goes_wrong_behind_litellm_is_told_apart() {
+async fn failures_behind_litellm_are_told_apart() {
     let (world, _litellm) = world_with_litellm().await;
     let run = world.run("r1", "acct-1").await;
     an_error_in_mid_stream_is_a_failed_stream(&world, &run).await;

@@ -51,7 +51,7 @@ fn told(world: &World) -> Value {
 }
 
 #[tokio::test]
-async fn a_tool_loop_edits_and_commits_in_the_repository() {
+async fn a_tool_loop_edits_and_commits() {
     let world = world(100, "").await;
     let edit = json!({ "path": "repo/file", "edits": [{ "oldText": "one", "newText": "two" }] });
     let question = steps(
@@ -143,7 +143,7 @@ async fn reported(file: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn what_was_said_before_and_four_mebibytes_reach_the_model() {
+async fn history_and_four_mebibytes_reach_the_model() {
     let world = world(100, "environment = { COGNI_CONTEXT_WINDOW = '4000000' }").await;
     let history = world.path().join("said.json");
     let said = json!([{ "role": "user", "content": "My name is Ada." }, { "role": "assistant", "content": "Hello, Ada." }]);
@@ -230,8 +230,9 @@ fn lesser_agents() -> String {
 /// Runs at once: each takes half a gigabyte and more, and all that a processor gives.
 const AT_ONCE: usize = 4;
 
+/// Each is reported soon.
 #[tokio::test]
-async fn each_failure_of_the_model_api_has_one_name_and_is_soon_told() {
+async fn model_failures_have_one_name_in_openclaw() {
     let world = world(200, &lesser_agents()).await;
     let hangs = Fails { agent: "test:brief", ..fails("fake-hang", "timeout", 1) };
     let waits = failed(&world, &hangs);
@@ -278,7 +279,7 @@ const PLANTED: [(&str, &str); 3] = [
 ];
 
 #[tokio::test]
-async fn what_a_repository_has_planted_configures_nothing() {
+async fn a_repositorys_plants_configure_nothing() {
     let own = "exec node /agent/run.mjs";
     // Control: OpenClaw started in the repository, as people do.
     let plain = "exec node /opt/openclaw/node_modules/openclaw/openclaw.mjs agent exec --json --cwd /workspace \

@@ -33,8 +33,9 @@ fn trace(turn: &Turn) -> String {
     }
 }
 
+/// The gateway stops when asked to.
 #[tokio::test]
-async fn a_real_gateway_keeps_turns_and_models_apart_and_stops_when_told() {
+async fn a_real_gateway_keeps_turns_and_models_apart() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let models = ["fake-steps", "fake-words5", "fake-words400-gap50ms", "fake-status401", "fake-words0"];
     let gateway = OpenClaw::start(&Setup::new(&upstream.openai_base_url(), &models)).await;

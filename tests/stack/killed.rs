@@ -69,8 +69,9 @@ fn end(outcome: &Outcome) -> Option<String> {
     ends[0]["code"].as_str().map(str::to_owned)
 }
 
+/// Each call keeps its owner.
 #[tokio::test]
-async fn what_is_lost_in_mid_run_leaves_each_run_one_clear_end_and_each_call_its_owner() {
+async fn kills_leave_each_run_one_end() {
     let mut there = Sessions::of(&["fake-steps"], |setup| setup).await;
     let (way, proxy, gateway) = (Story::of("way"), Story::of("proxy"), Story::of("gateway"));
 

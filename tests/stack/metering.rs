@@ -107,7 +107,7 @@ async fn an_agent_cannot_hide_usage() {
 
 /// Each call has one record, with what the upstream reported of it; and each way in which that could be otherwise is found.
 #[tokio::test]
-async fn what_was_reported_is_booked() {
+async fn reported_usage_is_recorded() {
     let evidence = Metering { seed: 20_261_123, calls: 40, giants: 1, largest: 2 << 20 }.play().await;
     let found = evidence.judge();
     assert_eq!(found.faults, Vec::<String>::new(), "{found:#?}");

@@ -34,7 +34,7 @@ fn rows() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn openclaw_takes_every_final_refusal_for_one_that_is_final() {
+async fn openclaw_takes_final_refusals_as_final() {
     let verdicts = classified(REFUSALS).await;
     assert_eq!(verdicts.len(), rows().len());
     for (row, verdict) in rows().iter().zip(&verdicts) {
@@ -56,7 +56,7 @@ async fn openclaw_takes_every_final_refusal_for_one_that_is_final() {
 }
 
 #[tokio::test]
-async fn one_word_or_number_more_would_have_made_it_something_else() {
+async fn a_changed_word_changes_openclaws_verdict() {
     for (addition, reason) in
         [("expired", "auth"), ("byte 401", "auth"), ("spend limit", "billing"), ("timed out", "timeout")]
     {

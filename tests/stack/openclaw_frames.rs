@@ -41,7 +41,7 @@ fn is_extension(frame: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn what_the_bridge_sends_is_what_the_protocol_says() {
+async fn bridge_frames_follow_the_protocol() {
     let frames = sent();
     let (extensions, stock): (Vec<_>, Vec<_>) = frames.into_iter().partition(is_extension);
     for method in ["connect", "agent", "chat.send", "chat.abort", "agent.wait", "chat.history"] {

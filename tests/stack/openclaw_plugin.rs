@@ -37,7 +37,7 @@ fn tokens(upstream: &ScriptedUpstream, said: &str) -> Vec<Option<String>> {
 }
 
 #[tokio::test]
-async fn each_sessions_calls_carry_its_own_headers_and_no_others() {
+async fn each_sessions_calls_carry_its_own_headers() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let tools = ["exec", "read", "sessions_spawn"].map(str::to_owned).to_vec();
     let setup = Setup { plugin: true, tools, ..Setup::new(&upstream.openai_base_url(), &["fake-steps"]) };

@@ -60,8 +60,9 @@ async fn is_not_let_in(world: &World, name: &str, id: &str) {
     assert!(refused.stderr.contains(&format!("`sluice gateway pair {name}`")), "{refused:?}");
 }
 
+/// The gateway is not on the loopback.
 #[tokio::test]
-async fn a_gateway_off_the_loopback_takes_the_client_that_was_paired_and_no_other() {
+async fn only_the_paired_client_is_let_in() {
     let mut world = World::start().await;
     let gateway = gateway(&mut world).await;
     is_not_let_in(&world, "tokenonly", "r1").await;

@@ -54,8 +54,9 @@ fn code(outcome: &Outcome) -> String {
     result["error"]["code"].as_str().unwrap_or_else(|| panic!("{outcome:?}")).to_owned()
 }
 
+/// The run has one error code, and the next tenant is served.
 #[tokio::test]
-async fn a_final_refusal_is_one_call_with_one_name_and_the_next_tenant_is_served() {
+async fn a_final_refusal_is_one_call() {
     let mut models = vec!["fake-words5"];
     models.extend(PASSING);
     models.extend(FINAL.iter().filter(|row| row.more[0] == "--model").map(|row| row.more[1]));

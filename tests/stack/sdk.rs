@@ -56,8 +56,9 @@ const DIFFERENT_WITH_LITELLM: [&str; 1] = [
     "completions_streamed",
 ];
 
+/// SDKs call the scripted upstream directly, and through Sluicegate.
 #[tokio::test]
-async fn sdks_are_told_the_same_by_a_scripted_upstream_directly_and_through() {
+async fn sdks_see_no_difference_scripted() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let base_url = upstream.base_url();
     let world = World::in_front_of(upstream, &base_url, "").await;
@@ -65,7 +66,7 @@ async fn sdks_are_told_the_same_by_a_scripted_upstream_directly_and_through() {
 }
 
 #[tokio::test]
-async fn sdks_are_told_the_same_by_aimock_directly_and_through() {
+async fn sdks_see_no_difference_with_aimock() {
     let aimock = AiMock::start().await;
     let upstream = ScriptedUpstream::start().await.unwrap();
     let world = World::in_front_of(upstream, &aimock.base_url, "").await;
@@ -73,7 +74,7 @@ async fn sdks_are_told_the_same_by_aimock_directly_and_through() {
 }
 
 #[tokio::test]
-async fn sdks_are_told_the_same_by_litellm_directly_and_through() {
+async fn sdks_see_no_difference_with_litellm() {
     let (world, litellm) = world_with_litellm().await;
     conforms(world, &litellm.base_url, &DIFFERENT_WITH_LITELLM).await;
 }

@@ -35,8 +35,9 @@ fetch("http://127.0.0.1:8080/v1/chat/completions", { method: "POST", headers: { 
   body: JSON.stringify({ model: "fake", messages: [{ role: "user", content: "mine" }] }) })
 .then(async (answer) => console.log(answer.status, (await answer.json()).error?.code))'"#;
 
+/// `gateway down` keeps its state; `--purge` removes that, too.
 #[tokio::test]
-async fn a_sealed_gateway_has_one_way_in_and_one_way_out_and_leaves_what_it_is_told_to() {
+async fn a_sealed_gateway_has_one_way_in_and_out() {
     let mut world = World::with(GATEWAYS).await;
     let container = format!("sluice-{}-gateway-g", world.installation());
 
@@ -201,7 +202,7 @@ async fn is_sealed(container: &str) {
 
 /// Attribution by the plugin in it, which puts a run's token on its session's calls.
 #[tokio::test]
-async fn a_sealed_gateway_with_the_plugin_has_each_account_billed_for_its_own() {
+async fn sealed_gateway_calls_are_billed_by_account() {
     let mut world = World::with(GATEWAYS).await;
     share(&mut world, "gateways").await;
     world.reconfigure("[gateways.g]\n", "[gateways.g]\nattribution = 'plugin'\n");

@@ -20,7 +20,7 @@ Example:
     '{\"model\":\"fake-gap100ms\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}'"
 )]
 struct Arguments {
-    /// Where to listen; keep it on the loopback interface
+    /// Address to listen on; keep it on the loopback interface
     #[arg(long, default_value = "127.0.0.1:18080")]
     listen: SocketAddr,
     /// Also append each request to this file when it ends, as a line of JSON

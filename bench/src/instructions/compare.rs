@@ -55,8 +55,9 @@ pub fn compare(kept: &Counts, now: &Counts) -> Vec<Verdict> {
 mod tests {
     use super::*;
 
+    /// Figures that are much lower are to be kept as the new ones.
     #[test]
-    fn five_percent_more_is_too_much_and_much_less_is_to_be_kept() {
+    fn five_percent_more_fails_the_comparison() {
         let counts = |figure: u64| Counts::from([("case".to_owned(), figure)]);
         let judged = |now| {
             let verdict = compare(&counts(1000), &counts(now)).remove(0);

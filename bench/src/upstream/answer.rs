@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_words_are_so_many() {
+    fn words_are_counted_exactly() {
         assert_eq!(words(SENTENCE).len(), 10);
         for count in [0, 1, 10, 11, 50] {
             let text = many_words(count).concat();

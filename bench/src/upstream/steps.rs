@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_list_or_tools_there_is_nothing_to_do() {
+    fn without_a_list_or_tools_nothing_is_done() {
         let list = r#"[{"role":"user","content":"call: exec\nsay: Done."}]"#;
         let tools = r#"[{"type":"function","function":{"name":"exec"}}]"#;
         let exec = Step::Call { tool: "exec".to_owned(), arguments: "{}".to_owned() };

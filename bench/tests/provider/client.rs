@@ -12,14 +12,14 @@ use tokio::{
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) const CHAT: &str = "/v1/chat/completions";
 
-/// How the answer is asked for.
+/// Kind of answer that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Whole,
     Streamed,
 }
 
-/// What came back until the connection ended, and how it ended.
+/// The bytes that came back until the connection ended, and its end.
 pub(crate) struct Reply {
     pub(crate) text: String,
     pub(crate) ended: io::Result<()>,

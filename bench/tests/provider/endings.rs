@@ -1,4 +1,4 @@
-//! How requests end that do not end well, on the wire and in the ledger.
+//! Tests requests that do not end well, on the wire and in the ledger.
 
 use std::{io, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 use crate::client::{CHAT, Mode, PATIENCE, ask, entry, joined, read, request, send};
 
 #[tokio::test]
-async fn a_cut_resets_the_connection_after_what_was_sent() {
+async fn a_cut_resets_the_connection() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let table = [
         ("fake-cut0", Mode::Whole, 0),
@@ -70,7 +70,7 @@ async fn a_stall_sends_what_it_should_and_then_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_while_sending_is_gone_and_not_answered() {
+async fn a_client_that_leaves_sending_is_gone() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: u\r\ncontent-length: 100\r\n\r\n{\"mod";
     let client = send(&upstream, head).await;

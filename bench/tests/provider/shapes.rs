@@ -102,7 +102,7 @@ async fn tools_are_called_in_every_api_that_has_them() {
 }
 
 #[tokio::test]
-async fn embeddings_are_as_many_as_inputs_in_either_encoding() {
+async fn embeddings_match_inputs_in_either_encoding() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     for (input, encoding, count, first) in [
         (json!("one"), "float", 1, json!([0.5, -0.25, 0.125])),

@@ -8,7 +8,7 @@ use crate::{
     error::{Broken, Error},
     hello::Hello,
     outcome::Code,
-    wire::fault::Fault,
+    wire::gateway_error::GatewayError,
 };
 
 /// Close code of a gateway that speaks another protocol; `CLOSE_TRY_LATER` is of a gateway that is not ready.
@@ -40,7 +40,7 @@ pub(crate) enum Input {
     /// The answer to `connect`, and whether it grants what is needed.
     Hello(Result<Hello, Error>),
     /// `connect` was refused.
-    Refusal(Fault),
+    Refusal(GatewayError),
     Shutdown {
         back_in: Option<Duration>,
     },
@@ -63,10 +63,10 @@ pub(crate) enum Next {
     /// Handle the frame.
     Handle,
     /// Give the connection up and make a new one.
-    Again {
+    Reconnect {
         why: Error,
         /// Shortest pause, as the gateway asked for.
-        pause: Option<Duration>,
+        min_delay: Option<Duration>,
     },
     /// Give up for good.
     Fail(Error),
@@ -75,19 +75,19 @@ pub(crate) enum Next {
 impl State {
     /// Returns the state after `input`, and the action that it needs.
     pub(crate) fn step(self, input: Input) -> (Self, Next) {
-        let again = |why, pause| (Self::Over, Next::Again { why, pause });
+        let reconnect = |why, min_delay| (Self::Over, Next::Reconnect { why, min_delay });
         match (self, input) {
             (Self::AwaitingChallenge, Input::Challenge) => (Self::AwaitingHello, Next::Connect),
             (Self::AwaitingHello, Input::Hello(Ok(hello))) => (Self::Serving, Next::Serve(Box::new(hello))),
             (Self::AwaitingHello, Input::Hello(Err(error))) => (Self::Over, Next::Fail(error)),
-            (Self::AwaitingHello, Input::Refusal(fault)) => (Self::Over, refused(fault)),
+            (Self::AwaitingHello, Input::Refusal(error)) => (Self::Over, refused(error)),
             // Gateways send to every connection who comes and goes, also before the hello.
             (Self::AwaitingChallenge | Self::AwaitingHello, Input::Frame) => (self, Next::Stay),
             (Self::AwaitingChallenge | Self::AwaitingHello, Input::Late(limit)) => {
-                again(Error::HandshakeTimeout { limit }, None)
+                reconnect(Error::HandshakeTimeout { limit }, None)
             }
             (Self::AwaitingChallenge | Self::AwaitingHello, Input::Shutdown { back_in }) => {
-                again(Error::NotReady { code: Code::new("shutdown") }, back_in)
+                reconnect(Error::NotReady { code: Code::new("shutdown") }, back_in)
             }
             (
                 Self::AwaitingChallenge | Self::AwaitingHello,
@@ -96,21 +96,23 @@ impl State {
             (
                 Self::AwaitingChallenge | Self::AwaitingHello,
                 Input::Broken(Broken::Closed(CLOSE_TRY_LATER)),
-            ) => again(Error::NotReady { code: Code::new("1013") }, None),
+            ) => reconnect(Error::NotReady { code: Code::new("1013") }, None),
             (Self::Serving | Self::Stopping { .. }, Input::Frame) => (self, Next::Handle),
             (Self::Serving | Self::Stopping { .. }, Input::Shutdown { back_in }) => {
                 (Self::Stopping { back_in }, Next::Handle)
             }
-            (Self::Stopping { back_in }, Input::Broken(why)) => again(Error::Disconnected { why }, back_in),
+            (Self::Stopping { back_in }, Input::Broken(why)) => {
+                reconnect(Error::Disconnected { why }, back_in)
+            }
             (Self::AwaitingChallenge | Self::AwaitingHello | Self::Serving, Input::Broken(why)) => {
-                again(Error::Disconnected { why }, None)
+                reconnect(Error::Disconnected { why }, None)
             }
             // The timeout of the hello has passed, but the hello came first.
             (Self::Serving | Self::Stopping { .. }, Input::Late(_)) => (self, Next::Stay),
             (Self::Over, _) => (self, Next::Stay),
             // A second challenge, a second hello, or a hello without a request.
             (_, Input::Challenge | Input::Hello(_) | Input::Refusal(_)) => {
-                again(Error::Disconnected { why: Broken::Protocol }, None)
+                reconnect(Error::Disconnected { why: Broken::Protocol }, None)
             }
         }
     }
@@ -118,25 +120,28 @@ impl State {
 
 /// Maps a refused `connect` to the next action. The parameters of this client are valid. So an `INVALID_REQUEST`
 /// without a code, which older gateways send, is about the token.
-fn refused(fault: Fault) -> Next {
-    let detail = fault.detail.as_ref().map(Code::as_str).unwrap_or_default();
-    let code = fault.code.as_ref().map(Code::as_str).unwrap_or_default();
-    if fault.expected_protocol.is_some() || detail == "PROTOCOL_MISMATCH" {
-        return Next::Fail(Error::ProtocolMismatch { expected: fault.expected_protocol });
+fn refused(error: GatewayError) -> Next {
+    let detail = error.detail.as_ref().map(Code::as_str).unwrap_or_default();
+    let code = error.code.as_ref().map(Code::as_str).unwrap_or_default();
+    if error.expected_protocol.is_some() || detail == "PROTOCOL_MISMATCH" {
+        return Next::Fail(Error::ProtocolMismatch { expected: error.expected_protocol });
     }
-    if code == "UNAVAILABLE" || fault.retry_after.is_some() {
-        return Next::Again { why: Error::NotReady { code: fault.exact() }, pause: fault.retry_after };
+    if code == "UNAVAILABLE" || error.retry_after.is_some() {
+        return Next::Reconnect {
+            why: Error::NotReady { code: error.exact() },
+            min_delay: error.retry_after,
+        };
     }
-    if let Some(request) = fault.pairing {
+    if let Some(request) = error.pairing {
         return Next::Fail(Error::PairingRequired { request });
     }
     if code == "NOT_PAIRED" {
         return Next::Fail(Error::NotIdentified);
     }
     if detail.starts_with("AUTH_") || (code == "INVALID_REQUEST" && detail.is_empty()) {
-        return Next::Fail(Error::BadToken { code: fault.exact() });
+        return Next::Fail(Error::BadToken { code: error.exact() });
     }
-    Next::Fail(Error::Rejected { code: fault.exact(), message: fault.message })
+    Next::Fail(Error::Rejected { code: error.exact(), message: error.message })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::{
     error::{Broken, Error},
     outcome::Code,
     settings::Scopes,
-    wire::{fault::Fault, hello},
+    wire::{gateway_error::GatewayError, hello},
 };
 
 fn raw(json: &str) -> Box<RawValue> {
@@ -28,31 +28,33 @@ fn hello_of(protocol: u8) -> Input {
 }
 
 fn refusal(error: &str) -> Input {
-    Input::Refusal(Fault::read(&raw(error)))
+    Input::Refusal(GatewayError::read(&raw(error)))
 }
 
 /// Writes a transition as text, so that a table of them can be read.
-fn told(next: Next) -> String {
+fn describe(next: Next) -> String {
     match next {
         Next::Stay => "stay".into(),
         Next::Connect => "connect".into(),
         Next::Serve(hello) => format!("serve {:?}", hello.generation),
         Next::Handle => "handle".into(),
-        Next::Again { why, pause } => format!("again {}: {why}", pause.unwrap_or_default().as_millis()),
+        Next::Reconnect { why, min_delay } => {
+            format!("again {}: {why}", min_delay.unwrap_or_default().as_millis())
+        }
         Next::Fail(error) => format!("fail: {error}"),
     }
 }
 
 const STOPPING: State = Stopping { back_in: Some(Duration::from_millis(1500)) };
 
-type Move = (State, Input, State, &'static str);
+type Step = (State, Input, State, &'static str);
 
-fn check(moves: impl IntoIterator<Item = Move>) {
-    for (from, input, to, next) in moves {
+fn check(steps: impl IntoIterator<Item = Step>) {
+    for (from, input, to, next) in steps {
         let shown = format!("{from:?} {input:?}");
         let (state, done) = from.step(input);
         assert_eq!(state, to, "{shown}");
-        let done = told(done);
+        let done = describe(done);
         assert!(done.starts_with(next), "{shown}: {done}");
     }
 }
@@ -88,7 +90,7 @@ fn moves_before_the_hello() {
             AwaitingHello,
             Input::Challenge,
             Over,
-            "again 0: the connection to the gateway broke: what came is no",
+            "again 0: the connection to the gateway broke: the gateway sent data that is no",
         ),
         (AwaitingHello, late(), Over, "again 0: the gateway said no hello"),
         (AwaitingHello, closed(1002), Over, "fail: the gateway speaks protocol of an unknown number"),
@@ -113,7 +115,12 @@ fn moves_after_the_hello() {
     check([
         (Serving, Input::Frame, Serving, "handle"),
         (Serving, late(), Serving, "stay"),
-        (Serving, hello_of(4), Over, "again 0: the connection to the gateway broke: what came is no"),
+        (
+            Serving,
+            hello_of(4),
+            Over,
+            "again 0: the connection to the gateway broke: the gateway sent data that is no",
+        ),
         (Serving, closed(1002), Over, "again 0: the connection to the gateway broke: closed with code 1002"),
         (Serving, closed(1008), Over, "again 0: the connection to the gateway broke: closed with code 1008"),
         (Serving, closed(1009), Over, "again 0: the connection to the gateway broke: closed with code 1009"),
@@ -137,7 +144,7 @@ fn moves_after_the_hello() {
 }
 
 #[test]
-fn a_refusal_is_final_unless_the_gateway_says_otherwise() {
+fn a_refusal_is_final_unless_it_is_retryable() {
     for (error, next) in [
         // Protocol 4.
         (
@@ -146,7 +153,7 @@ fn a_refusal_is_final_unless_the_gateway_says_otherwise() {
         ),
         (
             r#"{"code":"NOT_PAIRED","message":"…","details":{"code":"DEVICE_IDENTITY_REQUIRED"}}"#,
-            "fail: the gateway takes nobody without a token or a paired device",
+            "fail: the gateway requires a token or a paired device",
         ),
         (
             r#"{"code":"NOT_PAIRED","message":"…","details":{"code":"PAIRING_REQUIRED","requestId":"95d4b481-f792"}}"#,
@@ -169,7 +176,7 @@ fn a_refusal_is_final_unless_the_gateway_says_otherwise() {
             r#"{"code":"INVALID_REQUEST","message":"unauthorized: gateway token mismatch"}"#,
             "fail: the gateway refused the token (INVALID_REQUEST)",
         ),
-        (r#"{"code":"NOT_PAIRED","message":"…"}"#, "fail: the gateway takes nobody"),
+        (r#"{"code":"NOT_PAIRED","message":"…"}"#, "fail: the gateway requires a token"),
         (
             r#"{"code":"INVALID_REQUEST","message":"…","details":{"expectedProtocol":2}}"#,
             "fail: the gateway speaks protocol 2",
@@ -183,13 +190,13 @@ fn a_refusal_is_final_unless_the_gateway_says_otherwise() {
     ] {
         let (state, done) = AwaitingHello.step(refusal(error));
         assert_eq!(state, Over);
-        let done = told(done);
+        let done = describe(done);
         assert!(done.starts_with(next), "{error}: {done}");
     }
 }
 
 #[test]
-fn a_gateway_that_grants_less_than_was_asked_for_is_of_no_use() {
+fn missing_scopes_are_a_final_error() {
     let scopes = Scopes::default();
     let hello =
         |granted: &str| greeting(&format!(r#"{{"protocol":4,"auth":{{"scopes":{granted}}}}}"#), &scopes);
@@ -202,7 +209,7 @@ fn a_gateway_that_grants_less_than_was_asked_for_is_of_no_use() {
     );
     let (_, all) =
         AwaitingHello.step(hello(r#"["operator.admin","operator.read","operator.write","operator.new"]"#));
-    assert_eq!(told(all), "serve Four");
+    assert_eq!(describe(all), "serve Four");
 }
 
 #[test]

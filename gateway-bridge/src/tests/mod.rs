@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout};
 
 use self::peer::{Listener, Peer};
 use crate::{
-    Attribution, Begun, Boot, Code, Decision, Ending, Error, Event, Failure, Gateway, Heard, OutboundHeaders,
-    Running, SessionKey, Taken, Turn,
+    Attribution, Begun, BootId, Code, Decision, Ending, Error, Event, Failure, Gateway, OutboundHeaders,
+    Running, SessionKey, SubscriptionItem, Taken, Turn,
 };
 
 fn turn(id: &str) -> Turn {
@@ -35,18 +35,18 @@ async fn begun(listener: &Listener, turn: Turn) -> (Gateway, Running, Peer, serd
     let gateway = listener.open();
     let mut peer = listener.hello(json!({})).await;
     let running = gateway.run(turn).await.unwrap();
-    let request = peer.accepts().await;
+    let request = peer.accept_turn().await;
     (gateway, running, peer, request)
 }
 
 async fn texts(running: &mut Running) -> String {
-    let mut told = String::new();
+    let mut streamed = String::new();
     while let Some(event) = running.next().await {
         if let Event::Text(text) = event {
-            told += &text;
+            streamed += &text;
         }
     }
-    told
+    streamed
 }
 
 fn failed(ending: &Ending) -> &Failure {
@@ -55,7 +55,7 @@ fn failed(ending: &Ending) -> &Failure {
 }
 
 #[tokio::test]
-async fn a_turn_is_told_in_pieces_and_ends_with_its_text() {
+async fn a_turn_streams_pieces_and_ends_with_its_text() {
     let listener = Listener::bind();
     let (gateway, mut running, mut peer, request) = begun(&listener, turn("r1")).await;
     assert_eq!(request["params"]["provider"], "s1");
@@ -64,16 +64,16 @@ async fn a_turn_is_told_in_pieces_and_ends_with_its_text() {
     peer.text(&request, "no", "no", json!({ "runId": "r2" })).await;
     peer.text(&request, "no", "no", json!({ "sessionKey": null })).await;
     peer.text(&request, "lo", "Hello", json!({})).await;
-    peer.completes(&request, "Hello!").await;
+    peer.complete_turn(&request, "Hello!").await;
     assert_eq!(texts(&mut running).await, "Hello");
     let Ending::Completed { text, usage, model } = running.ending().await else { panic!() };
     assert_eq!((text.as_str(), usage.unwrap().output, model.unwrap().as_str()), ("Hello!", 4, "fake"));
     peer.text(&request, "late", "late", json!({})).await;
     peer.event("tick", json!({})).await;
-    peer.say(json!({ "type": "res", "id": "999", "ok": true, "payload": {} })).await;
-    peer.say(json!({ "type": "event" })).await;
+    peer.send_frame(json!({ "type": "res", "id": "999", "ok": true, "payload": {} })).await;
+    peer.send_frame(json!({ "type": "event" })).await;
     let known = async {
-        let request = peer.called("health").await;
+        let request = peer.expect("health").await;
         peer.answer(&request, json!({})).await;
     };
     let (called, ()) = tokio::join!(gateway.call("health", json!({})), known);
@@ -83,22 +83,23 @@ async fn a_turn_is_told_in_pieces_and_ends_with_its_text() {
 }
 
 #[tokio::test]
-async fn a_reader_that_does_not_read_holds_up_nobody() {
+async fn a_stalled_reader_delays_no_other_turn() {
     let listener = Listener::bind();
     let (gateway, slow, mut peer, request) = begun(&listener, turn("slow")).await;
     let mut other = gateway.run(turn("other")).await.unwrap();
-    let second = peer.accepts().await;
+    let second = peer.accept_turn().await;
     let piece = "x".repeat(60_000);
     for number in 0..100 {
         let part = json!({ "data": { "delta": piece, "itemId": format!("m:{number}") } });
         peer.text(&request, "", "", part).await;
     }
     peer.text(&second, "Here", "Here", json!({})).await;
-    peer.completes(&second, "Here").await;
+    peer.complete_turn(&second, "Here").await;
     assert_eq!(timeout(Duration::from_secs(5), texts(&mut other)).await.unwrap(), "Here");
-    peer.completes(&request, "All of it.").await;
+    peer.complete_turn(&request, "All of it.").await;
     let mut slow = slow;
-    let (mut kept, mut missed) = (0, 0);
+    let mut kept = 0;
+    let mut missed = 0;
     while let Some(event) = slow.next().await {
         match event {
             Event::Text(text) => kept += text.len(),
@@ -112,21 +113,21 @@ async fn a_reader_that_does_not_read_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn deadline_cancel_and_a_reader_that_goes_abort_the_turn() {
+async fn deadline_cancel_and_drop_abort_the_turn() {
     let listener = Listener::bind();
     let soon = Turn { deadline: Instant::now() + Duration::from_millis(50), ..turn("deadline") };
     let (_gateway, running, mut peer, _) = begun(&listener, soon).await;
-    let abort = peer.called("chat.abort").await;
+    let abort = peer.expect("chat.abort").await;
     assert_eq!(abort["params"], json!({ "sessionKey": "agent:main:accta:kdeadline", "runId": "deadline" }));
     // It never answers, and the ending comes all the same.
     assert_eq!(failed(&running.ending().await), &Failure::Deadline);
 
     let (_gateway, running, mut peer, request) = begun(&listener, turn("cancelled")).await;
     running.cancel();
-    let abort = peer.called("chat.abort").await;
+    let abort = peer.expect("chat.abort").await;
     peer.answer(&abort, json!({ "ok": true, "aborted": false, "runIds": [] })).await;
     // The gateway did not know the turn yet: the abort is sent again.
-    let abort = peer.called("chat.abort").await;
+    let abort = peer.expect("chat.abort").await;
     peer.answer(
         &abort,
         json!({ "ok": true, "aborted": true, "runIds": [request["params"]["idempotencyKey"]] }),
@@ -136,7 +137,7 @@ async fn deadline_cancel_and_a_reader_that_goes_abort_the_turn() {
 
     let (gateway, running, mut peer, _) = begun(&listener, turn("dropped")).await;
     drop((running, gateway));
-    let abort = peer.called("chat.abort").await;
+    let abort = peer.expect("chat.abort").await;
     peer.answer(&abort, json!({ "ok": true, "aborted": true })).await;
 }
 
@@ -147,7 +148,7 @@ async fn a_turn_outlives_its_connection() {
     peer.text(&request, "One", "One", json!({})).await;
     peer.close(1006).await;
     let mut peer = listener.hello(json!({})).await;
-    let wait = peer.called("agent.wait").await;
+    let wait = peer.expect("agent.wait").await;
     peer.text(&request, " more", "One two more", json!({})).await;
     peer.answer(&wait, json!({ "status": "ok", "endedAt": 2, "terminalReply": { "text": "One two more." } }))
         .await;
@@ -157,31 +158,32 @@ async fn a_turn_outlives_its_connection() {
 }
 
 #[tokio::test]
-async fn what_a_restarted_gateway_does_not_know_is_lost_and_not_run_again() {
+async fn a_restarted_gateway_loses_its_turns() {
     let listener = Listener::bind();
     let (_gateway, running, peer, _) = begun(&listener, turn("r1")).await;
     peer.close(1012).await;
     let mut peer = listener.hello(json!({ "server": { "version": "2026.9.6", "bootId": "b2" } })).await;
-    peer.has_forgotten().await;
+    peer.forget_turn().await;
     assert_eq!(failed(&running.ending().await), &Failure::Lost);
 
     // The turn was not taken when the connection broke: the same gateway gets it again, another one is only asked.
     let gateway = listener.open();
     let mut peer = listener.hello(json!({})).await;
     let running = gateway.run(turn("r2")).await.unwrap();
-    peer.called("agent").await;
+    peer.expect("agent").await;
     peer.close(1006).await;
     let mut peer = listener.hello(json!({})).await;
-    peer.called("agent").await;
+    peer.expect("agent").await;
     peer.close(1012).await;
     let mut peer = listener.hello(json!({})).await;
-    peer.has_forgotten().await;
+    peer.forget_turn().await;
     assert_eq!(failed(&running.ending().await), &Failure::Lost);
 }
 
 #[tokio::test]
-async fn a_turn_that_another_process_began_is_sent_again_only_to_the_start_that_may_have_it() {
-    let (first, second) = ("b1@".parse::<Boot>().unwrap(), "b0@".parse::<Boot>().unwrap());
+async fn a_taken_up_turn_is_resent_to_its_boot_only() {
+    let first = "b1@".parse::<BootId>().unwrap();
+    let second = "b0@".parse::<BootId>().unwrap();
     for (at, taken) in
         [(&first, Taken::Yes), (&first, Taken::Maybe), (&second, Taken::Yes), (&second, Taken::Maybe)]
     {
@@ -191,18 +193,18 @@ async fn a_turn_that_another_process_began_is_sent_again_only_to_the_start_that_
         let running = gateway.take_up(turn("r1"), Begun { at: at.clone(), taken }).await.unwrap();
         match (at == &first, taken) {
             (true, Taken::Maybe) => {
-                let request = peer.called("agent").await;
-                peer.completes(&request, "as it was").await;
+                let request = peer.expect("agent").await;
+                peer.complete_turn(&request, "as it was").await;
             }
             (true, Taken::Yes) => {
-                let wait = peer.called("agent.wait").await;
+                let wait = peer.expect("agent.wait").await;
                 peer.answer(&wait, json!({ "status": "ok" })).await;
-                let history = peer.called("chat.history").await;
+                let history = peer.expect("chat.history").await;
                 let said = json!({ "role": "assistant", "content": "as it was", "stopReason": "stop" });
                 peer.answer(&history, json!({ "messages": [said] })).await;
             }
             (false, _) => {
-                peer.has_forgotten().await;
+                peer.forget_turn().await;
                 assert_eq!(failed(&running.ending().await), &Failure::Lost, "{taken:?}");
                 continue;
             }
@@ -213,23 +215,23 @@ async fn a_turn_that_another_process_began_is_sent_again_only_to_the_start_that_
 }
 
 #[tokio::test]
-async fn headers_are_given_to_the_session_and_taken_away_before_the_end_is_told() {
+async fn headers_are_set_and_cleared_around_a_turn() {
     let listener = Listener::bind();
     let gateway = listener.open();
     let mut peer = listener.hello(json!({})).await;
     let headers = OutboundHeaders::new([("x-run-token", "t")]).unwrap();
     let running =
         gateway.run(Turn { attribution: Attribution::Plugin(headers), ..turn("r1") }).await.unwrap();
-    let patch = peer.called("sessions.patch").await;
+    let patch = peer.expect("sessions.patch").await;
     assert_eq!(patch["params"], json!({ "key": "agent:main:accta:kr1" }));
     peer.answer(&patch, json!({ "entry": { "sessionId": "s-1" } })).await;
-    let set = peer.called("sluicegate.headers.set").await;
+    let set = peer.expect("sluicegate.headers.set").await;
     assert_eq!(set["params"], json!({ "sessionId": "s-1", "headers": { "x-run-token": "t" } }));
     peer.answer(&set, json!({ "ok": true })).await;
-    let request = peer.accepts().await;
+    let request = peer.accept_turn().await;
     assert_eq!(request["params"].get("outboundHeaders"), None);
-    peer.completes(&request, "Done").await;
-    let clear = peer.called("sluicegate.headers.clear").await;
+    peer.complete_turn(&request, "Done").await;
+    let clear = peer.expect("sluicegate.headers.clear").await;
     assert_eq!(clear["params"], json!({ "sessionId": "s-1" }));
     let busy = gateway.run(turn("r1")).await;
     assert!(matches!(busy, Err(Error::Busy { .. })), "{busy:?}");
@@ -239,7 +241,7 @@ async fn headers_are_given_to_the_session_and_taken_away_before_the_end_is_told(
 }
 
 #[tokio::test]
-async fn nothing_is_sent_that_cannot_work() {
+async fn invalid_turns_are_refused_before_sending() {
     let listener = Listener::bind();
     let gateway = listener.open();
     let mut peer = listener.hello(json!({ "server": { "version": "2026.7.35" } })).await;
@@ -262,11 +264,11 @@ async fn nothing_is_sent_that_cannot_work() {
     assert_eq!(gateway.counts().too_large, 2);
     // The control: a valid turn is sent, and nothing was sent before it.
     drop(gateway.run(turn("r")).await.unwrap());
-    peer.called("agent").await;
+    peer.expect("agent").await;
 }
 
 #[tokio::test]
-async fn silence_ends_a_connection_and_a_final_refusal_ends_all() {
+async fn silence_reconnects_and_a_final_refusal_ends() {
     let listener = Listener::bind();
     let gateway = listener.open();
     let peer = listener.hello(json!({ "policy": { "tickIntervalMs": 20 } })).await;
@@ -286,17 +288,17 @@ async fn silence_ends_a_connection_and_a_final_refusal_ends_all() {
 }
 
 #[tokio::test]
-async fn subscribers_hear_what_is_no_runs() {
+async fn subscribers_receive_events_of_no_run() {
     let listener = Listener::bind();
     let gateway = listener.open();
-    let mut heard = gateway.subscribe();
+    let mut subscription = gateway.subscribe();
     let mut peer = listener.hello(json!({})).await;
-    peer.event("session.message", json!({ "text": "somebody's" })).await;
+    peer.event("session.message", json!({ "text": "of another session" })).await;
     peer.event("exec.approval.requested", json!({ "id": "a1" })).await;
-    let Some(Heard::Notice(notice)) = heard.next().await else { panic!() };
+    let Some(SubscriptionItem::Notice(notice)) = subscription.next().await else { panic!() };
     assert_eq!((notice.name.as_ref(), &notice.payload["id"]), ("exec.approval.requested", &json!("a1")));
     let decided = async {
-        let request = peer.called("exec.approval.resolve").await;
+        let request = peer.expect("exec.approval.resolve").await;
         assert_eq!(request["params"], json!({ "id": "a1", "decision": "deny" }));
         peer.answer(&request, json!({ "ok": true })).await;
     };
@@ -306,15 +308,15 @@ async fn subscribers_hear_what_is_no_runs() {
         peer.event("presence", json!({})).await;
     }
     let known = async {
-        let request = peer.called("health").await;
+        let request = peer.expect("health").await;
         peer.answer(&request, json!({})).await;
     };
     let (called, ()) = tokio::join!(gateway.call("health", json!({})), known);
     called.unwrap();
-    assert_eq!(heard.next().await, Some(Heard::Missed(300 - 256)));
+    assert_eq!(subscription.next().await, Some(SubscriptionItem::Missed(300 - 256)));
     gateway.close().await;
-    let mut last = heard.next().await;
+    let mut last = subscription.next().await;
     while last.is_some() {
-        last = heard.next().await;
+        last = subscription.next().await;
     }
 }

@@ -17,7 +17,7 @@ use tokio_tungstenite::{
 use crate::{Endpoint, Gateway, Limits, Settings};
 
 /// Timeout, longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Listener {
     listener: UnixListener,
@@ -55,7 +55,7 @@ impl Listener {
         let (stream, _) = self.listener.accept().await.unwrap();
         let mut peer = Peer(accept_async(stream).await.unwrap());
         peer.event("connect.challenge", json!({ "nonce": "n", "ts": 1 })).await;
-        let connect = peer.heard().await;
+        let connect = peer.next_request().await;
         (peer, connect)
     }
 
@@ -74,25 +74,25 @@ impl Listener {
 }
 
 impl Peer {
-    pub(super) async fn say(&mut self, frame: Value) {
+    pub(super) async fn send_frame(&mut self, frame: Value) {
         self.0.send(Message::text(frame.to_string())).await.unwrap();
     }
 
     pub(super) async fn event(&mut self, name: &str, payload: Value) {
-        self.say(json!({ "type": "event", "event": name, "payload": payload, "seq": 1 })).await;
+        self.send_frame(json!({ "type": "event", "event": name, "payload": payload, "seq": 1 })).await;
     }
 
     /// Sends an answer to `request`.
     pub(super) async fn answer(&mut self, request: &Value, payload: Value) {
-        self.say(json!({ "type": "res", "id": request["id"], "ok": true, "payload": payload })).await;
+        self.send_frame(json!({ "type": "res", "id": request["id"], "ok": true, "payload": payload })).await;
     }
 
     pub(super) async fn refuse(&mut self, request: &Value, error: Value) {
-        self.say(json!({ "type": "res", "id": request["id"], "ok": false, "error": error })).await;
+        self.send_frame(json!({ "type": "res", "id": request["id"], "ok": false, "error": error })).await;
     }
 
     /// Returns the next request.
-    pub(super) async fn heard(&mut self) -> Value {
+    pub(super) async fn next_request(&mut self) -> Value {
         let next = async {
             loop {
                 if let Message::Text(text) = self.0.next().await.unwrap().unwrap() {
@@ -100,29 +100,29 @@ impl Peer {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, next).await.unwrap()
+        tokio::time::timeout(REQUEST_TIMEOUT, next).await.unwrap()
     }
 
     /// Returns the next request, which must be of `method`.
-    pub(super) async fn called(&mut self, method: &str) -> Value {
-        let request = self.heard().await;
+    pub(super) async fn expect(&mut self, method: &str) -> Value {
+        let request = self.next_request().await;
         assert_eq!(request["method"], method, "{request}");
         request
     }
 
     /// Accepts the next request for a turn and returns it.
-    pub(super) async fn accepts(&mut self) -> Value {
-        let request = self.called("agent").await;
+    pub(super) async fn accept_turn(&mut self) -> Value {
+        let request = self.expect("agent").await;
         self.answer(&request, json!({ "runId": request["params"]["idempotencyKey"], "status": "accepted" }))
             .await;
         request
     }
 
     /// Answers that the turn is unknown, and that the conversation has only another turn in it.
-    pub(super) async fn has_forgotten(&mut self) {
-        let wait = self.called("agent.wait").await;
+    pub(super) async fn forget_turn(&mut self) {
+        let wait = self.expect("agent.wait").await;
         self.answer(&wait, json!({ "status": "timeout" })).await;
-        let history = self.called("chat.history").await;
+        let history = self.expect("chat.history").await;
         let other = json!({ "role": "assistant", "content": "no", "stopReason": "stop", "__openclaw": { "runId": "r0" } });
         self.answer(&history, json!({ "messages": [other] })).await;
     }
@@ -139,7 +139,7 @@ impl Peer {
     }
 
     /// Ends the turn of `request` well.
-    pub(super) async fn completes(&mut self, request: &Value, text: &str) {
+    pub(super) async fn complete_turn(&mut self, request: &Value, text: &str) {
         let usage = json!({ "input": 3, "output": 4 });
         let result = json!({ "payloads": [{ "text": text }], "meta": { "agentMeta": { "model": "fake", "usage": usage } } });
         self.answer(request, json!({ "status": "ok", "result": result })).await;

@@ -10,10 +10,10 @@ async fn begun(listener: &Listener) -> (Gateway, Running, Peer, Value) {
     let gateway = listener.open();
     let mut peer = listener.hello(json!({ "protocol": 3, "server": { "version": "dev" } })).await;
     let running = gateway.run(turn("r1")).await.unwrap();
-    let patch = peer.called("sessions.patch").await;
+    let patch = peer.expect("sessions.patch").await;
     assert_eq!(patch["params"], json!({ "key": "agent:main:accta:kr1", "model": "s1/fake" }));
     peer.answer(&patch, json!({ "entry": { "sessionId": "s" } })).await;
-    let request = peer.called("chat.send").await;
+    let request = peer.expect("chat.send").await;
     peer.answer(&request, json!({ "runId": "r1", "status": "started" })).await;
     (gateway, running, peer, request)
 }
@@ -31,7 +31,7 @@ impl Peer {
 
     /// Answers whether the turn goes on.
     async fn status(&mut self, status: &str) {
-        let again = self.called("chat.send").await;
+        let again = self.expect("chat.send").await;
         assert_eq!(again["params"]["idempotencyKey"], "r1");
         self.answer(&again, json!({ "runId": "r1", "status": status })).await;
     }
@@ -45,7 +45,7 @@ impl Peer {
     }
 
     async fn transcript(&mut self, stop_reason: &str) {
-        let history = self.called("chat.history").await;
+        let history = self.expect("chat.history").await;
         let usage = json!({ "input": 1, "output": 2 });
         let messages = json!([
             { "role": "assistant", "content": "of an earlier turn", "stopReason": "stop" },
@@ -70,7 +70,7 @@ async fn a_turn_is_over_when_its_call_says_so() {
 }
 
 #[tokio::test]
-async fn what_an_attempt_says_is_not_what_the_last_one_says() {
+async fn only_the_last_attempts_answer_counts() {
     for (first, stop_reason, expected) in [
         (Some("Cut"), "stop", None),
         (None, "stop", None),
@@ -84,7 +84,7 @@ async fn what_an_attempt_says_is_not_what_the_last_one_says() {
         peer.begins_again().await;
         peer.status("ok").await;
         peer.transcript(stop_reason).await;
-        assert_eq!(texts(&mut running).await, "", "events without a session are nobody's");
+        assert_eq!(texts(&mut running).await, "", "events without a session are unattributed");
         assert_eq!(gateway.counts().for_nobody, 2);
         match (running.ending().await, expected) {
             (Ending::Completed { text, usage, .. }, None) => {

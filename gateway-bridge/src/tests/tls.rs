@@ -14,7 +14,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 }
 
 #[tokio::test]
-async fn only_the_named_gateway_is_believed() {
+async fn only_the_named_gateway_is_trusted() {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let server = ServerConfig::builder_with_provider(provider())

@@ -4,24 +4,24 @@ use platform_core::id::ModelName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Malformed, fault::Fault, frame::Answer};
+use super::{Malformed, frame::ResponseFrame, gateway_error::GatewayError};
 use crate::outcome::{Code, Usage};
 
 /// Content of an answer to a turn's call.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Reply {
+pub(crate) enum TurnReply {
     /// The gateway has taken the turn.
     Accepted,
     /// The gateway has taken the same turn before, and it is not over.
     InFlight,
     /// The turn is over.
-    Over(Box<Report>),
+    Over(Box<TurnReport>),
 }
 
 /// End of a turn as the gateway reports it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Report {
-    pub(crate) status: Status,
+pub(crate) struct TurnReport {
+    pub(crate) status: TurnStatus,
     /// Texts of the answer without those that are errors.
     pub(crate) text: String,
     /// True if one of the texts is an error.
@@ -32,7 +32,7 @@ pub(crate) struct Report {
     pub(crate) cut: Option<Cut>,
     pub(crate) usage: Option<Usage>,
     pub(crate) model: Option<ModelName>,
-    pub(crate) fault: Option<Fault>,
+    pub(crate) error: Option<GatewayError>,
 }
 
 /// Cause of a turn that was cut off.
@@ -45,7 +45,7 @@ pub(crate) enum Cut {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Status {
+pub(crate) enum TurnStatus {
     Ok,
     #[default]
     Error,
@@ -54,7 +54,7 @@ pub(crate) enum Status {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Raw {
+struct RawResponse {
     status: Option<String>,
     stop_reason: Option<String>,
     timeout_phase: Option<String>,
@@ -65,7 +65,7 @@ struct Raw {
 #[serde(default)]
 struct RawResult {
     payloads: Vec<RawPayload>,
-    meta: Meta,
+    meta: RawMeta,
 }
 
 #[derive(Default, Deserialize)]
@@ -77,21 +77,21 @@ struct RawPayload {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Meta {
-    agent_meta: AgentMeta,
+struct RawMeta {
+    agent_meta: RawAgentMeta,
     aborted: bool,
-    error: Option<MetaError>,
+    error: Option<RawMetaError>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct MetaError {
+struct RawMetaError {
     kind: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct AgentMeta {
+struct RawAgentMeta {
     model: Option<String>,
     usage: Option<RawUsage>,
 }
@@ -111,34 +111,34 @@ impl RawUsage {
 }
 
 /// Reads an answer to `agent` or `chat.send`.
-pub(crate) fn read(answer: &Answer) -> Result<Reply, Malformed> {
+pub(crate) fn read(answer: &ResponseFrame) -> Result<TurnReply, Malformed> {
     let raw = match &answer.payload {
         Some(payload) => parse(payload)?,
-        None if answer.fault.is_some() => Raw::default(),
+        None if answer.error.is_some() => RawResponse::default(),
         None => return Err(Malformed),
     };
-    if answer.fault.is_none() {
+    if answer.error.is_none() {
         match raw.status.as_deref() {
-            Some("accepted" | "started") => return Ok(Reply::Accepted),
-            Some("in_flight") => return Ok(Reply::InFlight),
+            Some("accepted" | "started") => return Ok(TurnReply::Accepted),
+            Some("in_flight") => return Ok(TurnReply::InFlight),
             _ => {}
         }
     }
-    Ok(Reply::Over(Box::new(report(raw, answer.fault.clone()))))
+    Ok(TurnReply::Over(Box::new(report(raw, answer.error.clone()))))
 }
 
-fn parse(payload: &RawValue) -> Result<Raw, Malformed> {
+fn parse(payload: &RawValue) -> Result<RawResponse, Malformed> {
     serde_json::from_str(payload.get()).map_err(|_error| Malformed)
 }
 
-fn report(raw: Raw, fault: Option<Fault>) -> Report {
+fn report(raw: RawResponse, error: Option<GatewayError>) -> TurnReport {
     let status = match raw.status.as_deref() {
-        _ if fault.is_some() => Status::Error,
-        Some("ok") => Status::Ok,
-        Some("timeout") => Status::Timeout,
-        _ => Status::Error,
+        _ if error.is_some() => TurnStatus::Error,
+        Some("ok") => TurnStatus::Ok,
+        Some("timeout") => TurnStatus::Timeout,
+        _ => TurnStatus::Error,
     };
-    let (meta, payloads) = (raw.result.meta, raw.result.payloads);
+    let RawResult { meta, payloads } = raw.result;
     let reason = raw.stop_reason.as_deref();
     let cut = if raw.timeout_phase.is_some() || reason == Some("timeout") {
         Some(Cut::TimedOut)
@@ -148,7 +148,7 @@ fn report(raw: Raw, fault: Option<Fault>) -> Report {
     let texts =
         payloads.iter().filter(|payload| !payload.is_error).filter_map(|payload| payload.text.as_deref());
     let text: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
-    Report {
+    TurnReport {
         status,
         text: text.join("\n\n"),
         has_error: meta.error.is_some() || payloads.iter().any(|payload| payload.is_error),
@@ -156,7 +156,7 @@ fn report(raw: Raw, fault: Option<Fault>) -> Report {
         cut,
         usage: meta.agent_meta.usage.map(RawUsage::read),
         model: meta.agent_meta.model.and_then(|model| ModelName::parse(&model).ok()),
-        fault,
+        error,
     }
 }
 

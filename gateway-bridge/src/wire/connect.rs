@@ -9,9 +9,9 @@ use crate::{
     settings::{Scope, Settings},
 };
 
-/// Client id, with `MODE`, to which a gateway gives its rights on the loopback.
+/// Client id, with `CLIENT_MODE`, to which a gateway gives its rights on the loopback.
 const CLIENT_ID: &str = "gateway-client";
-const MODE: &str = "backend";
+const CLIENT_MODE: &str = "backend";
 const ROLE: &str = "operator";
 const PLATFORM: &str = "linux";
 
@@ -82,7 +82,12 @@ pub(crate) fn params<'a>(settings: &'a Settings, challenge: &'a Challenge) -> Co
     Connect {
         min_protocol: 3,
         max_protocol: 4,
-        client: Client { id: CLIENT_ID, version: env!("CARGO_PKG_VERSION"), platform: PLATFORM, mode: MODE },
+        client: Client {
+            id: CLIENT_ID,
+            version: env!("CARGO_PKG_VERSION"),
+            platform: PLATFORM,
+            mode: CLIENT_MODE,
+        },
         role: ROLE,
         scopes,
         caps: settings.scopes.caps(),
@@ -99,10 +104,10 @@ fn signature(key: &DeviceKey, scopes: &[&str], token: Option<&str>, challenge: &
 }
 
 fn signed_text(id: &str, scopes: &[&str], token: Option<&str>, challenge: &Challenge) -> String {
-    let (ts, nonce) = (challenge.ts, &challenge.nonce);
+    let Challenge { nonce, ts } = challenge;
     let scopes = scopes.join(",");
     let token = token.unwrap_or_default();
-    format!("v2|{id}|{CLIENT_ID}|{MODE}|{ROLE}|{scopes}|{ts}|{token}|{nonce}")
+    format!("v2|{id}|{CLIENT_ID}|{CLIENT_MODE}|{ROLE}|{scopes}|{ts}|{token}|{nonce}")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Malformed, fault::Fault};
+use super::{Malformed, gateway_error::GatewayError};
 
 /// Frame from a gateway.
 #[derive(Debug)]
@@ -18,11 +18,11 @@ pub(crate) enum Frame<'a> {
         payload: Option<&'a RawValue>,
     },
     /// An answer to the request of this id; a turn's request has two.
-    Answer {
+    Response {
         /// Id of the request.
         id: Cow<'a, str>,
         /// Content of the answer.
-        answer: Answer,
+        answer: ResponseFrame,
     },
     /// A frame of a kind that this client does not know.
     Other,
@@ -30,15 +30,15 @@ pub(crate) enum Frame<'a> {
 
 /// Answer to a request. A failed turn has both a payload and a fault.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct ResponseFrame {
     /// Content of the answer.
     pub(crate) payload: Option<Box<RawValue>>,
     /// Reason of a refusal, if the gateway gives one.
-    pub(crate) fault: Option<Fault>,
+    pub(crate) error: Option<GatewayError>,
 }
 
 #[derive(Deserialize)]
-struct Raw<'a> {
+struct RawFrame<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -54,13 +54,16 @@ struct Raw<'a> {
 
 /// Reads one frame.
 pub(crate) fn read(text: &str) -> Result<Frame<'_>, Malformed> {
-    let raw: Raw<'_> = serde_json::from_str(text).map_err(|_error| Malformed)?;
+    let raw: RawFrame<'_> = serde_json::from_str(text).map_err(|_error| Malformed)?;
     match (raw.kind.as_ref(), raw.event, raw.id, raw.ok) {
         ("event", Some(name), ..) => Ok(Frame::Event { name, payload: raw.payload }),
         ("res", _, Some(id), Some(ok)) => {
-            let fault = raw.error.map(Fault::read);
-            let fault = if ok { None } else { Some(fault.unwrap_or_default()) };
-            Ok(Frame::Answer { id, answer: Answer { payload: raw.payload.map(ToOwned::to_owned), fault } })
+            let error = raw.error.map(GatewayError::read);
+            let error = if ok { None } else { Some(error.unwrap_or_default()) };
+            Ok(Frame::Response {
+                id,
+                answer: ResponseFrame { payload: raw.payload.map(ToOwned::to_owned), error },
+            })
         }
         ("event" | "res", ..) => Err(Malformed),
         _ => Ok(Frame::Other),

@@ -11,37 +11,37 @@ use serde_json::value::RawValue;
 
 use super::Malformed;
 use crate::{
-    boot::Boot,
+    boot_id::BootId,
     error::Error,
-    hello::{Generation, Hello, Version},
+    hello::{GatewayVersion, Generation, Hello},
     settings::Scopes,
 };
 
 /// Tick interval of a gateway that does not report one.
-const TICK: Duration = Duration::from_secs(30);
+const DEFAULT_TICK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Frame size that a gateway without reported sizes takes: as much as the older ones do.
-const PAYLOAD: u64 = 512 * 1024;
+const DEFAULT_MAX_PAYLOAD: u64 = 512 * 1024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Raw {
+struct RawHello {
     protocol: u64,
     #[serde(default)]
-    server: Server,
+    server: RawServer,
     #[serde(default)]
-    features: Features,
+    features: RawFeatures,
     #[serde(default)]
-    auth: Auth,
+    auth: RawAuth,
     #[serde(default)]
-    policy: Policy,
+    policy: RawPolicy,
     #[serde(default)]
-    snapshot: Snapshot,
+    snapshot: RawSnapshot,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Server {
+struct RawServer {
     version: String,
     conn_id: String,
     boot_id: Option<String>,
@@ -49,19 +49,19 @@ struct Server {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Features {
+struct RawFeatures {
     methods: BTreeSet<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Auth {
+struct RawAuth {
     scopes: Option<BTreeSet<String>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Policy {
+struct RawPolicy {
     max_payload: Option<u64>,
     max_buffered_bytes: Option<u64>,
     tick_interval_ms: Option<u64>,
@@ -69,7 +69,7 @@ struct Policy {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Snapshot {
+struct RawSnapshot {
     uptime_ms: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn read(
     now: SystemTime,
 ) -> Result<Result<Hello, Error>, Malformed> {
     let payload = payload.ok_or(Malformed)?;
-    let raw: Raw = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+    let raw: RawHello = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
     let generation = match raw.protocol {
         3 => Generation::Three,
         4 => Generation::Four,
@@ -94,17 +94,21 @@ pub(crate) fn read(
             return Ok(Err(Error::MissingScopes { missing }));
         }
     }
-    let size = |size: Option<u64>| usize::try_from(size.unwrap_or(PAYLOAD)).unwrap_or(usize::MAX);
+    let size = |size: Option<u64>| usize::try_from(size.unwrap_or(DEFAULT_MAX_PAYLOAD)).unwrap_or(usize::MAX);
     let uptime = raw.snapshot.uptime_ms.map(Duration::from_millis);
     Ok(Ok(Hello {
         generation,
-        version: Version::parse(&raw.server.version),
-        boot: Boot::told(raw.server.boot_id, uptime, now),
+        version: GatewayVersion::parse(&raw.server.version),
+        boot: BootId::from_report(raw.server.boot_id, uptime, now),
         uptime,
         connection: raw.server.conn_id,
         max_payload: size(raw.policy.max_payload),
         max_buffered: size(raw.policy.max_buffered_bytes),
-        tick: raw.policy.tick_interval_ms.filter(|tick| *tick > 0).map_or(TICK, Duration::from_millis),
+        tick: raw
+            .policy
+            .tick_interval_ms
+            .filter(|tick| *tick > 0)
+            .map_or(DEFAULT_TICK_INTERVAL, Duration::from_millis),
         methods: Arc::new(raw.features.methods),
     }))
 }

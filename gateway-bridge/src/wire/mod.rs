@@ -5,8 +5,8 @@
 
 pub(crate) mod answer;
 pub(crate) mod connect;
-pub(crate) mod fault;
 pub(crate) mod frame;
+pub(crate) mod gateway_error;
 pub(crate) mod hello;
 pub(crate) mod request;
 pub(crate) mod run;

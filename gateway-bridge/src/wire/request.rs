@@ -26,7 +26,7 @@ pub(crate) const HEADERS_CLEAR: &str = "sluicegate.headers.clear";
 
 /// Request frame.
 #[derive(Serialize)]
-struct Frame<'a, P> {
+struct RequestFrame<'a, P> {
     r#type: &'static str,
     id: &'a str,
     method: &'a str,
@@ -43,12 +43,12 @@ pub(crate) fn encode(
     trace: Option<Traceparent>,
 ) -> Result<String, serde_json::Error> {
     let traceparent = trace.map(|trace| trace.to_string());
-    serde_json::to_string(&Frame { r#type: "req", id: &id.to_string(), method, params, traceparent })
+    serde_json::to_string(&RequestFrame { r#type: "req", id: &id.to_string(), method, params, traceparent })
 }
 
 /// Call that starts a turn: its method and its frame.
 #[derive(Debug, Clone)]
-pub(crate) struct Start {
+pub(crate) struct StartCall {
     pub(crate) id: u64,
     pub(crate) method: &'static str,
     pub(crate) text: String,
@@ -89,7 +89,7 @@ impl Turn {
         generation: Generation,
         default_provider: Option<&GatewayProvider>,
         left: Duration,
-    ) -> Result<Start, serde_json::Error> {
+    ) -> Result<StartCall, serde_json::Error> {
         let (method, text) = match generation {
             Generation::Three => (CHAT, encode(id, CHAT, &self.chat_params(left), None)?),
             Generation::Four => {
@@ -103,7 +103,7 @@ impl Turn {
                 (AGENT, encode(id, AGENT, &self.agent_params(default_provider, left), trace)?)
             }
         };
-        Ok(Start { id, method, text })
+        Ok(StartCall { id, method, text })
     }
 
     /// Returns the provider that the turn's model belongs to, as far as it is known.
@@ -185,7 +185,7 @@ impl Turn {
 
 /// Prefix for a message that protocol 3 could take for a command. There `chat.send` obeys any message with `/config` or
 /// `stop`, with the rights of this client. After the prefix the rest is a message, whatever it says.
-const NO_COMMAND: &str = "Request follows.\n\n";
+const COMMAND_GUARD: &str = "Request follows.\n\n";
 
 /// Marker behind which protocol 3 looks for a command, anywhere in a message.
 pub(crate) const COMMAND_MARKER: &str = "[Current message";
@@ -193,7 +193,7 @@ pub(crate) const COMMAND_MARKER: &str = "[Current message";
 fn no_command(message: &str) -> Cow<'_, str> {
     let is_one_word = !message.trim().contains(char::is_whitespace);
     if is_one_word || message.contains(['/', '!']) {
-        return Cow::Owned(format!("{NO_COMMAND}{message}"));
+        return Cow::Owned(format!("{COMMAND_GUARD}{message}"));
     }
     Cow::Borrowed(message)
 }
@@ -233,8 +233,8 @@ pub(crate) struct Abort<'a> {
 }
 
 impl<'a> Abort<'a> {
-    pub(crate) fn new(session: &'a SessionKey, turn: &'a RunId) -> Self {
-        Self { session_key: session.as_str(), run_id: turn.as_str() }
+    pub(crate) fn new(session: &'a SessionKey, run_id: &'a RunId) -> Self {
+        Self { session_key: session.as_str(), run_id: run_id.as_str() }
     }
 }
 
@@ -247,9 +247,9 @@ pub(crate) struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    pub(crate) fn new(turn: &'a RunId, patience: Duration) -> Self {
-        let timeout_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        Self { run_id: turn.as_str(), timeout_ms }
+    pub(crate) fn new(run_id: &'a RunId, timeout: Duration) -> Self {
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        Self { run_id: run_id.as_str(), timeout_ms }
     }
 }
 

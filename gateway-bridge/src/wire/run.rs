@@ -11,8 +11,8 @@ use crate::outcome::{Code, Phase, ToolState, Usage};
 
 /// Run and session that an event belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Whose<'a> {
-    pub(crate) run: Cow<'a, str>,
+pub(crate) struct EventTarget<'a> {
+    pub(crate) run_id: Cow<'a, str>,
     /// Session; an event without one is unattributed.
     pub(crate) session: Option<Cow<'a, str>>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Whose<'a> {
 /// Content of an event of a run, as far as this client uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Signal<'a> {
-    Text(Text<'a>),
+    Text(TextPiece<'a>),
     Tool {
         name: Option<ToolName>,
         state: ToolState,
@@ -30,7 +30,7 @@ pub(crate) enum Signal<'a> {
     /// The gateway reports why a turn fails, before it reports the failure.
     Hint(Hint),
     /// The conversation reports the turn's end.
-    Over(Over),
+    Over(ConversationEnd),
     /// The gateway begins the run, for the first time or once more.
     Begins,
     /// The event is not used.
@@ -39,7 +39,7 @@ pub(crate) enum Signal<'a> {
 
 /// Piece of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Text<'a> {
+pub(crate) struct TextPiece<'a> {
     pub(crate) source: Source,
     /// Text that was added.
     pub(crate) delta: Option<Cow<'a, str>>,
@@ -68,7 +68,7 @@ pub(crate) struct Hint {
 
 /// End of a turn as a conversation reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum ConversationEnd {
     /// The turn ended with this answer; older gateways leave it out if there is none.
     Final(Option<String>),
     Failed(Hint),
@@ -77,7 +77,7 @@ pub(crate) enum Over {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head<'a> {
+struct RawHead<'a> {
     #[serde(borrow)]
     run_id: Cow<'a, str>,
     #[serde(borrow)]
@@ -101,19 +101,19 @@ struct Head<'a> {
     #[serde(borrow)]
     error_kind: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    error_detail: Option<Detail<'a>>,
+    error_detail: Option<FailoverDetail<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail<'a> {
+struct FailoverDetail<'a> {
     #[serde(borrow)]
     failover_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Data<'a> {
+struct RawData<'a> {
     #[serde(borrow)]
     phase: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -132,24 +132,24 @@ struct Data<'a> {
     output_tokens: Option<u64>,
     input_tokens: Option<u64>,
     #[serde(borrow)]
-    error_observation: Option<Detail<'a>>,
+    error_observation: Option<FailoverDetail<'a>>,
     aborted: Option<bool>,
     #[serde(borrow)]
     stop_reason: Option<Cow<'a, str>>,
     #[serde(borrow)]
     timeout_phase: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    terminal_reply: Option<Reply<'a>>,
+    terminal_reply: Option<TerminalReply<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Reply<'a> {
+struct TerminalReply<'a> {
     #[serde(borrow)]
     disposition: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(super) struct RawMessage {
     #[serde(default)]
     content: Content,
 }
@@ -159,7 +159,7 @@ pub(super) struct Message {
 #[serde(untagged)]
 pub(super) enum Content {
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 impl Default for Content {
@@ -169,7 +169,7 @@ impl Default for Content {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Part {
+pub(super) struct ContentPart {
     #[serde(rename = "type")]
     kind: Option<String>,
     text: Option<String>,
@@ -191,37 +191,37 @@ impl Content {
 pub(crate) fn read<'a>(
     name: &str,
     payload: Option<&'a RawValue>,
-) -> Result<(Whose<'a>, Signal<'a>), Malformed> {
+) -> Result<(EventTarget<'a>, Signal<'a>), Malformed> {
     let payload = payload.ok_or(Malformed)?;
-    let head: Head<'a> = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
-    let whose = Whose { run: head.run_id.clone(), session: head.session_key.clone() };
+    let head: RawHead<'a> = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+    let target = EventTarget { run_id: head.run_id.clone(), session: head.session_key.clone() };
     let signal = if name == "chat" { chat(head)? } else { agent(&head)? };
-    Ok((whose, signal))
+    Ok((target, signal))
 }
 
-fn chat<'a>(head: Head<'a>) -> Result<Signal<'a>, Malformed> {
+fn chat<'a>(head: RawHead<'a>) -> Result<Signal<'a>, Malformed> {
     let text = |raw: &RawValue| {
-        let message: Message = serde_json::from_str(raw.get()).map_err(|_error| Malformed)?;
+        let message: RawMessage = serde_json::from_str(raw.get()).map_err(|_error| Malformed)?;
         Ok(message.content.into_text())
     };
     Ok(match head.state.as_deref() {
-        Some("delta") => Signal::Text(Text {
+        Some("delta") => Signal::Text(TextPiece {
             source: Source::Chat,
             whole: head.message.map(text).transpose()?.map(Cow::Owned),
             delta: head.delta_text,
             part: None,
             rewritten: head.replace,
         }),
-        Some("final") => Signal::Over(Over::Final(head.message.map(text).transpose()?)),
+        Some("final") => Signal::Over(ConversationEnd::Final(head.message.map(text).transpose()?)),
         Some("error") => {
             let reason = head.error_detail.and_then(|detail| detail.failover_reason);
             let code = reason.or_else(|| head.error_kind.clone()).map(|code| Code::new(&code));
-            Signal::Over(Over::Failed(Hint { code, ..Hint::default() }))
+            Signal::Over(ConversationEnd::Failed(Hint { code, ..Hint::default() }))
         }
         Some("aborted") if head.stop_reason.as_deref() == Some("timeout") => {
-            Signal::Over(Over::Failed(Hint { timed_out: true, ..Hint::default() }))
+            Signal::Over(ConversationEnd::Failed(Hint { timed_out: true, ..Hint::default() }))
         }
-        Some("aborted") => Signal::Over(Over::Aborted),
+        Some("aborted") => Signal::Over(ConversationEnd::Aborted),
         Some("status") => match head.phase.as_deref() {
             Some("preparing_workspace" | "preparing_context") => Signal::Phase(Phase::Preparing),
             Some("starting_model") => Signal::Phase(Phase::Model),
@@ -231,15 +231,15 @@ fn chat<'a>(head: Head<'a>) -> Result<Signal<'a>, Malformed> {
     })
 }
 
-fn agent<'a>(head: &Head<'a>) -> Result<Signal<'a>, Malformed> {
+fn agent<'a>(head: &RawHead<'a>) -> Result<Signal<'a>, Malformed> {
     let stream = head.stream.as_deref().unwrap_or_default();
     if !matches!(stream, "assistant" | "tool" | "lifecycle" | "usage" | "compaction") {
         return Ok(Signal::Nothing);
     }
     let Some(data) = head.data else { return Ok(Signal::Nothing) };
-    let data: Data<'a> = serde_json::from_str(data.get()).map_err(|_error| Malformed)?;
+    let data: RawData<'a> = serde_json::from_str(data.get()).map_err(|_error| Malformed)?;
     Ok(match stream {
-        "assistant" => Signal::Text(Text {
+        "assistant" => Signal::Text(TextPiece {
             source: Source::Agent,
             delta: data.delta,
             whole: data.text,
@@ -258,7 +258,7 @@ fn agent<'a>(head: &Head<'a>) -> Result<Signal<'a>, Malformed> {
     })
 }
 
-fn tool<'a>(data: &Data<'a>) -> Signal<'a> {
+fn tool<'a>(data: &RawData<'a>) -> Signal<'a> {
     let state = match data.phase.as_deref() {
         Some("start") => ToolState::Started,
         Some("result") if data.is_error == Some(true) => ToolState::Failed,
@@ -268,7 +268,7 @@ fn tool<'a>(data: &Data<'a>) -> Signal<'a> {
     Signal::Tool { name: data.name.as_deref().and_then(|name| ToolName::parse(name).ok()), state }
 }
 
-fn lifecycle<'a>(data: &Data<'a>) -> Signal<'a> {
+fn lifecycle<'a>(data: &RawData<'a>) -> Signal<'a> {
     match data.phase.as_deref() {
         Some("start") => Signal::Begins,
         // Older gateways report no more than this when a turn takes too long.

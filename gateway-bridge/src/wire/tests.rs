@@ -14,14 +14,14 @@ use platform_core::id::{GatewayProvider, RunId};
 use serde_json::{Value, json};
 
 use super::{
-    answer::{self, Reply},
+    answer::{self, TurnReply},
     connect::{self, Challenge},
     frame::{self, Frame},
     hello, request, run, transcript,
 };
 use crate::{
-    Attribution, Boot, Ending, Failure, OutboundHeaders, Scope, Scopes, SessionKey, Settings, Turn,
-    hello::Generation, live::Live, outcome::Code, verdict, wire::run::Over,
+    Attribution, BootId, Ending, Failure, OutboundHeaders, Scope, Scopes, SessionKey, Settings, Turn,
+    hello::Generation, outcome::Code, turn_state::TurnState, verdict, wire::run::ConversationEnd,
 };
 
 fn frames() -> PathBuf {
@@ -63,7 +63,7 @@ fn every_recorded_frame_is_read() {
                         let read = run::read(&event, payload);
                         assert!(read.is_ok(), "{version} {name}: {text}");
                     }
-                    Ok(Frame::Event { .. } | Frame::Answer { .. }) => {}
+                    Ok(Frame::Event { .. } | Frame::Response { .. }) => {}
                     other => panic!("{version} {name}: {other:?} of {text}"),
                 }
             }
@@ -76,9 +76,10 @@ fn replayed(version: &str, generation: Generation, name: &str) -> (String, Endin
     let (came, sent) = story(version, name);
     let start =
         sent.iter().find(|frame| frame["method"] == "agent" || frame["method"] == "chat.send").unwrap();
-    let (id, key) = (start["params"]["idempotencyKey"].as_str().unwrap(), &start["params"]["sessionKey"]);
+    let id = start["params"]["idempotencyKey"].as_str().unwrap();
+    let key = &start["params"]["sessionKey"];
     let account = platform_core::id::AccountId::parse("a").unwrap();
-    let live = Live::new(
+    let state = TurnState::new(
         RunId::parse(id).unwrap(),
         SessionKey::new("main", &account, "k").unwrap(),
         1 << 20,
@@ -88,26 +89,26 @@ fn replayed(version: &str, generation: Generation, name: &str) -> (String, Endin
     for text in &came {
         match frame::read(text).unwrap() {
             Frame::Event { name, payload } if name == "agent" || name == "chat" => {
-                let (whose, signal) = run::read(&name, payload).unwrap();
-                if whose.run == id && whose.session.as_deref() == key.as_str() {
-                    live.observe(signal);
+                let (target, signal) = run::read(&name, payload).unwrap();
+                if target.run_id == id && target.session.as_deref() == key.as_str() {
+                    state.observe(signal);
                 }
             }
-            Frame::Answer { id, answer } if start["id"] == id.as_ref() => last = Some(answer),
+            Frame::Response { id, answer } if start["id"] == id.as_ref() => last = Some(answer),
             _ => {}
         }
     }
-    let evidence = live.evidence();
+    let evidence = state.evidence();
     let report = last.and_then(|answer| match answer::read(&answer).unwrap() {
-        Reply::Over(report) => Some(*report),
-        Reply::Accepted | Reply::InFlight => None,
+        TurnReply::Over(report) => Some(*report),
+        TurnReply::Accepted | TurnReply::InFlight => None,
     });
-    let ending = match (report, live.is_over()) {
+    let ending = match (report, state.conversation_end()) {
         (Some(report), _) => verdict::of_report(report, &evidence),
         (None, Some(over)) => verdict::of_conversation(&over, &evidence),
         (None, None) => panic!("{version} {name}: no end ({generation:?})"),
     };
-    (live.unread_text(), ending)
+    (state.unread_text(), ending)
 }
 
 fn text_of(ending: &Ending) -> &str {
@@ -118,7 +119,7 @@ fn text_of(ending: &Ending) -> &str {
 }
 
 #[test]
-fn what_was_told_in_pieces_is_the_text_at_the_end() {
+fn the_streamed_pieces_are_the_final_text() {
     for (version, generation) in VERSIONS {
         for name in ["success", "words", "tool", "chat-history", "model-per-session", "wait"] {
             let (told, ending) = replayed(version, generation, name);
@@ -160,11 +161,11 @@ fn each_recorded_failure_has_one_name() {
 }
 
 #[test]
-fn hellos_say_what_a_gateway_is() {
+fn hellos_describe_their_gateway() {
     for (version, generation) in VERSIONS {
         let (came, _) = story(version, "handshake");
         let hello = came.iter().find_map(|text| match frame::read(text).unwrap() {
-            Frame::Answer { answer, .. } => {
+            Frame::Response { answer, .. } => {
                 Some(hello::read(answer.payload.as_deref(), &Scopes::default(), UNIX_EPOCH))
             }
             _ => None,
@@ -176,21 +177,21 @@ fn hellos_say_what_a_gateway_is() {
             Generation::Three => (512 << 10, false),
             Generation::Four => (25 << 20, true),
         };
-        assert_eq!((hello.max_payload, hello.boot != Boot::default()), (size, boot));
+        assert_eq!((hello.max_payload, hello.boot != BootId::default()), (size, boot));
         assert_eq!(hello.takes_traces(), boot);
         assert!(hello.has("sessions.list"));
     }
 }
 
 #[test]
-fn transcripts_tell_whose_answer_it_is_where_they_can() {
+fn transcripts_name_the_turn_of_an_answer() {
     for (version, generation) in VERSIONS {
         let (came, sent) = story(version, "chat-history");
         let asked = sent.iter().find(|frame| frame["method"] == "chat.history").unwrap();
         let turn = sent.iter().find(|frame| frame["method"] == "chat.send").unwrap();
         let turn = RunId::parse(turn["params"]["idempotencyKey"].as_str().unwrap()).unwrap();
         let payload = came.iter().find_map(|text| match frame::read(text).unwrap() {
-            Frame::Answer { id, answer } if asked["id"] == id.as_ref() => answer.payload,
+            Frame::Response { id, answer } if asked["id"] == id.as_ref() => answer.payload,
             _ => None,
         });
         let entries = transcript::read(&payload.unwrap()).unwrap();
@@ -203,7 +204,7 @@ fn transcripts_tell_whose_answer_it_is_where_they_can() {
 }
 
 #[test]
-fn what_is_no_frame_is_malformed_and_what_is_a_new_one_is_not() {
+fn unknown_frames_are_valid_and_broken_ones_not() {
     for bad in ["", "{", "[]", "null", "\"event\"", "{}", r#"{"type":"res","id":"1"}"#, r#"{"type":"event"}"#]
     {
         assert!(frame::read(bad).is_err(), "{bad}");
@@ -220,16 +221,16 @@ fn what_is_no_frame_is_malformed_and_what_is_a_new_one_is_not() {
     ] {
         match frame::read(new).unwrap() {
             Frame::Event { name, payload } if name == "agent" || name == "chat" => {
-                let (whose, signal) = run::read(&name, payload).unwrap();
-                assert_eq!((whose.session, signal), (None, run::Signal::Nothing), "{new}");
+                let (target, signal) = run::read(&name, payload).unwrap();
+                assert_eq!((target.session, signal), (None, run::Signal::Nothing), "{new}");
             }
             Frame::Event { .. } | Frame::Other => {}
-            Frame::Answer { .. } => panic!("{new}"),
+            Frame::Response { .. } => panic!("{new}"),
         }
     }
     let silent = raw(r#"{"runId":"r","state":"final"}"#);
     let old = run::read("chat", Some(&silent)).unwrap();
-    assert_eq!(old.1, run::Signal::Over(Over::Final(None)));
+    assert_eq!(old.1, run::Signal::Over(ConversationEnd::Final(None)));
 }
 
 fn raw(json: &str) -> Box<serde_json::value::RawValue> {
@@ -310,7 +311,7 @@ fn connect_frame() -> String {
 }
 
 #[test]
-fn frames_that_are_sent_are_the_ones_that_were_checked() {
+fn sent_frames_match_the_checked_ones() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/sent.jsonl");
     let lines = sent().into_iter().map(|(name, text)| {
         let frame: Value = serde_json::from_str(&text).unwrap();

@@ -18,9 +18,9 @@ use crate::{
 
 /// Message, and the turn it belongs to, if the gateway says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct TranscriptEntry {
     pub(crate) message: Message,
-    pub(crate) turn: Option<String>,
+    pub(crate) run_id: Option<String>,
     /// True if the model ended the message of its own accord.
     pub(crate) complete: bool,
     pub(crate) usage: Option<Usage>,
@@ -43,20 +43,20 @@ struct RawEntry {
     model: Option<String>,
     usage: Option<RawUsage>,
     #[serde(default, rename = "__openclaw")]
-    own: Own,
+    own: RawOrigin,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Own {
+struct RawOrigin {
     run_id: Option<String>,
 }
 
 /// Reads an answer to `chat.history`, oldest first.
-pub(crate) fn read(payload: &RawValue) -> Result<Vec<Entry>, Malformed> {
+pub(crate) fn read(payload: &RawValue) -> Result<Vec<TranscriptEntry>, Malformed> {
     let raw: RawHistory = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
-    let entries = raw.messages.into_iter().map(|raw| Entry {
-        turn: raw.own.run_id,
+    let entries = raw.messages.into_iter().map(|raw| TranscriptEntry {
+        run_id: raw.own.run_id,
         complete: raw.stop_reason.as_deref() == Some("stop"),
         usage: raw.usage.map(RawUsage::read),
         model: raw.model.and_then(|model| ModelName::parse(&model).ok()),
@@ -72,15 +72,17 @@ pub(crate) fn read(payload: &RawValue) -> Result<Vec<Entry>, Malformed> {
     Ok(entries.collect())
 }
 
-/// Returns the answer of `turn` in a conversation, where messages name their turn.
-pub(crate) fn answer_of(entries: &[Entry], turn: &RunId) -> Option<Ending> {
-    let ours = |entry: &&Entry| entry.turn.as_deref() == Some(turn.as_str());
+/// Returns the answer of turn `run_id` in a conversation, where messages name their turn.
+pub(crate) fn answer_of(entries: &[TranscriptEntry], run_id: &RunId) -> Option<Ending> {
+    let ours = |entry: &&TranscriptEntry| entry.run_id.as_deref() == Some(run_id.as_str());
     last_answer(entries.iter().filter(ours))
 }
 
 /// Returns the last answer of a conversation, if the model came to its end. It is the turn's, if the turn is known to
 /// be over and no other ran since.
-pub(crate) fn last_answer<'a>(entries: impl DoubleEndedIterator<Item = &'a Entry>) -> Option<Ending> {
+pub(crate) fn last_answer<'a>(
+    entries: impl DoubleEndedIterator<Item = &'a TranscriptEntry>,
+) -> Option<Ending> {
     let mut since = entries.rev().take_while(|entry| entry.message.role != Role::User);
     let last = since.find(|entry| entry.message.role == Role::Assistant)?;
     (last.complete && !last.message.text.is_empty()).then(|| Ending::Completed {

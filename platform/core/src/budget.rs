@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_limit_is_a_field_of_the_budget_by_its_own_name() {
+    fn every_limit_is_a_field_of_the_budget() {
         for (n, limit) in (1..).zip(Limit::ALL) {
             let name = serde_json::to_value(limit).unwrap();
             let budget: Budget =
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_are_for_a_million_tokens_and_sums_are_rounded_up() {
+    fn prices_per_million_tokens_are_rounded_up() {
         let dollars = |text| NanoDollars::parse_dollars(text).unwrap();
         let price = Price {
             input: dollars("2.50"),

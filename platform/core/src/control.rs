@@ -111,17 +111,17 @@ impl Correlation {
     /// Parses a trace id of 32 lower-case hexadecimal digits, not all of them zero.
     #[must_use]
     pub fn trace(text: &str) -> Option<Self> {
-        digits(text).map(Self::Trace)
+        parse_digits(text).map(Self::Trace)
     }
 
     /// Parses a slot of the same form.
     #[must_use]
     pub fn slot(text: &str) -> Option<Self> {
-        digits(text).map(Self::Slot)
+        parse_digits(text).map(Self::Slot)
     }
 }
 
-fn digits(text: &str) -> Option<u128> {
+fn parse_digits(text: &str) -> Option<u128> {
     let plain = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     plain.then(|| u128::from_str_radix(text, 16).ok()).flatten().filter(|bits| *bits != 0)
 }
@@ -456,6 +456,6 @@ pub struct ProblemDetail {
 
 /// Returns the path of a run's resource.
 #[must_use]
-pub fn run_path(run: &RunId) -> String {
-    format!("/v1/runs/{run}")
+pub fn run_path(run_id: &RunId) -> String {
+    format!("/v1/runs/{run_id}")
 }

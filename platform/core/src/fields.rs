@@ -73,15 +73,15 @@ pub const FIELDS: [Field; 34] = [
     ),
     field("seq", Holds::Count, "Place in the journal, from 1, without gaps."),
     field("ts", Holds::Text, "When the call began: RFC 3339, UTC, microseconds."),
-    field("run_id", Holds::Text, "The run it was made by; `unattributed` for calls that are nobody's."),
+    field("run_id", Holds::Text, "Run that made the call; `unattributed` for calls of no known run."),
     field("attempt", Holds::Count, "Attempt of that run."),
-    field("account", Holds::Text, "Who pays."),
+    field("account", Holds::Text, "Account that pays."),
     or_null("user", Holds::Text, "User on whose behalf the run was started."),
-    field("graph", Holds::Text, "The agent that ran."),
+    field("graph", Holds::Text, "Agent of the run."),
     field(
         "identity",
         Holds::Word(identities),
-        "What the identity was read from; `none`: nothing, and the call was refused.",
+        "Source of the identity; `none`: there was none, and the call was refused.",
     ),
     field("route", Holds::Word(routes), "Route of the model API."),
     or_null("model_asked", Holds::Untrusted, "Model the agent asked for."),
@@ -100,15 +100,15 @@ pub const FIELDS: [Field; 34] = [
     field(
         "outcome",
         Holds::Word(outcomes),
-        "How the call ended. `frozen`: an operator stopped it, by a freeze (refusal `frozen`) or by revoking the token it came by (`token_revoked`).",
+        "Outcome of the call. `frozen`: an operator stopped it, by a freeze (refusal `frozen`) or by revoking the token it came by (`token_revoked`).",
     ),
     or_null(
         "refusal",
         Holds::Word(refusals),
         "Why Sluicegate answered itself. `context_overflow` also where the upstream's own words were passed on.",
     ),
-    or_null("rule", Holds::Untrusted, "What decided that it was refused."),
-    or_null("timeout", Holds::Word(timeouts), "Which time limit passed."),
+    or_null("rule", Holds::Untrusted, "Rule that refused the call."),
+    or_null("timeout", Holds::Word(timeouts), "Timeout that passed."),
     field("request_bytes", Holds::Count, "Bytes of request body that arrived; summed over `calls`."),
     field("response_bytes", Holds::Count, "Bytes of response body that were passed on; summed over `calls`."),
     or_null(
@@ -125,21 +125,21 @@ pub const FIELDS: [Field; 34] = [
     field(
         "tokens_source",
         Holds::Word(tokens_sources),
-        "How well the tokens are known: `exact`, counted by the upstream; `partial`, some are counted and the rest is estimated; `estimated`, none is counted; `none`, no model worked.",
+        "Accuracy of the token counts: `exact`, counted by the upstream; `partial`, some are counted and the rest is estimated; `estimated`, none is counted; `none`, no model worked.",
     ),
-    or_null("cost_nanodollars", Holds::Count, "What it cost, in billionths of a dollar."),
-    field("cost_source", Holds::Word(cost_sources), "Where the cost is from."),
+    or_null("cost_nanodollars", Holds::Count, "Cost, in billionths of a dollar."),
+    field("cost_source", Holds::Word(cost_sources), "Source of the cost."),
     field(
         "litellm_call_id",
         Holds::Text,
         "Id under which the upstream knows the call, assigned by Sluicegate; of several calls, the first one's.",
     ),
     field("tools", Holds::ManyUntrusted, "Names of the tools the answer called."),
-    field("kind", Holds::Word(kinds), "What kind of call it was."),
+    field("kind", Holds::Word(kinds), "Kind of the call."),
     field(
         "calls",
         Holds::Count,
-        "How many calls it stands for: more than one only where calls are summed up of which nothing was sent.",
+        "Number of calls in this record: more than one only for a sum of calls of which nothing was sent.",
     ),
     field("tap", Holds::Word(taps), "Whether the answer could be watched."),
     field(
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_have_no_other_list_are_what_is_written() {
+    fn field_words_are_the_serialized_ones() {
         assert_eq!(identities(), words(&IDENTITIES));
         assert_eq!(taps(), words(&TAPS));
         assert_eq!(refusals(), words(&Refusal::ALL));

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grant_needs_an_identity_and_defaults_the_rest() {
+    fn a_grant_needs_only_an_identity() {
         let grant: RunGrant =
             serde_json::from_str(r#"{"run_id":"r1","account":"acct-1","graph":"sandbox:agent"}"#).unwrap();
         assert_eq!(grant.listener, Listener::Unix { peer_uid: 1001 });

@@ -117,7 +117,7 @@ impl fmt::Display for Millis {
 }
 
 /// Longest path of a unix socket on Linux: `sun_path` is 108 bytes with its terminating zero (unix(7)).
-pub const SOCKET_PATH_MAX: usize = 107;
+pub const MAX_SOCKET_PATH: usize = 107;
 
 /// Defaults of the data plane.
 pub mod data_plane {

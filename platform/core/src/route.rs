@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_exact_paths_are_routes_and_forwarding_repeats_them() {
+    fn only_exact_paths_are_routes() {
         for path in [
             "/v1/chat/completions",
             "/v1/completions",

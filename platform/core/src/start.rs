@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_kernel_could_start_is_refused_and_named() {
+    fn an_impossible_start_is_refused_with_a_reason() {
         for (json, reason) in [
             (r#"{"argv":[],"working_directory":"/"}"#, "argv names no program"),
             (r#"{"argv":[""],"working_directory":"/"}"#, "argv names no program"),

@@ -36,7 +36,7 @@ pub struct Traceparent {
 pub struct InvalidTraceparent;
 
 /// Returns bytes that two processes derive alike from the same parts.
-fn derived<const N: usize>(what: &str, of: &[&str]) -> [u8; N] {
+fn derive<const N: usize>(what: &str, of: &[&str]) -> [u8; N] {
     let mut hash = Sha256::new();
     for part in [what].iter().chain(of) {
         hash.update((part.len() as u64).to_be_bytes());
@@ -74,7 +74,7 @@ impl TraceId {
     /// Derives an id: equal parts give equal ids, different parts different ids.
     #[must_use]
     pub fn derived(of: &[&str]) -> Self {
-        Self(derived("trace", of))
+        Self(derive("trace", of))
     }
 
     /// Parses 32 lower-case hexadecimal digits, not all zero.
@@ -94,7 +94,7 @@ impl SpanId {
     /// Derives an id: equal parts give equal ids, different parts different ids.
     #[must_use]
     pub fn derived(of: &[&str]) -> Self {
-        Self(derived("span", of))
+        Self(derive("span", of))
     }
 
     /// Parses 16 lower-case hexadecimal digits, not all zero.
@@ -149,7 +149,10 @@ impl FromStr for Traceparent {
     fn from_str(text: &str) -> Result<Self, InvalidTraceparent> {
         let mut parts = text.split('-');
         let mut part = || parts.next().unwrap_or_default();
-        let (version, trace, span, flags) = (part(), part(), part(), part());
+        let version = part();
+        let trace = part();
+        let span = part();
+        let flags = part();
         let flags = flags.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).then_some(flags);
         let flags =
             flags.filter(|flags| flags.len() == 2).and_then(|flags| u8::from_str_radix(flags, 16).ok());
@@ -184,7 +187,7 @@ mod tests {
     const SPAN: &str = "00f067aa0ba902b7";
 
     #[test]
-    fn a_traceparent_is_what_the_recommendation_calls_one() {
+    fn only_valid_traceparents_are_read() {
         for (flags, sampled) in [("01", true), ("00", false), ("03", true), ("fe", false)] {
             let context: Traceparent = format!("00-{TRACE}-{SPAN}-{flags}").parse().unwrap();
             assert_eq!(
@@ -194,7 +197,8 @@ mod tests {
             assert_eq!(context.sampled, sampled);
             assert_eq!(context.to_string().parse(), Ok(context));
         }
-        let (no_trace, no_span) = ("0".repeat(32), "0".repeat(16));
+        let no_trace = "0".repeat(32);
+        let no_span = "0".repeat(16);
         for bad in [
             String::new(),
             format!("01-{TRACE}-{SPAN}-01"),
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_derived_depends_on_every_part_and_where_it_ends() {
+    fn a_derived_id_depends_on_every_part() {
         let of = |parts: &[&str]| SpanId::derived(parts);
         assert_eq!(of(&["r1", "0", "run"]), of(&["r1", "0", "run"]));
         for other in [&["r1", "0", "agent"][..], &["r10", "", "run"], &["r1", "0run"], &["r1", "1", "run"]] {

@@ -14,7 +14,7 @@ use std::{
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::retry::Backoff;
+use crate::{report, retry::Backoff};
 
 /// First and longest delay after accept(2) has failed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -73,8 +73,9 @@ impl<L: Listener> Acceptor<L> {
                     return stream;
                 }
                 Err(error) => {
-                    self.log
-                        .write(|suppressed| tracing::warn!(suppressed, %error, "cannot accept connections"));
+                    self.log.write(|suppressed| {
+                        tracing::warn!(suppressed, error = report::chain(&error), "cannot accept connections")
+                    });
                     if after_failure() == AfterFailure::Wait {
                         self.backoff.wait().await;
                     }
@@ -169,7 +170,8 @@ mod tests {
 
     #[test]
     fn one_line_a_second_is_written() {
-        let (log, mut written) = (RateLimitedLog::default(), Vec::new());
+        let log = RateLimitedLog::default();
+        let mut written = Vec::new();
         for _ in 0..5 {
             log.write(|suppressed| written.push(suppressed));
         }

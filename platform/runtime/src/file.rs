@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// Permissions of all users but the owner.
-const OTHERS: u32 = 0o077;
+const OTHERS_BITS: u32 = 0o077;
 /// Mode of a state file of this user.
-const OWN: u32 = 0o600;
+const OWN_MODE: u32 = 0o600;
 
 /// Reason why a file of secrets is not read.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +37,9 @@ pub enum Unread {
 /// # Errors
 /// If users other than those in `trusted` can read or change it, if it is larger or no text, or if the system refuses.
 pub fn secret(path: &Path, largest: ByteSize, trusted: &Trusted) -> Result<Secret, Unread> {
-    let (file, found) = open(OpenOptions::new().read(true), OFlags::empty(), path)?;
+    let (file, found) = open_regular(OpenOptions::new().read(true), OFlags::empty(), path)?;
     trust::check_opened(path, &found, trusted)?;
-    Ok(Secret::new(bounded(file, largest)?))
+    Ok(Secret::new(read_bounded(file, largest)?))
 }
 
 /// Returns the secret in a file that this program made. Only its owner may read it, and a link is refused.
@@ -53,15 +53,15 @@ pub fn private(path: &Path, largest: ByteSize) -> Result<Secret, Unread> {
 /// Returns the secret in a file that only its owner may read, who may be any user in `trusted`. A link is refused.
 pub(crate) fn private_of(path: &Path, largest: ByteSize, trusted: &Trusted) -> Result<Secret, Unread> {
     let (file, found) = open_secret(path, trusted)?;
-    if found.mode() & OTHERS != 0 {
+    if found.mode() & OTHERS_BITS != 0 {
         return Err(Exposure::Readable { path: path.to_owned(), to: Others::EveryoneAndGroup }.into());
     }
-    Ok(Secret::new(bounded(file, largest)?))
+    Ok(Secret::new(read_bounded(file, largest)?))
 }
 
 /// Opens a file that other users can neither read nor change, and that is no link.
 pub(crate) fn open_secret(path: &Path, trusted: &Trusted) -> Result<(File, Metadata), Unread> {
-    let (file, found) = open(OpenOptions::new().read(true), OFlags::NOFOLLOW, path)?;
+    let (file, found) = open_regular(OpenOptions::new().read(true), OFlags::NOFOLLOW, path)?;
     trust::check_opened(path, &found, trusted)?;
     Ok((file, found))
 }
@@ -71,7 +71,7 @@ pub(crate) fn open_secret(path: &Path, trusted: &Trusted) -> Result<(File, Metad
 /// # Errors
 /// If it is no regular file, larger or no text, or if the system refuses.
 pub fn text(path: &Path, largest: ByteSize) -> io::Result<String> {
-    bounded(open(OpenOptions::new().read(true), OFlags::empty(), path)?.0, largest)
+    read_bounded(open_regular(OpenOptions::new().read(true), OFlags::empty(), path)?.0, largest)
 }
 
 /// Opens a state file of this user with `options`. Sets its mode to 0600, regardless of the umask and of its previous
@@ -80,14 +80,14 @@ pub fn text(path: &Path, largest: ByteSize) -> io::Result<String> {
 /// # Errors
 /// If a symbolic link or anything but a regular file is there, if it belongs to another user, or if the system refuses.
 pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let (file, found) = open(options.mode(OWN), OFlags::NOFOLLOW, path)?;
+    let (file, found) = open_regular(options.mode(OWN_MODE), OFlags::NOFOLLOW, path)?;
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
         let words = format!("it belongs to uid {}, not to this process's uid {own}", found.uid());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, words));
     }
-    if found.mode() & 0o7777 != OWN {
-        file.set_permissions(Permissions::from_mode(OWN))?;
+    if found.mode() & 0o7777 != OWN_MODE {
+        file.set_permissions(Permissions::from_mode(OWN_MODE))?;
     }
     Ok(file)
 }
@@ -103,7 +103,7 @@ pub fn own(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Opens a regular file. Does not block on a pipe in its place.
-fn open(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<(File, Metadata)> {
+fn open_regular(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<(File, Metadata)> {
     let flags =
         i32::try_from((flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).map_err(io::Error::other)?;
     let file =
@@ -120,7 +120,7 @@ fn open(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<(Fi
     Ok((file, found))
 }
 
-fn bounded(file: File, largest: ByteSize) -> io::Result<String> {
+fn read_bounded(file: File, largest: ByteSize) -> io::Result<String> {
     let mut text = String::new();
     file.take(largest.0 + 1).read_to_string(&mut text)?;
     if text.len() as u64 > largest.0 {
@@ -134,7 +134,7 @@ fn bounded(file: File, largest: ByteSize) -> io::Result<String> {
 /// # Errors
 /// If the system refuses; then the previous file is unchanged.
 pub fn replace(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
-    aside(path, mode, content, |aside, _file| fs::rename(aside, path))
+    write_aside(path, mode, content, |aside, _file| fs::rename(aside, path))
 }
 
 /// Creates `path` with `content`, readable by its owner alone, where no file exists. It is on the disk when this
@@ -152,7 +152,7 @@ pub(crate) fn create_prepared(
     content: &[u8],
     prepare: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
-    aside(path, OWN, content, |aside, file| {
+    write_aside(path, OWN_MODE, content, |aside, file| {
         prepare(file)?;
         file.sync_all()?;
         fs::hard_link(aside, path)?;
@@ -160,7 +160,7 @@ pub(crate) fn create_prepared(
     })
 }
 
-fn aside(
+fn write_aside(
     path: &Path,
     mode: u32,
     content: &[u8],
@@ -183,42 +183,44 @@ fn aside(
 mod tests {
     use super::*;
 
-    const LARGEST: ByteSize = ByteSize(8);
+    const MAX_FILE: ByteSize = ByteSize(8);
 
     #[test]
-    fn what_others_may_read_is_not_read() {
+    fn files_readable_by_others_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, link) = (dir.path().join("file"), dir.path().join("link"));
+        let path = dir.path().join("file");
+        let link = dir.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         replace(&path, 0o600, b"12345678").unwrap();
-        assert_eq!(private(&path, LARGEST).unwrap().expose(), "12345678");
-        assert_eq!(secret(&link, LARGEST, &Trusted::own()).unwrap().expose(), "12345678");
-        assert!(private(&link, LARGEST).is_err());
+        assert_eq!(private(&path, MAX_FILE).unwrap().expose(), "12345678");
+        assert_eq!(secret(&link, MAX_FILE, &Trusted::own()).unwrap().expose(), "12345678");
+        assert!(private(&link, MAX_FILE).is_err());
         for (mode, content) in [(0o640, "12345678"), (0o604, "12345678"), (0o600, "123456789")] {
             replace(&path, mode, content.as_bytes()).unwrap();
-            assert!(private(&path, LARGEST).is_err(), "{mode:o} {content}");
+            assert!(private(&path, MAX_FILE).is_err(), "{mode:o} {content}");
         }
         for (mode, content) in [(0o604, "12345678"), (0o600, "123456789")] {
             replace(&path, mode, content.as_bytes()).unwrap();
-            assert!(secret(&path, LARGEST, &Trusted::own()).is_err(), "{mode:o} {content}");
+            assert!(secret(&path, MAX_FILE, &Trusted::own()).is_err(), "{mode:o} {content}");
         }
     }
 
     #[test]
-    fn a_pipe_or_device_is_refused_and_not_waited_for() {
+    fn a_pipe_or_device_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
         for path in [&pipe, Path::new("/dev/zero"), dir.path()] {
-            assert!(text(path, LARGEST).unwrap_err().to_string().contains("not a regular file"), "{path:?}");
-            assert!(secret(path, LARGEST, &Trusted::own()).is_err() && own(path).is_err(), "{path:?}");
+            assert!(text(path, MAX_FILE).unwrap_err().to_string().contains("not a regular file"), "{path:?}");
+            assert!(secret(path, MAX_FILE, &Trusted::own()).is_err() && own(path).is_err(), "{path:?}");
         }
     }
 
     #[test]
     fn state_is_private_and_never_behind_a_link() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, link) = (dir.path().join("state"), dir.path().join("link"));
+        let path = dir.path().join("state");
+        let link = dir.path().join("link");
         fs::write(&path, "state").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
         assert_eq!(own(&path).unwrap(), b"state");
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_there_whole_and_nothing_beside_it() {
+    fn a_file_is_replaced_as_a_whole() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         create_private(&path, b"first").unwrap();

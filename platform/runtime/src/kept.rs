@@ -18,10 +18,10 @@ use crate::{
     trust::{self, Exposure, Trusted},
 };
 
-/// Mode of the directories above the private one.
-const WAY: u32 = 0o755;
+/// Mode of the directories above the private one: other users may keep files there as well.
+const PARENT_MODE: u32 = 0o755;
 /// Mode of the directory that holds the state.
-const PRIVATE: u32 = 0o700;
+const PRIVATE_MODE: u32 = 0o700;
 
 /// Returns the text in `path`, of at most `largest` bytes. Only its owner may read it, and a link is refused.
 ///
@@ -57,12 +57,12 @@ pub fn create(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Makes `dir`, which only its owner can enter, if it is missing. Missing directories above it are made so that all can
-/// enter.
+/// enter. Existing directories are not changed.
 ///
 /// # Errors
 /// If the system refuses.
 pub fn create_dir(dir: &Path) -> io::Result<()> {
-    create_dir_of(dir, PRIVATE)
+    create_dir_of(dir, PRIVATE_MODE)
 }
 
 fn create_dir_of(dir: &Path, mode: u32) -> io::Result<()> {
@@ -70,7 +70,7 @@ fn create_dir_of(dir: &Path, mode: u32) -> io::Result<()> {
         return Ok(());
     }
     let above = dir_of(dir);
-    create_dir_of(above, WAY)?;
+    create_dir_of(above, PARENT_MODE)?;
     match fs::DirBuilder::new().mode(mode).create(dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => return Ok(()),
         made => made?,
@@ -105,12 +105,13 @@ mod tests {
 
     use super::*;
 
-    const LARGEST: ByteSize = ByteSize(8);
+    const MAX_FILE: ByteSize = ByteSize(8);
 
     #[test]
     fn root_keeps_files_for_a_directorys_owner() {
         let root = tempfile::tempdir().unwrap();
-        let (service, dir) = (root.path().join("service"), root.path().join("service/state/deep"));
+        let service = root.path().join("service");
+        let dir = root.path().join("service/state/deep");
         fs::create_dir(&service).unwrap();
         fs::set_permissions(&service, Permissions::from_mode(0o755)).unwrap();
         chown(&service, Some(12345), Some(12346)).expect("this test must run as root");
@@ -118,14 +119,14 @@ mod tests {
         create_dir(&dir).unwrap();
         create_dir(&dir).unwrap();
         create(&path, b"kept").unwrap();
-        for (path, mode) in [(dir.parent().unwrap(), WAY), (&dir, PRIVATE), (&path, 0o600)] {
+        for (path, mode) in [(dir.parent().unwrap(), PARENT_MODE), (&dir, PRIVATE_MODE), (&path, 0o600)] {
             let found = fs::symlink_metadata(path).unwrap();
             let found = (found.uid(), found.gid(), found.mode() & 0o7777);
             assert_eq!(found, (12345, 12346, mode), "{}", path.display());
         }
-        assert_eq!(text(&path, LARGEST).unwrap().expose(), "kept");
+        assert_eq!(text(&path, MAX_FILE).unwrap().expose(), "kept");
         // A file that is not read through this module must belong to root.
-        assert!(file::private(&path, LARGEST).unwrap_err().to_string().contains("belongs to uid 12345"));
+        assert!(file::private(&path, MAX_FILE).unwrap_err().to_string().contains("belongs to uid 12345"));
         chown(&path, Some(23456), None).unwrap();
         let said = check(&path).unwrap_err().to_string();
         assert!(said.contains("belongs to uid 23456") && said.contains("`chown 12345 "), "{said}");
@@ -134,7 +135,25 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_others_write_to_is_not_believed() {
+    fn an_existing_directory_keeps_its_mode() {
+        let root = tempfile::tempdir().unwrap();
+        let above = root.path().join("above");
+        fs::create_dir(&above).unwrap();
+        fs::set_permissions(&above, Permissions::from_mode(0o711)).unwrap();
+        let mode_of = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+        let dir = above.join("between/dir");
+        create_dir(&dir).unwrap();
+        let modes = [&above, &above.join("between"), &dir].map(|path| mode_of(path));
+        assert_eq!(modes, [0o711, PARENT_MODE, PRIVATE_MODE]);
+        fs::set_permissions(&dir, Permissions::from_mode(0o750)).unwrap();
+        create_dir(&dir).unwrap();
+        assert_eq!(mode_of(&dir), 0o750);
+        fs::write(above.join("file"), "").unwrap();
+        create_dir(&above.join("file")).expect_err("a file is there");
+    }
+
+    #[test]
+    fn a_directory_others_write_to_is_not_trusted() {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("dir");
         create_dir(&dir).unwrap();

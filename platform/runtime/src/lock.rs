@@ -38,13 +38,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_has_it_and_nobody_has_that_of_what_is_gone() {
+    fn a_lock_has_one_holder_and_needs_its_directory() {
         let dir = tempfile::tempdir().unwrap();
         let locked = dir.path().join("locked");
         assert!(Lock::attempt(&locked).unwrap().is_none(), "there is nothing");
         fs::create_dir(&locked).unwrap();
-        let first = Lock::attempt(&locked).unwrap().expect("nobody has it");
-        assert!(Lock::attempt(&locked).unwrap().is_none(), "somebody has it");
+        let first = Lock::attempt(&locked).unwrap().expect("no process has it");
+        assert!(Lock::attempt(&locked).unwrap().is_none(), "this process has it");
         drop(first);
         assert!(Lock::attempt(&locked).unwrap().is_some());
     }

@@ -11,7 +11,7 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::config::Environment;
+use crate::{config::Environment, report};
 
 /// Connection to the service manager, if there is one.
 #[derive(Debug, Default)]
@@ -46,29 +46,29 @@ impl Notifier {
 
     /// Reports that this process serves.
     pub fn ready(&self) {
-        self.say("READY=1");
+        self.send("READY=1");
     }
 
     /// Reports that the configuration is read again; [`Notifier::ready`] follows in any case.
     pub fn reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
-        self.say(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.tv_sec * 1_000_000 + now.tv_nsec / 1000));
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.tv_sec * 1_000_000 + now.tv_nsec / 1000));
     }
 
     /// Reports that this process stops and needs at most `within` for it.
     pub fn stopping(&self, within: Duration) {
-        self.say(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}", within.as_micros()));
+        self.send(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}", within.as_micros()));
     }
 
     /// Reports that this process is not stuck.
     pub fn alive(&self) {
-        self.say("WATCHDOG=1");
+        self.send("WATCHDOG=1");
     }
 
-    fn say(&self, message: &str) {
+    fn send(&self, message: &str) {
         let Some((socket, address)) = &self.to else { return };
         if let Err(error) = socket.send_to_addr(message.as_bytes(), address) {
-            tracing::warn!(%error, message, "the service manager cannot be told");
+            tracing::warn!(error = report::chain(&error), message, "service manager not notified");
         }
     }
 }
@@ -79,14 +79,14 @@ mod tests {
 
     use super::*;
 
-    fn heard(socket: &UnixDatagram) -> String {
+    fn receive(socket: &UnixDatagram) -> String {
         let mut message = [0; 256];
         let length = socket.recv(&mut message).unwrap();
         String::from_utf8(message[..length].to_vec()).unwrap()
     }
 
     #[test]
-    fn a_manager_is_told_on_a_path_and_on_an_abstract_name() {
+    fn a_manager_is_notified_at_either_address() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notify");
         let abstract_name = format!("sluicegate-test-{:x}", crate::random::bits());
@@ -100,20 +100,20 @@ mod tests {
             let notifier = Notifier::from_environment(&environment).unwrap();
             assert_eq!(notifier.watchdog(), Some(Duration::from_secs(3)));
             notifier.ready();
-            assert_eq!(heard(&socket), "READY=1");
+            assert_eq!(receive(&socket), "READY=1");
             notifier.reloading();
-            let reloading = heard(&socket);
+            let reloading = receive(&socket);
             let since = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
             assert!(since.parse::<u64>().unwrap() > 0);
             notifier.stopping(Duration::from_secs(2));
-            assert_eq!(heard(&socket), "STOPPING=1\nEXTEND_TIMEOUT_USEC=2000000");
+            assert_eq!(receive(&socket), "STOPPING=1\nEXTEND_TIMEOUT_USEC=2000000");
             notifier.alive();
-            assert_eq!(heard(&socket), "WATCHDOG=1");
+            assert_eq!(receive(&socket), "WATCHDOG=1");
         }
     }
 
     #[test]
-    fn without_a_manager_nothing_is_told_and_the_watchdog_of_another_process_is_not_ours() {
+    fn another_processs_watchdog_is_ignored() {
         let none = Notifier::from_environment(&Environment::default()).unwrap();
         none.ready();
         assert_eq!(none.watchdog(), None);

@@ -40,7 +40,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_probe_is_asked_until_it_answers() {
-        let (began, mut left) = (Instant::now(), 3);
+        let began = Instant::now();
+        let mut left = 3;
         let value = poll(SECOND, async || {
             left -= 1;
             (left == 0).then_some("here")
@@ -50,7 +51,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_deadline_ends_the_wait_after_one_probe() {
-        let (began, mut asked) = (Instant::now(), 0);
+        let began = Instant::now();
+        let mut asked = 0;
         for (wait, expected) in [(0, 1), (3, 4)] {
             asked = 0;
             let probe = async || {

@@ -122,7 +122,8 @@ mod tests {
             (vec![Err(Failed::Away), Err(Failed::Away), Ok(2)], Ok(2), 3),
             (vec![Err(Failed::Away), Err(Failed::Refused)], Err(Failed::Refused), 1),
         ] {
-            let (mut answers, began) = (answers.into_iter(), Instant::now());
+            let mut answers = answers.into_iter();
+            let began = Instant::now();
             let backoff = Backoff::new(SECOND, 4 * SECOND);
             let done = retry_transient(backoff, async || answers.next().expect("no more tries")).await;
             assert_eq!((done, began.elapsed().as_secs()), (expected, seconds));
@@ -132,7 +133,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_backend_that_stays_away_is_given_up() {
-        let (began, mut tries) = (Instant::now(), 0);
+        let began = Instant::now();
+        let mut tries = 0;
         let failed = retry_transient(Backoff::constant(SECOND), async || {
             tries += 1;
             Err::<(), _>(Failed::Away)

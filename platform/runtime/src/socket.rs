@@ -16,15 +16,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_core::limit::SOCKET_PATH_MAX;
+use platform_core::limit::MAX_SOCKET_PATH;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use tokio::net::UnixStream;
+
+use crate::report;
 
 /// Reason why a socket or its directory cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kernel keeps at most [`SOCKET_PATH_MAX`] bytes of a socket's path.
-    #[error("socket path {} is {} bytes long, at most {SOCKET_PATH_MAX} are possible: choose a shorter directory", path.display(), path.as_os_str().len())]
+    /// The kernel keeps at most [`MAX_SOCKET_PATH`] bytes of a socket's path.
+    #[error("socket path {} is {} bytes long, at most {MAX_SOCKET_PATH} are possible: choose a shorter directory", path.display(), path.as_os_str().len())]
     PathTooLong {
         /// The path.
         path: PathBuf,
@@ -98,7 +100,8 @@ pub fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// Makes `path` a directory of this user with exactly `mode`, regardless of the umask.
+/// Makes `path` a directory of this user with exactly `mode`, regardless of the umask. The directory above must exist;
+/// [`create_dir`](crate::kept::create_dir) makes that as well.
 ///
 /// # Errors
 /// If another kind of file is there, or the system refuses.
@@ -112,18 +115,6 @@ pub fn private_dir(path: &Path, mode: u32) -> Result<(), Error> {
         Err(error) => return Err(Error::io("create directory", path)(error)),
     }
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(Error::io("set the mode of", path))
-}
-
-/// Makes `path` as [`private_dir`] does, with the directories missing above it. Those get the mode 0755, because other
-/// users may keep files there as well.
-///
-/// # Errors
-/// As for [`private_dir`].
-pub fn private_dir_all(path: &Path, mode: u32) -> Result<(), Error> {
-    let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
-    let missing: Vec<_> = above.take_while(|above| !above.exists()).collect();
-    missing.into_iter().rev().try_for_each(|above| private_dir(above, 0o755))?;
-    private_dir(path, mode)
 }
 
 /// A bound socket. Its file is removed on drop, unless another process has bound a new socket over it since.
@@ -141,7 +132,7 @@ impl PrivateSocket {
     pub fn bind(path: &Path, mode: u32) -> Result<(Self, UnixListener), Error> {
         // The temporary name is as short as the shortest name in use, so that it fits wherever the socket itself does.
         let aside = path.with_file_name(format!(".{:07x}", crate::random::bits() & 0xfff_ffff));
-        if path.as_os_str().len().max(aside.as_os_str().len()) > SOCKET_PATH_MAX {
+        if path.as_os_str().len().max(aside.as_os_str().len()) > MAX_SOCKET_PATH {
             return Err(Error::PathTooLong { path: path.to_owned() });
         }
         match fs::symlink_metadata(path) {
@@ -149,13 +140,14 @@ impl PrivateSocket {
             found => check_own(path, &found.map_err(Error::io("look at", path))?, Kind::Socket)?,
         }
         let listener = UnixListener::bind(&aside).map_err(Error::io("bind", path))?;
-        let placed = place(&aside, path, mode).inspect_err(|_error| drop(fs::remove_file(&aside)))?;
+        let placed =
+            move_into_place(&aside, path, mode).inspect_err(|_error| drop(fs::remove_file(&aside)))?;
         listener.set_nonblocking(true).map_err(Error::io("make non-blocking", path))?;
         Ok((placed, listener))
     }
 }
 
-fn place(aside: &Path, path: &Path, mode: u32) -> Result<PrivateSocket, Error> {
+fn move_into_place(aside: &Path, path: &Path, mode: u32) -> Result<PrivateSocket, Error> {
     // Changes apply to the opened file, because other users may be able to write to the directory and replace the name.
     let made = open(aside, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| Error::io("look at", path)(errno.into()))?;
@@ -176,7 +168,8 @@ impl Drop for PrivateSocket {
             && let Err(error) = fs::remove_file(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %self.path.display(), %error, "socket file stays behind");
+            let path = self.path.display();
+            tracing::warn!(%path, error = report::chain(&error), "socket file not removed");
         }
     }
 }
@@ -213,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn binds_with_the_mode_asked_for_and_removes_the_file_on_drop() {
+    fn a_socket_has_its_mode_and_is_removed_on_drop() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("llm.sock");
         let (socket, _listener) = PrivateSocket::bind(&path, 0o666).unwrap();
@@ -224,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_socket_is_replaced_and_its_owner_does_not_remove_the_new_one() {
+    fn a_stale_socket_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("llm.sock");
         let (stale, stale_listener) = PrivateSocket::bind(&path, 0o600).unwrap();
@@ -235,9 +228,10 @@ mod tests {
     }
 
     #[test]
-    fn symlinks_and_other_files_are_refused_and_left_alone() {
+    fn symlinks_and_other_files_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let (link, file) = (dir.path().join("link"), dir.path().join("file"));
+        let link = dir.path().join("link");
+        let file = dir.path().join("file");
         fs::write(&file, "precious").unwrap();
         symlink(&file, &link).unwrap();
         assert!(matches!(PrivateSocket::bind(&link, 0o600), Err(Error::Symlink { .. })));
@@ -250,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn another_users_directory_and_socket_are_refused() {
+    fn foreign_directories_and_sockets_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("llm.sock");
         let _stale = UnixListener::bind(&path).unwrap();
@@ -262,9 +256,9 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_107_bytes_works_and_one_of_108_says_what_to_do() {
+    fn a_path_of_108_bytes_is_refused_with_advice() {
         let dir = tempfile::tempdir().unwrap();
-        let room = SOCKET_PATH_MAX - dir.path().as_os_str().len() - "/".len();
+        let room = MAX_SOCKET_PATH - dir.path().as_os_str().len() - "/".len();
         let longest = dir.path().join("s".repeat(room));
         assert_eq!(longest.as_os_str().len(), 107);
         let (_socket, _listener) = PrivateSocket::bind(&longest, 0o600).unwrap();
@@ -277,16 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_of_a_directory_does_not_depend_on_what_it_was() {
+    fn a_private_directory_gets_exactly_its_mode() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("runs");
         private_dir(&path, 0o700).unwrap();
         assert_eq!(mode_of(&path), 0o700);
         private_dir(&path, 0o711).unwrap();
         assert_eq!(mode_of(&path), 0o711);
-        let below = path.join("a/b");
-        private_dir_all(&below, 0o700).unwrap();
-        assert_eq!(mode_of(&path.join("a")), 0o755);
-        assert_eq!((mode_of(&below), mode_of(&path)), (0o700, 0o711), "what was there stays as it was");
     }
 }

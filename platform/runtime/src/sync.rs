@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn a_lock_outlives_the_panic_of_its_holder() {
-        let (mutex, lock) = (Arc::new(Mutex::new(1)), Arc::new(RwLock::new(1)));
+        let mutex = Arc::new(Mutex::new(1));
+        let lock = Arc::new(RwLock::new(1));
         let holders = (Arc::clone(&mutex), Arc::clone(&lock));
         let holder = thread::spawn(move || {
             let mut value = holders.0.lock();

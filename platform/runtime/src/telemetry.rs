@@ -4,6 +4,8 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
+use crate::report;
+
 /// Starts logging: readable lines on a terminal, JSON lines elsewhere. Has no effect if logging is already running.
 ///
 /// An unparsable `filter` falls back to `info`, and the first line reports it.
@@ -20,6 +22,6 @@ pub fn init(filter: Option<&str>) {
         registry.with(fmt::layer().with_writer(std::io::stderr).json().flatten_event(true)).try_init()
     };
     if let (Ok(()), Some(error)) = (started, broken) {
-        tracing::warn!(filter = wanted, %error, "log filter is not valid, using info");
+        tracing::warn!(filter = wanted, error = report::chain(&error), "log filter is not valid, using info");
     }
 }

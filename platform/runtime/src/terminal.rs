@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_drives_a_terminal_is_removed_and_text_stays() {
+    fn terminal_control_is_removed_and_text_kept() {
         let cases = [
             ("plain\ttext\n", "plain\ttext\n"),
             ("Grüße, 你好 👋🏽", "Grüße, 你好 👋🏽"),

@@ -4,8 +4,8 @@
 //! Each run and each account has a [`Spending`]; a call draws on both, always in this order, and returns what it does
 //! not need. Other modules know what a call asks for, and how a refusal looks.
 
-mod pot;
 mod prices;
+mod quota;
 mod rate;
 mod reservation;
 #[cfg(test)]
@@ -21,12 +21,12 @@ use platform_core::{
 };
 
 pub(crate) use self::{
-    pot::Shortage,
     prices::Prices,
+    quota::QuotaShortfall,
     reservation::{Granted, Reservation, pace},
 };
 use self::{
-    pot::{Pot, UNLIMITED},
+    quota::{Quota, UNLIMITED},
     rate::Rate,
 };
 
@@ -34,11 +34,11 @@ use self::{
 #[derive(Debug)]
 pub(crate) struct Spending {
     rate: Rate,
-    pots: [Pot; POTS.len()],
+    quotas: [Quota; QUOTAS.len()],
 }
 
 /// Limits that are amounts, in the order in which they are drawn on.
-const POTS: [Limit; 6] = [
+const QUOTAS: [Limit; 6] = [
     Limit::CallsInFlight,
     Limit::Requests,
     Limit::InputTokens,
@@ -48,32 +48,32 @@ const POTS: [Limit; 6] = [
 ];
 
 /// Limits to which an answer is cut down.
-const CUT_DOWN: [Limit; 3] = [Limit::OutputTokens, Limit::TotalTokens, Limit::CostNanodollars];
+const CAPPING_LIMITS: [Limit; 3] = [Limit::OutputTokens, Limit::TotalTokens, Limit::CostNanodollars];
 
-/// Amounts for the limits of [`POTS`].
-type Amounts = [u64; POTS.len()];
+/// Amounts for the limits of [`QUOTAS`].
+type Amounts = [u64; QUOTAS.len()];
 
 /// Owner of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum LimitOwner {
     Run,
     Account,
 }
 
 /// Reason that a call may not be made now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Short {
+pub(crate) enum QuotaError {
     /// The limit has not enough left.
-    Of(Whose, Limit, Shortage),
+    Exceeded(LimitOwner, Limit, QuotaShortfall),
     /// The call comes too early, by this duration.
-    RateLimited(Whose, Duration),
+    RateLimited(LimitOwner, Duration),
     /// The budget limits money, and the model has no price.
-    Unpriced(Whose),
+    Unpriced(LimitOwner),
 }
 
 /// Greatest need of a call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ask {
+pub(crate) struct ReservationRequest {
     /// Most tokens its prompt can have.
     pub(crate) input: u64,
     /// Most tokens that each answer may have, by the agent and the grant.
@@ -90,23 +90,25 @@ impl Spending {
         let used = used(usage.calls, usage.tokens, usage.cost_nanodollars);
         Self {
             rate: Rate::new(budget.requests_per_minute),
-            pots: std::array::from_fn(|at| Pot::new(budget.allows(POTS[at]).unwrap_or(UNLIMITED), used[at])),
+            quotas: std::array::from_fn(|at| {
+                Quota::new(budget.allows(QUOTAS[at]).unwrap_or(UNLIMITED), used[at])
+            }),
         }
     }
 
     /// Replaces the limits. Usage and reservations stay.
     pub(crate) fn allow(&self, budget: &Budget) {
         self.rate.allow(budget.requests_per_minute);
-        for (pot, limit) in self.pots.iter().zip(POTS) {
-            pot.allow(budget.allows(limit).unwrap_or(UNLIMITED));
+        for (quota, limit) in self.quotas.iter().zip(QUOTAS) {
+            quota.allow(budget.allows(limit).unwrap_or(UNLIMITED));
         }
     }
 
     /// Returns usage and reservations under each limit.
     pub(crate) fn view(&self) -> Vec<LimitView> {
-        let of = |limit| match self.pot(limit) {
-            Some(pot) => {
-                LimitView { limit, allowed: pot.allowed(), used: pot.used(), reserved: pot.reserved() }
+        let of = |limit| match self.quota(limit) {
+            Some(quota) => {
+                LimitView { limit, allowed: quota.allowed(), used: quota.used(), reserved: quota.reserved() }
             }
             None => LimitView { limit, allowed: self.rate.allowed(), used: 0, reserved: 0 },
         };
@@ -115,64 +117,64 @@ impl Spending {
 
     /// Returns what calls in flight have reserved under `limit`.
     pub(crate) fn reserved(&self, limit: Limit) -> u64 {
-        self.pot(limit).map_or(0, Pot::reserved)
+        self.quota(limit).map_or(0, Quota::reserved)
     }
 
     /// Returns the counters of `limit`, if it is an amount.
-    fn pot(&self, limit: Limit) -> Option<&Pot> {
-        POTS.iter().zip(&self.pots).find_map(|(its, pot)| (*its == limit).then_some(pot))
+    fn quota(&self, limit: Limit) -> Option<&Quota> {
+        QUOTAS.iter().zip(&self.quotas).find_map(|(its, quota)| (*its == limit).then_some(quota))
     }
 
-    /// Returns the most tokens each answer to `ask` can have within the unused rest of all limits, including what
+    /// Returns the most tokens each answer to `request` can have within the unused rest of all limits, including what
     /// other calls have reserved.
-    fn output(&self, whose: Whose, ask: &Ask) -> Result<u64, Short> {
-        let is_paid = self.pot(Limit::CostNanodollars).and_then(Pot::allowed).is_some();
-        let price = match ask.price {
-            None if is_paid => return Err(Short::Unpriced(whose)),
+    fn output(&self, owner: LimitOwner, request: &ReservationRequest) -> Result<u64, QuotaError> {
+        let is_paid = self.quota(Limit::CostNanodollars).and_then(Quota::allowed).is_some();
+        let price = match request.price {
+            None if is_paid => return Err(QuotaError::Unpriced(owner)),
             price => price.unwrap_or_default(),
         };
-        let mut most = ask.output;
-        for limit in CUT_DOWN {
+        let mut most = request.output;
+        for limit in CAPPING_LIMITS {
             let prompt = match limit {
-                Limit::TotalTokens => ask.input,
-                Limit::CostNanodollars => price.most(ask.input, 0).0,
+                Limit::TotalTokens => request.input,
+                Limit::CostNanodollars => price.most(request.input, 0).0,
                 _ => 0,
             };
-            let used_up = Short::Of(whose, limit, Shortage::UsedUp);
-            let unused = self.pot(limit).map_or(UNLIMITED, Pot::unused);
-            let left = unused.checked_sub(prompt).ok_or(used_up)?;
+            let exhausted = QuotaError::Exceeded(owner, limit, QuotaShortfall::Exhausted);
+            let unused = self.quota(limit).map_or(UNLIMITED, Quota::unused);
+            let left = unused.checked_sub(prompt).ok_or(exhausted)?;
             let tokens = match limit {
                 Limit::CostNanodollars => price.output_for(NanoDollars(left)).unwrap_or(u64::MAX),
                 _ => left,
             };
-            most = tokens.checked_div(ask.answers).unwrap_or(most).min(most);
+            most = tokens.checked_div(request.answers).unwrap_or(most).min(most);
             if most == 0 {
-                return Err(used_up);
+                return Err(exhausted);
             }
         }
         Ok(most)
     }
 
-    fn reserve(&self, whose: Whose, amounts: &Amounts) -> Result<(), Short> {
-        for (at, (pot, amount)) in self.pots.iter().zip(amounts).enumerate() {
-            if let Err(shortage) = pot.reserve(*amount) {
-                self.pots.iter().zip(amounts).take(at).for_each(|(pot, amount)| pot.settle(*amount, 0));
-                return Err(Short::Of(whose, POTS[at], shortage));
+    fn reserve(&self, owner: LimitOwner, amounts: &Amounts) -> Result<(), QuotaError> {
+        for (at, (quota, amount)) in self.quotas.iter().zip(amounts).enumerate() {
+            if let Err(shortfall) = quota.reserve(*amount) {
+                self.quotas.iter().zip(amounts).take(at).for_each(|(quota, amount)| quota.settle(*amount, 0));
+                return Err(QuotaError::Exceeded(owner, QUOTAS[at], shortfall));
             }
         }
         Ok(())
     }
 
     fn settle(&self, reserved: &Amounts, used: &Amounts) {
-        for ((pot, reserved), used) in self.pots.iter().zip(reserved).zip(used) {
-            pot.settle(*reserved, *used);
+        for ((quota, reserved), used) in self.quotas.iter().zip(reserved).zip(used) {
+            quota.settle(*reserved, *used);
         }
     }
 }
 
 /// Returns the amount that this usage counts under each limit.
 fn used(requests: u64, tokens: Tokens, cost: NanoDollars) -> Amounts {
-    POTS.map(|limit| match limit {
+    QUOTAS.map(|limit| match limit {
         Limit::Requests => requests,
         Limit::InputTokens => tokens.input,
         Limit::OutputTokens => tokens.output,

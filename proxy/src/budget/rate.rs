@@ -34,8 +34,8 @@ impl Rate {
     }
 
     /// Counts a call that comes `now`, and returns what it takes; if it comes too early, by how much.
-    pub(super) fn take(&self, now: u64) -> Result<Taken, Duration> {
-        let Some(per_minute) = self.allowed() else { return Ok(Taken(0)) };
+    pub(super) fn take(&self, now: u64) -> Result<RateShare, Duration> {
+        let Some(per_minute) = self.allowed() else { return Ok(RateShare(0)) };
         let Some(interval) = MINUTE.checked_div(per_minute) else { return Err(Duration::from_nanos(MINUTE)) };
         let interval = interval.max(1);
         let saved = MINUTE - interval;
@@ -45,13 +45,13 @@ impl Rate {
         };
         let taken = self.due.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         match taken {
-            Ok(_) => Ok(Taken(interval)),
+            Ok(_) => Ok(RateShare(interval)),
             Err(due) => Err(Duration::from_nanos(due.saturating_sub(now).saturating_sub(saved))),
         }
     }
 
     /// Undoes the count of a call that is not made.
-    pub(super) fn give_back(&self, Taken(interval): Taken) {
+    pub(super) fn give_back(&self, RateShare(interval): RateShare) {
         // The due time is never less than what was taken of it.
         self.due.fetch_sub(interval, Ordering::Relaxed);
     }
@@ -60,7 +60,7 @@ impl Rate {
 /// Share of the rate that a call took, to be given back if it is not made.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) struct Taken(u64);
+pub(super) struct RateShare(u64);
 
 #[cfg(test)]
 mod tests {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minutes_worth_may_come_at_once_and_then_one_at_a_time() {
+    fn a_minute_of_calls_may_come_at_once() {
         let rate = Rate::new(Some(60));
         assert_eq!(passed(&rate, 0, 100), 60);
         assert_eq!(rate.take(0), Err(Duration::from_secs(1)));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_taken_again() {
+    fn a_rate_given_back_can_be_taken_again() {
         let rate = Rate::new(Some(3));
         for _ in 0..100 {
             rate.give_back(rate.take(0).unwrap());
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn over_any_minute_no_more_than_twice_the_limit_passes_however_calls_come() {
+    fn no_minute_passes_more_than_twice_the_limit() {
         let rate = Rate::new(Some(30));
         let times: Vec<u64> = (0..4000).map(|n| n * 37 % 200 * SECOND).collect();
         let mut sorted = times;

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 
 use platform_core::{budget::Limit, money::NanoDollars, record::Tokens};
 
-use super::{Amounts, Ask, CUT_DOWN, Short, Shortage, Spending, Whose, used};
+use super::{
+    Amounts, CAPPING_LIMITS, LimitOwner, QuotaError, QuotaShortfall, ReservationRequest, Spending, used,
+};
 
 /// A call's reservation under the budgets of its run and account.
 #[derive(Debug)]
@@ -26,18 +28,18 @@ pub(crate) struct Granted {
 
 /// Counts a call that comes at `now`, since any one moment, against the rates of its run and account. A call that is
 /// refused later for another reason counts as well: only so is a flood of such calls bounded.
-pub(crate) fn pace(run: &Spending, account: &Spending, now: Duration) -> Result<(), Short> {
+pub(crate) fn pace(run: &Spending, account: &Spending, now: Duration) -> Result<(), QuotaError> {
     let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-    let taken = run.rate.take(now).map_err(|wait| Short::RateLimited(Whose::Run, wait))?;
+    let taken = run.rate.take(now).map_err(|wait| QuotaError::RateLimited(LimitOwner::Run, wait))?;
     account.rate.take(now).map(drop).map_err(|wait| {
         run.rate.give_back(taken);
-        Short::RateLimited(Whose::Account, wait)
+        QuotaError::RateLimited(LimitOwner::Account, wait)
     })
 }
 
 impl Reservation {
     /// Counts one more request, in flight from now on.
-    pub(crate) fn enter(run: &Arc<Spending>, account: &Arc<Spending>) -> Result<Self, Short> {
+    pub(crate) fn enter(run: &Arc<Spending>, account: &Arc<Spending>) -> Result<Self, QuotaError> {
         let mut entered =
             Self { run: Arc::clone(run), account: Arc::clone(account), amounts: Amounts::default() };
         entered.add(&ENTRY)?;
@@ -46,21 +48,24 @@ impl Reservation {
 
     /// Reserves what the call may need. It grants less than the call asks for only if that much would not be left
     /// even after all others have ended.
-    pub(crate) fn grow(&mut self, ask: &Ask) -> Result<Granted, Short> {
+    pub(crate) fn grow(&mut self, request: &ReservationRequest) -> Result<Granted, QuotaError> {
         // Other calls may have used up part of the rest since it was read; then it is read again.
-        for _attempt in 0..ATTEMPTS {
-            let output_each =
-                self.run.output(Whose::Run, ask)?.min(self.account.output(Whose::Account, ask)?);
-            let output = output_each.saturating_mul(ask.answers);
-            let tokens = Tokens { input: ask.input, output, ..Tokens::default() };
-            let cost = ask.price.unwrap_or_default().most(ask.input, output);
+        for _attempt in 0..MAX_ATTEMPTS {
+            let output_each = self
+                .run
+                .output(LimitOwner::Run, request)?
+                .min(self.account.output(LimitOwner::Account, request)?);
+            let output = output_each.saturating_mul(request.answers);
+            let tokens = Tokens { input: request.input, output, ..Tokens::default() };
+            let cost = request.price.unwrap_or_default().most(request.input, output);
             match self.add(&used(0, tokens, cost)) {
                 Ok(()) => return Ok(Granted { output_each, tokens }),
-                Err(Short::Of(_, limit, Shortage::UsedUp)) if CUT_DOWN.contains(&limit) => {}
-                Err(short) => return Err(short),
+                Err(QuotaError::Exceeded(_, limit, QuotaShortfall::Exhausted))
+                    if CAPPING_LIMITS.contains(&limit) => {}
+                Err(error) => return Err(error),
             }
         }
-        Err(Short::Of(Whose::Account, Limit::TotalTokens, Shortage::Held))
+        Err(QuotaError::Exceeded(LimitOwner::Account, Limit::TotalTokens, QuotaShortfall::Reserved))
     }
 
     /// Settles the reservation of a call that has ended, with its usage.
@@ -68,11 +73,11 @@ impl Reservation {
         self.give_back(&used(1, tokens, cost));
     }
 
-    fn add(&mut self, amounts: &Amounts) -> Result<(), Short> {
-        self.run.reserve(Whose::Run, amounts)?;
-        if let Err(short) = self.account.reserve(Whose::Account, amounts) {
+    fn add(&mut self, amounts: &Amounts) -> Result<(), QuotaError> {
+        self.run.reserve(LimitOwner::Run, amounts)?;
+        if let Err(error) = self.account.reserve(LimitOwner::Account, amounts) {
             self.run.settle(amounts, &Amounts::default());
-            return Err(short);
+            return Err(error);
         }
         self.amounts.iter_mut().zip(amounts).for_each(|(held, amount)| *held += amount);
         Ok(())
@@ -86,7 +91,7 @@ impl Reservation {
 }
 
 /// Number of attempts to reserve the rest, while other calls use it up.
-const ATTEMPTS: usize = 16;
+const MAX_ATTEMPTS: usize = 16;
 
 /// Amounts of an entry: one call in flight, one request.
 const ENTRY: Amounts = [1, 1, 0, 0, 0, 0];

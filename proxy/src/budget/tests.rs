@@ -14,7 +14,9 @@ use platform_core::{
 };
 use proptest::prelude::*;
 
-use super::{Ask, Reservation, Short, Shortage, Spending, Whose, pace, pot::Pot};
+use super::{
+    LimitOwner, QuotaError, QuotaShortfall, Reservation, ReservationRequest, Spending, pace, quota::Quota,
+};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -26,8 +28,8 @@ fn unlimited() -> Arc<Spending> {
     spending(Budget::default())
 }
 
-const fn ask(input: u64, output: u64) -> Ask {
-    Ask { input, output, answers: 1, price: None }
+const fn ask(input: u64, output: u64) -> ReservationRequest {
+    ReservationRequest { input, output, answers: 1, price: None }
 }
 
 fn tokens(input: u64, output: u64) -> Tokens {
@@ -35,7 +37,11 @@ fn tokens(input: u64, output: u64) -> Tokens {
 }
 
 /// Begins a call that has reserved what it needs, and returns the most that each of its answers may have.
-fn call(run: &Arc<Spending>, account: &Arc<Spending>, ask: Ask) -> Result<(Reservation, u64), Short> {
+fn call(
+    run: &Arc<Spending>,
+    account: &Arc<Spending>,
+    ask: ReservationRequest,
+) -> Result<(Reservation, u64), QuotaError> {
     let mut reservation = Reservation::enter(run, account)?;
     let granted = reservation.grow(&ask)?;
     Ok((reservation, granted.output_each))
@@ -48,30 +54,30 @@ fn state(spending: &Spending, limit: Limit) -> (u64, u64) {
 }
 
 #[test]
-fn an_answer_is_cut_down_to_what_is_left_but_not_to_what_others_hold() {
+fn answers_are_capped_by_usage_not_reservations() {
     let run = spending(Budget { total_tokens: Some(1000), ..Budget::default() });
     let account = unlimited();
     let (first, output) = call(&run, &account, ask(100, 8192)).unwrap();
     assert_eq!(output, 900, "all that is left, instead of a refusal");
-    let held = Short::Of(Whose::Run, Limit::TotalTokens, Shortage::Held);
+    let held = QuotaError::Exceeded(LimitOwner::Run, Limit::TotalTokens, QuotaShortfall::Reserved);
     assert_eq!(call(&run, &account, ask(100, 8192)).unwrap_err(), held);
     first.settle(tokens(40, 60), NanoDollars(0));
     let (second, output) = call(&run, &account, ask(100, 8192)).unwrap();
     assert_eq!(output, 800);
     second.settle(tokens(100, 800), NanoDollars(0));
     assert_eq!(state(&run, Limit::TotalTokens), (1000, 0));
-    let used_up = Short::Of(Whose::Run, Limit::TotalTokens, Shortage::UsedUp);
+    let used_up = QuotaError::Exceeded(LimitOwner::Run, Limit::TotalTokens, QuotaShortfall::Exhausted);
     assert_eq!(call(&run, &account, ask(1, 1)).unwrap_err(), used_up);
 }
 
 #[test]
-fn a_call_that_is_too_fast_for_its_account_takes_nothing_of_its_runs_rate() {
+fn a_call_its_account_limits_keeps_its_runs_rate() {
     let at = |per_minute| spending(Budget { requests_per_minute: Some(per_minute), ..Budget::default() });
     let (run, slow, fast) = (at(5), at(1), at(100));
     assert_eq!(pace(&run, &slow, NOW), Ok(()));
     for _ in 0..100 {
         let short = pace(&run, &slow, NOW).unwrap_err();
-        assert!(matches!(short, Short::RateLimited(Whose::Account, _)), "{short:?}");
+        assert!(matches!(short, QuotaError::RateLimited(LimitOwner::Account, _)), "{short:?}");
     }
     let passed = (0..100).filter(|_| pace(&run, &fast, NOW).is_ok()).count();
     assert_eq!(passed, 4, "all that it had left");
@@ -79,7 +85,10 @@ fn a_call_that_is_too_fast_for_its_account_takes_nothing_of_its_runs_rate() {
 
 #[test]
 fn each_limit_is_held_for_run_and_account_alike() {
-    let paid = |ask| Ask { price: Some(Price { output: NanoDollars(1_000_000), ..Price::default() }), ..ask };
+    let paid = |ask| ReservationRequest {
+        price: Some(Price { output: NanoDollars(1_000_000), ..Price::default() }),
+        ..ask
+    };
     let table = [
         (Budget { requests: Some(1), ..Budget::default() }, ask(1, 1), Limit::Requests),
         (Budget { calls_in_flight: Some(1), ..Budget::default() }, ask(1, 1), Limit::CallsInFlight),
@@ -93,21 +102,25 @@ fn each_limit_is_held_for_run_and_account_alike() {
         ),
     ];
     for (budget, ask, limit) in table {
-        for whose in [Whose::Run, Whose::Account] {
+        for whose in [LimitOwner::Run, LimitOwner::Account] {
             let (run, account) = match whose {
-                Whose::Run => (spending(budget), unlimited()),
-                Whose::Account => (unlimited(), spending(budget)),
+                LimitOwner::Run => (spending(budget), unlimited()),
+                LimitOwner::Account => (unlimited(), spending(budget)),
             };
             let (first, _) = call(&run, &account, ask).unwrap();
             let refused = call(&run, &account, ask).unwrap_err();
-            assert_eq!(refused, Short::Of(whose, limit, Shortage::Held), "{limit}");
+            assert_eq!(refused, QuotaError::Exceeded(whose, limit, QuotaShortfall::Reserved), "{limit}");
             drop(first);
             call(&run, &account, ask).unwrap().0.settle(tokens(10, 10), NanoDollars(10));
             let again = call(&run, &account, ask).map(drop);
             if limit == Limit::CallsInFlight {
                 assert!(again.is_ok());
             } else {
-                assert_eq!(again.unwrap_err(), Short::Of(whose, limit, Shortage::UsedUp), "{limit}");
+                assert_eq!(
+                    again.unwrap_err(),
+                    QuotaError::Exceeded(whose, limit, QuotaShortfall::Exhausted),
+                    "{limit}"
+                );
             }
             for limit in Limit::ALL {
                 assert_eq!(
@@ -123,39 +136,42 @@ fn each_limit_is_held_for_run_and_account_alike() {
 #[test]
 fn several_answers_are_several_times_the_tokens() {
     let run = spending(Budget { output_tokens: Some(100), ..Budget::default() });
-    let (call, output) = call(&run, &unlimited(), Ask { answers: 8, ..ask(1, 8192) }).unwrap();
+    let (call, output) = call(&run, &unlimited(), ReservationRequest { answers: 8, ..ask(1, 8192) }).unwrap();
     assert_eq!((output, state(&run, Limit::OutputTokens).1), (12, 96));
     drop(call);
-    let absurd = Ask { answers: u64::MAX, ..ask(1, 8192) };
+    let absurd = ReservationRequest { answers: u64::MAX, ..ask(1, 8192) };
     assert!(Reservation::enter(&unlimited(), &unlimited()).unwrap().grow(&absurd).is_err());
 }
 
 #[test]
-fn money_needs_a_price_and_free_tokens_need_no_money() {
+fn a_cost_limit_needs_a_price() {
     let poor = spending(Budget { cost_nanodollars: Some(NanoDollars(0)), ..Budget::default() });
-    let asked = |price| call(&poor, &unlimited(), Ask { price, ..ask(1000, 10) }).map(|(_, output)| output);
-    assert_eq!(asked(None), Err(Short::Unpriced(Whose::Run)));
+    let asked = |price| {
+        call(&poor, &unlimited(), ReservationRequest { price, ..ask(1000, 10) }).map(|(_, output)| output)
+    };
+    assert_eq!(asked(None), Err(QuotaError::Unpriced(LimitOwner::Run)));
     assert_eq!(asked(Some(Price::default())), Ok(10));
-    let used_up = Err(Short::Of(Whose::Run, Limit::CostNanodollars, Shortage::UsedUp));
+    let used_up =
+        Err(QuotaError::Exceeded(LimitOwner::Run, Limit::CostNanodollars, QuotaShortfall::Exhausted));
     assert_eq!(asked(Some(Price { input: NanoDollars(1), ..Price::default() })), used_up);
     assert_eq!(asked(Some(Price { output: NanoDollars(1_000_000), ..Price::default() })), used_up);
 }
 
 #[test]
-fn limits_that_are_changed_hold_at_once_and_forget_nothing() {
+fn changed_limits_hold_at_once_and_keep_usage() {
     let (run, account) = (unlimited(), unlimited());
     let (first, _) = call(&run, &account, ask(50, 50)).unwrap();
     run.allow(&Budget { total_tokens: Some(120), ..Budget::default() });
     assert_eq!(
         call(&run, &account, ask(20, 1)).unwrap_err(),
-        Short::Of(Whose::Run, Limit::TotalTokens, Shortage::Held)
+        QuotaError::Exceeded(LimitOwner::Run, Limit::TotalTokens, QuotaShortfall::Reserved)
     );
     first.settle(tokens(50, 50), NanoDollars(0));
     assert_eq!(call(&run, &account, ask(10, 50)).unwrap().1, 10);
     run.allow(&Budget { total_tokens: Some(99), ..Budget::default() });
     assert_eq!(
         call(&run, &account, ask(0, 1)).unwrap_err(),
-        Short::Of(Whose::Run, Limit::TotalTokens, Shortage::UsedUp)
+        QuotaError::Exceeded(LimitOwner::Run, Limit::TotalTokens, QuotaShortfall::Exhausted)
     );
 }
 
@@ -196,7 +212,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn whatever_happens_no_more_is_used_than_is_allowed(events in events()) {
+    fn no_order_of_calls_exceeds_a_limit(events in events()) {
         let limits = [4000, 5000, 6000]; // two runs, and the account of both
         let budget = |at: usize| Budget { total_tokens: Some(limits[at]), ..Budget::default() };
         let mut usage = [Usage::default(); 3];
@@ -205,7 +221,7 @@ proptest! {
         for event in events {
             match event {
                 Event::Begin { run, input, output, answers } => {
-                    let ask = Ask { input, output, answers, price: None };
+                    let ask = ReservationRequest { input, output, answers, price: None };
                     if let Ok(mut entered) = Reservation::enter(&spending[run], &spending[2])
                         && let Ok(granted) = entered.grow(&ask)
                     {
@@ -240,7 +256,7 @@ proptest! {
 
 /// Threads that all want the last tokens; a count of their own says what is held at any moment.
 #[test]
-fn threads_that_draw_at_once_never_get_more_than_there_is() {
+fn concurrent_reservations_stay_within_a_limit() {
     const LIMIT: u64 = 100_000;
     for threads in [8, 64, 256] {
         let run = spending(Budget { total_tokens: Some(LIMIT), ..Budget::default() });
@@ -275,10 +291,14 @@ fn threads_that_draw_at_once_never_get_more_than_there_is() {
 #[test]
 fn absurd_usage_uses_a_limit_up_for_good() {
     for restored in [0, 1 << 44, u64::MAX - 1, u64::MAX] {
-        let pot = Pot::new(u64::MAX - 1, restored);
+        let quota = Quota::new(u64::MAX - 1, restored);
         for used in [u64::MAX, 1, u64::MAX] {
-            pot.settle(0, used);
-            assert_eq!((pot.used(), pot.reserve(1)), (u64::MAX, Err(Shortage::UsedUp)), "{restored}");
+            quota.settle(0, used);
+            assert_eq!(
+                (quota.used(), quota.reserve(1)),
+                (u64::MAX, Err(QuotaShortfall::Exhausted)),
+                "{restored}"
+            );
         }
     }
     let told = Usage { tokens: tokens(u64::MAX, 5), ..Usage::default() };
@@ -286,6 +306,6 @@ fn absurd_usage_uses_a_limit_up_for_good() {
     let spending = Arc::new(Spending::new(&limit, &told));
     let entered = Reservation::enter(&spending, &unlimited()).unwrap();
     entered.settle(tokens(u64::MAX, u64::MAX), NanoDollars(u64::MAX));
-    assert_eq!(spending.pot(Limit::TotalTokens).map(Pot::used), Some(u64::MAX));
-    assert_eq!(spending.pot(Limit::CostNanodollars).map(Pot::used), Some(u64::MAX));
+    assert_eq!(spending.quota(Limit::TotalTokens).map(Quota::used), Some(u64::MAX));
+    assert_eq!(spending.quota(Limit::CostNanodollars).map(Quota::used), Some(u64::MAX));
 }

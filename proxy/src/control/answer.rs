@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use super::reload;
 use crate::{
-    directory::Taken,
-    journal::{self, Unacknowledged},
+    journal::{self, AcknowledgeError},
+    registry::CorrelationTaken,
     runs,
 };
 
-pub(super) type Answer = Response<BoxBody<Bytes, std::io::Error>>;
+pub(super) type ControlResponse = Response<BoxBody<Bytes, std::io::Error>>;
 
 /// Reason that a control request is not fulfilled.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub(super) enum Error {
     #[error(transparent)]
     Register(#[from] runs::Error),
     #[error(transparent)]
-    Taken(#[from] Taken),
+    Taken(#[from] CorrelationTaken),
     #[error(
         "it holds from now on, and is not stored: a restart of the proxy would forget it. Free space in proxy.state_dir; it is tried again every second until it is stored, see `sluice doctor`"
     )]
@@ -48,7 +48,7 @@ pub(super) enum Error {
     #[error(transparent)]
     Journal(#[from] journal::Error),
     #[error(transparent)]
-    Unacknowledged(#[from] Unacknowledged),
+    Acknowledge(#[from] AcknowledgeError),
 }
 
 impl Error {
@@ -71,29 +71,29 @@ impl Error {
                 (StatusCode::INSUFFICIENT_STORAGE, "not_stored")
             }
             Self::Reload(_) => (StatusCode::CONFLICT, "reload_refused"),
-            Self::Register(runs::Error::Keep { .. } | runs::Error::KeepGateway { .. }) => {
+            Self::Register(runs::Error::NotPersisted { .. } | runs::Error::GatewayNotPersisted { .. }) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "keep_failed")
             }
             Self::Register(_) => (StatusCode::INTERNAL_SERVER_ERROR, "listener_failed"),
-            Self::Journal(error) | Self::Unacknowledged(Unacknowledged::Journal(error)) => match error {
+            Self::Journal(error) | Self::Acknowledge(AcknowledgeError::Journal(error)) => match error {
                 journal::Error::Changed { .. } => (StatusCode::CONFLICT, "journal_changed"),
                 journal::Error::Removed { .. } => (StatusCode::GONE, "journal_removed"),
                 _ => (StatusCode::INTERNAL_SERVER_ERROR, "journal_failed"),
             },
-            Self::Unacknowledged(Unacknowledged::Name(_)) => (StatusCode::BAD_REQUEST, "invalid_request"),
-            Self::Unacknowledged(Unacknowledged::Backwards { .. }) => {
+            Self::Acknowledge(AcknowledgeError::Name(_)) => (StatusCode::BAD_REQUEST, "invalid_request"),
+            Self::Acknowledge(AcknowledgeError::Backwards { .. }) => {
                 (StatusCode::CONFLICT, "acknowledged_before")
             }
-            Self::Unacknowledged(Unacknowledged::Rewritten { .. }) => {
+            Self::Acknowledge(AcknowledgeError::Rewritten { .. }) => {
                 (StatusCode::CONFLICT, "journal_rewritten")
             }
-            Self::Unacknowledged(Unacknowledged::Write(_)) => {
+            Self::Acknowledge(AcknowledgeError::Write(_)) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "acknowledgement_failed")
             }
         }
     }
 
-    pub(super) fn into_answer(self) -> Answer {
+    pub(super) fn into_response(self) -> ControlResponse {
         let (status, code) = self.row();
         let message = report::chain(&self);
         let problem = Problem { error: ProblemDetail { code: code.to_owned(), message } };
@@ -104,26 +104,28 @@ impl Error {
 }
 
 /// Answers with `value` as a JSON document.
-pub(super) fn json(value: &impl Serialize) -> Answer {
+pub(super) fn json(value: &impl Serialize) -> ControlResponse {
     let text =
         serde_json::to_vec(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}").into_bytes());
     self::text("application/json", text)
 }
 
 /// Answers with `text` as a document.
-pub(super) fn text(content_type: &'static str, text: impl Into<Bytes>) -> Answer {
+pub(super) fn text(content_type: &'static str, text: impl Into<Bytes>) -> ControlResponse {
     answer(content_type, Full::from(text.into()).map_err(|never| match never {}).boxed())
 }
 
 /// Answers with `pieces` of NDJSON, as they come.
-pub(super) fn ndjson(pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + Sync + 'static) -> Answer {
+pub(super) fn ndjson(
+    pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + Sync + 'static,
+) -> ControlResponse {
     answer(
         "application/x-ndjson",
         BodyExt::boxed(StreamBody::new(pieces.map(|piece| piece.map(Frame::data)))),
     )
 }
 
-fn answer(content_type: &'static str, body: BoxBody<Bytes, std::io::Error>) -> Answer {
+fn answer(content_type: &'static str, body: BoxBody<Bytes, std::io::Error>) -> ControlResponse {
     let mut answer = Response::new(body);
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer

@@ -11,8 +11,8 @@ use platform_core::{
 use super::Control;
 use crate::freezes::Change;
 
-/// Returns those of `named` that `change` does not reach: names to freeze that nothing here has, names to thaw that are not
-/// frozen.
+/// Returns those of `named` that `change` does not reach: names to freeze that nothing here has, names to thaw that are
+/// not frozen.
 pub(super) fn unmatched(control: &Control, change: Change, named: &[Frozen]) -> Vec<Frozen> {
     let frozen = control.freezes.list();
     let is_matched = |one: &&Frozen| match (change, one) {
@@ -24,8 +24,8 @@ pub(super) fn unmatched(control: &Control, change: Change, named: &[Frozen]) -> 
     named.iter().filter(|one| !is_matched(one)).cloned().collect()
 }
 
-/// Returns whether a price, the default or a run's grant names `model`. What the upstream offers is not asked here: a stop
-/// does not wait for it.
+/// Returns whether a price, the default or a run's grant names `model`. What the upstream offers is not asked here: a
+/// stop does not wait for it.
 fn has_model(control: &Control, model: &ModelName) -> bool {
     let config = control.config.load();
     let settings = &config.settings;
@@ -34,7 +34,7 @@ fn has_model(control: &Control, model: &ModelName) -> bool {
         || control.runs.grant_model(model)
 }
 
-/// Returns whether `run` is open, is in the configuration, or was closed.
-pub(super) fn has_run(control: &Control, run: &RunId) -> bool {
-    control.runs.knows(run) || control.config.load().settings.runs.contains_key(run)
+/// Returns whether the run `run_id` is open, is in the configuration, or was closed.
+pub(super) fn has_run(control: &Control, run_id: &RunId) -> bool {
+    control.runs.knows(run_id) || control.config.load().settings.runs.contains_key(run_id)
 }

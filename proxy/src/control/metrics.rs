@@ -24,7 +24,11 @@ use platform_core::{
     control::{NotReady, Readiness},
     money::NanoDollars,
 };
-use platform_runtime::{metrics::CONTENT_TYPE, task};
+use platform_runtime::{
+    accept::{Acceptor, RateLimitedLog},
+    metrics::CONTENT_TYPE,
+    report, task,
+};
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -35,14 +39,13 @@ use tokio::{
 use super::{Control, ready};
 use crate::{
     Error,
-    exchange::{Complaints, pause},
     metrics::{Gauges, Reserved},
 };
 
 /// Most connections at a time. Further ones wait in the kernel's queue.
-const CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// Longest life of a connection, which is for one request.
-const LIFE: Duration = Duration::from_secs(5);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns all counters and gauges as text.
 pub(super) fn text(control: &Control) -> String {
@@ -53,7 +56,7 @@ pub(super) fn text(control: &Control) -> String {
         in_flight,
         taps: control.runs.watchers() as u64,
         tap_bytes: control.taps.held(),
-        body_bytes: control.bodies.used(),
+        body_bytes: control.body_memory.used(),
         head_bytes: control.heads.used(),
         reserved: Reserved {
             requests: reserved(Limit::Requests),
@@ -90,26 +93,19 @@ pub(crate) async fn serve(listener: TcpListener, control: Arc<Control>) {
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "serving metrics");
     }
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let (complaints, mut failures) = (Complaints::default(), 0);
-    while let Ok(place) = Arc::clone(&room).acquire_owned().await {
-        match listener.accept().await {
-            Ok((stream, _)) if stream.set_nodelay(true).is_ok() => {
-                failures = 0;
-                let control = Arc::clone(&control);
-                task::spawn("metrics connection", async move {
-                    connection(stream, control).await;
-                    drop(place);
-                });
-            }
-            Ok(_) => tracing::debug!("a connection to the metrics has gone already"),
-            Err(error) => {
-                complaints
-                    .tell(|untold| tracing::warn!(untold, %error, "cannot accept on the metrics listener"));
-                tokio::time::sleep(pause(failures)).await;
-                failures += 1;
-            }
+    let limit = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut acceptor = Acceptor::new(listener, Arc::<RateLimitedLog>::default());
+    while let Ok(permit) = Arc::clone(&limit).acquire_owned().await {
+        let stream = acceptor.accept().await;
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(error = report::chain(&error), "metrics connection closed before it was served");
+            continue;
         }
+        let control = Arc::clone(&control);
+        task::spawn("metrics connection", async move {
+            connection(stream, control).await;
+            drop(permit);
+        });
     }
 }
 
@@ -122,8 +118,8 @@ async fn connection(stream: TcpStream, control: Arc<Control>) {
         .timer(TokioTimer::new())
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
-    if let Ok(Err(error)) = timeout(LIFE, served).await {
-        tracing::debug!(%error, "metrics connection ended");
+    if let Ok(Err(error)) = timeout(CONNECTION_TIMEOUT, served).await {
+        tracing::debug!(error = report::chain(&error), "metrics connection ended");
     }
 }
 
@@ -133,7 +129,7 @@ fn respond(control: &Control, request: &Request<Incoming>) -> Response<Full<Byte
         Some("/metrics") => (StatusCode::OK, CONTENT_TYPE, text(control)),
         Some("/healthz") => (StatusCode::OK, "text/plain", "alive\n".to_owned()),
         Some("/readyz") => {
-            let Readiness { ready, reasons } = ready::look(control);
+            let Readiness { ready, reasons } = ready::readiness(control);
             let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
             (status, "application/json", json!({ "ready": ready, "reasons": kinds(reasons) }).to_string())
         }

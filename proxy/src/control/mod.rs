@@ -8,8 +8,9 @@ mod known;
 pub(crate) mod metrics;
 mod ready;
 pub(crate) mod reload;
+mod request;
+mod reserved_fds;
 mod routes;
-mod spare;
 mod streams;
 mod upstream;
 
@@ -20,17 +21,19 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use platform_core::{control::Unstored, name};
 use platform_runtime::{
+    accept::{Acceptor, AfterFailure, RateLimitedLog},
+    report,
     shutdown::Watch,
     socket::{self, PrivateSocket},
     task,
 };
 use tokio::net::{UnixListener, UnixStream};
 
-use self::spare::Spares;
+use self::reserved_fds::ReservedFds;
 use crate::{
-    bodies::Allowance,
-    config::{Config, Origins},
-    exchange::{Complaints, HeadMemory, Snapshot, pause},
+    body_memory::BodyMemory,
+    config::{Config, ConfigSources},
+    exchange::{HeadMemory, Snapshot},
     freezes::Freezes,
     journal::Journal,
     metrics::Metrics,
@@ -45,7 +48,7 @@ pub(crate) struct Control {
     pub(crate) runs: Runs,
     pub(crate) journal: Arc<Journal>,
     /// Memory for the request bodies of all runs.
-    pub(crate) bodies: Arc<Allowance>,
+    pub(crate) body_memory: Arc<BodyMemory>,
     /// Memory for unfinished request heads.
     pub(crate) heads: Arc<HeadMemory>,
     /// Memory for the taps of all runs.
@@ -57,7 +60,7 @@ pub(crate) struct Control {
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) config: ArcSwap<Config>,
     /// Sources of the configuration, for a reload.
-    pub(crate) origins: Arc<Origins>,
+    pub(crate) config_sources: Arc<ConfigSources>,
     /// Held during a reload.
     pub(crate) reloading: tokio::sync::Mutex<()>,
     /// Signal that a stop was asked for.
@@ -72,7 +75,7 @@ impl Control {
     pub(crate) fn unstored(&self) -> Vec<Unstored> {
         let stored = [
             (Unstored::Freezes, self.freezes.is_stored()),
-            (Unstored::Revocations, self.runs.directory().is_stored()),
+            (Unstored::Revocations, self.runs.registry().is_stored()),
             (Unstored::ClosedRuns, self.runs.closed().is_stored()),
         ];
         stored.into_iter().filter_map(|(kind, is_stored)| (!is_stored).then_some(kind)).collect()
@@ -83,12 +86,14 @@ impl Control {
         for kind in self.unstored() {
             let stored = match kind {
                 Unstored::Freezes => self.freezes.store(),
-                Unstored::Revocations => self.runs.directory().store(),
+                Unstored::Revocations => self.runs.registry().store(),
                 Unstored::ClosedRuns => self.runs.closed().store(),
             };
             match stored {
-                Ok(()) => tracing::info!(?kind, "stored at last"),
-                Err(error) => tracing::debug!(?kind, %error, "still not stored"),
+                Ok(()) => tracing::info!(?kind, "changes stored at last"),
+                Err(error) => {
+                    tracing::debug!(?kind, error = report::chain(&error), "changes still not stored");
+                }
             }
         }
     }
@@ -100,7 +105,7 @@ pub(crate) struct Socket {
     socket: PrivateSocket,
     listener: UnixListener,
     /// Reserve of descriptors: control stays reachable when the process has no others left.
-    spares: Arc<Spares>,
+    fds: Arc<ReservedFds>,
 }
 
 impl Socket {
@@ -111,7 +116,8 @@ impl Socket {
     pub(crate) fn bind(config: &Config) -> Result<Self, socket::Error> {
         let group = group_id(name::CONTROL_GROUP);
         let proxy = &config.settings.proxy;
-        let (dir, path) = (proxy.control_dir(), proxy.control_socket());
+        let dir = proxy.control_dir();
+        let path = proxy.control_socket();
         socket::private_dir(&dir, if group.is_some() { 0o750 } else { 0o700 })?;
         let (socket, listener): (_, StdListener) = PrivateSocket::bind(&path, 0o660)?;
         let io = |action: &'static str, path: &std::path::Path| {
@@ -125,38 +131,27 @@ impl Socket {
             }
         }
         let listener = UnixListener::from_std(listener).map_err(io("listen on", &path))?;
-        let spares = Spares::new().map_err(io("open spare descriptors for", &path))?;
-        Ok(Self { socket, listener, spares: Arc::new(spares) })
+        let fds = ReservedFds::new().map_err(io("open spare descriptors for", &path))?;
+        Ok(Self { socket, listener, fds: Arc::new(fds) })
     }
 
     /// Serves until a stop is asked for.
     pub(crate) async fn serve(self, control: Arc<Control>) {
         let stop = control.stop.clone();
-        let (complaints, mut failures) = (Complaints::default(), 0);
+        let mut acceptor = Acceptor::new(self.listener, Arc::<RateLimitedLog>::default());
+        let make_room = || if self.fds.give_up() { AfterFailure::AcceptAgain } else { AfterFailure::Wait };
         loop {
-            let accepted = tokio::select! {
+            let stream = tokio::select! {
                 () = stop.requested() => break,
-                accepted = self.listener.accept() => accepted,
+                stream = acceptor.accept_or(make_room) => stream,
             };
-            match accepted {
-                Ok((stream, _)) => {
-                    failures = 0;
-                    let (control, spares, stop) =
-                        (Arc::clone(&control), Arc::clone(&self.spares), stop.clone());
-                    task::spawn("control connection", async move {
-                        let stream = connection(control, stream, stop).await;
-                        drop(stream.into_std().map(|stream| spares.close(stream.into())));
-                    });
-                }
-                Err(error) => {
-                    complaints
-                        .tell(|untold| tracing::warn!(untold, %error, "cannot accept on the control socket"));
-                    if !self.spares.give_up() {
-                        tokio::time::sleep(pause(failures)).await;
-                        failures += 1;
-                    }
-                }
-            }
+            let control = Arc::clone(&control);
+            let fds = Arc::clone(&self.fds);
+            let stop = stop.clone();
+            task::spawn("control connection", async move {
+                let stream = connection(control, stream, stop).await;
+                drop(stream.into_std().map(|stream| fds.close(stream.into())));
+            });
         }
         drop(self.socket);
     }
@@ -167,11 +162,11 @@ async fn connection(control: Arc<Control>, stream: UnixStream, stop: Watch) -> U
     match stream.peer_cred() {
         Ok(peer) if control.config.load().may_control(peer.uid()) => {}
         Ok(peer) => {
-            tracing::warn!(uid = peer.uid(), "control connection of a uid that is not on the list");
+            tracing::warn!(uid = peer.uid(), "control connection rejected: uid not in proxy.control_uids");
             return stream;
         }
         Err(error) => {
-            tracing::warn!(%error, "control connection without a known uid");
+            tracing::warn!(error = report::chain(&error), "control connection rejected: uid unknown");
             return stream;
         }
     }
@@ -183,7 +178,7 @@ async fn connection(control: Arc<Control>, stream: UnixStream, stop: Watch) -> U
         http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
     tokio::select! {
         ended = &mut served => if let Err(error) = ended {
-            tracing::debug!(%error, "control connection ended");
+            tracing::debug!(error = report::chain(&error), "control connection ended");
         },
         () = stop.requested() => {}
     }

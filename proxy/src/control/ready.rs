@@ -6,7 +6,7 @@ use platform_core::control::{NotReady, Readiness, UpstreamState};
 use super::Control;
 
 /// Returns all reasons against readiness.
-pub(super) fn look(control: &Control) -> Readiness {
+pub(super) fn readiness(control: &Control) -> Readiness {
     let state = control.journal.state();
     let journal = (!state.is_open()).then_some(NotReady::Journal { state });
     let upstream = match control.upstream.target().circuit().state() {

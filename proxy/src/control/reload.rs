@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use platform_core::{control::Reloaded, id::RunId};
 use platform_runtime::{
     config::{Mistakes, Values},
+    report,
     settings::{Owner, Part, Proxy},
 };
 use tokio::task::JoinError;
@@ -59,16 +60,16 @@ pub(crate) async fn reload(control: &Control) -> Result<Reloaded, Error> {
     let outcome = replace(control).await;
     match &outcome {
         Ok(Reloaded { changed, not_open }) => tracing::info!(?changed, ?not_open, "reloaded"),
-        Err(error) => tracing::error!(error = error as &dyn std::error::Error, "not reloaded"),
+        Err(error) => tracing::error!(error = report::chain(error), "not reloaded"),
     }
     outcome
 }
 
 async fn replace(control: &Control) -> Result<Reloaded, Error> {
     let before = control.config.load_full();
-    let origins = Arc::clone(&control.origins);
+    let config_sources = Arc::clone(&control.config_sources);
     // A file system that hangs delays this reload, and nothing else.
-    let read = tokio::task::spawn_blocking(move || origins.read()).await.map_err(Error::Panicked)?;
+    let read = tokio::task::spawn_blocking(move || config_sources.read()).await.map_err(Error::Panicked)?;
     let after = Arc::new(read?);
     let mut changed = differing(&before.values, &after.values);
     let fixed: Vec<_> = changed.iter().filter(|key| !is_among(key, &CHANGES)).cloned().collect();
@@ -76,18 +77,18 @@ async fn replace(control: &Control) -> Result<Reloaded, Error> {
         return Err(Error::NeedsRestart(fixed));
     }
     let wanted = &after.settings.runs;
-    let taken = control.runs.taken(wanted);
+    let taken = control.runs.name_conflicts(wanted);
     if !taken.is_empty() {
         return Err(Error::Taken(taken));
     }
     changed.extend(by_content(&before, &after));
     let Proxy { drain, all_bodies, .. } = after.settings.proxy;
     control.snapshot.store(Arc::new(after.snapshot(Some(&control.snapshot.load()))));
-    control.bodies.allow(all_bodies);
-    control.runs.reconcile(after.terms());
+    control.body_memory.allow(all_bodies);
+    control.runs.set_defaults(after.run_defaults());
     control.runs.accounts().configure(after.settings.accounts.clone());
     control.config.store(Arc::clone(&after));
-    let not_open = control.runs.stand(&before.settings.runs, wanted, drain.duration()).await;
+    let not_open = control.runs.open_static(&before.settings.runs, wanted, drain.duration()).await;
     Ok(Reloaded { changed, not_open })
 }
 

@@ -1,10 +1,8 @@
-//! The routes of the control socket.
+//! Routes the requests of the control socket.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{Method, Request, Uri, request::Parts};
-use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use platform_core::{
     budget::Budget,
@@ -15,37 +13,34 @@ use platform_core::{
     id::{GatewayId, RunId, SocketDirName},
     name::{CONTROL_PROTOCOL, header as own},
 };
-
-use platform_runtime::{metrics::CONTENT_TYPE, task};
-use serde::de::DeserializeOwned;
+use platform_runtime::{metrics::CONTENT_TYPE, report, task};
 
 use super::{
     Control,
-    answer::{Answer, Error, json, text},
-    known, metrics, ready, reload, streams, upstream,
+    answer::{ControlResponse, Error, json, text},
+    known, metrics, ready, reload,
+    request::{milliseconds, number, parsed},
+    streams, upstream,
 };
-use crate::{freezes::Change, journal::Unacknowledged};
-
-/// Largest body of a control request.
-const LARGEST_BODY: usize = 64 << 10;
+use crate::{freezes::Change, journal::AcknowledgeError};
 
 /// Answers one request.
-pub(super) async fn respond(control: Arc<Control>, request: Request<Incoming>) -> Answer {
-    route(control, request).await.unwrap_or_else(Error::into_answer)
+pub(super) async fn respond(control: Arc<Control>, request: Request<Incoming>) -> ControlResponse {
+    route(control, request).await.unwrap_or_else(Error::into_response)
 }
 
-async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answer, Error> {
+async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<ControlResponse, Error> {
     let (head, body) = request.into_parts();
     check_protocol(&head)?;
     let path: Vec<&str> = head.uri.path().trim_start_matches('/').split('/').collect();
     match (&head.method, path.as_slice()) {
         (&Method::GET, ["v1", "health"]) => Ok(json(&health(&control))),
         (&Method::GET, ["v1", "ready"]) => {
-            let readiness = ready::look(&control);
+            let readiness = ready::readiness(&control);
             Ok(ready::with_status(&readiness, json(&readiness)))
         }
         (&Method::GET, ["v1", "metrics"]) => Ok(text(CONTENT_TYPE, metrics::text(&control))),
-        (&Method::GET, ["v1", "upstream"]) => Ok(json(&upstream::ask(&control).await)),
+        (&Method::GET, ["v1", "upstream"]) => Ok(json(&upstream::health(&control).await)),
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
         (&Method::GET, ["v1", "consumers"]) => Ok(json(&control.journal.consumers())),
         (&Method::PUT, ["v1", "consumers", name]) => acknowledge(&control, name, body).await,
@@ -57,9 +52,11 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
         (&Method::PUT, ["v1", "accounts"]) => allow_account(&control, body).await,
         (&Method::GET, ["v1", "runs", run]) => view(&control, &run_id(run)?),
         (&Method::DELETE, ["v1", "runs", run]) => close(&control, &run_id(run)?, &head.uri).await,
-        (&Method::PUT, ["v1", "runs", run, kind, id]) => correlate(&control, &run_id(run)?, (kind, id)),
+        (&Method::PUT, ["v1", "runs", run, kind, id]) => {
+            correlate(&control, &run_id(run)?, correlation(kind, id)?)
+        }
         (&Method::DELETE, ["v1", "runs", run, kind, id]) => {
-            withdraw(&control, run_id(run)?, (kind, id), &head.uri)
+            withdraw(&control, run_id(run)?, correlation(kind, id)?, &head.uri)
         }
         (&Method::PUT, ["v1", "runs", run, "revoked"]) => revoke(&control, &run_id(run)?),
         (&Method::PUT, ["v1", "sockets", dir]) => Ok(json(&control.runs.reserve(&socket_dir(dir)?)?)),
@@ -122,24 +119,24 @@ fn health(control: &Control) -> Health {
     }
 }
 
-async fn acknowledge(control: &Control, name: &str, body: Incoming) -> Result<Answer, Error> {
+async fn acknowledge(control: &Control, name: &str, body: Incoming) -> Result<ControlResponse, Error> {
     let cursor: Cursor = parsed(body, "a cursor").await?;
     Ok(json(&control.journal.acknowledge(name, cursor)?))
 }
 
-fn forget(control: &Control, name: &str) -> Result<Answer, Error> {
+fn forget(control: &Control, name: &str) -> Result<ControlResponse, Error> {
     match control.journal.forget(name) {
         Ok(true) => Ok(json(&serde_json::json!({}))),
         Ok(false) => Err(Error::NotFound),
-        Err(error) => Err(Unacknowledged::Write(error).into()),
+        Err(error) => Err(AcknowledgeError::Write(error).into()),
     }
 }
 
-async fn register(control: &Arc<Control>, run: RunId, body: Incoming) -> Result<Answer, Error> {
+async fn register(control: &Arc<Control>, run_id: RunId, body: Incoming) -> Result<ControlResponse, Error> {
     let register: Register = parsed(body, "a registration").await?;
-    if register.grant.run_id != run {
+    if register.grant.run_id != run_id {
         return Err(Error::Invalid(format!(
-            "the grant is for run {}, the path says {run}",
+            "the grant is for run {}, the path says {run_id}",
             register.grant.run_id
         )));
     }
@@ -155,7 +152,11 @@ async fn register(control: &Arc<Control>, run: RunId, body: Incoming) -> Result<
     Ok(json(&registering.await.map_err(|_panicked| Error::Failed("registering the run"))??))
 }
 
-async fn open_gateway(control: &Arc<Control>, gateway: GatewayId, body: Incoming) -> Result<Answer, Error> {
+async fn open_gateway(
+    control: &Arc<Control>,
+    gateway: GatewayId,
+    body: Incoming,
+) -> Result<ControlResponse, Error> {
     let door: GatewayListener = parsed(body, "a gateway's socket").await?;
     // In a task of its own: a client that gives up waiting must not leave it half open.
     let control = Arc::clone(control);
@@ -164,7 +165,7 @@ async fn open_gateway(control: &Arc<Control>, gateway: GatewayId, body: Incoming
     Ok(json(&opening.await.map_err(|_panicked| Error::Failed("opening the gateway's socket"))??))
 }
 
-async fn close_gateway(control: &Arc<Control>, gateway: GatewayId) -> Result<Answer, Error> {
+async fn close_gateway(control: &Arc<Control>, gateway: GatewayId) -> Result<ControlResponse, Error> {
     // Likewise.
     let control = Arc::clone(control);
     let closing = task::spawn("closing a gateway", async move { control.runs.close_gateway(&gateway).await });
@@ -172,11 +173,11 @@ async fn close_gateway(control: &Arc<Control>, gateway: GatewayId) -> Result<Ans
     Ok(json(&serde_json::json!({})))
 }
 
-fn view(control: &Control, run: &RunId) -> Result<Answer, Error> {
-    control.runs.view(run).map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
+fn view(control: &Control, run_id: &RunId) -> Result<ControlResponse, Error> {
+    control.runs.view(run_id).map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run_id.to_string()))
 }
 
-fn correlation((kind, id): (&str, &str)) -> Result<Correlation, Error> {
+fn correlation(kind: &str, id: &str) -> Result<Correlation, Error> {
     let found = match kind {
         "traces" => Correlation::trace(id),
         "slots" => Correlation::slot(id),
@@ -187,112 +188,84 @@ fn correlation((kind, id): (&str, &str)) -> Result<Correlation, Error> {
     })
 }
 
-fn correlate(control: &Control, run: &RunId, named: (&str, &str)) -> Result<Answer, Error> {
-    let correlation = correlation(named)?;
-    let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
+fn correlate(control: &Control, run_id: &RunId, correlation: Correlation) -> Result<ControlResponse, Error> {
+    let live = control.runs.get(run_id).ok_or_else(|| Error::UnknownRun(run_id.to_string()))?;
     if live.closing().is_some() {
-        return Err(Error::UnknownRun(run.to_string()));
+        return Err(Error::UnknownRun(run_id.to_string()));
     }
     if matches!(live.grant.listener, Listener::Unix { .. }) {
-        return Err(Error::Invalid(format!("run {run} has a socket of its own")));
+        return Err(Error::Invalid(format!("run {run_id} has a socket of its own")));
     }
     control.runs.correlate(correlation, &live)??;
     Ok(json(&serde_json::json!({})))
 }
 
-fn withdraw(control: &Control, run: RunId, named: (&str, &str), uri: &Uri) -> Result<Answer, Error> {
-    let correlation = correlation(named)?;
+fn withdraw(
+    control: &Control,
+    run_id: RunId,
+    correlation: Correlation,
+    uri: &Uri,
+) -> Result<ControlResponse, Error> {
     let grace = milliseconds(uri, "grace_ms")?.unwrap_or_default();
-    let forgotten = control.runs.forget(&correlation, &run);
-    let directory = Arc::clone(control.runs.directory());
+    let forgotten = control.runs.forget(&correlation, &run_id);
+    let registry = Arc::clone(control.runs.registry());
     task::spawn("grace of a correlation", async move {
         tokio::time::sleep(grace).await;
-        directory.withdraw(&correlation, &run);
+        registry.withdraw(&correlation, &run_id);
     });
     // Calls with it end regardless: its removal must not depend on the disk.
     forgotten?;
     Ok(json(&serde_json::json!({})))
 }
 
-fn revoke(control: &Control, run: &RunId) -> Result<Answer, Error> {
-    let stored = control.runs.revoke(run);
-    let known = known::has_run(control, run);
-    tracing::info!(%run, known, "revoked its tokens");
+fn revoke(control: &Control, run_id: &RunId) -> Result<ControlResponse, Error> {
+    let stored = control.runs.revoke(run_id);
+    let known = known::has_run(control, run_id);
+    tracing::info!(run = %run_id, known, "tokens of a run revoked");
     stored.map_err(not_stored)?;
     Ok(json(&Revoked { known }))
 }
 
-async fn allow(control: &Control, run: &RunId, body: Incoming) -> Result<Answer, Error> {
+async fn allow(control: &Control, run_id: &RunId, body: Incoming) -> Result<ControlResponse, Error> {
     let budget: Budget = parsed(body, "a budget").await?;
-    let view = control.runs.allow(run, budget)?;
-    view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
+    let view = control.runs.allow(run_id, budget)?;
+    view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run_id.to_string()))
 }
 
-async fn allow_account(control: &Control, body: Incoming) -> Result<Answer, Error> {
+async fn allow_account(control: &Control, body: Incoming) -> Result<ControlResponse, Error> {
     let AccountBudget { account, budget } = parsed(body, "an account's budget").await?;
     Ok(json(&control.runs.accounts().allow(account, &budget)))
 }
 
-async fn change(control: &Control, change: Change, body: Incoming) -> Result<Answer, Error> {
+async fn change(control: &Control, change: Change, body: Incoming) -> Result<ControlResponse, Error> {
     let named: Vec<Frozen> = parsed(body, "a list of what to freeze or thaw").await?;
     let unmatched = known::unmatched(control, change, &named);
     let stored = control.freezes.change(change, named);
-    control.runs.stir();
+    control.runs.notify_cuts();
     let frozen = control.freezes.list();
-    tracing::info!(?change, ?frozen, ?unmatched, "changed what is stopped");
+    tracing::info!(?change, ?frozen, ?unmatched, "freezes changed");
     stored.map_err(not_stored)?;
     Ok(json(&FreezeChange { frozen, unmatched }))
 }
 
 /// Logs that a change holds and is not stored, and returns the error for it.
 fn not_stored(error: std::io::Error) -> Error {
-    tracing::error!(%error, "a change holds and is not stored: it is tried again every second");
+    tracing::error!(
+        error = report::chain(&error),
+        "a change holds and is not stored: tried again every second"
+    );
     Error::NotStored(error)
 }
 
-async fn close(control: &Arc<Control>, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
+async fn close(control: &Arc<Control>, run_id: &RunId, uri: &Uri) -> Result<ControlResponse, Error> {
     let epoch = number(uri, "epoch")?.unwrap_or_default();
     let drain =
         milliseconds(uri, "drain_ms")?.unwrap_or(control.config.load().settings.proxy.drain.duration());
     // In a task of its own: a client that gives up waiting must not leave the run half closed.
-    let (control, closed) = (Arc::clone(control), run.clone());
+    let control = Arc::clone(control);
+    let closed = run_id.clone();
     let closing =
         task::spawn("closing a run", async move { control.runs.close(&closed, epoch, drain).await });
     let view = closing.await.map_err(|_panicked| Error::Failed("closing the run"))??;
-    view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
-}
-
-fn milliseconds(uri: &Uri, name: &str) -> Result<Option<Duration>, Error> {
-    Ok(number(uri, name)?.map(Duration::from_millis))
-}
-
-fn number(uri: &Uri, name: &str) -> Result<Option<u64>, Error> {
-    let parse =
-        |text: &str| text.parse().map_err(|_error| Error::Invalid(format!("{name} is not a number: {text}")));
-    query(uri, name).map(parse).transpose()
-}
-
-/// Returns the value of `name` in a query string. Control's values need no percent-decoding.
-pub(super) fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
-    let pairs = uri.query().unwrap_or_default().split('&');
-    pairs
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .find_map(|(key, value)| (key == name).then_some(value))
-}
-
-/// Parses the body of a request, which has to be `what`.
-async fn parsed<T: DeserializeOwned>(body: Incoming, what: &str) -> Result<T, Error> {
-    let body = read(body, LARGEST_BODY).await.map_err(Error::Invalid)?;
-    serde_json::from_slice(&body).map_err(|error| Error::Invalid(format!("not {what}: {error}")))
-}
-
-async fn read(body: Incoming, limit: usize) -> Result<Bytes, String> {
-    let mut body = Limited::new(body, limit);
-    let mut whole = Vec::new();
-    while let Some(frame) = body.frame().await {
-        if let Ok(piece) = frame.map_err(|error| error.to_string())?.into_data() {
-            whole.extend_from_slice(&piece);
-        }
-    }
-    Ok(whole.into())
+    view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run_id.to_string()))
 }

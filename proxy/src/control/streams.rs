@@ -11,13 +11,13 @@ use tokio::sync::{
 
 use super::{
     Control,
-    answer::{Answer, Error, ndjson},
-    routes::query,
+    answer::{ControlResponse, Error, ndjson},
+    request::query,
 };
-use crate::{journal::Follower, run::Stage, trace::Watcher};
+use crate::{journal::Follower, run::RunStage, trace::Watcher};
 
 /// Serves `GET /v1/journal?after=SEQ[&journal=ID][&follow]`; without `after`, from the oldest line that is kept.
-pub(super) fn journal(control: &Control, uri: &Uri) -> Result<Answer, Error> {
+pub(super) fn journal(control: &Control, uri: &Uri) -> Result<ControlResponse, Error> {
     let after = after(uri)?;
     let follower = control.journal.follow(after, query(uri, "journal"))?;
     Ok(if query(uri, "follow").is_some() {
@@ -33,7 +33,7 @@ pub(super) fn journal(control: &Control, uri: &Uri) -> Result<Answer, Error> {
 async fn next_lines(mut follower: Follower) -> (std::io::Result<Bytes>, Follower) {
     loop {
         match follower.batch() {
-            Ok(lines) if lines.is_empty() => follower.more().await,
+            Ok(lines) if lines.is_empty() => follower.wait_for_more().await,
             lines => return (lines.map_err(std::io::Error::other), follower),
         }
     }
@@ -48,11 +48,11 @@ fn after(uri: &Uri) -> Result<Option<u64>, Error> {
 }
 
 /// Serves `GET /v1/runs/{run}/tap[?after=N]`; without `after`, from the oldest line that is kept.
-pub(super) fn tap(control: &Control, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
-    let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
+pub(super) fn tap(control: &Control, run_id: &RunId, uri: &Uri) -> Result<ControlResponse, Error> {
+    let live = control.runs.get(run_id).ok_or_else(|| Error::UnknownRun(run_id.to_string()))?;
     let tap = live
         .watch(&control.taps, after(uri)?.unwrap_or_default())
-        .ok_or_else(|| Error::NoTap(run.to_string()))?;
+        .ok_or_else(|| Error::NoTap(run_id.to_string()))?;
     let stage = live.changes();
     Ok(ndjson(stream::unfold((tap, stage), |(mut tap, mut stage)| async move {
         let next = tokio::select! {
@@ -64,13 +64,13 @@ pub(super) fn tap(control: &Control, run: &RunId, uri: &Uri) -> Result<Answer, E
     })))
 }
 
-const fn is_over(stage: &Stage) -> bool {
-    matches!(stage, Stage::Ended(_))
+const fn is_over(stage: &RunStage) -> bool {
+    matches!(stage, RunStage::Ended(_))
 }
 
 /// Serves `GET /v1/runs/{run}/trace`.
-pub(super) fn trace(control: &Control, run: &RunId) -> Result<Answer, Error> {
-    let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
+pub(super) fn trace(control: &Control, run_id: &RunId) -> Result<ControlResponse, Error> {
+    let live = control.runs.get(run_id).ok_or_else(|| Error::UnknownRun(run_id.to_string()))?;
     let stage = live.changes();
     let watcher = Watcher::of(live);
     Ok(ndjson(stream::unfold((watcher, stage), |(mut watcher, mut stage)| async move {
@@ -83,7 +83,7 @@ pub(super) fn trace(control: &Control, run: &RunId) -> Result<Answer, Error> {
 /// Returns the next event, those before the run's end first.
 async fn next_event<E: Clone>(
     tap: &mut Receiver<E>,
-    stage: &mut watch::Receiver<Stage>,
+    stage: &mut watch::Receiver<RunStage>,
     missed: impl FnOnce(u64) -> E,
 ) -> Option<E> {
     tokio::select! {

@@ -13,9 +13,9 @@ use super::Control;
 use crate::pieces::Pieces;
 
 /// Largest answer that is read.
-const LARGEST_ANSWER: usize = 4 << 20;
+const MAX_ANSWER: usize = 4 << 20;
 /// Longest wait for all answers.
-const PATIENCE: Duration = Duration::from_secs(5);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Paths at which LiteLLM shows its version: to holders of the key since 1.100 or so, to every client before.
 const VERSION_PATHS: [&str; 2] = ["/health/readiness/details", "/health/readiness"];
 
@@ -35,22 +35,22 @@ struct Readiness {
 }
 
 /// Returns the health of the upstream.
-pub(super) async fn ask(control: &Control) -> UpstreamHealth {
-    match tokio::time::timeout(PATIENCE, look(control)).await {
+pub(super) async fn health(control: &Control) -> UpstreamHealth {
+    match tokio::time::timeout(HEALTH_TIMEOUT, query_health(control)).await {
         Ok(Ok(health)) => health,
         Ok(Err(reason)) => UpstreamHealth::Unreachable { reason },
         Err(_elapsed) => {
-            UpstreamHealth::Unreachable { reason: format!("no answer within {} s", PATIENCE.as_secs()) }
+            UpstreamHealth::Unreachable { reason: format!("no answer within {} s", HEALTH_TIMEOUT.as_secs()) }
         }
     }
 }
 
-async fn look(control: &Control) -> Result<UpstreamHealth, String> {
+async fn query_health(control: &Control) -> Result<UpstreamHealth, String> {
     let (status, body) = get(control, "/v1/models").await?;
     if !status.is_success() {
         return Ok(UpstreamHealth::Refused { status: status.as_u16() });
     }
-    let list: Models = parse(&body).ok_or("what it answers to GET /v1/models is not a list of models")?;
+    let list: Models = parse(&body).ok_or("its answer to GET /v1/models is not a list of models")?;
     let models = list.data.into_iter().map(|model| model.id).collect();
     for path in VERSION_PATHS {
         let (_, body) = get(control, path).await?;
@@ -68,12 +68,9 @@ async fn get(control: &Control, path: &'static str) -> Result<(StatusCode, Bytes
         request.headers_mut().insert(AUTHORIZATION, authorization.clone());
     }
     let (answer, mut connection) =
-        control.upstream.send_anew(request).await.map_err(|error| report::chain(&error))?;
+        control.upstream.send_on_new_connection(request).await.map_err(|error| report::chain(&error))?;
     let (head, body) = answer.into_parts();
-    Ok((
-        head.status,
-        connection.read_whole(body, LARGEST_ANSWER).await.map_err(|error| report::chain(&error))?,
-    ))
+    Ok((head.status, connection.read_whole(body, MAX_ANSWER).await.map_err(|error| report::chain(&error))?))
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {

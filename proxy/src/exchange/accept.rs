@@ -15,6 +15,8 @@ use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::rt::TokioIo;
 use platform_core::grant;
 use platform_runtime::{
+    accept::Acceptor,
+    report,
     settings::Serves,
     socket::{self, PrivateSocket},
     task,
@@ -22,18 +24,18 @@ use platform_runtime::{
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use super::{
-    Plane, admit,
-    carried::Carried,
+    ServeContext, admit,
+    connection_limits::ConnectionPermits,
+    connection_state::ConnectionState,
     gateway_socket::GatewaySocket,
     head_memory::HeadPermit,
-    identify::{Entrance, Way},
-    patience::Quiet,
-    room::Places,
+    identify::{Ingress, ListenerKind},
+    sensor_io::{ClientStream, SensorIo},
     serve,
-    timed::Timed,
-    unserved::{end, turn_away},
-    unwritten::{Owed, Owing},
-    wire::{Socket, Wire},
+    timed_connection::TimedConnection,
+    timeouts::IdleTimeouts,
+    unserved::{log_connection_end, reject_connection},
+    write_tracker::{PendingWrite, TrackedBody},
 };
 use crate::run::Run;
 
@@ -43,57 +45,51 @@ const READ_BUFFER: usize = 256 << 10;
 
 /// A run's listener, bound.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct RunSocketListener {
     run: Arc<Run>,
     socket: PrivateSocket,
     listener: UnixListener,
 }
 
-impl Listener {
+impl RunSocketListener {
     /// Binds `path` on the current thread's runtime. The file lets agents of any uid connect: inside the
     /// sandbox the socket's owner is an unknown uid. The kernel reports the uid of a peer.
     ///
     /// # Errors
     /// If the socket cannot be bound.
     pub(crate) fn bind(run: Arc<Run>, path: &Path) -> Result<Self, socket::Error> {
-        let (socket, listener) = bound(path)?;
+        let (socket, listener) = bind_socket(path)?;
         Ok(Self { run, socket, listener })
     }
 
     /// Serves until the run closes.
-    pub(crate) async fn serve(self, plane: Arc<Plane>) {
+    pub(crate) async fn serve(self, context: Arc<ServeContext>) {
         let Self { run, socket, listener } = self;
-        let (room, _descriptor) = (plane.rooms.of_a_run(), plane.rooms.listener());
+        let limits = context.connection_limits.for_run();
+        let _descriptor = context.connection_limits.acquire_for_listener();
+        let mut acceptor = Acceptor::new(listener, context.connection_limits.accept_log());
         let mut stage = run.changes();
-        let mut failures = 0;
         loop {
-            let accepted = tokio::select! {
+            let stream = tokio::select! {
                 _closing = stage.wait_for(|stage| !stage.listens()) => break,
-                accepted = listener.accept() => accepted,
+                stream = acceptor.accept() => stream,
             };
-            match accepted {
-                Ok((stream, _)) if is_granted(&run, &stream) => {
-                    failures = 0;
-                    match plane.rooms.enter(&room) {
-                        Some(places) => {
-                            let (plane, run) = (Arc::clone(&plane), Arc::clone(&run));
-                            task::spawn("connection", own(plane, run, stream, places));
-                        }
-                        None => turn_away(stream.into_std()),
-                    }
+            if !is_granted(&run, &stream) {
+                continue;
+            }
+            match context.connection_limits.acquire(&limits) {
+                Some(permits) => {
+                    let connection = serve_run(Arc::clone(&context), Arc::clone(&run), stream, permits);
+                    task::spawn("connection", connection);
                 }
-                Ok(_) => {}
-                Err(error) => {
-                    plane.rooms.wait_after(&error, failures).await;
-                    failures += 1;
-                }
+                None => reject_connection(stream.into_std()),
             }
         }
         drop(socket);
     }
 }
 
-fn bound(path: &Path) -> Result<(PrivateSocket, UnixListener), socket::Error> {
+fn bind_socket(path: &Path) -> Result<(PrivateSocket, UnixListener), socket::Error> {
     let (socket, listener): (_, StdListener) = PrivateSocket::bind(path, 0o666)?;
     let listener = UnixListener::from_std(listener).map_err(|source| socket::Error::Io {
         action: "listen on",
@@ -111,35 +107,42 @@ fn is_granted(run: &Run, stream: &UnixStream) -> bool {
             false
         }
         Err(error) => {
-            tracing::warn!(run = %run.grant.run_id, %error, "connection without a known uid");
+            let error = report::chain(&error);
+            tracing::warn!(run = %run.grant.run_id, error, "connection without a known uid");
             false
         }
     }
 }
 
-/// Serves a connection of a run's own until it ends, or the run is cut.
-async fn own(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream, places: Places) {
-    let carried = Carried::of(Some(Arc::clone(&run)), quiet(&plane));
-    let entrance = Entrance { way: Way::Own(Arc::clone(&run)), carried: carried.clone() };
-    // Before it is looked for the first time, so that nothing changes unseen in between.
+/// Serves a connection on a run's own socket until it ends, or the run is cut.
+async fn serve_run(
+    context: Arc<ServeContext>,
+    run: Arc<Run>,
+    stream: UnixStream,
+    permits: ConnectionPermits,
+) {
+    let connection_state = ConnectionState::new(Some(Arc::clone(&run)), idle_timeouts(&context));
+    let listener = ListenerKind::Run(Arc::clone(&run));
+    let ingress = Ingress { listener, connection_state: connection_state.clone() };
+    // Subscribed before the first check, so that no change in between is missed.
     let mut changes = run.changes();
-    let Places { connection: places, heads } = places;
-    let mut connection = serving(Arc::clone(&plane), entrance.clone(), heads, stream);
-    let ended = loop {
-        if run.cut().is_some() || carried.is_cut(&plane.freezes) {
+    let ConnectionPermits { connection: permits, head } = permits;
+    let mut connection = build_connection(Arc::clone(&context), ingress.clone(), head, stream);
+    let end = loop {
+        if run.cut().is_some() || connection_state.is_cut(&context.freezes) {
             return;
         }
         if !run.listens() {
-            connection.close_softly();
+            connection.graceful_shutdown();
         }
         tokio::select! {
-            ended = &mut connection => break ended,
+            end = &mut connection => break end,
             // The sender lives as long as the run.
             Ok(()) = changes.changed() => {}
         }
     };
-    end((&plane, &entrance), connection, ended);
-    drop(places);
+    log_connection_end(&context, &ingress, connection, end);
+    drop(permits);
 }
 
 /// The listener that runs share, bound, on one of the threads that serve it.
@@ -159,26 +162,18 @@ impl SharedListener {
     }
 
     /// Serves until its task ends. Runs that close end their calls themselves.
-    pub(crate) async fn serve(self, plane: Arc<Plane>) {
-        let mut failures = 0;
+    pub(crate) async fn serve(self, context: Arc<ServeContext>) {
+        let mut acceptor = Acceptor::new(self.listener, context.connection_limits.accept_log());
         loop {
-            match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    failures = 0;
-                    match plane.rooms.enter_shared() {
-                        Some(places) => {
-                            let carried = Carried::of(None, quiet(&plane));
-                            let entrance = Entrance { way: Way::Shared(self.serves), carried };
-                            let shared = shared(Arc::clone(&plane), entrance, stream, places);
-                            task::spawn("shared connection", shared);
-                        }
-                        None => turn_away(stream.into_std()),
-                    }
+            let stream = acceptor.accept().await;
+            match context.connection_limits.acquire_shared() {
+                Some(permits) => {
+                    let connection_state = ConnectionState::new(None, idle_timeouts(&context));
+                    let ingress = Ingress { listener: ListenerKind::Shared(self.serves), connection_state };
+                    let connection = serve_shared(Arc::clone(&context), ingress, stream, permits);
+                    task::spawn("shared connection", connection);
                 }
-                Err(error) => {
-                    plane.rooms.wait_after(&error, failures).await;
-                    failures += 1;
-                }
+                None => reject_connection(stream.into_std()),
             }
         }
     }
@@ -187,7 +182,7 @@ impl SharedListener {
 /// A gateway's listener, bound.
 #[derive(Debug)]
 pub(crate) struct GatewayListener {
-    heard: GatewaySocket,
+    gateway: GatewaySocket,
     socket: PrivateSocket,
     listener: UnixListener,
 }
@@ -197,100 +192,110 @@ impl GatewayListener {
     ///
     /// # Errors
     /// If the socket cannot be bound.
-    pub(crate) fn bind(heard: GatewaySocket) -> Result<Self, socket::Error> {
-        let (socket, listener) = bound(&heard.path)?;
-        Ok(Self { heard, socket, listener })
+    pub(crate) fn bind(gateway: GatewaySocket) -> Result<Self, socket::Error> {
+        let (socket, listener) = bind_socket(&gateway.path)?;
+        Ok(Self { gateway, socket, listener })
     }
 
     /// Serves until it is closed, which cuts its connections, too. Runs that close end their calls themselves.
-    pub(crate) async fn serve(self, plane: Arc<Plane>) {
-        let Self { heard, socket, listener } = self;
-        let (room, _descriptor) = (plane.rooms.of_a_run(), plane.rooms.listener());
-        let mut failures = 0;
-        while let Some(accepted) = heard.closing.run_until_cancelled(listener.accept()).await {
-            match accepted {
-                Ok((stream, _)) if is_the_gateway(&heard, &stream) => {
-                    failures = 0;
-                    match plane.rooms.enter(&room) {
-                        Some(places) => {
-                            let carried = Carried::of_gateway(heard.closing.clone(), quiet(&plane));
-                            let entrance = Entrance { way: Way::Gateway(heard.gateway.clone()), carried };
-                            let connection = shared(Arc::clone(&plane), entrance, stream, places);
-                            let here = heard.here.clone();
-                            task::spawn("gateway's connection", async move {
-                                connection.await;
-                                drop(here);
-                            });
-                        }
-                        None => turn_away(stream.into_std()),
-                    }
+    pub(crate) async fn serve(self, context: Arc<ServeContext>) {
+        let Self { gateway, socket, listener } = self;
+        let limits = context.connection_limits.for_run();
+        let _descriptor = context.connection_limits.acquire_for_listener();
+        let mut acceptor = Acceptor::new(listener, context.connection_limits.accept_log());
+        while let Some(stream) = gateway.closing.run_until_cancelled(acceptor.accept()).await {
+            if !is_the_gateway(&gateway, &stream) {
+                continue;
+            }
+            match context.connection_limits.acquire(&limits) {
+                Some(permits) => {
+                    let idle_timeouts = idle_timeouts(&context);
+                    let connection_state =
+                        ConnectionState::for_gateway(gateway.closing.clone(), idle_timeouts);
+                    let listener = ListenerKind::Gateway(gateway.gateway.clone());
+                    let ingress = Ingress { listener, connection_state };
+                    let connection = serve_shared(Arc::clone(&context), ingress, stream, permits);
+                    let in_use = gateway.in_use.clone();
+                    task::spawn("gateway's connection", async move {
+                        connection.await;
+                        drop(in_use);
+                    });
                 }
-                Ok(_) => {}
-                Err(error) => {
-                    plane.rooms.wait_after(&error, failures).await;
-                    failures += 1;
-                }
+                None => reject_connection(stream.into_std()),
             }
         }
         drop(socket);
     }
 }
 
-fn is_the_gateway(heard: &GatewaySocket, stream: &UnixStream) -> bool {
+fn is_the_gateway(gateway: &GatewaySocket, stream: &UnixStream) -> bool {
     let uid = stream.peer_cred().map(|peer| peer.uid());
-    let is_the_gateway = uid.as_ref().is_ok_and(|uid| *uid == heard.peer_uid);
+    let is_the_gateway = uid.as_ref().is_ok_and(|uid| *uid == gateway.peer_uid);
     if !is_the_gateway {
-        tracing::warn!(gateway = %heard.gateway, ?uid, "connection of a uid that is not the gateway's");
+        tracing::warn!(gateway = %gateway.gateway, ?uid, "connection of a uid that is not the gateway's");
     }
     is_the_gateway
 }
 
-/// Serves a connection until it ends, or the call it carries is cut.
-async fn shared<S: Socket>(plane: Arc<Plane>, entrance: Entrance, stream: S, places: Places) {
-    let cut = entrance.carried.clone().until_cut(Arc::clone(&plane));
-    let Places { connection: places, heads } = places;
-    let mut connection = serving(Arc::clone(&plane), entrance.clone(), heads, stream);
+/// Serves a connection until it ends, or its call is cut.
+async fn serve_shared<S: ClientStream>(
+    context: Arc<ServeContext>,
+    ingress: Ingress,
+    stream: S,
+    permits: ConnectionPermits,
+) {
+    let cut = ingress.connection_state.clone().wait_until_cut(Arc::clone(&context));
+    let ConnectionPermits { connection: permits, head } = permits;
+    let mut connection = build_connection(Arc::clone(&context), ingress.clone(), head, stream);
     tokio::select! {
-        ended = &mut connection => end((&plane, &entrance), connection, ended),
+        end = &mut connection => log_connection_end(&context, &ingress, connection, end),
         () = cut => {}
     }
-    drop(places);
+    drop(permits);
 }
 
-fn quiet(plane: &Plane) -> Quiet {
-    let snapshot = plane.snapshot.load();
-    Quiet { head: snapshot.header_read, keep_alive: snapshot.keep_alive }
+fn idle_timeouts(context: &ServeContext) -> IdleTimeouts {
+    let snapshot = context.snapshot.load();
+    IdleTimeouts { head: snapshot.header_read, keep_alive: snapshot.keep_alive }
 }
 
-/// Returns a connection that is served when it is polled. Time is watched here, because hyper makes its timer
-/// anew for every request and does not tell a head from a pause.
-fn serving<S: Socket>(plane: Arc<Plane>, entrance: Entrance, heads: HeadPermit, stream: S) -> Timed<S> {
-    let (carried, owed) = (entrance.carried.clone(), Owed::new(Arc::clone(&plane.unwritten)));
-    let wire = Wire::new(stream, carried.clone(), owed.clone());
+/// Returns a connection that is served when it is polled. Timeouts are watched here: hyper makes its timer anew for
+/// every request, and does not tell a slow head from an idle connection.
+fn build_connection<S: ClientStream>(
+    context: Arc<ServeContext>,
+    ingress: Ingress,
+    head: HeadPermit,
+    stream: S,
+) -> TimedConnection<S> {
+    let connection_state = ingress.connection_state.clone();
+    let pending_write = PendingWrite::new(Arc::clone(&context.write_tracker));
+    let sensor_io = SensorIo::new(stream, connection_state.clone(), pending_write.clone());
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_header_size(admit::MAX_HEAD)
         .max_buf_size(READ_BUFFER)
-        .serve_connection(TokioIo::new(wire), Service { plane, entrance, owed });
-    Timed::new(connection, carried, heads)
+        .serve_connection(TokioIo::new(sensor_io), Service { context, ingress, pending_write });
+    TimedConnection::new(connection, connection_state, head)
 }
 
 /// Answers the requests of one connection.
 #[derive(Debug)]
 pub(super) struct Service {
-    plane: Arc<Plane>,
-    entrance: Entrance,
-    owed: Owed,
+    context: Arc<ServeContext>,
+    ingress: Ingress,
+    pending_write: PendingWrite,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Service {
-    type Response = Response<Owing>;
+    type Response = Response<TrackedBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Owing>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<TrackedBody>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (plane, entrance, owed) = (Arc::clone(&self.plane), self.entrance.clone(), self.owed.clone());
-        owed.begin();
-        Box::pin(async move { Ok(owed.of(serve(&plane, &entrance, request).await)) })
+        let context = Arc::clone(&self.context);
+        let ingress = self.ingress.clone();
+        let pending_write = self.pending_write.clone();
+        pending_write.begin();
+        Box::pin(async move { Ok(pending_write.track(serve(&context, &ingress, request).await)) })
     }
 }

@@ -11,22 +11,22 @@ use super::inbound::Target;
 /// Most bytes of a request's head. SDKs send one or two thousand. hyper refuses larger ones before they are whole.
 pub(super) const MAX_HEAD: usize = 64 << 10;
 /// Bytes of a head besides target, names and values: `POST  HTTP/1.1`, and the empty line.
-const FRAME: usize = 17;
+const FRAME_BYTES: usize = 17;
 /// Bytes of a header besides name and value: a colon, a blank, the end of the line.
-const FRAME_OF_HEADER: usize = 4;
+const FRAME_BYTES_PER_HEADER: usize = 4;
 
 /// Returns the bytes that `head` has in the usual spelling.
 pub(super) fn size(head: &Parts) -> usize {
     let headers = head.headers.iter();
     let headers: usize =
-        headers.map(|(name, value)| name.as_str().len() + value.len() + FRAME_OF_HEADER).sum();
-    FRAME + headers + head.uri.path_and_query().map_or(0, |target| target.as_str().len())
+        headers.map(|(name, value)| name.as_str().len() + value.len() + FRAME_BYTES_PER_HEADER).sum();
+    FRAME_BYTES + headers + head.uri.path_and_query().map_or(0, |target| target.as_str().len())
 }
 
 /// Checks that every reader sees the same request in this head (RFC 9112, 3.2 and 6.1). What hyper refuses
 /// itself is not checked again: two lengths, folded lines, malformed chunks. hyper drops a length beside
 /// chunked, and closes the connection behind the answer. No target has a fragment.
-pub(super) fn head(head: &Parts, target: Target) -> Result<(), Refusal> {
+pub(super) fn check_head(head: &Parts, target: Target) -> Result<(), Refusal> {
     let headers = &head.headers;
     let mut encodings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let is_framed_once = match (encodings.next(), encodings.next()) {
@@ -44,7 +44,7 @@ pub(super) fn head(head: &Parts, target: Target) -> Result<(), Refusal> {
 }
 
 /// The route of the call, if it is on the list. The query string takes no part: it is never forwarded.
-pub(super) fn route(head: &Parts, path: &str) -> Result<Route, Refusal> {
+pub(super) fn find_route(head: &Parts, path: &str) -> Result<Route, Refusal> {
     let origin_form = head.uri.authority().is_none();
     match (&head.method, Route::of_post(path)) {
         (&Method::POST, route) if origin_form && route != Route::Unknown => Ok(route),
@@ -60,7 +60,7 @@ mod tests {
 
     fn admitted(method: &str, uri: &str) -> Result<Route, Refusal> {
         let head = Request::builder().method(method).uri(uri).body(()).unwrap().into_parts().0;
-        route(&head, head.uri.path())
+        find_route(&head, head.uri.path())
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(crate) enum BrokenOff {
     #[error("the limit {} of the call passed", .0.word())]
     Late(Timeout),
     /// The document so far is no answer, and some of it has passed.
-    #[error("the upstream told of an error in the middle of its answer")]
+    #[error("the upstream reported an error in the middle of its answer")]
     NoAnswer,
     /// The call's record cannot be made durable. Without it the end of the answer is not sent.
     #[error(transparent)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use platform_core::refusal::Refusal;
+use platform_runtime::report;
 
 use super::settle::Exchange;
 use crate::{
@@ -18,26 +19,26 @@ pub(super) type Answer = (Response<Incoming>, Connection);
 
 /// Sends `request`. Dropping the future closes the connection and so cancels the call upstream.
 pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refused> {
-    let plane = Arc::clone(exchange.plane());
-    exchange.sending().await?;
-    let carried = exchange.carried().clone();
-    let sent = plane.upstream.send(request, |connection| exchange.goes_out(connection));
-    match carried.in_time(sent).await {
+    let context = Arc::clone(exchange.context());
+    exchange.mark_in_flight().await?;
+    let connection_state = exchange.connection_state().clone();
+    let sent = context.upstream.send(request, |connection| exchange.connected(connection));
+    match connection_state.within_timeouts(sent).await {
         Ok(Ok(answer)) => {
-            exchange.answered(&answer.0);
+            exchange.head_received(&answer.0);
             Ok(answer)
         }
         Ok(Err(error)) => {
-            tracing::warn!(call = %exchange.call_id(), error = &error as &dyn std::error::Error, "upstream failed");
+            tracing::warn!(call = %exchange.call_id(), error = report::chain(&error), "upstream failed");
             Err(refused(&error))
         }
-        Err(timeout) => Err(exchange.late(Refusal::UpstreamTimeout, timeout)),
+        Err(timeout) => Err(exchange.timeout_refusal(Refusal::UpstreamTimeout, timeout)),
     }
 }
 
 /// Refuses a call that need not be tried, before anything of it is read.
 pub(super) fn check(exchange: &Exchange) -> Result<(), Refused> {
-    exchange.plane().upstream.check().map_err(|error| refused(&error))
+    exchange.context().upstream.check().map_err(|error| refused(&error))
 }
 
 fn refused(error: &Error) -> Refused {

@@ -16,5 +16,5 @@ pub(crate) struct GatewaySocket {
     /// Cancelled when the socket is to close.
     pub(crate) closing: CancellationToken,
     /// Dropped with the listener and each of its connections: when none is left, nothing of the gateway is.
-    pub(crate) here: mpsc::Sender<Infallible>,
+    pub(crate) in_use: mpsc::Sender<Infallible>,
 }

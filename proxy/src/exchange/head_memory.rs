@@ -9,13 +9,14 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::Waker,
 };
 
 use platform_core::limit::ByteSize;
+use platform_runtime::sync::Mutex;
 
 /// Memory that many connections share.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct HeadMemory {
 #[derive(Debug, Default)]
 struct Unfinished {
     bytes: u64,
-    by_age: BTreeMap<u64, Entry>,
+    by_age: BTreeMap<u64, UnfinishedHead>,
     /// Bytes of connections that are to close, by number.
     closing: BTreeMap<u64, u64>,
     closing_bytes: u64,
@@ -38,7 +39,7 @@ struct Unfinished {
 impl Unfinished {
     /// Takes a connection that is to close out of the count.
     fn close(&mut self, number: u64) -> Option<Arc<Eviction>> {
-        let Entry { bytes, eviction } = self.by_age.remove(&number)?;
+        let UnfinishedHead { bytes, eviction } = self.by_age.remove(&number)?;
         self.bytes -= bytes;
         self.closing_bytes += bytes;
         self.closing.insert(number, bytes);
@@ -47,7 +48,7 @@ impl Unfinished {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct UnfinishedHead {
     bytes: u64,
     eviction: Arc<Eviction>,
 }
@@ -57,21 +58,21 @@ struct Entry {
 struct Eviction {
     is_due: AtomicBool,
     connection: Waker,
-    shares: Shares,
+    memories: MemoryPair,
 }
 
 /// Memory of a listener, and of all.
-type Shares = [Arc<HeadMemory>; 2];
+type MemoryPair = [Arc<HeadMemory>; 2];
 
 impl Eviction {
     fn is_due(&self) -> bool {
         self.is_due.load(Ordering::Relaxed)
     }
 
-    /// Closes the connection. Its memory must not be the reason to close older ones.
+    /// Orders the connection to close. Its memory must not be the reason to close older ones.
     fn order(&self, number: u64) {
         self.is_due.store(true, Ordering::Relaxed);
-        self.shares.iter().for_each(|memory| drop(memory.unfinished().close(number)));
+        self.memories.iter().for_each(|memory| drop(memory.unfinished().close(number)));
         self.connection.wake_by_ref();
     }
 }
@@ -87,16 +88,16 @@ impl HeadMemory {
         self.unfinished().bytes
     }
 
-    /// Counts `held`. Returns those that have to close.
-    fn set(&self, held: &Held) -> Vec<(u64, Arc<Eviction>)> {
+    /// Counts `share`. Returns those that have to close.
+    fn set(&self, share: &HeadShare) -> Vec<(u64, Arc<Eviction>)> {
         let mut unfinished = self.unfinished();
         // Another thread has just taken it out of the count, and is about to say so.
-        if unfinished.closing.contains_key(&held.number) {
+        if unfinished.closing.contains_key(&share.number) {
             return Vec::new();
         }
-        let entry = Entry { bytes: held.bytes, eviction: Arc::clone(&held.eviction) };
-        let before = unfinished.by_age.insert(held.number, entry).map_or(0, |entry| entry.bytes);
-        unfinished.bytes = unfinished.bytes - before + held.bytes;
+        let entry = UnfinishedHead { bytes: share.bytes, eviction: Arc::clone(&share.eviction) };
+        let before = unfinished.by_age.insert(share.number, entry).map_or(0, |entry| entry.bytes);
+        unfinished.bytes = unfinished.bytes - before + share.bytes;
         let mut evicted = Vec::new();
         while unfinished.bytes > self.limit
             && let Some(number) = unfinished.by_age.keys().next().copied()
@@ -104,7 +105,7 @@ impl HeadMemory {
             evicted.extend(unfinished.close(number).map(|eviction| (number, eviction)));
         }
         if unfinished.bytes + unfinished.closing_bytes > self.limit.saturating_mul(2) {
-            evicted.extend(unfinished.close(held.number).map(|eviction| (held.number, eviction)));
+            evicted.extend(unfinished.close(share.number).map(|eviction| (share.number, eviction)));
         }
         evicted
     }
@@ -118,72 +119,75 @@ impl HeadMemory {
     }
 
     fn unfinished(&self) -> MutexGuard<'_, Unfinished> {
-        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unfinished.lock()
     }
 }
 
 /// Share of one connection in the memory of its listener and of all. Given back on drop.
 #[derive(Debug)]
 pub(super) struct HeadPermit {
-    shares: Shares,
-    held: Option<Held>,
+    memories: MemoryPair,
+    share: Option<HeadShare>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeadShare {
     number: u64,
     bytes: u64,
     eviction: Arc<Eviction>,
 }
 
-/// Answer to a connection that asks for memory.
+/// Decision on a connection that asks for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum HeadDecision {
     /// The connection may stay.
-    Stays,
-    /// Others have come for whom there is no memory left: the connection has to close.
-    Evicted,
+    Keep,
+    /// Newer connections have no memory left: this one has to close.
+    Evict,
 }
 
 impl HeadPermit {
     /// Returns a share of nothing.
     pub(super) const fn new(of_listener: Arc<HeadMemory>, of_all: Arc<HeadMemory>) -> Self {
-        Self { shares: [of_listener, of_all], held: None }
+        Self { memories: [of_listener, of_all], share: None }
     }
 
     /// Sets the share to `bytes`, of the connection that is polled with `waker`.
-    pub(super) fn hold(&mut self, bytes: u64, waker: &Waker) -> Standing {
-        match &mut self.held {
-            None if bytes == 0 => return Standing::Stays,
+    pub(super) fn resize(&mut self, bytes: u64, waker: &Waker) -> HeadDecision {
+        match &mut self.share {
+            None if bytes == 0 => return HeadDecision::Keep,
             None => {
-                let (is_due, connection) = (AtomicBool::new(false), waker.clone());
-                let eviction = Eviction { is_due, connection, shares: self.shares.clone() };
-                let [_, all] = &self.shares;
+                let eviction = Eviction {
+                    is_due: AtomicBool::new(false),
+                    connection: waker.clone(),
+                    memories: self.memories.clone(),
+                };
+                let [_, all] = &self.memories;
                 let number = all.next.fetch_add(1, Ordering::Relaxed);
-                self.held = Some(Held { number, bytes, eviction: Arc::new(eviction) });
+                self.share = Some(HeadShare { number, bytes, eviction: Arc::new(eviction) });
             }
             // A head that became whole at the last moment is whole.
             Some(_) if bytes == 0 => {
                 self.release();
-                return Standing::Stays;
+                return HeadDecision::Keep;
             }
-            Some(held) if held.eviction.is_due() => return Standing::Evicted,
-            Some(held) if held.bytes == bytes => return Standing::Stays,
-            Some(held) => held.bytes = bytes,
+            Some(share) if share.eviction.is_due() => return HeadDecision::Evict,
+            Some(share) if share.bytes == bytes => return HeadDecision::Keep,
+            Some(share) => share.bytes = bytes,
         }
-        let Some(held) = &self.held else { return Standing::Stays };
-        for memory in &self.shares {
+        let Some(share) = &self.share else { return HeadDecision::Keep };
+        for memory in &self.memories {
             // One that its listener has no memory for must not close others.
-            if !held.eviction.is_due() {
-                memory.set(held).iter().for_each(|(number, eviction)| eviction.order(*number));
+            if !share.eviction.is_due() {
+                memory.set(share).iter().for_each(|(number, eviction)| eviction.order(*number));
             }
         }
-        if held.eviction.is_due() { Standing::Evicted } else { Standing::Stays }
+        if share.eviction.is_due() { HeadDecision::Evict } else { HeadDecision::Keep }
     }
 
     fn release(&mut self) {
-        if let Some(held) = self.held.take() {
-            self.shares.iter().for_each(|memory| memory.remove(held.number));
+        if let Some(share) = self.share.take() {
+            self.memories.iter().for_each(|memory| memory.remove(share.number));
         }
     }
 }
@@ -202,8 +206,8 @@ mod tests {
         Arc::new(HeadMemory::new(ByteSize(limit)))
     }
 
-    fn hold(permit: &mut HeadPermit, bytes: u64) -> Standing {
-        permit.hold(bytes, Waker::noop())
+    fn resize(permit: &mut HeadPermit, bytes: u64) -> HeadDecision {
+        permit.resize(bytes, Waker::noop())
     }
 
     #[test]
@@ -212,33 +216,33 @@ mod tests {
         let mut permits: Vec<_> =
             (0..5).map(|_| HeadPermit::new(Arc::clone(&listener), Arc::clone(&all))).collect();
         for permit in &mut permits {
-            assert_eq!(hold(permit, 10), Standing::Stays);
+            assert_eq!(resize(permit, 10), HeadDecision::Keep);
         }
-        let standing: Vec<_> = permits.iter_mut().map(|permit| hold(permit, 10)).collect();
-        assert_eq!(standing[..2], [Standing::Evicted; 2]);
-        assert_eq!(standing[2..], [Standing::Stays; 3]);
+        let decisions: Vec<_> = permits.iter_mut().map(|permit| resize(permit, 10)).collect();
+        assert_eq!(decisions[..2], [HeadDecision::Evict; 2]);
+        assert_eq!(decisions[2..], [HeadDecision::Keep; 3]);
         assert_eq!(listener.used(), 30);
-        assert_eq!(hold(&mut permits[3], 0), Standing::Stays, "its head is whole");
-        assert_eq!(hold(&mut permits[3], 10), Standing::Stays, "and its next one is new");
-        assert_eq!(hold(&mut permits[4], 20), Standing::Stays);
-        assert_eq!(hold(&mut permits[2], 10), Standing::Evicted);
+        assert_eq!(resize(&mut permits[3], 0), HeadDecision::Keep, "its head is whole");
+        assert_eq!(resize(&mut permits[3], 10), HeadDecision::Keep, "and its next one is new");
+        assert_eq!(resize(&mut permits[4], 20), HeadDecision::Keep);
+        assert_eq!(resize(&mut permits[2], 10), HeadDecision::Evict);
         drop(permits);
         assert_eq!((listener.used(), all.used()), (0, 0));
     }
 
     /// Threads are busy, and none of the connections that are to close has closed.
     #[test]
-    fn what_waits_to_close_is_bounded_too() {
+    fn closing_connections_are_bounded_too() {
         let (all, listener) = (memory(1000), memory(30));
         let mut permits: Vec<_> =
             (0..20).map(|_| HeadPermit::new(Arc::clone(&listener), Arc::clone(&all))).collect();
-        let standing: Vec<_> = permits.iter_mut().map(|permit| hold(permit, 10)).collect();
-        assert_eq!(standing[..6], [Standing::Stays; 6]);
-        assert_eq!(standing[6..], [Standing::Evicted; 14]);
+        let decisions: Vec<_> = permits.iter_mut().map(|permit| resize(permit, 10)).collect();
+        assert_eq!(decisions[..6], [HeadDecision::Keep; 6]);
+        assert_eq!(decisions[6..], [HeadDecision::Evict; 14]);
         permits.truncate(3);
         drop(permits);
         let mut next = HeadPermit::new(Arc::clone(&listener), Arc::clone(&all));
-        assert_eq!(hold(&mut next, 10), Standing::Stays, "there is room again");
+        assert_eq!(resize(&mut next, 10), HeadDecision::Keep, "there is memory again");
     }
 
     /// Another thread takes a connection out of the count while its own thread counts more bytes for it.
@@ -246,11 +250,11 @@ mod tests {
     fn a_connection_is_counted_once_while_it_closes() {
         let (all, listener) = (memory(1000), memory(30));
         let mut permit = HeadPermit::new(Arc::clone(&listener), Arc::clone(&all));
-        hold(&mut permit, 10);
+        resize(&mut permit, 10);
         let eviction = listener.unfinished().close(0).unwrap();
-        assert_eq!(hold(&mut permit, 20), Standing::Stays, "it has not been told yet");
+        assert_eq!(resize(&mut permit, 20), HeadDecision::Keep, "the order has not arrived yet");
         eviction.order(0);
-        assert_eq!(hold(&mut permit, 30), Standing::Evicted);
+        assert_eq!(resize(&mut permit, 30), HeadDecision::Evict);
         assert_eq!((listener.used(), all.used()), (0, 0));
         drop(permit);
         for memory in [listener, all] {
@@ -261,21 +265,21 @@ mod tests {
     }
 
     #[test]
-    fn one_listener_cannot_take_the_memory_of_another() {
+    fn a_listener_cannot_take_memory_of_another() {
         let all = memory(50);
         let (one, other) = (memory(30), memory(30));
         let mut slow = HeadPermit::new(other, Arc::clone(&all));
-        hold(&mut slow, 10);
+        resize(&mut slow, 10);
         let mut flood = Vec::new();
         for _ in 0..100 {
             let mut permit = HeadPermit::new(Arc::clone(&one), Arc::clone(&all));
-            hold(&mut permit, 10);
+            resize(&mut permit, 10);
             flood.push(permit);
-            flood.retain_mut(|permit| hold(permit, 10) == Standing::Stays);
+            flood.retain_mut(|permit| resize(permit, 10) == HeadDecision::Keep);
         }
         assert_eq!(one.used(), 30);
-        assert_eq!(hold(&mut slow, 20), Standing::Stays, "older, and of another listener");
-        assert_eq!(hold(&mut flood[2], 40), Standing::Evicted, "more than there is for one listener");
+        assert_eq!(resize(&mut slow, 20), HeadDecision::Keep, "older, and of another listener");
+        assert_eq!(resize(&mut flood[2], 40), HeadDecision::Evict, "more than there is for one listener");
         drop(flood);
         assert_eq!(all.used(), 20);
     }

@@ -22,43 +22,43 @@ use platform_core::{
 };
 use platform_runtime::settings::Serves;
 
-use super::{Plane, carried::Carried};
+use super::{ServeContext, connection_state::ConnectionState};
 use crate::{clock, run::Run};
 
 /// Begins a path that names a slot: `/slot/<32 hexadecimal digits>/v1/…`
-const SLOT: &str = "/slot/";
+const SLOT_PREFIX: &str = "/slot/";
 
 /// Listener and connection that a request arrived on.
 #[derive(Debug, Clone)]
-pub(super) struct Entrance {
-    pub(super) way: Way,
-    pub(super) carried: Carried,
+pub(super) struct Ingress {
+    pub(super) listener: ListenerKind,
+    pub(super) connection_state: ConnectionState,
 }
 
-impl Entrance {
+impl Ingress {
     /// Returns whether a gateway reads the answers. It must not receive an error that makes it lock a
     /// provider.
     pub(super) const fn serves_gateways(&self) -> bool {
-        matches!(self.way, Way::Shared(Serves::Gateways) | Way::Gateway(_))
+        matches!(self.listener, ListenerKind::Shared(Serves::Gateways) | ListenerKind::Gateway(_))
     }
 }
 
 /// The listener a call came in on.
 #[derive(Debug, Clone)]
-pub(super) enum Way {
+pub(super) enum ListenerKind {
     /// The socket of this run.
-    Own(Arc<Run>),
+    Run(Arc<Run>),
     /// The listener that runs share.
     Shared(Serves),
     /// The socket of this gateway.
     Gateway(GatewayId),
 }
 
-impl Way {
+impl ListenerKind {
     /// Returns whether `run` may call on this listener.
     fn is_for(&self, run: &Run) -> bool {
         match (self, &run.grant.listener) {
-            (Self::Own(own), _) => own.grant.run_id == run.grant.run_id,
+            (Self::Run(own), _) => own.grant.run_id == run.grant.run_id,
             (Self::Shared(_), Listener::Shared) => true,
             (Self::Gateway(here), Listener::Gateway { gateway }) => here == gateway,
             (Self::Shared(_) | Self::Gateway(_), _) => false,
@@ -80,35 +80,42 @@ impl Caller {
     }
 
     /// Returns the caller of a call whose run nothing proves.
-    pub(super) fn unattributed(plane: &Plane) -> Self {
-        Self { run: Arc::clone(&plane.nobody), identity: Identity::None }
+    pub(super) fn unattributed(context: &ServeContext) -> Self {
+        Self { run: Arc::clone(&context.unattributed_run), identity: Identity::None }
     }
 }
 
 /// Returns the caller, and the path without the part that named the caller.
 pub(super) fn identify<'h>(
-    plane: &Plane,
-    entrance: &Entrance,
+    context: &ServeContext,
+    ingress: &Ingress,
     head: &'h Parts,
 ) -> Result<(Caller, &'h str), Refusal> {
     let path = head.uri.path();
-    match &entrance.way {
-        Way::Own(run) => Ok((Caller::on_socket(run), path)),
-        Way::Shared(Serves::Clients) => {
-            let run = by_token(plane, &entrance.way, &head.headers)?.ok_or(Refusal::TokenMissing)?;
+    match &ingress.listener {
+        ListenerKind::Run(run) => Ok((Caller::on_socket(run), path)),
+        ListenerKind::Shared(Serves::Clients) => {
+            let run =
+                find_by_token(context, &ingress.listener, &head.headers)?.ok_or(Refusal::TokenMissing)?;
             Ok((Caller { run, identity: Identity::Token }, path))
         }
-        Way::Shared(Serves::Gateways) | Way::Gateway(_) => by_any(plane, &entrance.way, head),
+        ListenerKind::Shared(Serves::Gateways) | ListenerKind::Gateway(_) => {
+            find_by_any(context, &ingress.listener, head)
+        }
     }
 }
 
-fn by_any<'h>(plane: &Plane, way: &Way, head: &'h Parts) -> Result<(Caller, &'h str), Refusal> {
-    let (slot, path) = slot(head.uri.path());
-    let correlated = |known| plane.directory.correlated(&known).filter(|run| way.is_for(run));
+fn find_by_any<'h>(
+    context: &ServeContext,
+    listener: &ListenerKind,
+    head: &'h Parts,
+) -> Result<(Caller, &'h str), Refusal> {
+    let (slot, path) = split_slot(head.uri.path());
+    let correlated = |known| context.registry.correlated(&known).filter(|run| listener.is_for(run));
     let by_slot = slot.map(|slot| correlated(slot).ok_or(Refusal::Unattributed)).transpose()?;
     let found = [
-        (by_token(plane, way, &head.headers)?, Identity::Token),
-        (trace(&head.headers).and_then(correlated), Identity::Trace),
+        (find_by_token(context, listener, &head.headers)?, Identity::Token),
+        (find_trace(&head.headers).and_then(correlated), Identity::Trace),
         (by_slot, Identity::Slot),
     ];
     let mut found = found.into_iter().filter_map(|(run, identity)| Some(Caller { run: run?, identity }));
@@ -120,10 +127,14 @@ fn by_any<'h>(plane: &Plane, way: &Way, head: &'h Parts) -> Result<(Caller, &'h 
 }
 
 /// Returns the run of the tokens that were sent, if any were.
-fn by_token(plane: &Plane, way: &Way, headers: &HeaderMap) -> Result<Option<Arc<Run>>, Refusal> {
+fn find_by_token(
+    context: &ServeContext,
+    listener: &ListenerKind,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<Run>>, Refusal> {
     let mut found: Option<Arc<Run>> = None;
     for text in tokens(headers)? {
-        let run = verified(plane, way, text)?;
+        let run = verify(context, listener, text)?;
         if found.replace(Arc::clone(&run)).is_some_and(|other| !Arc::ptr_eq(&other, &run)) {
             return Err(Refusal::IdentityConflict);
         }
@@ -131,9 +142,9 @@ fn by_token(plane: &Plane, way: &Way, headers: &HeaderMap) -> Result<Option<Arc<
     Ok(found)
 }
 
-fn verified(plane: &Plane, way: &Way, text: &str) -> Result<Arc<Run>, Refusal> {
+fn verify(context: &ServeContext, listener: &ListenerKind, text: &str) -> Result<Arc<Run>, Refusal> {
     let token = SignedToken::parse(text).map_err(|_malformed| Refusal::TokenMalformed)?;
-    let snapshot = plane.snapshot.load();
+    let snapshot = context.snapshot.load();
     let now = UnixSeconds(clock::now().as_secs());
     let verified =
         token.verify(&snapshot.secrets, now, snapshot.token_skew).map_err(|failure| match failure {
@@ -142,7 +153,7 @@ fn verified(plane: &Plane, way: &Way, text: &str) -> Result<Arc<Run>, Refusal> {
             Failure::Expired => Refusal::TokenExpired,
         })?;
     let claims = verified.claims();
-    let run = plane.directory.run(claims.run()).filter(|run| way.is_for(run));
+    let run = context.registry.run(claims.run()).filter(|run| listener.is_for(run));
     let run = run.ok_or(Refusal::RunUnknown)?;
     if run.is_revoked() {
         return Err(Refusal::TokenRevoked);
@@ -172,7 +183,7 @@ fn tokens(headers: &HeaderMap) -> Result<impl Iterator<Item = &str>, Refusal> {
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Returns the trace id of the one `traceparent`, if it is whole and of version 00. Of several it is none.
-fn trace(headers: &HeaderMap) -> Option<Correlation> {
+fn find_trace(headers: &HeaderMap) -> Option<Correlation> {
     let mut all = headers.get_all("traceparent").iter();
     let text = all.next().filter(|_| all.next().is_none())?.to_str().ok()?;
     let _whole: Traceparent = text.parse().ok()?;
@@ -180,8 +191,8 @@ fn trace(headers: &HeaderMap) -> Option<Correlation> {
 }
 
 /// Returns the slot that a path begins with, and the rest of the path.
-pub(super) fn slot(path: &str) -> (Option<Correlation>, &str) {
-    let Some((slot, rest)) = path.strip_prefix(SLOT).and_then(|rest| rest.split_at_checked(32)) else {
+pub(super) fn split_slot(path: &str) -> (Option<Correlation>, &str) {
+    let Some((slot, rest)) = path.strip_prefix(SLOT_PREFIX).and_then(|rest| rest.split_at_checked(32)) else {
         return (None, path);
     };
     match Correlation::slot(slot) {
@@ -195,10 +206,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_thirty_two_digits_in_front_of_the_path() {
+    fn a_slot_has_32_digits_before_the_path() {
         let digits = "0123456789abcdef0123456789abcdef";
         let good = format!("/slot/{digits}/v1/messages");
-        assert_eq!(slot(&good), (Correlation::slot(digits), "/v1/messages"));
+        assert_eq!(split_slot(&good), (Correlation::slot(digits), "/v1/messages"));
         for bad in [
             "/slot/0123/v1/messages".to_owned(),
             format!("/slot/{digits}"),
@@ -208,14 +219,14 @@ mod tests {
             format!("/v1/slot/{digits}/messages"),
             "/slot/ééééééééééééééééé/v1".to_owned(),
         ] {
-            assert_eq!(slot(&bad), (None, bad.as_str()));
+            assert_eq!(split_slot(&bad), (None, bad.as_str()));
         }
     }
 
     #[test]
     fn a_trace_is_what_the_recommendation_calls_one() {
         let of = |text: &str| {
-            trace(&HeaderMap::from_iter([("traceparent".parse().unwrap(), text.parse().unwrap())]))
+            find_trace(&HeaderMap::from_iter([("traceparent".parse().unwrap(), text.parse().unwrap())]))
         };
         let id = "4bf92f3577b34da6a3ce929d0e0e4736";
         assert_eq!(of(&format!("00-{id}-00f067aa0ba902b7-01")), Correlation::trace(id));

@@ -7,7 +7,7 @@
 use memchr::memchr2;
 
 /// Most that an estimate can be wrong: blanks that are unusual.
-const MAX_SLACK: u64 = 4 << 10;
+const MAX_ESTIMATE_ERROR: u64 = 4 << 10;
 /// Memory that hyper takes for the first bytes of a head.
 const FIRST_BUFFER: u64 = 8 << 10;
 
@@ -15,14 +15,14 @@ const FIRST_BUFFER: u64 = 8 << 10;
 #[derive(Debug)]
 pub(super) struct Inbound {
     buffered: u64,
-    stage: Stage,
+    part: RequestPart,
     has_fragment: bool,
     has_ended: bool,
 }
 
 /// Part of a request that the next bytes belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum RequestPart {
     /// A head of which nothing has come.
     Before,
     /// Empty lines before it (RFC 9112, 2.2).
@@ -47,18 +47,18 @@ pub(super) enum Target {
 impl Inbound {
     /// Returns the count of a new connection.
     pub(super) const fn new() -> Self {
-        Self { buffered: 0, stage: Stage::Before, has_fragment: false, has_ended: false }
+        Self { buffered: 0, part: RequestPart::Before, has_fragment: false, has_ended: false }
     }
 
     /// Counts `bytes` that hyper has read.
-    pub(super) fn came(&mut self, bytes: &[u8]) {
+    pub(super) fn received(&mut self, bytes: &[u8]) {
         let length = bytes.len() as u64;
-        if self.stage == Stage::Call {
+        if self.part == RequestPart::Call {
             // hyper reads on only when it holds nothing more.
             self.buffered = length;
             return;
         }
-        if self.stage == Stage::Before {
+        if self.part == RequestPart::Before {
             self.begin_head();
         }
         self.buffered += length;
@@ -78,7 +78,7 @@ impl Inbound {
     /// Notes that hyper has passed on a head of `size` bytes.
     pub(super) const fn take_head(&mut self, size: u64) -> Target {
         self.take(size);
-        self.stage = Stage::Call;
+        self.part = RequestPart::Call;
         if self.has_fragment { Target::WithFragment } else { Target::Plain }
     }
 
@@ -89,45 +89,47 @@ impl Inbound {
 
     /// Notes that bytes that come now still belong to the request that was answered.
     pub(super) const fn discard(&mut self) {
-        self.stage = Stage::Call;
+        self.part = RequestPart::Call;
     }
 
     /// Notes that bytes that come now begin another request.
     pub(super) const fn expect_head(&mut self) {
-        self.stage = Stage::Before;
+        self.part = RequestPart::Before;
         self.has_fragment = false;
     }
 
     /// Returns the memory that hyper holds for bytes that belong to no call: its buffer grows in powers of two.
     pub(super) const fn held(&self) -> u64 {
-        match self.stage {
-            Stage::Blank | Stage::Line | Stage::Fields if self.buffered < FIRST_BUFFER => FIRST_BUFFER,
-            Stage::Before | Stage::Call if self.buffered < MAX_SLACK => 0,
+        match self.part {
+            RequestPart::Blank | RequestPart::Line | RequestPart::Fields if self.buffered < FIRST_BUFFER => {
+                FIRST_BUFFER
+            }
+            RequestPart::Before | RequestPart::Call if self.buffered < MAX_ESTIMATE_ERROR => 0,
             _ => self.buffered.next_power_of_two(),
         }
     }
 
     const fn begin_head(&mut self) {
         // Where anything is left, the line may have come behind the request before, and these bytes are fields.
-        self.stage = if self.buffered == 0 { Stage::Blank } else { Stage::Fields };
-        if self.buffered < MAX_SLACK {
+        self.part = if self.buffered == 0 { RequestPart::Blank } else { RequestPart::Fields };
+        if self.buffered < MAX_ESTIMATE_ERROR {
             self.buffered = 0;
         }
     }
 
     fn scan_line(&mut self, mut bytes: &[u8]) {
-        if self.stage == Stage::Blank {
+        if self.part == RequestPart::Blank {
             let blank = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
             bytes = &bytes[blank..];
             if !bytes.is_empty() {
-                self.stage = Stage::Line;
+                self.part = RequestPart::Line;
             }
         }
-        if self.stage == Stage::Line
+        if self.part == RequestPart::Line
             && let Some(found) = memchr2(b'#', b'\n', bytes)
         {
             self.has_fragment = bytes[found] == b'#';
-            self.stage = Stage::Fields;
+            self.part = RequestPart::Fields;
         }
     }
 }
@@ -142,9 +144,9 @@ mod tests {
     fn a_head_counts_until_it_is_whole() {
         let mut inbound = Inbound::new();
         assert_eq!(inbound.held(), 0, "a silent client holds nothing");
-        inbound.came(&CALL[..10]);
+        inbound.received(&CALL[..10]);
         assert_eq!(inbound.held(), FIRST_BUFFER);
-        inbound.came(&[b'x'; 9000]);
+        inbound.received(&[b'x'; 9000]);
         assert_eq!(inbound.held(), 16 << 10);
         inbound.take_head(9010);
         assert_eq!(inbound.held(), 0);
@@ -153,13 +155,13 @@ mod tests {
     #[test]
     fn bytes_behind_a_request_count() {
         let mut inbound = Inbound::new();
-        inbound.came(&[CALL, &[b'x'; 30_000]].concat());
+        inbound.received(&[CALL, &[b'x'; 30_000]].concat());
         inbound.take_head(CALL.len() as u64 - 2);
         inbound.take(2);
         assert_eq!(inbound.held(), 32 << 10);
         inbound.expect_head();
         assert_eq!(inbound.held(), 32 << 10, "also when the call is over");
-        inbound.came(b"y");
+        inbound.received(b"y");
         inbound.take_head(30_001);
         assert_eq!(inbound.held(), 0);
     }
@@ -168,10 +170,10 @@ mod tests {
     fn calls_one_after_the_other_leave_nothing() {
         let mut inbound = Inbound::new();
         for _ in 0..100_000 {
-            inbound.came(CALL);
+            inbound.received(CALL);
             // Spelled with blanks that are unusual.
             inbound.take_head(CALL.len() as u64 - 12);
-            inbound.came(&[b'x'; 100_000]);
+            inbound.received(&[b'x'; 100_000]);
             inbound.take(100_000);
             inbound.expect_head();
             assert_eq!(inbound.held(), 0);
@@ -181,14 +183,14 @@ mod tests {
     #[test]
     fn fields_behind_a_pipelined_line_are_no_line() {
         let mut inbound = Inbound::new();
-        inbound.came(&[CALL, b"GET /v1/models HTTP/1.1\r\n"].concat());
+        inbound.received(&[CALL, b"GET /v1/models HTTP/1.1\r\n"].concat());
         inbound.take_head(CALL.len() as u64 - 2);
         inbound.take(2);
         inbound.expect_head();
-        inbound.came(b"user-agent: C#\r\n\r\n");
+        inbound.received(b"user-agent: C#\r\n\r\n");
         assert_eq!(inbound.take_head(41), Target::Plain);
         inbound.expect_head();
-        inbound.came(b"GET /v1/models# HTTP/1.1\r\n\r\n");
+        inbound.received(b"GET /v1/models# HTTP/1.1\r\n\r\n");
         assert_eq!(inbound.take_head(28), Target::WithFragment, "the control");
     }
 
@@ -205,10 +207,10 @@ mod tests {
         ];
         for (pieces, target) in cases {
             let mut inbound = Inbound::new();
-            pieces.iter().for_each(|piece| inbound.came(piece));
+            pieces.iter().for_each(|piece| inbound.received(piece));
             assert_eq!(inbound.take_head(100), target, "{pieces:?}");
             inbound.expect_head();
-            inbound.came(CALL);
+            inbound.received(CALL);
             assert_eq!(inbound.take_head(100), Target::Plain, "the next request");
         }
     }

@@ -1,6 +1,6 @@
 //! A call's life, one file per step, in this order:
 //!
-//! [`accept`] → [`mod@identify`] → [`admit`] → [`rewrite`] → [`forward`] → [`observe`] or [`complain`] → [`settle`]
+//! [`accept`] → [`mod@identify`] → [`admit`] → [`rewrite`] → [`forward`] → [`observe`] or [`upstream_error`] → [`settle`]
 //!
 //! Knows nothing of control: a call meets control only in its [`crate::run::Run`], which is closed under it, and in the
 //! [`Snapshot`], which it loads once.
@@ -8,9 +8,8 @@
 mod accept;
 mod admit;
 mod body;
-mod carried;
-mod complain;
-mod draft;
+mod connection_limits;
+mod connection_state;
 mod forward;
 mod gateway_socket;
 mod head_memory;
@@ -21,15 +20,16 @@ mod observe;
 #[cfg(feature = "parts")]
 pub(crate) mod parts;
 mod passed;
-mod patience;
+mod record_builder;
+mod redact;
 mod rewrite;
-mod room;
-mod scrub;
+mod sensor_io;
 mod settle;
-mod timed;
+mod timed_connection;
+mod timeouts;
 mod unserved;
-mod unwritten;
-mod wire;
+mod upstream_error;
+mod write_tracker;
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,32 +37,33 @@ use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{route::Route, token::Secrets};
+use platform_runtime::report;
 
 pub(crate) use self::{
-    accept::{GatewayListener, Listener, SharedListener},
+    accept::{GatewayListener, RunSocketListener, SharedListener},
     body::{Body, BrokenOff},
+    connection_limits::{ConnectionLimits, raise_descriptor_limit},
     gateway_socket::GatewaySocket,
     head_memory::HeadMemory,
     rewrite::{Identification, Label, Policy, Reason, Rejection},
-    room::{Complaints, Rooms, pause, raise_descriptor_limit},
-    unwritten::Unwritten,
+    write_tracker::WriteTracker,
 };
 use self::{
-    complain::Words,
-    identify::{Caller, Entrance, Way, identify},
+    identify::{Caller, Ingress, ListenerKind, identify},
     inbound::Target,
     settle::Exchange,
+    upstream_error::ErrorDetail,
 };
 use crate::{
-    bodies::{Allowance, Held},
+    body_memory::{BodyMemory, BodyPermit},
     budget::Prices,
     clock::CallIds,
-    directory::Directory,
     freezes::Freezes,
-    journal::{Journal, Synced},
+    journal::{Durable, Journal},
     mask::Mask,
     metrics::ForThread,
     refusal::{self, Refused},
+    registry::RunRegistry,
     run::Run,
     upstream::Upstream,
 };
@@ -77,7 +78,7 @@ pub(crate) struct Snapshot {
     /// The upstream's credential.
     pub(crate) authorization: Option<HeaderValue>,
     /// Texts that no agent receives: the upstream's key and address, and their earlier values.
-    pub(crate) unspoken: Arc<[String]>,
+    pub(crate) redacted_terms: Arc<[String]>,
     /// The key and the secrets of tokens, and what they were before: they are masked in all that an agent is sent.
     pub(crate) mask: Arc<Mask>,
     /// Secrets that sign run tokens.
@@ -90,80 +91,82 @@ pub(crate) struct Snapshot {
 
 /// Everything a data-plane thread needs to serve calls.
 #[derive(Debug)]
-pub(crate) struct Plane {
+pub(crate) struct ServeContext {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) journal: Arc<Journal>,
     /// Live runs and their correlations, for calls that have to prove their run.
-    pub(crate) directory: Arc<Directory>,
+    pub(crate) registry: Arc<RunRegistry>,
     /// Freezes that an operator has set.
     pub(crate) freezes: Arc<Freezes>,
     /// Run under which unattributed calls are recorded.
-    pub(crate) nobody: Arc<Run>,
+    pub(crate) unattributed_run: Arc<Run>,
     /// Memory for the request bodies of all runs.
-    pub(crate) bodies: Arc<Allowance>,
+    pub(crate) body_memory: Arc<BodyMemory>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     /// Counters of this thread.
     pub(crate) metrics: Arc<ForThread>,
     /// Limits of connections.
-    pub(crate) rooms: Rooms,
+    pub(crate) connection_limits: ConnectionLimits,
     pub(crate) call_ids: CallIds,
     /// Answers that clients have not taken yet.
-    pub(crate) unwritten: Arc<Unwritten>,
+    pub(crate) write_tracker: Arc<WriteTracker>,
 }
 
 /// Answers one request that came in on a connection.
-async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incoming>) -> Response<Body> {
+async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<Incoming>) -> Response<Body> {
     let (head, mut body) = request.into_parts();
-    let target = entrance.carried.take_head(admit::size(&head));
+    let target = ingress.connection_state.take_head(admit::size(&head));
     if head.uri.path() == "/health" && head.method == Method::GET && target == Target::Plain {
-        entrance.carried.end();
-        return health(entrance);
+        ingress.connection_state.end_call();
+        return health(ingress);
     }
-    let (caller, path) = match identify(plane, entrance, &head) {
+    let (caller, path) = match identify(context, ingress, &head) {
         Ok(identified) => identified,
         Err(reason) => {
-            let exchange = Exchange::begin(plane, &Caller::unattributed(plane), &entrance.carried);
-            return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
+            let exchange =
+                Exchange::begin(context, &Caller::unattributed(context), &ingress.connection_state);
+            return refuse(exchange, &reason.into(), ingress, &head, &mut body).await;
         }
     };
-    let mut exchange = Exchange::begin(plane, &caller, &entrance.carried);
-    let checked = exchange.pace().and_then(|()| admit::head(&head, target).map_err(Refused::from));
+    let mut exchange = Exchange::begin(context, &caller, &ingress.connection_state);
+    let checked = exchange.pace().and_then(|()| admit::check_head(&head, target).map_err(Refused::from));
     if let Err(refused) = checked {
-        return refuse(exchange, &refused, entrance, (&head, &mut body)).await;
+        return refuse(exchange, &refused, ingress, &head, &mut body).await;
     }
     if models::is_asked(&head, path) {
         return match models::respond(&mut exchange, path) {
             Ok(response) => response,
-            Err(refused) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
+            Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
         };
     }
-    match pass(&mut exchange, (&head, path), &mut body).await {
-        Ok(answer) if complain::is_none(&answer.0) => complain::refuse(exchange).await,
-        Ok(answer) if complain::is_error(answer.0.status()) => {
-            complain::respond(exchange, answer, Words::of(entrance)).await
+    match pass(&mut exchange, &head, path, &mut body).await {
+        Ok(answer) if upstream_error::is_no_answer(&answer.0) => upstream_error::refuse(exchange).await,
+        Ok(answer) if upstream_error::is_error(answer.0.status()) => {
+            upstream_error::respond(exchange, answer, ErrorDetail::of(ingress)).await
         }
-        Ok(answer) => observe::respond(exchange, answer, Words::of(entrance)).await,
-        Err(refused) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
+        Ok(answer) => observe::respond(exchange, answer, ErrorDetail::of(ingress)).await,
+        Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
     }
 }
 
 async fn refuse(
     exchange: Exchange,
     refused: &Refused,
-    entrance: &Entrance,
-    (head, body): (&Parts, &mut Incoming),
+    ingress: &Ingress,
+    head: &Parts,
+    body: &mut Incoming,
 ) -> Response<Body> {
     let dialect = exchange.route().dialect();
-    released(exchange.refuse(refused)).await;
+    wait_until_durable(exchange.refuse(refused)).await;
     // A client that waits for `100 Continue` is not asked for its body, and one that was too slow is not
     // waited for.
     if !head.headers.contains_key(header::EXPECT) && refused.timeout.is_none() {
-        rewrite::discard(body, &entrance.carried).await;
+        rewrite::discard(body, &ingress.connection_state).await;
         // What came belonged to this call and begins no other.
-        entrance.carried.end();
+        ingress.connection_state.end_call();
     }
-    if entrance.serves_gateways() {
-        refusal::respond(&refused.to_a_gateway(), dialect)
+    if ingress.serves_gateways() {
+        refusal::respond(&refused.for_gateway(), dialect)
     } else {
         refusal::respond(refused, dialect)
     }
@@ -171,35 +174,41 @@ async fn refuse(
 
 /// Waits until an answer of Sluicegate's own may leave. It may also when the disk fails: it reports a failure
 /// anyway.
-async fn released(synced: Synced) {
-    if let Err(error) = synced.await {
-        tracing::error!(error = &error as &dyn std::error::Error, "a record may not be on the disk");
+async fn wait_until_durable(record: Durable) {
+    if let Err(error) = record.await {
+        tracing::error!(error = report::chain(&error), "a record may not be on the disk");
     }
 }
 
-/// From admission to the head of the upstream's answer.
+/// Passes a call on, from admission to the head of the upstream's answer.
 async fn pass(
     exchange: &mut Exchange,
-    (head, path): (&Parts, &str),
+    head: &Parts,
+    path: &str,
     body: &mut Incoming,
 ) -> Result<forward::Answer, Refused> {
-    let route = admit::route(head, path)?;
+    let route = admit::find_route(head, path)?;
     exchange.admit(route)?;
     forward::check(exchange)?;
     rewrite::is_plain(&head.headers)?;
-    let mut held = Held::none(Arc::clone(&exchange.run().bodies), Arc::clone(&exchange.plane().bodies));
-    let body = rewrite::read_body(exchange, body, &mut held).await?;
-    let request = rewrite::request(exchange, &head.headers, &body)?;
+    let mut permit = BodyPermit::none(
+        Arc::clone(&exchange.run().body_memory),
+        Arc::clone(&exchange.context().body_memory),
+    );
+    let body = rewrite::read_body(exchange, body, &mut permit).await?;
+    let request = rewrite::build_request(exchange, &head.headers, &body)?;
     drop(body);
     forward::send(exchange, request).await
 }
 
 /// Answers `GET /health`: the socket works, and a run's own socket names the run. Needs no identity and is no
 /// call.
-fn health(entrance: &Entrance) -> Response<Body> {
-    let text = match &entrance.way {
-        Way::Own(run) => serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string(),
-        Way::Shared(_) | Way::Gateway(_) => r#"{"status":"ok"}"#.to_owned(),
+fn health(ingress: &Ingress) -> Response<Body> {
+    let text = match &ingress.listener {
+        ListenerKind::Run(run) => {
+            serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string()
+        }
+        ListenerKind::Shared(_) | ListenerKind::Gateway(_) => r#"{"status":"ok"}"#.to_owned(),
     };
     Body::json(text)
 }

@@ -30,7 +30,7 @@ pub(super) fn respond(exchange: &mut Exchange, path: &str) -> Result<Response<Bo
     let answer = answer.ok_or(Refusal::RouteUnknown)?;
     exchange.admit(Route::Models)?;
     let text = answer.to_string();
-    exchange.told(text.len());
+    exchange.answered_locally(text.len());
     // Nothing was sent, so nothing is waited for.
     drop(exchange.settle(Outcome::Complete));
     Ok(Body::json(text))
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_are_asked_for_by_exact_path_and_of_this_server() {
+    fn models_are_listed_at_their_exact_path() {
         let asked = |method: &str, uri: &str| {
             let head = Request::builder().method(method).uri(uri).body(()).unwrap().into_parts().0;
             is_asked(&head, head.uri.path())

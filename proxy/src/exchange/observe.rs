@@ -20,20 +20,22 @@ use platform_core::{
     record::{Outcome, Timeout},
     refusal::Refusal,
 };
+use platform_runtime::report;
 
 use super::{
     Body, BrokenOff,
-    complain::{self, Words},
     forward::Answer,
-    passed, released,
+    passed,
     settle::Exchange,
+    upstream_error::{self, ErrorDetail},
+    wait_until_durable,
 };
 use crate::{
-    journal::Synced,
+    journal::Durable,
     mask::Mask,
     refusal::{self, Refused},
     upstream::Connection,
-    usage::{Document, Format, Meter, Stage, UsageIs, Withheld},
+    usage::{DocumentFilter, EventFilter, Format, Meter, StreamProgress, UsageEventFor},
 };
 
 /// A whole answer waits until it has come, and so is known to be one; a longer one, until this much of it has.
@@ -49,11 +51,11 @@ pub(crate) struct Observed {
     /// Bytes that a document was announced to have beyond those that came before it broke off.
     missing: Option<u64>,
     mask: Arc<Mask>,
-    words: Words,
+    detail: ErrorDetail,
     /// Set while the upstream's next bytes are awaited.
-    waits: bool,
+    is_waiting: bool,
     /// Some text has come.
-    speaks: bool,
+    has_text: bool,
     exchange: Exchange,
 }
 
@@ -61,9 +63,9 @@ pub(crate) struct Observed {
 #[derive(Debug)]
 enum Passage {
     /// A stream, event by event.
-    Events(Box<Withheld>),
+    Events(Box<EventFilter>),
     /// A single document.
-    Document(Box<Document>),
+    Document(Box<DocumentFilter>),
 }
 
 /// The part of a document that is read before any of it passes.
@@ -82,7 +84,7 @@ enum State {
     /// The upstream sends.
     Streaming(Box<Incoming>, Connection),
     /// The call has ended, and its record is on its way to the disk.
-    Syncing(Synced, Rest),
+    Syncing(Durable, Rest),
     /// The answer breaks off and an error event was handed over; it is given a turn to be flushed.
     Flushing(BrokenOff),
     /// Nothing more comes after this error.
@@ -104,17 +106,17 @@ enum Rest {
 pub(super) async fn respond(
     exchange: Exchange,
     (answer, connection): Answer,
-    words: Words,
+    detail: ErrorDetail,
 ) -> Response<Body> {
     let (head, body) = answer.into_parts();
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let meter = Meter::new(exchange.route(), Format::of(content_type));
     let has_no_body = body.is_end_stream();
-    let mask = Arc::clone(&exchange.plane().snapshot.load().mask);
+    let mask = Arc::clone(&exchange.context().snapshot.load().mask);
     let passage = if meter.reads_events() {
-        Passage::Events(Box::new(Withheld::of(exchange.route(), Arc::clone(&mask))))
+        Passage::Events(Box::new(EventFilter::new(exchange.route(), Arc::clone(&mask))))
     } else {
-        Passage::Document(Box::new(Document::by(Arc::clone(&mask))))
+        Passage::Document(Box::new(DocumentFilter::new(Arc::clone(&mask))))
     };
     let mut observed = Observed {
         state: State::Done,
@@ -123,20 +125,20 @@ pub(super) async fn respond(
         ahead: Ahead::None,
         missing: None,
         mask,
-        words,
-        waits: false,
-        speaks: false,
+        detail,
+        is_waiting: false,
+        has_text: false,
         exchange,
     };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
-        released(observed.finish(connection)).await;
+        wait_until_durable(observed.finish(connection)).await;
     } else {
         observed.state = State::Streaming(Box::new(body), connection);
         let text = observed.read_ahead().await;
         if observed.is_no_answer() {
             observed.give_up();
-            return complain::instead(&mut observed.exchange, &head, text, words).await;
+            return upstream_error::replace_document(&mut observed.exchange, &head, text, detail).await;
         }
         observed.ahead = if text.is_empty() { Ahead::None } else { Ahead::Read(text) };
     }
@@ -149,7 +151,7 @@ pub(super) async fn respond(
 pub(super) fn with_head(head: &Parts, exchange: &Exchange) -> Response<Body> {
     let mut response = Response::new(Body::from(String::new()));
     *response.status_mut() = head.status;
-    *response.headers_mut() = passed::headers(&head.headers, &exchange.plane().snapshot.load());
+    *response.headers_mut() = passed::headers(&head.headers, &exchange.context().snapshot.load());
     if let Ok(value) = http::HeaderValue::from_bytes(&exchange.call_id().to_ascii()) {
         response.headers_mut().insert(own::LITELLM_CALL_ID, value);
     }
@@ -188,10 +190,10 @@ impl Observed {
     /// Ends the call's answer before any of it has passed.
     fn give_up(&mut self) {
         self.state = State::Done;
-        let mut reading = self.meter.finish(None);
-        reading.failed = true;
-        self.exchange.read(reading);
-        self.exchange.takes_back();
+        let mut report = self.meter.finish(None);
+        report.failed = true;
+        self.exchange.add_usage(report);
+        self.exchange.discard_answer();
     }
 
     /// Returns whether a document that was read ahead reports an error, or is no answer.
@@ -233,7 +235,7 @@ impl Observed {
 
     /// Returns how much is still to come, if the upstream said.
     pub(super) fn size_hint(&self) -> http_body::SizeHint {
-        // What is withheld will be missing, and what is scrubbed has another length.
+        // What is withheld will be missing, and what is redacted has another length.
         let Passage::Document(document) = &self.passage else { return http_body::SizeHint::default() };
         let ahead = if let Ahead::Read(text) = &self.ahead { text.len() } else { 0 };
         let to_come = match &self.state {
@@ -254,13 +256,15 @@ impl Observed {
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         loop {
             let polled = connection.poll_frame(body.as_mut(), cx);
-            if polled.is_ready() && std::mem::take(&mut self.waits) {
-                self.exchange.carried().has_come();
+            if polled.is_ready() && std::mem::take(&mut self.is_waiting) {
+                self.exchange.connection_state().arrived();
             }
             match polled {
                 Poll::Pending => {
-                    self.waits = true;
-                    if let Some(timeout) = self.exchange.carried().wants(Timeout::BetweenBytes) {
+                    self.is_waiting = true;
+                    if let Some(timeout) =
+                        self.exchange.connection_state().await_upstream(Timeout::BetweenBytes)
+                    {
                         self.missing = body.size_hint().exact();
                         return self.break_off(BrokenOff::Late(timeout), cx);
                     }
@@ -298,23 +302,24 @@ impl Observed {
         let piece = self.mask.cover(piece);
         let call = self.exchange.call_id();
         match self.exchange.run().watched() {
-            Some(tap) => self.meter.feed(&piece, Some(&mut |heard| tap.hear(call, heard))),
+            Some(tap) => self.meter.feed(&piece, Some(&mut |delta| tap.push(call, delta))),
             None => self.meter.feed(&piece, None),
         }
-        if !self.speaks && self.meter.has_text() {
-            self.speaks = true;
-            self.exchange.speaks();
+        if !self.has_text && self.meter.has_text() {
+            self.has_text = true;
+            self.exchange.text_started();
         }
         let piece = match &mut self.passage {
             Passage::Events(withheld) => {
-                let scrub = |event: &[u8]| complain::event(&self.exchange, self.words, event);
+                let redact = |event: &[u8]| upstream_error::replace_event(&self.exchange, self.detail, event);
                 // What the meter has not found is not looked for.
-                let usage = if self.meter.has_counted() { self.exchange.usage() } else { UsageIs::Theirs };
-                withheld.follow(piece, usage, scrub)
+                let usage =
+                    if self.meter.has_counted() { self.exchange.usage() } else { UsageEventFor::Agent };
+                withheld.follow(piece, usage, redact)
             }
             Passage::Document(document) => document.follow(piece),
         };
-        self.exchange.passed_on(piece.len());
+        self.exchange.forwarded(piece.len());
         piece
     }
 
@@ -327,15 +332,15 @@ impl Observed {
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let rest = match &mut self.passage {
             Passage::Events(withheld) => {
-                withheld.rest(|event| complain::event(&self.exchange, self.words, event))
+                withheld.rest(|event| upstream_error::replace_event(&self.exchange, self.detail, event))
             }
             Passage::Document(document) => document.rest(),
         };
-        self.exchange.passed_on(rest.len());
+        self.exchange.forwarded(rest.len());
         let last = if rest.is_empty() { piece } else { [piece, rest].concat().into() };
         if matches!(self.ahead, Ahead::Reading) && self.is_no_answer() {
             // Another answer replaces it, and the record is of that one.
-            self.exchange.plane().upstream.give_back(connection);
+            self.exchange.context().upstream.give_back(connection);
             return Poll::Ready((!last.is_empty()).then(|| Ok(Frame::data(last))));
         }
         let synced = self.finish(connection);
@@ -351,7 +356,7 @@ impl Observed {
     /// Hands over the rest once the record is where it has to be.
     fn poll_synced(
         &mut self,
-        mut synced: Synced,
+        mut synced: Durable,
         rest: Rest,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
@@ -377,17 +382,17 @@ impl Observed {
     }
 
     /// The upstream's own end: what it said is settled, and its connection serves the next call.
-    fn finish(&mut self, connection: Connection) -> Synced {
+    fn finish(&mut self, connection: Connection) -> Durable {
         let call = self.exchange.call_id();
-        let mut reading = match self.exchange.run().watched() {
-            Some(tap) => self.meter.finish(Some(&mut |heard| tap.hear(call, heard))),
+        let mut report = match self.exchange.run().watched() {
+            Some(tap) => self.meter.finish(Some(&mut |delta| tap.push(call, delta))),
             None => self.meter.finish(None),
         };
-        reading.failed |= self.has_failed();
-        let complete = self.meter.is_complete(&reading) || !self.exchange.status().is_success();
-        self.exchange.read(reading);
+        report.failed |= self.has_failed();
+        let complete = self.meter.is_complete(&report) || !self.exchange.status().is_success();
+        self.exchange.add_usage(report);
         let synced = self.exchange.settle(if complete { Outcome::Complete } else { Outcome::StreamError });
-        self.exchange.plane().upstream.give_back(connection);
+        self.exchange.context().upstream.give_back(connection);
         synced
     }
 
@@ -398,19 +403,19 @@ impl Observed {
         error: BrokenOff,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "answer breaks off");
+        tracing::warn!(call = %self.exchange.call_id(), error = report::chain(&error), "answer breaks off");
         let (refused, outcome) = match &error {
             BrokenOff::Upstream(_) | BrokenOff::Journal(_) => {
                 (Refusal::UpstreamFailed.into(), Outcome::UpstreamGone)
             }
             BrokenOff::NoAnswer => (Refusal::UpstreamFailed.into(), Outcome::StreamError),
             BrokenOff::Late(timeout) => {
-                self.exchange.is_late(*timeout);
-                (self.exchange.late(Refusal::UpstreamTimeout, *timeout), Outcome::TimedOut)
+                self.exchange.note_timeout(*timeout);
+                (self.exchange.timeout_refusal(Refusal::UpstreamTimeout, *timeout), Outcome::TimedOut)
             }
         };
-        let reading = self.meter.finish(None);
-        self.exchange.read(reading);
+        let report = self.meter.finish(None);
+        self.exchange.add_usage(report);
         let synced = self.exchange.settle(outcome);
         let last = self.last_event(refused);
         let event = match &mut self.passage {
@@ -431,11 +436,11 @@ impl Observed {
     }
 
     fn last_event(&self, refused: Refused) -> String {
-        let told = match self.words {
-            Words::Theirs => refused,
-            Words::Ours => refused.to_a_gateway(),
+        let redacted = match self.detail {
+            ErrorDetail::Upstream => refused,
+            ErrorDetail::Generic => refused.for_gateway(),
         };
-        refusal::error_event(&told, self.exchange.route().dialect())
+        refusal::error_event(&redacted, self.exchange.route().dialect())
     }
 }
 
@@ -444,9 +449,10 @@ impl Drop for Observed {
     /// still counts. One that leaves after the mark that ends its stream, as official SDKs do, has had it all.
     fn drop(&mut self) {
         if self.exchange.is_open() {
-            let reading = self.meter.finish(None);
-            let had_it_all = reading.stage == Stage::Ended && !(reading.failed || self.has_failed());
-            self.exchange.read(reading);
+            let report = self.meter.finish(None);
+            let had_it_all =
+                report.stage == StreamProgress::Complete && !(report.failed || self.has_failed());
+            self.exchange.add_usage(report);
             if had_it_all {
                 drop(self.exchange.settle(Outcome::Complete));
             }

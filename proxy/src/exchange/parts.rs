@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Uri, request};
 use platform_core::{control::Correlation, grant::RunGrant, id::CallId, route::Route};
 
-use super::{admit, identify, models, rewrite, scrub};
+use super::{admit, identify, models, redact, rewrite};
 
 /// Returns what `body` asks for and the bytes that are sent for it where an answer may have `most` tokens, or
 /// why it is refused.
@@ -24,11 +24,11 @@ pub(crate) fn rewritten<'b>(
 pub(crate) fn addressed(method: &str, target: &str) -> Option<(Option<Correlation>, Route)> {
     let request = request::Builder::new().method(method).uri(target.parse::<Uri>().ok()?);
     let head = request.body(()).ok()?.into_parts().0;
-    let (slot, path) = identify::slot(head.uri.path());
+    let (slot, path) = identify::split_slot(head.uri.path());
     if models::is_asked(&head, path) {
         return Some((slot, Route::Models));
     }
-    Some((slot, admit::route(&head, path).ok()?))
+    Some((slot, admit::find_route(&head, path).ok()?))
 }
 
 /// The headers that go to the upstream with a call of `grant`.
@@ -42,16 +42,16 @@ pub(crate) fn headers(
 }
 
 /// Redacts an upstream's error text for an agent.
-pub(crate) fn scrubbed(text: &str, unspoken: &[String]) -> String {
-    scrub::scrub(text, unspoken)
+pub(crate) fn redacted(text: &str, redacted_terms: &[String]) -> String {
+    redact::redact(text, redacted_terms)
 }
 
 /// Redacts an upstream's error document for an agent; `None` if nothing is left.
-pub(crate) fn scrubbed_document(text: &[u8], unspoken: &[String]) -> Option<String> {
-    scrub::document(text, unspoken)
+pub(crate) fn redacted_document(text: &[u8], redacted_terms: &[String]) -> Option<String> {
+    redact::document(text, redacted_terms)
 }
 
 /// Returns what replaces a stream's event that reports an error; `None` if nothing is left of it.
-pub(crate) fn scrubbed_event(event: &[u8], unspoken: &[String]) -> Option<String> {
-    scrub::event(event, unspoken)
+pub(crate) fn redacted_event(event: &[u8], redacted_terms: &[String]) -> Option<String> {
+    redact::event(event, redacted_terms)
 }

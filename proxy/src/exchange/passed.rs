@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use platform_core::name::header as own;
 
-use super::{Snapshot, scrub::scrub};
+use super::{Snapshot, redact};
 
 /// Response headers that pass. All others reveal the upstream's insides, or other tenants.
 const PASSED: [HeaderName; 3] =
@@ -19,7 +19,7 @@ const USUAL: [&[u8]; 5] = [
 /// Longest value that passes.
 const MAX_VALUE: usize = 128;
 /// Length of a date: `Sun, 06 Nov 1994 08:49:37 GMT`.
-const DATE: usize = 29;
+const DATE_LENGTH: usize = 29;
 
 /// Returns those headers of an answer, good or not, that pass.
 pub(super) fn headers(from: &HeaderMap, snapshot: &Snapshot) -> HeaderMap {
@@ -37,8 +37,8 @@ pub(super) fn headers(from: &HeaderMap, snapshot: &Snapshot) -> HeaderMap {
 
 /// Returns when to come again. LiteLLM puts its provider's headers under a name of its own, which no SDK looks at.
 pub(super) fn retry_after(from: &HeaderMap) -> Option<&HeaderValue> {
-    let said = from.get(header::RETRY_AFTER).or_else(|| from.get(own::LITELLM_PROVIDER_RETRY_AFTER));
-    said.filter(|value| is_time(value.as_bytes()))
+    let value = from.get(header::RETRY_AFTER).or_else(|| from.get(own::LITELLM_PROVIDER_RETRY_AFTER));
+    value.filter(|value| is_time(value.as_bytes()))
 }
 
 fn may_pass(name: &HeaderName, value: &HeaderValue, snapshot: &Snapshot) -> bool {
@@ -52,7 +52,8 @@ fn may_pass(name: &HeaderName, value: &HeaderValue, snapshot: &Snapshot) -> bool
     };
     let text = value.to_str().ok().filter(|text| text.len() <= MAX_VALUE && is_well_formed(text));
     text.is_some_and(|text| {
-        snapshot.mask.find(text.as_bytes(), 0).is_none() && scrub(text, &snapshot.unspoken) == text
+        snapshot.mask.find(text.as_bytes(), 0).is_none()
+            && redact::redact(text, &snapshot.redacted_terms) == text
     })
 }
 
@@ -78,7 +79,7 @@ fn is_directive(text: &str) -> bool {
 fn is_time(value: &[u8]) -> bool {
     let is_number = (1..=10).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b" ,:".contains(byte);
-    let is_date = value.len() == DATE && value.ends_with(b" GMT") && value.iter().all(is_letter);
+    let is_date = value.len() == DATE_LENGTH && value.ends_with(b" GMT") && value.iter().all(is_letter);
     is_number || is_date
 }
 

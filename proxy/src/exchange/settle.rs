@@ -20,58 +20,67 @@ use platform_core::{
     trace::{self, Step},
     untrusted::JournalText,
 };
+use platform_runtime::report;
 
-use super::{NO_ROUTE, Plane, carried::Carried, draft::Draft, identify::Caller, rewrite::Checked};
+use super::{
+    NO_ROUTE, ServeContext, connection_state::ConnectionState, identify::Caller,
+    record_builder::RecordBuilder, rewrite::Checked,
+};
 use crate::{
-    budget::{self, Ask, Granted, Reservation},
+    budget::{self, Granted, Reservation, ReservationRequest},
     clock,
-    journal::{Room, Synced},
+    journal::{Durable, SpaceReservation},
     refusal::{self, Late, Refused},
     run::{Closing, InFlight, Run},
-    usage::{Reading, UsageIs},
+    trace::AnswerSoFar,
+    usage::{UsageEventFor, UsageReport},
 };
 
-/// A call in the making of its record.
+/// A call whose record is not written yet.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    plane: Arc<Plane>,
+    context: Arc<ServeContext>,
     run: Arc<Run>,
     began: Instant,
     /// Present until the call is settled.
-    draft: Option<Box<Draft>>,
+    builder: Option<Box<RecordBuilder>>,
     call_id: CallId,
     route: Route,
     status: StatusCode,
-    usage: UsageIs,
+    usage: UsageEventFor,
     /// Held until the call is settled, so that a run is idle only when all its records are written.
-    place: Option<InFlight>,
-    carried: Carried,
+    in_flight: Option<InFlight>,
+    connection_state: ConnectionState,
     /// Held until the call is settled.
     reservation: Option<Reservation>,
     /// In the journal, for the record; with the call's mark once it is sent.
-    room: Option<Room>,
+    record_space: Option<SpaceReservation>,
 }
 
 impl Exchange {
-    pub(super) fn begin(plane: &Arc<Plane>, caller: &Caller, carried: &Carried) -> Self {
+    pub(super) fn begin(
+        context: &Arc<ServeContext>,
+        caller: &Caller,
+        connection_state: &ConnectionState,
+    ) -> Self {
         let began = Instant::now();
-        carried.begin(caller, began);
+        connection_state.begin_call(caller, began);
         let now = clock::now();
-        let call_id = plane.call_ids.next(now);
-        let draft = Draft::new(caller, call_id, clock::rfc3339(now));
+        let call_id = context.call_ids.next(now);
+        let builder = RecordBuilder::new(caller, call_id, clock::rfc3339(now));
         let exchange = Self {
-            plane: Arc::clone(plane),
+            context: Arc::clone(context),
             run: Arc::clone(&caller.run),
             began,
-            draft: Some(Box::new(draft)),
+            builder: Some(Box::new(builder)),
             call_id,
             route: NO_ROUTE,
             status: StatusCode::OK,
-            usage: UsageIs::Theirs,
-            place: None,
-            carried: carried.clone(),
+            usage: UsageEventFor::Agent,
+            in_flight: None,
+            connection_state: connection_state.clone(),
             reservation: None,
-            room: None,
+            record_space: None,
         };
         exchange.trace(|| Step::Accepted { identity: caller.identity });
         exchange
@@ -82,56 +91,58 @@ impl Exchange {
         Ok(budget::pace(&self.run.spending, &self.run.account, clock::uptime(self.began))?)
     }
 
-    /// Takes the call's place in the run, if run and journal are open.
+    /// Counts the call as in flight, if run and journal are open.
     pub(super) fn admit(&mut self, route: Route) -> Result<(), Refused> {
         self.route = route;
-        self.note(|draft| draft.route = route);
-        self.room = Some(self.plane.journal.room().ok_or(Refusal::JournalUnavailable)?);
-        self.place = Some(self.run.enter()?);
+        self.note(|record| record.route = route);
+        self.record_space = Some(self.context.journal.reserve_space().ok_or(Refusal::JournalUnavailable)?);
+        self.in_flight = Some(self.run.enter()?);
         if self.run.is_over(clock::now()) {
             return Err(Refusal::RunDeadlineExceeded.into());
         }
         // Again: the token may have been revoked between its check and the call's beginning, unseen by the
         // code that cuts calls.
-        let is_by_token = self.draft.as_ref().is_some_and(|draft| draft.record.identity == Identity::Token);
+        let is_by_token =
+            self.builder.as_ref().is_some_and(|builder| builder.record.identity == Identity::Token);
         if is_by_token && self.run.is_revoked() {
             return Err(Refusal::TokenRevoked.into());
         }
-        self.is_let_go_on(None)?;
+        self.check_freezes(None)?;
         self.reservation = Some(Reservation::enter(&self.run.spending, &self.run.account)?);
         self.trace(|| Step::Admitted { route });
         Ok(())
     }
 
-    /// Sets aside what the call may need, and says how much that is.
-    pub(super) fn reserve(&mut self, ask: &Ask) -> Result<Granted, Refused> {
+    /// Reserves what the call may need, and returns how much that is.
+    pub(super) fn reserve(&mut self, request: &ReservationRequest) -> Result<Granted, Refused> {
         let reservation = self.reservation.as_mut().ok_or(Refusal::RunClosed)?;
-        let granted = reservation.grow(ask)?;
-        if let Some(draft) = &mut self.draft {
-            (draft.granted, draft.price) = (granted.tokens, ask.price);
+        let granted = reservation.grow(request)?;
+        if let Some(builder) = &mut self.builder {
+            builder.granted = granted.tokens;
+            builder.price = request.price;
         }
         self.trace(|| {
             let Tokens { input: input_tokens, output: output_tokens, .. } = granted.tokens;
-            let cost_nanodollars = ask.price.map(|price| price.most(input_tokens, output_tokens));
+            let cost_nanodollars = request.price.map(|price| price.most(input_tokens, output_tokens));
             Step::Reserved { input_tokens, output_tokens, cost_nanodollars }
         });
         Ok(granted)
     }
 
-    fn is_let_go_on(&self, model: Option<&str>) -> Result<(), Refused> {
-        self.plane.freezes.stop(&self.run.grant.account, model).map_or(Ok(()), |stop| Err(stop.into()))
+    fn check_freezes(&self, model: Option<&str>) -> Result<(), Refused> {
+        self.context.freezes.stop(&self.run.grant.account, model).map_or(Ok(()), |stop| Err(stop.into()))
     }
 
     pub(super) const fn run(&self) -> &Arc<Run> {
         &self.run
     }
 
-    pub(super) const fn carried(&self) -> &Carried {
-        &self.carried
+    pub(super) const fn connection_state(&self) -> &ConnectionState {
+        &self.connection_state
     }
 
-    pub(super) const fn plane(&self) -> &Arc<Plane> {
-        &self.plane
+    pub(super) const fn context(&self) -> &Arc<ServeContext> {
+        &self.context
     }
 
     pub(super) const fn route(&self) -> Route {
@@ -143,14 +154,14 @@ impl Exchange {
     }
 
     /// Notes that Sluicegate itself answers with success, in so many bytes.
-    pub(super) fn told(&mut self, bytes: usize) {
-        self.note(|draft| draft.status = StatusCode::OK.as_u16());
-        self.passed_on(bytes);
+    pub(super) fn answered_locally(&mut self, bytes: usize) {
+        self.note(|record| record.status = StatusCode::OK.as_u16());
+        self.forwarded(bytes);
     }
 
     /// Returns whether the call is not settled yet.
     pub(super) const fn is_open(&self) -> bool {
-        self.draft.is_some()
+        self.builder.is_some()
     }
 
     /// Returns the upstream's status.
@@ -159,13 +170,13 @@ impl Exchange {
     }
 
     /// Counts `bytes` bytes of the request's body. Returns how many that makes in all.
-    pub(super) fn received(&mut self, bytes: usize) -> u64 {
-        self.note(|draft| draft.request_bytes += bytes as u64);
-        self.draft.as_ref().map_or(0, |draft| draft.record.request_bytes)
+    pub(super) fn count_body(&mut self, bytes: usize) -> u64 {
+        self.note(|record| record.request_bytes += bytes as u64);
+        self.builder.as_ref().map_or(0, |builder| builder.record.request_bytes)
     }
 
-    /// The request's body did not arrive whole: its sender has left, or it is not framed as HTTP wants it.
-    pub(super) fn upload_broke_off(&mut self, broken: &hyper::Error) -> Refusal {
+    /// Ends a call whose body did not arrive whole: its sender has left, or it is not framed as HTTP wants it.
+    pub(super) fn upload_failed(&mut self, broken: &hyper::Error) -> Refusal {
         if broken.is_incomplete_message() || broken.is_closed() {
             drop(self.settle(Outcome::ClientGone));
         }
@@ -173,65 +184,65 @@ impl Exchange {
     }
 
     /// Notes what the body asks for. Refuses the call if an operator has frozen its model.
-    pub(super) fn asked(&mut self, asked: &Checked<'_>) -> Result<(), Refused> {
-        let tells_usage = matches!(self.route, Route::ChatCompletions | Route::Completions);
-        if tells_usage && asked.stream && !asked.usage_asked {
-            self.usage = UsageIs::Ours;
+    pub(super) fn body_checked(&mut self, asked: &Checked<'_>) -> Result<(), Refused> {
+        let reports_usage = matches!(self.route, Route::ChatCompletions | Route::Completions);
+        if reports_usage && asked.stream && !asked.usage_asked {
+            self.usage = UsageEventFor::Sluicegate;
         }
-        if let Some(draft) = &mut self.draft {
-            draft.media = asked.media;
+        if let Some(builder) = &mut self.builder {
+            builder.media = asked.media;
         }
-        self.note(|draft| {
-            draft.model_asked = Some(JournalText::of(&asked.model));
-            draft.stream = asked.stream;
+        self.note(|record| {
+            record.model_asked = Some(JournalText::of(&asked.model));
+            record.stream = asked.stream;
         });
-        let bytes = self.draft.as_ref().map_or(0, |draft| draft.record.request_bytes);
+        let bytes = self.builder.as_ref().map_or(0, |builder| builder.record.request_bytes);
         self.trace(|| Step::BodyRead { bytes, model: JournalText::of(&asked.model), stream: asked.stream });
-        // In this order: a freeze in between finds what the connection carries.
-        self.carried.asks(&asked.model);
-        self.is_let_go_on(Some(&asked.model))
+        // In this order: a freeze in between finds the model.
+        self.connection_state.set_model(&asked.model);
+        self.check_freezes(Some(&asked.model))
     }
 
     /// Returns who asked for the event in which a stream reports its usage.
-    pub(super) const fn usage(&self) -> UsageIs {
+    pub(super) const fn usage(&self) -> UsageEventFor {
         self.usage
     }
 
     /// Marks the call, whose request is about to go to the upstream. If the future is dropped, the request
     /// was not sent.
-    pub(super) async fn sending(&mut self) -> Result<(), Refusal> {
-        if self.carried.is_abandoned() {
+    pub(super) async fn mark_in_flight(&mut self) -> Result<(), Refusal> {
+        if self.connection_state.is_abandoned() {
             // Nothing was sent, and nothing is: the connection ends now, and the call with it.
             std::future::pending::<()>().await;
         }
         let duration = self.elapsed_us();
-        let (Some(draft), Some(room)) = (&mut self.draft, &mut self.room) else {
-            return Err(Refusal::JournalUnavailable);
-        };
-        let journal = &self.plane.journal;
-        let marked = match draft.as_interrupted(duration, |record| journal.mark(room, record)) {
+        let builder = self.builder.as_mut().ok_or(Refusal::JournalUnavailable)?;
+        let space = self.record_space.as_mut().ok_or(Refusal::JournalUnavailable)?;
+        let journal = &self.context.journal;
+        let marked = match builder.as_interrupted(duration, |record| journal.mark(space, record)) {
             Ok(synced) => synced.await,
             Err(error) => Err(error),
         };
-        draft.sent_us = duration;
-        self.carried.wants(Timeout::FirstByte);
+        builder.sent_us = duration;
+        self.connection_state.await_upstream(Timeout::FirstByte);
         marked.map_err(|error| {
-            tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call cannot be marked");
+            let error = report::chain(&error);
+            tracing::error!(call = %self.call_id, error, "call not sent: it cannot be marked in flight");
             Refusal::JournalUnavailable
         })
     }
 
-    /// There is a connection: from now on some of the call may have arrived.
-    pub(super) fn goes_out(&self, connection: trace::Connection) {
-        if let Some(draft) = &self.draft {
-            draft.sent.store(true, Ordering::Relaxed);
+    /// Notes that there is a connection: from now on some of the call may have arrived.
+    pub(super) fn connected(&self, connection: trace::Connection) {
+        if let Some(builder) = &self.builder {
+            builder.sent.store(true, Ordering::Relaxed);
         }
         self.trace(|| Step::Sent { connection });
     }
 
-    /// The head of the upstream's answer is there.
-    pub(super) fn answered(&mut self, answer: &Response<Incoming>) {
-        self.carried.has_come();
+    /// Notes that the head of the upstream's answer has come.
+    pub(super) fn head_received(&mut self, answer: &Response<Incoming>) {
+        self.connection_state.arrived();
         self.status = answer.status();
         let status = answer.status().as_u16();
         let cost = answer
@@ -239,22 +250,22 @@ impl Exchange {
             .get(own::LITELLM_COST)
             .and_then(|cost| NanoDollars::parse_dollars(cost.to_str().ok()?));
         let ttfb = self.elapsed_us();
-        self.note(|draft| {
-            draft.status = status;
-            draft.ttfb_us = Some(ttfb);
-            draft.cost_nanodollars = cost;
+        self.note(|record| {
+            record.status = status;
+            record.ttfb_us = Some(ttfb);
+            record.cost_nanodollars = cost;
         });
         self.trace(|| Step::FirstByte { status });
     }
 
-    /// Some of the answer's body is passed on.
-    pub(super) fn passed_on(&mut self, bytes: usize) {
-        self.note(|draft| draft.response_bytes += bytes as u64);
+    /// Counts bytes of the answer's body that are forwarded.
+    pub(super) fn forwarded(&mut self, bytes: usize) {
+        self.note(|record| record.response_bytes += bytes as u64);
         if bytes > 0 && self.run.trace.is_watched() {
             let at = self.elapsed_us();
-            let step = self.draft.as_mut().and_then(|draft| {
-                let so_far = (draft.record.response_bytes, draft.record.stream);
-                draft.progress.piece(at, so_far)
+            let step = self.builder.as_mut().and_then(|builder| {
+                let answer = AnswerSoFar::of(&builder.record);
+                builder.progress.forwarded(at, answer)
             });
             step.into_iter().for_each(|step| self.run.trace.tell(self.call_id, at, step));
         }
@@ -267,42 +278,42 @@ impl Exchange {
         }
     }
 
-    /// The answer has begun to say something.
-    pub(super) fn speaks(&mut self) {
+    /// Notes that the first text of the answer has come.
+    pub(super) fn text_started(&mut self) {
         let now = self.elapsed_us();
-        if let Some(draft) = &mut self.draft {
-            draft.heard_us = Some(now);
+        if let Some(builder) = &mut self.builder {
+            builder.first_text_us = Some(now);
         }
     }
 
     /// Records what the answer reported about itself.
-    pub(super) fn read(&mut self, reading: Reading) {
-        if let Some(draft) = &mut self.draft {
-            draft.read(reading);
+    pub(super) fn add_usage(&mut self, report: UsageReport) {
+        if let Some(builder) = &mut self.builder {
+            builder.add_usage(report);
         }
     }
 
-    /// A limit of time has passed, which refuses the call for `reason`.
-    pub(super) fn late(&self, reason: Refusal, timeout: Timeout) -> Refused {
+    /// Returns the refusal for `reason` of a call whose `timeout` has passed.
+    pub(super) fn timeout_refusal(&self, reason: Refusal, timeout: Timeout) -> Refused {
         match self.run.grant.limits.times.of(timeout) {
             Some(limit) => Refused::late(reason, Late { timeout, limit }),
             None => reason.into(),
         }
     }
 
-    /// A limit of time has passed, after the answer's beginning was there.
-    pub(super) fn is_late(&mut self, timeout: Timeout) {
-        self.note(|draft| draft.timeout = Some(timeout));
+    /// Notes that `timeout` has passed, after the answer's beginning was there.
+    pub(super) fn note_timeout(&mut self, timeout: Timeout) {
+        self.note(|record| record.timeout = Some(timeout));
     }
 
     /// Refuses the call: Sluicegate answers it itself.
-    pub(super) fn refuse(mut self, refused: &Refused) -> Synced {
+    pub(super) fn refuse(mut self, refused: &Refused) -> Durable {
         let reason = refused.reason;
-        self.note(|draft| {
-            draft.timeout = refused.timeout;
-            draft.refusal = Some(reason);
-            draft.rule.clone_from(&refused.rule);
-            draft.status = refusal::status(reason).as_u16();
+        self.note(|record| {
+            record.timeout = refused.timeout;
+            record.refusal = Some(reason);
+            record.rule.clone_from(&refused.rule);
+            record.status = refusal::status(reason).as_u16();
         });
         self.settle(match reason {
             _ if refused.timeout.is_some() => Outcome::TimedOut,
@@ -311,48 +322,49 @@ impl Exchange {
         })
     }
 
-    /// Sluicegate puts an answer of its own in the place of the upstream's, whose status the record keeps.
-    pub(super) fn settle_mapped(&mut self, reason: Refusal, outcome: Outcome) -> Synced {
-        self.note(|draft| draft.refusal = Some(reason));
+    /// Settles a call whose answer Sluicegate replaces. The record keeps the upstream's status.
+    pub(super) fn settle_mapped(&mut self, reason: Refusal, outcome: Outcome) -> Durable {
+        self.note(|record| record.refusal = Some(reason));
         self.settle(outcome)
     }
 
-    /// Nothing of the upstream's answer has passed: Sluicegate answers in its place.
-    pub(super) fn takes_back(&mut self) {
-        self.note(|draft| draft.response_bytes = 0);
+    /// Notes that nothing of the upstream's answer has passed: Sluicegate answers in its place.
+    pub(super) fn discard_answer(&mut self) {
+        self.note(|record| record.response_bytes = 0);
     }
 
     /// Writes the record. Later calls do nothing. The returned value is ready when the answer's last bytes
     /// may leave; a caller without a client to answer drops it.
-    pub(super) fn settle(&mut self, outcome: Outcome) -> Synced {
+    pub(super) fn settle(&mut self, outcome: Outcome) -> Durable {
         let duration = self.elapsed_us();
-        let Some(draft) = self.draft.take() else { return Synced::Now };
-        let record = draft.finish(outcome, duration);
+        let Some(builder) = self.builder.take() else { return Durable::Now };
+        let record = builder.finish(outcome, duration);
         self.trace(|| ended(&record));
         if let Some(reservation) = self.reservation.take().filter(|_| outcome != Outcome::Refused) {
             reservation.settle(record.tokens, record.cost_nanodollars.unwrap_or_default());
         }
-        self.carried.end();
+        self.connection_state.end_call();
         self.run.count(&record);
         if let Some(tap) = self.run.watched() {
             tap.end(&record);
         }
-        self.plane.metrics.count(&record);
-        let place = self.place.take();
-        let appended = self.plane.journal.append(&record, self.room.take());
+        self.context.metrics.count(&record);
+        let in_flight = self.in_flight.take();
+        let appended = self.context.journal.append(&record, self.record_space.take());
         self.trace(|| settled(&record));
         match appended {
-            Ok(synced) => synced.holding(place),
+            Ok(synced) => synced.holding(in_flight),
             Err(error) => {
-                tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call is not in the journal");
-                Synced::failed(error)
+                let chain = report::chain(&error);
+                tracing::error!(call = %self.call_id, error = chain, "call not recorded in the journal");
+                Durable::failed(error)
             }
         }
     }
 
     fn note(&mut self, change: impl FnOnce(&mut ExchangeRecord)) {
-        if let Some(draft) = &mut self.draft {
-            change(&mut draft.record);
+        if let Some(builder) = &mut self.builder {
+            change(&mut builder.record);
         }
     }
 
@@ -365,9 +377,9 @@ impl Exchange {
         match self.run.cut() {
             Some(Closing::Closed | Closing::Over | Closing::Replaced) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
-            None if self.carried.is_unheard() => Outcome::RunClosed,
-            None if self.carried.stopped(&self.plane.freezes).is_some() => Outcome::Frozen,
-            None if self.carried.told().is_some() => Outcome::TimedOut,
+            None if self.connection_state.is_listener_closed() => Outcome::RunClosed,
+            None if self.connection_state.operator_stop(&self.context.freezes).is_some() => Outcome::Frozen,
+            None if self.connection_state.reported_timeout().is_some() => Outcome::TimedOut,
             None => Outcome::ClientGone,
         }
     }
@@ -385,15 +397,22 @@ const fn settled(record: &ExchangeRecord) -> Step {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if self.draft.is_some() {
+        if self.builder.is_some() {
             let outcome = self.early_end();
-            if let Some(stopped) =
-                self.carried.stopped(&self.plane.freezes).filter(|_| outcome == Outcome::Frozen)
+            if let Some(stopped) = self
+                .connection_state
+                .operator_stop(&self.context.freezes)
+                .filter(|_| outcome == Outcome::Frozen)
             {
-                self.note(|draft| (draft.refusal, draft.rule) = (Some(stopped.reason), stopped.rule));
+                self.note(|record| {
+                    record.refusal = Some(stopped.reason);
+                    record.rule = stopped.rule;
+                });
             }
-            if let Some(timeout) = self.carried.told().filter(|_| outcome == Outcome::TimedOut) {
-                self.is_late(timeout);
+            if let Some(timeout) =
+                self.connection_state.reported_timeout().filter(|_| outcome == Outcome::TimedOut)
+            {
+                self.note_timeout(timeout);
             }
             drop(self.settle(outcome));
         }

@@ -9,65 +9,67 @@ use std::{
 };
 
 use platform_core::refusal::Refusal;
+use platform_runtime::report;
 
 use super::{
-    Plane,
-    identify::{Caller, Entrance, Way},
-    patience::Passed,
+    ServeContext,
+    identify::{Caller, Ingress, ListenerKind},
+    sensor_io::ClientStream,
     settle::Exchange,
-    timed::{Ended, Timed},
-    wire::Socket,
+    timed_connection::{ConnectionEnd, TimedConnection},
+    timeouts::Expired,
 };
 use crate::refusal;
 
-/// Takes leave of a connection that has ended.
-pub(super) fn end<S: Socket>(
-    (plane, entrance): (&Arc<Plane>, &Entrance),
-    connection: Timed<S>,
-    ended: Ended,
+/// Logs how a connection has ended, and records it if that refuses a call.
+pub(super) fn log_connection_end<S: ClientStream>(
+    context: &Arc<ServeContext>,
+    ingress: &Ingress,
+    connection: TimedConnection<S>,
+    end: ConnectionEnd,
 ) {
-    let reason = match ended {
-        Ended::Alone(Ok(())) | Ended::Abandoned => None,
+    let reason = match end {
+        ConnectionEnd::Closed(Ok(())) | ConnectionEnd::Abandoned => None,
         // An answer may be under way, and the call has a record of its own.
-        Ended::Evicted if entrance.carried.has_call() => None,
+        ConnectionEnd::Evicted if ingress.connection_state.has_call() => None,
         // The client has its answer already, in place of hyper's own.
-        Ended::Alone(Err(error)) if error.is_parse_too_large() => Some(Refusal::HeadTooLarge),
-        Ended::Alone(Err(error)) if error.is_parse() => Some(Refusal::HeadInvalid),
-        Ended::Alone(Err(error)) => {
-            tracing::debug!(%error, "connection ended");
+        ConnectionEnd::Closed(Err(error)) if error.is_parse_too_large() => Some(Refusal::HeadTooLarge),
+        ConnectionEnd::Closed(Err(error)) if error.is_parse() => Some(Refusal::HeadInvalid),
+        ConnectionEnd::Closed(Err(error)) => {
+            tracing::debug!(error = report::chain(&error), "connection ended");
             None
         }
-        Ended::Passed(Passed::Head) | Ended::Evicted => {
-            connection.end_with(refusal::raw(Refusal::HeadTooSlow).as_bytes());
+        ConnectionEnd::TimedOut(Expired::Head) | ConnectionEnd::Evicted => {
+            connection.close_with(refusal::raw(Refusal::HeadTooSlow).as_bytes());
             Some(Refusal::HeadTooSlow)
         }
-        Ended::Passed(passed) => {
-            tracing::debug!(?passed, "connection waited for too long");
+        ConnectionEnd::TimedOut(expired) => {
+            tracing::debug!(?expired, "connection timed out");
             None
         }
     };
     if let Some(reason) = reason {
-        tracing::debug!(?reason, "no request came on a connection");
-        record(plane, entrance, reason);
+        tracing::debug!(?reason, "connection ended without a request");
+        record(context, ingress, reason);
     }
 }
 
-/// Tells a client that there is no room for it, as far as that can be done at once. Nothing of it is kept.
-pub(super) fn turn_away<S: Write>(stream: io::Result<S>) {
-    let told =
+/// Tells a client that the connection limit is reached, as far as that can be done at once. Nothing of it is kept.
+pub(super) fn reject_connection<S: Write>(stream: io::Result<S>) {
+    let written =
         stream.and_then(|mut stream| stream.write_all(refusal::raw(Refusal::TooManyConnections).as_bytes()));
-    if let Err(error) = told {
-        tracing::debug!(%error, "a connection too many was not told so");
+    if let Err(error) = written {
+        tracing::debug!(error = report::chain(&error), "connection rejected without an answer");
     }
 }
 
-fn record(plane: &Arc<Plane>, entrance: &Entrance, reason: Refusal) {
-    let caller = match &entrance.way {
-        Way::Own(run) => Caller::on_socket(run),
-        Way::Shared(_) | Way::Gateway(_) => Caller::unattributed(plane),
+fn record(context: &Arc<ServeContext>, ingress: &Ingress, reason: Refusal) {
+    let caller = match &ingress.listener {
+        ListenerKind::Run(run) => Caller::on_socket(run),
+        ListenerKind::Shared(_) | ListenerKind::Gateway(_) => Caller::unattributed(context),
     };
-    let exchange = Exchange::begin(plane, &caller, &entrance.carried);
-    // That it comes too fast changes nothing for a connection that has ended.
+    let exchange = Exchange::begin(context, &caller, &ingress.connection_state);
+    // Its rate is counted; exceeding it changes nothing for a connection that has ended.
     drop(exchange.pace());
     drop(exchange.refuse(&reason.into()));
 }

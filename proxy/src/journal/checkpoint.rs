@@ -7,7 +7,6 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs::File,
     path::{Path, PathBuf},
-    sync::{MutexGuard, PoisonError},
 };
 
 use platform_core::{
@@ -17,17 +16,17 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Journal, segments, tail::Counted};
-use crate::{state, tally::Tally};
+use super::{Error, Journal, segments, tail::TailTotals};
+use crate::{run_usage::RunUsage, state};
 
 /// Usage of each account, and of each run that may call again.
 #[derive(Debug, Default)]
-pub(crate) struct SoFar {
+pub(crate) struct UsageTotals {
     pub(crate) by_account: HashMap<AccountId, Usage>,
-    pub(crate) by_run: HashMap<RunId, Tally>,
+    pub(crate) by_run: HashMap<RunId, RunUsage>,
 }
 
-impl SoFar {
+impl UsageTotals {
     /// Adds a call that has ended, or several.
     pub(super) fn add(&mut self, record: &ExchangeRecord) {
         let cost = record.cost_nanodollars.unwrap_or_default();
@@ -36,15 +35,15 @@ impl SoFar {
             Some(usage) => add(usage),
             None => add(self.by_account.entry(record.account.clone()).or_default()),
         }
-        let count = |tally: &mut Tally| {
-            add(&mut tally.usage);
+        let count = |run_usage: &mut RunUsage| {
+            add(&mut run_usage.usage);
             // A line for several calls reports calls that ended at some time before.
             if record.calls == 1 {
-                tally.last = Some(record.into());
+                run_usage.last = Some(record.into());
             }
         };
         match self.by_run.get_mut(&record.run_id) {
-            Some(tally) => count(tally),
+            Some(run_usage) => count(run_usage),
             None => count(self.by_run.entry(record.run_id.clone()).or_default()),
         }
     }
@@ -52,7 +51,7 @@ impl SoFar {
 
 /// Sums over all lines up to and with `seq`, as they are in the file.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Sums {
+pub(super) struct Checkpoint {
     /// Id of the journal that the sums are of.
     journal: String,
     /// Oldest line that was not removed; 0 if an earlier program wrote this.
@@ -62,7 +61,7 @@ pub(super) struct Sums {
     seq: u64,
     hash: String,
     accounts: BTreeMap<AccountId, Usage>,
-    runs: BTreeMap<RunId, Tally>,
+    runs: BTreeMap<RunId, RunUsage>,
     /// Last line that is counted in on the disk.
     #[serde(skip)]
     written: u64,
@@ -87,7 +86,7 @@ pub(super) struct Expected {
 pub(super) fn expected(dir: &Path, journal: &str) -> Result<Option<Expected>, Error> {
     let path = path_in(dir);
     let text = state::read(&path).map_err(Error::io("read", &path))?;
-    Ok(Sums::parse(&text, journal).and_then(|Sums { oldest, seq, hash, unsent, .. }| {
+    Ok(Checkpoint::parse(&text, journal).and_then(|Checkpoint { oldest, seq, hash, unsent, .. }| {
         Some(Expected { oldest, seq, hash: hash.as_bytes().try_into().ok()?, unsent })
     }))
 }
@@ -96,11 +95,19 @@ fn path_in(dir: &Path) -> PathBuf {
     dir.join("sums")
 }
 
-impl Sums {
+impl Checkpoint {
     fn of_nothing(journal: &str) -> Self {
         let hash = String::from_utf8_lossy(&NO_LINE).into_owned();
-        let (accounts, runs) = (BTreeMap::new(), BTreeMap::new());
-        Self { journal: journal.to_owned(), oldest: 0, seq: 0, hash, accounts, runs, unsent: 0, written: 0 }
+        Self {
+            journal: journal.to_owned(),
+            oldest: 0,
+            seq: 0,
+            hash,
+            accounts: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            unsent: 0,
+            written: 0,
+        }
     }
 
     /// Reads the sums of `journal`; `None` if the text holds anything else.
@@ -115,34 +122,36 @@ impl Sums {
             Err(Error::Removed { .. }) => return Err(Error::Missing { seq: self.seq + 1 }),
             reader => reader?,
         };
-        let (mut text, mut spent) = (Vec::new(), SoFar::default());
-        while reader.next() <= last {
-            let seq = reader.next();
+        let mut text = Vec::new();
+        let mut totals = UsageTotals::default();
+        while reader.next_seq() <= last {
+            let seq = reader.next_seq();
             let line: JournalLine = reader.parse(&mut text)?.ok_or(Error::Missing { seq })?;
-            spent.add(&line.record);
+            totals.add(&line.record);
             self.seq = seq;
         }
         if let Some(text) = text.strip_suffix(b"\n") {
             self.hash = String::from_utf8_lossy(&hash(text)).into_owned();
         }
-        self.add(spent);
+        self.add(totals);
         Ok(())
     }
 
-    fn add(&mut self, SoFar { by_account, by_run }: SoFar) {
+    fn add(&mut self, UsageTotals { by_account, by_run }: UsageTotals) {
         for (account, usage) in by_account {
             *self.accounts.entry(account).or_default() += usage;
         }
-        for (run, Tally { usage, last }) in by_run {
-            let tally = self.runs.entry(run).or_default();
-            tally.usage += usage;
-            tally.last = last.or(tally.last);
+        for (run_id, RunUsage { usage, last }) in by_run {
+            let run_usage = self.runs.entry(run_id).or_default();
+            run_usage.usage += usage;
+            run_usage.last = last.or(run_usage.last);
         }
     }
 
-    fn count(&mut self, Counted { spent, seq, hash }: Counted) {
-        self.add(spent);
-        (self.seq, self.hash) = (seq, String::from_utf8_lossy(&hash).into_owned());
+    fn count(&mut self, TailTotals { totals, seq, hash }: TailTotals) {
+        self.add(totals);
+        self.seq = seq;
+        self.hash = String::from_utf8_lossy(&hash).into_owned();
     }
 }
 
@@ -152,55 +161,51 @@ impl Journal {
     ///
     /// # Errors
     /// If a line cannot be read, or one is missing.
-    pub(crate) fn spent(&self, is_closed: impl Fn(&RunId) -> bool) -> Result<SoFar, Error> {
-        let mut sums = self.sums();
-        let sums = sums.insert(self.read_sums()?);
-        sums.runs.retain(|run, _| !is_closed(run));
+    pub(crate) fn usage_totals(&self, is_closed: impl Fn(&RunId) -> bool) -> Result<UsageTotals, Error> {
+        let mut sums = self.checkpoint.lock();
+        let sums = sums.insert(self.catch_up()?);
+        sums.runs.retain(|run_id, _| !is_closed(run_id));
         let by_account = sums.accounts.iter().map(|(account, usage)| (account.clone(), *usage)).collect();
-        let by_run = sums.runs.iter().map(|(run, tally)| (run.clone(), *tally)).collect();
-        Ok(SoFar { by_account, by_run })
+        let by_run = sums.runs.iter().map(|(run_id, run_usage)| (run_id.clone(), *run_usage)).collect();
+        Ok(UsageTotals { by_account, by_run })
     }
 
     /// Sums up everything up to and with the last line, except runs that are `is_closed`, and writes the sums. Returns
     /// that line.
     pub(super) fn make_checkpoint(&self, is_closed: &dyn Fn(&RunId) -> bool) -> Result<u64, Error> {
-        let mut sums = self.sums();
+        let mut sums = self.checkpoint.lock();
         let sums = match &mut *sums {
             Some(sums) => sums,
-            none => none.insert(self.read_sums()?),
+            none => none.insert(self.catch_up()?),
         };
-        if let Some(counted) = self.tail().take_counted() {
-            sums.count(counted);
+        if let Some(totals) = self.tail().take_totals() {
+            sums.count(totals);
         }
-        sums.runs.retain(|run, _| !is_closed(run));
+        sums.runs.retain(|run_id, _| !is_closed(run_id));
         if sums.seq != sums.written {
-            self.write_sums(sums)?;
+            self.write_checkpoint(sums)?;
         }
         Ok(sums.seq)
     }
 
     /// Records that the lines before `first` are removed, not lost.
     pub(super) fn note_oldest(&self, first: u64) -> Result<(), Error> {
-        match &mut *self.sums() {
+        match &mut *self.checkpoint.lock() {
             Some(sums) => {
                 sums.oldest = first;
-                self.write_sums(sums)
+                self.write_checkpoint(sums)
             }
             None => Ok(()),
         }
     }
 
-    fn sums(&self) -> MutexGuard<'_, Option<Sums>> {
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sums up everything from what is on the disk.
-    fn read_sums(&self) -> Result<Sums, Error> {
-        let mut sums = self.checkpoint()?;
+    fn catch_up(&self) -> Result<Checkpoint, Error> {
+        let mut sums = self.read_checkpoint()?;
         let last = {
             let mut tail = self.tail();
             // The loop below reads those as lines.
-            drop(tail.take_counted());
+            drop(tail.take_totals());
             tail.seq()
         };
         sums.add_up_to(last, self)?;
@@ -210,7 +215,7 @@ impl Journal {
         Ok(sums)
     }
 
-    fn write_sums(&self, sums: &mut Sums) -> Result<(), Error> {
+    fn write_checkpoint(&self, sums: &mut Checkpoint) -> Result<(), Error> {
         // A machine that loses power must not keep sums of lines that it lost.
         let segments = segments::list(&self.dir)?;
         let from = segments.iter().rposition(|segment| segment.first <= sums.written + 1).unwrap_or(0);
@@ -218,7 +223,7 @@ impl Journal {
             let synced = File::open(&segment.path).and_then(|file| file.sync_data());
             synced.map_err(Error::io("sync", &segment.path))?;
         }
-        sums.unsent = self.floods.used();
+        sums.unsent = self.refusals.used();
         let path = path_in(&self.dir);
         let text = serde_json::to_vec(&sums).map_err(|error| Error::io("write", &path)(error.into()))?;
         state::replace(&path, &text).map_err(Error::io("write", &path))?;
@@ -227,23 +232,23 @@ impl Journal {
     }
 
     /// Reads the sums from the file. Sums that do not fit the journal are ignored, as long as the journal is whole.
-    fn checkpoint(&self) -> Result<Sums, Error> {
+    fn read_checkpoint(&self) -> Result<Checkpoint, Error> {
         let path = path_in(&self.dir);
         let text = state::read(&path).map_err(Error::io("read", &path))?;
         if text.is_empty() {
-            return Ok(Sums::of_nothing(&self.id));
+            return Ok(Checkpoint::of_nothing(&self.id));
         }
-        let fits = |sums: &Sums| match self.hash_of(sums.seq) {
-            _ if self.gaps.hold(sums.seq) => true,
+        let fits = |sums: &Checkpoint| match self.hash_of(sums.seq) {
+            _ if self.gaps.contains(sums.seq) => true,
             Ok(hash) => hash.is_some_and(|hash| hash[..] == *sums.hash.as_bytes()),
             Err(Error::Removed { .. }) => true,
             Err(_) => false,
         };
-        match Sums::parse(&text, &self.id).filter(fits) {
+        match Checkpoint::parse(&text, &self.id).filter(fits) {
             Some(sums) => Ok(sums),
             None if self.oldest()? == 1 => {
-                tracing::warn!(path = %path.display(), "the sums do not fit the journal: all of it is read");
-                Ok(Sums::of_nothing(&self.id))
+                tracing::warn!(path = %path.display(), "checkpoint does not match the journal: reading all of it");
+                Ok(Checkpoint::of_nothing(&self.id))
             }
             None => Err(Error::Corrupt { path, offset: 0 }),
         }

@@ -4,15 +4,15 @@ use bytes::Bytes;
 use platform_core::record::{self, JournalLine};
 use tokio::sync::watch;
 
-use super::{Error, Journal, lines::Reader, segments};
+use super::{Error, Journal, lines::LineReader, segments};
 
 /// Approximate size of one batch.
-const BATCH: usize = 64 << 10;
+const BATCH_SIZE: usize = 64 << 10;
 
 /// Reader at some position of the journal. Sees only whole lines.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    reader: Reader,
+    reader: LineReader,
     after: u64,
     last: watch::Receiver<u64>,
 }
@@ -30,8 +30,9 @@ impl Follower {
     pub(crate) fn batch(&mut self) -> Result<Bytes, Error> {
         let written = *self.last.borrow_and_update();
         let mut lines = Vec::new();
-        while self.reader.next() <= written && lines.len() < BATCH {
-            let (start, seq) = (lines.len(), self.reader.next());
+        while self.reader.next_seq() <= written && lines.len() < BATCH_SIZE {
+            let start = lines.len();
+            let seq = self.reader.next_seq();
             if !self.reader.read(&mut lines)? {
                 return Err(Error::Missing { seq });
             }
@@ -43,7 +44,7 @@ impl Follower {
     }
 
     /// Waits until there may be more lines. Cancel safe.
-    pub(crate) async fn more(&mut self) {
+    pub(crate) async fn wait_for_more(&mut self) {
         if self.last.changed().await.is_err() {
             // The journal is gone, which only happens while the process ends: there will be no more.
             std::future::pending::<()>().await;
@@ -52,12 +53,13 @@ impl Follower {
 }
 
 impl Journal {
-    /// Reads from the line after `after`, now and as long as lines are added; from the oldest that is kept if it is `None`.
+    /// Reads from the line after `after`, now and as long as lines are added; from the oldest that is kept if it is
+    /// `None`.
     ///
     /// # Errors
     /// If this is not the journal with the id `journal`, or those lines were removed.
     pub(crate) fn follow(&self, after: Option<u64>, journal: Option<&str>) -> Result<Follower, Error> {
-        journal.map_or(Ok(()), |journal| self.is_the_same(journal))?;
+        journal.map_or(Ok(()), |journal| self.check_id(journal))?;
         if let Some(after) = after {
             return Follower::open(self, after);
         }
@@ -70,7 +72,7 @@ impl Journal {
         }
     }
 
-    pub(super) fn is_the_same(&self, journal: &str) -> Result<(), Error> {
+    pub(super) fn check_id(&self, journal: &str) -> Result<(), Error> {
         if journal == self.id { Ok(()) } else { Err(Error::Changed { present: self.id.clone() }) }
     }
 
@@ -88,11 +90,11 @@ impl Journal {
         if seq >= last {
             return Ok((seq == last).then_some(hash));
         }
-        if self.gaps.hold(seq) {
+        if self.gaps.contains(seq) {
             return Ok(None);
         }
         let mut text = Vec::new();
-        if self.gaps.hold(seq + 1) {
+        if self.gaps.contains(seq + 1) {
             let is_there = self.read_from(seq)?.read(&mut text)?;
             return Ok(is_there.then(|| record::hash(text.trim_ascii_end())));
         }
@@ -103,7 +105,7 @@ impl Journal {
     }
 
     /// Returns a reader at line `seq`; behind it, if it is gone.
-    pub(super) fn read_from(&self, seq: u64) -> Result<Reader, Error> {
-        Reader::at(&self.dir, &self.gaps, seq)
+    pub(super) fn read_from(&self, seq: u64) -> Result<LineReader, Error> {
+        LineReader::at(&self.dir, &self.gaps, seq)
     }
 }

@@ -1,7 +1,7 @@
 //! Finds lines that are gone although they were never removed: a file was moved away, deleted or cut short from
 //! outside.
 //!
-//! The numbers of such lines are not used again, and what they spent stays counted as far as a checkpoint knows it.
+//! The numbers of such lines are not used again, and their usage stays counted as far as a checkpoint knows it.
 
 use std::{path::Path, sync::Arc};
 
@@ -33,20 +33,20 @@ impl Gaps {
                 from,
                 to,
                 dir = %dir.display(),
-                "lines of the journal are gone: a file was moved, deleted or cut short; restore it. Their numbers are not used again, and what was spent stays counted"
+                "lines of the journal are gone: a file was moved, deleted or cut short; restore it. Their numbers are not used again, and their usage stays counted"
             );
         }
         Ok(Self(lost.into()))
     }
 
     /// Returns the number of the first line from `seq` on that is not gone.
-    pub(super) fn over(&self, seq: u64) -> u64 {
+    pub(super) fn next_present(&self, seq: u64) -> u64 {
         self.0.iter().find(|lost| lost.holds(seq)).map_or(seq, |lost| lost.to + 1)
     }
 
     /// Returns whether line `seq` is gone.
-    pub(super) fn hold(&self, seq: u64) -> bool {
-        self.over(seq) != seq
+    pub(super) fn contains(&self, seq: u64) -> bool {
+        self.next_present(seq) != seq
     }
 
     pub(super) fn all(&self) -> &[Lost] {

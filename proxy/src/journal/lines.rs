@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Rest of a file that is searched line by line.
-const NEAR: u64 = 32 << 10;
+const MAX_LINEAR_SCAN: u64 = 32 << 10;
 
 /// Returns the end of the last line feed before `end`; 0 if there is none.
 pub(super) fn line_end_before(file: &File, end: u64) -> io::Result<u64> {
@@ -36,7 +36,7 @@ pub(super) fn line_end_before(file: &File, end: u64) -> io::Result<u64> {
 }
 
 /// Returns the line whose line feed is the last byte before `end`: its beginning, and its text.
-pub(super) fn before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
+pub(super) fn line_before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
     let feed = end.saturating_sub(1);
     let start = line_end_before(file, feed)?;
     let mut line = vec![0; usize::try_from(feed - start).unwrap_or(usize::MAX)];
@@ -54,7 +54,7 @@ pub(super) fn seq_of(text: &[u8]) -> Option<u64> {
 
 /// Reads lines in their order.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct LineReader {
     dir: PathBuf,
     path: PathBuf,
     file: BufReader<File>,
@@ -66,10 +66,10 @@ pub(super) struct Reader {
     gaps: Gaps,
 }
 
-impl Reader {
+impl LineReader {
     /// Creates a reader at line `seq`, or at the end of the journal if it does not reach so far. It skips `gaps`.
     pub(super) fn at(dir: &Path, gaps: &Gaps, seq: u64) -> Result<Self, Error> {
-        let seq = gaps.over(seq);
+        let seq = gaps.next_present(seq);
         let mut reader = loop {
             let segments = list(dir)?;
             let oldest = segments.first().map_or(1, |segment| segment.first);
@@ -96,13 +96,13 @@ impl Reader {
             file: BufReader::with_capacity(128 << 10, file),
             offset: 0,
             // In a file that was emptied the first line is gone, too.
-            next: gaps.over(segment.first),
+            next: gaps.next_present(segment.first),
             gaps: gaps.clone(),
         })
     }
 
     /// Returns the number of the line that is read next.
-    pub(super) const fn next(&self) -> u64 {
+    pub(super) const fn next_seq(&self) -> u64 {
         self.next
     }
 
@@ -113,7 +113,7 @@ impl Reader {
             let read = self.file.read_until(b'\n', lines).map_err(Error::io("read", &self.path))?;
             if read > 0 && lines.ends_with(b"\n") {
                 self.offset += read as u64;
-                self.next = self.gaps.over(self.next + 1);
+                self.next = self.gaps.next_present(self.next + 1);
                 return Ok(true);
             }
             lines.truncate(start);
@@ -135,11 +135,11 @@ impl Reader {
         }
         serde_json::from_slice(text)
             .map(Some)
-            .map_err(|_error| Error::unread(text, &self.path, self.offset - text.len() as u64))
+            .map_err(|_error| Error::unreadable(text, &self.path, self.offset - text.len() as u64))
     }
 
     fn skip_to(&mut self, seq: u64) -> Result<(), Error> {
-        let near = self.near(seq)?;
+        let near = self.search(seq)?;
         self.file.seek(SeekFrom::Start(near)).map_err(Error::io("read", &self.path))?;
         self.offset = near;
         let mut line = Vec::new();
@@ -150,12 +150,13 @@ impl Reader {
     }
 
     /// Returns the beginning of a line not far before line `seq`; stores its number.
-    fn near(&mut self, seq: u64) -> Result<u64, Error> {
+    fn search(&mut self, seq: u64) -> Result<u64, Error> {
         let file = self.file.get_ref();
         let read = |offset| Error::io(offset, &self.path);
         let length = file.metadata().map_err(read("look at"))?.len();
-        let (mut low, mut high) = (0, line_end_before(file, length).map_err(read("read"))?);
-        while high - low > NEAR {
+        let mut low = 0;
+        let mut high = line_end_before(file, length).map_err(read("read"))?;
+        while high - low > MAX_LINEAR_SCAN {
             let start = line_end_before(file, u64::midpoint(low, high)).map_err(read("read"))?;
             let mut text = [0; 128];
             let got = file.read_at(&mut text, start).map_err(read("read"))?;
@@ -166,7 +167,8 @@ impl Reader {
             } else if start == low {
                 break;
             } else {
-                (low, self.next) = (start, found);
+                low = start;
+                self.next = found;
             }
         }
         Ok(low)

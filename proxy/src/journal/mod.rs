@@ -4,19 +4,20 @@
 //! holds the SHA-256 of the one before it. An append is a short write under a lock, made by the thread that serves the
 //! call. So a call never waits for another thread. The fields of a line: [`platform_core::record`].
 //!
-//! A call takes a [`Room`] before it is let through, and marks itself before its first byte goes upstream. It then
-//! appends its record, after which the mark means nothing. A proxy that is killed in between leaves the mark, and the
-//! next one writes the record. [`Keeper`] does all other maintenance.
+//! A call takes a [`SpaceReservation`] before it is let through, and marks itself before its first byte goes upstream.
+//! It then appends its record, after which the mark means nothing. A proxy that is killed in between leaves the mark,
+//! and the next one writes the record. [`Maintenance`] does all other work.
 
 mod checkpoint;
 mod consumers;
-mod flood;
+mod error;
 mod follow;
 mod gaps;
-mod keeper;
+mod in_flight;
 mod lines;
-mod marks;
+mod maintenance;
 mod recovery;
+mod refusals;
 mod retention;
 mod segments;
 mod space;
@@ -27,10 +28,9 @@ pub(crate) mod tests;
 
 use std::{
     fs::File,
-    io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Instant, SystemTime},
@@ -39,113 +39,32 @@ use std::{
 use platform_core::{
     control::JournalState,
     id::RunId,
-    record::{ExchangeRecord, Lost, SCHEMA_VERSION},
+    record::{ExchangeRecord, Lost},
 };
 use platform_runtime::{
+    report,
     settings::{self, Durability},
     socket,
+    sync::Mutex,
 };
 use tokio::sync::watch;
 
-pub(crate) use self::{
-    checkpoint::SoFar, consumers::Unacknowledged, follow::Follower, keeper::Keeper, space::Room, sync::Synced,
-};
+pub(crate) use self::error::Error;
 use self::{
-    checkpoint::Sums,
+    checkpoint::Checkpoint,
     consumers::Consumers,
-    flood::{Floods, Flush},
     gaps::Gaps,
-    marks::Marks,
+    in_flight::InFlightLog,
+    refusals::{Flush, RefusalAggregator},
     space::Space,
-    sync::Disk,
+    sync::SyncThread,
     tail::{Appended, Tail},
 };
+pub(crate) use self::{
+    checkpoint::UsageTotals, consumers::AcknowledgeError, follow::Follower, maintenance::Maintenance,
+    space::SpaceReservation, sync::Durable,
+};
 use crate::clock;
-
-/// Reason why the journal cannot be opened, read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A system call failed.
-    #[error("cannot {action} {}", path.display())]
-    Io {
-        /// Operation that failed.
-        action: &'static str,
-        /// File or directory of the operation.
-        path: PathBuf,
-        /// The system's error.
-        #[source]
-        source: io::Error,
-    },
-    /// The content was not written by this program. Nothing was changed.
-    #[error("{}: what is at byte {offset} is not what this program writes; restore the file, or move the directory away to start a new journal", path.display())]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// Position at which the line begins.
-        offset: u64,
-    },
-    /// A line was written by a newer program. Nothing was changed.
-    #[error("{}: the line at byte {offset} has schema version {version}, and this program reads up to {SCHEMA_VERSION}; start a newer one, or move the directory away to start a new journal", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Position at which the line begins.
-        offset: u64,
-        /// Version of the line.
-        version: u32,
-    },
-    /// A line should be there and is not.
-    #[error("line {seq} of the journal is missing: restore the file that it was in")]
-    Missing {
-        /// Number of the missing line.
-        seq: u64,
-    },
-    /// A line was removed because it was old.
-    #[error("these lines were removed; the oldest that is kept is {oldest}")]
-    Removed {
-        /// Oldest line that is kept.
-        oldest: u64,
-    },
-    /// The cursor belongs to another journal, where its numbers mean something else.
-    #[error("this is another journal: {present}")]
-    Changed {
-        /// Id of this journal.
-        present: String,
-    },
-    /// Another proxy writes the journal.
-    #[error("another proxy has the journal {} open: stop it, or use another proxy.state_dir", path.display())]
-    InUse {
-        /// Directory of the journal.
-        path: PathBuf,
-    },
-    /// The directory cannot be reserved for this process alone.
-    #[error(transparent)]
-    Directory(#[from] socket::Error),
-    /// An earlier write failed; nothing is appended after a gap.
-    #[error("the journal stopped after a failed write")]
-    Stopped,
-}
-
-impl Error {
-    /// Returns why a `line`, which stands at `offset` of `path`, could not be read.
-    fn unread(line: &[u8], path: &Path, offset: u64) -> Self {
-        let path = path.to_owned();
-        match serde_json::from_slice(line) {
-            Ok(Version { v }) if v > SCHEMA_VERSION => Self::Newer { path, offset, version: v },
-            _ => Self::Corrupt { path, offset },
-        }
-    }
-
-    fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Self + use<'p> {
-        move |source| Self::Io { action, path: path.to_owned(), source }
-    }
-}
-
-/// Version of a line.
-#[derive(serde::Deserialize)]
-struct Version {
-    v: u32,
-}
 
 /// Journal of one proxy. Shared by all its threads.
 #[derive(Debug)]
@@ -154,35 +73,35 @@ pub(crate) struct Journal {
     dir: PathBuf,
     settings: settings::Journal,
     tail: Mutex<Tail>,
-    marks: Arc<Marks>,
+    marks: Arc<InFlightLog>,
     space: Arc<Space>,
-    floods: Floods,
+    refusals: RefusalAggregator,
     /// Bytes of records of calls that were sent, since maintenance last took them.
     sent: AtomicU64,
     consumers: Consumers,
     /// Syncing thread, at durability `disk` only.
-    sync: Option<Disk>,
+    sync: Option<SyncThread>,
     /// True once a write has failed.
     stopped: Arc<AtomicBool>,
     /// Bytes of all segments at the last check.
     size: AtomicU64,
     /// True if they exceed the budget.
-    is_over: AtomicBool,
+    is_over_budget: AtomicBool,
     /// True if they exceed it by so much that no call is let through.
-    is_shut: AtomicBool,
+    is_closed: AtomicBool,
     /// Sequence number of the last line, for followers.
     last: watch::Sender<u64>,
     /// Lines that were missing when the journal was opened.
     gaps: Gaps,
-    /// Usage up to some line; the tail counts on.
-    sums: Mutex<Option<Sums>>,
+    /// Usage up to some line; the tail counts on from there.
+    checkpoint: Mutex<Option<Checkpoint>>,
     /// Lock that is held so that no other proxy writes here.
     _lock: File,
 }
 
 impl Journal {
-    /// Opens the journal in `state_dir`, or begins one. An unfinished last line, left by a crash in mid-write, is cut off: its
-    /// call was never released to its client. Calls that were in flight then get their record now.
+    /// Opens the journal in `state_dir`, or begins one. An unfinished last line, left by a crash in mid-write, is cut
+    /// off: its call was never released to its client. Calls that were in flight then get their record now.
     ///
     /// # Errors
     /// If the directory cannot be used, or holds something that is no journal.
@@ -195,18 +114,19 @@ impl Journal {
         let end = segments::open_at_end(&dir, expected.as_ref())?;
         let unsent = expected.as_ref().map_or(0, |expected| expected.unsent);
         let gaps = Gaps::find(&dir, expected.map_or(0, |expected| expected.oldest))?;
-        let (marks, found) = Marks::open(&dir.join("marks"))?;
-        let (marks, space) = (Arc::new(marks), Arc::new(Space::default()));
+        let (marks, recovered) = InFlightLog::open(&dir.join("marks"))?;
+        let marks = Arc::new(marks);
+        let space = Arc::new(Space::default());
         let mut tail = Tail::new(dir.clone(), end, settings.segment_size.0, Arc::clone(&space));
-        tail.tell_lost(gaps.all());
+        tail.report_lost(gaps.all());
         let stopped = Arc::new(AtomicBool::new(false));
         let sync = (settings.durability == Durability::Disk)
-            .then(|| Disk::start(Arc::clone(&marks), Arc::clone(&stopped)))
+            .then(|| SyncThread::start(Arc::clone(&marks), Arc::clone(&stopped)))
             .transpose()
             .map_err(Error::io("sync", &dir))?;
         let journal = Self {
             id,
-            floods: Floods::new(&settings, unsent),
+            refusals: RefusalAggregator::new(&settings, unsent),
             sent: AtomicU64::new(0),
             settings,
             marks,
@@ -215,16 +135,16 @@ impl Journal {
             sync,
             stopped,
             size: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
-            is_shut: AtomicBool::new(false),
+            is_over_budget: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             last: watch::Sender::new(tail.seq()),
             tail: Mutex::new(tail),
             dir,
             gaps,
-            sums: Mutex::default(),
+            checkpoint: Mutex::default(),
             _lock: lock,
         };
-        recovery::recover(&journal, found)?;
+        recovery::recover(&journal, recovered)?;
         Ok(journal)
     }
 
@@ -252,11 +172,11 @@ impl Journal {
     pub(crate) fn state(&self) -> JournalState {
         if self.stopped.load(Ordering::Relaxed) {
             JournalState::Stopped
-        } else if self.is_shut.load(Ordering::Relaxed) {
+        } else if self.is_closed.load(Ordering::Relaxed) {
             JournalState::Closed
         } else if self.space.is_full() {
             JournalState::Full
-        } else if self.is_over.load(Ordering::Relaxed) {
+        } else if self.is_over_budget.load(Ordering::Relaxed) {
             JournalState::OverBudget
         } else {
             JournalState::Open
@@ -264,32 +184,37 @@ impl Journal {
     }
 
     /// Reserves space for a call's record. `None`: there is none, or writing has stopped; no call may be let through.
-    pub(crate) fn room(&self) -> Option<Room> {
-        if self.stopped.load(Ordering::Relaxed) || self.is_shut.load(Ordering::Relaxed) {
+    pub(crate) fn reserve_space(&self) -> Option<SpaceReservation> {
+        if self.stopped.load(Ordering::Relaxed) || self.is_closed.load(Ordering::Relaxed) {
             return None;
         }
-        // The second room is held while space for it is looked for.
-        self.space.room().map_or_else(
-            |room| match self.tail().set_aside() {
-                Ok(()) => Some(room),
-                Err(error) => {
-                    tracing::debug!(%error, "no space for records");
-                    None
-                }
-            },
-            Some,
-        )
+        let reservation = match self.space.reserve() {
+            Ok(reservation) => return Some(reservation),
+            // It is held while space for it is looked for.
+            Err(unbacked) => unbacked,
+        };
+        match self.tail().preallocate() {
+            Ok(()) => Some(reservation),
+            Err(error) => {
+                tracing::debug!(error = report::chain(&error), "no space for records");
+                None
+            }
+        }
     }
 
-    /// Marks the call of `room`, whose record would be `record` if the proxy died now. The returned future is ready
+    /// Marks the call of `space`, whose record would be `record` if the proxy died now. The returned future is ready
     /// when bytes of the call may go upstream.
     ///
     /// # Errors
     /// If there is no mark: then the call must not be sent.
-    pub(crate) fn mark(&self, room: &mut Room, record: &ExchangeRecord) -> Result<Synced, Error> {
+    pub(crate) fn mark(
+        &self,
+        space: &mut SpaceReservation,
+        record: &ExchangeRecord,
+    ) -> Result<Durable, Error> {
         let slot = self.marks.mark(self.last_seq(), record).map_err(Error::io("write", self.marks.path()))?;
-        room.slot = Some(slot);
-        Ok(self.sync.as_ref().map_or(Synced::Now, |sync| sync.of(self.marks.file(), None)))
+        space.slot = Some(slot);
+        Ok(self.sync.as_ref().map_or(Durable::Now, |sync| sync.request(self.marks.file(), None)))
     }
 
     /// Appends `record`; when this returns, it has been handed to the kernel. Of a call without a mark nothing was
@@ -298,25 +223,29 @@ impl Journal {
     ///
     /// # Errors
     /// If it could not be written whole. The journal then stops for good: calls are refused, not forgotten.
-    pub(crate) fn append(&self, record: &ExchangeRecord, mut room: Option<Room>) -> Result<Synced, Error> {
-        let Some(slot) = room.as_mut().and_then(|room| room.slot.take()) else {
+    pub(crate) fn append(
+        &self,
+        record: &ExchangeRecord,
+        mut space: Option<SpaceReservation>,
+    ) -> Result<Durable, Error> {
+        let Some(slot) = space.as_mut().and_then(|space| space.slot.take()) else {
             let now = clock::uptime(Instant::now());
-            if self.floods.passes(record, now) {
-                match room.or_else(|| self.room()) {
-                    Some(_room) => self.floods.wrote(&record.run_id, self.write(record)?.1),
-                    None => self.floods.count(record, now),
+            if self.refusals.admit_or_count(record, now) {
+                match space.or_else(|| self.reserve_space()) {
+                    Some(_space) => self.refusals.note_written(&record.run_id, self.write(record)?.1),
+                    None => self.refusals.count(record, now),
                 }
             }
-            return Ok(Synced::Now);
+            return Ok(Durable::Now);
         };
         let (file, bytes) = self.write(record)?;
         self.sent.fetch_add(bytes, Ordering::Relaxed);
         match &self.sync {
             None => {
                 self.marks.release(slot);
-                Ok(Synced::Now)
+                Ok(Durable::Now)
             }
-            Some(sync) => Ok(sync.of(&file, Some(slot))),
+            Some(sync) => Ok(sync.request(&file, Some(slot))),
         }
     }
 
@@ -335,31 +264,31 @@ impl Journal {
         let file = Arc::clone(tail.file());
         // Syncs the old file too, so that no line in the new file is durable before those in the old one.
         if let Some(sync) = self.sync.as_ref().filter(|_| !Arc::ptr_eq(&before, &file)) {
-            sync.rotated(&before, &self.dir);
+            sync.note_rotation(&before, &self.dir);
         }
         Ok((file, bytes))
     }
 
-    /// Writes the sums of calls of `run`, which ends.
-    pub(crate) fn sum_up_run(&self, run: &RunId) {
-        self.sum_up(Flush::Run(run));
+    /// Writes the sums of refused calls of the run `run_id`, which ends.
+    pub(crate) fn flush_run(&self, run_id: &RunId) {
+        self.flush_refusals(Flush::Run(run_id));
     }
 
-    /// Writes the sums of calls; sums without space stay counted.
-    fn sum_up(&self, flush: Flush<'_>) {
+    /// Writes the sums of refused calls; sums without space stay counted.
+    fn flush_refusals(&self, flush: Flush<'_>) {
         let now = clock::uptime(Instant::now());
-        self.floods.give_back(self.sent.swap(0, Ordering::Relaxed), now);
-        for record in self.floods.take(flush, now) {
-            let Some(_room) = self.room() else {
-                self.floods.count(&record, now);
+        self.refusals.give_back(self.sent.swap(0, Ordering::Relaxed), now);
+        for record in self.refusals.take(flush, now) {
+            let Some(_space) = self.reserve_space() else {
+                self.refusals.count(&record, now);
                 continue;
             };
             match self.write(&record) {
-                Ok((_, bytes)) => self.floods.wrote(&record.run_id, bytes),
+                Ok((_, bytes)) => self.refusals.note_written(&record.run_id, bytes),
                 Err(error) => tracing::error!(
                     calls = record.calls,
-                    error = &error as &dyn std::error::Error,
-                    "calls that were counted are not in the journal"
+                    error = report::chain(&error),
+                    "sums of refused calls not written to the journal"
                 ),
             }
         }
@@ -369,7 +298,7 @@ impl Journal {
     /// some.
     fn find_space(&self) {
         if self.space.is_full() {
-            drop(self.tail().set_aside());
+            drop(self.tail().preallocate());
         }
     }
 
@@ -387,6 +316,6 @@ impl Journal {
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tail.lock()
     }
 }

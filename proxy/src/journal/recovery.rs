@@ -1,32 +1,32 @@
 //! Recovers calls that were in flight when a proxy died: they get their record when the next one starts.
 //!
-//! A mark whose call is in the journal after the line that the mark names means nothing. Marks are swept every second.
-//! So recovery reads only the lines of the last second, or of the longest call in flight. Records come first and marks
-//! are cleared when all of them are written, so that recovery may itself die anywhere.
+//! A mark whose call is in the journal after the line that the mark names means nothing. Stale marks are cleared every
+//! second. So recovery reads only the lines of the last second, or of the longest call in flight. Records come first
+//! and marks are cleared when all of them are written, so that recovery may itself die anywhere.
 
 use std::collections::HashMap;
 
 use platform_core::{id::CallId, record::ExchangeRecord};
 use serde::Deserialize;
 
-use super::{Error, Journal, marks::Found};
+use super::{Error, Journal, in_flight::RecoveredCall};
 
 #[derive(Deserialize)]
-struct Line {
+struct CallIdOfLine {
     litellm_call_id: CallId,
 }
 
-/// Writes the records of the calls that `found` marks and the journal does not know, and clears all marks.
-pub(super) fn recover(journal: &Journal, found: Vec<Found>) -> Result<(), Error> {
-    let Some(after) = found.iter().map(|mark| mark.after).min() else { return Ok(()) };
+/// Writes the records of the `recovered` calls that the journal does not know, and clears all marks.
+pub(super) fn recover(journal: &Journal, recovered: Vec<RecoveredCall>) -> Result<(), Error> {
+    let Some(after) = recovered.iter().map(|mark| mark.after).min() else { return Ok(()) };
     let mut lost: HashMap<CallId, ExchangeRecord> =
-        found.into_iter().map(|mark| (mark.record.litellm_call_id, mark.record)).collect();
+        recovered.into_iter().map(|mark| (mark.record.litellm_call_id, mark.record)).collect();
     let mut reader = match journal.read_from(after + 1) {
         Err(Error::Removed { oldest }) => journal.read_from(oldest)?,
         reader => reader?,
     };
     let mut text = Vec::new();
-    while let Some(Line { litellm_call_id }) = reader.parse(&mut text)? {
+    while let Some(CallIdOfLine { litellm_call_id }) = reader.parse(&mut text)? {
         lost.remove(&litellm_call_id);
     }
     let mut lost: Vec<_> = lost.into_values().collect();

@@ -15,7 +15,7 @@ use super::{
 
 /// Relation of the size of all segments to the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
+enum DiskUse {
     Within,
     Over,
     OverByASegment,
@@ -47,19 +47,19 @@ impl Journal {
         }
         self.remove(&going, &segments)?;
         self.size.store(size, Ordering::Relaxed);
-        let weight = match size {
-            size if size <= budget => Weight::Within,
-            size if size <= budget.saturating_add(self.settings.segment_size.0) => Weight::Over,
-            _ => Weight::OverByASegment,
+        let disk_use = match size {
+            size if size <= budget => DiskUse::Within,
+            size if size <= budget.saturating_add(self.settings.segment_size.0) => DiskUse::Over,
+            _ => DiskUse::OverByASegment,
         };
-        self.weigh(weight);
+        self.note_disk_use(disk_use);
         Ok(())
     }
 
     /// Removes the segments `going`, the first of `all`.
     fn remove(&self, going: &[&Segment], all: &[Segment]) -> Result<(), Error> {
         let Some(kept) = all.get(going.len()).filter(|_| !going.is_empty()) else { return Ok(()) };
-        self.forget_marks()?;
+        self.clear_stale_marks()?;
         // Recorded first: a crash must not make the lines look lost.
         let noted = self.note_oldest(kept.first);
         for segment in going {
@@ -67,28 +67,28 @@ impl Journal {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(Error::io("remove", &segment.path)(error));
                 }
-                _ => tracing::info!(path = %segment.path.display(), "removed a file of the journal"),
+                _ => tracing::info!(path = %segment.path.display(), "removed a segment of the journal"),
             }
         }
-        // On a full disk there is room for it now.
+        // On a full disk there is space for it now.
         noted.or_else(|_error| self.note_oldest(kept.first))
     }
 
-    /// Sweeps the marks: without its record a mark would be taken for that of a call that was interrupted.
-    fn forget_marks(&self) -> Result<(), Error> {
-        self.marks.sweep();
+    /// Clears stale marks: without its record a mark would be taken for that of a call that was interrupted.
+    fn clear_stale_marks(&self) -> Result<(), Error> {
+        self.marks.clear_stale();
         self.marks.file().sync_data().map_err(Error::io("sync", self.marks.path()))
     }
 
-    fn weigh(&self, weight: Weight) {
-        let was_over = self.is_over.swap(weight != Weight::Within, Ordering::Relaxed);
-        if weight == Weight::Over && !was_over {
+    fn note_disk_use(&self, disk_use: DiskUse) {
+        let was_over = self.is_over_budget.swap(disk_use != DiskUse::Within, Ordering::Relaxed);
+        if disk_use == DiskUse::Over && !was_over {
             tracing::warn!(
                 "the journal is larger than journal.disk_budget, and nothing of it may be removed: see its consumers"
             );
         }
-        let was_shut = self.is_shut.swap(weight == Weight::OverByASegment, Ordering::Relaxed);
-        if weight == Weight::OverByASegment && !was_shut {
+        let was_closed = self.is_closed.swap(disk_use == DiskUse::OverByASegment, Ordering::Relaxed);
+        if disk_use == DiskUse::OverByASegment && !was_closed {
             tracing::error!(
                 "the journal exceeds journal.disk_budget by a whole file, and nothing of it may be removed: calls are refused"
             );

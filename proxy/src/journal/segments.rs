@@ -20,8 +20,9 @@ use super::{
 };
 use crate::state;
 
-/// Longest wait for a proxy that is ending.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+/// Longest wait for a proxy that is ending, and how often the lock is tried meanwhile.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
 
 /// File of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,12 +81,12 @@ pub(super) fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join("lock");
     let file = file::open_own(OpenOptions::new().create(true).truncate(false).write(true), &path)
         .map_err(Error::io("open", &path))?;
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                std::thread::sleep(LOCK_PATIENCE / 100);
+                std::thread::sleep(LOCK_RETRY_DELAY);
             }
             Err(TryLockError::WouldBlock) => return Err(Error::InUse { path: dir.to_owned() }),
             Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path)(error)),
@@ -137,12 +138,12 @@ pub(super) fn last_number(segment: &Segment) -> Result<Option<u64>, Error> {
     if end == 0 {
         return Ok(Some(segment.first - 1));
     }
-    let (_, line) = lines::before(&file, end).map_err(Error::io("read", path))?;
+    let (_, line) = lines::line_before(&file, end).map_err(Error::io("read", path))?;
     Ok(lines::seq_of(&line))
 }
 
-/// Opens the last segment in `dir` after its last whole line. An unfinished last line, left by a crash in mid-write, is cut
-/// off.
+/// Opens the last segment in `dir` after its last whole line. An unfinished last line, left by a crash in mid-write, is
+/// cut off.
 fn last_end(dir: &Path) -> Result<End, Error> {
     let mut segments = list(dir)?;
     let segment = segments.pop().unwrap_or_else(|| Segment::new(dir, 1));
@@ -152,7 +153,7 @@ fn last_end(dir: &Path) -> Result<End, Error> {
     let length = file.metadata().map_err(Error::io("look at", path))?.len();
     let whole = line_end_before(&file, length).map_err(Error::io("read", path))?;
     if length > whole {
-        tracing::warn!(path = %path.display(), bytes = length - whole, "cutting off an unfinished line");
+        tracing::warn!(path = %path.display(), bytes = length - whole, "cutting off an unfinished line of the journal");
         file.set_len(whole).map_err(Error::io("shorten", path))?;
     }
     if whole > 0 {
@@ -184,8 +185,8 @@ fn last_end(dir: &Path) -> Result<End, Error> {
 
 /// Returns the sequence number and hash of the line that ends at `end`.
 fn last(file: &File, path: &Path, end: u64) -> Result<(u64, [u8; 64]), Error> {
-    let (start, line) = lines::before(file, end).map_err(Error::io("read", path))?;
+    let (start, line) = lines::line_before(file, end).map_err(Error::io("read", path))?;
     let parsed: platform_core::record::JournalLine =
-        serde_json::from_slice(&line).map_err(|_error| Error::unread(&line, path, start))?;
+        serde_json::from_slice(&line).map_err(|_error| Error::unreadable(&line, path, start))?;
     Ok((parsed.seq, hash(&line)))
 }

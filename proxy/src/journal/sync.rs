@@ -11,31 +11,35 @@ use std::{
     path::Path,
     pin::Pin,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
     thread,
 };
 
+use platform_runtime::{
+    report,
+    sync::{Mutex, wait_while},
+};
 use tokio::sync::watch;
 
 use super::{
     Error,
-    marks::{Marks, Slot},
+    in_flight::{InFlightLog, LogSlot},
 };
 
 /// Future that is ready when what was written is as durable as the settings want it. At `process` it is ready at once.
 /// Dropping it changes nothing.
 #[must_use = "it may not be durable yet"]
-pub(crate) enum Synced {
+pub(crate) enum Durable {
     /// Ready already.
     Now,
     /// Ready once the data is on the disk.
     Later(Pin<Box<dyn Future<Output = Result<(), Error>> + Send + Sync>>),
 }
 
-impl Synced {
+impl Durable {
     /// Creates a future that fails: the data was not even written.
     pub(crate) fn failed(error: Error) -> Self {
         Self::Later(Box::pin(std::future::ready(Err(error))))
@@ -54,7 +58,7 @@ impl Synced {
     }
 }
 
-impl Future for Synced {
+impl Future for Durable {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -65,7 +69,7 @@ impl Future for Synced {
     }
 }
 
-impl fmt::Debug for Synced {
+impl fmt::Debug for Durable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Now => "Now",
@@ -76,14 +80,14 @@ impl fmt::Debug for Synced {
 
 /// Handle of the thread that syncs. When it is dropped, the thread ends after a last sync.
 #[derive(Debug)]
-pub(super) struct Disk {
-    orders: Arc<Orders>,
+pub(super) struct SyncThread {
+    queue: Arc<SyncQueue>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Orders {
-    asked: Mutex<Asked>,
+struct SyncQueue {
+    pending: Mutex<PendingSync>,
     wake: Condvar,
     done: watch::Sender<u64>,
     /// True once the journal has stopped; nothing is durable any more.
@@ -91,82 +95,80 @@ struct Orders {
 }
 
 #[derive(Debug, Default)]
-struct Asked {
+struct PendingSync {
     /// Number of requests so far.
     times: u64,
     files: Vec<Arc<File>>,
     /// Slots to free after the next sync.
-    slots: Vec<Slot>,
+    slots: Vec<LogSlot>,
     is_last: bool,
 }
 
-impl Disk {
-    pub(super) fn start(marks: Arc<Marks>, stopped: Arc<AtomicBool>) -> io::Result<Self> {
-        let orders = Arc::new(Orders {
-            asked: Mutex::default(),
+impl SyncThread {
+    pub(super) fn start(marks: Arc<InFlightLog>, stopped: Arc<AtomicBool>) -> io::Result<Self> {
+        let queue = Arc::new(SyncQueue {
+            pending: Mutex::default(),
             wake: Condvar::new(),
             done: watch::Sender::new(0),
             stopped,
         });
-        let taken = Arc::clone(&orders);
+        let served = Arc::clone(&queue);
         let thread =
-            thread::Builder::new().name("journal-sync".to_owned()).spawn(move || taken.serve(&marks))?;
-        Ok(Self { orders, thread: Some(thread) })
+            thread::Builder::new().name("journal-sync".to_owned()).spawn(move || served.serve(&marks))?;
+        Ok(Self { queue, thread: Some(thread) })
     }
 
-    /// Syncs `file`, and then frees `slot`.
-    pub(super) fn of(&self, file: &Arc<File>, slot: Option<Slot>) -> Synced {
-        let mut asked = self.orders.asked();
-        asked.times += 1;
-        let time = asked.times;
-        if !asked.files.iter().any(|other| Arc::ptr_eq(other, file)) {
-            asked.files.push(Arc::clone(file));
+    /// Requests that `file` is synced, and `slot` freed after that.
+    pub(super) fn request(&self, file: &Arc<File>, slot: Option<LogSlot>) -> Durable {
+        let mut pending = self.queue.pending.lock();
+        pending.times += 1;
+        let time = pending.times;
+        if !pending.files.iter().any(|other| Arc::ptr_eq(other, file)) {
+            pending.files.push(Arc::clone(file));
         }
-        asked.slots.extend(slot);
-        drop(asked);
-        self.orders.wake.notify_one();
-        let (mut done, stopped) = (self.orders.done.subscribe(), Arc::clone(&self.orders.stopped));
-        Synced::Later(Box::pin(async move {
+        pending.slots.extend(slot);
+        drop(pending);
+        self.queue.wake.notify_one();
+        let mut done = self.queue.done.subscribe();
+        let stopped = Arc::clone(&self.queue.stopped);
+        Durable::Later(Box::pin(async move {
             let waited = done.wait_for(|done| *done >= time).await.is_ok();
             if waited && !stopped.load(Ordering::Relaxed) { Ok(()) } else { Err(Error::Stopped) }
         }))
     }
-}
 
-impl Disk {
     /// Prepares for a new file in `dir`: the data in the file `before` must be synced as well.
-    pub(super) fn rotated(&self, before: &Arc<File>, dir: &Path) {
-        let dir = File::open(dir)
-            .inspect_err(|error| tracing::error!(%error, "cannot sync the journal's directory"));
-        let mut asked = self.orders.asked();
-        asked.files.push(Arc::clone(before));
-        asked.files.extend(dir.map(Arc::new));
+    pub(super) fn note_rotation(&self, before: &Arc<File>, dir: &Path) {
+        let dir = File::open(dir).inspect_err(|error| {
+            tracing::error!(error = report::chain(error), "cannot sync the journal's directory")
+        });
+        let mut pending = self.queue.pending.lock();
+        pending.files.push(Arc::clone(before));
+        pending.files.extend(dir.map(Arc::new));
     }
 }
 
-impl Orders {
-    fn asked(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn serve(&self, marks: &Marks) {
+impl SyncQueue {
+    fn serve(&self, marks: &InFlightLog) {
         let mut done = 0;
         loop {
-            let mut asked = self
-                .wake
-                .wait_while(self.asked(), |asked| asked.times == done && !asked.is_last)
-                .unwrap_or_else(PoisonError::into_inner);
-            let (files, slots) = (std::mem::take(&mut asked.files), std::mem::take(&mut asked.slots));
-            let is_last = asked.is_last && asked.times == done;
-            done = asked.times;
-            drop(asked);
+            let is_idle = |pending: &mut PendingSync| pending.times == done && !pending.is_last;
+            let mut pending = wait_while(&self.wake, self.pending.lock(), is_idle);
+            let files = std::mem::take(&mut pending.files);
+            let slots = std::mem::take(&mut pending.slots);
+            let is_last = pending.is_last && pending.times == done;
+            done = pending.times;
+            drop(pending);
             if is_last {
                 return;
             }
             match files.iter().try_for_each(|file| file.sync_data()) {
                 Ok(()) => slots.into_iter().for_each(|slot| marks.release(slot)),
                 Err(error) => {
-                    tracing::error!(%error, "the journal cannot be written to the disk: no more calls are let through");
+                    tracing::error!(
+                        error = report::chain(&error),
+                        "the journal cannot be written to the disk: no more calls are let through"
+                    );
                     self.stopped.store(true, Ordering::Relaxed);
                 }
             }
@@ -175,10 +177,10 @@ impl Orders {
     }
 }
 
-impl Drop for Disk {
+impl Drop for SyncThread {
     fn drop(&mut self) {
-        self.orders.asked().is_last = true;
-        self.orders.wake.notify_one();
+        self.queue.pending.lock().is_last = true;
+        self.queue.wake.notify_one();
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread that syncs the journal panicked");
         }

@@ -10,19 +10,20 @@ use std::{
 };
 
 use platform_core::record::{ExchangeRecord, Lost, SCHEMA_VERSION, hash};
+use platform_runtime::report;
 use serde::Serialize;
 
 use super::{
-    checkpoint::SoFar,
+    checkpoint::UsageTotals,
     segments::{End, Segment},
     space::Space,
 };
 
 /// Delay before a failed step is tried again: allocating space, creating a file.
-const AGAIN: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Most ranges of lost lines that one line reports: its length has a bound.
-const MAX_LOST_TOLD: usize = 16;
+const MAX_LOST_REPORTED: usize = 16;
 
 /// End of the last segment.
 #[derive(Debug)]
@@ -37,17 +38,17 @@ pub(super) struct Tail {
     space: Arc<Space>,
     fullness: Fullness,
     /// Time at which a failed step is tried again.
-    again: Option<Instant>,
+    retry_at: Option<Instant>,
     /// Lost lines that the next line reports.
     lost: Vec<Lost>,
     /// Sums over the lines that were appended since they were last taken.
-    counted: SoFar,
+    totals: UsageTotals,
 }
 
 /// Sums over lines, with the last of them and its hash.
 #[derive(Debug)]
-pub(super) struct Counted {
-    pub(super) spent: SoFar,
+pub(super) struct TailTotals {
+    pub(super) totals: UsageTotals,
     pub(super) seq: u64,
     pub(super) hash: [u8; 64],
 }
@@ -69,7 +70,7 @@ enum Fullness {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct WrittenLine<'a> {
     v: u32,
     seq: u64,
     #[serde(flatten)]
@@ -83,21 +84,31 @@ impl Tail {
     /// Creates the tail of a journal in `dir`, whose segments have about `size` bytes.
     pub(super) fn new(dir: PathBuf, end: End, size: u64, space: Arc<Space>) -> Self {
         let End { segment, file, length, seq, hash } = end;
-        let line = Vec::with_capacity(1024);
-        let fullness = Fullness::At(size);
-        let (file, again, lost, counted) = (Arc::new(file), None, Vec::new(), SoFar::default());
-        Self { dir, segment, file, length, seq, hash, line, space, fullness, again, lost, counted }
+        Self {
+            dir,
+            segment,
+            file: Arc::new(file),
+            length,
+            seq,
+            hash,
+            line: Vec::with_capacity(1024),
+            space,
+            fullness: Fullness::At(size),
+            retry_at: None,
+            lost: Vec::new(),
+            totals: UsageTotals::default(),
+        }
     }
 
     /// Reports with the next line that `lost` ones are gone.
-    pub(super) fn tell_lost(&mut self, lost: &[Lost]) {
-        self.lost = lost.iter().copied().take(MAX_LOST_TOLD).collect();
+    pub(super) fn report_lost(&mut self, lost: &[Lost]) {
+        self.lost = lost.iter().copied().take(MAX_LOST_REPORTED).collect();
     }
 
     /// Takes the sums over the lines that were appended since this was last done; `None` if there were no lines.
-    pub(super) fn take_counted(&mut self) -> Option<Counted> {
-        let spent = std::mem::take(&mut self.counted);
-        (!spent.by_account.is_empty()).then_some(Counted { spent, seq: self.seq, hash: self.hash })
+    pub(super) fn take_totals(&mut self) -> Option<TailTotals> {
+        let totals = std::mem::take(&mut self.totals);
+        (!totals.by_account.is_empty()).then_some(TailTotals { totals, seq: self.seq, hash: self.hash })
     }
 
     /// Returns the number of the last line.
@@ -129,43 +140,47 @@ impl Tail {
     /// Appends a line, in a new segment if the last one is full.
     pub(super) fn append(&mut self, record: &ExchangeRecord) -> io::Result<Appended> {
         if self.is_full()
-            && self.is_time()
+            && self.may_retry()
             && let Err(error) = self.rotate()
         {
-            tracing::warn!(%error, "cannot begin a new file of the journal: going on in the full one");
-            self.again = Some(Instant::now() + AGAIN);
+            tracing::warn!(
+                error = report::chain(&error),
+                "cannot begin a new file of the journal: going on in the full one"
+            );
+            self.retry_at = Some(Instant::now() + RETRY_DELAY);
         }
         let seq = self.seq + 1;
         let prev = std::str::from_utf8(&self.hash).map_err(io::Error::other)?;
         self.line.clear();
         serde_json::to_writer(
             &mut self.line,
-            &Line { v: SCHEMA_VERSION, seq, record, prev, lost: &self.lost },
+            &WrittenLine { v: SCHEMA_VERSION, seq, record, prev, lost: &self.lost },
         )?;
         let hash = hash(&self.line);
         self.line.push(b'\n');
         self.file.write_all_at(&self.line, self.length)?;
         let bytes = self.line.len() as u64;
         self.length += bytes;
-        self.space.used(bytes);
-        (self.seq, self.hash) = (seq, hash);
+        self.space.note_written(bytes);
+        self.seq = seq;
+        self.hash = hash;
         self.lost.clear();
-        self.counted.add(record);
+        self.totals.add(record);
         Ok(Appended { seq, bytes })
     }
 
-    /// Allocates the space that rooms need.
-    pub(super) fn set_aside(&mut self) -> io::Result<()> {
-        if !self.is_time() {
+    /// Allocates the space that reservations need.
+    pub(super) fn preallocate(&mut self) -> io::Result<()> {
+        if !self.may_retry() {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        match self.space.set_aside(&self.file, self.length) {
+        match self.space.preallocate(&self.file, self.length) {
             Ok(bytes) => {
-                self.space.is_set_aside(bytes);
+                self.space.set_allocated(bytes);
                 Ok(())
             }
             Err(error) => {
-                self.again = Some(Instant::now() + AGAIN);
+                self.retry_at = Some(Instant::now() + RETRY_DELAY);
                 Err(error)
             }
         }
@@ -184,23 +199,26 @@ impl Tail {
         }
     }
 
-    fn is_time(&self) -> bool {
-        self.again.is_none_or(|again| Instant::now() >= again)
+    fn may_retry(&self) -> bool {
+        self.retry_at.is_none_or(|retry_at| Instant::now() >= retry_at)
     }
 
     fn rotate(&mut self) -> io::Result<()> {
         let next = Segment::new(&self.dir, self.seq + 1);
         let file = next.create()?;
-        // Rooms that were given are good in the new file before a line goes there; no more are given meanwhile.
-        let before = self.space.is_set_aside(0);
-        let set_aside = self.space.set_aside(&file, 0).inspect_err(|_error| {
-            self.space.is_set_aside(before);
+        // Reservations are good in the new file before a line goes there; no more are made meanwhile.
+        let before = self.space.set_allocated(0);
+        let allocated = self.space.preallocate(&file, 0).inspect_err(|_error| {
+            self.space.set_allocated(before);
             drop(std::fs::remove_file(&next.path));
         })?;
         // The space allocated behind the end of the full file goes back.
         self.file.set_len(self.length)?;
-        self.space.is_set_aside(set_aside);
-        (self.segment, self.file, self.length, self.again) = (next, Arc::new(file), 0, None);
+        self.space.set_allocated(allocated);
+        self.segment = next;
+        self.file = Arc::new(file);
+        self.length = 0;
+        self.retry_at = None;
         let (Fullness::At(size) | Fullness::Now(size)) = self.fullness;
         self.fullness = Fullness::At(size);
         Ok(())

@@ -92,7 +92,7 @@ impl Mask {
             return first;
         }
         let escaped = self.words().filter_map(|secret| {
-            candidates(secret, rest).find_map(|at| match go_on(secret, 0, &rest[at..]) {
+            candidates(secret, rest).find_map(|at| match continue_match(secret, 0, &rest[at..]) {
                 Match::Whole(length) => Some(from + at..from + at + length),
                 Match::Part(_) | Match::Not => None,
             })
@@ -101,11 +101,11 @@ impl Mask {
     }
 
     /// Returns the secrets that may begin at the end of `text`: which, where, and how many of their letters are there.
-    pub(crate) fn begun(&self, text: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> {
+    pub(crate) fn partial_matches(&self, text: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> {
         let window = text.len().saturating_sub(self.longest * MAX_LETTER);
         let end = &text[window..];
         self.words().enumerate().flat_map(move |(secret, word)| {
-            candidates(word, end).filter_map(move |at| match go_on(word, 0, &end[at..]) {
+            candidates(word, end).filter_map(move |at| match continue_match(word, 0, &end[at..]) {
                 Match::Part(matched) => Some((secret, window + at, matched)),
                 Match::Whole(_) | Match::Not => None,
             })
@@ -118,8 +118,8 @@ impl Mask {
     }
 
     /// Compares what is left of a secret, of which `matched` letters came before, with the beginning of `text`.
-    pub(crate) fn go_on(&self, secret: usize, matched: usize, text: &[u8]) -> Match {
-        self.secrets.get(secret).map_or(Match::Not, |secret| go_on(secret.needle(), matched, text))
+    pub(crate) fn continue_match(&self, secret: usize, matched: usize, text: &[u8]) -> Match {
+        self.secrets.get(secret).map_or(Match::Not, |secret| continue_match(secret.needle(), matched, text))
     }
 }
 
@@ -136,14 +136,15 @@ fn candidates(secret: &[u8], text: &[u8]) -> impl Iterator<Item = usize> {
     memchr2_iter(first, b'\\', text)
 }
 
-fn go_on(secret: &[u8], mut matched: usize, text: &[u8]) -> Match {
+fn continue_match(secret: &[u8], mut matched: usize, text: &[u8]) -> Match {
     let mut at = 0;
     while let Some(letter) = letter(&text[at..]) {
         let Letter::Is(byte, length) = letter else { break };
         if secret.get(matched) != Some(&byte) {
             return Match::Not;
         }
-        (matched, at) = (matched + 1, at + length);
+        matched += 1;
+        at += length;
         if matched == secret.len() {
             return Match::Whole(at);
         }
@@ -178,35 +179,35 @@ fn letter(text: &[u8]) -> Option<Letter> {
     })
 }
 
-/// A body that passes in pieces. Of each only what may be the beginning of a secret waits for the next.
+/// Body that passes in pieces. Of each, only the possible beginning of a secret waits for the next.
 #[derive(Debug)]
-pub(crate) struct Masked {
+pub(crate) struct MaskedBody {
     mask: Arc<Mask>,
     held: Bytes,
 }
 
-impl Masked {
+impl MaskedBody {
     /// Begins a body of which nothing has passed yet.
-    pub(crate) fn by(mask: Arc<Mask>) -> Self {
+    pub(crate) fn new(mask: Arc<Mask>) -> Self {
         Self { mask, held: Bytes::new() }
     }
 
-    /// Returns what of `piece`, and of what waited, may pass.
+    /// Returns the part of `piece`, and of the bytes that waited, that may pass.
     pub(crate) fn follow(&mut self, piece: Bytes) -> Bytes {
         let held = std::mem::take(&mut self.held);
         let all = if held.is_empty() { piece } else { [held, piece].concat().into() };
         let mut covered = self.mask.cover(all);
-        let end = self.mask.begun(&covered).map(|(_, at, _)| at).min();
+        let end = self.mask.partial_matches(&covered).map(|(_, at, _)| at).min();
         self.held = covered.split_off(end.unwrap_or(covered.len()));
         covered
     }
 
-    /// Bytes that wait.
+    /// Returns the number of bytes that wait.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Returns what still waits when the body ends.
+    /// Returns the bytes that still wait when the body ends.
     pub(crate) fn rest(&mut self) -> Bytes {
         std::mem::take(&mut self.held)
     }

@@ -11,9 +11,9 @@ use std::{
 use platform_runtime::metrics::{Bound, Distribution, Histograms};
 
 /// Interval between two measurements. Waking up costs some 4,000 instructions, more than all counting of a call.
-const NAP: Duration = Duration::from_millis(250);
+const MEASUREMENT_INTERVAL: Duration = Duration::from_millis(250);
 /// Number of measurements in a window, which lasts a minute.
-const WINDOW: u32 = 240;
+const WINDOW_MEASUREMENTS: u32 = 240;
 
 const BOUNDS: [Bound; 9] = [
     (2_000, "0.002"),
@@ -43,23 +43,23 @@ impl Lag {
     /// Watches the thread it is polled on, for ever.
     pub(super) async fn watch(&self) {
         loop {
-            for _ in 0..WINDOW {
+            for _ in 0..WINDOW_MEASUREMENTS {
                 let asleep = Instant::now();
-                tokio::time::sleep(NAP).await;
-                self.late_by(asleep.elapsed().saturating_sub(NAP));
+                tokio::time::sleep(MEASUREMENT_INTERVAL).await;
+                self.record(asleep.elapsed().saturating_sub(MEASUREMENT_INTERVAL));
             }
-            self.turn();
+            self.begin_window();
         }
     }
 
-    pub(super) fn late_by(&self, lag: Duration) {
+    pub(super) fn record(&self, lag: Duration) {
         let lag = u64::try_from(lag.as_micros()).unwrap_or(u64::MAX);
         self.all.observe(0, lag);
         self.largest[0].fetch_max(lag, Ordering::Relaxed);
     }
 
     /// Begins a new window.
-    pub(super) fn turn(&self) {
+    pub(super) fn begin_window(&self) {
         let [present, before] = &self.largest;
         before.store(present.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }

@@ -7,10 +7,10 @@
 //! `calls` that have occurred, of some 50 that can. Six series come with each model, 13 with each thread, and there
 //! are 49 others. A small installation has about 150.
 //!
-//! Each data-plane thread counts in arrays of its own, indexed by the labels ([`Counts`]). A call costs some twenty
-//! additions that no other thread contends for. The arrays are summed on each scrape.
+//! Each data-plane thread counts in arrays of its own, indexed by the labels ([`CallCounters`]). A call costs some
+//! twenty additions that no other thread contends for. The arrays are summed on each scrape.
 
-mod counts;
+mod call_counters;
 mod lag;
 mod models;
 mod render;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use platform_core::{money::NanoDollars, record::ExchangeRecord};
 
 pub(crate) use self::models::Models;
-use self::{counts::Counts, lag::Lag};
+use self::{call_counters::CallCounters, lag::Lag};
 
 /// Counters of all data-plane threads.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Metrics {
 /// Counters and lag of one data-plane thread.
 #[derive(Debug)]
 pub(crate) struct ForThread {
-    calls: Counts,
+    calls: CallCounters,
     lag: Lag,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Reserved {
 impl Metrics {
     pub(crate) fn new(models: Models, threads: usize) -> Self {
         let models = Arc::new(models);
-        let for_thread = |_| Arc::new(ForThread { calls: Counts::new(&models), lag: Lag::new() });
+        let for_thread = |_| Arc::new(ForThread { calls: CallCounters::new(&models), lag: Lag::new() });
         Self { threads: (0..threads).map(for_thread).collect(), models }
     }
 
@@ -93,8 +93,8 @@ impl Metrics {
     }
 
     /// Returns the sum over all threads.
-    fn calls(&self) -> Counts {
-        let sum = Counts::new(&self.models);
+    fn calls(&self) -> CallCounters {
+        let sum = CallCounters::new(&self.models);
         self.threads.iter().for_each(|thread| sum.absorb(&thread.calls));
         sum
     }

@@ -30,7 +30,7 @@ impl Models {
     }
 
     /// Returns the index of the model that a call asked for.
-    pub(super) fn place(&self, asked: Option<&JournalText>) -> usize {
+    pub(super) fn index(&self, asked: Option<&JournalText>) -> usize {
         let found =
             |asked: &JournalText| self.known.binary_search_by(|name| (**name).cmp(asked.as_str())).ok();
         asked.and_then(found).unwrap_or(self.known.len())

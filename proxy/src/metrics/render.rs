@@ -10,7 +10,7 @@ use platform_runtime::metrics::{Exposition, Kind, dollars, seconds};
 
 use super::{
     Gauges, Metrics, Reserved,
-    counts::{Answer, Counts, KINDS, first_byte_place},
+    call_counters::{AnswerKind, CallCounters, KINDS, first_byte_index},
 };
 
 /// Returns all families as text.
@@ -29,7 +29,7 @@ pub(super) fn render(metrics: &Metrics, gauges: &Gauges) -> String {
     text.finish()
 }
 
-fn calls(text: &mut Exposition, counts: &Counts) {
+fn calls(text: &mut Exposition, counts: &CallCounters) {
     let help = "Calls that have ended; refusal is why Sluicegate answered itself, or none. Of all that can be, those that were.";
     let mut family = text.family(Kind::Counter, "sluicegate_calls_total", help);
     let reasons = || [None].into_iter().chain(Refusal::ALL.map(Some));
@@ -60,12 +60,13 @@ fn calls(text: &mut Exposition, counts: &Counts) {
     Route::ALL.iter().for_each(|route| family.sample(&[("route", route.word())], counts.bytes(*route).1));
 }
 
-fn durations(text: &mut Exposition, counts: &Counts) {
+fn durations(text: &mut Exposition, counts: &CallCounters) {
     let help =
         "Time from a call's beginning to the first byte of the upstream's answer, by whether it is streamed.";
     let mut family = text.family(Kind::Histogram, "sluicegate_first_byte_seconds", help);
-    for (route, answer) in Route::ALL.iter().flat_map(|route| Answer::ALL.map(|answer| (*route, answer))) {
-        let seen = counts.first_byte.read(first_byte_place(route, answer));
+    for (route, answer) in Route::ALL.iter().flat_map(|route| AnswerKind::ALL.map(|answer| (*route, answer)))
+    {
+        let seen = counts.first_byte.read(first_byte_index(route, answer));
         if seen.count > 0 {
             family.histogram(&[("route", route.word()), ("stream", answer.word())], &seen);
         }
@@ -80,7 +81,7 @@ fn durations(text: &mut Exposition, counts: &Counts) {
     }
 }
 
-fn models(text: &mut Exposition, counts: &Counts) {
+fn models(text: &mut Exposition, counts: &CallCounters) {
     let help = "Tokens; cached and cache_written are parts of input, cache_written_1h is one of cache_written, reasoning is one of output. Models that the configuration names, else other.";
     let mut family = text.family(Kind::Counter, "sluicegate_tokens_total", help);
     for (model, tokens, _) in counts.by_model() {

@@ -10,7 +10,7 @@ use platform_core::{
 };
 use serde_json::json;
 
-use super::{Gauges, Metrics, Models, counts::Counts, lag::Lag};
+use super::{Gauges, Metrics, Models, call_counters::CallCounters, lag::Lag};
 
 fn models(names: &[&str]) -> Models {
     Models::new(names.iter().map(ToString::to_string))
@@ -31,8 +31,8 @@ fn record(model: &str) -> ExchangeRecord {
 }
 
 #[test]
-fn every_combination_of_labels_is_counted_in_its_own_place() {
-    let counts = Counts::new(&Arc::new(models(&[])));
+fn each_combination_of_labels_has_one_counter() {
+    let counts = CallCounters::new(&Arc::new(models(&[])));
     let reasons = || [None].into_iter().chain(Refusal::ALL.map(Some));
     let each = |visit: &mut dyn FnMut(Route, Outcome, Option<Refusal>)| {
         for route in Route::ALL {
@@ -58,23 +58,23 @@ fn every_combination_of_labels_is_counted_in_its_own_place() {
 }
 
 #[test]
-fn a_model_has_a_series_only_if_the_configuration_names_it() {
+fn only_configured_models_have_a_series() {
     let odd = "odd model, \"quoted\"";
     let known = models(&["gpt-4o", "claude", "gpt-4o", "other", odd]);
     assert_eq!(known.count(), 4, "each once, and the rest");
     let labels: Vec<_> = known.labels().collect();
-    let label = |asked: &str| labels[known.place(Some(&JournalText::of(asked)))];
+    let label = |asked: &str| labels[known.index(Some(&JournalText::of(asked)))];
     assert_eq!(label("gpt-4o"), "gpt-4o");
     assert_eq!(label("claude"), "claude");
     assert!(label(odd).starts_with('<'), "as in the journal: {}", label(odd));
     for asked in ["gpt-4o-mini", "GPT-4o", "", "other", "gpt-4o\n"] {
         assert_eq!(label(asked), "other", "{asked:?}");
     }
-    assert_eq!(labels[known.place(None)], "other");
+    assert_eq!(labels[known.index(None)], "other");
 }
 
 #[test]
-fn what_threads_count_is_summed_and_refused_calls_are_not_timed() {
+fn threads_are_summed_and_refusals_are_not_timed() {
     let metrics = Metrics::new(models(&["claude"]), 2);
     let tokens =
         Tokens { input: 10, output: 20, cached: 3, cache_written: 4, cache_written_1h: 2, reasoning: 5 };
@@ -115,7 +115,7 @@ fn what_threads_count_is_summed_and_refused_calls_are_not_timed() {
 }
 
 #[test]
-fn a_small_installation_has_about_as_many_series_as_the_module_says() {
+fn a_small_installation_has_about_150_series() {
     let metrics = Metrics::new(models(&["gpt-4o"]), 2);
     for stream in [false, true] {
         metrics.threads()[0].count(&ExchangeRecord { stream, ..record("gpt-4o") });
@@ -126,15 +126,15 @@ fn a_small_installation_has_about_as_many_series_as_the_module_says() {
 }
 
 #[test]
-fn the_largest_lag_is_forgotten_after_two_windows() {
+fn the_largest_lag_lasts_two_windows() {
     let lag = Lag::new();
-    lag.late_by(Duration::from_millis(30));
-    lag.late_by(Duration::from_millis(4));
+    lag.record(Duration::from_millis(30));
+    lag.record(Duration::from_millis(4));
     assert_eq!(lag.largest(), 30_000);
-    lag.turn();
-    lag.late_by(Duration::from_millis(7));
+    lag.begin_window();
+    lag.record(Duration::from_millis(7));
     assert_eq!(lag.largest(), 30_000, "the window before still counts");
-    lag.turn();
+    lag.begin_window();
     assert_eq!(lag.largest(), 7_000);
     assert_eq!(lag.read().count, 3, "the histogram forgets nothing");
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 pub(crate) use self::words::Late;
 use self::words::message;
 use crate::{
-    budget::{Short, Shortage, Whose},
+    budget::{LimitOwner, QuotaError, QuotaShortfall},
     exchange::{Body, Label, Reason, Rejection},
     freezes::Stop,
 };
@@ -32,12 +32,12 @@ pub(crate) struct Refused {
     message: Cow<'static, str>,
     /// Seconds after which it may pass, if they are known better than by the reason alone.
     wait: Option<u64>,
-    reader: Reader,
+    audience: Audience,
 }
 
-/// Reader of a refusal.
+/// Audience of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reader {
+enum Audience {
     /// A client that called for itself.
     Client,
     /// A gateway that serves many, and would lock its provider for all of them.
@@ -52,7 +52,7 @@ impl From<Refusal> for Refused {
             timeout: None,
             message: Cow::Borrowed(message(reason)),
             wait: None,
-            reader: Reader::Client,
+            audience: Audience::Client,
         }
     }
 }
@@ -82,7 +82,7 @@ impl Refused {
     /// Returns the refusal for a gateway that serves many. It never holds what an agent wrote, because a
     /// gateway sorts errors by their words, and of unattributed calls it says only that they are
     /// unattributed.
-    pub(crate) fn to_a_gateway(&self) -> Self {
+    pub(crate) fn for_gateway(&self) -> Self {
         let reason = match self.reason {
             Refusal::TokenMissing
             | Refusal::TokenMalformed
@@ -93,14 +93,14 @@ impl Refused {
             | Refusal::IdentityConflict => Refusal::Unattributed,
             other => other,
         };
-        Self { wait: self.wait, reader: Reader::Gateway, ..reason.into() }
+        Self { wait: self.wait, audience: Audience::Gateway, ..reason.into() }
     }
 
     /// Returns the status it is sent with.
     pub(crate) fn status(&self) -> StatusCode {
-        match (row(self.reason).0, self.reader) {
+        match (row(self.reason).0, self.audience) {
             // OpenClaw 2026.9.6 locks its profile at the provider on 429, and on 503 tries again.
-            (StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT, Reader::Gateway) => {
+            (StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT, Audience::Gateway) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             (status, _) => status,
@@ -147,32 +147,38 @@ fn rule(rejection: &Rejection) -> Option<JournalText> {
     named.map(|named| JournalText::of(&named))
 }
 
-impl From<Short> for Refused {
-    fn from(short: Short) -> Self {
+impl From<QuotaError> for Refused {
+    fn from(short: QuotaError) -> Self {
         let (whose, limit, reason) = match short {
-            Short::RateLimited(whose, _) => (whose, Limit::RequestsPerMinute, Refusal::RateLimited),
-            Short::Of(whose, Limit::CallsInFlight, _) => {
+            QuotaError::RateLimited(whose, _) => (whose, Limit::RequestsPerMinute, Refusal::RateLimited),
+            QuotaError::Exceeded(whose, Limit::CallsInFlight, _) => {
                 (whose, Limit::CallsInFlight, Refusal::ConcurrencyLimited)
             }
-            Short::Of(whose, limit, Shortage::Held) => (whose, limit, Refusal::QuotaReserved),
-            Short::Of(whose, limit, Shortage::UsedUp) => (whose, limit, Refusal::QuotaExhausted),
-            Short::Unpriced(whose) => (whose, Limit::CostNanodollars, Refusal::ModelUnpriced),
+            QuotaError::Exceeded(whose, limit, QuotaShortfall::Reserved) => {
+                (whose, limit, Refusal::QuotaReserved)
+            }
+            QuotaError::Exceeded(whose, limit, QuotaShortfall::Exhausted) => {
+                (whose, limit, Refusal::QuotaExhausted)
+            }
+            QuotaError::Unpriced(whose) => (whose, Limit::CostNanodollars, Refusal::ModelUnpriced),
         };
         let wait = match short {
-            Short::RateLimited(_, wait) => Some(wait.as_secs() + 1),
-            Short::Of(..) | Short::Unpriced(_) => None,
+            QuotaError::RateLimited(_, wait) => Some(wait.as_secs() + 1),
+            QuotaError::Exceeded(..) | QuotaError::Unpriced(_) => None,
         };
         let (whose, owner) = match whose {
-            Whose::Run => ("this run", "run"),
-            Whose::Account => ("this account", "account"),
+            LimitOwner::Run => ("this run", "run"),
+            LimitOwner::Account => ("this account", "account"),
         };
         let rule = Some(JournalText::of(&format!("{owner}.{}", limit.setting())));
         let message = match short {
-            Short::Of(_, limit, Shortage::UsedUp) => format!("the limit of {limit} of {whose} is used up"),
-            Short::Of(_, limit, Shortage::Held) => {
+            QuotaError::Exceeded(_, limit, QuotaShortfall::Exhausted) => {
+                format!("the limit of {limit} of {whose} is used up")
+            }
+            QuotaError::Exceeded(_, limit, QuotaShortfall::Reserved) => {
                 format!("what is left under the limit of {limit} of {whose} is set aside for calls under way")
             }
-            Short::RateLimited(..) | Short::Unpriced(_) => {
+            QuotaError::RateLimited(..) | QuotaError::Unpriced(_) => {
                 message(reason).replace("this run or account", whose)
             }
         };
@@ -292,7 +298,8 @@ pub(crate) fn raw(reason: Refusal) -> String {
 /// Returns the body that reports `refused` to a client.
 pub(crate) fn error_json(refused: &Refused, dialect: Dialect) -> String {
     let (_, kind, _) = row(refused.reason);
-    let (message, code) = (&refused.message, refused.reason.code());
+    let message = &refused.message;
+    let code = refused.reason.code();
     match dialect {
         Dialect::OpenAi => {
             json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
@@ -330,10 +337,10 @@ mod tests {
     }
 
     #[test]
-    fn no_gateway_is_told_a_status_that_locks_its_provider() {
+    fn gateways_get_no_provider_locking_status() {
         for refusal in Refusal::ALL {
-            let told = Refused::from(refusal).to_a_gateway();
-            assert!(![401, 402, 403, 429].contains(&told.status().as_u16()), "{refusal:?}");
+            let refused = Refused::from(refusal).for_gateway();
+            assert!(![401, 402, 403, 429].contains(&refused.status().as_u16()), "{refusal:?}");
         }
     }
 
@@ -342,8 +349,9 @@ mod tests {
     #[test]
     fn refusals_are_as_they_were_shown_to_openclaw() {
         let row = |(refusal, dialect): (Refusal, Dialect)| {
-            let refused = Refused::from(refusal).to_a_gateway();
-            let (status, (_, _, retry)) = (refused.status(), row(refused.reason));
+            let refused = Refused::from(refusal).for_gateway();
+            let status = refused.status();
+            let (_, _, retry) = row(refused.reason);
             let api = match dialect {
                 Dialect::OpenAi => "openai-completions",
                 Dialect::Anthropic => "anthropic-messages",

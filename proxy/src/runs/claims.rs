@@ -3,24 +3,25 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
 use platform_core::id::{GatewayId, RunId, SocketDirName};
+use platform_runtime::sync::Mutex;
 
 /// An owner of a socket directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum DirOwner {
     /// A run that was registered.
     Run(RunId),
     /// A gateway.
     Gateway(GatewayId),
 }
 
-impl fmt::Display for Owner {
+impl fmt::Display for DirOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Run(run) => write!(f, "run {run}"),
+            Self::Run(run_id) => write!(f, "run {run_id}"),
             Self::Gateway(gateway) => write!(f, "gateway {gateway}"),
         }
     }
@@ -32,7 +33,7 @@ pub(super) struct Claims(Arc<Mutex<BTreeMap<SocketDirName, Claimed>>>);
 
 #[derive(Debug)]
 struct Claimed {
-    owner: Owner,
+    owner: DirOwner,
     /// Claims of this owner that were not dropped yet.
     count: usize,
 }
@@ -42,7 +43,7 @@ impl Claims {
     ///
     /// # Errors
     /// The present owner, if that is another one.
-    pub(super) fn claim(&self, name: &SocketDirName, owner: Owner) -> Result<Claim, Owner> {
+    pub(super) fn claim(&self, name: &SocketDirName, owner: DirOwner) -> Result<Claim, DirOwner> {
         let mut claimed = self.claimed();
         let entry = claimed.entry(name.clone()).or_insert_with(|| Claimed { owner: owner.clone(), count: 0 });
         if entry.owner != owner {
@@ -53,12 +54,12 @@ impl Claims {
     }
 
     /// Returns the owner of a directory.
-    pub(super) fn owner(&self, name: &SocketDirName) -> Option<Owner> {
+    pub(super) fn owner(&self, name: &SocketDirName) -> Option<DirOwner> {
         self.claimed().get(name).map(|claimed| claimed.owner.clone())
     }
 
     fn claimed(&self) -> MutexGuard<'_, BTreeMap<SocketDirName, Claimed>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -85,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_has_one_owner_until_its_last_claim() {
+    fn a_directory_has_one_owner_until_released() {
         let (claims, name) = (Claims::default(), SocketDirName::from_random(7));
-        let run = |id: &str| Owner::Run(RunId::parse(id).unwrap());
+        let run = |id: &str| DirOwner::Run(RunId::parse(id).unwrap());
         let first = claims.claim(&name, run("r1")).unwrap();
         let again = claims.claim(&name, run("r1")).unwrap();
         assert_eq!(claims.claim(&name, run("r2")).unwrap_err(), run("r1"));
         drop(first);
-        let gateway = Owner::Gateway(GatewayId::parse("r1").unwrap());
+        let gateway = DirOwner::Gateway(GatewayId::parse("r1").unwrap());
         assert_eq!(claims.claim(&name, gateway.clone()).unwrap_err(), run("r1"));
         drop(again);
         assert_eq!(claims.owner(&name), None);

@@ -21,25 +21,25 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Error, Runs,
-    claims::{Claim, Owner},
-    door::Door,
+    claims::{Claim, DirOwner},
+    run_listener::RunListener,
 };
 use crate::exchange::GatewaySocket;
 
 /// All gateways that are served.
 #[derive(Debug)]
 pub(super) struct Gateways {
-    open: Mutex<BTreeMap<GatewayId, Open>>,
-    kept: KeptGateways,
+    open: Mutex<BTreeMap<GatewayId, OpenGateway>>,
+    state_dir: GatewayStateDir,
 }
 
 #[derive(Debug)]
-struct Open {
-    door: GatewayListener,
+struct OpenGateway {
+    listener: GatewayListener,
     /// Ends its listener, and cuts its connections.
     closing: CancellationToken,
     /// Ends when all its connections are gone, and their calls recorded.
-    left: mpsc::Receiver<Infallible>,
+    connections_gone: mpsc::Receiver<Infallible>,
     /// Held as long as the directory belongs to the gateway.
     #[expect(dead_code, reason = "dropping it gives the directory up")]
     claim: Claim,
@@ -48,7 +48,7 @@ struct Open {
 impl Gateways {
     /// Begins without gateways; their files are in `dir`, which exists.
     pub(super) fn new(dir: &Path) -> Self {
-        Self { open: Mutex::default(), kept: KeptGateways(dir.to_owned()) }
+        Self { open: Mutex::default(), state_dir: GatewayStateDir(dir.to_owned()) }
     }
 }
 
@@ -57,69 +57,69 @@ impl Runs {
     pub(crate) async fn open_gateway(
         &self,
         gateway: GatewayId,
-        door: GatewayListener,
+        listener: GatewayListener,
     ) -> Result<SocketDir, Error> {
         let mut open = self.gateways.open.lock().await;
         // A gateway that was closed, and whose directory stayed, is served anew.
-        match open.get(&gateway).filter(|there| !there.closing.is_cancelled()) {
-            Some(there) if there.door == door => return Ok(self.socket_dir(&door.socket_dir)),
+        match open.get(&gateway).filter(|served| !served.closing.is_cancelled()) {
+            Some(served) if served.listener == listener => return Ok(self.socket_dir(&listener.socket_dir)),
             Some(_) => return Err(Error::GatewayConflict { gateway }),
             None => {}
         }
-        let claim = self.claim(&door.socket_dir, Owner::Gateway(gateway.clone()))?;
+        let claim = self.claim(&listener.socket_dir, DirOwner::Gateway(gateway.clone()))?;
         self.gateways
-            .kept
-            .write(&gateway, &door)
-            .map_err(|source| Error::KeepGateway { gateway: gateway.clone(), source })?;
-        let opened = self.hear(&gateway, door, claim).await;
+            .state_dir
+            .write(&gateway, &listener)
+            .map_err(|source| Error::GatewayNotPersisted { gateway: gateway.clone(), source })?;
+        let opened = self.open_gateway_socket(&gateway, listener, claim).await;
         match opened {
-            Ok((dir, heard)) => {
-                open.insert(gateway, heard);
+            Ok((dir, opened)) => {
+                open.insert(gateway, opened);
                 Ok(dir)
             }
             Err(error) => {
-                self.gateways.kept.remove(&gateway);
+                self.gateways.state_dir.remove(&gateway);
                 Err(error)
             }
         }
     }
 
-    async fn hear(
+    async fn open_gateway_socket(
         &self,
         gateway: &GatewayId,
-        door: GatewayListener,
+        listener: GatewayListener,
         claim: Claim,
-    ) -> Result<(SocketDir, Open), Error> {
-        let dir = self.reserve(&door.socket_dir)?;
+    ) -> Result<(SocketDir, OpenGateway), Error> {
+        let dir = self.reserve(&listener.socket_dir)?;
         let closing = CancellationToken::new();
-        let (here, left) = mpsc::channel(1);
+        let (in_use, connections_gone) = mpsc::channel(1);
         let socket = GatewaySocket {
             gateway: gateway.clone(),
-            peer_uid: door.peer_uid,
+            peer_uid: listener.peer_uid,
             path: dir.path.join(SOCKET_FILE),
             closing: closing.clone(),
-            here,
+            in_use,
         };
-        self.next_worker().open_gateway(socket).await?;
-        Ok((dir, Open { door, closing, left, claim }))
+        self.next_thread().open_gateway(socket).await?;
+        Ok((dir, OpenGateway { listener, closing, connections_gone, claim }))
     }
 
     /// Closes a gateway's socket, and removes its directory. Its connections are cut; when this returns, their calls
     /// are recorded. A gateway that is not served is no error.
     pub(crate) async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
         let mut open = self.gateways.open.lock().await;
-        let Some(there) = open.get_mut(gateway) else { return Ok(()) };
-        let dir = self.socket_dir(&there.door.socket_dir);
-        there.closing.cancel();
-        there.left.recv().await;
+        let Some(served) = open.get_mut(gateway) else { return Ok(()) };
+        let dir = self.socket_dir(&served.listener.socket_dir);
+        served.closing.cancel();
+        served.connections_gone.recv().await;
         let path = dir.path.clone();
         // In this order: another attempt, or a later proxy, removes what is still listed.
-        Door::Directory(dir).remove();
+        RunListener::Directory(dir).remove();
         if path.is_dir() {
             // The log says why.
             return Err(Error::Leftover { path });
         }
-        self.gateways.kept.remove(gateway);
+        self.gateways.state_dir.remove(gateway);
         open.remove(gateway);
         Ok(())
     }
@@ -132,17 +132,17 @@ impl Runs {
     pub(super) async fn restore_gateways(&self) -> io::Result<Vec<NotReady>> {
         let mut open = self.gateways.open.lock().await;
         let mut not_open = Vec::new();
-        for (gateway, door) in self.gateways.kept.all()? {
+        for (gateway, listener) in self.gateways.state_dir.all()? {
             if open.contains_key(&gateway) {
                 continue;
             }
-            let claim = self.claim(&door.socket_dir, Owner::Gateway(gateway.clone()));
-            let heard = match claim {
-                Ok(claim) => self.hear(&gateway, door, claim).await,
+            let claim = self.claim(&listener.socket_dir, DirOwner::Gateway(gateway.clone()));
+            let opened = match claim {
+                Ok(claim) => self.open_gateway_socket(&gateway, listener, claim).await,
                 Err(error) => Err(error),
             };
-            match heard {
-                Ok((_, heard)) => drop(open.insert(gateway, heard)),
+            match opened {
+                Ok((_, opened)) => drop(open.insert(gateway, opened)),
                 Err(error) => {
                     not_open.push(NotReady::GatewayNotOpen { gateway, why: report::chain(&error) });
                 }
@@ -154,21 +154,21 @@ impl Runs {
 
 /// Served gateways on disk: a file each, beside those of runs.
 #[derive(Debug)]
-struct KeptGateways(PathBuf);
+struct GatewayStateDir(PathBuf);
 
 /// Extension of such a file. A run's is another one.
 const EXTENSION: &str = "gateway";
 
-impl KeptGateways {
+impl GatewayStateDir {
     /// Stores a gateway: a crash leaves the whole file, or none.
-    fn write(&self, gateway: &GatewayId, door: &GatewayListener) -> io::Result<()> {
-        file::replace(&self.path(gateway), 0o600, &serde_json::to_vec(door)?)
+    fn write(&self, gateway: &GatewayId, listener: &GatewayListener) -> io::Result<()> {
+        file::replace(&self.path(gateway), 0o600, &serde_json::to_vec(listener)?)
     }
 
     fn remove(&self, gateway: &GatewayId) {
         match fs::remove_file(self.path(gateway)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%gateway, %error, "what was kept of the gateway stays behind");
+                tracing::warn!(%gateway, error = report::chain(&error), "stored state of the gateway not removed");
             }
             _ => {}
         }
@@ -183,10 +183,12 @@ impl KeptGateways {
                 continue;
             }
             let gateway = path.file_stem().and_then(|name| GatewayId::parse(name.to_str()?).ok());
-            let door = file::own(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
-            match (gateway, door) {
-                (Some(gateway), Some(door)) => all.push((gateway, door)),
-                _ => tracing::error!(path = %path.display(), "a gateway does not come back: this is none"),
+            let listener = file::own(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            match (gateway, listener) {
+                (Some(gateway), Some(listener)) => all.push((gateway, listener)),
+                _ => {
+                    tracing::error!(path = %path.display(), "gateway not restored: the file does not describe one")
+                }
             }
         }
         Ok(all)

@@ -6,16 +6,16 @@
 
 mod claims;
 mod closing;
-mod door;
 mod error;
 mod gateways;
-mod keeping;
-mod kept;
 mod not_open;
 mod opening;
+mod persist;
+mod persisted_run;
+mod quarantine;
 mod reserving;
-mod resting;
-mod standing;
+mod run_listener;
+mod static_runs;
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, MutexGuard, Weak,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -35,51 +35,52 @@ use platform_core::{
     control::RunView,
     id::{ModelName, RunId},
 };
+use platform_runtime::sync::Mutex;
 use tokio::sync::SetOnce;
 
 use self::{
     claims::{Claim, Claims},
-    door::Door,
     gateways::Gateways,
-    kept::Kept,
     not_open::NotOpen,
+    persisted_run::PersistedRun,
+    run_listener::RunListener,
 };
-pub(crate) use self::{error::Error, kept::KeptRuns, standing::Standing};
+pub(crate) use self::{error::Error, persisted_run::RunStateDir, static_runs::StaticRuns};
 use crate::{
     accounts::Accounts,
     closed::ClosedRuns,
-    directory::Directory,
+    data_plane_thread::DataPlaneThread,
     journal::Journal,
-    run::{Purse, Run, Terms},
-    tally::Tally,
-    worker::Worker,
+    registry::RunRegistry,
+    run::{Run, RunBudget, RunDefaults},
+    run_usage::RunUsage,
 };
 
 /// Id and account under which unattributed calls are recorded.
-pub(crate) const NOBODY: &str = "unattributed";
+pub(crate) const UNATTRIBUTED: &str = "unattributed";
 
-/// Places at which runs and their sockets are found.
+/// Directories and addresses at which runs are reached.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ListenerSetup {
     /// Directory of the socket directories.
     pub(crate) dir: PathBuf,
     /// Directories in which no run of the configuration may have its socket.
     pub(crate) reserved: [PathBuf; 3],
     /// Run registry for calls on listeners that runs share.
-    pub(crate) directory: Arc<Directory>,
+    pub(crate) registry: Arc<RunRegistry>,
     /// Address of the shared listener.
     pub(crate) shared: Option<SocketAddr>,
 }
 
 /// State that earlier proxies have left.
 #[derive(Debug)]
-pub(crate) struct Past {
+pub(crate) struct RecoveredState {
     pub(crate) accounts: Arc<Accounts>,
-    pub(crate) spent: HashMap<RunId, Tally>,
+    pub(crate) spent: HashMap<RunId, RunUsage>,
     pub(crate) closed: Arc<ClosedRuns>,
     /// Journal; a run's aggregated refusals are written to it when the run closes.
     pub(crate) journal: Arc<Journal>,
-    pub(crate) kept: KeptRuns,
+    pub(crate) state_dir: RunStateDir,
 }
 
 /// All runs of this proxy.
@@ -89,18 +90,18 @@ pub(crate) struct Runs {
     reserved: [PathBuf; 3],
     /// Claims on the directories in `dir`.
     claims: Claims,
-    directory: Arc<Directory>,
+    registry: Arc<RunRegistry>,
     shared: Option<SocketAddr>,
-    terms: ArcSwap<Terms>,
-    workers: Vec<Worker>,
-    next_worker: AtomicUsize,
-    live: DashMap<RunId, Arc<Live>>,
+    run_defaults: ArcSwap<RunDefaults>,
+    threads: Vec<DataPlaneThread>,
+    next_thread: AtomicUsize,
+    live: DashMap<RunId, Arc<LiveRun>>,
     accounts: Arc<Accounts>,
     /// Spending of runs with an earlier proxy, until they are opened again.
-    spent: DashMap<RunId, Purse>,
+    spent: DashMap<RunId, RunBudget>,
     closed: Arc<ClosedRuns>,
     journal: Arc<Journal>,
-    kept: KeptRuns,
+    state_dir: RunStateDir,
     gateways: Gateways,
     /// Runs of the configuration that could not be opened.
     not_open: NotOpen,
@@ -113,13 +114,13 @@ pub(crate) struct Runs {
 }
 
 #[derive(Debug)]
-struct Live {
+struct LiveRun {
     run: Arc<Run>,
-    door: Door,
+    listener: RunListener,
     /// Result of opening it, once that is known.
-    opened: SetOnce<Opened>,
+    opened: SetOnce<OpenOutcome>,
     /// Stored state of the run; `None` for a run of the configuration.
-    kept: Option<Mutex<Kept>>,
+    persisted: Option<Mutex<PersistedRun>>,
     /// Held as long as the directory belongs to the run.
     #[expect(dead_code, reason = "dropping it gives the directory up")]
     claim: Option<Claim>,
@@ -127,62 +128,72 @@ struct Live {
 
 /// Result of opening a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Opened {
+enum OpenOutcome {
     /// Agents can connect.
     Open,
     /// The run could not be opened, and is gone.
     Failed,
 }
 
-impl Live {
+impl LiveRun {
     /// Returns a run of the configuration, which is listed only once it is open.
-    fn standing(run: Run, door: Door) -> Self {
-        let opened = SetOnce::new_with(Some(Opened::Open));
-        Self { run: Arc::new(run), door, opened, kept: None, claim: None }
+    fn new_static(run: Run, listener: RunListener) -> Self {
+        let opened = SetOnce::new_with(Some(OpenOutcome::Open));
+        Self { run: Arc::new(run), listener, opened, persisted: None, claim: None }
     }
 
     /// Returns a registered run that is being opened.
-    fn registered(run: Run, door: Door, claim: Option<Claim>, kept: Kept) -> Self {
-        let kept = Some(Mutex::new(kept));
-        Self { run: Arc::new(run), door, opened: SetOnce::new(), kept, claim }
+    fn new_registered(
+        run: Run,
+        listener: RunListener,
+        claim: Option<Claim>,
+        persisted: PersistedRun,
+    ) -> Self {
+        let persisted = Some(Mutex::new(persisted));
+        Self { run: Arc::new(run), listener, opened: SetOnce::new(), persisted, claim }
     }
 
     /// Returns whether it is a run of the configuration.
-    const fn is_standing(&self) -> bool {
-        self.kept.is_none()
+    const fn is_static(&self) -> bool {
+        self.persisted.is_none()
     }
 
-    fn kept(&self) -> Option<MutexGuard<'_, Kept>> {
-        self.kept.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner))
+    fn persisted(&self) -> Option<MutexGuard<'_, PersistedRun>> {
+        self.persisted.as_ref().map(Mutex::lock)
     }
 
     /// Returns the run's state for control.
     fn view(&self) -> RunView {
-        let epoch = self.kept().map_or(0, |kept| kept.epoch);
-        RunView { epoch, socket: self.door.dir().cloned(), ..self.run.view() }
+        let epoch = self.persisted().map_or(0, |persisted| persisted.epoch);
+        RunView { epoch, socket: self.listener.dir().cloned(), ..self.run.view() }
     }
 }
 
 impl Runs {
-    pub(crate) fn new(place: Place, past: Past, terms: Terms, workers: Vec<Worker>) -> Self {
-        let Place { dir, reserved, directory, shared } = place;
-        let Past { accounts, spent, closed, journal, kept } = past;
+    pub(crate) fn new(
+        setup: ListenerSetup,
+        recovered: RecoveredState,
+        run_defaults: RunDefaults,
+        threads: Vec<DataPlaneThread>,
+    ) -> Self {
+        let ListenerSetup { dir, reserved, registry, shared } = setup;
+        let RecoveredState { accounts, spent, closed, journal, state_dir } = recovered;
         Self {
             dir,
             reserved,
             claims: Claims::default(),
-            directory,
+            registry,
             shared,
-            terms: ArcSwap::from_pointee(terms),
-            workers,
-            next_worker: AtomicUsize::new(0),
+            run_defaults: ArcSwap::from_pointee(run_defaults),
+            threads,
+            next_thread: AtomicUsize::new(0),
             live: DashMap::new(),
             accounts,
             spent: spent.into_iter().map(|(run, tally)| (run, tally.into())).collect(),
             closed,
             journal,
-            gateways: Gateways::new(kept.dir()),
-            kept,
+            gateways: Gateways::new(state_dir.dir()),
+            state_dir,
             not_open: NotOpen::default(),
             not_restored: NotOpen::default(),
             claims_of_not_restored: Mutex::default(),
@@ -191,29 +202,29 @@ impl Runs {
     }
 
     /// Applies other defaults to calls to come.
-    pub(crate) fn reconcile(&self, terms: Terms) {
-        self.live.iter().for_each(|live| live.run.reconcile(&terms));
-        self.terms.store(Arc::new(terms));
+    pub(crate) fn set_defaults(&self, run_defaults: RunDefaults) {
+        self.live.iter().for_each(|live| live.run.set_defaults(&run_defaults));
+        self.run_defaults.store(Arc::new(run_defaults));
     }
 
     /// Returns the registry of correlations and revocations.
-    pub(crate) fn directory(&self) -> &Arc<Directory> {
-        &self.directory
+    pub(crate) fn registry(&self) -> &Arc<RunRegistry> {
+        &self.registry
     }
 
     /// Returns the run, if it is open or closing.
-    pub(crate) fn get(&self, run: &RunId) -> Option<Arc<Run>> {
-        self.find(run).map(|live| Arc::clone(&live.run))
+    pub(crate) fn get(&self, run_id: &RunId) -> Option<Arc<Run>> {
+        self.find(run_id).map(|live| Arc::clone(&live.run))
     }
 
     /// Returns the run's state for control, also for a while after it was closed.
-    pub(crate) fn view(&self, run: &RunId) -> Option<RunView> {
-        self.find(run).map(|live| live.view()).or_else(|| self.closed.view(run))
+    pub(crate) fn view(&self, run_id: &RunId) -> Option<RunView> {
+        self.find(run_id).map(|live| live.view()).or_else(|| self.closed.view(run_id))
     }
 
     /// Returns whether `run` is open, or was closed.
-    pub(crate) fn knows(&self, run: &RunId) -> bool {
-        self.find(run).is_some() || self.closed.contains(run)
+    pub(crate) fn knows(&self, run_id: &RunId) -> bool {
+        self.find(run_id).is_some() || self.closed.contains(run_id)
     }
 
     /// Returns whether an open run was granted `model` by name.
@@ -239,7 +250,7 @@ impl Runs {
 
     /// Returns the number of idle connections to the upstream.
     pub(crate) fn idle_connections(&self) -> usize {
-        self.workers.iter().map(Worker::idle_connections).sum()
+        self.threads.iter().map(DataPlaneThread::idle_connections).sum()
     }
 
     /// Returns the spending of accounts.
@@ -248,8 +259,8 @@ impl Runs {
     }
 
     /// Wakes the tasks that carry calls, so that each checks again whether its call may go on.
-    pub(crate) fn stir(&self) {
-        self.everyone().iter().for_each(|run| run.stir());
+    pub(crate) fn notify_cuts(&self) {
+        self.all_runs().iter().for_each(|run| run.notify_cuts());
     }
 
     /// Revokes the tokens of `run`, also if several runs had that id one after the other. Calls that came by token
@@ -257,9 +268,12 @@ impl Runs {
     ///
     /// # Errors
     /// If the revocation holds and is not stored.
-    pub(crate) fn revoke(&self, run: &RunId) -> io::Result<()> {
-        let stored = self.directory.revoke(run);
-        self.everyone().iter().filter(|live| live.grant.run_id == *run).for_each(|live| live.revoke_tokens());
+    pub(crate) fn revoke(&self, run_id: &RunId) -> io::Result<()> {
+        let stored = self.registry.revoke(run_id);
+        self.all_runs()
+            .iter()
+            .filter(|live| live.grant.run_id == *run_id)
+            .for_each(|live| live.revoke_tokens());
         stored
     }
 
@@ -269,33 +283,33 @@ impl Runs {
     }
 
     /// Returns all runs that may have calls in flight.
-    fn everyone(&self) -> Vec<Arc<Run>> {
-        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+    fn all_runs(&self) -> Vec<Arc<Run>> {
+        let retired = self.retired.lock();
         let live = self.live.iter().map(|live| Arc::clone(&live.run));
         live.chain(retired.iter().filter_map(Weak::upgrade)).collect()
     }
 
     /// Accepts calls on the shared listener. Before the runs are opened all its calls would be unattributed.
     pub(crate) async fn listen(&self) {
-        join_all(self.workers.iter().map(Worker::listen)).await;
+        join_all(self.threads.iter().map(DataPlaneThread::listen)).await;
     }
 
     /// Returns once each data-plane thread has shown that it is not stuck.
-    pub(crate) async fn are_alive(&self) {
-        join_all(self.workers.iter().map(Worker::answer)).await;
+    pub(crate) async fn check_threads(&self) {
+        join_all(self.threads.iter().map(DataPlaneThread::ping)).await;
     }
 
     /// Returns the thread that gets the next listener.
-    fn next_worker(&self) -> &Worker {
-        &self.workers[self.next_worker.fetch_add(1, Ordering::Relaxed) % self.workers.len()]
+    fn next_thread(&self) -> &DataPlaneThread {
+        &self.threads[self.next_thread.fetch_add(1, Ordering::Relaxed) % self.threads.len()]
     }
 
     /// Returns the spending of a run of this id, with an earlier proxy or under an earlier configuration.
-    fn purse(&self, run: &RunId) -> Purse {
-        self.spent.get(run).map(|purse| purse.clone()).unwrap_or_else(|| Tally::default().into())
+    fn budget(&self, run_id: &RunId) -> RunBudget {
+        self.spent.get(run_id).map(|budget| budget.clone()).unwrap_or_else(|| RunUsage::default().into())
     }
 
-    fn find(&self, run: &RunId) -> Option<Arc<Live>> {
-        self.live.get(run).map(|live| Arc::clone(&live))
+    fn find(&self, run_id: &RunId) -> Option<Arc<LiveRun>> {
+        self.live.get(run_id).map(|live| Arc::clone(&live))
     }
 }

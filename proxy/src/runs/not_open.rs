@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use platform_core::control::NotReady;
+use platform_runtime::report;
 
-use super::{Runs, Standing};
+use super::{Runs, StaticRuns};
 
 /// List of what is not open.
 #[derive(Debug, Default)]
@@ -22,10 +23,10 @@ impl NotOpen {
     pub(super) fn replace(&self, now: Vec<NotReady>) {
         let before = self.0.swap(Arc::new(now.clone()));
         for reason in now.iter().filter(|reason| !before.contains(reason)) {
-            tracing::error!(?reason, "not open, it is tried again");
+            tracing::error!(?reason, "not open; opening is retried");
         }
         for reason in before.iter().filter(|reason| !now.contains(reason)) {
-            tracing::info!(?reason, "no longer so");
+            tracing::info!(?reason, "open, or no longer wanted");
         }
     }
 }
@@ -37,14 +38,14 @@ impl Runs {
     }
 
     /// Tries again to open what is not open: the configuration's runs, `wanted`, and those of the proxy before.
-    pub(crate) async fn retry(&self, wanted: &Standing) {
+    pub(crate) async fn retry(&self, wanted: &StaticRuns) {
         if !self.not_restored.list().is_empty()
             && let Err(error) = self.restore_missing().await
         {
-            tracing::warn!(%error, "cannot read what is kept of runs");
+            tracing::warn!(error = report::chain(&error), "stored runs cannot be read");
         }
         if !self.not_open.list().is_empty() {
-            self.stand(wanted, wanted, std::time::Duration::ZERO).await;
+            self.open_static(wanted, wanted, std::time::Duration::ZERO).await;
         }
     }
 }

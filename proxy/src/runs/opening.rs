@@ -16,160 +16,171 @@ use platform_core::{
 use platform_runtime::random;
 
 use super::{
-    Error, Live, NOBODY, Opened, Runs,
-    claims::{Claim, Owner},
-    door::Door,
-    kept::Kept,
+    Error, LiveRun, OpenOutcome, Runs, UNATTRIBUTED,
+    claims::{Claim, DirOwner},
+    persisted_run::PersistedRun,
+    run_listener::RunListener,
 };
-use crate::run::{Run, Spent};
+use crate::run::{Run, RunAndAccountBudgets};
 
 impl Runs {
     /// Opens a run, or confirms that it is open with this very grant, and moves it to the epoch in `register`. When
     /// this returns, agents can connect. Not cancel safe: other requests may wait for the opening.
     pub(crate) async fn register(&self, register: Register) -> Result<Registered, Error> {
-        let run = &register.grant.run_id;
+        let run_id = &register.grant.run_id;
         loop {
-            let Some(live) = self.find(run) else {
-                fence(run, self.closed.epoch(run), register.epoch)?;
-                let kept = self.kept.find(run).map_err(|source| Error::Keep { run: run.clone(), source })?;
-                let Some(kept) = kept else {
+            let Some(live) = self.find(run_id) else {
+                fence(run_id, self.closed.epoch(run_id), register.epoch)?;
+                let persisted = self
+                    .state_dir
+                    .find(run_id)
+                    .map_err(|source| Error::NotPersisted { run_id: run_id.clone(), source })?;
+                let Some(persisted) = persisted else {
                     return Ok(self.registered(&*self.open_new(register).await?));
                 };
                 // It could not be opened again so far. Its stored state, such as its limits, still holds.
-                let restored = self.restore_one(kept).await;
+                let restored = self.restore_one(persisted).await;
                 let another_was_faster =
-                    matches!(restored, Err(Error::Conflict { .. })) && self.find(run).is_some();
+                    matches!(restored, Err(Error::Conflict { .. })) && self.find(run_id).is_some();
                 if !another_was_faster {
                     restored?;
                 }
                 continue;
             };
             // A failed opening has removed the run before it is reported.
-            if *live.opened.wait().await == Opened::Open {
+            if *live.opened.wait().await == OpenOutcome::Open {
                 self.confirm(&live, &register)?;
                 return Ok(self.registered(&live));
             }
         }
     }
 
-    async fn open_new(&self, register: Register) -> Result<Arc<Live>, Error> {
+    async fn open_new(&self, register: Register) -> Result<Arc<LiveRun>, Error> {
         let Register { grant, socket_dir, epoch } = register;
-        let run = grant.run_id.clone();
-        if self.closed.contains(&run) {
-            return Err(Error::Closed { run });
+        let run_id = grant.run_id.clone();
+        if self.closed.contains(&run_id) {
+            return Err(Error::Closed { run_id });
         }
         let socket_dir = matches!(grant.listener, Listener::Unix { .. })
             .then(|| socket_dir.unwrap_or_else(|| SocketDirName::from_random(random::bits())));
-        let kept = Kept { grant, epoch, socket_dir, budget: None, correlations: BTreeSet::new() };
-        let live = self.place(kept.clone())?;
-        let opened = match self.kept.write(&kept) {
+        let persisted =
+            PersistedRun { grant, epoch, socket_dir, budget: None, correlations: BTreeSet::new() };
+        let live = self.list_opening(persisted.clone())?;
+        let opened = match self.state_dir.write(&persisted) {
             Ok(()) => self.open(&live).await,
-            Err(source) => Err(Error::Keep { run: run.clone(), source }),
+            Err(source) => Err(Error::NotPersisted { run_id: run_id.clone(), source }),
         };
         if opened.is_err() {
-            self.kept.remove(&run);
+            self.state_dir.remove(&run_id);
         }
-        self.settle(&live, &opened);
+        self.finish_opening(&live, &opened);
         opened.map(|()| live)
     }
 
-    fn confirm(&self, live: &Live, register: &Register) -> Result<(), Error> {
+    fn confirm(&self, live: &LiveRun, register: &Register) -> Result<(), Error> {
         // A close in the name of an epoch holds this lock, too.
-        let mut kept = live.kept();
-        let run = &live.run.grant.run_id;
-        fence(run, kept.as_ref().map_or(0, |kept| kept.epoch), register.epoch)?;
-        if self.closed.contains(run) {
-            return Err(Error::Closed { run: run.clone() });
+        let mut persisted = live.persisted();
+        let run_id = &live.run.grant.run_id;
+        fence(run_id, persisted.as_ref().map_or(0, |persisted| persisted.epoch), register.epoch)?;
+        if self.closed.contains(run_id) {
+            return Err(Error::Closed { run_id: run_id.clone() });
         }
         if live.run.grant != register.grant || live.run.closing().is_some() {
-            return Err(Error::Conflict { run: run.clone() });
+            return Err(Error::Conflict { run_id: run_id.clone() });
         }
-        match &mut kept {
-            Some(kept) => self.keep(kept, |kept| kept.epoch = register.epoch),
+        match &mut persisted {
+            Some(persisted) => self.keep(persisted, |persisted| persisted.epoch = register.epoch),
             None => Ok(()),
         }
     }
 
     /// Lists a run as being opened. [`Runs::open`] and [`Runs::settle`] have to follow.
-    pub(super) fn place(&self, kept: Kept) -> Result<Arc<Live>, Error> {
-        let grant = kept.grant.clone();
-        let run = grant.run_id.clone();
-        if run.as_str() == NOBODY || (grant.listener == Listener::Shared && self.shared.is_none()) {
-            return Err(Error::NoSuchListener { run });
+    pub(super) fn list_opening(&self, persisted: PersistedRun) -> Result<Arc<LiveRun>, Error> {
+        let grant = persisted.grant.clone();
+        let run_id = grant.run_id.clone();
+        if run_id.as_str() == UNATTRIBUTED || (grant.listener == Listener::Shared && self.shared.is_none()) {
+            return Err(Error::NoSuchListener { run_id });
         }
-        let spent = Spent { by_run: self.purse(&run), by_account: self.accounts.of(&grant.account) };
-        let new = Run::new(grant, &self.terms.load(), spent)
-            .map_err(|source| Error::Unwritable { run: run.clone(), source })?;
-        if let Some(budget) = &kept.budget {
+        let spent = RunAndAccountBudgets {
+            by_run: self.budget(&run_id),
+            by_account: self.accounts.of(&grant.account),
+        };
+        let new = Run::new(grant, &self.run_defaults.load(), spent)
+            .map_err(|source| Error::Unwritable { run_id: run_id.clone(), source })?;
+        if let Some(budget) = &persisted.budget {
             new.spending.allow(budget);
         }
-        let claim = kept.socket_dir.as_ref().map(|name| self.claim(name, kept.owner())).transpose()?;
-        let live = Arc::new(Live::registered(new, self.door(&kept), claim, kept));
-        match self.live.entry(run.clone()) {
-            Entry::Occupied(_) => Err(Error::Conflict { run }),
-            Entry::Vacant(place) => Ok(Arc::clone(&place.insert(live))),
+        let claim =
+            persisted.socket_dir.as_ref().map(|name| self.claim(name, persisted.owner())).transpose()?;
+        let live = Arc::new(LiveRun::new_registered(new, self.run_listener(&persisted), claim, persisted));
+        match self.live.entry(run_id.clone()) {
+            Entry::Occupied(_) => Err(Error::Conflict { run_id }),
+            Entry::Vacant(entry) => Ok(Arc::clone(&entry.insert(live))),
         }
     }
 
     /// Opens the listener of a run. If that fails, a directory that was made for it is removed; one that was there before
     /// may be mounted in a container.
-    pub(super) async fn open(&self, live: &Live) -> Result<(), Error> {
-        let was_there = live.door.is_there();
+    pub(super) async fn open(&self, live: &LiveRun) -> Result<(), Error> {
+        let was_there = live.listener.is_there();
         let opened = self.bind(live).await;
         if opened.is_err() && !was_there {
-            live.door.remove();
+            live.listener.remove();
         }
         opened
     }
 
-    async fn bind(&self, live: &Live) -> Result<(), Error> {
-        let socket = match &live.door {
-            Door::Directory(dir) => self.reserve(&dir.name)?.path.join(SOCKET_FILE),
-            Door::Path(path) => path.clone(),
-            Door::Shared => {
-                self.directory.add(&live.run);
+    async fn bind(&self, live: &LiveRun) -> Result<(), Error> {
+        let socket = match &live.listener {
+            RunListener::Directory(dir) => self.reserve(&dir.name)?.path.join(SOCKET_FILE),
+            RunListener::Path(path) => path.clone(),
+            RunListener::Shared => {
+                self.registry.add(&live.run);
                 return Ok(());
             }
         };
-        self.next_worker().open(Arc::clone(&live.run), socket).await?;
-        self.directory.add(&live.run);
+        self.next_thread().open(Arc::clone(&live.run), socket).await?;
+        self.registry.add(&live.run);
         Ok(())
     }
 
     /// Reports the result of an opening to those that wait for it. After a failure the run is no longer listed.
-    pub(super) fn settle(&self, live: &Live, opened: &Result<(), Error>) {
-        let run = &live.run.grant.run_id;
+    pub(super) fn finish_opening(&self, live: &LiveRun, opened: &Result<(), Error>) {
+        let run_id = &live.run.grant.run_id;
         let opened = if opened.is_ok() {
-            Opened::Open
+            OpenOutcome::Open
         } else {
-            self.live.remove(run);
-            self.directory.forget(run);
-            Opened::Failed
+            self.live.remove(run_id);
+            self.registry.forget(run_id);
+            OpenOutcome::Failed
         };
         // It is set only here.
         drop(live.opened.set(opened));
     }
 
     /// Claims a socket directory, which has to be free or `owner`'s already.
-    pub(super) fn claim(&self, name: &SocketDirName, owner: Owner) -> Result<Claim, Error> {
+    pub(super) fn claim(&self, name: &SocketDirName, owner: DirOwner) -> Result<Claim, Error> {
         let taken = |owner| Error::SocketInUse { path: self.socket_dir(name).path, owner };
         self.claims.claim(name, owner).map_err(taken)
     }
 
-    pub(super) fn door(&self, kept: &Kept) -> Door {
-        kept.socket_dir.as_ref().map_or(Door::Shared, |name| Door::Directory(self.socket_dir(name)))
+    pub(super) fn run_listener(&self, persisted: &PersistedRun) -> RunListener {
+        persisted
+            .socket_dir
+            .as_ref()
+            .map_or(RunListener::Shared, |name| RunListener::Directory(self.socket_dir(name)))
     }
 
-    fn registered(&self, live: &Live) -> Registered {
-        Registered { socket: live.door.dir().cloned(), shared: self.shared }
+    fn registered(&self, live: &LiveRun) -> Registered {
+        Registered { socket: live.listener.dir().cloned(), shared: self.shared }
     }
 }
 
 /// Refuses a request in an epoch earlier than the one that is `known`.
-pub(super) fn fence(run: &RunId, known: u64, asked: u64) -> Result<(), Error> {
+pub(super) fn fence(run_id: &RunId, known: u64, asked: u64) -> Result<(), Error> {
     if asked < known {
-        tracing::warn!(%run, epoch = known, asked, "refused who does not hold the run any more");
-        return Err(Error::Fenced { run: run.clone(), epoch: known, asked });
+        tracing::warn!(run = %run_id, epoch = known, asked, "request refused: the run is in a later epoch");
+        return Err(Error::Fenced { run_id: run_id.clone(), epoch: known, asked });
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use platform_core::{control::SocketDir, id::SocketDirName};
 use platform_runtime::socket;
 
-use super::{Error, Runs, door::Door};
+use super::{Error, Runs, run_listener::RunListener};
 
 impl Runs {
     /// Makes an empty directory for a future run, or finds it made.
@@ -24,7 +24,7 @@ impl Runs {
         if let Some(owner) = self.claims.owner(name) {
             return Err(Error::SocketInUse { path, owner });
         }
-        Door::Directory(dir).remove();
+        RunListener::Directory(dir).remove();
         // The log says why.
         if path.is_dir() { Err(Error::Leftover { path }) } else { Ok(()) }
     }

@@ -7,11 +7,12 @@
 mod rings;
 #[cfg(test)]
 mod tests;
+mod watcher;
 
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
     time::Instant,
@@ -25,10 +26,11 @@ use platform_core::{
     record::ExchangeRecord,
     untrusted::JournalText,
 };
+use platform_runtime::sync::Mutex;
 use tokio::sync::Notify;
 
-pub(crate) use self::rings::Rings;
-use crate::{clock, usage::Heard};
+pub(crate) use self::{rings::Rings, watcher::Watcher};
+use crate::{clock, usage::AnswerDelta};
 
 /// Access of watchers to a run's answers. The ring exists from the first watcher until the run is closed: so little
 /// is kept of closed runs, and a run without watchers costs nothing. The ring's memory is released a while after the
@@ -38,13 +40,13 @@ pub(crate) struct Tap(ArcSwapOption<Ring>);
 
 #[derive(Debug)]
 struct Ring {
-    kept: Mutex<Kept>,
+    contents: Mutex<RingContents>,
     more: Notify,
     watchers: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct RingContents {
     lines: VecDeque<TapEvent>,
     /// Number of the first line there ever was: the time, so that a later ring has greater ones.
     begin: u64,
@@ -68,14 +70,6 @@ enum State {
     Closed,
 }
 
-/// Watcher of a run, until dropped.
-#[derive(Debug)]
-pub(crate) struct Watcher {
-    ring: Arc<Ring>,
-    /// Number of the next line to return.
-    next: u64,
-}
-
 impl Tap {
     /// Adds a watcher that has seen the line numbered `after`. The ring is one of `rings`.
     pub(crate) fn watch(&self, rings: &Arc<Rings>, after: u64) -> Watcher {
@@ -83,14 +77,14 @@ impl Tap {
         let made = || Some(Arc::new(Ring::new(rings)));
         let ring = self.0.rcu(|there| there.clone().or_else(made)).or_else(|| self.0.load_full());
         let ring = ring.unwrap_or_else(|| Arc::new(Ring::new(rings)));
-        rings.know(&ring);
+        rings.register(&ring);
         ring.watchers.fetch_add(1, Ordering::Relaxed);
-        let mut kept = ring.kept();
-        if kept.state != State::Closed {
-            kept.state = State::Open;
+        let mut contents = ring.contents();
+        if contents.state != State::Closed {
+            contents.state = State::Open;
         }
-        let next = kept.behind(after);
-        drop(kept);
+        let next = contents.behind(after);
+        drop(contents);
         Watcher { ring, next }
     }
 
@@ -107,19 +101,19 @@ impl Tap {
     /// Ends the tap: no more lines will come.
     pub(crate) fn close(&self) {
         if let Some(ring) = self.0.swap(None) {
-            ring.kept().state = State::Closed;
+            ring.contents().state = State::Closed;
             ring.more.notify_waiters();
         }
     }
 
     /// Adds text or a tool call of an answer.
-    pub(crate) fn hear(&self, call: CallId, heard: Heard<'_>) {
-        match heard {
-            Heard::Text(text) => {
-                pieces(text).for_each(|piece| self.tell(TapEvent::Text { call, delta: piece.to_owned() }));
+    pub(crate) fn push(&self, call: CallId, delta: AnswerDelta<'_>) {
+        match delta {
+            AnswerDelta::Text(text) => {
+                pieces(text).for_each(|piece| self.append(TapEvent::Text { call, delta: piece.to_owned() }));
             }
-            Heard::Tool(name) => {
-                self.tell(TapEvent::Tool { call, name: JournalText::of(name).as_str().to_owned() });
+            AnswerDelta::Tool(name) => {
+                self.append(TapEvent::Tool { call, name: JournalText::of(name).as_str().to_owned() });
             }
         }
     }
@@ -127,12 +121,12 @@ impl Tap {
     /// Adds the end of a call.
     pub(crate) fn end(&self, record: &ExchangeRecord) {
         let ExchangeRecord { litellm_call_id: call, outcome, tokens, tokens_source, .. } = *record;
-        self.tell(TapEvent::Ended { call, outcome, tokens, tokens_source });
+        self.append(TapEvent::Ended { call, outcome, tokens, tokens_source });
     }
 
-    fn tell(&self, event: TapEvent) {
+    fn append(&self, event: TapEvent) {
         if let Some(ring) = &*self.0.load() {
-            ring.kept().push(event);
+            ring.contents().push(event);
             ring.more.notify_waiters();
         }
     }
@@ -141,25 +135,31 @@ impl Tap {
 impl Ring {
     fn new(rings: &Arc<Rings>) -> Self {
         let begin = u64::try_from(clock::now().as_micros()).unwrap_or_default().max(1);
-        let (lines, rings, state) = (VecDeque::new(), Arc::clone(rings), State::Open);
-        let kept = Kept { lines, begin, first: begin, held: 0, rings, state };
-        Self { kept: Mutex::new(kept), more: Notify::new(), watchers: AtomicUsize::new(0) }
+        let contents = RingContents {
+            lines: VecDeque::new(),
+            begin,
+            first: begin,
+            held: 0,
+            rings: Arc::clone(rings),
+            state: State::Open,
+        };
+        Self { contents: Mutex::new(contents), more: Notify::new(), watchers: AtomicUsize::new(0) }
     }
 
     /// Locks the ring, for the time of a few moves in memory.
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contents(&self) -> MutexGuard<'_, RingContents> {
+        self.contents.lock()
     }
 }
 
 /// Number of lines for which memory is allocated at a time.
-const STEP: usize = 32;
+const LINES_PER_GROWTH: usize = 32;
 /// Bytes of a line besides its text.
-const LINE: u64 = size_of::<TapEvent>() as u64;
+const LINE_SIZE: u64 = size_of::<TapEvent>() as u64;
 /// Bytes of an allocated text besides its content: the allocator's own data, and rounding.
-const ALLOCATED: u64 = 16;
+const ALLOCATION_OVERHEAD: u64 = 16;
 
-impl Kept {
+impl RingContents {
     /// Adds a line. Without space the oldest lines go; if that does not help, the new one is missed.
     fn push(&mut self, event: TapEvent) {
         if self.state == State::Resting {
@@ -183,13 +183,13 @@ impl Kept {
     /// Takes the memory for a line with so many bytes of text, within `most` for this ring and the common bound.
     fn has_room(&mut self, text: u64, most: u64) -> bool {
         let is_full = self.lines.len() == self.lines.capacity();
-        let more = text + if is_full { STEP as u64 * LINE } else { 0 };
+        let more = text + if is_full { LINES_PER_GROWTH as u64 * LINE_SIZE } else { 0 };
         if self.held + more > most || !self.rings.take(more) {
             return false;
         }
         self.held += more;
         if is_full {
-            self.lines.reserve_exact(STEP);
+            self.lines.reserve_exact(LINES_PER_GROWTH);
         }
         true
     }
@@ -204,8 +204,8 @@ impl Kept {
 
     /// Shrinks the ring to `most` bytes: the oldest lines go, and their memory.
     fn shrink(&mut self, most: u64) {
-        let room = |lines: &VecDeque<TapEvent>| lines.capacity() as u64 * LINE;
-        while self.held - room(&self.lines) + self.lines.len() as u64 * LINE > most && self.pop() {}
+        let room = |lines: &VecDeque<TapEvent>| lines.capacity() as u64 * LINE_SIZE;
+        while self.held - room(&self.lines) + self.lines.len() as u64 * LINE_SIZE > most && self.pop() {}
         let before = room(&self.lines);
         self.lines.shrink_to_fit();
         self.give_back(before - room(&self.lines));
@@ -238,7 +238,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for RingContents {
     fn drop(&mut self) {
         self.give_back(self.held);
     }
@@ -248,41 +248,9 @@ impl Drop for Kept {
 const fn size(event: &TapEvent) -> u64 {
     match event {
         TapEvent::Text { delta: text, .. } | TapEvent::Tool { name: text, .. } => {
-            text.capacity() as u64 + ALLOCATED
+            text.capacity() as u64 + ALLOCATION_OVERHEAD
         }
         TapEvent::Ended { .. } | TapEvent::Missed { .. } => 0,
-    }
-}
-
-impl Watcher {
-    /// Returns the next line, as soon as there is one; `None` once no more will come. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<TapLine> {
-        loop {
-            let more = self.ring.more.notified();
-            tokio::pin!(more);
-            // Before the check, so that no line is missed in between.
-            more.as_mut().enable();
-            {
-                let kept = self.ring.kept();
-                if let Some(line) = kept.line(&mut self.next) {
-                    return Some(line);
-                }
-                if kept.state == State::Closed {
-                    return None;
-                }
-            }
-            more.await;
-        }
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        let mut kept = self.ring.kept();
-        // Under its lock: the check whether the ring may rest sees both or none.
-        if self.ring.watchers.fetch_sub(1, Ordering::Relaxed) == 1 && kept.state == State::Open {
-            kept.state = State::Left(Instant::now());
-        }
     }
 }
 

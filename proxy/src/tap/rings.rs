@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Instant,
@@ -12,6 +12,7 @@ use platform_core::limit::{
     ByteSize,
     data_plane::{TAP_DELTA, TAP_REST, TAP_RING, TAP_RINGS},
 };
+use platform_runtime::sync::Mutex;
 
 use super::{Ring, State};
 
@@ -58,8 +59,8 @@ impl Rings {
     }
 
     /// Counts `ring` among them.
-    pub(super) fn know(&self, ring: &Arc<Ring>) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn register(&self, ring: &Arc<Ring>) {
+        let mut all = self.all.lock();
         if !all.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(ring))) {
             all.retain(|known| known.strong_count() > 0);
             all.push(Arc::downgrade(ring));
@@ -69,22 +70,22 @@ impl Rings {
 
     /// Empties the rings that had no watcher for long, and shrinks those that hold more than their share. Called now
     /// and then: a silent run releases nothing by itself.
-    pub(crate) fn tidy(&self, now: Instant) {
+    pub(crate) fn release_unwatched(&self, now: Instant) {
         let all: Vec<_> = {
-            let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.all.lock();
             all.retain(|known| known.strong_count() > 0);
             self.count.store(all.len() as u64, Ordering::Relaxed);
             all.iter().filter_map(Weak::upgrade).collect()
         };
         let share = self.share();
         for ring in all {
-            let mut kept = ring.kept();
-            match kept.state {
+            let mut contents = ring.contents();
+            match contents.state {
                 State::Left(since) if now.saturating_duration_since(since) >= TAP_REST.duration() => {
-                    kept.state = State::Resting;
-                    kept.shrink(0);
+                    contents.state = State::Resting;
+                    contents.shrink(0);
                 }
-                _ if kept.held > share => kept.shrink(share),
+                _ if contents.held > share => contents.shrink(share),
                 _ => {}
             }
         }

@@ -26,7 +26,7 @@ async fn texts(watcher: &mut Watcher, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn long_texts_come_in_pieces_that_are_whole_letters() {
+fn long_texts_are_split_between_letters() {
     let text = "ä".repeat(TAP_DELTA);
     let told: Vec<_> = pieces(&text).collect();
     assert_eq!((told.len(), told.concat()), (2, text));
@@ -35,12 +35,12 @@ fn long_texts_come_in_pieces_that_are_whole_letters() {
 }
 
 #[tokio::test]
-async fn who_comes_late_is_told_what_was_said_last_and_who_comes_back_what_came_since() {
+async fn watchers_get_the_kept_lines_not_yet_seen() {
     let (tap, rings) = (Tap::default(), Arc::default());
-    tap.hear(call(), Heard::Text("before anybody watched"));
+    tap.push(call(), AnswerDelta::Text("before anybody watched"));
     let mut first = tap.watch(&rings, 0);
-    tap.hear(call(), Heard::Text("one"));
-    tap.hear(call(), Heard::Text("two"));
+    tap.push(call(), AnswerDelta::Text("one"));
+    tap.push(call(), AnswerDelta::Text("two"));
     let one = first.next().await.unwrap();
     assert_eq!(texts(&mut tap.watch(&rings, 0), 2).await, ["one", "two"]);
     assert_eq!(texts(&mut tap.watch(&rings, one.n), 1).await, ["two"]);
@@ -52,23 +52,23 @@ async fn who_comes_late_is_told_what_was_said_last_and_who_comes_back_what_came_
 }
 
 #[tokio::test]
-async fn a_ring_holds_so_much_and_no_more_and_what_it_does_not_hold_is_counted() {
+async fn a_full_ring_counts_missed_lines() {
     let (tap, rings) = (Tap::default(), Arc::default());
     let mut slow = tap.watch(&rings, 0);
-    const TOLD: u64 = 1_000_000;
-    for _ in 0..TOLD {
-        tap.hear(call(), Heard::Text("word"));
+    const LINES: u64 = 1_000_000;
+    for _ in 0..LINES {
+        tap.push(call(), AnswerDelta::Text("word"));
     }
     assert!((TAP_RING.0 - 4096..=TAP_RING.0).contains(&rings.held()), "{}", rings.held());
     let TapEvent::Missed { count } = slow.next().await.unwrap().event else { panic!("nothing was missed") };
-    let kept = tap.0.load().as_ref().unwrap().kept().lines.len();
-    assert_eq!(count + kept as u64, TOLD);
+    let kept = tap.0.load().as_ref().unwrap().contents().lines.len();
+    assert_eq!(count + kept as u64, LINES);
     assert_eq!(texts(&mut slow, kept).await.len(), kept);
 }
 
 /// Adds texts of about the size of a model's word.
 fn say(tap: &Tap, times: usize) {
-    (0..times).for_each(|_| tap.hear(call(), Heard::Text("word")));
+    (0..times).for_each(|_| tap.push(call(), AnswerDelta::Text("word")));
 }
 
 fn missed(line: Option<TapLine>) -> u64 {
@@ -79,7 +79,7 @@ fn missed(line: Option<TapLine>) -> u64 {
 }
 
 #[test]
-fn what_is_counted_is_what_is_allocated() {
+fn counted_bytes_are_those_allocated() {
     let (tap, rings) = (Tap::default(), Arc::default());
     let watcher = tap.watch(&rings, 0);
     let allocated = measure(|| say(&tap, 20_000)).bytes_current.unsigned_abs();
@@ -95,7 +95,7 @@ fn what_is_counted_is_what_is_allocated() {
 }
 
 #[tokio::test]
-async fn all_rings_together_hold_so_much_and_no_more_and_each_its_share() {
+async fn all_rings_share_one_bound() {
     const RUNS: u64 = 8;
     let most = ByteSize::kib(64);
     let rings = Arc::new(Rings::of(most));
@@ -108,38 +108,38 @@ async fn all_rings_together_hold_so_much_and_no_more_and_each_its_share() {
     others.iter().for_each(|tap| say(tap, 1000));
     assert!(rings.held() <= most.0, "{} bytes are held", rings.held());
     // The run says nothing more, and still its excess is released.
-    rings.tidy(Instant::now());
+    rings.release_unwatched(Instant::now());
     others.iter().for_each(|tap| say(tap, 1000));
     for tap in others.iter().chain([&first]) {
-        let held = tap.0.load().as_ref().unwrap().kept().held;
+        let held = tap.0.load().as_ref().unwrap().contents().held;
         assert!((most.0 / RUNS / 2..=most.0 / RUNS).contains(&held), "one holds {held}");
     }
     assert!(missed(early.next().await) > 9000, "and who reads it is told");
     drop((watchers, others));
-    rings.tidy(Instant::now());
+    rings.release_unwatched(Instant::now());
     say(&first, 10_000);
     assert!(rings.held() > most.0 - 4096, "what others had is free again: {}", rings.held());
 }
 
 #[tokio::test]
-async fn the_ring_of_a_run_that_nobody_watches_rests_and_still_counts() {
+async fn an_unwatched_ring_rests_and_still_counts() {
     let (tap, rings) = (Tap::default(), Arc::default());
     let watcher = tap.watch(&rings, 0);
     say(&tap, 100);
     let now = Instant::now();
     let later = now + TAP_REST.duration() + Duration::from_secs(1);
-    rings.tidy(later);
+    rings.release_unwatched(later);
     assert!(rings.held() > 0, "somebody watches");
     drop(watcher);
-    rings.tidy(now);
+    rings.release_unwatched(now);
     assert!(rings.held() > 0, "they may come back");
     let seen = tap.watch(&rings, 0).next().await.unwrap();
-    rings.tidy(later);
+    rings.release_unwatched(later);
     assert_eq!(rings.held(), 0);
     say(&tap, 50);
     assert_eq!(rings.held(), 0);
     let mut back = tap.watch(&rings, seen.n);
-    tap.hear(call(), Heard::Text("again"));
+    tap.push(call(), AnswerDelta::Text("again"));
     assert_eq!(missed(back.next().await), 149, "all but the one that was seen");
     assert_eq!(texts(&mut back, 1).await, ["again"]);
     assert_eq!(TAP_RINGS.0 / TAP_RING.0, 256, "as its documentation says");

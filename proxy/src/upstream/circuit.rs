@@ -3,30 +3,26 @@
 //! Transitions are rare, with a new connection or a probe, and made under a lock; a call reads one atomic.
 
 use std::{
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
 use platform_core::control::UpstreamState;
-use platform_runtime::random;
-
+use platform_runtime::{random, sync::Mutex};
 use tokio::sync::Notify;
 
-use super::phase::{Jitter, Phase};
+use super::circuit_state::{CircuitState, Jitter};
 use crate::clock;
 
 /// Time after which an abandoned connection attempt counts as failed: the first packet was lost or dropped.
-const LONG_ENOUGH: Duration = Duration::from_secs(1);
+const ABANDONED_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Value of [`Circuit::due`] with which calls pass.
 const NOW: u64 = 0;
 
 /// Circuit of the upstream.
 #[derive(Debug)]
 pub(crate) struct Circuit {
-    inside: Mutex<Inside>,
+    inner: Mutex<CircuitInner>,
     /// Time when a call may pass, in milliseconds of [`clock::uptime`] and one more, or [`NOW`].
     due: AtomicU64,
     /// Wakes one prober.
@@ -34,8 +30,8 @@ pub(crate) struct Circuit {
 }
 
 #[derive(Debug)]
-struct Inside {
-    phase: Phase,
+struct CircuitInner {
+    state: CircuitState,
     /// Wall-clock time at which the upstream went down.
     since: Duration,
     /// Reason of the last outage.
@@ -44,19 +40,20 @@ struct Inside {
 
 /// Next step of a prober.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum ProbeStep {
     /// Send a probe.
     Probe,
     /// Wait so long.
     Wait(Duration),
     /// Stop: the upstream is up.
-    Over,
+    Stop,
 }
 
 impl Default for Circuit {
     fn default() -> Self {
-        let inside = Inside { phase: Phase::NEW, since: Duration::ZERO, reason: String::new() };
-        Self { inside: Mutex::new(inside), due: AtomicU64::new(NOW), went_down: Notify::new() }
+        let inner =
+            CircuitInner { state: CircuitState::INITIAL, since: Duration::ZERO, reason: String::new() };
+        Self { inner: Mutex::new(inner), due: AtomicU64::new(NOW), went_down: Notify::new() }
     }
 }
 
@@ -71,12 +68,13 @@ impl Circuit {
 
     /// Returns the state for a person to read.
     pub(crate) fn state(&self) -> UpstreamState {
-        let inside = self.lock();
-        let (since, reason) = (clock::rfc3339(inside.since), inside.reason.clone());
-        match inside.phase {
-            Phase::Up { .. } => UpstreamState::Up,
-            Phase::Probing { .. } => UpstreamState::Probing { since, reason },
-            Phase::Down { next, .. } => {
+        let inner = self.inner.lock();
+        let since = clock::rfc3339(inner.since);
+        let reason = inner.reason.clone();
+        match inner.state {
+            CircuitState::Up { .. } => UpstreamState::Up,
+            CircuitState::Probing { .. } => UpstreamState::Probing { since, reason },
+            CircuitState::Down { next, .. } => {
                 let wait = next.saturating_sub(uptime()).as_millis();
                 UpstreamState::Down { since, reason, probe_in_ms: u64::try_from(wait).unwrap_or(u64::MAX) }
             }
@@ -85,28 +83,29 @@ impl Circuit {
 
     /// Records that a connection was made.
     pub(super) fn connected(&self) {
-        let mut inside = self.lock();
-        if inside.phase.due().is_some() {
+        let mut inner = self.inner.lock();
+        if inner.state.due().is_some() {
             tracing::info!("the upstream is up again");
         }
-        inside.phase = inside.phase.connected();
-        self.publish(&inside);
+        inner.state = inner.state.connected();
+        self.publish(&inner);
     }
 
     /// Records that a call could not get a connection.
     pub(super) fn failed(&self, reason: impl FnOnce() -> String) {
-        let mut inside = self.lock();
-        let was_up = inside.phase.due().is_none();
-        inside.phase = inside.phase.failed(uptime(), jitter());
-        if !was_up || inside.phase.due().is_none() {
+        let mut inner = self.inner.lock();
+        let was_up = inner.state.due().is_none();
+        inner.state = inner.state.failed(uptime(), jitter());
+        if !was_up || inner.state.due().is_none() {
             return;
         }
-        (inside.since, inside.reason) = (clock::now(), reason());
+        inner.since = clock::now();
+        inner.reason = reason();
         tracing::error!(
-            reason = inside.reason,
+            reason = inner.reason,
             "the upstream is down: calls are refused until a probe reaches it"
         );
-        self.publish(&inside);
+        self.publish(&inner);
         self.went_down.notify_one();
     }
 
@@ -115,39 +114,35 @@ impl Circuit {
         self.went_down.notified().await;
     }
 
-    /// Returns the prober's next step. After `Turn::Probe` the prober must report the result.
-    pub(super) fn turn(&self) -> Turn {
-        let mut inside = self.lock();
+    /// Returns the prober's next step. After `ProbeStep::Probe` the prober must report the result.
+    pub(super) fn next_probe_step(&self) -> ProbeStep {
+        let mut inner = self.inner.lock();
         let now = uptime();
-        if let Some(probing) = inside.phase.probe(now) {
-            inside.phase = probing;
-            self.publish(&inside);
-            return Turn::Probe;
+        if let Some(probing) = inner.state.probe(now) {
+            inner.state = probing;
+            self.publish(&inner);
+            return ProbeStep::Probe;
         }
-        match inside.phase {
-            Phase::Up { .. } => Turn::Over,
-            Phase::Down { next, .. } => Turn::Wait(next.saturating_sub(now)),
+        match inner.state {
+            CircuitState::Up { .. } => ProbeStep::Stop,
+            CircuitState::Down { next, .. } => ProbeStep::Wait(next.saturating_sub(now)),
             // Another prober is sending its probe.
-            Phase::Probing { .. } => Turn::Wait(LONG_ENOUGH),
+            CircuitState::Probing { .. } => ProbeStep::Wait(ABANDONED_ATTEMPT_TIMEOUT),
         }
     }
 
     /// Records that the probe has failed.
     pub(super) fn probe_failed(&self, reason: String) {
-        let mut inside = self.lock();
-        inside.phase = inside.phase.probe_failed(uptime(), jitter());
-        inside.reason = reason;
-        self.publish(&inside);
+        let mut inner = self.inner.lock();
+        inner.state = inner.state.probe_failed(uptime(), jitter());
+        inner.reason = reason;
+        self.publish(&inner);
     }
 
-    fn publish(&self, inside: &Inside) {
+    fn publish(&self, inner: &CircuitInner) {
         let due =
-            inside.phase.due().map_or(NOW, |due| u64::try_from(due.as_millis()).unwrap_or(u64::MAX - 1) + 1);
+            inner.state.due().map_or(NOW, |due| u64::try_from(due.as_millis()).unwrap_or(u64::MAX - 1) + 1);
         self.due.store(due, Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,16 +154,16 @@ fn jitter() -> Jitter {
     random::bits().to_ne_bytes()[0]
 }
 
-/// Attempt to connect. An attempt that its caller abandons counts as failed after `LONG_ENOUGH`. Otherwise agents that
-/// are less patient than `upstream.connect_timeout` would never find out that the upstream is down.
+/// Attempt to connect. An attempt that its caller abandons counts as failed after `ABANDONED_ATTEMPT_TIMEOUT`.
+/// Otherwise agents that wait for less than `upstream.connect_timeout` would never find out that the upstream is down.
 #[derive(Debug)]
-pub(super) struct Attempt<'c> {
+pub(super) struct ConnectAttempt<'c> {
     circuit: &'c Circuit,
     began: Instant,
     is_over: bool,
 }
 
-impl<'c> Attempt<'c> {
+impl<'c> ConnectAttempt<'c> {
     pub(super) fn of(circuit: &'c Circuit) -> Self {
         Self { circuit, began: Instant::now(), is_over: false }
     }
@@ -178,10 +173,10 @@ impl<'c> Attempt<'c> {
     }
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for ConnectAttempt<'_> {
     fn drop(&mut self) {
-        if !self.is_over && self.began.elapsed() >= LONG_ENOUGH {
-            self.circuit.failed(|| "no connection before those who waited for it had left".to_owned());
+        if !self.is_over && self.began.elapsed() >= ABANDONED_ATTEMPT_TIMEOUT {
+            self.circuit.failed(|| "no connection before its callers had left".to_owned());
         }
     }
 }

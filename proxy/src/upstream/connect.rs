@@ -11,22 +11,22 @@ use rustix::{io::Errno, net::sockopt};
 use tokio::{net::TcpStream, time::timeout};
 
 use super::{
+    io::TransportStream,
     resolve::Resolver,
-    tls::{Problem, Tls},
-    wire::Stream,
+    tls::{Tls, TlsProblem},
 };
 
 /// Most addresses that are tried for one connection.
-const MOST_ADDRESSES: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 /// Time within which a dead peer is detected: an upstream may think for an hour without a byte, but its machine may
 /// also have gone without a word.
-const SILENCE: Duration = Duration::from_secs(30);
-const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
-const ASKED_AGAIN: u32 = 3;
+const KEEPALIVE_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_PROBES: u32 = 3;
 
 /// Reason why there is no connection: nothing was sent.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum ConnectError {
     /// The name of the upstream cannot be resolved.
     #[error("the name {host} cannot be looked up")]
     Name {
@@ -57,7 +57,7 @@ pub(crate) enum Failure {
         /// Name of the upstream.
         host: String,
         /// Kind of problem.
-        problem: Problem,
+        problem: TlsProblem,
         /// Error in detail.
         #[source]
         source: io::Error,
@@ -70,7 +70,7 @@ pub(crate) enum Failure {
     },
 }
 
-impl Failure {
+impl ConnectError {
     /// Returns the timeout that passed, if one did, and its length.
     pub(crate) const fn timeout(&self) -> Option<(Timeout, Duration)> {
         match *self {
@@ -98,43 +98,43 @@ pub(super) struct Connector {
     pub(super) resolver: Resolver,
     pub(super) tls: Option<Tls>,
     /// Longest wait for a connection, the look-up of the name included.
-    pub(super) connect: Duration,
+    pub(super) connect_timeout: Duration,
     /// Longest wait for a TLS session on it.
-    pub(super) handshake: Duration,
+    pub(super) tls_timeout: Duration,
 }
 
 impl Connector {
     /// Opens a connection over which a request may be sent. Dropping the future gives it up.
-    pub(super) async fn connect(&self) -> Result<Stream, Failure> {
-        let connected = timeout(self.connect, self.reach()).await;
-        let limit = self.connect;
-        let stream = connected.unwrap_or(Err(Failure::ConnectTimeout { limit }))?;
-        let Some(tls) = &self.tls else { return Ok(Stream::Plain(stream)) };
-        let limit = self.handshake;
+    pub(super) async fn connect(&self) -> Result<TransportStream, ConnectError> {
+        let connected = timeout(self.connect_timeout, self.reach()).await;
+        let limit = self.connect_timeout;
+        let stream = connected.unwrap_or(Err(ConnectError::ConnectTimeout { limit }))?;
+        let Some(tls) = &self.tls else { return Ok(TransportStream::Plain(stream)) };
+        let limit = self.tls_timeout;
         let session =
-            timeout(limit, tls.over(stream)).await.map_err(|_elapsed| Failure::TlsTimeout { limit })?;
-        let untrusted = |source| Failure::Tls {
+            timeout(limit, tls.over(stream)).await.map_err(|_elapsed| ConnectError::TlsTimeout { limit })?;
+        let untrusted = |source| ConnectError::Tls {
             host: self.resolver.host().to_owned(),
-            problem: Problem::of(&source),
+            problem: TlsProblem::of(&source),
             source,
         };
-        Ok(Stream::Tls(Box::new(session.map_err(untrusted)?)))
+        Ok(TransportStream::Tls(Box::new(session.map_err(untrusted)?)))
     }
 
     /// Tries one address after the other, each for its share of the time that is left.
-    async fn reach(&self) -> Result<TcpStream, Failure> {
+    async fn reach(&self) -> Result<TcpStream, ConnectError> {
         let began = Instant::now();
-        let unknown = |source| Failure::Name { host: self.resolver.host().to_owned(), source };
-        let mut addresses = self.resolver.addresses(self.connect / 2).await.map_err(unknown)?;
-        addresses.truncate(MOST_ADDRESSES);
-        let mut failure = Failure::ConnectTimeout { limit: self.connect };
+        let unknown = |source| ConnectError::Name { host: self.resolver.host().to_owned(), source };
+        let mut addresses = self.resolver.addresses(self.connect_timeout / 2).await.map_err(unknown)?;
+        addresses.truncate(MAX_ADDRESSES);
+        let mut failure = ConnectError::ConnectTimeout { limit: self.connect_timeout };
         for (tried, address) in addresses.iter().enumerate() {
-            let left = self.connect.saturating_sub(began.elapsed());
+            let left = self.connect_timeout.saturating_sub(began.elapsed());
             let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
             match timeout(share, open(*address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(source)) => failure = Failure::Connect { address: *address, source },
-                Err(_elapsed) => failure = Failure::ConnectTimeout { limit: self.connect },
+                Ok(Err(source)) => failure = ConnectError::Connect { address: *address, source },
+                Err(_elapsed) => failure = ConnectError::ConnectTimeout { limit: self.connect_timeout },
             }
             self.resolver.avoid(*address);
         }
@@ -145,9 +145,9 @@ impl Connector {
 async fn open(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
-    sockopt::set_tcp_keepidle(&stream, SILENCE)?;
-    sockopt::set_tcp_keepintvl(&stream, ASKED_AGAIN_AFTER)?;
-    sockopt::set_tcp_keepcnt(&stream, ASKED_AGAIN)?;
+    sockopt::set_tcp_keepidle(&stream, KEEPALIVE_IDLE_TIMEOUT)?;
+    sockopt::set_tcp_keepintvl(&stream, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(&stream, KEEPALIVE_PROBES)?;
     sockopt::set_socket_keepalive(&stream, true)?;
     Ok(stream)
 }

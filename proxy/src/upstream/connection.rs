@@ -22,12 +22,12 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 
 use super::{
-    quiet::Quiet,
-    wire::{Look, Stream, Wire},
+    coalescing_waker::CoalescingWaker,
+    io::{ClosedCheck, TransportStream, UpstreamIo},
 };
 use crate::pieces::Pieces;
 
-type Driver = http1::Connection<TokioIo<Wire>, Pieces>;
+type Driver = http1::Connection<TokioIo<UpstreamIo>, Pieces>;
 
 /// Connection to the upstream. Dropping it closes it, which cancels a call that is under way.
 #[derive(Debug)]
@@ -35,13 +35,13 @@ pub(crate) struct Connection {
     sender: SendRequest<Pieces>,
     /// Driver that reads and writes when it is polled; gone once the connection has ended.
     driver: Option<Pin<Box<Driver>>>,
-    quiet: Quiet,
-    look: Look,
+    waker: CoalescingWaker,
+    closed_check: ClosedCheck,
 }
 
 /// Reason why an answer was not read whole.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unread {
+pub(crate) enum ReadError {
     /// The answer is longer than the limit.
     #[error("the answer is longer than {limit} bytes")]
     TooLong {
@@ -54,10 +54,10 @@ pub(crate) enum Unread {
 }
 
 impl Connection {
-    pub(super) async fn over(stream: Stream) -> hyper::Result<Self> {
-        let (wire, look) = Wire::new(stream);
-        let (sender, driver) = http1::handshake(TokioIo::new(wire)).await?;
-        Ok(Self { sender, driver: Some(Box::pin(driver)), quiet: Quiet::default(), look })
+    pub(super) async fn over(stream: TransportStream) -> hyper::Result<Self> {
+        let (io, closed_check) = UpstreamIo::new(stream);
+        let (sender, driver) = http1::handshake(TokioIo::new(io)).await?;
+        Ok(Self { sender, driver: Some(Box::pin(driver)), waker: CoalescingWaker::default(), closed_check })
     }
 
     /// Sends `request` and waits for the head of its answer. A request of which nothing was sent is handed back.
@@ -66,7 +66,7 @@ impl Connection {
         request: Request<Pieces>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Pieces>>> {
         let mut answer = pin!(self.sender.try_send_request(request));
-        poll_fn(|cx| drive(&mut self.driver, &self.quiet, cx, |cx| answer.as_mut().poll(cx))).await
+        poll_fn(|cx| drive(&mut self.driver, &self.waker, cx, |cx| answer.as_mut().poll(cx))).await
     }
 
     /// Returns whether the connection can take another request; it cannot if the upstream has closed it. A close that
@@ -74,21 +74,21 @@ impl Connection {
     /// back.
     pub(super) async fn is_ready(&mut self) -> bool {
         let sender = &mut self.sender;
-        let ready = poll_fn(|cx| drive(&mut self.driver, &self.quiet, cx, |cx| sender.poll_ready(cx)));
+        let ready = poll_fn(|cx| drive(&mut self.driver, &self.waker, cx, |cx| sender.poll_ready(cx)));
         let is_ready = ready.await.is_ok();
-        self.look.ask();
+        self.closed_check.request();
         is_ready
     }
 
     /// Reads all of `body`, which this connection brings, if it has at most `limit` bytes.
-    pub(crate) async fn read_whole(&mut self, mut body: Incoming, limit: usize) -> Result<Bytes, Unread> {
+    pub(crate) async fn read_whole(&mut self, mut body: Incoming, limit: usize) -> Result<Bytes, ReadError> {
         let mut whole = BytesMut::new();
         while let Some(frame) = poll_fn(|cx| self.poll_frame(&mut body, cx)).await {
-            if let Ok(piece) = frame.map_err(Unread::Broken)?.into_data() {
+            if let Ok(piece) = frame.map_err(ReadError::Broken)?.into_data() {
                 whole.extend_from_slice(&piece);
             }
             if whole.len() > limit {
-                return Err(Unread::TooLong { limit });
+                return Err(ReadError::TooLong { limit });
             }
         }
         Ok(whole.freeze())
@@ -100,18 +100,18 @@ impl Connection {
         body: &mut Incoming,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        drive(&mut self.driver, &self.quiet, cx, |cx| Pin::new(&mut *body).poll_frame(cx))
+        drive(&mut self.driver, &self.waker, cx, |cx| Pin::new(&mut *body).poll_frame(cx))
     }
 }
 
 /// Polls `wanted`, and the connection as long as that may make it ready.
 fn drive<T>(
     driver: &mut Option<Pin<Box<Driver>>>,
-    quiet: &Quiet,
+    waker: &CoalescingWaker,
     cx: &Context<'_>,
     mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
 ) -> Poll<T> {
-    quiet.during(cx, |cx| {
+    waker.poll(cx, |cx| {
         if let Poll::Ready(there) = wanted(cx) {
             return Poll::Ready(there);
         }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     async fn over(address: SocketAddr) -> Connection {
-        Connection::over(Stream::Plain(TcpStream::connect(address).await.unwrap())).await.unwrap()
+        Connection::over(TransportStream::Plain(TcpStream::connect(address).await.unwrap())).await.unwrap()
     }
 
     fn request() -> Request<Pieces> {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_is_handed_back_unwritten_if_the_connection_was_closed_a_moment_ago() {
+    async fn a_closed_connection_hands_the_request_back() {
         let (mut connection, mut upstream) = closed_a_moment_ago().await;
         let mut unsent = connection.send(request()).await.unwrap_err();
         assert!(unsent.take_message().is_some(), "nothing was written");
@@ -190,9 +190,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_look_it_would_be_written_and_lost() {
+    async fn without_the_check_the_request_would_be_lost() {
         let (mut connection, mut upstream) = closed_a_moment_ago().await;
-        connection.look.forget();
+        connection.closed_check.cancel();
         let mut lost = connection.send(request()).await.unwrap_err();
         assert!(lost.take_message().is_none());
         assert_eq!(heard(&mut upstream), 2);

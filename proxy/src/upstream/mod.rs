@@ -5,20 +5,20 @@
 //! may have been sent (RFC 9110, 9.2.2). Threads share a [`Target`]: how the upstream is reached, and whether it is up.
 
 mod circuit;
+mod circuit_state;
+mod coalescing_waker;
 mod connect;
 mod connection;
-mod phase;
-mod quiet;
+mod io;
 mod resolve;
 mod target;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod wire;
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -26,10 +26,11 @@ use futures_util::FutureExt;
 use http::{Request, Response, header};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use platform_core::{record::Timeout, trace};
+use platform_runtime::sync::Mutex;
 
-use self::connect::Failure;
+use self::connect::ConnectError;
 pub(crate) use self::{
-    connection::{Connection, Unread},
+    connection::{Connection, ReadError},
     target::{Config, Scheme, Target},
 };
 use crate::pieces::Pieces;
@@ -45,7 +46,7 @@ pub(crate) enum Error {
     },
     /// No connection could be made: nothing was sent.
     #[error("cannot reach the upstream")]
-    Unreachable(#[source] Failure),
+    Unreachable(#[source] ConnectError),
     /// The connection broke after some of the request may have been sent.
     #[error("the upstream broke off before its answer")]
     Broken(#[source] hyper::Error),
@@ -116,7 +117,7 @@ impl Upstream {
     }
 
     /// Sends `request` on a connection of its own, also where the circuit is down: for a check by an operator.
-    pub(crate) async fn send_anew(
+    pub(crate) async fn send_on_new_connection(
         &self,
         mut request: Request<Pieces>,
     ) -> Result<(Response<Incoming>, Connection), Error> {
@@ -131,9 +132,9 @@ impl Upstream {
 
     /// Takes back a connection whose answer has been read to its end.
     pub(crate) fn give_back(&self, connection: Connection) {
-        let mut idle = self.lock();
+        let mut idle = self.idle.lock();
         self.close_stale(&mut idle);
-        if idle.len() >= self.target.most_idle {
+        if idle.len() >= self.target.max_idle {
             idle.pop_front();
         }
         idle.push_back((connection, Instant::now()));
@@ -141,41 +142,37 @@ impl Upstream {
 
     /// Returns the number of connections that wait for a call.
     pub(crate) fn idle(&self) -> usize {
-        self.lock().len()
+        self.idle.lock().len()
     }
 
     /// Closes connections that were idle for too long, and probes an upstream that is down. Runs for ever; no other
     /// code probes.
-    pub(crate) async fn tidy(&self) {
+    pub(crate) async fn maintain(&self) {
         let close = async {
             loop {
-                tokio::time::sleep(self.target.idle).await;
-                self.close_stale(&mut self.lock());
+                tokio::time::sleep(self.target.idle_timeout).await;
+                self.close_stale(&mut self.idle.lock());
             }
         };
         tokio::join!(close, self.target.watch());
     }
 
     fn close_stale(&self, idle: &mut VecDeque<(Connection, Instant)>) {
-        while idle.front().is_some_and(|(_, since)| since.elapsed() >= self.target.idle) {
+        while idle.front().is_some_and(|(_, since)| since.elapsed() >= self.target.idle_timeout) {
             idle.pop_front();
         }
     }
 
     fn checkout(&self) -> Option<Connection> {
         loop {
-            let (mut connection, since) = self.lock().pop_back()?;
+            let (mut connection, since) = self.idle.lock().pop_back()?;
             // A connection that is not ready at once still writes a request that was answered early: it would make this
             // call wait.
             let is_ready = connection.is_ready().now_or_never() == Some(true);
-            if is_ready && since.elapsed() < self.target.idle {
+            if is_ready && since.elapsed() < self.target.idle_timeout {
                 return Some(connection);
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Connection, Instant)>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

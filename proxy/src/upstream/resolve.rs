@@ -5,17 +5,17 @@
 use std::{
     fmt, io,
     net::{IpAddr, SocketAddr},
-    sync::{Mutex as StdMutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use futures_util::future::BoxFuture;
-use tokio::{sync::Mutex, time::timeout};
+use platform_runtime::sync::Mutex;
+use tokio::{sync, time::timeout};
 
 /// Time for which an answer is used again: a burst of connections asks once.
-const FRESH: Duration = Duration::from_secs(1);
+const LOOKUP_RETENTION: Duration = Duration::from_secs(1);
 /// Time for which an address that did not answer is tried after the others.
-const AVOIDED: Duration = Duration::from_secs(10);
+const AVOIDED_RETENTION: Duration = Duration::from_secs(10);
 
 type Lookup = Box<dyn Fn(String, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
@@ -25,9 +25,9 @@ pub(super) struct Resolver {
     port: u16,
     lookup: Lookup,
     /// Addresses that were found last. Locked while the name is looked up, so that others wait for that answer.
-    found: Mutex<Option<(Vec<SocketAddr>, Instant)>>,
+    found: sync::Mutex<Option<(Vec<SocketAddr>, Instant)>>,
     /// Addresses that did not answer.
-    avoided: StdMutex<Vec<(SocketAddr, Instant)>>,
+    avoided: Mutex<Vec<(SocketAddr, Instant)>>,
 }
 
 impl fmt::Debug for Resolver {
@@ -46,7 +46,7 @@ impl Resolver {
     }
 
     fn asking(lookup: Lookup, host: String, port: u16) -> Self {
-        Self { host, port, lookup, found: Mutex::new(None), avoided: StdMutex::default() }
+        Self { host, port, lookup, found: sync::Mutex::new(None), avoided: Mutex::default() }
     }
 
     pub(super) fn host(&self) -> &str {
@@ -54,19 +54,19 @@ impl Resolver {
     }
 
     /// Returns the upstream's addresses, in the order in which they should be tried; never none. Where the name cannot
-    /// be looked up within `patience`, the addresses that were found last are used.
+    /// be looked up within `limit`, the addresses that were found last are used.
     ///
     /// # Errors
     /// If the name is not known, and never was.
-    pub(super) async fn addresses(&self, patience: Duration) -> io::Result<Vec<SocketAddr>> {
+    pub(super) async fn addresses(&self, limit: Duration) -> io::Result<Vec<SocketAddr>> {
         if let Ok(address) = self.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, self.port)]);
         }
         let mut found = self.found.lock().await;
-        let fresh = found.as_ref().filter(|(_, since)| since.elapsed() < FRESH);
+        let fresh = found.as_ref().filter(|(_, since)| since.elapsed() < LOOKUP_RETENTION);
         let mut addresses = match fresh {
             Some((addresses, _)) => addresses.clone(),
-            None => match self.look_up(patience).await {
+            None => match self.look_up(limit).await {
                 Ok(addresses) => {
                     *found = Some((addresses.clone(), Instant::now()));
                     addresses
@@ -83,23 +83,23 @@ impl Resolver {
         Ok(addresses)
     }
 
-    async fn look_up(&self, patience: Duration) -> io::Result<Vec<SocketAddr>> {
+    async fn look_up(&self, limit: Duration) -> io::Result<Vec<SocketAddr>> {
         let lookup = (self.lookup)(self.host.clone(), self.port);
         let addresses =
-            timeout(patience, lookup).await.unwrap_or_else(|_elapsed| Err(io::ErrorKind::TimedOut.into()))?;
+            timeout(limit, lookup).await.unwrap_or_else(|_elapsed| Err(io::ErrorKind::TimedOut.into()))?;
         if addresses.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(addresses) }
     }
 
     /// Records that `address` did not answer: it is tried last for a while.
     pub(super) fn avoid(&self, address: SocketAddr) {
-        let mut avoided = self.avoided.lock().unwrap_or_else(PoisonError::into_inner);
-        avoided.retain(|(other, since)| *other != address && since.elapsed() < AVOIDED);
+        let mut avoided = self.avoided.lock();
+        avoided.retain(|(other, since)| *other != address && since.elapsed() < AVOIDED_RETENTION);
         avoided.push((address, Instant::now()));
     }
 
     fn avoided(&self) -> Vec<SocketAddr> {
-        let mut avoided = self.avoided.lock().unwrap_or_else(PoisonError::into_inner);
-        avoided.retain(|(_, since)| since.elapsed() < AVOIDED);
+        let mut avoided = self.avoided.lock();
+        avoided.retain(|(_, since)| since.elapsed() < AVOIDED_RETENTION);
         avoided.iter().map(|(address, _)| *address).collect()
     }
 }
@@ -133,38 +133,38 @@ pub(super) mod tests {
     }
 
     async fn forget(resolver: &Resolver) {
-        let long_ago = Instant::now().checked_sub(FRESH * 2).unwrap();
+        let long_ago = Instant::now().checked_sub(LOOKUP_RETENTION * 2).unwrap();
         resolver.found.lock().await.as_mut().unwrap().1 = long_ago;
     }
 
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const TIMEOUT: Duration = Duration::from_secs(5);
 
     #[tokio::test]
-    async fn a_name_that_moves_is_followed_and_a_burst_asks_once() {
+    async fn a_name_is_followed_and_a_burst_asks_once() {
         let (resolver, asked) = scripted(vec![Ok(vec![address(1)]), Ok(vec![address(2)])]);
-        let burst = futures_util::future::join_all((0..20).map(|_| resolver.addresses(PATIENCE))).await;
+        let burst = futures_util::future::join_all((0..20).map(|_| resolver.addresses(TIMEOUT))).await;
         assert!(burst.into_iter().all(|found| found.unwrap() == [address(1)]));
         assert_eq!(asked.load(Ordering::SeqCst), 1);
         forget(&resolver).await;
-        assert_eq!(resolver.addresses(PATIENCE).await.unwrap(), [address(2)]);
+        assert_eq!(resolver.addresses(TIMEOUT).await.unwrap(), [address(2)]);
     }
 
     #[tokio::test]
-    async fn a_resolver_that_fails_leaves_what_was_found_last() {
+    async fn a_failed_lookup_keeps_the_last_addresses() {
         let (resolver, _) =
             scripted(vec![Ok(vec![address(1)]), Err(io::ErrorKind::TimedOut.into()), Ok(Vec::new())]);
         for _ in 0..3 {
-            assert_eq!(resolver.addresses(PATIENCE).await.unwrap(), [address(1)]);
+            assert_eq!(resolver.addresses(TIMEOUT).await.unwrap(), [address(1)]);
             forget(&resolver).await;
         }
         let (resolver, _) = scripted(vec![Err(io::ErrorKind::NotFound.into())]);
-        assert_eq!(resolver.addresses(PATIENCE).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(resolver.addresses(TIMEOUT).await.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[tokio::test]
     async fn an_address_that_did_not_answer_is_tried_last() {
         let (resolver, _) = scripted(vec![Ok(vec![address(1), address(2), address(3)])]);
         resolver.avoid(address(1));
-        assert_eq!(resolver.addresses(PATIENCE).await.unwrap(), [address(2), address(3), address(1)]);
+        assert_eq!(resolver.addresses(TIMEOUT).await.unwrap(), [address(2), address(3), address(1)]);
     }
 }

@@ -8,11 +8,11 @@ use tokio::time::timeout;
 
 use super::{
     Connection,
-    circuit::{Attempt, Circuit, Turn},
-    connect::{Connector, Failure},
+    circuit::{Circuit, ConnectAttempt, ProbeStep},
+    connect::{ConnectError, Connector},
+    io::TransportStream,
     resolve::Resolver,
     tls::{SetupError, Tls},
-    wire::Stream,
 };
 use crate::pieces::Pieces;
 
@@ -26,15 +26,15 @@ pub(crate) struct Config {
     pub(crate) authority: HeaderValue,
     pub(crate) scheme: Scheme,
     /// Longest wait for a connection.
-    pub(crate) connect: Duration,
+    pub(crate) connect_timeout: Duration,
     /// Longest wait for a TLS session on a connection.
-    pub(crate) handshake: Duration,
+    pub(crate) tls_timeout: Duration,
     /// Time for which an idle connection is used again.
-    pub(crate) idle: Duration,
+    pub(crate) idle_timeout: Duration,
     /// Most idle connections that each thread keeps.
-    pub(crate) most_idle: usize,
+    pub(crate) max_idle: usize,
     /// Path that a probe requests; without it a probe only connects.
-    pub(crate) probe: Option<PathAndQuery>,
+    pub(crate) probe_path: Option<PathAndQuery>,
 }
 
 /// Protocol to the upstream.
@@ -53,9 +53,9 @@ pub(crate) struct Target {
     connector: Connector,
     circuit: Circuit,
     pub(super) authority: HeaderValue,
-    pub(super) idle: Duration,
-    pub(super) most_idle: usize,
-    probe: Option<PathAndQuery>,
+    pub(super) idle_timeout: Duration,
+    pub(super) max_idle: usize,
+    probe_path: Option<PathAndQuery>,
 }
 
 impl Target {
@@ -70,14 +70,14 @@ impl Target {
             connector: Connector {
                 resolver: Resolver::new(config.host, config.port),
                 tls,
-                connect: config.connect,
-                handshake: config.handshake,
+                connect_timeout: config.connect_timeout,
+                tls_timeout: config.tls_timeout,
             },
             circuit: Circuit::default(),
             authority: config.authority,
-            idle: config.idle,
-            most_idle: config.most_idle,
-            probe: config.probe,
+            idle_timeout: config.idle_timeout,
+            max_idle: config.max_idle,
+            probe_path: config.probe_path,
         })
     }
 
@@ -87,13 +87,13 @@ impl Target {
     }
 
     #[cfg(test)]
-    pub(super) const fn be_patient(&mut self, connect: Duration) {
-        self.connector.connect = connect;
+    pub(super) const fn set_connect_timeout(&mut self, timeout: Duration) {
+        self.connector.connect_timeout = timeout;
     }
 
     /// Opens a new connection, and reports the result to the circuit.
-    pub(super) async fn connect(&self) -> Result<Stream, Failure> {
-        let attempt = Attempt::of(&self.circuit);
+    pub(super) async fn connect(&self) -> Result<TransportStream, ConnectError> {
+        let attempt = ConnectAttempt::of(&self.circuit);
         let connected = self.connector.connect().await;
         attempt.end();
         match &connected {
@@ -109,10 +109,10 @@ impl Target {
         loop {
             self.circuit.went_down().await;
             loop {
-                match self.circuit.turn() {
-                    Turn::Over => break,
-                    Turn::Wait(wait) => tokio::time::sleep(wait).await,
-                    Turn::Probe => match self.try_out().await {
+                match self.circuit.next_probe_step() {
+                    ProbeStep::Stop => break,
+                    ProbeStep::Wait(wait) => tokio::time::sleep(wait).await,
+                    ProbeStep::Probe => match self.probe_once().await {
                         Ok(()) => self.circuit.connected(),
                         Err(reason) => {
                             tracing::warn!(reason, "the upstream is still down");
@@ -125,14 +125,14 @@ impl Target {
     }
 
     /// Connects, and sends the probe's request if there is one.
-    async fn try_out(&self) -> Result<(), String> {
+    async fn probe_once(&self) -> Result<(), String> {
         let stream = self.connector.connect().await.map_err(|failure| report::chain(&failure))?;
-        let Some(path) = &self.probe else { return Ok(()) };
+        let Some(path) = &self.probe_path else { return Ok(()) };
         let mut request = Request::new(Pieces::from(Vec::new()));
         *request.uri_mut() = Uri::from(path.clone());
         request.headers_mut().insert(header::HOST, self.authority.clone());
         let mut connection = Connection::over(stream).await.map_err(|error| report::chain(&error))?;
-        let limit = self.connector.connect;
+        let limit = self.connector.connect_timeout;
         let answer = timeout(limit, connection.send(request)).await;
         let answer = answer.map_err(|_elapsed| format!("no answer to GET {path} within {limit:?}"))?;
         let status = answer.map_err(|error| report::chain(&error.into_error()))?.status();

@@ -16,14 +16,19 @@ use tokio::{
 
 use super::{
     Config, Scheme, Target, Upstream,
-    connect::{Connector, Failure},
+    connect::{ConnectError, Connector},
     resolve::tests::scripted,
 };
 
-const PATIENCE: Duration = Duration::from_millis(600);
+const TIMEOUT: Duration = Duration::from_millis(600);
 
 fn connector(addresses: Vec<SocketAddr>) -> Connector {
-    Connector { resolver: scripted(vec![Ok(addresses)]).0, tls: None, connect: PATIENCE, handshake: PATIENCE }
+    Connector {
+        resolver: scripted(vec![Ok(addresses)]).0,
+        tls: None,
+        connect_timeout: TIMEOUT,
+        tls_timeout: TIMEOUT,
+    }
 }
 
 fn target(port: u16) -> Arc<Target> {
@@ -32,11 +37,11 @@ fn target(port: u16) -> Arc<Target> {
         port,
         authority: HeaderValue::from_static("upstream"),
         scheme: Scheme::Http,
-        connect: PATIENCE,
-        handshake: PATIENCE,
-        idle: PATIENCE,
-        most_idle: 2,
-        probe: None,
+        connect_timeout: TIMEOUT,
+        tls_timeout: TIMEOUT,
+        idle_timeout: TIMEOUT,
+        max_idle: 2,
+        probe_path: None,
     };
     Arc::new(Target::new(config).unwrap())
 }
@@ -66,7 +71,7 @@ async fn silent() -> (SocketAddr, TcpListener, Vec<TcpStream>) {
 }
 
 #[tokio::test]
-async fn a_connection_waits_for_nothing_and_notices_a_machine_that_has_gone() {
+async fn connections_have_nodelay_and_keepalive() {
     let (_listener, address) = listening().await;
     let stream = connector(vec![address]).connect().await.unwrap();
     assert!(stream.tcp().nodelay().unwrap());
@@ -74,15 +79,15 @@ async fn a_connection_waits_for_nothing_and_notices_a_machine_that_has_gone() {
 }
 
 #[tokio::test]
-async fn an_address_that_fails_leaves_time_for_the_next() {
+async fn a_failed_address_leaves_time_for_the_next() {
     let (silent, _listener, _queue) = silent().await;
     let (_other, good) = listening().await;
     let connector = connector(vec![silent, refusing().await, good]);
     let began = Instant::now();
     let stream = connector.connect().await.unwrap();
     assert_eq!(stream.tcp().peer_addr().unwrap(), good);
-    assert!(began.elapsed() >= PATIENCE / 4, "the first one had its share");
-    let again = connector.resolver.addresses(PATIENCE).await.unwrap();
+    assert!(began.elapsed() >= TIMEOUT / 4, "the first one had its share");
+    let again = connector.resolver.addresses(TIMEOUT).await.unwrap();
     assert_eq!(again[0], good, "and is tried last from then on");
 }
 
@@ -92,22 +97,22 @@ async fn a_failure_says_what_failed() {
     let failure = connector(vec![silent]).connect().await.unwrap_err();
     assert_eq!(failure.timeout().map(|(timeout, _)| timeout), Some(Timeout::Connect), "{failure:?}");
     let failure = connector(vec![refusing().await]).connect().await.unwrap_err();
-    assert!(matches!(&failure, Failure::Connect { .. }) && failure.timeout().is_none(), "{failure:?}");
+    assert!(matches!(&failure, ConnectError::Connect { .. }) && failure.timeout().is_none(), "{failure:?}");
     let (resolver, _) = scripted(vec![Err(io::ErrorKind::NotFound.into())]);
     let failure = Connector { resolver, ..connector(Vec::new()) }.connect().await.unwrap_err();
-    assert!(matches!(failure, Failure::Name { .. }), "{failure:?}");
+    assert!(matches!(failure, ConnectError::Name { .. }), "{failure:?}");
 }
 
 #[test]
-fn what_this_machine_lacks_says_nothing_of_the_upstream() {
+fn own_lack_of_resources_is_no_upstream_failure() {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-    let failed = |errno: rustix::io::Errno| Failure::Connect { address, source: errno.into() };
+    let failed = |errno: rustix::io::Errno| ConnectError::Connect { address, source: errno.into() };
     assert!(failed(rustix::io::Errno::MFILE).is_ours());
     assert!(!failed(rustix::io::Errno::CONNREFUSED).is_ours());
 }
 
 #[tokio::test]
-async fn an_upstream_that_refuses_goes_down_and_comes_back_by_a_probe() {
+async fn a_probe_brings_a_refusing_upstream_back() {
     let (listener, address) = listening().await;
     drop(listener);
     let target = target(address.port());
@@ -128,7 +133,7 @@ async fn an_upstream_that_refuses_goes_down_and_comes_back_by_a_probe() {
         }
     };
     tokio::select! {
-        () = pool.tidy() => {}
+        () = pool.maintain() => {}
         () = up => {}
         () = tokio::time::sleep(Duration::from_secs(10)) => panic!("{:?}", target.circuit().state()),
     }
@@ -137,10 +142,10 @@ async fn an_upstream_that_refuses_goes_down_and_comes_back_by_a_probe() {
 
 /// Callers that are less patient than the proxy would otherwise never find out.
 #[tokio::test]
-async fn callers_who_leave_before_their_time_is_up_count_too() {
+async fn abandoned_attempts_count_as_failures() {
     let (silent, _listener, _queue) = silent().await;
     let mut config = Arc::into_inner(target(silent.port())).unwrap();
-    config.be_patient(Duration::from_secs(60));
+    config.set_connect_timeout(Duration::from_secs(60));
     let leave = |_| timeout(Duration::from_millis(1100), config.connect());
     let left = futures_util::future::join_all((0..5).map(leave)).await;
     assert!(left.iter().all(Result::is_err));

@@ -5,7 +5,7 @@
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
 use platform_core::limit::ByteSize;
-use platform_runtime::file;
+use platform_runtime::{file, report};
 use rustls::{
     CertificateError, ClientConfig, InvalidMessage, RootCertStore,
     crypto::ring,
@@ -81,8 +81,8 @@ impl Tls {
     /// If that leaves no CA to trust.
     pub(super) fn new(host: &str, ca_file: Option<PathBuf>) -> Result<Self, SetupError> {
         let roots = match ca_file {
-            Some(path) => of_file(path)?,
-            None => of_system()?,
+            Some(path) => roots_from_file(path)?,
+            None => roots_from_system()?,
         };
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -101,7 +101,7 @@ impl Tls {
     }
 }
 
-fn of_file(path: PathBuf) -> Result<RootCertStore, SetupError> {
+fn roots_from_file(path: PathBuf) -> Result<RootCertStore, SetupError> {
     let mut roots = RootCertStore::empty();
     let unreadable = |source| SetupError::CaFile { path: path.clone(), source };
     let text = file::text(&path, MAX_CA_FILE).map_err(|error| unreadable(pem::Error::Io(error)))?;
@@ -112,10 +112,10 @@ fn of_file(path: PathBuf) -> Result<RootCertStore, SetupError> {
     if roots.is_empty() { Err(SetupError::Empty { path }) } else { Ok(roots) }
 }
 
-fn of_system() -> Result<RootCertStore, SetupError> {
+fn roots_from_system() -> Result<RootCertStore, SetupError> {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
-        tracing::debug!(%error, "some of the system's CA certificates cannot be read");
+        tracing::debug!(error = report::chain(error), "some of the system's CA certificates cannot be read");
     }
     let mut roots = RootCertStore::empty();
     let (_, unusable) = roots.add_parsable_certificates(found.certs);
@@ -125,7 +125,7 @@ fn of_system() -> Result<RootCertStore, SetupError> {
 
 /// Reason why there is no session, in words that help an operator to fix it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Problem {
+pub(crate) enum TlsProblem {
     UnknownIssuer,
     Expired,
     NotYetValid,
@@ -134,7 +134,7 @@ pub(crate) enum Problem {
     Other,
 }
 
-impl Problem {
+impl TlsProblem {
     /// Returns the problem that the `error` of a handshake stands for.
     pub(super) fn of(error: &io::Error) -> Self {
         let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
@@ -158,7 +158,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for TlsProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::UnknownIssuer => {

@@ -1,31 +1,31 @@
-//! Takes note of what stands at the places that matter of answers and of stream events, as they are read.
+//! Fills a usage report with the fields of answers and of stream events, as they are read.
 //!
-//! Each field counts for itself, so that one of an unexpected type costs nothing but itself. What depends on the type of an
-//! event waits until the event has ended, because the type may come last.
+//! Each field counts for itself, so that one of an unexpected type costs nothing but itself. Fields that depend on the
+//! type of an event wait until the event has ended, because the type may come last.
 
 use platform_core::{money::NanoDollars, route::Route, untrusted::JournalText};
 
 use super::{
-    Count, Heard, Reading, Stage,
-    counts::{Counts, Figure, count},
+    AnswerDelta, Finality, StreamProgress, UsageReport,
+    answer_field::{AnswerField, is_no_text},
     json::Json,
-    place::{Place, is_no_text},
-    scan::{Bracket, Inside, Span, Text, Visit, Wants},
+    scan::{Bracket, ContainerMode, StringText, TextRange, Visit, Wants},
+    token_counts::{Figure, TokenCounts, parse_count},
 };
 
-pub(super) type Tap<'t> = Option<&'t mut dyn FnMut(Heard<'_>)>;
+pub(super) type DeltaSink<'t> = Option<&'t mut dyn FnMut(AnswerDelta<'_>)>;
 
 /// Most bytes of one string that are kept, so that watchers see it in one piece.
-const MAX_HEARD: usize = 64 << 10;
+const MAX_DELTA: usize = 64 << 10;
 /// Most of a name, a type or a number that is looked at.
 const MAX_WORD: usize = 1 << 10;
 
 /// State of the event or answer that is being read.
 #[derive(Debug, Default)]
-pub(super) struct Event {
-    kind: Kind,
+pub(super) struct EventFacts {
+    kind: EventKind,
     /// Figures of the usage that is being read.
-    counts: Counts,
+    counts: TokenCounts,
     /// Set once it has reported usage.
     has_counted: bool,
     /// OpenAI responses: how it stands once it has ended, and why it is incomplete.
@@ -38,30 +38,30 @@ pub(super) struct Event {
     item: Option<String>,
     /// OpenAI responses: text that came before the type of its event.
     delta: Option<String>,
-    said: Said,
+    text: EventText,
 }
 
 /// Content of an event that another like it would not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Said {
+enum EventText {
     #[default]
     Nothing,
-    /// A single text, at this place in the piece that was read.
-    Text(Span),
+    /// A single text, at this range of the piece that was read.
+    Text(TextRange),
     /// More than that.
     More,
 }
 
-impl Said {
-    fn add(&mut self, place: Option<Span>) {
-        *self = match (*self, place) {
-            (Self::Nothing, Some(place)) => Self::Text(place),
+impl EventText {
+    fn add(&mut self, range: Option<TextRange>) {
+        *self = match (*self, range) {
+            (Self::Nothing, Some(range)) => Self::Text(range),
             _ => Self::More,
         };
     }
 }
 
-impl Event {
+impl EventFacts {
     /// Bytes that are kept.
     #[cfg(any(test, feature = "parts"))]
     pub(super) fn kept(&self) -> usize {
@@ -71,7 +71,7 @@ impl Event {
 
 /// The types of events that matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Kind {
+enum EventKind {
     /// No type has come.
     #[default]
     Unknown,
@@ -85,7 +85,7 @@ enum Kind {
     Other,
 }
 
-impl Kind {
+impl EventKind {
     fn of(kind: &str) -> Self {
         match kind {
             "error" => Self::Error,
@@ -99,111 +99,117 @@ impl Kind {
     }
 }
 
-/// Reads for a [`Reading`].
-pub(super) struct Reader<'a, 't> {
+/// Visitor of a document that fills a [`UsageReport`].
+pub(super) struct AnswerReader<'a, 't> {
     pub(super) route: Route,
-    /// Place of the outermost object.
-    pub(super) root: Place,
-    pub(super) event: &'a mut Event,
-    pub(super) reading: &'a mut Reading,
-    pub(super) tap: &'a mut Tap<'t>,
+    /// Field that the outermost object stands for.
+    pub(super) root: AnswerField,
+    pub(super) event: &'a mut EventFacts,
+    pub(super) report: &'a mut UsageReport,
+    pub(super) sink: &'a mut DeltaSink<'t>,
 }
 
-impl Visit for Reader<'_, '_> {
-    type Place = Place;
-    const SKIPPED: Place = Place::Skipped;
+impl Visit for AnswerReader<'_, '_> {
+    type Field = AnswerField;
+    const SKIPPED: AnswerField = AnswerField::Skipped;
 
-    fn root(&self) -> Place {
+    fn root(&self) -> AnswerField {
         self.root
     }
 
-    fn member(&self, place: Place, name: &[u8]) -> Place {
-        place.member(name)
+    fn member(&self, field: AnswerField, name: &[u8]) -> AnswerField {
+        field.member(name)
     }
 
-    fn element(&self, place: Place) -> Place {
-        place.element()
+    fn element(&self, field: AnswerField) -> AnswerField {
+        field.element()
     }
 
-    fn wants(&self, place: Place) -> Wants {
-        match place {
-            Place::Skipped | Place::Said | Place::ContentPart => Wants::Beginning(0),
-            Place::Text | Place::Content if self.tap.is_some() => Wants::All(MAX_HEARD),
-            Place::Delta if self.tap.is_some() => match self.event.kind {
-                Kind::TextDelta => Wants::All(MAX_HEARD),
-                _ => Wants::Beginning(MAX_HEARD),
+    fn wants(&self, field: AnswerField) -> Wants {
+        match field {
+            AnswerField::Skipped | AnswerField::OtherText | AnswerField::ContentPart => Wants::Beginning(0),
+            AnswerField::Text | AnswerField::Content if self.sink.is_some() => Wants::All(MAX_DELTA),
+            AnswerField::Delta if self.sink.is_some() => match self.event.kind {
+                EventKind::TextDelta => Wants::All(MAX_DELTA),
+                _ => Wants::Beginning(MAX_DELTA),
             },
-            Place::Text | Place::Content | Place::Delta => Wants::Beginning(0),
+            AnswerField::Text | AnswerField::Content | AnswerField::Delta => Wants::Beginning(0),
             _ => Wants::Beginning(MAX_WORD),
         }
     }
 
-    fn begins(&mut self, place: Place, bracket: Bracket) -> Inside {
+    fn begins(&mut self, field: AnswerField, bracket: Bracket) -> ContainerMode {
         if matches!(
-            place,
-            Place::Error | Place::Usage | Place::FirstUsage | Place::Part | Place::Item | Place::Block
+            field,
+            AnswerField::Error
+                | AnswerField::Usage
+                | AnswerField::FirstUsage
+                | AnswerField::Part
+                | AnswerField::Item
+                | AnswerField::Block
         ) {
-            self.event.said = Said::More;
+            self.event.text = EventText::More;
         }
-        match place {
-            Place::Error => self.reading.failed = true,
-            Place::Usage | Place::FirstUsage => self.event.counts = Counts::default(),
-            Place::Part | Place::Item | Place::Block => {
-                (self.event.is_tool, self.event.part_name) = (false, None);
+        match field {
+            AnswerField::Error => self.report.failed = true,
+            AnswerField::Usage | AnswerField::FirstUsage => self.event.counts = TokenCounts::default(),
+            AnswerField::Part | AnswerField::Item | AnswerField::Block => {
+                self.event.is_tool = false;
+                self.event.part_name = None;
             }
             _ => {}
         }
-        place.inside(bracket)
+        field.container_mode(bracket)
     }
 
-    fn ends(&mut self, place: Place) {
-        match place {
-            Place::Usage => self.note_usage(Count::Final),
-            Place::FirstUsage => self.note_usage(Count::Preliminary),
-            Place::Part | Place::Block => {
+    fn ends(&mut self, field: AnswerField) {
+        match field {
+            AnswerField::Usage => self.note_usage(Finality::Final),
+            AnswerField::FirstUsage => self.note_usage(Finality::Preliminary),
+            AnswerField::Part | AnswerField::Block => {
                 if let Some(name) = self.event.part_name.take().filter(|_| self.event.is_tool) {
-                    self.reading.said += if place == Place::Part { name.len() as u64 } else { 0 };
+                    self.report.text_bytes += if field == AnswerField::Part { name.len() as u64 } else { 0 };
                     self.note_tool(&name);
                 }
             }
-            Place::Item => self.event.item = self.event.part_name.take().filter(|_| self.event.is_tool),
+            AnswerField::Item => self.event.item = self.event.part_name.take().filter(|_| self.event.is_tool),
             _ => {}
         }
     }
 
-    fn piece(&mut self, _place: Place, text: Text<'_>) {
-        self.tell(text);
+    fn piece(&mut self, _place: AnswerField, text: StringText<'_>) {
+        self.emit_text(text);
     }
 
-    fn string(&mut self, place: Place, text: Text<'_>) {
-        match place {
-            Place::Text | Place::Content => {
-                self.say(text);
-                self.tell(text);
+    fn string(&mut self, field: AnswerField, text: StringText<'_>) {
+        match field {
+            AnswerField::Text | AnswerField::Content => {
+                self.note_text(text);
+                self.emit_text(text);
             }
-            Place::Said | Place::ContentPart => self.say(text),
-            Place::Delta => {
-                self.say(text);
+            AnswerField::OtherText | AnswerField::ContentPart => self.note_text(text),
+            AnswerField::Delta => {
+                self.note_text(text);
                 self.note_delta(text);
             }
-            Place::Model if self.reading.model.is_some() => {}
-            Place::Error => self.reading.failed = true,
-            Place::Figure(figure) => self.note_figure(figure, text.written()),
-            Place::Cost => self.note_cost(text.written()),
+            AnswerField::Model if self.report.model.is_some() => {}
+            AnswerField::Error => self.report.failed = true,
+            AnswerField::Figure(figure) => self.note_figure(figure, text.written()),
+            AnswerField::Cost => self.note_cost(text.written()),
             _ => {
                 if let Some(word) = text.decoded() {
-                    self.note_word(place, &word);
+                    self.note_word(field, &word);
                 }
             }
         }
     }
 
-    fn scalar(&mut self, place: Place, raw: &[u8]) {
-        match place {
+    fn scalar(&mut self, field: AnswerField, raw: &[u8]) {
+        match field {
             // A null is no error.
-            Place::Error => self.reading.failed |= raw != b"null",
-            Place::Figure(figure) => self.note_figure(figure, raw),
-            Place::Cost => self.note_cost(raw),
+            AnswerField::Error => self.report.failed |= raw != b"null",
+            AnswerField::Figure(figure) => self.note_figure(figure, raw),
+            AnswerField::Cost => self.note_cost(raw),
             _ => {}
         }
     }
@@ -213,133 +219,135 @@ impl Visit for Reader<'_, '_> {
     }
 
     fn measured(&mut self, bytes: u64) {
-        self.event.said = Said::More;
-        self.reading.said += bytes;
+        self.event.text = EventText::More;
+        self.report.text_bytes += bytes;
     }
 }
 
-impl Reader<'_, '_> {
+impl AnswerReader<'_, '_> {
     /// Returns the position of the text of an event that says nothing else, and ends nothing.
-    pub(super) fn only_text(&self) -> Option<Span> {
-        match (self.event.said, self.event.kind) {
-            (Said::Text(place), Kind::Unknown | Kind::TextDelta | Kind::Other) => Some(place),
+    pub(super) fn only_text(&self) -> Option<TextRange> {
+        match (self.event.text, self.event.kind) {
+            (EventText::Text(range), EventKind::Unknown | EventKind::TextDelta | EventKind::Other) => {
+                Some(range)
+            }
             _ => None,
         }
     }
 
-    fn say(&mut self, text: Text<'_>) {
-        self.event.said.add(text.place);
-        self.reading.said += text.bytes;
+    fn note_text(&mut self, text: StringText<'_>) {
+        self.event.text.add(text.range);
+        self.report.text_bytes += text.bytes;
     }
 
     /// The event or answer has come to its end, or as far as it ever will.
     pub(super) fn end(&mut self) {
         let event = std::mem::take(self.event);
-        if let Some(text) = event.delta.filter(|_| event.kind == Kind::TextDelta) {
-            self.hear(Heard::Text(&text));
+        if let Some(text) = event.delta.filter(|_| event.kind == EventKind::TextDelta) {
+            self.emit(AnswerDelta::Text(&text));
         }
         // A tool is named where its part begins; at its end it is named again.
-        if let Some(name) = event.item.filter(|_| event.kind != Kind::ItemDone) {
+        if let Some(name) = event.item.filter(|_| event.kind != EventKind::ItemDone) {
             self.note_tool(&name);
         }
-        self.reading.failed |=
-            self.root == Place::Event && matches!(event.kind, Kind::Error | Kind::ResponseFailed);
+        self.report.failed |= self.root == AnswerField::Event
+            && matches!(event.kind, EventKind::Error | EventKind::ResponseFailed);
         let is_last = match self.route {
-            Route::Responses => matches!(event.kind, Kind::ResponseEnded | Kind::ResponseFailed),
-            Route::Messages => event.kind == Kind::MessageStop,
+            Route::Responses => matches!(event.kind, EventKind::ResponseEnded | EventKind::ResponseFailed),
+            Route::Messages => event.kind == EventKind::MessageStop,
             _ => false,
         };
         if is_last {
-            self.reading.stage = Stage::Ended;
+            self.report.stage = StreamProgress::Complete;
         }
         if let Some(status) = event.status {
             let is_incomplete = status.as_str() == "incomplete";
             let reason = event.reason.filter(|_| is_incomplete).unwrap_or(status);
-            self.reading.finish.get_or_insert(reason);
+            self.report.finish.get_or_insert(reason);
         }
         if event.has_counted {
             // Usage that stands before the text of its own event counts that text.
-            self.reading.counted_at = self.reading.said;
+            self.report.text_bytes_counted = self.report.text_bytes;
         }
     }
 
-    fn note_word(&mut self, place: Place, word: &str) {
-        match place {
-            Place::Kind => self.event.kind = Kind::of(word),
-            Place::Model if self.reading.model.is_none() => {
-                self.reading.model = Some(JournalText::of(word));
+    fn note_word(&mut self, field: AnswerField, word: &str) {
+        match field {
+            AnswerField::Kind => self.event.kind = EventKind::of(word),
+            AnswerField::Model if self.report.model.is_none() => {
+                self.report.model = Some(JournalText::of(word));
             }
-            Place::Status if !matches!(word, "in_progress" | "queued") => {
-                self.event.said = Said::More;
+            AnswerField::Status if !matches!(word, "in_progress" | "queued") => {
+                self.event.text = EventText::More;
                 self.event.status = Some(JournalText::of(word));
             }
-            Place::Reason => self.event.reason = Some(JournalText::of(word)),
-            Place::Finish | Place::ChoiceFinish if !word.is_empty() => {
-                self.reading.stage = self.reading.stage.max(Stage::Finished);
-                self.reading.finish.get_or_insert_with(|| JournalText::of(word));
+            AnswerField::Reason => self.event.reason = Some(JournalText::of(word)),
+            AnswerField::Finish | AnswerField::ChoiceFinish if !word.is_empty() => {
+                self.report.stage = self.report.stage.max(StreamProgress::Finished);
+                self.report.finish.get_or_insert_with(|| JournalText::of(word));
             }
-            Place::ToolName if !word.is_empty() => {
-                self.reading.said += word.len() as u64;
+            AnswerField::ToolName if !word.is_empty() => {
+                self.report.text_bytes += word.len() as u64;
                 self.note_tool(word);
             }
-            Place::PartKind => {
+            AnswerField::PartKind => {
                 self.event.is_tool =
                     matches!(word, "tool_use" | "server_tool_use" | "function_call" | "custom_tool_call");
             }
-            Place::PartName if !word.is_empty() => self.event.part_name = Some(word.to_owned()),
+            AnswerField::PartName if !word.is_empty() => self.event.part_name = Some(word.to_owned()),
             _ => {}
         }
     }
 
     fn note_figure(&mut self, figure: Figure, number: &[u8]) {
-        self.event.said = Said::More;
-        self.event.counts.note(figure, count(number));
+        self.event.text = EventText::More;
+        self.event.counts.note(figure, parse_count(number));
     }
 
     fn note_cost(&mut self, number: &[u8]) {
-        self.event.said = Said::More;
-        let told = std::str::from_utf8(number).ok().and_then(NanoDollars::parse_dollars);
-        self.reading.cost = told.or(self.reading.cost);
+        self.event.text = EventText::More;
+        let cost = std::str::from_utf8(number).ok().and_then(NanoDollars::parse_dollars);
+        self.report.cost = cost.or(self.report.cost);
     }
 
-    fn note_usage(&mut self, count: Count) {
+    fn note_usage(&mut self, count: Finality) {
         let later = std::mem::take(&mut self.event.counts);
         if !later.is_usage() {
             return;
         }
-        self.reading.counts.get_or_insert_default().replace(&later);
-        self.reading.count = self.reading.count.max(count);
-        if count == Count::Final {
+        self.report.counts.get_or_insert_default().replace(&later);
+        self.report.finality = self.report.finality.max(count);
+        if count == Finality::Final {
             self.event.has_counted = true;
-            self.reading.counted_at = self.reading.said;
+            self.report.text_bytes_counted = self.report.text_bytes;
         }
     }
 
     fn note_tool(&mut self, name: &str) {
-        self.event.said = Said::More;
-        self.reading.tool(name);
-        self.hear(Heard::Tool(name));
+        self.event.text = EventText::More;
+        self.report.tool(name);
+        self.emit(AnswerDelta::Tool(name));
     }
 
-    fn note_delta(&mut self, text: Text<'_>) {
+    fn note_delta(&mut self, text: StringText<'_>) {
         match self.event.kind {
-            Kind::TextDelta => self.tell(text),
-            Kind::Unknown if self.tap.is_some() => self.event.delta = text.decoded().map(Into::into),
+            EventKind::TextDelta => self.emit_text(text),
+            EventKind::Unknown if self.sink.is_some() => self.event.delta = text.decoded().map(Into::into),
             _ => {}
         }
     }
 
-    fn tell(&mut self, text: Text<'_>) {
-        if self.tap.is_some()
+    fn emit_text(&mut self, text: StringText<'_>) {
+        if self.sink.is_some()
             && let Some(text) = text.decoded().filter(|text| !text.is_empty())
         {
-            self.hear(Heard::Text(&text));
+            self.emit(AnswerDelta::Text(&text));
         }
     }
 
-    fn hear(&mut self, heard: Heard<'_>) {
-        if let Some(tell) = self.tap {
-            tell(heard);
+    fn emit(&mut self, delta: AnswerDelta<'_>) {
+        if let Some(sink) = self.sink {
+            sink(delta);
         }
     }
 }
@@ -357,7 +365,7 @@ pub(super) fn is_usage_only(data: &[u8]) -> bool {
         })
     };
     let is_count = |(name, value): (&[u8], Json<'_>)| {
-        Figure::of(name).is_some() && count(value.quoted().unwrap_or(value.raw())).is_some()
+        Figure::of(name).is_some() && parse_count(value.quoted().unwrap_or(value.raw())).is_some()
     };
     let choices = event.member("choices");
     event.member("usage").members().any(is_count)

@@ -37,10 +37,10 @@ const USUAL: (u64, u64) = (7, 2);
 /// No model reads more tokens of this request's text and images than this. (Of a file with pages it may: only
 /// a reader of the file knows their number.)
 ///
-/// Tokenisers work on bytes and merge them, so that no text has more tokens than bytes; those that know no bytes use one
-/// token for each of a letter's. But some first replace letters by compatible ones, which can be more: Claude's published
-/// one makes thirty-three bytes and fifteen tokens of the three bytes of `ﷺ`. So each letter counts for the longest that
-/// it can become. JSON's own signs are counted as text, which leaves room for what separates messages.
+/// Tokenisers work on bytes and merge them, so that no text has more tokens than bytes; those that know no bytes use
+/// one token for each of a letter's. But some first replace letters by compatible ones, which can be more: Claude's
+/// published one makes thirty-three bytes and fifteen tokens of the three bytes of `ﷺ`. So each letter counts for the
+/// longest that it can become. JSON's own signs are counted as text, which leaves room for what separates messages.
 pub(crate) fn most_input(body: &[u8], media: Media, letters: Letters) -> u64 {
     let text = longest(body, letters).saturating_sub(media.image_bytes);
     text + INSTRUCTIONS + media.parts.saturating_mul(LARGEST_IMAGE)
@@ -48,7 +48,8 @@ pub(crate) fn most_input(body: &[u8], media: Media, letters: Letters) -> u64 {
 
 /// About how many tokens a prompt has, by the size of its request.
 ///
-/// Off by what text is unlike English prose and code: see [`tokens`]. The JSON around short messages is counted as text.
+/// Off by what text is unlike English prose and code: see [`tokens`]. The JSON around short messages is counted as
+/// text.
 pub(crate) fn input(request_bytes: u64, media: Media) -> u64 {
     tokens(request_bytes.saturating_sub(media.bytes)) + media.parts * USUAL_IMAGE
 }
@@ -56,8 +57,8 @@ pub(crate) fn input(request_bytes: u64, media: Media) -> u64 {
 /// About how many tokens so many bytes of text have: two for seven bytes.
 ///
 /// Of five tokenisers' counts this is, for prose and code in English −31 … +31 %, for other languages −55 … +137 %
-/// (most per byte in Llama 2, which knows few of them; fewest in OpenAI's newest), for base64, hexadecimal digits and rows of
-/// numbers −72 … −51 %: they cost a token for one to two bytes.
+/// (most per byte in Llama 2, which knows few of them; fewest in OpenAI's newest), for base64, hexadecimal digits and
+/// rows of numbers −72 … −51 %: they cost a token for one to two bytes.
 pub(crate) const fn tokens(text_bytes: u64) -> u64 {
     let (bytes, tokens) = USUAL;
     text_bytes.saturating_mul(tokens).div_ceil(bytes)

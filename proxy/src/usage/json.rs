@@ -1,6 +1,6 @@
-//! A lenient look into JSON: what is there is found, what is broken or of another type is simply not there.
+//! Reads JSON leniently: a value that is broken, or of another type, counts as absent.
 //!
-//! For reading answers only. Nothing is checked, copied or allocated, and time is linear in the bytes at each
+//! For answers only. Nothing is checked, copied or allocated, and time is linear in the bytes at each
 //! level that a caller asks for. `exchange::rewrite` judges a request's body, not this.
 
 use memchr::memchr2;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_found_and_what_is_broken_is_not_there() {
+    fn broken_values_count_as_absent() {
         let object = json(r#" {"a" : 1, "b":{"c":["x\"]}",2]},"n":null, "e":"gr\u00fc\n" , "a":3} "#);
         let names: Vec<_> = object.members().map(|(name, _)| String::from_utf8_lossy(name)).collect();
         assert_eq!(names, ["a", "b", "e", "a"]);

@@ -4,18 +4,18 @@
 //! event. The `data` lines of an event make one text with line feeds between them. A byte order mark may
 //! stand at the very beginning. Data is handed on as it comes.
 
-use super::mark::ByteOrderMark;
+use super::byte_order_mark::ByteOrderMark;
 
 /// Longest line that is kept to see which field it is: long enough for an event's name.
 const MAX_HEAD: usize = 32;
 
 #[derive(Debug)]
-pub(super) struct Events {
-    line: Line,
+pub(super) struct EventParser {
+    line: LineKind,
     head: [u8; MAX_HEAD],
     /// Bytes of the head that have come.
     length: usize,
-    event: Event,
+    event: EventProgress,
     /// The last byte was a CR: an LF right after it belongs to it.
     after_cr: bool,
     mark: ByteOrderMark,
@@ -23,7 +23,7 @@ pub(super) struct Events {
 
 /// Progress of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Event {
+enum EventProgress {
     /// Nothing: the last line was blank, or there was none.
     None,
     /// A line without data.
@@ -34,7 +34,7 @@ enum Event {
 
 /// A part of an event.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Part<'a> {
+pub(super) enum EventPart<'a> {
     /// The event has the name `error`, whatever its data.
     NamedError,
     /// More of its data.
@@ -45,8 +45,8 @@ pub(super) enum Part<'a> {
 
 /// The line that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
-    /// A line that is still too short to tell its field.
+enum LineKind {
+    /// A line that is still too short to name its field.
     Head,
     /// A line of the field `data`.
     Data,
@@ -54,23 +54,23 @@ enum Line {
     Ignored,
 }
 
-impl Events {
+impl EventParser {
     pub(super) const fn new() -> Self {
         Self {
-            line: Line::Head,
+            line: LineKind::Head,
             head: [0; MAX_HEAD],
             length: 0,
-            event: Event::None,
+            event: EventProgress::None,
             after_cr: false,
             mark: ByteOrderMark::new(),
         }
     }
 
-    /// Calls `tell` with each part of each event.
-    pub(super) fn feed(&mut self, piece: &[u8], mut tell: impl FnMut(Part<'_>)) {
+    /// Calls `emit` with each part of each event.
+    pub(super) fn feed(&mut self, piece: &[u8], mut emit: impl FnMut(EventPart<'_>)) {
         let (text, mut rest) = self.mark.behind(piece);
         if !text.is_empty() {
-            self.read(text, &mut tell);
+            self.read(text, &mut emit);
         }
         if rest.is_empty() {
             // Between CR and LF it would make a line of its own of the LF.
@@ -80,32 +80,32 @@ impl Events {
             rest = &rest[1..];
         }
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
-            let (line, after) = (&rest[..end], &rest[end + 1..]);
-            self.read(line, &mut tell);
-            self.end_line(&mut tell);
+            let after = &rest[end + 1..];
+            self.read(&rest[..end], &mut emit);
+            self.end_line(&mut emit);
             let cr = rest[end] == b'\r';
             rest = if cr && after.first() == Some(&b'\n') { &after[1..] } else { after };
             self.after_cr = cr && after.is_empty();
         }
-        self.read(rest, &mut tell);
+        self.read(rest, &mut emit);
     }
 
     /// Returns whether the stream stands between two events.
     #[cfg(any(test, feature = "parts"))]
     pub(super) fn between(&self) -> bool {
-        self.event == Event::None && self.line == Line::Head && self.length == 0
+        self.event == EventProgress::None && self.line == LineKind::Head && self.length == 0
     }
 
     /// Returns whether an event has data and has not ended.
     pub(super) fn is_open(&self) -> bool {
-        self.event == Event::WithData
+        self.event == EventProgress::WithData
     }
 
-    fn read(&mut self, content: &[u8], tell: &mut impl FnMut(Part<'_>)) {
+    fn read(&mut self, content: &[u8], emit: &mut impl FnMut(EventPart<'_>)) {
         match self.line {
-            Line::Ignored => {}
-            Line::Data => tell(Part::Data(content)),
-            Line::Head => {
+            LineKind::Ignored => {}
+            LineKind::Data => emit(EventPart::Data(content)),
+            LineKind::Head => {
                 const DATA: &[u8] = b"data:";
                 // The value begins behind one byte more, which may be a space that does not belong to it.
                 let missing = DATA.len().saturating_sub(self.length);
@@ -115,9 +115,9 @@ impl Events {
                     return self.take(&content[taken..]);
                 }
                 let Some(first) = content.get(taken) else { return };
-                self.begin_data(tell);
-                self.line = Line::Data;
-                tell(Part::Data(&content[taken + usize::from(*first == b' ')..]));
+                self.begin_data(emit);
+                self.line = LineKind::Data;
+                emit(EventPart::Data(&content[taken + usize::from(*first == b' ')..]));
             }
         }
     }
@@ -128,32 +128,34 @@ impl Events {
                 room.copy_from_slice(bytes);
                 self.length += bytes.len();
             }
-            None => self.line = Line::Ignored,
+            None => self.line = LineKind::Ignored,
         }
     }
 
-    fn begin_data(&mut self, tell: &mut impl FnMut(Part<'_>)) {
-        if std::mem::replace(&mut self.event, Event::WithData) == Event::WithData {
-            tell(Part::Data(b"\n"));
+    fn begin_data(&mut self, emit: &mut impl FnMut(EventPart<'_>)) {
+        if std::mem::replace(&mut self.event, EventProgress::WithData) == EventProgress::WithData {
+            emit(EventPart::Data(b"\n"));
         }
     }
 
-    fn end_line(&mut self, tell: &mut impl FnMut(Part<'_>)) {
+    fn end_line(&mut self, emit: &mut impl FnMut(EventPart<'_>)) {
         match (self.line, &self.head[..self.length]) {
-            (Line::Head, b"") => {
-                if std::mem::replace(&mut self.event, Event::None) == Event::WithData {
-                    tell(Part::End);
+            (LineKind::Head, b"") => {
+                if std::mem::replace(&mut self.event, EventProgress::None) == EventProgress::WithData {
+                    emit(EventPart::End);
                 }
             }
-            (Line::Head, b"data" | b"data:") => self.begin_data(tell),
+            (LineKind::Head, b"data" | b"data:") => self.begin_data(emit),
             (line, head) => {
-                if line == Line::Head && names_an_error(head) {
-                    tell(Part::NamedError);
+                if line == LineKind::Head && names_an_error(head) {
+                    emit(EventPart::NamedError);
                 }
-                self.event = if self.event == Event::None { Event::Begun } else { self.event };
+                self.event =
+                    if self.event == EventProgress::None { EventProgress::Begun } else { self.event };
             }
         }
-        (self.line, self.length) = (Line::Head, 0);
+        self.line = LineKind::Head;
+        self.length = 0;
     }
 }
 

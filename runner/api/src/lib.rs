@@ -33,19 +33,19 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use platform_runtime::{metrics, task};
+use platform_runtime::{accept::Acceptor, metrics, report, task};
 use runner_engine::{
     agents::{self, Catalog},
     observer::Observer,
 };
 use runner_telemetry::{
     metrics::Metrics,
-    traces::{Asked, Traces},
+    traces::{ApiRequest, Traces},
 };
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -58,13 +58,11 @@ const TRACEPARENT: &str = "traceparent";
 /// Header with the origin of a browser's request (Fetch Metadata, W3C).
 const FETCH_SITE: &str = "sec-fetch-site";
 /// Connections at a time; others wait to be accepted.
-const CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// Longest time in which a client may send a request's head.
-const HEAD: Duration = Duration::from_secs(5);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest time of a connection. Each has one request, and no answer is long.
-const CONNECTION: Duration = Duration::from_secs(30);
-/// Pause after a connection could not be accepted.
-const PAUSE: Duration = Duration::from_millis(100);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The API's address is taken, or not this host's.
 #[derive(Debug, thiserror::Error)]
@@ -98,39 +96,35 @@ impl Api {
 
     /// Serves until `stop` is triggered. Connections that are open then are cut.
     pub async fn serve(self, told: (Arc<Catalog>, Observer), stop: CancellationToken) {
-        let (routes, room) = (routes(told), Arc::new(Semaphore::new(CONNECTIONS)));
+        let (catalog, observer) = told;
+        let routes = routes(catalog, observer);
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let mut acceptor = Acceptor::new(self.listener, Arc::default());
         let accepting = async {
             // The semaphore is never closed.
-            while let Ok(place) = Arc::clone(&room).acquire_owned().await {
-                match self.listener.accept().await {
-                    Ok((stream, _)) => {
-                        let connection = connection(stream, routes.clone(), place);
-                        let connection = stop.clone().run_until_cancelled_owned(connection);
-                        task::spawn("api connection", connection);
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "the API cannot accept");
-                        sleep(PAUSE).await;
-                    }
-                }
+            while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
+                let stream = acceptor.accept().await;
+                let connection = serve_connection(stream, routes.clone(), permit);
+                task::spawn("api connection", stop.clone().run_until_cancelled_owned(connection));
             }
         };
         stop.run_until_cancelled(accepting).await;
     }
 }
 
-async fn connection(stream: TcpStream, routes: Router, _place: OwnedSemaphorePermit) {
+async fn serve_connection(stream: TcpStream, routes: Router, _permit: OwnedSemaphorePermit) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).keep_alive(false);
     let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
-    match timeout(CONNECTION, served).await {
+    match timeout(CONNECTION_TIMEOUT, served).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "a connection of the API broke"),
-        Err(_elapsed) => tracing::debug!("a connection of the API took too long"),
+        Ok(Err(error)) => tracing::debug!(error = report::chain(&error), "API connection broke"),
+        Err(_elapsed) => tracing::debug!("API connection took too long"),
     }
 }
 
-fn routes((catalog, Observer { metrics, traces }): (Arc<Catalog>, Observer)) -> Router {
+fn routes(catalog: Arc<Catalog>, observer: Observer) -> Router {
+    let Observer { metrics, traces } = observer;
     Router::new()
         .route(AGENTS, get(list))
         .with_state(catalog)
@@ -151,7 +145,7 @@ async fn traced(State(traces): State<Option<Traces>>, request: Request, next: Ne
         (Some(caller), None) => caller.to_str().ok().and_then(|text| text.parse().ok()),
         _ => None,
     };
-    let asked = Asked::now(word(request.method()), (path == AGENTS).then_some(AGENTS), caller);
+    let asked = ApiRequest::now(word(request.method()), (path == AGENTS).then_some(AGENTS), caller);
     let response = next.run(request).await;
     traces.answered(asked, response.status().as_u16());
     response
@@ -198,7 +192,7 @@ fn is_own(host: &str) -> bool {
 
 /// Answers with the agents that can run here, and the default one.
 async fn list(State(catalog): State<Arc<Catalog>>) -> Response {
-    json(&agents::listing(&catalog.looked().await))
+    json(&agents::listing(&catalog.statuses().await))
 }
 
 /// Answers with the metrics in Prometheus's text format.
@@ -215,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_hosts_own_names_are_heard() {
+    fn only_this_hosts_own_names_are_answered() {
         for (host, own) in [
             ("localhost", true),
             ("LOCALHOST:4180", true),
@@ -235,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_sites_page_is_heard() {
+    fn pages_of_other_sites_are_refused() {
         for (name, value, heard) in [
             ("accept", "*/*", true),
             ("origin", "http://localhost:3000", true),

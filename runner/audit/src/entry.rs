@@ -18,15 +18,15 @@ pub struct Entry<'l> {
     /// Number of the record's line in the journal, from 1.
     pub seq: u64,
     #[serde(borrow)]
-    ts: Text<'l>,
+    ts: FieldText<'l>,
     #[serde(borrow)]
-    run_id: Text<'l>,
+    run_id: FieldText<'l>,
     #[serde(borrow)]
-    account: Text<'l>,
+    account: FieldText<'l>,
     #[serde(borrow)]
-    model_asked: Option<Text<'l>>,
+    model_asked: Option<FieldText<'l>>,
     #[serde(borrow)]
-    model_answered: Option<Text<'l>>,
+    model_answered: Option<FieldText<'l>>,
     pub(crate) status: u16,
     /// Outcome of the call.
     pub outcome: Outcome,
@@ -38,16 +38,16 @@ pub struct Entry<'l> {
     pub(crate) cost_nanodollars: Option<NanoDollars>,
     /// Kind of call that the record describes.
     pub kind: Kind,
-    #[serde(default = "one")]
+    #[serde(default = "default_calls")]
     pub(crate) calls: u64,
 }
 
 /// Text that is borrowed unless it has an escape. Lines that a proxy wrote have no escapes in these fields.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-struct Text<'l>(#[serde(borrow)] Cow<'l, str>);
+struct FieldText<'l>(#[serde(borrow)] Cow<'l, str>);
 
-const fn one() -> u64 {
+const fn default_calls() -> u64 {
     1
 }
 

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_go_on_over_files_in_the_order_of_their_names() {
+    fn lines_continue_over_files_in_name_order() {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in [
             ("00000000000000000010.ndjson", "c\nd"),

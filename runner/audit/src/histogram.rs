@@ -42,7 +42,8 @@ fn bucket(value: u64) -> u16 {
 
 /// Returns the largest value of a bucket.
 fn end_of(bucket: u16) -> u64 {
-    let (power, within) = (u64::from(bucket) / PER_POWER, u64::from(bucket) % PER_POWER);
+    let power = u64::from(bucket) / PER_POWER;
+    let within = u64::from(bucket) % PER_POWER;
     match power.checked_sub(1) {
         None => within,
         Some(shift) => ((PER_POWER + within) << shift) + ((1 << shift) - 1),
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_is_in_a_bucket_that_ends_at_most_one_per_cent_above_it() {
+    fn a_bucket_ends_within_one_per_cent() {
         for value in
             (0..2000).chain((11..64).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 7]))
         {

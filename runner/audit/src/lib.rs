@@ -2,8 +2,8 @@
 //!
 //! Everything is pure, except that `files` reads files. The commands supply the lines and print the results.
 //!
-//! Does not follow the journal and does not print. Start reading at [`Entry`] and [`Filter`]; [`advice`] has one row per
-//! refusal.
+//! Does not follow the journal and does not print. Start reading at [`Entry`] and [`Filter`]; [`advice`] has one row
+//! per refusal.
 //!
 //! Invariants: a changed byte is found. Advice opens no control field.
 

@@ -10,7 +10,7 @@ use platform_core::{money::NanoDollars, record::Tokens};
 
 use super::{Entry, histogram::Histogram};
 
-/// By what records are put together.
+/// Property by which records are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     /// The run that called
@@ -21,7 +21,7 @@ pub enum By {
     Model,
 }
 
-/// By what sums are put in order, the largest first.
+/// Figure by which sums are put in order, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Sort {
     /// The tokens of prompts and answers
@@ -37,7 +37,7 @@ pub enum Sort {
 }
 
 /// Seconds for which calls count as recent.
-const RECENT: u64 = 60;
+const RECENT_SECONDS: u64 = 60;
 
 /// Sums over records. A record that stands for many calls counts as that many.
 #[derive(Debug, Clone, Default)]
@@ -130,7 +130,7 @@ impl Sums {
         entry.ttfb_us.into_iter().for_each(|ttfb| self.first.add(ttfb));
         self.tokens += entry.tokens;
         self.cost = self.cost + entry.cost_nanodollars.unwrap_or_default();
-        self.came(entry);
+        self.count_recent(entry);
     }
 
     /// Returns the tokens of prompts and answers.
@@ -142,15 +142,15 @@ impl Sums {
     pub fn per_minute(&self, now: u64) -> u64 {
         self.recent
             .iter()
-            .filter(|(second, _)| second + RECENT > now)
+            .filter(|(second, _)| second + RECENT_SECONDS > now)
             .fold(0, |sum, (_, calls)| u64::saturating_add(sum, *calls))
     }
 
-    fn came(&mut self, entry: &Entry<'_>) {
+    fn count_recent(&mut self, entry: &Entry<'_>) {
         let since_epoch =
             humantime::parse_rfc3339(entry.ts()).ok().and_then(|ts| ts.duration_since(UNIX_EPOCH).ok());
         let Some(second) = since_epoch.map(|since| since.as_secs()) else { return };
-        while self.recent.front().is_some_and(|(old, _)| old + RECENT <= second) {
+        while self.recent.front().is_some_and(|(old, _)| old + RECENT_SECONDS <= second) {
             self.recent.pop_front();
         }
         match self.recent.iter_mut().rev().find(|(known, _)| *known == second) {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_counts_for_as_many_calls_as_it_stands_for() {
+    fn a_line_counts_for_all_its_calls() {
         let lines = [
             line("r1", "refused", (9, 0)),
             line("r2", "complete", (1, 10)),

@@ -12,7 +12,6 @@ use platform_runtime::{
     config::{DEFAULT_FILE, Environment, Mistakes, Sources, Values},
     report,
     settings::{Owner, Part, Settings},
-    trust::Trusted,
 };
 use runner_control_client::{self as data_plane, DataPlane};
 use runner_engine::agents::Catalog;
@@ -25,7 +24,7 @@ fn is_read_once(key: &str) -> bool {
 
 /// Sources of the configuration.
 #[derive(Debug, Clone)]
-pub(crate) struct Origins {
+pub(crate) struct ConfigSources {
     pub(crate) file: Option<PathBuf>,
     pub(crate) environment: Environment,
     pub(crate) flags: Vec<String>,
@@ -34,11 +33,10 @@ pub(crate) struct Origins {
 /// Purpose for which a configuration is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The command looks at something or asks for it.
-    Look,
-    /// The command starts or continues work on agents. Other users must not be able to change files that this work
-    /// trusts.
-    Work,
+    /// The command shows something or asks another process for it.
+    Inspect,
+    /// The command executes runs or starts gateways. Other users must not be able to change files that it trusts.
+    Execute,
 }
 
 /// Reason why nothing was changed.
@@ -46,14 +44,14 @@ pub(crate) enum Purpose {
 enum Error {
     #[error("nothing was changed")]
     Mistakes(#[from] Mistakes),
-    #[error("nothing was changed, here neither")]
+    #[error("nothing was changed, neither in the proxy nor here")]
     Proxy(#[from] data_plane::Error),
 }
 
 /// Reader of the configuration after the start.
 #[derive(Debug)]
 pub(crate) struct Reloading {
-    origins: Origins,
+    sources: ConfigSources,
     /// Values of the settings at the start.
     values: Values,
     catalog: Arc<Catalog>,
@@ -61,20 +59,18 @@ pub(crate) struct Reloading {
     data_plane: DataPlane,
 }
 
-impl Origins {
+impl ConfigSources {
     pub(crate) fn read(&self, purpose: Purpose) -> Result<(Settings, Values), Mistakes> {
         let Self { file, environment, flags } = self.clone();
         let sources = Sources::locate(file, environment, flags)?;
-        let look = |settings: &Settings| {
+        let check = |settings: &Settings| {
             let exposed = match purpose {
-                Purpose::Look => Vec::new(),
-                Purpose::Work => {
-                    settings.exposures_of_control_plane(Some(self.configuration()), &Trusted::own())
-                }
+                Purpose::Inspect => Vec::new(),
+                Purpose::Execute => settings.exposures_of_control_plane(Some(self.configuration())),
             };
             if exposed.is_empty() { Ok(()) } else { Err(exposed) }
         };
-        Settings::read_and(&sources, look).map(|(settings, values, ())| (settings, values))
+        Settings::read_and(&sources, check).map(|(settings, values, ())| (settings, values))
     }
 
     /// Returns the path at which the configuration file is, or would be.
@@ -84,36 +80,41 @@ impl Origins {
 }
 
 impl Reloading {
-    pub(crate) fn new(
-        (origins, values): (Origins, Values),
-        (catalog, metrics): (Arc<Catalog>, Arc<Metrics>),
+    pub(crate) const fn new(
+        sources: ConfigSources,
+        values: Values,
+        catalog: Arc<Catalog>,
+        metrics: Arc<Metrics>,
         data_plane: DataPlane,
     ) -> Self {
-        Self { origins, values, catalog, metrics, data_plane }
+        Self { sources, values, catalog, metrics, data_plane }
     }
 
     /// Reads the configuration here and in the proxy, and logs the outcome.
-    pub(crate) async fn again(&self) {
-        match self.attempt().await {
+    pub(crate) async fn reload(&self) {
+        match self.try_reload().await {
             Ok(()) => tracing::info!("reloaded: agents are those of the configuration"),
-            Err(error) => tracing::error!(error = %report::chain(&error), "not reloaded"),
+            Err(error) => tracing::error!(error = report::chain(&error), "configuration not reloaded"),
         }
     }
 
-    async fn attempt(&self) -> Result<(), Error> {
-        let (settings, values) = self.origins.read(Purpose::Work)?;
+    async fn try_reload(&self) -> Result<(), Error> {
+        let (settings, values) = self.sources.read(Purpose::Execute)?;
         match self.data_plane.reload().await {
-            Ok(reloaded) => tracing::info!(?reloaded, "the proxy has read its configuration again"),
+            Ok(reloaded) => tracing::info!(?reloaded, "proxy has read its configuration again"),
             // Only a proxy that is not running is passed over: one that was asked and did not answer may have refused.
             Err(error @ data_plane::Error::NotRunning { .. }) => {
-                tracing::warn!(error = %report::chain(&error), "the next proxy will read it");
+                tracing::warn!(
+                    error = report::chain(&error),
+                    "no proxy is running; the next one reads the configuration"
+                );
             }
             Err(error) => return Err(error.into()),
         }
         let keys = self.values.keys().chain(values.keys());
         let differs = |key: &&String| is_read_once(key) && self.values.get(*key) != values.get(*key);
         for key in keys.filter(differs).collect::<std::collections::BTreeSet<_>>() {
-            tracing::warn!(key, "stays as it is until `sluice up` is started anew");
+            tracing::warn!(key, "setting stays as it is until `sluice up` is started again");
         }
         self.metrics.know(settings.agents.keys());
         self.catalog.replace(&settings).await;

@@ -7,35 +7,42 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::Stdio,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use platform_core::{control::Health, name};
-use platform_runtime::config::Environment;
+use platform_runtime::{
+    config::Environment,
+    poll::{poll, poll_until},
+    report,
+    retry::Backoff,
+};
 use runner_control_client::{self as data_plane, DataPlane};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     process::{Child, Command},
-    time::{sleep, timeout},
+    time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 /// Longest wait for the health of a proxy that is about to be stopped.
-const ASK: Duration = Duration::from_secs(1);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time beyond its longest stop after which a proxy is killed.
-const GRACE: Duration = Duration::from_secs(3);
-/// Longest wait for a proxy to come up.
-const START: Duration = Duration::from_secs(10);
-/// Longest wait for another process's proxy that started first.
-const FASTER: Duration = Duration::from_secs(1);
-/// Pause before an ended proxy is started again: sandboxes wait for it. Grows with each failure.
-const PAUSE: Duration = Duration::from_millis(50);
-/// Longest pause between two starts.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const STOP_GRACE: Duration = Duration::from_secs(3);
+/// Longest wait for a proxy to come up, and the interval between its health checks meanwhile.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const START_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Longest wait for another process's proxy that started first, and the interval between its health checks.
+const RIVAL_TIMEOUT: Duration = Duration::from_secs(1);
+const RIVAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// First delay before an ended proxy is started again: sandboxes wait for it. Doubles with each failure.
+const RESTART_DELAY: Duration = Duration::from_millis(50);
+/// Longest delay between two starts.
+const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// Interval between health checks of an adopted proxy.
-const LOOK: Duration = Duration::from_secs(2);
+const HEALTH_POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Run time after which the end of a proxy is no failed start.
-const HEALTHY: Duration = Duration::from_secs(60);
+const MIN_UPTIME: Duration = Duration::from_secs(60);
 
 /// Reason why no proxy runs.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +69,7 @@ pub(crate) enum Error {
         source: io::Error,
     },
     /// The proxy ended or did not answer.
-    #[error("the proxy did not come up within {} s; its own messages are above", START.as_secs())]
+    #[error("the proxy did not come up within {} s; its own messages are above", START_TIMEOUT.as_secs())]
     NotReady,
     /// The system could not wait for the child process.
     #[error("cannot wait for the proxy")]
@@ -94,10 +101,8 @@ impl Proxy {
         match self {
             Self::Own(child) => Ok(child.wait().await.map_err(Error::Wait)?.to_string()),
             Self::Adopted => {
-                while data_plane.health().await.is_ok() {
-                    sleep(LOOK).await;
-                }
-                Ok("it answers no more".to_owned())
+                poll(HEALTH_POLL_INTERVAL, async || data_plane.health().await.err()).await;
+                Ok("it no longer answers".to_owned())
             }
         }
     }
@@ -129,32 +134,33 @@ pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy,
         return Ok((Proxy::Adopted, health));
     }
     let mut child = spawn(plan)?;
-    let deadline = Instant::now() + START;
-    while Instant::now() < deadline {
-        if child.try_wait().map_err(Error::Wait)?.is_some() {
-            return faster(data_plane).await.map(|health| (Proxy::Adopted, health)).ok_or(Error::NotReady);
+    let started =
+        poll_until(Instant::now() + START_TIMEOUT, START_POLL_INTERVAL, async || match child.try_wait() {
+            Ok(None) => Some(Ok(Some(data_plane.health().await.ok()?))),
+            Ok(Some(_status)) => Some(Ok(None)),
+            Err(source) => Some(Err(Error::Wait(source))),
+        });
+    match started.await.transpose()? {
+        Some(Some(health)) => Ok((Proxy::Own(child), health)),
+        Some(None) => {
+            let health = rival_health(data_plane).await.ok_or(Error::NotReady)?;
+            Ok((Proxy::Adopted, health))
         }
-        if let Ok(health) = data_plane.health().await {
-            return Ok((Proxy::Own(child), health));
+        None => {
+            stop(child, plan.longest_stop).await?;
+            Err(Error::NotReady)
         }
-        sleep(Duration::from_millis(10)).await;
     }
-    stop(child, plan.longest_stop).await?;
-    Err(Error::NotReady)
 }
 
 /// Returns the health of another process's proxy, if ours ended because that one was faster. It answers once it is
 /// ready; before it has its socket, a query finds no proxy.
-async fn faster(data_plane: &DataPlane) -> Option<Health> {
-    let asked = async {
-        loop {
-            match data_plane.health().await {
-                Err(data_plane::Error::NotRunning { .. }) => sleep(PAUSE).await,
-                answer => return answer.ok(),
-            }
-        }
-    };
-    timeout(FASTER, asked).await.ok().flatten()
+async fn rival_health(data_plane: &DataPlane) -> Option<Health> {
+    let answered = poll(RIVAL_POLL_INTERVAL, async || match data_plane.health().await {
+        Err(data_plane::Error::NotRunning { .. }) => None,
+        answer => Some(answer.ok()),
+    });
+    timeout(RIVAL_TIMEOUT, answered).await.ok().flatten()
 }
 
 /// Watches over `proxy` until `cancel`, and starts it again when it ends. Then stops it, if it is ours.
@@ -164,32 +170,34 @@ pub(crate) async fn watch_over(
     data_plane: &DataPlane,
     cancel: &CancellationToken,
 ) -> Result<(), Error> {
-    let mut pause = PAUSE;
+    let mut backoff = Backoff::new(RESTART_DELAY, MAX_RESTART_DELAY);
     loop {
         let began = Instant::now();
         tokio::select! {
             () = cancel.cancelled() => break,
-            ended = proxy.ended(data_plane) => tracing::warn!(how = ended?, "the proxy ended, starting it again"),
+            ended = proxy.ended(data_plane) => tracing::warn!(how = ended?, "proxy ended; starting it again"),
         }
-        pause = if began.elapsed() > HEALTHY { PAUSE } else { pause };
+        if began.elapsed() > MIN_UPTIME {
+            backoff.reset();
+        }
         tokio::select! {
             () = cancel.cancelled() => return Ok(()),
-            () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+            () = backoff.wait() => {}
         }
         match start(plan, data_plane).await {
             Ok((started, health)) => {
-                tracing::info!(pid = health.pid, "the proxy is back");
+                tracing::info!(pid = health.pid, "proxy started again");
                 proxy = started;
             }
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "the proxy does not come back")
+                tracing::error!(error = report::chain(&error), "proxy not started; trying again");
             }
         }
     }
     match proxy {
         Proxy::Own(child) => {
             // A reload may have changed this time since the proxy was started.
-            let told = timeout(ASK, data_plane.health()).await;
+            let told = timeout(HEALTH_TIMEOUT, data_plane.health()).await;
             let longest =
                 told.ok().and_then(Result::ok).map(|health| Duration::from_millis(health.longest_stop_ms));
             stop(child, longest.unwrap_or(plan.longest_stop)).await
@@ -211,17 +219,17 @@ fn spawn(plan: &Plan) -> Result<Child, Error> {
     command.spawn().map_err(|source| Error::Spawn { program: plan.program.clone(), source })
 }
 
-/// Asks the child to stop, and kills it if it runs on for `longest` and `GRACE`.
-async fn stop(mut child: Child, longest: Duration) -> Result<(), Error> {
+/// Asks the child to stop, and kills it if it runs on for `longest_stop` and `STOP_GRACE`.
+async fn stop(mut child: Child, longest_stop: Duration) -> Result<(), Error> {
     if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
         && let Err(error) = kill_process(pid, Signal::TERM)
     {
-        tracing::debug!(%error, "the proxy has ended already");
+        tracing::debug!(error = report::chain(&error), "proxy not signalled: it has ended already");
     }
-    match timeout(longest + GRACE, child.wait()).await {
+    match timeout(longest_stop + STOP_GRACE, child.wait()).await {
         Ok(ended) => ended.map(drop).map_err(Error::Wait),
         Err(_elapsed) => {
-            tracing::warn!("the proxy did not stop in time, killing it");
+            tracing::warn!("proxy did not stop in time; killing it");
             child.kill().await.map_err(Error::Wait)
         }
     }

@@ -1,7 +1,7 @@
 //! Client of the proxy's control socket: registers runs, closes them, follows taps and the journal, changes limits.
 //!
-//! Opens a connection per request, because control is rare. Does not decide when something is asked, and never holds the
-//! upstream's key.
+//! Opens a connection per request, because control is rare. Does not decide when something is asked, and never holds
+//! the upstream's key.
 //!
 //! Start reading at [`DataPlane`]; the protocol is [`platform_core::control`].
 //!
@@ -29,17 +29,16 @@ use platform_core::{
     limit::Millis,
     name::{CONTROL_PROTOCOL, header as own},
 };
-use platform_runtime::task;
-use runner_model::away::Away;
+use platform_runtime::{report, retry::Transient, task};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{net::UnixStream, time::timeout};
 
 /// Longest wait for an answer to begin. Closing a run waits for its drain, which is shorter.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest single answer that is not a stream. The list of 10,000 runs fits.
-const LARGEST_ANSWER: usize = 32 << 20;
+const MAX_ANSWER: usize = 32 << 20;
 /// Longest line of a stream.
-const LARGEST_LINE: usize = 1 << 20;
+const MAX_LINE: usize = 1 << 20;
 
 /// Reason why the data plane did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -65,13 +64,13 @@ pub enum Error {
     #[error("the connection to the proxy broke")]
     Broken(#[source] hyper::Error),
     /// The proxy is there and does not answer.
-    #[error("the proxy did not answer within {} s", PATIENCE.as_secs())]
+    #[error("the proxy did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
     Silent,
     /// The proxy ended a stream that goes on for as long as it lives.
     #[error("the proxy went away")]
     Gone,
     /// The answer is not in the protocol.
-    #[error("the proxy answered something that is not in the protocol: {0}")]
+    #[error("the proxy's answer is not in the protocol: {0}")]
     Unexpected(String),
 }
 
@@ -97,25 +96,25 @@ impl Error {
     }
 }
 
-impl Away for Error {
+impl Transient for Error {
     /// Longer than a proxy drains before the next one comes.
-    const PATIENCE: Duration = Duration::from_secs(40);
+    const GIVE_UP_AFTER: Duration = Duration::from_secs(40);
 
-    fn is_away(&self) -> bool {
+    fn is_transient(&self) -> bool {
         matches!(self, Self::NotRunning { .. } | Self::Broken(_) | Self::Silent | Self::Gone)
     }
 }
 
 /// Answer that only confirms the request.
 #[derive(serde::Deserialize)]
-struct Done {}
+struct Confirmation {}
 
-fn correlation_path(run: &RunId, correlation: Correlation) -> String {
+fn correlation_path(run_id: &RunId, correlation: Correlation) -> String {
     let (kind, id) = match correlation {
         Correlation::Trace(id) => ("traces", id),
         Correlation::Slot(id) => ("slots", id),
     };
-    format!("{}/{kind}/{id:032x}", run_path(run))
+    format!("{}/{kind}/{id:032x}", run_path(run_id))
 }
 
 /// Client of the data plane's control socket.
@@ -174,44 +173,46 @@ impl DataPlane {
 
     /// Removes a socket directory that no run came for.
     pub async fn release(&self, dir: &SocketDirName) -> Result<(), Error> {
-        self.ask(Method::DELETE, &format!("/v1/sockets/{dir}"), None::<&()>).await.map(|Done {}| ())
+        self.ask(Method::DELETE, &format!("/v1/sockets/{dir}"), None::<&()>).await.map(|Confirmation {}| ())
     }
 
     /// Registers `correlation` for a run, as long as the run is open.
-    pub async fn correlate(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
-        let path = correlation_path(run, correlation);
-        self.ask(Method::PUT, &path, None::<&()>).await.map(|Done {}| ())
+    pub async fn correlate(&self, run_id: &RunId, correlation: Correlation) -> Result<(), Error> {
+        let path = correlation_path(run_id, correlation);
+        self.ask(Method::PUT, &path, None::<&()>).await.map(|Confirmation {}| ())
     }
 
     /// Opens a listener for a gateway, at a socket of its own.
     pub async fn open_gateway(
         &self,
         gateway: &GatewayId,
-        door: &GatewayListener,
+        listener: &GatewayListener,
     ) -> Result<SocketDir, Error> {
-        self.ask(Method::PUT, &format!("/v1/gateways/{gateway}"), Some(door)).await
+        self.ask(Method::PUT, &format!("/v1/gateways/{gateway}"), Some(listener)).await
     }
 
     /// Closes a gateway's listener. A gateway without one is no error.
     pub async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
-        self.ask(Method::DELETE, &format!("/v1/gateways/{gateway}"), None::<&()>).await.map(|Done {}| ())
+        self.ask(Method::DELETE, &format!("/v1/gateways/{gateway}"), None::<&()>)
+            .await
+            .map(|Confirmation {}| ())
     }
 
     /// Withdraws `correlation` from a run.
-    pub async fn withdraw(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
-        let path = correlation_path(run, correlation);
-        self.ask(Method::DELETE, &path, None::<&()>).await.map(|Done {}| ())
+    pub async fn withdraw(&self, run_id: &RunId, correlation: Correlation) -> Result<(), Error> {
+        let path = correlation_path(run_id, correlation);
+        self.ask(Method::DELETE, &path, None::<&()>).await.map(|Confirmation {}| ())
     }
 
     /// Closes a run in the name of `epoch`, and returns what it used. Calls in flight have `drain` to end.
-    pub async fn close(&self, run: &RunId, epoch: u64, drain: Millis) -> Result<RunView, Error> {
-        let path = format!("{}?drain_ms={}&epoch={epoch}", run_path(run), drain.0);
+    pub async fn close(&self, run_id: &RunId, epoch: u64, drain: Millis) -> Result<RunView, Error> {
+        let path = format!("{}?drain_ms={}&epoch={epoch}", run_path(run_id), drain.0);
         self.ask(Method::DELETE, &path, None::<&()>).await
     }
 
     /// Returns the run, also for a while after it was closed.
-    pub async fn run(&self, run: &RunId) -> Result<RunView, Error> {
-        self.ask(Method::GET, &run_path(run), None::<&()>).await
+    pub async fn run(&self, run_id: &RunId) -> Result<RunView, Error> {
+        self.ask(Method::GET, &run_path(run_id), None::<&()>).await
     }
 
     /// Returns all runs that are open or closing.
@@ -225,8 +226,8 @@ impl DataPlane {
     }
 
     /// Replaces the limits of a run.
-    pub async fn limit_run(&self, run: &RunId, budget: &Budget) -> Result<RunView, Error> {
-        self.ask(Method::PUT, &format!("{}/budget", run_path(run)), Some(budget)).await
+    pub async fn limit_run(&self, run_id: &RunId, budget: &Budget) -> Result<RunView, Error> {
+        self.ask(Method::PUT, &format!("{}/budget", run_path(run_id)), Some(budget)).await
     }
 
     /// Replaces the limits of an account.
@@ -234,9 +235,9 @@ impl DataPlane {
         self.ask(Method::PUT, "/v1/accounts", Some(budget)).await
     }
 
-    /// Revokes all tokens of `run`.
-    pub async fn revoke(&self, run: &RunId) -> Result<Revoked, Error> {
-        self.ask(Method::PUT, &format!("{}/revoked", run_path(run)), None::<&()>).await
+    /// Revokes all tokens of the run `run_id`.
+    pub async fn revoke(&self, run_id: &RunId) -> Result<Revoked, Error> {
+        self.ask(Method::PUT, &format!("{}/revoked", run_path(run_id)), None::<&()>).await
     }
 
     /// Reloads the configuration, key and token secrets included.
@@ -246,7 +247,7 @@ impl DataPlane {
 
     /// Returns whether the proxy serves calls, and if not, why.
     pub async fn ready(&self) -> Result<Readiness, Error> {
-        let (_, body) = timeout(PATIENCE, self.exchange(Method::GET, "/v1/ready", Bytes::new()))
+        let (_, body) = timeout(ANSWER_TIMEOUT, self.exchange(Method::GET, "/v1/ready", Bytes::new()))
             .await
             .unwrap_or(Err(Error::Silent))?;
         let unexpected = |error: serde_json::Error| Error::Unexpected(error.to_string());
@@ -269,8 +270,8 @@ impl DataPlane {
     }
 
     /// Returns the tap's lines for a run, after the line numbered `after`.
-    pub async fn tap(&self, run: &RunId, after: u64) -> Result<Lines, Error> {
-        self.lines(&format!("{}/tap?after={after}", run_path(run))).await
+    pub async fn tap(&self, run_id: &RunId, after: u64) -> Result<Lines, Error> {
+        self.lines(&format!("{}/tap?after={after}", run_path(run_id))).await
     }
 
     /// Returns the journal's lines after `after`, or from the oldest that is kept; goes on with new ones if `follow`
@@ -283,8 +284,8 @@ impl DataPlane {
     }
 
     /// Returns the steps of a run's calls from now on, until the run is closed.
-    pub async fn trace(&self, run: &RunId) -> Result<Lines, Error> {
-        self.lines(&format!("{}/trace", run_path(run))).await
+    pub async fn trace(&self, run_id: &RunId) -> Result<Lines, Error> {
+        self.lines(&format!("{}/trace", run_path(run_id))).await
     }
 
     /// Returns the consumers that acknowledge the journal.
@@ -310,7 +311,7 @@ impl DataPlane {
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
-        timeout(PATIENCE, self.send_now(method, path, body)).await.unwrap_or(Err(Error::Silent))
+        timeout(ANSWER_TIMEOUT, self.send_now(method, path, body)).await.unwrap_or(Err(Error::Silent))
     }
 
     async fn send_now(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
@@ -329,7 +330,7 @@ impl DataPlane {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
         task::spawn("control client", async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "control connection ended");
+                tracing::debug!(error = report::chain(&error), "control connection ended");
             }
         });
         let request = Request::builder()
@@ -373,8 +374,9 @@ impl Lines {
                 return Ok(Some(self.last()));
             }
             self.pending.drain(..self.taken);
-            (self.taken, self.last) = (0, 0);
-            if self.pending.len() > LARGEST_LINE {
+            self.taken = 0;
+            self.last = 0;
+            if self.pending.len() > MAX_LINE {
                 return Err(Error::Unexpected("a line of more than 1 MiB".to_owned()));
             }
             match self.body.frame().await {
@@ -402,7 +404,7 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, Error> {
         if let Ok(piece) = frame.map_err(Error::Broken)?.into_data() {
             whole.extend_from_slice(&piece);
         }
-        if whole.len() > LARGEST_ANSWER {
+        if whole.len() > MAX_ANSWER {
             return Err(Error::Unexpected("an answer of more than 32 MiB".to_owned()));
         }
     }

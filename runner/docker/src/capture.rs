@@ -24,7 +24,7 @@ pub struct Captured {
 
 /// The end of an output whose beginning is known already.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rest {
+pub struct OutputEnd {
     /// Number of bytes between the beginning and this.
     pub cut: u64,
     /// The end. Bytes that are not UTF-8 are replaced.
@@ -69,7 +69,7 @@ impl Captured {
     }
 
     /// Returns what follows the first `known` bytes: at most `most` bytes of its end, less if fewer were captured.
-    pub fn after(&self, known: u64, most: usize) -> Rest {
+    pub fn after(&self, known: u64, most: usize) -> OutputEnd {
         let whole = self.head.len() as u64 + self.cut + self.tail.len() as u64;
         let left = whole.saturating_sub(known);
         let head = if self.cut == 0 { self.head.as_slice() } else { &[] };
@@ -81,8 +81,8 @@ impl Captured {
             let rest = end.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
             end = &end[rest..];
         }
-        let end = &end[escaped::too_much(end, most)..];
-        Rest { cut: left - end.len() as u64, text: String::from_utf8_lossy(end).into_owned() }
+        let end = &end[escaped::excess(end, most)..];
+        OutputEnd { cut: left - end.len() as u64, text: String::from_utf8_lossy(end).into_owned() }
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_kept_whole() {
+    fn an_output_that_fits_is_kept_whole() {
         for pieces in [&["abcdefgh"][..], &["abc", "def", "gh"], &["a", "bcdefgh"], &["", "abcdefgh", ""]] {
             let captured = capture(8, pieces);
             assert_eq!((captured.text().as_str(), captured.cut_bytes()), ("abcdefgh", 0));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_does_not_fit_beginning_and_end_are_kept_and_the_cut_is_marked() {
+    fn a_long_output_keeps_both_ends_and_a_mark() {
         for pieces in [&["abcdXXXXXefgh"][..], &["ab", "cdXX", "XXXef", "gh"], &["abcdXXXXXefg", "h"]] {
             let captured = capture(8, pieces);
             assert_eq!(
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_a_known_beginning_is_counted_to_the_byte() {
+    fn the_rest_is_counted_to_the_byte() {
         let rest = |limit, known, most| {
             let rest = capture(limit, &["0123456789"]).after(known, most);
             (rest.cut, rest.text)

@@ -4,14 +4,15 @@
 //!
 //! Does not know runs, the store or the data plane. Does not pull images and creates no volumes.
 //!
-//! Start reading at [`Docker`]; `docker::walls` holds the isolation settings, `docker::output` reads what agents print.
+//! Start reading at [`Docker`]; `docker::isolation` checks the isolation settings, `docker::output` reads what agents
+//! print.
 //!
 //! Invariants: this is the only crate with a Docker client. A sandbox has no capability, no network and a read-only
 //! root.
 
 mod capture;
 mod docker;
-mod letters;
+mod utf8_stream;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -21,8 +22,8 @@ use platform_runtime::settings::{Agent, Volume};
 pub use self::{
     capture::{Capture, Captured, mark},
     docker::{
-        Container, Docker, Error, Found, GatewayFound, GatewaySpec, Listed, Removal, Version, Waits, labels,
-        warm_labels,
+        Container, Docker, Error, Found, GatewayContainer, GatewaySpec, Listed, Removal, Version, Waits,
+        labels, warm_labels,
     },
 };
 
@@ -125,4 +126,4 @@ pub struct Piece {
 }
 
 /// Callback for output as it comes. It must not block.
-pub type Hear<'h> = &'h dyn Fn(Piece);
+pub type OnOutput<'h> = &'h dyn Fn(Piece);

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_envelope_is_an_answer_a_failure_or_unreadable() {
+    fn an_envelope_is_answer_failure_or_unreadable() {
         let answer = |text: &str| Said::Answer(text.to_owned());
         let failure = |partial: &str, code: &str, message: &str| Said::Failure {
             partial: partial.to_owned(),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_taken_as_it_is() {
+    fn text_output_is_the_answer() {
         assert_eq!(read(Protocol::Text, "line\n\n"), Said::Answer("line".to_owned()));
     }
 }

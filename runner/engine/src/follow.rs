@@ -18,43 +18,45 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::request::RunRequest;
 
 /// Interval between two reads of the store.
-const LOOK: Duration = Duration::from_millis(200);
+const READ_INTERVAL: Duration = Duration::from_millis(200);
 /// Delay before an unavailable store is asked again.
-const PAUSE: Duration = Duration::from_secs(2);
-/// Delay before a tap is opened again, and the longest wait for that.
-const TAP_PAUSE: Duration = Duration::from_millis(500);
-const TAP_PATIENCE: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// Delay before a tap is opened again.
+const REOPEN_DELAY: Duration = Duration::from_millis(500);
+/// Longest wait for a tap to open.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Follower of a run: a reader of its events.
 #[derive(Debug)]
 pub struct Follower {
     store: Store,
-    run: RunId,
+    run_id: RunId,
     follow: Follow,
     /// Number of the last event that was read.
     after: u64,
     /// Number of the last event that was handed out or reported as pruned.
-    told: u64,
+    reported: u64,
     read: VecDeque<Event>,
     /// Time of the next read of the store; `None` once there is nothing to come.
-    look: Option<Instant>,
-    live: Option<Live>,
+    next_read: Option<Instant>,
+    live: Option<LiveText>,
 }
 
 /// Live text of a run, from the data plane's tap.
 #[derive(Debug)]
-struct Live {
+struct LiveText {
     data_plane: DataPlane,
     stream: Stream,
     tap: Option<Lines>,
     /// Number of the last line.
     after: u64,
-    again: Instant,
+    /// Time before which it is not opened again.
+    reopen_at: Instant,
 }
 
 /// Item that a follower gets.
 #[derive(Debug)]
-pub enum Heard {
+pub enum FollowEvent {
     /// A stored event.
     Stored(Event),
     /// Stored events that are kept no longer.
@@ -69,10 +71,11 @@ pub enum Heard {
 }
 
 impl Follower {
-    /// Returns a follower of `run` after the event numbered `after`: up to the present end, or up to the run's end.
-    pub fn of(store: Store, run: &RunId, after: u64, follow: Follow) -> Self {
-        let (read, look) = (VecDeque::new(), Some(Instant::now()));
-        Self { store, run: run.clone(), follow, after, told: after, read, look, live: None }
+    /// Returns a follower of a run after the event numbered `after`: up to the present end, or up to the run's end.
+    pub fn of(store: Store, run_id: &RunId, after: u64, follow: Follow) -> Self {
+        let next_read = Some(Instant::now());
+        let run_id = run_id.clone();
+        Self { store, run_id, follow, after, reported: after, read: VecDeque::new(), next_read, live: None }
     }
 
     /// Returns the same follower, which also reads live text at `data_plane`, as long as the run goes on.
@@ -80,11 +83,12 @@ impl Follower {
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
     pub async fn with_live(mut self, data_plane: DataPlane) -> Result<Self, Error> {
-        let record = self.store.record(&self.run).await?;
-        // An order that cannot be read is no reason not to follow.
-        let stream = RunRequest::stored(&record).map_or(Stream::Progress, |order| order.wanted.agent.stream);
+        let record = self.store.record(&self.run_id).await?;
+        // A request that cannot be read is no reason not to follow.
+        let stream =
+            RunRequest::stored(&record).map_or(Stream::Progress, |request| request.spec.agent.stream);
         let is_over = record.run.state.is_final();
-        self.live = (!is_over).then(|| Live::of(data_plane, stream));
+        self.live = (!is_over).then(|| LiveText::new(data_plane, stream));
         Ok(self)
     }
 
@@ -92,27 +96,27 @@ impl Follower {
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run, and every other error that does not pass by itself.
-    pub async fn next(&mut self) -> Result<Option<Heard>, Error> {
+    pub async fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
         loop {
-            if let Some(heard) = self.stored() {
-                return Ok(Some(heard));
+            if let Some(event) = self.next_stored() {
+                return Ok(Some(event));
             }
-            let Some(look) = self.look else { return Ok(None) };
+            let Some(next_read) = self.next_read else { return Ok(None) };
             // The store comes first: text that is always there must not keep a follower from the end of the run.
-            if Instant::now() >= look {
-                self.look().await?;
+            if Instant::now() >= next_read {
+                self.read_store().await?;
                 continue;
             }
             let Some(live) = &mut self.live else {
-                sleep_until(look).await;
+                sleep_until(next_read).await;
                 continue;
             };
-            live.open(&self.run).await;
+            live.open(&self.run_id).await;
             tokio::select! {
-                () = sleep_until(look) => {}
-                heard = live.next() => {
-                    if let Some(event) = heard {
-                        return Ok(Some(Heard::Live(event)));
+                () = sleep_until(next_read) => {}
+                event = live.next() => {
+                    if let Some(event) = event {
+                        return Ok(Some(FollowEvent::Live(event)));
                     }
                 }
             }
@@ -120,35 +124,35 @@ impl Follower {
     }
 
     /// Returns the next item of what was read. Numbers have no gaps but where events were removed.
-    fn stored(&mut self) -> Option<Heard> {
+    fn next_stored(&mut self) -> Option<FollowEvent> {
         let seq = self.read.front()?.seq;
-        let count = seq.saturating_sub(self.told).saturating_sub(1);
+        let count = seq.saturating_sub(self.reported).saturating_sub(1);
         if count > 0 {
-            self.told = seq - 1;
-            return Some(Heard::Pruned { count, upto: self.told });
+            self.reported = seq - 1;
+            return Some(FollowEvent::Pruned { count, upto: self.reported });
         }
-        self.told = seq;
-        self.read.pop_front().map(Heard::Stored)
+        self.reported = seq;
+        self.read.pop_front().map(FollowEvent::Stored)
     }
 
     /// Reads the next events from the store.
-    async fn look(&mut self) -> Result<(), Error> {
-        let (run, events) = match self.store.told(&self.run, self.after).await {
+    async fn read_store(&mut self) -> Result<(), Error> {
+        let (run, events) = match self.store.told(&self.run_id, self.after).await {
             Err(error) if error.is_transient() && self.follow == Follow::On => {
-                tracing::warn!(error = %report::chain(&error), "the store is asked again");
-                self.look = Some(Instant::now() + PAUSE);
+                tracing::warn!(error = report::chain(&error), "events not read yet; trying again");
+                self.next_read = Some(Instant::now() + RETRY_DELAY);
                 return Ok(());
             }
-            told => told?,
+            read => read?,
         };
         let now = Instant::now();
-        self.look = match (events.last(), self.follow) {
+        self.next_read = match (events.last(), self.follow) {
             // There may be more.
             (Some(last), _) => {
                 self.after = last.seq;
                 Some(now)
             }
-            (None, Follow::On) if !run.state.is_final() => Some(now + LOOK),
+            (None, Follow::On) if !run.state.is_final() => Some(now + READ_INTERVAL),
             (None, _) => None,
         };
         self.read.extend(events);
@@ -156,18 +160,18 @@ impl Follower {
     }
 }
 
-impl Live {
-    fn of(data_plane: DataPlane, stream: Stream) -> Self {
-        Self { data_plane, stream, tap: None, after: 0, again: Instant::now() }
+impl LiveText {
+    fn new(data_plane: DataPlane, stream: Stream) -> Self {
+        Self { data_plane, stream, tap: None, after: 0, reopen_at: Instant::now() }
     }
 
     /// Opens the tap, if it is closed and its delay is over.
-    async fn open(&mut self, run: &RunId) {
-        if self.tap.is_none() && Instant::now() >= self.again {
+    async fn open(&mut self, run_id: &RunId) {
+        if self.tap.is_none() && Instant::now() >= self.reopen_at {
             // The run is on another host, or not open yet, or no longer.
-            let tap = timeout(TAP_PATIENCE, self.data_plane.tap(run, self.after)).await;
+            let tap = timeout(OPEN_TIMEOUT, self.data_plane.tap(run_id, self.after)).await;
             self.tap = tap.ok().and_then(Result::ok);
-            self.again = Instant::now() + TAP_PAUSE;
+            self.reopen_at = Instant::now() + REOPEN_DELAY;
         }
     }
 
@@ -177,7 +181,7 @@ impl Live {
             let Some(tap) = &mut self.tap else { return std::future::pending().await };
             let Ok(Some(line)) = tap.next().await else {
                 self.tap = None;
-                self.again = Instant::now() + TAP_PAUSE;
+                self.reopen_at = Instant::now() + REOPEN_DELAY;
                 return None;
             };
             let Ok(TapLine { n, event }) = serde_json::from_slice(line) else { continue };
@@ -187,7 +191,7 @@ impl Live {
             match live::event(event, self.stream) {
                 // Tool calls come from the store, with a number.
                 Some(AgentEvent::Tool { .. }) | None => {}
-                heard => return heard,
+                event => return event,
             }
         }
     }

@@ -31,6 +31,14 @@ pub struct Observer {
     pub traces: Option<Traces>,
 }
 
+/// Start of a run's container by this process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ContainerStart {
+    pub(crate) kind: StartKind,
+    /// Time from the request to the start.
+    pub(crate) after: Duration,
+}
+
 /// A run that is being started, for as long as this guard exists.
 #[derive(Debug)]
 pub(crate) struct Starting(Arc<Metrics>);
@@ -54,16 +62,17 @@ impl Observer {
 
     /// Reports a transition that this process stored for `run`. `start` is present if this process started its
     /// container.
-    pub(crate) fn saw(
+    pub(crate) fn on_transition(
         &self,
-        order: &RunRequest,
+        request: &RunRequest,
         run: &Run,
-        (made, start): (&Move, Option<(StartKind, Duration)>),
+        transition: &Move,
+        start: Option<ContainerStart>,
     ) {
-        match (made, run.state) {
-            (Move::Run, _) => started(order, run),
+        match (transition, run.state) {
+            (Move::Run, _) => log_started(request, run),
             (Move::Finish(_) | Move::Withdraw(_), State::Ended(outcome)) => {
-                complete(order, run, start);
+                log_complete(request, run, start);
                 let after = run.ended.map(|ended| run.created.until(ended));
                 self.metrics.ended(&run.agent, outcome, after.unwrap_or_default());
                 if let Some(traces) = &self.traces {
@@ -81,21 +90,21 @@ impl Drop for Starting {
     }
 }
 
-fn started(order: &RunRequest, run: &Run) {
+fn log_started(request: &RunRequest, run: &Run) {
     tracing::info!(
         target: "sandbox",
         run_id = %run.run,
         attempt = run.attempt,
         epoch = run.epoch,
         agent_variant = %run.agent,
-        execution_mode = order.wanted.agent.mode.word(),
+        execution_mode = request.spec.agent.mode.word(),
         account = %run.account,
-        model = order.wanted.model,
+        model = request.spec.model,
         "sandbox.execution.started"
     );
 }
 
-fn complete(order: &RunRequest, run: &Run, start: Option<(StartKind, Duration)>) {
+fn log_complete(request: &RunRequest, run: &Run, start: Option<ContainerStart>) {
     let Usage { calls, refused, tokens, .. } = run.usage.unwrap_or_default();
     // Values that are not known are left out.
     let known = |count: u64| run.usage.map(|_usage| count);
@@ -105,14 +114,14 @@ fn complete(order: &RunRequest, run: &Run, start: Option<(StartKind, Duration)>)
         attempt = run.attempt,
         epoch = run.epoch,
         agent_variant = %run.agent,
-        execution_mode = order.wanted.agent.mode.word(),
+        execution_mode = request.spec.agent.mode.word(),
         account = %run.account,
-        model = order.wanted.model,
+        model = request.spec.model,
         outcome = run.state.name(),
         error_code = run.error.as_ref().map(|failure| failure.code.code()),
         exit_code = run.exit_code,
-        start = start.map(|(start, _)| start.name()),
-        start_ms = start.map(|(_, after)| millis(after)),
+        start = start.map(|start| start.kind.name()),
+        start_ms = start.map(|start| millis(start.after)),
         duration_ms = run.ended.map(|ended| millis(run.created.until(ended))),
         calls = known(calls),
         refused_calls = known(refused),

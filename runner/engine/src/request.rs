@@ -27,7 +27,7 @@ pub struct RunRequest {
     /// Urgency of the run in the queue.
     pub priority: Priority,
     /// Agent, model, messages and options of the run.
-    pub wanted: RunSpec,
+    pub spec: RunSpec,
 }
 
 /// Everything that changes what is run. The same id therefore never stands for two things, and a worker that takes the
@@ -66,18 +66,18 @@ pub enum Keep {
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'o> {
     /// Id of the requested run.
-    pub run: &'o RunId,
+    pub run_id: &'o RunId,
     /// Id of the agent to run.
-    pub agent: &'o AgentId,
+    pub agent_id: &'o AgentId,
     /// Account that pays for the run.
     pub account: &'o AccountId,
 }
 
 /// A stored request that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the order of run {run} was stored by a program that is not compatible with this one")]
+#[error("the order of run {run_id} was stored by a program that is not compatible with this one")]
 pub struct Unreadable {
-    run: RunId,
+    run_id: RunId,
     #[source]
     source: serde_json::Error,
 }
@@ -85,14 +85,14 @@ pub struct Unreadable {
 impl RunRequest {
     /// Returns the run, agent and account of the request.
     pub const fn subject(&self) -> Subject<'_> {
-        Subject { run: &self.run_id, agent: &self.agent_id, account: &self.account }
+        Subject { run_id: &self.run_id, agent_id: &self.agent_id, account: &self.account }
     }
 
     /// Returns the request as part of `caller`'s trace.
     pub fn part_of(mut self, caller: Option<Traceparent>) -> Self {
         let trace = caller.and_then(|caller| ExternalId::parse(&caller.trace.to_string()).ok());
         self.correlation.existing_trace = trace;
-        self.wanted.caller = caller;
+        self.spec.caller = caller;
         self
     }
 
@@ -103,24 +103,26 @@ impl RunRequest {
 
     /// Returns whether both request the same run, whatever their traces.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let (one, other) = (self.by_itself(), other.by_itself());
-        let subjects = [&one, &other].map(|order| (&order.account, &order.agent_id, &order.correlation));
-        subjects[0] == subjects[1] && one.wanted == other.wanted
+        let one = self.by_itself();
+        let other = other.by_itself();
+        let subjects =
+            [&one, &other].map(|request| (&request.account, &request.agent_id, &request.correlation));
+        subjects[0] == subjects[1] && one.spec == other.spec
     }
 
     /// Returns the session of a gateway in which the run is a turn.
     pub(crate) fn session_key(&self) -> Result<SessionKey, InvalidSession> {
         // The prefixes keep keys of conversations apart from keys of single runs.
-        let key = match &self.wanted.state_key {
+        let key = match &self.spec.state_key {
             Some(key) => format!("s{}", key.as_str()),
             None => format!("r{}", self.run_id),
         };
-        SessionKey::new(&self.wanted.agent.gateway_agent, &self.account, &key)
+        SessionKey::new(&self.spec.agent.gateway_agent, &self.account, &key)
     }
 
     /// Returns the session if other runs may be turns of it, too: they wait for each other.
     fn shared_session(&self) -> Option<String> {
-        let is_shared = self.wanted.agent.mode == Execution::Gateway && self.wanted.state_key.is_some();
+        let is_shared = self.spec.agent.mode == Execution::Gateway && self.spec.state_key.is_some();
         is_shared.then(|| self.session_key().ok()).flatten().map(|key| key.to_string())
     }
 
@@ -133,21 +135,21 @@ impl RunRequest {
             correlation: self.correlation.clone(),
             priority: self.priority,
             session: self.shared_session(),
-            wanted: serde_json::to_string(&self.wanted)?,
+            wanted: serde_json::to_string(&self.spec)?,
         })
     }
 
     /// Reads a stored request.
     pub(crate) fn stored(record: &Record) -> Result<Self, Unreadable> {
         let run = &record.run;
-        let unreadable = |source| Unreadable { run: run.run.clone(), source };
+        let unreadable = |source| Unreadable { run_id: run.run.clone(), source };
         Ok(Self {
             run_id: run.run.clone(),
             account: run.account.clone(),
             correlation: run.correlation.clone(),
             agent_id: run.agent.clone(),
             priority: run.priority,
-            wanted: serde_json::from_str(&record.wanted).map_err(unreadable)?,
+            spec: serde_json::from_str(&record.wanted).map_err(unreadable)?,
         })
     }
 }
@@ -162,11 +164,11 @@ mod tests {
     const OLD: &str = r#"{"agent":{"name":"Sandbox Agent","description":"LLM agent in an isolated container","image":"reviewer:1","argv":["bash","-c","f() { echo \"${1}{run_id}\"; }; f x"],"protocol":"text","model":"gpt-4o","models":["gpt-4o"],"capabilities":["web_search"],"budget":{"requests":2000,"requests_per_minute":600,"calls_in_flight":32,"total_tokens":50000000,"cost_nanodollars":2500000000},"output_tokens_per_call":8192,"times":{"body_ms":10000,"body_rate":1024,"first_byte_ms":3600000,"between_bytes_ms":900000,"client_ms":300000,"call_ms":3600000},"runtime":120000,"memory":536870912,"pids":256,"milli_cpu":2000,"output":2097152},"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}],"keep":"nothing"}"#;
 
     #[test]
-    fn a_row_that_was_stored_before_is_still_what_it_was() {
-        let wanted: RunSpec = serde_json::from_str(OLD).unwrap();
-        assert_eq!(wanted.agent.stream, Stream::Progress);
-        assert_eq!(wanted.agent.argv[2], Template::literal(r#"f() { echo "${1}{run_id}"; }; f x"#));
-        let again: RunSpec = serde_json::from_str(&serde_json::to_string(&wanted).unwrap()).unwrap();
-        assert_eq!(again, wanted);
+    fn a_row_of_an_old_version_keeps_its_meaning() {
+        let spec: RunSpec = serde_json::from_str(OLD).unwrap();
+        assert_eq!(spec.agent.stream, Stream::Progress);
+        assert_eq!(spec.agent.argv[2], Template::literal(r#"f() { echo "${1}{run_id}"; }; f x"#));
+        let again: RunSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
+        assert_eq!(again, spec);
     }
 }

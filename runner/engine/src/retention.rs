@@ -7,35 +7,36 @@ use platform_runtime::{report, settings};
 use runner_store::{Error, Keep, Pruned, Store};
 use tokio::time::sleep;
 
-/// Maximum number of transactions in a pass, and the delay between two of them, in which others have their turn.
-const TRANSACTIONS: u32 = 64;
-const PAUSE: Duration = Duration::from_millis(50);
+/// Maximum number of transactions in a pass.
+const MAX_TRANSACTIONS: u32 = 64;
+/// Delay between two transactions, in which other processes have their turn.
+const TRANSACTION_DELAY: Duration = Duration::from_millis(50);
 
-/// Removes old events at once, and then each time that `every` has passed.
-pub(crate) async fn keep(store: &Store, settings: &settings::Store, every: Duration) {
+/// Removes old events at once, and then each time that `interval` has passed.
+pub(crate) async fn prune_events(store: &Store, settings: &settings::Store, interval: Duration) {
     let keep = Keep { age: settings.keep_events, runs: settings.keep_events_of };
     loop {
         match pass(store, keep).await {
             Ok(Pruned { events: 0, .. }) => {}
-            Ok(Pruned { runs, events }) => tracing::info!(runs, events, "removed what ended runs had told"),
+            Ok(Pruned { runs, events }) => tracing::info!(runs, events, "old events of ended runs removed"),
             Err(error) => {
-                tracing::warn!(error = %report::chain(&error), "what ended runs have told is removed later");
+                tracing::warn!(error = report::chain(&error), "old events of ended runs not removed yet");
             }
         }
-        sleep(every).await;
+        sleep(interval).await;
     }
 }
 
 async fn pass(store: &Store, keep: Keep) -> Result<Pruned, Error> {
     let mut all = Pruned::default();
-    for _ in 0..TRANSACTIONS {
+    for _ in 0..MAX_TRANSACTIONS {
         let Pruned { runs, events } = store.prune(keep).await?;
         if runs == 0 {
             break;
         }
         all.runs += runs;
         all.events += events;
-        sleep(PAUSE).await;
+        sleep(TRANSACTION_DELAY).await;
     }
     Ok(all)
 }

@@ -13,9 +13,8 @@ use platform_core::{
     name::header,
     token::UnixSeconds,
 };
-use platform_runtime::{random, settings};
+use platform_runtime::{random, retry::Transient, settings};
 use runner_control_client::{self as data_plane, DataPlane};
-use runner_model::away::Away;
 
 use super::{Error, Link, secrets};
 
@@ -30,13 +29,13 @@ pub enum Unattributable {
     Gateway(#[from] Error),
 }
 
-impl Away for Unattributable {
-    const PATIENCE: Duration = data_plane::Error::PATIENCE;
+impl Transient for Unattributable {
+    const GIVE_UP_AFTER: Duration = data_plane::Error::GIVE_UP_AFTER;
 
-    fn is_away(&self) -> bool {
+    fn is_transient(&self) -> bool {
         match self {
-            Self::DataPlane(error) => error.is_away(),
-            Self::Gateway(error) => error.is_away(),
+            Self::DataPlane(error) => error.is_transient(),
+            Self::Gateway(error) => error.is_transient(),
         }
     }
 }
@@ -56,38 +55,39 @@ impl Registered {
     }
 }
 
-/// Attributes calls that `link`'s gateway makes in a turn of `run` to that run, which is open at the proxy until
+/// Attributes calls that `link`'s gateway makes in a turn of `run_id` to that run, which is open at the proxy until
 /// `expiry`.
 pub async fn register(
     link: &Link,
     data_plane: &DataPlane,
-    (run, expiry): (&RunId, UnixSeconds),
+    (run_id, expiry): (&RunId, UnixSeconds),
 ) -> Result<Registered, Unattributable> {
     let attribution = match link.gateway.attribution {
-        settings::Attribution::Slot => return slot(link, data_plane, run).await,
-        settings::Attribution::Trace => trace(data_plane, run).await?,
-        settings::Attribution::Headers => Attribution::Headers(headers(link, run, expiry)?),
-        settings::Attribution::Plugin => Attribution::Plugin(headers(link, run, expiry)?),
+        settings::Attribution::Slot => return slot(link, data_plane, run_id).await,
+        settings::Attribution::Trace => trace(data_plane, run_id).await?,
+        settings::Attribution::Headers => Attribution::Headers(headers(link, run_id, expiry)?),
+        settings::Attribution::Plugin => Attribution::Plugin(headers(link, run_id, expiry)?),
     };
     Ok(Registered::without_slot(attribution))
 }
 
-async fn trace(data_plane: &DataPlane, run: &RunId) -> Result<Attribution, Unattributable> {
+async fn trace(data_plane: &DataPlane, run_id: &RunId) -> Result<Attribution, Unattributable> {
     loop {
-        let (trace, span) = (random::bits(), random::bits() >> 64);
+        let trace = random::bits();
+        let span = random::bits() >> 64;
         // Neither may be zero, which is as unlikely as any other value.
         let Ok(parent) = format!("00-{trace:032x}-{span:016x}-01").parse() else { continue };
-        data_plane.correlate(run, Correlation::Trace(trace)).await?;
+        data_plane.correlate(run_id, Correlation::Trace(trace)).await?;
         return Ok(Attribution::Trace(parent));
     }
 }
 
 /// Leases the first free slot: the proxy knows which are taken.
-async fn slot(link: &Link, data_plane: &DataPlane, run: &RunId) -> Result<Registered, Unattributable> {
-    let slots = secrets::slots(&link.place.slots())?;
+async fn slot(link: &Link, data_plane: &DataPlane, run_id: &RunId) -> Result<Registered, Unattributable> {
+    let slots = secrets::slots(&link.paths.slots())?;
     let first = random::below(slots.len());
     for at in (first..slots.len()).chain(0..first) {
-        match data_plane.correlate(run, slots[at]).await {
+        match data_plane.correlate(run_id, slots[at]).await {
             Err(error) if error.is_taken() => {}
             Err(error) => return Err(error.into()),
             Ok(()) => {
@@ -100,7 +100,7 @@ async fn slot(link: &Link, data_plane: &DataPlane, run: &RunId) -> Result<Regist
     Err(Error::NoSlot(link.id.clone()).into())
 }
 
-fn headers(link: &Link, run: &RunId, expiry: UnixSeconds) -> Result<OutboundHeaders, Error> {
-    let token = link.run_token(run, expiry)?;
+fn headers(link: &Link, run_id: &RunId, expiry: UnixSeconds) -> Result<OutboundHeaders, Error> {
+    let token = link.run_token(run_id, expiry)?;
     Ok(OutboundHeaders::new([(header::RUN_TOKEN, token.expose())])?)
 }

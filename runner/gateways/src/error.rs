@@ -61,7 +61,7 @@ pub enum Error {
     #[error(transparent)]
     Headers(#[from] InvalidHeaders),
     /// No token can be made for the run.
-    #[error("the run can have no token")]
+    #[error("no token can be made for the run")]
     Token(#[from] token_secrets::Error),
     /// There is no secret that tokens are signed with.
     #[error(
@@ -69,10 +69,10 @@ pub enum Error {
     )]
     NoSecret(GatewayId),
     /// All slots are leased, or none is known to the gateway.
-    #[error("gateway {0} has no slot that is free")]
+    #[error("gateway {0} has no free slot")]
     NoSlot(GatewayId),
     /// The gateway does not listen at its endpoint.
-    #[error("nobody answers at {endpoint}: `sluice gateway up` starts one that runs here")]
+    #[error("no gateway answers at {endpoint}: `sluice gateway up` starts one that runs here")]
     Unreachable {
         /// Endpoint of the gateway.
         endpoint: String,
@@ -81,12 +81,12 @@ pub enum Error {
         source: io::Error,
     },
     /// The gateway does not answer.
-    #[error("gateway {gateway} did not answer within {} s", patience.as_secs())]
-    Away {
+    #[error("gateway {gateway} did not answer within {} s", timeout.as_secs())]
+    Unavailable {
         /// Name of the gateway.
         gateway: GatewayId,
         /// Time that it had.
-        patience: Duration,
+        timeout: Duration,
         /// Cause of the failure, if that is known.
         #[source]
         source: Option<gateway_bridge::Error>,
@@ -128,7 +128,7 @@ impl Error {
     }
 
     /// Returns whether it may be possible a little later.
-    pub const fn is_away(&self) -> bool {
-        matches!(self, Self::Away { .. } | Self::NoSlot(_))
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::NoSlot(_))
     }
 }

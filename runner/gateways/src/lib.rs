@@ -10,13 +10,13 @@ pub mod attribution;
 mod error;
 mod links;
 mod openclaw;
-mod place;
+mod paths;
 pub mod sealed;
 mod secrets;
-mod trust;
+mod tls;
 
 pub use self::{
     error::Error,
     links::{Link, Links},
-    place::{BRIDGE, Place, SOCKET, STATE, workspace_id},
+    paths::{BRIDGE, GatewayPaths, GatewayPaths as Place, SOCKET, STATE, workspace_id},
 };

@@ -20,10 +20,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Error, Place, secrets, trust};
+use super::{Error, GatewayPaths, secrets, tls};
 
 /// Longest wait of a run for a connection. A gateway that starts takes 12 to 26 s.
-const PATIENCE: Duration = Duration::from_secs(40);
+const READY_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Connections to all gateways that are configured.
 #[derive(Debug, Default)]
@@ -36,11 +36,11 @@ pub struct Link {
     pub id: GatewayId,
     /// Settings of the gateway.
     pub gateway: settings::Gateway,
-    pub(crate) place: Place,
+    pub(crate) paths: GatewayPaths,
     token_secrets_file: Option<PathBuf>,
     open: Mutex<Option<gateway_bridge::Gateway>>,
     /// Permits for sessions at work.
-    places: Semaphore,
+    permits: Semaphore,
 }
 
 impl Links {
@@ -50,10 +50,10 @@ impl Links {
             let link = Link {
                 id: id.clone(),
                 gateway: gateway.clone(),
-                place: Place::of(settings, id, gateway),
+                paths: GatewayPaths::of(settings, id, gateway),
                 token_secrets_file: settings.proxy.token_secrets_file.clone(),
                 open: Mutex::default(),
-                places: Semaphore::new(gateway.sessions as usize),
+                permits: Semaphore::new(gateway.sessions as usize),
             };
             (id.clone(), link)
         };
@@ -87,7 +87,7 @@ impl Link {
 
     /// Waits for a permit for a session at work, held until it is dropped.
     pub async fn place_at_work(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
-        self.places.acquire().await
+        self.permits.acquire().await
     }
 
     /// Returns the connected gateway, and what it reports of itself.
@@ -99,7 +99,7 @@ impl Link {
                 None => open.insert(gateway_bridge::Gateway::open(self.settings()?)).clone(),
             }
         };
-        match timeout(PATIENCE, gateway.ready()).await {
+        match timeout(READY_TIMEOUT, gateway.ready()).await {
             Ok(Ok(hello)) => Ok((gateway, hello)),
             Ok(Err(source)) => {
                 // Once an operator has fixed it, the next run opens a new connection.
@@ -111,28 +111,30 @@ impl Link {
                     source => Error::Unusable { gateway, source },
                 })
             }
-            Err(_elapsed) => {
-                Err(Error::Away { gateway: self.id.clone(), patience: PATIENCE, source: gateway.trouble() })
-            }
+            Err(_elapsed) => Err(Error::Unavailable {
+                gateway: self.id.clone(),
+                timeout: READY_TIMEOUT,
+                source: gateway.trouble(),
+            }),
         }
     }
 
     /// Returns the settings of a connection to it.
     pub fn settings(&self) -> Result<gateway_bridge::Settings, Error> {
-        let endpoint: Endpoint = self.place.endpoint().parse()?;
-        let token = secrets::token(&self.place.token())?;
+        let endpoint: Endpoint = self.paths.endpoint().parse()?;
+        let token = secrets::token(&self.paths.token())?;
         let mut settings = gateway_bridge::Settings::new(endpoint, Some(token));
-        settings.tls = self.gateway.ca_file.as_deref().map(trust::only).transpose()?;
+        settings.tls = self.gateway.ca_file.as_deref().map(tls::only).transpose()?;
         settings.device = self.gateway.device_key_file.as_deref().map(DeviceKey::read).transpose()?;
         settings.provider = Some(GatewayProvider::parse(&self.gateway.provider)?);
         settings.seed = u64::try_from(random::bits() >> 64).unwrap_or_default();
         Ok(settings)
     }
 
-    /// Returns a token of `run`, for a gateway that sends it with the run's calls.
-    pub(super) fn run_token(&self, run: &RunId, expiry: UnixSeconds) -> Result<Secret, Error> {
+    /// Returns a token of the run `run_id`, for a gateway that sends it with the run's calls.
+    pub(super) fn run_token(&self, run_id: &RunId, expiry: UnixSeconds) -> Result<Secret, Error> {
         let secrets = token_secrets::read(self.token_secrets_file.as_deref(), None, &Trusted::own())?;
         let secret = secrets.minting().ok_or_else(|| Error::NoSecret(self.id.clone()))?;
-        Ok(RunToken { run: run.clone(), attempt: 0, expiry }.mint(secret))
+        Ok(RunToken { run: run_id.clone(), attempt: 0, expiry }.mint(secret))
     }
 }

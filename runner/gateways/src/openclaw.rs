@@ -1,4 +1,4 @@
-//! Lists the versions of OpenClaw with which each use of it was tested. Pure.
+//! Lists the versions of OpenClaw with which each feature of it was tested. Pure.
 //!
 //! One table: the book shows it, `make test-openclaw` tests its ends, and `sluice gateway check` names a version
 //! outside it.
@@ -7,9 +7,9 @@ use std::{cmp::Ordering, fmt};
 
 use platform_runtime::settings::{Attribution, Gateway};
 
-/// Uses of OpenClaw that depend on its version.
+/// Features of OpenClaw that depend on its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum Feature {
     /// `attribution = "trace"`.
     Trace,
     /// `attribution = "slot"`.
@@ -24,60 +24,85 @@ pub(crate) enum Use {
 
 /// Outcome of a version below those that were tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Older {
+enum OlderVersions {
     /// The use is known not to work up to this version.
     Fails(&'static str),
     /// Older versions were not tried.
     Untested,
 }
 
-/// Versions with which a use was tested: the oldest, the newest, and what is known of older ones.
+/// Versions with which a feature was tested: the oldest, the newest, and what is known of older ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Tested {
-    what: Use,
+struct TestedRange {
+    feature: Feature,
     oldest: &'static str,
     newest: &'static str,
-    older: Older,
+    older: OlderVersions,
 }
 
 /// The newest version that was tested; the one that set-up installs.
-const NEWEST: &str = "2026.9.6";
+const NEWEST_TESTED: &str = "2026.9.6";
 
-const TESTED: [Tested; 5] = [
-    Tested { what: Use::Trace, oldest: "2026.8.2", newest: NEWEST, older: Older::Untested },
-    Tested { what: Use::Slot, oldest: "2026.2.6-3", newest: NEWEST, older: Older::Untested },
+const TESTED_RANGES: [TestedRange; 5] = [
+    TestedRange {
+        feature: Feature::Trace,
+        oldest: "2026.8.2",
+        newest: NEWEST_TESTED,
+        older: OlderVersions::Untested,
+    },
+    TestedRange {
+        feature: Feature::Slot,
+        oldest: "2026.2.6-3",
+        newest: NEWEST_TESTED,
+        older: OlderVersions::Untested,
+    },
     // Up to that version OpenClaw calls no hook of a plugin for a provider of the configuration: the plugin loads, and
     // adds nothing.
-    Tested { what: Use::Plugin, oldest: "2026.9.5", newest: NEWEST, older: Older::Fails("2026.9.3") },
-    Tested { what: Use::Sealed, oldest: NEWEST, newest: NEWEST, older: Older::Untested },
-    Tested { what: Use::Image, oldest: "2026.8.2", newest: NEWEST, older: Older::Untested },
+    TestedRange {
+        feature: Feature::Plugin,
+        oldest: "2026.9.5",
+        newest: NEWEST_TESTED,
+        older: OlderVersions::Fails("2026.9.3"),
+    },
+    TestedRange {
+        feature: Feature::Sealed,
+        oldest: NEWEST_TESTED,
+        newest: NEWEST_TESTED,
+        older: OlderVersions::Untested,
+    },
+    TestedRange {
+        feature: Feature::Image,
+        oldest: "2026.8.2",
+        newest: NEWEST_TESTED,
+        older: OlderVersions::Untested,
+    },
 ];
 
 /// A version outside the range in which a use was tested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outside {
+pub struct UntestedVersion {
     version: String,
-    tested: Tested,
+    tested: TestedRange,
     fails: bool,
 }
 
-impl Outside {
+impl UntestedVersion {
     /// Returns whether the version is known not to work.
     pub(crate) const fn fails(&self) -> bool {
         self.fails
     }
 }
 
-impl fmt::Display for Outside {
+impl fmt::Display for UntestedVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { version, tested: Tested { what, oldest, newest, .. }, .. } = self;
+        let Self { version, tested: TestedRange { feature, oldest, newest, .. }, .. } = self;
         let verdict = if self.fails() { "does not work" } else { "was not tested" };
-        write!(f, "{} {verdict} with its OpenClaw {version}: use {oldest}", what.name())?;
+        write!(f, "{} {verdict} with its OpenClaw {version}: use {oldest}", feature.name())?;
         if oldest == newest { Ok(()) } else { write!(f, " to {newest}") }
     }
 }
 
-impl Use {
+impl Feature {
     /// Returns the use in words.
     const fn name(self) -> &'static str {
         match self {
@@ -90,47 +115,46 @@ impl Use {
     }
 
     /// Returns the range with which it was tested.
-    fn tested(self) -> Option<Tested> {
-        TESTED.into_iter().find(|tested| tested.what == self)
+    fn tested(self) -> Option<TestedRange> {
+        TESTED_RANGES.into_iter().find(|tested| tested.feature == self)
     }
 
     /// Returns the warning about using `version`, if that is outside the range or a pre-release, none of which was
     /// tested. An invalid version, such as the `dev` of protocol 3, gives none.
-    pub(crate) fn outside(self, version: &str) -> Option<Outside> {
+    pub(crate) fn outside(self, version: &str) -> Option<UntestedVersion> {
         let tested = self.tested()?;
-        let Version { numbers, is_release } = Version::of(version)?;
-        let order = |other| Version::of(other).map(|other| numbers.cmp(&other.numbers));
+        let OpenClawVersion { numbers, is_release } = OpenClawVersion::of(version)?;
+        let order = |other| OpenClawVersion::of(other).map(|other| numbers.cmp(&other.numbers));
         let is_within = is_release
             && order(tested.oldest).is_some_and(Ordering::is_ge)
             && order(tested.newest).is_some_and(Ordering::is_le);
-        let fails =
-            matches!(tested.older, Older::Fails(newest) if order(newest).is_some_and(Ordering::is_le));
-        (!is_within).then(|| Outside { version: version.to_owned(), tested, fails })
+        let fails = matches!(tested.older, OlderVersions::Fails(newest) if order(newest).is_some_and(Ordering::is_le));
+        (!is_within).then(|| UntestedVersion { version: version.to_owned(), tested, fails })
     }
 }
 
-/// Returns the uses that `gateway` makes of its OpenClaw.
-pub(crate) fn uses(gateway: &Gateway) -> Vec<Use> {
+/// Returns the features of OpenClaw that `gateway` uses.
+pub(crate) fn features(gateway: &Gateway) -> Vec<Feature> {
     let attribution = match gateway.attribution {
-        Attribution::Trace => Some(Use::Trace),
-        Attribution::Slot => Some(Use::Slot),
-        Attribution::Plugin => Some(Use::Plugin),
+        Attribution::Trace => Some(Feature::Trace),
+        Attribution::Slot => Some(Feature::Slot),
+        Attribution::Plugin => Some(Feature::Plugin),
         // What a patched gateway can do is not known here.
         Attribution::Headers => None,
     };
-    attribution.into_iter().chain(gateway.is_sealed().then_some(Use::Sealed)).collect()
+    attribution.into_iter().chain(gateway.is_sealed().then_some(Feature::Sealed)).collect()
 }
 
 /// A version of OpenClaw.
 #[derive(Debug, Clone, Copy)]
-struct Version {
+struct OpenClawVersion {
     /// Year, month, number and repetition: `2026.2.6-3`.
     numbers: [u32; 4],
     /// Nothing is behind them, such as the `-beta.1` of a pre-release.
     is_release: bool,
 }
 
-impl Version {
+impl OpenClawVersion {
     /// Returns the version that `text` is, if it is one.
     fn of(text: &str) -> Option<Self> {
         let (main, rest) =
@@ -156,29 +180,29 @@ mod tests {
 
     #[test]
     fn a_version_outside_the_range_is_named() {
-        for (what, version, verdict) in [
-            (Use::Plugin, "2026.9.5", None),
-            (Use::Plugin, "2026.9.6", None),
-            (Use::Plugin, "2026.8.2", Some((true, "does not work with its OpenClaw 2026.8.2"))),
-            (Use::Plugin, "2026.9.3", Some((true, "use 2026.9.5 to 2026.9.6"))),
-            (Use::Plugin, "2026.9.4", Some((false, "was not tested with its OpenClaw 2026.9.4"))),
-            (Use::Plugin, "2026.9.5-beta.1", Some((false, "was not tested"))),
-            (Use::Plugin, "2026.9.3-beta.1", Some((true, "does not work"))),
-            (Use::Plugin, "2026.9.6+local", Some((false, "was not tested"))),
-            (Use::Plugin, "2026.10.1", Some((false, "was not tested"))),
-            (Use::Trace, "2026.8.2", None),
-            (Use::Trace, "2026.8.1", Some((false, "`attribution = \"trace\"` was not tested"))),
-            (Use::Slot, "2026.2.6-3", None),
-            (Use::Slot, "2026.2.6-2", Some((false, "use 2026.2.6-3 to"))),
-            (Use::Slot, "2026.2.6", Some((false, "was not tested"))),
-            (Use::Slot, "dev", None),
-            (Use::Sealed, "2026.9.5", Some((false, "use 2026.9.6"))),
-            (Use::Image, "2027.1.0", Some((false, "`sandbox:openclaw` was not tested"))),
+        for (feature, version, verdict) in [
+            (Feature::Plugin, "2026.9.5", None),
+            (Feature::Plugin, "2026.9.6", None),
+            (Feature::Plugin, "2026.8.2", Some((true, "does not work with its OpenClaw 2026.8.2"))),
+            (Feature::Plugin, "2026.9.3", Some((true, "use 2026.9.5 to 2026.9.6"))),
+            (Feature::Plugin, "2026.9.4", Some((false, "was not tested with its OpenClaw 2026.9.4"))),
+            (Feature::Plugin, "2026.9.5-beta.1", Some((false, "was not tested"))),
+            (Feature::Plugin, "2026.9.3-beta.1", Some((true, "does not work"))),
+            (Feature::Plugin, "2026.9.6+local", Some((false, "was not tested"))),
+            (Feature::Plugin, "2026.10.1", Some((false, "was not tested"))),
+            (Feature::Trace, "2026.8.2", None),
+            (Feature::Trace, "2026.8.1", Some((false, "`attribution = \"trace\"` was not tested"))),
+            (Feature::Slot, "2026.2.6-3", None),
+            (Feature::Slot, "2026.2.6-2", Some((false, "use 2026.2.6-3 to"))),
+            (Feature::Slot, "2026.2.6", Some((false, "was not tested"))),
+            (Feature::Slot, "dev", None),
+            (Feature::Sealed, "2026.9.5", Some((false, "use 2026.9.6"))),
+            (Feature::Image, "2027.1.0", Some((false, "`sandbox:openclaw` was not tested"))),
         ] {
-            let outside = what.outside(version);
-            assert_eq!(outside.is_some(), verdict.is_some(), "{what:?} {version}");
+            let outside = feature.outside(version);
+            assert_eq!(outside.is_some(), verdict.is_some(), "{feature:?} {version}");
             if let (Some(outside), Some((fails, said))) = (outside, verdict) {
-                assert_eq!(outside.fails(), fails, "{what:?} {version}");
+                assert_eq!(outside.fails(), fails, "{feature:?} {version}");
                 assert!(outside.to_string().contains(said), "{outside}");
             }
         }
@@ -187,22 +211,22 @@ mod tests {
     #[test]
     fn documents_and_scripts_have_these_versions() {
         let pages = ["how-to/gateways-shared.md", "explanation/attribution.md"];
-        for Tested { what, oldest, newest, .. } in TESTED {
-            let row = format!("| {} | {oldest} | {newest} |", what.name());
+        for TestedRange { feature, oldest, newest, .. } in TESTED_RANGES {
+            let row = format!("| {} | {oldest} | {newest} |", feature.name());
             for page in pages {
                 let page = format!("docs/src/{page}");
                 assert!(text(&page).contains(&row), "{page} has no row {row}");
             }
-            let tested = format!("{} {oldest} {newest}\n", format!("{what:?}").to_lowercase());
+            let tested = format!("{} {oldest} {newest}\n", format!("{feature:?}").to_lowercase());
             assert!(text("scripts/test-openclaw.sh").contains(&tested), "scripts/test-openclaw.sh: {tested}");
         }
-        assert!(text("scripts/openclaw.sh").contains(&format!("\nNEWEST={NEWEST}\n")));
-        let plugin = Use::Plugin.tested().unwrap();
+        assert!(text("scripts/openclaw.sh").contains(&format!("\nNEWEST={NEWEST_TESTED}\n")));
+        let plugin = Feature::Plugin.tested().unwrap();
         for file in ["services/openclaw-headers-plugin/README.md", "gateway-bridge/README.md"] {
             let range = format!("{} to {}", plugin.oldest, plugin.newest);
             assert!(text(file).contains(&range), "{file} does not say {range}");
         }
-        let [trace, slot] = [Use::Trace, Use::Slot].map(|what| what.tested().unwrap().oldest);
+        let [trace, slot] = [Feature::Trace, Feature::Slot].map(|feature| feature.tested().unwrap().oldest);
         for (file, words) in [
             (
                 "platform/config/sluice.example.toml",

@@ -11,7 +11,7 @@ use platform_runtime::{
 use super::Error;
 
 /// Largest size of a token file or of a list of slots.
-const LARGEST: ByteSize = ByteSize::kib(64);
+const MAX_FILE: ByteSize = ByteSize::kib(64);
 
 /// Returns the token in `path`.
 pub(super) fn token(path: &Path) -> Result<Secret, Error> {
@@ -33,7 +33,7 @@ pub(super) fn slots(path: &Path) -> Result<Vec<Correlation>, Error> {
 }
 
 fn read(what: &'static str, path: &Path) -> Result<Secret, Error> {
-    file::secret(path, LARGEST, &Trusted::own()).map_err(|unread| match unread {
+    file::secret(path, MAX_FILE, &Trusted::own()).map_err(|unread| match unread {
         Unread::Exposed(exposure) => Error::Exposed(exposure),
         Unread::Io(source) => Error::File { what, path: path.to_owned(), source },
     })
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_one_word_that_nobody_else_can_read() {
+    fn a_token_is_one_word_and_private() {
         let (_dir, path) = written("canary-word\n", 0o600);
         assert_eq!(token(&path).unwrap().expose(), "canary-word");
         for (text, mode) in

@@ -2,7 +2,7 @@
 //! characters six.
 
 /// Returns the bytes of `letter`, without the quotes around its text.
-const fn of(letter: char) -> usize {
+const fn letter_length(letter: char) -> usize {
     match letter {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
         '\0'..='\u{1f}' => 6,
@@ -12,14 +12,14 @@ const fn of(letter: char) -> usize {
 
 /// Returns the bytes of `text`, without the quotes around it.
 pub fn length(text: &str) -> usize {
-    text.chars().map(of).sum()
+    text.chars().map(letter_length).sum()
 }
 
 /// Returns as much of the beginning of `text` as `most` bytes hold.
 pub fn beginning(text: &str, most: usize) -> &str {
     let mut taken = 0;
     let over = text.char_indices().find(|(_, letter)| {
-        taken += of(*letter);
+        taken += letter_length(*letter);
         taken > most
     });
     &text[..over.map_or(text.len(), |(at, _)| at)]
@@ -27,18 +27,19 @@ pub fn beginning(text: &str, most: usize) -> &str {
 
 /// Returns how many bytes at the beginning of `bytes` have to go so that `most` bytes hold the text of the rest. Bytes
 /// that are no text become a letter of three bytes.
-pub fn too_much(bytes: &[u8], most: usize) -> usize {
+pub fn excess(bytes: &[u8], most: usize) -> usize {
     const REPLACED: usize = '\u{fffd}'.len_utf8();
     let replaced = |invalid: &[u8]| if invalid.is_empty() { 0 } else { REPLACED };
     let whole: usize =
         bytes.utf8_chunks().map(|chunk| length(chunk.valid()) + replaced(chunk.invalid())).sum();
-    let (mut left, mut gone) = (whole, 0);
+    let mut left = whole;
+    let mut gone = 0;
     for chunk in bytes.utf8_chunks() {
         for letter in chunk.valid().chars() {
             if left <= most {
                 return gone;
             }
-            left -= of(letter);
+            left -= letter_length(letter);
             gone += letter.len_utf8();
         }
         if left <= most {
@@ -69,18 +70,18 @@ mod tests {
         }
 
         #[test]
-        fn what_is_kept_fits_and_one_letter_more_would_not(
+        fn the_kept_text_is_the_longest_that_fits(
             text in "[\\x00-\\x24a-c\u{e4}\u{20ac}]{0,40}",
             most in 0_usize..60,
         ) {
             let kept = beginning(&text, most);
             let next = text[kept.len()..].chars().next();
-            assert!(in_json(kept) <= most && next.is_none_or(|next| in_json(kept) + of(next) > most));
+            assert!(in_json(kept) <= most && next.is_none_or(|next| in_json(kept) + letter_length(next) > most));
         }
 
         #[test]
-        fn of_an_end_no_more_goes_than_has_to(bytes in proptest::collection::vec(any::<u8>(), 0..60), most in 0_usize..60) {
-            let gone = too_much(&bytes, most);
+        fn an_end_loses_only_what_does_not_fit(bytes in proptest::collection::vec(any::<u8>(), 0..60), most in 0_usize..60) {
+            let gone = excess(&bytes, most);
             let fits = |from: usize| in_json(&String::from_utf8_lossy(&bytes[from..])) <= most;
             assert!(fits(gone), "{gone}");
             // At the start of a letter, one letter more would have been too much.

@@ -1,13 +1,14 @@
 //! Defines named points between two steps of a run, at which a test makes this process die or stand still.
 //!
-//! Armed by the environment (`SLUICE_FAILPOINT=container-made:kill`), in builds with debug assertions only: in a release
-//! the points are empty.
+//! Armed by the environment (`SLUICE_FAILPOINT=container-made:kill`), in builds with debug assertions only: in a
+//! release the points are empty.
 
 use std::sync::{
     OnceLock,
     atomic::{AtomicBool, Ordering},
 };
 
+use platform_runtime::report;
 use rustix::process::{Signal, getpid, kill_process};
 
 /// A place between two steps.
@@ -134,9 +135,9 @@ impl Point {
             Action::Kill => Signal::KILL,
             Action::Stop => Signal::STOP,
         };
-        tracing::warn!(point = self.name(), ?action, "a failpoint is reached");
+        tracing::warn!(point = self.name(), ?action, "failpoint reached");
         if let Err(error) = kill_process(getpid(), signal) {
-            tracing::error!(%error, "a failpoint does nothing");
+            tracing::error!(error = report::chain(&error), "failpoint without effect");
         }
     }
 }
@@ -149,7 +150,7 @@ pub fn arm(text: &str) -> Result<(), String> {
     if !cfg!(debug_assertions) {
         return Err("this build has no failpoints: builds with debug assertions have".to_owned());
     }
-    let wrong = || format!("{text:?} is no failpoint: write POINT:kill or POINT:stop");
+    let wrong = || format!("{text:?} is not a failpoint: write POINT:kill or POINT:stop");
     let (point, action) = text.split_once(':').ok_or_else(wrong)?;
     let mut points = Point::ALL.into_iter().chain(Point::SESSION).chain(Point::POOL);
     let point = points.find(|known| known.name() == point).ok_or_else(wrong)?;

@@ -1,14 +1,13 @@
 //! Defines a run's life and the words that all crates of the control plane share.
 //!
-//! Does not do any I/O, with one exception: [`failpoint`] stops this process where a test asks for it. Knows neither the
-//! store nor Docker.
+//! Does not do any I/O, with one exception: [`failpoint`] stops this process where a test asks for it. Knows neither
+//! the store nor Docker.
 //!
 //! Start reading at [`lifecycle`]: the states of a run, and every move between them.
 //!
 //! Invariants: how a run ends is decided when it begins to settle, and never changes afterwards. A run moves only as
 //! [`lifecycle`] allows.
 
-pub mod away;
 pub mod conversation;
 pub mod escaped;
 pub mod failpoint;

@@ -344,7 +344,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_happens_in_whatever_order_what_was_made_is_settled(
+        fn what_was_made_is_settled_in_any_order(
             steps in proptest::collection::vec(moves(), 0..40),
         ) {
             let (mut state, mut made, mut settled) = (State::Queued, false, None);

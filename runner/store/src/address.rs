@@ -17,7 +17,7 @@ use sqlx::{ConnectOptions, any::AnyConnectOptions};
 use super::{backend::Backend, error::Error};
 
 /// Longest password that is read from a file.
-const PASSWORD: ByteSize = ByteSize::kib(4);
+const MAX_PASSWORD: ByteSize = ByteSize::kib(4);
 /// Query parameter that passes the driver a password, also where the URL has no host.
 const PASSWORD_KEY: &str = "password";
 
@@ -61,7 +61,7 @@ impl Address {
     pub fn parse(url: &str, password: Option<&Secret>) -> Result<Self, Error> {
         settings::Store::check(url).map_err(|problem| Error::Address { problem })?;
         // The parser's error is dropped: it may quote the URL.
-        let unreadable = |_shows_the_url| Error::Address { problem: "it is no URL" };
+        let unreadable = |_shows_the_url| Error::Address { problem: "it is not a URL" };
         let file = url.strip_prefix("sqlite://").map(PathBuf::from);
         let mut options = match &file {
             Some(_) => AnyConnectOptions::from_str(&format!("{url}?mode=rw")),
@@ -71,7 +71,7 @@ impl Address {
         .disable_statement_logging();
         let url_has_one = |pair: (std::borrow::Cow<'_, str>, _)| pair.0 == PASSWORD_KEY;
         if options.database_url.query_pairs().any(url_has_one) {
-            return Err(Error::Address { problem: "a password does not belong into it" });
+            return Err(Error::Address { problem: "it must not contain a password" });
         }
         if let (None, Some(password)) = (&file, password) {
             options.database_url.query_pairs_mut().append_pair(PASSWORD_KEY, password.expose());
@@ -104,7 +104,7 @@ impl Address {
 }
 
 fn password(path: &Path) -> Result<Secret, Error> {
-    let text = file::secret(path, PASSWORD, &Trusted::own()).map_err(|unread| match unread {
+    let text = file::secret(path, MAX_PASSWORD, &Trusted::own()).map_err(|unread| match unread {
         Unread::Exposed(exposure) => Error::Exposed(exposure),
         Unread::Io(source) => {
             Error::File { action: "read store.password_file", path: path.to_owned(), source }

@@ -52,8 +52,8 @@ impl Backend {
         }
     }
 
-    /// Lets no other program read or write rows until the transaction ends. Hosts come last, as in every transaction that takes
-    /// a run. SQLite has one writer.
+    /// Lets no other program read or write rows until the transaction ends. Hosts come last, as in every transaction
+    /// that takes a run. SQLite has one writer.
     pub(super) const fn lock_tables(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => None,

@@ -28,11 +28,11 @@ use super::{
 const FORMAT: &str = "sluicegate-store";
 /// Added to the epochs of runs that a restore brings back to life. A worker that holds one of them from the time after
 /// the backup has a smaller epoch, and is refused.
-const EPOCHS_BETWEEN: i64 = 1 << 32;
+const RESTORE_EPOCHS: i64 = 1 << 32;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct BackupHead {
     format: String,
     schema: usize,
     checksum: String,
@@ -41,7 +41,7 @@ struct Head {
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-enum Line {
+enum BackupLine {
     Table { table: String, columns: Vec<String> },
     Row(Vec<Value>),
     End { rows: u64, sha256: String },
@@ -61,13 +61,13 @@ pub enum Onto {
 }
 
 /// Writer of lines, which counts and hashes them.
-struct Writer<'f> {
+struct BackupWriter<'f> {
     file: BufWriter<&'f File>,
     hash: Sha256,
     rows: u64,
 }
 
-impl Writer<'_> {
+impl BackupWriter<'_> {
     fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
@@ -76,7 +76,7 @@ impl Writer<'_> {
     }
 
     fn end(mut self) -> io::Result<Rows> {
-        let end = Line::End { rows: self.rows, sha256: hex(&self.hash) };
+        let end = BackupLine::End { rows: self.rows, sha256: hex(&self.hash) };
         serde_json::to_writer(&mut self.file, &end)?;
         self.file.write_all(b"\n")?;
         self.file.flush()?;
@@ -115,21 +115,21 @@ impl Store {
     async fn dump(&self, file: &File, path: &Path) -> Result<Rows, Error> {
         let written = |source| Error::File { action: "write", path: path.to_owned(), source };
         let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
-        let mut writer = Writer { file: BufWriter::new(file), hash: Sha256::new(), rows: 0 };
+        let mut writer = BackupWriter { file: BufWriter::new(file), hash: Sha256::new(), rows: 0 };
         let checksum = schema::checksum(SCHEMA).unwrap_or_default();
-        let head = Head { format: FORMAT.to_owned(), schema: SCHEMA, checksum, written_ms: tx.now };
+        let head = BackupHead { format: FORMAT.to_owned(), schema: SCHEMA, checksum, written_ms: tx.now };
         writer.line(&head).map_err(written)?;
         for table in TABLES {
-            let mut said = false;
+            let mut has_header = false;
             let all = AssertSqlSafe(format!("SELECT * FROM {table} ORDER BY 1, 2, 3"));
             let mut rows = sqlx::query(all).fetch(tx.connection());
             while let Some(row) = rows.try_next().await.map_err(failed("read the store"))? {
-                if !said {
-                    let line = Line::Table { table: table.to_owned(), columns: names(&row) };
+                if !has_header {
+                    let line = BackupLine::Table { table: table.to_owned(), columns: names(&row) };
                     writer.line(&line).map_err(written)?;
-                    said = true;
+                    has_header = true;
                 }
-                writer.line(&Line::Row(values(&row)?)).map_err(written)?;
+                writer.line(&BackupLine::Row(values(&row)?)).map_err(written)?;
                 writer.rows += 1;
             }
         }
@@ -141,12 +141,12 @@ impl Store {
     /// replaced; the hosts that it serves stay.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`] if that would replace something it may not, [`Error::OthersAtWork`] while another installation has a
-    /// lease, [`Error::ServesAnother`] if the store serves another host, [`Error::Backup`] if the file is not a whole backup,
-    /// [`Error::Newer`] if a later program made it. Then nothing has changed.
+    /// [`Error::NotEmpty`] if that would replace something it may not, [`Error::OthersAtWork`] while another
+    /// installation has a lease, [`Error::ServesAnother`] if the store serves another host, [`Error::Backup`] if the
+    /// file is not a whole backup, [`Error::Newer`] if a later program made it. Then nothing has changed.
     pub async fn restore(&self, path: &Path, onto: Onto) -> Result<Rows, Error> {
-        let head = Reader::open(path)?.whole()?;
-        let mut reader = Reader::open(path)?;
+        let head = BackupReader::open(path)?.verify()?;
+        let mut reader = BackupReader::open(path)?;
         reader.head()?;
         let mut tx = self.begin().await?;
         schema::lock(&mut tx).await?;
@@ -163,8 +163,8 @@ impl Store {
             tx.insert("hosts", &names(host), values(host)?).await?;
         }
         let later =
-            sqlx::query("UPDATE runs SET epoch = epoch + $1 WHERE ended IS NULL").bind(EPOCHS_BETWEEN);
-        later.execute(tx.connection()).await.map_err(failed("fence what held runs before"))?;
+            sqlx::query("UPDATE runs SET epoch = epoch + $1 WHERE ended IS NULL").bind(RESTORE_EPOCHS);
+        later.execute(tx.connection()).await.map_err(failed("fence earlier holders of runs"))?;
         tx.commit("restore a backup").await?;
         Ok(rows)
     }
@@ -190,14 +190,15 @@ fn values(row: &AnyRow) -> Result<Vec<Value>, Error> {
     (0..row.len()).map(value).collect::<Result<_, sqlx::Error>>().map_err(failed("read the store"))
 }
 
-struct Reader<'p> {
+/// Reader of a backup's lines, which hashes them.
+struct BackupReader<'p> {
     path: &'p Path,
     lines: BufReader<File>,
     hash: Sha256,
     line: usize,
 }
 
-impl<'p> Reader<'p> {
+impl<'p> BackupReader<'p> {
     fn open(path: &'p Path) -> Result<Self, Error> {
         let failed = |source| Error::File { action: "read", path: path.to_owned(), source };
         let lines = BufReader::new(File::open(path).map_err(failed)?);
@@ -205,30 +206,30 @@ impl<'p> Reader<'p> {
     }
 
     /// Reads the backup to its end, and checks that it is complete and unchanged.
-    fn whole(mut self) -> Result<Head, Error> {
+    fn verify(mut self) -> Result<BackupHead, Error> {
         let head = self.head()?;
         let mut counted = 0;
         loop {
             match self.line()? {
-                (Line::Table { .. }, _) => {}
-                (Line::Row(_), _) => counted += 1,
-                (Line::End { rows, sha256 }, before) if rows == counted && sha256 == hex(&before) => {
+                (BackupLine::Table { .. }, _) => {}
+                (BackupLine::Row(_), _) => counted += 1,
+                (BackupLine::End { rows, sha256 }, before) if rows == counted && sha256 == hex(&before) => {
                     return Ok(head);
                 }
-                (Line::End { .. }, _) => return Err(self.wrong("the backup was changed")),
+                (BackupLine::End { .. }, _) => return Err(self.invalid("the backup was changed")),
             }
         }
     }
 
     /// Returns the next line after the head, and the hash of everything before it.
-    fn line(&mut self) -> Result<(Line, Sha256), Error> {
+    fn line(&mut self) -> Result<(BackupLine, Sha256), Error> {
         let (text, before) = self.next()?;
-        let line =
-            serde_json::from_str(&text).map_err(|_not_a_line| self.wrong("this line is none of a backup"))?;
+        let line = serde_json::from_str(&text)
+            .map_err(|_not_a_line| self.invalid("this line does not belong to a backup"))?;
         Ok((line, before))
     }
 
-    fn wrong(&self, problem: &'static str) -> Error {
+    fn invalid(&self, problem: &'static str) -> Error {
         Error::Backup { path: self.path.to_owned(), line: self.line, problem }
     }
 
@@ -239,19 +240,19 @@ impl<'p> Reader<'p> {
         let read = self.lines.read_line(&mut text);
         let path = self.path.to_owned();
         if read.map_err(|source| Error::File { action: "read", path, source })? == 0 {
-            return Err(self.wrong("the backup ends here, without its end"));
+            return Err(self.invalid("the backup is truncated here"));
         }
         let before = self.hash.clone();
         self.hash.update(text.as_bytes());
         Ok((text, before))
     }
 
-    fn head(&mut self) -> Result<Head, Error> {
+    fn head(&mut self) -> Result<BackupHead, Error> {
         let (text, _) = self.next()?;
-        let head: Head = serde_json::from_str(&text)
+        let head: BackupHead = serde_json::from_str(&text)
             .ok()
-            .filter(|head: &Head| head.format == FORMAT)
-            .ok_or_else(|| self.wrong("this is no backup of a store"))?;
+            .filter(|head: &BackupHead| head.format == FORMAT)
+            .ok_or_else(|| self.invalid("this is not a backup of a store"))?;
         let store = self.path.display().to_string();
         if head.schema > SCHEMA {
             return Err(Error::Newer { store, found: head.schema, known: SCHEMA });
@@ -270,30 +271,31 @@ impl Tx {
         Ok(count > 0)
     }
 
-    /// Returns the hosts that the store serves, each for an installation. No backup has them, so a restore keeps them: without
-    /// one, another host could have the store before this one uses it again.
+    /// Returns the hosts that the store serves, each for an installation. No backup has them, so a restore keeps them:
+    /// without one, another host could have the store before this one uses it again.
     async fn hosts(&mut self) -> Result<Vec<AnyRow>, Error> {
         let hosts = sqlx::query("SELECT * FROM hosts").fetch_all(self.connection()).await;
-        hosts.map_err(failed("look which hosts the store serves"))
+        hosts.map_err(failed("read which hosts the store serves"))
     }
 
-    async fn fill(&mut self, reader: &mut Reader<'_>) -> Result<Rows, Error> {
-        let (mut into, mut rows) = (None, 0);
+    async fn fill(&mut self, reader: &mut BackupReader<'_>) -> Result<Rows, Error> {
+        let mut into = None;
+        let mut rows = 0;
         loop {
             match reader.line()?.0 {
-                Line::Table { table, columns } => {
+                BackupLine::Table { table, columns } => {
                     let known = TABLES.contains(&table.as_str()) && columns.iter().all(|name| is_plain(name));
                     into = Some((table, columns)).filter(|_| known);
                 }
-                Line::Row(values) => {
+                BackupLine::Row(values) => {
                     let (table, columns) = into
                         .as_ref()
                         .filter(|(_, columns)| columns.len() == values.len())
-                        .ok_or_else(|| reader.wrong("this row is of no table"))?;
+                        .ok_or_else(|| reader.invalid("this row belongs to no table"))?;
                     self.insert(table, columns, values).await?;
                     rows += 1;
                 }
-                Line::End { .. } => return Ok(Rows(rows)),
+                BackupLine::End { .. } => return Ok(Rows(rows)),
             }
         }
     }

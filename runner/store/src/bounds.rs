@@ -11,13 +11,16 @@ use sqlx::Row;
 use super::{
     NewRun, Store, Tx, UnixMillis,
     error::{Error, failed},
-    queue_full::{Bound, Full},
+    queue_full::{QueueBound, QueueFull},
     row::count,
 };
 
-/// Span that counts as lately, and the longest delay before a refused client is to try again.
-const LATELY: Duration = Duration::from_secs(300);
-const SHORTEST: Duration = Duration::from_secs(1);
+/// Interval before now in which claims count as recent.
+const RECENT_INTERVAL: Duration = Duration::from_secs(300);
+/// Shortest delay before a refused client is to try again.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Longest delay before a refused client is to try again.
+const MAX_RETRY_DELAY: Duration = RECENT_INTERVAL;
 
 /// Bounds on the number of waiting orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,29 +36,29 @@ impl Bounds {
     pub const NONE: Self = Self { all: u32::MAX, of_account: u32::MAX };
 }
 
-const STORED: &str = "SELECT count(*) FROM runs WHERE run = $1";
-const TAKEN: &str = "SELECT count(*) AS taken, min(claimed) AS first_taken, max(claimed) AS last_taken FROM runs \
+const COUNT_RUN: &str = "SELECT count(*) FROM runs WHERE run = $1";
+const RECENT_CLAIMS: &str = "SELECT count(*) AS taken, min(claimed) AS first_taken, max(claimed) AS last_taken FROM runs \
      WHERE installation = $1 AND claimed > $2";
-const TAKEN_OF_ACCOUNT: &str = "SELECT count(*) AS taken, min(claimed) AS first_taken, max(claimed) AS last_taken \
+const RECENT_CLAIMS_OF_ACCOUNT: &str = "SELECT count(*) AS taken, min(claimed) AS first_taken, max(claimed) AS last_taken \
      FROM runs WHERE installation = $1 AND account = $3 AND priority IN (0, 1, 2) AND claimed > $2";
+
 /// Runs that were claimed lately.
-pub(super) struct Taken {
+pub(super) struct RecentClaims {
     pub(super) runs: u64,
     first: Option<i64>,
     last: Option<i64>,
 }
 
-impl Taken {
+impl RecentClaims {
     /// Returns the time until a place may be free again, if places become free as often as these did. A queue from
     /// which no run was claimed for a while is not expected to move before the same time has passed again.
     fn retry_after(&self, now: i64) -> Duration {
         let since = |at: i64| UnixMillis(at).until(UnixMillis(now));
-        let (Some(first), Some(last), Ok(runs)) = (self.first, self.last, u32::try_from(self.runs.max(1)))
-        else {
-            return LATELY;
-        };
+        let Some((first, last)) = self.first.zip(self.last) else { return MAX_RETRY_DELAY };
+        let Ok(runs) = u32::try_from(self.runs.max(1)) else { return MAX_RETRY_DELAY };
         let seconds = (since(first) / runs).max(since(last)).as_millis().div_ceil(1000);
-        Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)).clamp(SHORTEST, LATELY)
+        Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX))
+            .clamp(MIN_RETRY_DELAY, MAX_RETRY_DELAY)
     }
 }
 
@@ -71,7 +74,7 @@ impl Store {
     pub(super) async fn refuse_if_full(&self, tx: &mut Tx, new: &NewRun) -> Result<(), Error> {
         if let Some(lock) = self.backend.lock_orders() {
             let lock = sqlx::query(lock).bind(self.installation.as_str());
-            lock.execute(tx.connection()).await.map_err(failed("wait for one's turn to order"))?;
+            lock.execute(tx.connection()).await.map_err(failed("wait for the lock on orders"))?;
         }
         if self.is_stored(tx, &new.run).await? {
             return Ok(());
@@ -79,36 +82,37 @@ impl Store {
         let Bounds { all, of_account } = self.bounds;
         let (waiting, of_the_account) = self.waiting(tx, &new.account).await?;
         let (bound, waiting, most) = if of_the_account >= u64::from(of_account) {
-            (Bound::Account(new.account.clone()), of_the_account, of_account)
+            (QueueBound::Account(new.account.clone()), of_the_account, of_account)
         } else if waiting >= u64::from(all) {
-            (Bound::All, waiting, all)
+            (QueueBound::All, waiting, all)
         } else {
             return Ok(());
         };
-        let taken = self.taken(tx, &bound).await?;
-        let (lately, retry_after) = (taken.runs, taken.retry_after(tx.now));
-        Err(Error::Full(Box::new(Full { bound, waiting, most, lately, retry_after })))
+        let claims = self.recent_claims(tx, &bound).await?;
+        let lately = claims.runs;
+        let retry_after = claims.retry_after(tx.now);
+        Err(Error::Full(Box::new(QueueFull { bound, waiting, most, lately, retry_after })))
     }
 
-    async fn is_stored(&self, tx: &mut Tx, run: &RunId) -> Result<bool, Error> {
-        let stored = sqlx::query_scalar(STORED).bind(run.as_str());
+    async fn is_stored(&self, tx: &mut Tx, run_id: &RunId) -> Result<bool, Error> {
+        let stored = sqlx::query_scalar(COUNT_RUN).bind(run_id.as_str());
         let stored: i64 = stored.fetch_one(tx.connection()).await.map_err(failed("look for a run"))?;
         Ok(stored > 0)
     }
 
     /// Returns the runs under `bound` that were claimed lately.
-    pub(super) async fn taken(&self, tx: &mut Tx, bound: &Bound) -> Result<Taken, Error> {
-        let action = "look what was taken";
-        let lately = tx.now - i64::try_from(LATELY.as_millis()).unwrap_or(i64::MAX);
+    pub(super) async fn recent_claims(&self, tx: &mut Tx, bound: &QueueBound) -> Result<RecentClaims, Error> {
+        let action = "count recent claims";
+        let lately = tx.now - i64::try_from(RECENT_INTERVAL.as_millis()).unwrap_or(i64::MAX);
         let query = match bound {
-            Bound::All => sqlx::query(TAKEN).bind(self.installation.as_str()).bind(lately),
-            Bound::Account(account) => sqlx::query(TAKEN_OF_ACCOUNT)
+            QueueBound::All => sqlx::query(RECENT_CLAIMS).bind(self.installation.as_str()).bind(lately),
+            QueueBound::Account(account) => sqlx::query(RECENT_CLAIMS_OF_ACCOUNT)
                 .bind(self.installation.as_str())
                 .bind(lately)
                 .bind(account.as_str()),
         };
         let row = query.fetch_one(tx.connection()).await.map_err(failed(action))?;
-        Ok(Taken {
+        Ok(RecentClaims {
             runs: count(&row, "taken")?,
             first: row.try_get("first_taken").map_err(failed(action))?,
             last: row.try_get("last_taken").map_err(failed(action))?,
@@ -121,21 +125,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_refused_tries_again_when_a_place_may_be_free() {
-        let taken = |runs, first, last| Taken { runs, first: Some(first), last: Some(last) };
-        for (taken, seconds) in [
-            (Taken { runs: 0, first: None, last: None }, 300),
+    fn the_retry_delay_follows_recent_claims() {
+        let claims = |runs, first, last| RecentClaims { runs, first: Some(first), last: Some(last) };
+        for (recent, seconds) in [
+            (RecentClaims { runs: 0, first: None, last: None }, 300),
             // Ten in ten seconds.
-            (taken(10, 290_000, 299_500), 1),
+            (claims(10, 290_000, 299_500), 1),
             // Ten in four minutes.
-            (taken(10, 60_000, 290_000), 24),
+            (claims(10, 60_000, 290_000), 24),
             // A hundred in no time, and none since.
-            (taken(100, 100_000, 101_000), 199),
-            (taken(1, 300_000, 300_000), 1),
+            (claims(100, 100_000, 101_000), 199),
+            (claims(1, 300_000, 300_000), 1),
             // By a clock that was set back.
-            (taken(1, 400_000, 400_000), 1),
+            (claims(1, 400_000, 400_000), 1),
         ] {
-            assert_eq!(taken.retry_after(300_000).as_secs(), seconds);
+            assert_eq!(recent.retry_after(300_000).as_secs(), seconds);
         }
     }
 }

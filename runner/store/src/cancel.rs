@@ -4,7 +4,7 @@ use platform_core::{event::RunErrorCode, id::RunId};
 use runner_model::lifecycle::{Failure, Move, State};
 
 use super::{
-    Again, Store,
+    RetryWhen, Store,
     error::{Error, failed},
     row::Run,
 };
@@ -14,26 +14,26 @@ const ASK: &str = "UPDATE runs SET cancel_asked = COALESCE(cancel_asked, $1), ch
 const IS_ASKED: &str = "SELECT count(*) FROM runs WHERE run = $1 AND cancel_asked IS NOT NULL";
 
 impl Store {
-    /// Asks for `run` to stop; returns it as it is now. A run that has ended stays as it is.
+    /// Asks for the run `run_id` to stop; returns it as it is now. A run that has ended stays as it is.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
-    pub async fn ask_cancel(&self, run: &RunId) -> Result<Run, Error> {
-        self.retrying(Again::Always, async |_| self.ask_cancel_once(run).await).await
+    pub async fn ask_cancel(&self, run_id: &RunId) -> Result<Run, Error> {
+        self.retry(RetryWhen::Always, async |_| self.ask_cancel_once(run_id).await).await
     }
 
-    async fn ask_cancel_once(&self, run: &RunId) -> Result<Run, Error> {
-        let action = "ask for a run to stop";
+    async fn ask_cancel_once(&self, run_id: &RunId) -> Result<Run, Error> {
+        let action = "request the cancellation of a run";
         let mut tx = self.begin().await?;
         let now = tx.now;
         sqlx::query(ASK)
             .bind(now)
-            .bind(run.as_str())
+            .bind(run_id.as_str())
             .bind(self.installation.as_str())
             .execute(tx.connection())
             .await
             .map_err(failed(action))?;
-        let mut run = self.find(&mut tx, run).await?;
+        let mut run = self.find(&mut tx, run_id).await?;
         if run.state == State::Queued && run.lease.as_ref().is_none_or(|lease| lease.over) {
             // No worker holds it, so none would find out. A worker that comes back late finds that it has ended.
             let withdraw = Failure::new(RunErrorCode::Cancelled, "cancelled before it began");
@@ -46,14 +46,14 @@ impl Store {
         Ok(run)
     }
 
-    /// Returns whether a client has asked for `run` to stop.
+    /// Returns whether a client has asked for the run `run_id` to stop.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn is_cancel_asked(&self, run: &RunId) -> Result<bool, Error> {
-        self.retrying(Again::Always, async |_| {
-            let asked = sqlx::query_scalar(IS_ASKED).bind(run.as_str()).fetch_one(&self.pool).await;
-            let asked: i64 = asked.map_err(failed("look whether a run is to stop"))?;
+    pub async fn is_cancel_asked(&self, run_id: &RunId) -> Result<bool, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let asked = sqlx::query_scalar(IS_ASKED).bind(run_id.as_str()).fetch_one(&self.pool).await;
+            let asked: i64 = asked.map_err(failed("check for a cancellation"))?;
             Ok(asked > 0)
         })
         .await

@@ -1,6 +1,5 @@
 //! Gives a worker a run that no worker holds: one that waits, one that was left, or one that is given back.
 //!
-//!
 //! Orders wait in lines, one for each account and priority, and only the first of a line can be next. Of these, one of
 //! the highest class is next. A run's class is its priority, plus one for each five minutes since it came or its line
 //! was last served, whichever is later. Within a class, the run of the account with the fewest held runs is next, then
@@ -13,7 +12,7 @@ use platform_core::{id::RunId, limit::Millis};
 use sqlx::AssertSqlSafe;
 
 use super::{
-    Again, Store, Tx, Worker,
+    RetryWhen, Store, Tx, Worker,
     backend::Backend,
     error::{Error, failed},
     queue::waiting,
@@ -21,7 +20,7 @@ use super::{
 };
 
 /// Time that a line waits, in milliseconds, to count as one class higher.
-macro_rules! span {
+macro_rules! class_interval_ms {
     () => {
         "300000"
     };
@@ -54,7 +53,7 @@ const NEXT: &str = concat!(
      SELECT runs.run FROM firsts JOIN runs ON runs.run = firsts.run WHERE ",
     waiting!("$4"),
     " ORDER BY priority + ($3 - CASE WHEN served > queued THEN served ELSE queued END) / ",
-    span!(),
+    class_interval_ms!(),
     " DESC, held, queued, runs.run"
 );
 /// Followed by placeholders for runs to leave out. No run has an empty id; Postgres knows no empty list.
@@ -63,11 +62,23 @@ const ABANDONED: &str =
 const ABANDONED_END: &str = ") ORDER BY lease_until, run";
 
 /// Number of the first placeholder behind those of every taking.
-const BOUND: usize = 5;
+const FIRST_EXCLUDED: usize = 5;
 const WAITING: &str =
     concat!("SELECT count(*) FROM (SELECT 1 FROM runs WHERE ", waiting!("$1"), " LIMIT 1) AS one_of_them");
 const RELEASE: &str = "UPDATE runs SET lease_until = $1 - 1, changed = $1 WHERE installation = $2 AND lease_owner = $3 \
      AND ended IS NULL AND lease_until >= $1";
+
+/// Change of a run's owner.
+struct Taking<'t> {
+    /// Query that selects the runs, the next one first.
+    from: &'t str,
+    /// The new owner.
+    worker: &'t Worker,
+    /// Length of its lease.
+    span: Millis,
+    /// Runs to leave out.
+    excluded: &'t [RunId],
+}
 
 impl Store {
     /// Claims the run that is next, if one waits. No other worker gets it before `span` has passed.
@@ -76,13 +87,13 @@ impl Store {
     /// If the store fails. After a commit without an answer a run may be claimed and not worked on;
     /// [`Store::take_over`] is for those.
     pub async fn claim(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
-        self.retrying(Again::UnlessDone, async |_| self.claim_once(worker, span).await).await
+        self.retry(RetryWhen::UnlessDone, async |_| self.claim_once(worker, span).await).await
     }
 
     async fn claim_once(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
         let mut tx = self.begin().await?;
         self.lock_claims(&mut tx).await?;
-        self.take(tx, NEXT, (worker, span), &[]).await
+        self.take(tx, &Taking { from: NEXT, worker, span, excluded: &[] }).await
     }
 
     /// Waits for the caller's turn: two workers that claim at the same moment would not see what the other holds from
@@ -90,7 +101,7 @@ impl Store {
     pub(super) async fn lock_claims(&self, tx: &mut Tx) -> Result<(), Error> {
         if let Some(lock) = self.backend.lock_claims() {
             let lock = sqlx::query(lock).bind(self.installation.as_str());
-            lock.execute(tx.connection()).await.map_err(failed("wait for one's turn to claim"))?;
+            lock.execute(tx.connection()).await.map_err(failed("wait for the lock on claims"))?;
         }
         Ok(())
     }
@@ -100,17 +111,17 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn is_anything_queued(&self) -> Result<bool, Error> {
-        self.retrying(Again::Always, async |_| {
+        self.retry(RetryWhen::Always, async |_| {
             let waiting = sqlx::query_scalar(WAITING).bind(self.installation.as_str());
             let waiting: i64 =
-                waiting.fetch_one(&self.pool).await.map_err(failed("look whether runs wait"))?;
+                waiting.fetch_one(&self.pool).await.map_err(failed("check for waiting runs"))?;
             Ok(waiting > 0)
         })
         .await
     }
 
     /// Takes over a run whose lease is over, if there is one; the one that was left longest ago. From then on
-    /// everything that its former holder tries is refused. Leaves out the runs in `lived`, which the worker itself has
+    /// everything that its former holder tries is refused. Leaves out the runs in `own`, which the worker itself has
     /// worked on up to now: it knows best what becomes of them, and renews their leases once it can.
     ///
     /// # Errors
@@ -119,40 +130,36 @@ impl Store {
         &self,
         worker: &Worker,
         span: Millis,
-        lived: &[RunId],
+        own: &[RunId],
     ) -> Result<Option<Run>, Error> {
-        let lived_ones: String = (0..lived.len()).map(|at| format!(", ${}", at + BOUND)).collect();
-        let abandoned = format!("{ABANDONED}{lived_ones}{ABANDONED_END}");
-        self.retrying(Again::UnlessDone, async |_| {
-            self.take(self.begin().await?, &abandoned, (worker, span), lived).await
+        let excluded: String = (0..own.len()).map(|at| format!(", ${}", at + FIRST_EXCLUDED)).collect();
+        let abandoned = format!("{ABANDONED}{excluded}{ABANDONED_END}");
+        self.retry(RetryWhen::UnlessDone, async |_| {
+            let taking = Taking { from: &abandoned, worker, span, excluded: own };
+            self.take(self.begin().await?, &taking).await
         })
         .await
     }
 
-    async fn take(
-        &self,
-        mut tx: Tx,
-        which: &str,
-        (worker, span): (&Worker, Millis),
-        lived: &[RunId],
-    ) -> Result<Option<Run>, Error> {
-        let action = "take a run";
+    async fn take(&self, mut tx: Tx, taking: &Taking<'_>) -> Result<Option<Run>, Error> {
+        let action = "claim a run";
         // Other workers skip the row meanwhile.
         let lock = match self.backend {
             Backend::Sqlite => "",
             Backend::Postgres => " FOR UPDATE OF runs SKIP LOCKED",
         };
-        let until = tx.after(span);
-        let statement = AssertSqlSafe(format!("{TAKE}{which} LIMIT 1{lock}{TAKE_END}"));
-        let mut taking = sqlx::query(statement)
-            .bind(worker.to_string())
+        let until = tx.after(taking.span);
+        let from = taking.from;
+        let statement = AssertSqlSafe(format!("{TAKE}{from} LIMIT 1{lock}{TAKE_END}"));
+        let mut query = sqlx::query(statement)
+            .bind(taking.worker.to_string())
             .bind(until)
             .bind(tx.now)
             .bind(self.installation.as_str());
-        for run in lived {
-            taking = taking.bind(run.as_str());
+        for run_id in taking.excluded {
+            query = query.bind(run_id.as_str());
         }
-        let taken = taking.fetch_optional(tx.connection()).await.map_err(failed(action))?;
+        let taken = query.fetch_optional(tx.connection()).await.map_err(failed(action))?;
         let run = taken.map(|row| Run::read(&row, tx.now)).transpose()?;
         // Only if there is a run: most calls find none, and are to stay cheap.
         if run.is_some() {
@@ -167,8 +174,8 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn release(&self, worker: &Worker) -> Result<(), Error> {
-        let action = "give runs back";
-        self.retrying(Again::Always, async |_| {
+        let action = "release runs";
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             let now = tx.now;
             sqlx::query(RELEASE)

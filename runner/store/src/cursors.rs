@@ -4,14 +4,14 @@ use platform_core::control::Cursor;
 use sqlx::any::AnyRow;
 
 use super::{
-    Again, Store, UnixMillis,
+    RetryWhen, Store, UnixMillis,
     error::{Error, failed},
     row::{count, number, text},
 };
 
 /// Position up to which a consumer has read and will not ask again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acknowledged {
+pub struct ConsumerCursor {
     /// The consumer.
     pub consumer: String,
     /// Position of the last acknowledged record.
@@ -26,7 +26,7 @@ const READ: &str = "SELECT consumer, journal, seq, hash, changed FROM cursors \
 const SET: &str = "INSERT INTO cursors (consumer, journal, seq, hash, changed) VALUES ($1, $2, $3, $4, $5) \
      ON CONFLICT (consumer, journal) DO UPDATE SET seq = $3, hash = $4, changed = $5 WHERE cursors.seq <= $3";
 
-impl Acknowledged {
+impl ConsumerCursor {
     fn read(row: &AnyRow) -> Result<Self, Error> {
         let cursor =
             Cursor { journal: text(row, "journal")?, seq: count(row, "seq")?, hash: text(row, "hash")? };
@@ -39,10 +39,10 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn cursors(&self, consumer: &str) -> Result<Vec<Acknowledged>, Error> {
-        self.retrying(Again::Always, async |_| {
+    pub async fn cursors(&self, consumer: &str) -> Result<Vec<ConsumerCursor>, Error> {
+        self.retry(RetryWhen::Always, async |_| {
             let rows = sqlx::query(READ).bind(consumer).bind(None::<&str>).fetch_all(&self.pool).await;
-            rows.map_err(failed("read a cursor"))?.iter().map(Acknowledged::read).collect()
+            rows.map_err(failed("read a cursor"))?.iter().map(ConsumerCursor::read).collect()
         })
         .await
     }
@@ -52,11 +52,11 @@ impl Store {
     /// # Errors
     /// [`Error::Backwards`] if the stored cursor is further.
     pub async fn acknowledge(&self, consumer: &str, cursor: &Cursor) -> Result<(), Error> {
-        self.retrying(Again::Always, async |_| self.acknowledge_once(consumer, cursor).await).await
+        self.retry(RetryWhen::Always, async |_| self.acknowledge_once(consumer, cursor).await).await
     }
 
     async fn acknowledge_once(&self, consumer: &str, cursor: &Cursor) -> Result<(), Error> {
-        let action = "keep a cursor";
+        let action = "store a cursor";
         let mut tx = self.begin().await?;
         let now = tx.now;
         let set = sqlx::query(SET)
@@ -70,7 +70,7 @@ impl Store {
             .map_err(failed(action))?;
         if set.rows_affected() == 0 {
             let row = sqlx::query(READ).bind(consumer).bind(&cursor.journal).fetch_one(tx.connection()).await;
-            let before = Acknowledged::read(&row.map_err(failed(action))?)?;
+            let before = ConsumerCursor::read(&row.map_err(failed(action))?)?;
             return Err(Error::Backwards {
                 consumer: before.consumer,
                 acknowledged: before.cursor.seq,

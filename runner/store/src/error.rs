@@ -1,15 +1,15 @@
 //! Defines the errors of the store, distinguished by what a caller does about them.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, time::Duration};
 
 use platform_core::{id::RunId, limit::Millis};
-use platform_runtime::trust::Exposure;
+use platform_runtime::{retry::Transient, trust::Exposure};
 use runner_model::lifecycle::{Illegal, State};
 
 use super::{
-    class::Class,
+    error_class::ErrorClass,
     identity::{HostId, Served},
-    queue_full::Full,
+    queue_full::QueueFull,
 };
 
 /// Reason why an operation of the store failed. No variant shows a password.
@@ -51,7 +51,7 @@ pub enum Error {
         path: PathBuf,
         /// Its fault.
         #[source]
-        fault: IdFault,
+        fault: HostIdFault,
     },
     /// The store serves another host, and one store serves one host.
     #[error(
@@ -94,7 +94,7 @@ pub enum Error {
         left: Millis,
     },
     /// The store was opened without a host, and so only to read.
-    #[error("the store was opened only to read: this is a mistake of the program")]
+    #[error("the store was opened for reading only: this is a bug")]
     OnlyReads,
     /// A later program has changed it.
     #[error("the store {store} has schema {found}, and this program knows {known}: use a newer one")]
@@ -119,21 +119,21 @@ pub enum Error {
     Failed {
         /// Operation that failed.
         action: &'static str,
-        /// Possibility that it was done all the same.
-        done: Done,
+        /// Possibility that it was committed all the same.
+        committed: Committed,
         /// Cause of the failure.
         #[source]
         source: sqlx::Error,
     },
     /// The id is taken.
-    #[error("run {run} was ordered already, and it was another order")]
+    #[error("run {run} exists already, and was created by another order")]
     Conflict {
         /// The run.
         run: RunId,
     },
     /// The queue is full.
     #[error(transparent)]
-    Full(Box<Full>),
+    Full(Box<QueueFull>),
     /// The run is a turn of a session in which another run is worked on.
     #[error(
         "run {by} is at work in this session: wait for its end, or have the run wait for that (`sluice run --detach`)"
@@ -159,7 +159,7 @@ pub enum Error {
         epoch: u64,
     },
     /// The run's state does not allow it.
-    #[error("run {run} does not do that")]
+    #[error("run {run} does not allow this transition")]
     Illegal {
         /// The run.
         run: RunId,
@@ -168,7 +168,7 @@ pub enum Error {
         source: Illegal,
     },
     /// The state allows no new resources: they are made only while a worker is there to remove them.
-    #[error("nothing is made for run {run}, which is {state}")]
+    #[error("no resource is created for run {run}, which is {state}")]
     NotMaking {
         /// The run.
         run: RunId,
@@ -176,13 +176,13 @@ pub enum Error {
         state: State,
     },
     /// Another run took the container first, or it is being removed.
-    #[error("container {container} does not wait for a run any more")]
+    #[error("container {container} is no longer available to runs")]
     NotWarm {
         /// Its name.
         container: String,
     },
     /// The resource was not recorded before it was changed.
-    #[error("run {run} never wanted a {kind} {name}")]
+    #[error("the {kind} {name} was never recorded for run {run}")]
     NotWanted {
         /// The run.
         run: RunId,
@@ -192,7 +192,9 @@ pub enum Error {
         name: String,
     },
     /// Only the run's holder may record what became of the resource: the run has not ended, or wanted it again.
-    #[error("the {kind} {name} of run {run} is not for others to remove: the run goes on, or began anew")]
+    #[error(
+        "the {kind} {name} of run {run} may not be removed by others: the run continues, or was started again"
+    )]
     NotOver {
         /// The run.
         run: String,
@@ -212,7 +214,7 @@ pub enum Error {
         most: usize,
     },
     /// A consumer's cursor would move backwards.
-    #[error("{consumer} has read up to {acknowledged} already, and now says {given}")]
+    #[error("{consumer} has acknowledged record {acknowledged} already, and now acknowledges {given}")]
     Backwards {
         /// The consumer.
         consumer: String,
@@ -222,7 +224,7 @@ pub enum Error {
         given: u64,
     },
     /// A row holds a value that this program never writes.
-    #[error("the store holds a {what} that is none: `{value}`")]
+    #[error("the store holds an invalid {what}: `{value}`")]
     Corrupt {
         /// Name of the value.
         what: &'static str,
@@ -249,7 +251,7 @@ pub enum Error {
 
 /// Faults of the file with a host's id.
 #[derive(Debug, thiserror::Error)]
-pub enum IdFault {
+pub enum HostIdFault {
     /// The system refuses.
     #[error("cannot be {action}: check `sandbox.state_dir`, and who may write there")]
     Unusable {
@@ -266,10 +268,10 @@ pub enum IdFault {
     NoId,
 }
 
-/// Possibility that a failed transaction was done.
+/// Possibility that a failed transaction was committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
-    /// The transaction was not done.
+pub enum Committed {
+    /// The transaction was not committed.
     No,
     /// The commit got no answer.
     Perhaps,
@@ -277,7 +279,7 @@ pub enum Done {
 
 /// SQLite's codes for "busy" and "locked", and Postgres' for transient conditions: lost and refused connections, too
 /// many of them, shutdown, serialization failure, deadlock, lock not available.
-const PASSING: [&str; 25] = [
+const TRANSIENT_CODES: [&str; 25] = [
     "5", "6", "10", "13", "14", "266", "522", "778", "1034", "261", "262", "517", "773", "08000", "25P03",
     "08003", "08006", "40001", "40P01", "53100", "53300", "55P03", "57P01", "57P02", "57P03",
 ];
@@ -287,7 +289,7 @@ impl Error {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Failed { source, .. } | Self::Unreachable { source, .. } => passes(source),
+            Self::Failed { source, .. } | Self::Unreachable { source, .. } => is_transient(source),
             _ => false,
         }
     }
@@ -300,10 +302,10 @@ impl Error {
 
     /// Returns the class of the failure.
     #[must_use]
-    pub fn class(&self) -> Class {
+    pub fn class(&self) -> ErrorClass {
         match self {
-            error if error.is_transient() => Class::Away,
-            Self::Fenced { .. } => Class::Fenced,
+            error if error.is_transient() => ErrorClass::Unavailable,
+            Self::Fenced { .. } => ErrorClass::Fenced,
             Self::Unknown { .. }
             | Self::Conflict { .. }
             | Self::Illegal { .. }
@@ -318,7 +320,7 @@ impl Error {
             | Self::TooLarge { .. }
             | Self::Full(_)
             | Self::SessionBusy { .. }
-            | Self::Backwards { .. } => Class::Refused,
+            | Self::Backwards { .. } => ErrorClass::Refused,
             Self::Address { .. }
             | Self::File { .. }
             | Self::Exposed(_)
@@ -329,12 +331,12 @@ impl Error {
             | Self::Altered { .. }
             | Self::Failed { .. }
             | Self::Corrupt { .. }
-            | Self::Backup { .. } => Class::Broken,
+            | Self::Backup { .. } => ErrorClass::Broken,
         }
     }
 
     /// Returns whether an immediate retry is worthwhile. After a wait for a connection it is not: that was long enough.
-    pub(super) fn passes_soon(&self) -> bool {
+    pub(super) fn is_short_lived(&self) -> bool {
         let waited = matches!(
             self,
             Self::Failed { source: sqlx::Error::PoolTimedOut, .. }
@@ -345,19 +347,30 @@ impl Error {
 
     /// Returns whether the operation may have been done all the same.
     pub(super) const fn may_be_done(&self) -> bool {
-        matches!(self, Self::Failed { done: Done::Perhaps, .. })
+        matches!(self, Self::Failed { committed: Committed::Perhaps, .. })
     }
 }
 
-fn passes(error: &sqlx::Error) -> bool {
+impl Transient for Error {
+    /// Longest wait for an unavailable store where a run cannot go on without it.
+    const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
+
+    fn is_transient(&self) -> bool {
+        self.is_transient()
+    }
+}
+
+fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut => true,
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| PASSING.contains(&code.as_ref())),
+        sqlx::Error::Database(error) => {
+            error.code().is_some_and(|code| TRANSIENT_CODES.contains(&code.as_ref()))
+        }
         _ => false,
     }
 }
 
 /// Returns a function that makes an error of a failure before the commit. `action` names what was tried.
 pub(super) fn failed(action: &'static str) -> impl FnOnce(sqlx::Error) -> Error {
-    move |source| Error::Failed { action, done: Done::No, source }
+    move |source| Error::Failed { action, committed: Committed::No, source }
 }

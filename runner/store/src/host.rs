@@ -8,7 +8,7 @@ use platform_core::limit::Millis;
 use sqlx::{AssertSqlSafe, any::AnyRow};
 
 use super::{
-    Again, Store, Tx, UnixMillis,
+    RetryWhen, Store, Tx, UnixMillis,
     backend::Backend,
     error::{Error, failed},
     identity::{HostId, HostIdentity, Served},
@@ -31,10 +31,10 @@ pub enum Adopted {
     },
 }
 
-/// Purpose of a lock on the row that names the host. A transaction that will change the row takes the stronger one at once: two
-/// that first shared it would wait for each other.
+/// Purpose of a lock on the row that names the host. A transaction that will change the row takes the stronger one at
+/// once: two that first shared it would wait for each other.
 #[derive(Debug, Clone, Copy)]
-enum Lock {
+enum RowLock {
     Keep,
     Change,
 }
@@ -78,8 +78,8 @@ impl Served {
 }
 
 impl Store {
-    /// Returns the store as `host` may use it: to order runs, work on them and remove what they leave. A store that serves no
-    /// host serves this one from now on.
+    /// Returns the store as `host` may use it: to order runs, work on them and remove what they leave. A store that
+    /// serves no host serves this one from now on.
     ///
     /// # Errors
     /// [`Error::ServesAnother`] if it serves another host.
@@ -89,15 +89,16 @@ impl Store {
         Ok(self)
     }
 
-    /// Records that its host is at work, and will be heard of again within `span`: the store cannot be moved until then.
+    /// Records that its host is at work, and will be heard of again within `span`: the store cannot be moved until
+    /// then.
     ///
     /// # Errors
     /// [`Error::ServesAnother`] if it was moved to another host.
     pub async fn keep_serving(&self, span: Millis) -> Result<(), Error> {
         let action = "record that this host is at work";
-        self.retrying(Again::Always, async |_| {
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            let here = self.claim_host(&mut tx, Lock::Change).await?;
+            let here = self.claim_host(&mut tx, RowLock::Change).await?;
             let query = sqlx::query(SEEN).bind(&here.name).bind(tx.now).bind(tx.after(span));
             let query = query.bind(self.installation.as_str());
             query.execute(tx.connection()).await.map_err(failed(action))?;
@@ -111,27 +112,27 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn served(&self) -> Result<Option<Served>, Error> {
-        self.retrying(Again::Always, async |_| {
+        self.retry(RetryWhen::Always, async |_| {
             let row = sqlx::query(FIND).bind(self.installation.as_str()).fetch_optional(&self.pool).await;
-            row.map_err(failed("look which host the store serves"))?.map(|row| Served::read(&row)).transpose()
+            row.map_err(failed("read which host the store serves"))?.map(|row| Served::read(&row)).transpose()
         })
         .await
     }
 
-    /// Moves the store to `host`. Its runs keep their rows: those whose agents ran on the other host end as lost once they are
-    /// taken over here. Containers that waited there are forgotten.
+    /// Moves the store to `host`. Its runs keep their rows: those whose agents ran on the other host end as lost once
+    /// they are taken over here. Containers that waited there are forgotten.
     ///
     /// # Errors
     /// [`Error::HostAtWork`] while the other host, or anything it works on, has a lease.
     pub async fn adopt(&self, host: &HostIdentity) -> Result<Adopted, Error> {
-        self.retrying(Again::Always, async |_| self.adopt_once(host).await).await
+        self.retry(RetryWhen::Always, async |_| self.adopt_once(host).await).await
     }
 
     async fn adopt_once(&self, host: &HostIdentity) -> Result<Adopted, Error> {
         let action = "move the store to this host";
         let mut tx = self.begin().await?;
         let installation = self.installation.as_str();
-        let Some(before) = tx.find_host(installation, Lock::Change).await? else {
+        let Some(before) = tx.find_host(installation, RowLock::Change).await? else {
             let now_served = tx.first_host(installation, host).await?;
             tx.commit(action).await?;
             return if now_served.host.id == host.id {
@@ -163,10 +164,10 @@ impl Store {
 
     /// Checks that the store serves this program's host, and keeps it so until `tx` ends.
     pub(super) async fn check_host(&self, tx: &mut Tx) -> Result<&HostIdentity, Error> {
-        self.claim_host(tx, Lock::Keep).await
+        self.claim_host(tx, RowLock::Keep).await
     }
 
-    async fn claim_host(&self, tx: &mut Tx, lock: Lock) -> Result<&HostIdentity, Error> {
+    async fn claim_host(&self, tx: &mut Tx, lock: RowLock) -> Result<&HostIdentity, Error> {
         let here = self.host.as_ref().ok_or(Error::OnlyReads)?;
         let installation = self.installation.as_str();
         let served = match tx.find_host(installation, lock).await? {
@@ -176,20 +177,20 @@ impl Store {
         if served.host.id == here.id { Ok(here) } else { Err(self.serves_another(served, here)) }
     }
 
-    /// Claims the store whole, until `tx` ends: it serves this program's host, no other program does anything in it, and no
-    /// other installation has anything at work there.
+    /// Claims the store whole, until `tx` ends: it serves this program's host, no other program does anything in it,
+    /// and no other installation has anything at work there.
     pub(super) async fn claim_whole(&self, tx: &mut Tx) -> Result<(), Error> {
         if let Some(lock) = self.backend.lock_tables() {
             sqlx::raw_sql(lock).execute(tx.connection()).await.map_err(failed("lock the store"))?;
         }
-        self.claim_host(tx, Lock::Change).await?;
+        self.claim_host(tx, RowLock::Change).await?;
         let other = sqlx::query(OTHERS).bind(self.installation.as_str()).bind(tx.now);
         let other = other.fetch_optional(tx.connection()).await;
-        let Some(lease) = other.map_err(failed("look what other installations work on"))? else {
+        let Some(lease) = other.map_err(failed("look for leases of other installations"))? else {
             return Ok(());
         };
         let installation = text(&lease, "installation")?;
-        let host = tx.find_host(&installation, Lock::Keep).await?;
+        let host = tx.find_host(&installation, RowLock::Keep).await?;
         let left = Millis((number(&lease, "until")? - tx.now).unsigned_abs());
         let worker = match host {
             Some(host) => format!("installation `{installation}` of {host}"),
@@ -199,22 +200,22 @@ impl Store {
     }
 
     fn serves_another(&self, served: Served, here: &HostIdentity) -> Error {
-        let (store, here) = (self.shown.to_string(), here.id.clone());
-        Error::ServesAnother { store, served: Box::new(served), here }
+        let store = self.shown.to_string();
+        Error::ServesAnother { store, served: Box::new(served), here: here.id.clone() }
     }
 }
 
 impl Tx {
     /// Returns the host that the store serves; `lock` keeps it so. SQLite has one writer and needs none.
-    async fn find_host(&mut self, installation: &str, lock: Lock) -> Result<Option<Served>, Error> {
+    async fn find_host(&mut self, installation: &str, lock: RowLock) -> Result<Option<Served>, Error> {
         let lock = match (self.backend, lock) {
             (Backend::Sqlite, _) => "",
-            (Backend::Postgres, Lock::Keep) => " FOR SHARE",
-            (Backend::Postgres, Lock::Change) => " FOR UPDATE",
+            (Backend::Postgres, RowLock::Keep) => " FOR SHARE",
+            (Backend::Postgres, RowLock::Change) => " FOR UPDATE",
         };
         let row = sqlx::query(AssertSqlSafe(format!("{FIND}{lock}"))).bind(installation);
         let row = row.fetch_optional(self.connection()).await;
-        let row = row.map_err(failed("look which host the store serves"))?;
+        let row = row.map_err(failed("read which host the store serves"))?;
         row.map(|row| Served::read(&row)).transpose()
     }
 
@@ -228,6 +229,6 @@ impl Tx {
 
     async fn scalar(&mut self, statement: &'static str, installation: &str) -> Result<Option<i64>, Error> {
         let value = sqlx::query_scalar(statement).bind(installation).fetch_one(self.connection()).await;
-        value.map_err(failed("look what the store's host works on"))
+        value.map_err(failed("look for leases of the store's host"))
     }
 }

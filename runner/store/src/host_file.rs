@@ -10,7 +10,7 @@ use platform_runtime::{
 };
 
 use super::{
-    error::{Error, IdFault},
+    error::{Error, HostIdFault},
     identity::{HostId, HostIdentity},
 };
 
@@ -22,12 +22,13 @@ const MAX_FILE: ByteSize = ByteSize(64);
 const MAX_NAME: usize = 253;
 
 impl HostIdentity {
-    /// Reads the identity of this host from `state_dir`, or creates it there: the file with mode 0600, a missing directory with 0700.
-    /// A file that root creates belongs to the owner of the directory: `sluice up` may run as that user.
+    /// Reads the identity of this host from `state_dir`, or creates it there: the file with mode 0600, a missing
+    /// directory with 0700. A file that root creates belongs to the owner of the directory: `sluice up` may run as that
+    /// user.
     ///
     /// # Errors
-    /// [`Error::Exposed`] if other users can change the directory or the file; [`Error::HostId`] if the file cannot be read or
-    /// created, or does not hold an id.
+    /// [`Error::Exposed`] if other users can change the directory or the file; [`Error::HostId`] if the file cannot be
+    /// read or created, or does not hold an id.
     pub fn of(state_dir: &Path) -> Result<Self, Error> {
         let path = state_dir.join(FILE);
         // Before anything is made there: what another user could have put there is refused the first time as well.
@@ -43,7 +44,7 @@ impl HostIdentity {
     }
 }
 
-fn fault(path: &Path, fault: IdFault) -> Error {
+fn fault(path: &Path, fault: HostIdFault) -> Error {
     Error::HostId { path: path.to_owned(), fault }
 }
 
@@ -52,22 +53,22 @@ fn read(path: &Path) -> Result<Option<HostId>, Error> {
     let text = match kept::text(path, MAX_FILE) {
         Ok(text) => text,
         Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(Unread::Io(source)) => return Err(fault(path, IdFault::Unusable { action: "read", source })),
+        Err(Unread::Io(source)) => return Err(fault(path, HostIdFault::Unusable { action: "read", source })),
         Err(Unread::Exposed(exposure)) => return Err(Error::Exposed(exposure)),
     };
-    HostId::parse(text.expose().trim_end()).map(Some).ok_or_else(|| fault(path, IdFault::NoId))
+    HostId::parse(text.expose().trim_end()).map(Some).ok_or_else(|| fault(path, HostIdFault::NoId))
 }
 
-/// Creates the file with all it holds, so that no other process reads half of it. If two do at once, the first wins. It is on the
-/// disk at once: an id that a power failure takes away would make this host a stranger to its own runs.
+/// Creates the file with all it holds, so that no other process reads half of it. If two do at once, the first wins. It
+/// is on the disk at once: an id that a power failure takes away would make this host a stranger to its own runs.
 fn create(state_dir: &Path, path: &Path) -> Result<HostId, Error> {
-    let failed = |source| fault(path, IdFault::Unusable { action: "created", source });
+    let failed = |source| fault(path, HostIdFault::Unusable { action: "created", source });
     kept::create_dir(state_dir).map_err(failed)?;
     let id = HostId::from_random(random::bits());
     match kept::create(path, format!("{id}\n").as_bytes()) {
         Ok(()) => Ok(id),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            read(path)?.ok_or_else(|| fault(path, IdFault::NoId))
+            read(path)?.ok_or_else(|| fault(path, HostIdFault::NoId))
         }
         Err(error) => Err(failed(error)),
     }
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn many_that_begin_at_once_agree() {
+    fn processes_that_begin_at_once_agree() {
         let dir = tempfile::tempdir().unwrap();
         let ids: Vec<_> = std::thread::scope(|scope| {
             let all: Vec<_> = (0..8).map(|_| scope.spawn(|| HostIdentity::of(dir.path()).unwrap())).collect();
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_private_id_is_refused() {
+    fn an_exposed_or_invalid_id_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(FILE);
         let refused = || HostIdentity::of(dir.path()).unwrap_err().to_string();

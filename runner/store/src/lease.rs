@@ -12,13 +12,13 @@ use platform_runtime::random;
 use sqlx::AnyConnection;
 
 use super::{
-    Again, Store, Tx,
-    error::{Done, Error, failed},
+    RetryWhen, Store, Tx,
+    error::{Committed, Error, failed},
     row::{Run, columns, count, rank},
 };
 
 /// Longest text of an order: a question of 32 MiB with its quotes escaped would not get through the data plane either.
-const ORDER: usize = 32 << 20;
+const MAX_ORDER: usize = 32 << 20;
 
 /// A process that works on runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,13 +122,13 @@ impl Store {
     /// [`Error::ServesAnother`] on another host than the store's, [`Error::Conflict`] if the id stands for another
     /// order, [`Error::Full`] if enough wait and it is a new one for any worker.
     pub async fn create(&self, new: &NewRun, who: For<'_>) -> Result<Created, Error> {
-        if new.wanted.len() > ORDER {
-            return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: ORDER });
+        if new.wanted.len() > MAX_ORDER {
+            return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: MAX_ORDER });
         }
-        self.retrying(Again::Always, async |before| self.create_once(new, who, before).await).await
+        self.retry(RetryWhen::Always, async |before| self.create_once(new, who, before).await).await
     }
 
-    async fn create_once(&self, new: &NewRun, who: For<'_>, before: Done) -> Result<Created, Error> {
+    async fn create_once(&self, new: &NewRun, who: For<'_>, before: Committed) -> Result<Created, Error> {
         let action = "order a run";
         let mut tx = self.begin().await?;
         let (epoch, owner, until) = match who {
@@ -177,7 +177,7 @@ impl Store {
         tx.commit(action).await?;
         // The answer to the commit before may have been lost: then the run is ours, and no other worker has touched it
         // since.
-        let ours = before == Done::Perhaps
+        let ours = before == Committed::Perhaps
             && epoch == 1
             && run.epoch == 1
             && run.lease.as_ref().map(|lease| &lease.owner) == owner.as_ref();
@@ -194,7 +194,7 @@ impl Store {
             .bind(new.run.as_str())
             .fetch_optional(tx.connection())
             .await
-            .map_err(failed("look whether a session is busy"))?;
+            .map_err(failed("check whether a session is busy"))?;
         busy.map_or(Ok(()), |by: String| Err(Error::SessionBusy { by }))
     }
 
@@ -203,7 +203,7 @@ impl Store {
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over.
     pub async fn renew(&self, hold: &Hold, span: Millis) -> Result<(), Error> {
-        self.retrying(Again::Always, async |_| self.renew_once(hold, span).await).await
+        self.retry(RetryWhen::Always, async |_| self.renew_once(hold, span).await).await
     }
 
     async fn renew_once(&self, hold: &Hold, span: Millis) -> Result<(), Error> {
@@ -230,7 +230,7 @@ impl Store {
             .bind(i64::try_from(hold.epoch).unwrap_or(i64::MAX))
             .fetch_optional(tx.connection())
             .await
-            .map_err(failed("look whether a run is still ours"))?;
+            .map_err(failed("check the lease on a run"))?;
         let now = tx.now;
         match held {
             Some(row) => Run::read(&row, now),
@@ -252,15 +252,15 @@ impl Store {
         })
     }
 
-    pub(super) async fn find(&self, tx: &mut Tx, run: &RunId) -> Result<Run, Error> {
+    pub(super) async fn find(&self, tx: &mut Tx, run_id: &RunId) -> Result<Run, Error> {
         let now = tx.now;
         let row = sqlx::query(FIND)
-            .bind(run.as_str())
+            .bind(run_id.as_str())
             .bind(self.installation.as_str())
             .fetch_optional(tx.connection())
             .await
             .map_err(failed("look for a run"))?;
-        row.map_or_else(|| Err(Error::Unknown { run: run.clone() }), |row| Run::read(&row, now))
+        row.map_or_else(|| Err(Error::Unknown { run: run_id.clone() }), |row| Run::read(&row, now))
     }
 }
 

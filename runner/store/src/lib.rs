@@ -12,8 +12,8 @@
 //! Transient failures (a lock, a lost connection) are retried where a retry cannot do the operation twice. There are
 //! four retries, with two seconds between them in all. A step of a run can wait longer: [`Store::insist`].
 //!
-//! Does not execute a run, and does not decide what may be removed. What a move means is in [`runner_model::lifecycle`];
-//! the engine makes the moves.
+//! Does not execute a run, and does not decide what may be removed. What a move means is in
+//! [`runner_model::lifecycle`]; the engine makes the moves.
 //!
 //! Start reading at [`Store`], then `step` (a run's moves), `lease` (who may make them) and `queue`.
 //!
@@ -25,9 +25,10 @@ mod backup;
 mod bounds;
 mod cancel;
 mod claim;
-mod class;
 mod cursors;
 mod error;
+mod error_class;
+mod events;
 mod host;
 mod host_file;
 mod identity;
@@ -41,19 +42,15 @@ mod queue;
 mod queue_full;
 mod read;
 mod resource;
+mod retry;
 mod row;
 mod schema;
 mod step;
-mod tell;
 mod time;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use platform_core::id::InstallationId;
-use platform_runtime::report;
 use sqlx::{
     Any, AnyConnection, ConnectOptions, Connection, Transaction,
     any::{AnyPoolOptions, install_default_drivers},
@@ -64,37 +61,36 @@ pub use self::{
     address::Address,
     backup::{Onto, Rows},
     bounds::Bounds,
-    class::Class,
-    cursors::Acknowledged,
-    error::{Done, Error, IdFault},
+    cursors::ConsumerCursor,
+    error::{Committed, Error, HostIdFault},
+    error_class::ErrorClass,
+    events::Batch,
     host::Adopted,
     identity::{HostId, HostIdentity, Served},
     lease::{Created, For, Hold, NewRun, Worker},
-    meter::Metered,
+    meter::StoreMetrics,
     pool::{PoolStage, Pooled, WarmContainer},
-    position::{Printed, Told},
+    position::{OutputPosition, Told},
     present::Present,
     prune::{Keep, Pruned},
     queue::{Queue, Standing, Waiting},
-    queue_full::{Bound, Full},
+    queue_full::{QueueBound, QueueFull},
     read::{Event, Filter, Page, Record},
     resource::{Change, Kind, Resource, Stage},
     row::{Lease, Run},
     schema::SCHEMA,
     step::Step,
-    tell::Batch,
     time::UnixMillis,
 };
-use self::{backend::Backend, error::failed, meter::Meter};
+use self::{
+    backend::Backend,
+    error::failed,
+    meter::Meter,
+    retry::{Retrier, RetryWhen},
+};
 
 /// Longest wait for a connection.
-const CONNECT: Duration = Duration::from_secs(10);
-/// Delays before the retries of a failed operation.
-const PAUSES: [Duration; 4] =
-    [Duration::from_millis(50), Duration::from_millis(150), Duration::from_millis(500), LAST_PAUSE];
-const LAST_PAUSE: Duration = Duration::from_secs(1);
-/// Longest wait for an unavailable store where a run cannot go on without it.
-const INSIST: Duration = Duration::from_secs(300);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An open store, as one installation sees it. It only reads until [`Store::serving`] sets the host. Clones share its
 /// connections.
@@ -116,18 +112,9 @@ struct Tx {
     now: i64,
 }
 
-/// Condition under which an operation is retried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Again {
-    /// The operation is idempotent.
-    Always,
-    /// The operation is not idempotent: it is retried only if it was certainly not done.
-    UnlessDone,
-}
-
 impl Store {
-    /// Opens the store at `address`, makes it if there is none, and brings an older one up to date. Any number of orders may
-    /// wait in it, unless it is [`bounded`](Self::bounded).
+    /// Opens the store at `address`, makes it if there is none, and brings an older one up to date. Any number of
+    /// orders may wait in it, unless it is [`bounded`](Self::bounded).
     ///
     /// # Errors
     /// If it cannot be reached, or was made by a later program.
@@ -135,7 +122,8 @@ impl Store {
         address.prepare()?;
         install_default_drivers();
         let backend = address.backend;
-        let (shown, meter) = (address.to_string(), Arc::<Meter>::default());
+        let shown = address.to_string();
+        let meter = Arc::<Meter>::default();
         let unreachable = |source| Error::Unreachable { store: shown.clone(), source };
         // Connects once without the pool, which would retry until its timeout and not say what failed.
         let first = async |_| {
@@ -143,10 +131,11 @@ impl Store {
             sqlx::raw_sql(backend.on_connect()).execute(&mut first).await.map_err(unreachable)?;
             first.close().await.map_err(unreachable)
         };
-        retrying((&shown, &meter), (Again::Always, Duration::ZERO), first).await?;
+        let retrier = Retrier { store: &shown, meter: &meter, max_wait: Duration::ZERO };
+        retrier.run(RetryWhen::Always, first).await?;
         let pool = AnyPoolOptions::new()
             .max_connections(backend.connections())
-            .acquire_timeout(CONNECT)
+            .acquire_timeout(CONNECT_TIMEOUT)
             .after_connect(move |connection, _meta| {
                 Box::pin(
                     async move { sqlx::raw_sql(backend.on_connect()).execute(connection).await.map(drop) },
@@ -157,7 +146,7 @@ impl Store {
             .map_err(unreachable)?;
         let bounds = Bounds::NONE;
         let store = Self { pool, backend, shown: shown.into(), installation, meter, bounds, host: None };
-        store.retrying(Again::Always, async |_| store.update().await).await?;
+        store.retry(RetryWhen::Always, async |_| store.update().await).await?;
         Ok(store)
     }
 
@@ -198,67 +187,24 @@ impl Store {
         Ok(Tx { inner, backend: self.backend, now })
     }
 
-    /// Returns its address, as shown in logs, and its meter.
-    fn asked(&self) -> (&str, &Meter) {
-        (&self.shown, &self.meter)
-    }
-
     /// Returns the counters of its operations: their durations, retries and failures.
     #[must_use]
-    pub fn metered(&self) -> Metered {
+    pub fn metered(&self) -> StoreMetrics {
         self.meter.read()
     }
 
-    /// Does `once` until it succeeds, fails for good, or its retries are used up.
-    async fn retrying<T>(
+    /// Repeats `operation` a few times while its failures are transient.
+    async fn retry<T>(
         &self,
-        again: Again,
-        once: impl AsyncFn(Done) -> Result<T, Error>,
+        when: RetryWhen,
+        operation: impl AsyncFn(Committed) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        retrying(self.asked(), (again, Duration::ZERO), once).await
+        self.retrier(Duration::ZERO).run(when, operation).await
     }
-}
 
-/// Retries `once` on the store with the address `shown`, for at least `patience`. `once` receives whether it may have
-/// been done before.
-async fn retrying<T>(
-    (shown, meter): (&str, &Meter),
-    (again, patience): (Again, Duration),
-    once: impl AsyncFn(Done) -> Result<T, Error>,
-) -> Result<T, Error> {
-    let began = Instant::now();
-    let done = trying((shown, meter), (again, patience), once).await;
-    meter.asked(began.elapsed(), done.as_ref().err());
-    done
-}
-
-async fn trying<T>(
-    (shown, meter): (&str, &Meter),
-    (again, patience): (Again, Duration),
-    once: impl AsyncFn(Done) -> Result<T, Error>,
-) -> Result<T, Error> {
-    let deadline = Instant::now() + patience;
-    let mut before = Done::No;
-    let mut pauses = PAUSES.into_iter();
-    loop {
-        let error = match once(before).await {
-            Err(error) if again == Again::Always || !error.may_be_done() => error,
-            result => return result,
-        };
-        let pause = match pauses.next() {
-            Some(pause) if error.passes_soon() => pause,
-            _ if error.is_transient() && Instant::now() < deadline => {
-                tracing::warn!(store = %shown, error = report::chain(&error), "the store is waited for");
-                LAST_PAUSE
-            }
-            _ => return Err(error),
-        };
-        if error.may_be_done() {
-            before = Done::Perhaps;
-        }
-        tracing::debug!(store = %shown, %error, "the store is tried again");
-        meter.again();
-        tokio::time::sleep(pause).await;
+    /// Returns the retrier that waits for an unavailable store for `max_wait`.
+    fn retrier(&self, max_wait: Duration) -> Retrier<'_> {
+        Retrier { store: &self.shown, meter: &self.meter, max_wait }
     }
 }
 
@@ -268,7 +214,7 @@ impl Tx {
     }
 
     async fn commit(self, action: &'static str) -> Result<(), Error> {
-        let perhaps = |source| Error::Failed { action, done: Done::Perhaps, source };
+        let perhaps = |source| Error::Failed { action, committed: Committed::Perhaps, source };
         self.inner.commit().await.map_err(perhaps)
     }
 }

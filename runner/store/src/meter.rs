@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use platform_runtime::metrics::{Bound, Cells, Distribution, Histograms};
 
-use super::{Class, Error};
+use super::{Error, ErrorClass};
 
 /// Bounds of the histogram, from a row that is in memory to a lock that is waited for to the last.
-const BOUNDS: [Bound; 13] = [
+const DURATION_BOUNDS: [Bound; 13] = [
     (500, "0.0005"),
     (1_000, "0.001"),
     (2_500, "0.0025"),
@@ -34,28 +34,28 @@ pub(super) struct Meter {
 
 /// Values of the counters up to now.
 #[derive(Debug)]
-pub struct Metered {
+pub struct StoreMetrics {
     /// Time from a request to its answer, retries included.
     pub durations: Distribution,
     /// Tries after the first one.
     pub retries: u64,
     /// Requests that failed in the end, by class.
-    pub errors: [(Class, u64); Class::ALL.len()],
+    pub errors: [(ErrorClass, u64); ErrorClass::ALL.len()],
 }
 
 impl Default for Meter {
     fn default() -> Self {
         Self {
-            durations: Histograms::new(1, &BOUNDS),
+            durations: Histograms::new(1, &DURATION_BOUNDS),
             retries: Cells::new(1),
-            errors: Cells::new(Class::ALL.len()),
+            errors: Cells::new(ErrorClass::ALL.len()),
         }
     }
 }
 
 impl Meter {
     /// Records a request that took `took`, and its failure, if it failed.
-    pub(super) fn asked(&self, took: Duration, failed: Option<&Error>) {
+    pub(super) fn record(&self, took: Duration, failed: Option<&Error>) {
         self.durations.observe(0, u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         if let Some(error) = failed {
             self.errors.add(error.class() as usize, 1);
@@ -63,15 +63,15 @@ impl Meter {
     }
 
     /// Records a retry.
-    pub(super) fn again(&self) {
+    pub(super) fn count_retry(&self) {
         self.retries.add(0, 1);
     }
 
-    pub(super) fn read(&self) -> Metered {
-        Metered {
+    pub(super) fn read(&self) -> StoreMetrics {
+        StoreMetrics {
             durations: self.durations.read(0),
             retries: self.retries.get(0),
-            errors: Class::ALL.map(|class| (class, self.errors.get(class as usize))),
+            errors: ErrorClass::ALL.map(|class| (class, self.errors.get(class as usize))),
         }
     }
 }

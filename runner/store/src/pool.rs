@@ -11,7 +11,7 @@ use platform_core::{
 use sqlx::any::AnyRow;
 
 use super::{
-    Again, Change, Kind, Store, Tx, UnixMillis, Worker,
+    Change, Kind, RetryWhen, Store, Tx, UnixMillis, Worker,
     error::{Error, failed},
     row::{number, parsed, text},
 };
@@ -102,7 +102,7 @@ const FITS: &str = concat!(
 const TAKE: &str = "DELETE FROM pool WHERE name = $1 AND installation = $2 AND state = 'ready'";
 
 /// Time for which a removed container stays known: a process that was held up for longer has lost its Docker as well.
-const MEMORY: Millis = Millis::seconds(3600);
+const GONE_RETENTION: Millis = Millis::seconds(3600);
 
 impl WarmContainer {
     /// Returns the resources that a run has once it takes this container.
@@ -143,8 +143,8 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn want_warm(&self, warm: &WarmContainer, worker: &Worker, span: Millis) -> Result<(), Error> {
-        let action = "keep what is to wait for a run";
-        self.retrying(Again::Always, async |_| {
+        let action = "record a warm container";
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             let query = sqlx::query(WANT).bind(&warm.container).bind(self.installation.as_str());
             let query = query.bind(&warm.template).bind(warm.agent.as_str()).bind(warm.workspace.as_str());
@@ -162,7 +162,7 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn warm_is_ready(&self, warm: &WarmContainer, worker: &Worker) -> Result<bool, Error> {
-        self.pool_change("keep what waits for a run", async |tx| {
+        self.pool_change("record that a warm container is ready", async |tx| {
             let query = sqlx::query(READY).bind(tx.now).bind(&warm.container).bind(worker.to_string());
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
         })
@@ -175,7 +175,7 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn keep_warm_containers(&self, worker: &Worker, span: Millis) -> Result<(), Error> {
-        self.pool_change("keep what waits for runs", async |tx| {
+        self.pool_change("renew the leases on warm containers", async |tx| {
             let query = sqlx::query(KEEP).bind(tx.after(span)).bind(worker.to_string());
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
         })
@@ -189,7 +189,7 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn warm_leaves(&self, container: &str, worker: &Worker) -> Result<bool, Error> {
-        self.pool_change("keep that nothing waits any more", async |tx| {
+        self.pool_change("retire a warm container", async |tx| {
             let query = sqlx::query(LEAVE).bind(tx.now).bind(container).bind(worker.to_string());
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
         })
@@ -202,7 +202,7 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn warm_is_gone(&self, container: &str) -> Result<(), Error> {
-        self.pool_change("keep what is gone", async |tx| {
+        self.pool_change("record a removed resource", async |tx| {
             let query = sqlx::query(GONE).bind(tx.now).bind(container);
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
         })
@@ -215,8 +215,8 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn pool(&self) -> Result<Vec<Pooled>, Error> {
-        let action = "list what waits for runs";
-        self.retrying(Again::Always, async |_| {
+        let action = "list warm containers";
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let now = tx.now;
             let rows = sqlx::query(ALL).bind(self.installation.as_str()).fetch_all(tx.connection()).await;
@@ -232,8 +232,8 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn forget_warm_containers(&self) -> Result<(), Error> {
-        self.pool_change("forget what is gone", async |tx| {
-            let before = tx.now.saturating_sub(i64::try_from(MEMORY.0).unwrap_or(i64::MAX));
+        self.pool_change("forget removed warm containers", async |tx| {
+            let before = tx.now.saturating_sub(i64::try_from(GONE_RETENTION.0).unwrap_or(i64::MAX));
             let query = sqlx::query(FORGET).bind(self.installation.as_str()).bind(before);
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
         })
@@ -247,8 +247,8 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn warm_containers(&self, template: &str) -> Result<Vec<WarmContainer>, Error> {
-        let action = "look what waits for a run";
-        self.retrying(Again::Always, async |_| {
+        let action = "look for warm containers";
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let now = tx.now;
             let query = sqlx::query(FITS).bind(self.installation.as_str());
@@ -265,7 +265,7 @@ impl Store {
         action: &'static str,
         change: impl AsyncFn(&mut Tx) -> Result<u64, sqlx::Error>,
     ) -> Result<u64, Error> {
-        self.retrying(Again::Always, async |_| {
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             let rows = change(&mut tx).await.map_err(failed(action))?;
             tx.commit(action).await?;
@@ -282,7 +282,7 @@ impl Tx {
     /// [`Error::NotWarm`] if it does not wait any more.
     pub(super) async fn take_warm(&mut self, installation: &str, warm: &WarmContainer) -> Result<(), Error> {
         let query = sqlx::query(TAKE).bind(&warm.container).bind(installation);
-        let taken = query.execute(self.connection()).await.map_err(failed("take what waits for a run"))?;
+        let taken = query.execute(self.connection()).await.map_err(failed("claim a warm container"))?;
         if taken.rows_affected() == 0 {
             return Err(Error::NotWarm { container: warm.container.clone() });
         }

@@ -9,9 +9,9 @@ use super::Error;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// Position in what its agent printed on standard output.
-    pub stdout: Printed,
+    pub stdout: OutputPosition,
     /// Position in what its agent printed on standard error.
-    pub stderr: Printed,
+    pub stderr: OutputPosition,
     /// Number of tool calls.
     pub tools: u64,
     /// Number of the last event of the data plane's tap that is accounted for.
@@ -20,7 +20,7 @@ pub struct Told {
 
 /// Position up to which an output is recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Printed {
+pub struct OutputPosition {
     /// Bytes from its beginning.
     pub bytes: u64,
     /// Number of events for these bytes.
@@ -33,7 +33,7 @@ pub struct Printed {
 
 /// Recorded position, with the hold and the batch that recorded it.
 #[derive(Serialize, Deserialize)]
-pub(super) struct SoFar {
+pub(super) struct RecordedPosition {
     pub(super) epoch: u64,
     pub(super) batch: u64,
     #[serde(flatten)]
@@ -43,7 +43,7 @@ pub(super) struct SoFar {
 impl Told {
     /// Returns the position of one of the two outputs.
     #[must_use]
-    pub const fn of(&mut self, stream: OutputStream) -> &mut Printed {
+    pub const fn of(&mut self, stream: OutputStream) -> &mut OutputPosition {
         match stream {
             OutputStream::Stdout => &mut self.stdout,
             OutputStream::Stderr => &mut self.stderr,
@@ -53,7 +53,7 @@ impl Told {
     /// Reads the position from its column.
     pub(super) fn read(text: Option<&str>) -> Result<Self, Error> {
         let Some(text) = text else { return Ok(Self::default()) };
-        let corrupt = |_error| Error::Corrupt { what: "told", value: text.to_owned() };
-        serde_json::from_str::<SoFar>(text).map(|so_far| so_far.told).map_err(corrupt)
+        let corrupt = |_error| Error::Corrupt { what: "event position", value: text.to_owned() };
+        serde_json::from_str::<RecordedPosition>(text).map(|recorded| recorded.told).map_err(corrupt)
     }
 }

@@ -1,7 +1,7 @@
 //! Counts the runs that have not ended, by state. Not here: those that wait (`queue`).
 
 use super::{
-    Again, Store,
+    RetryWhen, Store,
     error::{Error, failed},
     row::{count, text},
 };
@@ -22,7 +22,7 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn present(&self) -> Result<Present, Error> {
-        self.retrying(Again::Always, async |_| {
+        self.retry(RetryWhen::Always, async |_| {
             let action = "count runs";
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let query = sqlx::query(PRESENT).bind(self.installation.as_str());

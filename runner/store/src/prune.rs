@@ -11,7 +11,7 @@ use platform_core::{
 use sqlx::Row;
 
 use super::{
-    Again, Store, Tx,
+    RetryWhen, Store, Tx,
     error::{Error, failed},
     row::parsed,
 };
@@ -21,7 +21,7 @@ use super::{
 pub struct Keep {
     /// Time for which events are kept after the run's end.
     pub age: Millis,
-    /// Number of runs per account whose events are kept, those that ended last. A run with no more than last words
+    /// Number of runs per account whose events are kept, those that ended last. A run with no more than last events
     /// keeps them and does not count.
     pub runs: u32,
 }
@@ -37,12 +37,12 @@ pub struct Pruned {
 
 /// Number of last events that an ended run keeps: its answer, its usage, and that it is done; or what came instead of
 /// them.
-const LAST_WORDS: i64 = 3;
+const LAST_EVENTS: i64 = 3;
 /// Maximum number of runs in one transaction. All of one run's events are removed at once, and those are bounded.
-const RUNS: i64 = 64;
+const MAX_RUNS: i64 = 64;
 
 /// Selects runs that are too old, too many of their account, or without anything to remove. The last are marked at
-/// once, so that they do not count again and again. A run with no more than last words takes no other run's place.
+/// once, so that they do not count again and again. A run with no more than last events takes no other run's place.
 const DUE: &str = "SELECT run FROM (\
        SELECT run, ended, last_event, row_number() OVER (\
          PARTITION BY account, CASE WHEN last_event > $2 THEN 1 ELSE 0 END ORDER BY ended DESC, run DESC) AS place \
@@ -53,7 +53,7 @@ const MARK: &str = "UPDATE runs SET pruned = CASE WHEN last_event > $1 THEN last
      WHERE run = $2 AND ended IS NOT NULL AND pruned IS NULL RETURNING pruned";
 const REMOVE: &str = "DELETE FROM events WHERE run = $1 AND seq <= $2";
 
-const ACTION: &str = "remove what ended runs have told";
+const ACTION: &str = "remove events of ended runs";
 
 impl Store {
     /// Removes events of ended runs beyond `keep`, as many as one short transaction can; returns zeros if nothing is
@@ -62,18 +62,18 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn prune(&self, keep: Keep) -> Result<Pruned, Error> {
-        self.retrying(Again::Always, async |_| self.prune_once(keep).await).await
+        self.retry(RetryWhen::Always, async |_| self.prune_once(keep).await).await
     }
 
     async fn prune_once(&self, keep: Keep) -> Result<Pruned, Error> {
         let mut tx = self.begin().await?;
         let mut pruned = Pruned::default();
-        for run in self.due(&mut tx, keep).await? {
+        for run_id in self.due(&mut tx, keep).await? {
             if pruned.events >= PRUNE_EVENTS {
                 break;
             }
-            let Some(upto) = tx.mark(&run).await? else { continue };
-            let removed = sqlx::query(REMOVE).bind(run.as_str()).bind(upto).execute(tx.connection()).await;
+            let Some(upto) = tx.mark(&run_id).await? else { continue };
+            let removed = sqlx::query(REMOVE).bind(run_id.as_str()).bind(upto).execute(tx.connection()).await;
             pruned.runs += 1;
             pruned.events += removed.map_err(failed(ACTION))?.rows_affected();
         }
@@ -84,18 +84,18 @@ impl Store {
     /// Returns the runs of which less is to be kept, those that ended first at the beginning.
     async fn due(&self, tx: &mut Tx, keep: Keep) -> Result<Vec<RunId>, Error> {
         let too_old = tx.now.saturating_sub(i64::try_from(keep.age.0).unwrap_or(i64::MAX));
-        let due = sqlx::query(DUE).bind(self.installation.as_str()).bind(LAST_WORDS).bind(too_old);
-        let due = due.bind(i64::from(keep.runs)).bind(RUNS);
+        let due = sqlx::query(DUE).bind(self.installation.as_str()).bind(LAST_EVENTS).bind(too_old);
+        let due = due.bind(i64::from(keep.runs)).bind(MAX_RUNS);
         let due = due.fetch_all(tx.connection()).await.map_err(failed(ACTION))?;
         due.iter().map(|row| parsed(row, "run", |text| RunId::parse(text).ok())).collect()
     }
 }
 
 impl Tx {
-    /// Records that only the last words of `run` are kept. Returns the number of the last event to remove; `None` if
+    /// Records that only the last events of `run_id` are kept. Returns the number of the last event to remove; `None` if
     /// the run is marked already.
-    async fn mark(&mut self, run: &RunId) -> Result<Option<i64>, Error> {
-        let marked = sqlx::query(MARK).bind(LAST_WORDS).bind(run.as_str());
+    async fn mark(&mut self, run_id: &RunId) -> Result<Option<i64>, Error> {
+        let marked = sqlx::query(MARK).bind(LAST_EVENTS).bind(run_id.as_str());
         let marked = marked.fetch_optional(self.connection()).await.map_err(failed(ACTION))?;
         marked.map(|row| row.try_get("pruned").map_err(failed(ACTION))).transpose()
     }

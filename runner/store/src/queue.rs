@@ -9,9 +9,9 @@ use serde::Serialize;
 use sqlx::Row;
 
 use super::{
-    Again, Run, Store, Tx, UnixMillis,
+    RetryWhen, Run, Store, Tx, UnixMillis,
     error::{Error, failed},
-    queue_full::Bound,
+    queue_full::QueueBound,
     row::{count, rank},
 };
 
@@ -98,8 +98,8 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn queue(&self) -> Result<Queue, Error> {
-        let action = "look what waits";
-        self.retrying(Again::Always, async |_| {
+        let action = "read the queue";
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let query = sqlx::query(QUEUE).bind(self.installation.as_str());
             let row = query.fetch_one(tx.connection()).await.map_err(failed(action))?;
@@ -125,14 +125,14 @@ impl Store {
         if run.state != State::Queued || run.lease.is_some() {
             return Ok(None);
         }
-        self.retrying(Again::Always, async |_| {
+        self.retry(RetryWhen::Always, async |_| {
             let ahead = sqlx::query(AHEAD)
                 .bind(self.installation.as_str())
                 .bind(run.account.as_str())
                 .bind(rank(run.priority))
                 .bind(run.queued.0)
                 .bind(run.run.as_str());
-            let row = ahead.fetch_one(&self.pool).await.map_err(failed("count what goes before a run"))?;
+            let row = ahead.fetch_one(&self.pool).await.map_err(failed("count the runs before a run"))?;
             count(&row, "ahead").map(Some)
         })
         .await
@@ -144,13 +144,13 @@ impl Store {
     /// If the store fails.
     pub async fn standing(&self, run: &Run) -> Result<Option<Standing>, Error> {
         let Some(ahead) = self.ahead(run).await? else { return Ok(None) };
-        let action = "look what a run waits for";
-        self.retrying(Again::Always, async |_| {
+        let action = "read the queue position of a run";
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let held = sqlx::query(HELD).bind(self.installation.as_str());
             let held = held.fetch_one(tx.connection()).await.map_err(failed(action))?;
             let (waiting, _) = self.waiting(&mut tx, &run.account).await?;
-            let lately = self.taken(&mut tx, &Bound::All).await?.runs;
+            let lately = self.recent_claims(&mut tx, &QueueBound::All).await?.runs;
             tx.commit(action).await?;
             Ok(Some(Standing { ahead, waiting, held: count(&held, "held")?, lately }))
         })
@@ -160,7 +160,7 @@ impl Store {
     /// Returns how many runs wait, and how many of them are `account`'s.
     pub(super) async fn waiting(&self, tx: &mut Tx, account: &AccountId) -> Result<(u64, u64), Error> {
         let waiting = sqlx::query(WAIT).bind(self.installation.as_str()).bind(account.as_str());
-        let row = waiting.fetch_one(tx.connection()).await.map_err(failed("count what waits"))?;
+        let row = waiting.fetch_one(tx.connection()).await.map_err(failed("count waiting runs"))?;
         Ok((count(&row, "waiting")?, count(&row, "of_account")?))
     }
 }

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 /// Bound that is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Bound {
+pub enum QueueBound {
     /// The bound of the installation.
     All,
     /// The bound of an account.
     Account(AccountId),
 }
 
-impl Bound {
+impl QueueBound {
     /// Returns the name of the setting that sets the bound.
     #[must_use]
     pub const fn setting(&self) -> &'static str {
@@ -27,9 +27,9 @@ impl Bound {
 
 /// Refusal of an order because enough runs wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Full {
+pub struct QueueFull {
     /// The bound that is met.
-    pub bound: Bound,
+    pub bound: QueueBound,
     /// Number of runs that wait.
     pub waiting: u64,
     /// Number of runs that may wait.
@@ -41,13 +41,13 @@ pub struct Full {
     pub retry_after: Duration,
 }
 
-impl Full {
+impl QueueFull {
     /// Returns the refusal as fields, for programs.
     #[must_use]
     pub fn json(&self) -> Value {
         let account = match &self.bound {
-            Bound::All => None,
-            Bound::Account(account) => Some(account),
+            QueueBound::All => None,
+            QueueBound::Account(account) => Some(account),
         };
         json!({
             "type": "error",
@@ -63,12 +63,12 @@ impl Full {
     }
 }
 
-impl fmt::Display for Full {
+impl fmt::Display for QueueFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bound, waiting, most, lately, retry_after } = self;
         match bound {
-            Bound::All => f.write_str("the queue is full")?,
-            Bound::Account(account) => write!(f, "account {account} has its part of the queue")?,
+            QueueBound::All => f.write_str("the queue is full")?,
+            QueueBound::Account(account) => write!(f, "account {account} has its part of the queue")?,
         }
         let setting = bound.setting();
         write!(f, ": {waiting} runs wait, and {setting} lets {most}; ")?;
@@ -83,7 +83,7 @@ impl fmt::Display for Full {
     }
 }
 
-impl std::error::Error for Full {}
+impl std::error::Error for QueueFull {}
 
 #[cfg(test)]
 mod tests {
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_is_full_and_how_to_fix_it() {
-        let account = Bound::Account(AccountId::parse("acct-1").unwrap());
+        let account = QueueBound::Account(AccountId::parse("acct-1").unwrap());
         let retry_after = Duration::from_secs(24);
-        let full = Full { bound: account, waiting: 250, most: 250, lately: 10, retry_after };
+        let full = QueueFull { bound: account, waiting: 250, most: 250, lately: 10, retry_after };
         assert_eq!(
             full.to_string(),
             "account acct-1 has its part of the queue: 250 runs wait, and worker.max_queued_per_account lets 250; \
@@ -101,7 +101,7 @@ mod tests {
         );
         let json = full.json();
         assert_eq!((&json["retry_after_s"], &json["account"]), (&json!(24), &json!("acct-1")));
-        let full = Full { bound: Bound::All, lately: 0, ..full };
+        let full = QueueFull { bound: QueueBound::All, lately: 0, ..full };
         assert!(full.to_string().contains("is `sluice up` at work?"), "{full}");
         assert_eq!(full.json()["account"], Value::Null);
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    Again, Resource, Run, Store, Told, UnixMillis,
+    Resource, RetryWhen, Run, Store, Told, UnixMillis,
     error::{Error, failed},
     row::{columns, count, number, text},
 };
@@ -124,7 +124,7 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn list(&self, filter: &Filter, most: u32) -> Result<Page, Error> {
-        self.retrying(Again::Always, async |_| self.list_once(filter, most).await).await
+        self.retry(RetryWhen::Always, async |_| self.list_once(filter, most).await).await
     }
 
     async fn list_once(&self, filter: &Filter, most: u32) -> Result<Page, Error> {
@@ -150,26 +150,26 @@ impl Store {
         Ok(Page { runs, next, now })
     }
 
-    /// Returns `run` as it is now.
+    /// Returns the run `run_id` as it is now.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
-    pub async fn run(&self, run: &RunId) -> Result<Run, Error> {
-        self.retrying(Again::Always, async |_| {
+    pub async fn run(&self, run_id: &RunId) -> Result<Run, Error> {
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
-            let found = self.find(&mut tx, run).await?;
+            let found = self.find(&mut tx, run_id).await?;
             tx.commit("look for a run").await?;
             Ok(found)
         })
         .await
     }
 
-    /// Returns everything that is known of `run`.
+    /// Returns everything that is known of the run `run_id`.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
-    pub async fn record(&self, run: &RunId) -> Result<Record, Error> {
-        self.retrying(Again::Always, async |_| self.record_once(run).await).await
+    pub async fn record(&self, run_id: &RunId) -> Result<Record, Error> {
+        self.retry(RetryWhen::Always, async |_| self.record_once(run_id).await).await
     }
 
     async fn record_once(&self, id: &RunId) -> Result<Record, Error> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use sqlx::any::AnyRow;
 
 use super::{
-    Again, Store, Tx,
+    RetryWhen, Store, Tx,
     error::{Error, failed},
     row::{Run, count, number, parsed, storable, text},
     time::UnixMillis,
@@ -186,7 +186,7 @@ impl Store {
     /// If the store fails.
     pub async fn left(&self) -> Result<Vec<Resource>, Error> {
         let rows = sqlx::query(LEFT).bind(self.installation.as_str()).fetch_all(&self.pool).await;
-        rows.map_err(failed("list what was made"))?.iter().map(Resource::read).collect()
+        rows.map_err(failed("list resources"))?.iter().map(Resource::read).collect()
     }
 
     /// Returns every resource of this kind that was ever called `name`, of any run.
@@ -196,41 +196,44 @@ impl Store {
     pub async fn named(&self, kind: Kind, name: &str) -> Result<Vec<Resource>, Error> {
         let query = sqlx::query(NAMED).bind(kind.name()).bind(name).bind(self.installation.as_str());
         let rows = query.fetch_all(&self.pool).await;
-        rows.map_err(failed("look for what was made"))?.iter().map(Resource::read).collect()
+        rows.map_err(failed("look for resources"))?.iter().map(Resource::read).collect()
     }
 
-    /// Returns `run`, and everything that was ever made for it, at one moment.
+    /// Returns the run `run_id`, and everything that was ever made for it, at one moment.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
-    pub async fn made_for(&self, run: &RunId) -> Result<(Run, Vec<Resource>), Error> {
-        self.retrying(Again::Always, async |_| {
+    pub async fn made_for(&self, run_id: &RunId) -> Result<(Run, Vec<Resource>), Error> {
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
-            let found = self.find(&mut tx, run).await?;
-            let made = tx.resources(run.as_str()).await?;
-            tx.commit("list what was made").await?;
+            let found = self.find(&mut tx, run_id).await?;
+            let made = tx.resources(run_id.as_str()).await?;
+            tx.commit("list resources").await?;
             Ok((found, made))
         })
         .await
     }
 
-    /// Records that `thing` is gone. Needs no lease: a run that has ended has no holder. A run that was started again
-    /// has a holder again, and what it has wanted since has another epoch.
+    /// Records that `resource` is gone. Needs no lease: a run that has ended has no holder. A run that was started
+    /// again has a holder again, and what it has wanted since has another epoch.
     ///
     /// # Errors
     /// [`Error::NotOver`] if its run has not ended, or wanted it again since.
-    pub async fn removed(&self, thing: &Resource) -> Result<(), Error> {
-        self.retrying(Again::Always, async |_| {
+    pub async fn removed(&self, resource: &Resource) -> Result<(), Error> {
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            let query = sqlx::query(REMOVED).bind(tx.now).bind(&thing.run).bind(thing.kind.name());
-            let query = query.bind(&thing.name).bind(i64::try_from(thing.epoch).unwrap_or(i64::MAX));
+            let query = sqlx::query(REMOVED).bind(tx.now).bind(&resource.run).bind(resource.kind.name());
+            let query = query.bind(&resource.name).bind(i64::try_from(resource.epoch).unwrap_or(i64::MAX));
             let changed = query.bind(self.installation.as_str()).execute(tx.connection()).await;
-            if changed.map_err(failed("keep what is gone"))?.rows_affected() == 0 {
-                let (kind, name) = (thing.kind.name(), thing.name.clone());
-                return Err(Error::NotOver { run: thing.run.clone(), kind, name });
+            if changed.map_err(failed("record a removed resource"))?.rows_affected() == 0 {
+                return Err(Error::NotOver {
+                    run: resource.run.clone(),
+                    kind: resource.kind.name(),
+                    name: resource.name.clone(),
+                });
             }
             self.check_host(&mut tx).await?;
-            tx.commit("keep what is gone").await
+            tx.commit("record a removed resource").await
         })
         .await
     }
@@ -240,12 +243,14 @@ impl Tx {
     /// Returns everything that was made for `run`.
     pub(super) async fn resources(&mut self, run: &str) -> Result<Vec<Resource>, Error> {
         let rows = sqlx::query(OF_RUN).bind(run).fetch_all(self.connection()).await;
-        rows.map_err(failed("list what was made"))?.iter().map(Resource::read).collect()
+        rows.map_err(failed("list resources"))?.iter().map(Resource::read).collect()
     }
 
     /// Stores `change` to a resource of `run`, which is at `state`.
     pub(super) async fn change(&mut self, run: &Run, state: State, change: &Change) -> Result<(), Error> {
-        let (kind, name, now) = (change.kind.name(), storable(&change.name), self.now);
+        let kind = change.kind.name();
+        let name = storable(&change.name);
+        let now = self.now;
         let query = match change.stage {
             Stage::Wanted if !state.makes() => return Err(Error::NotMaking { run: run.run.clone(), state }),
             Stage::Wanted => sqlx::query(WANT)
@@ -259,7 +264,7 @@ impl Tx {
                 sqlx::query(CHANGE).bind(stage.name()).bind(now).bind(run.run.as_str()).bind(kind).bind(&name)
             }
         };
-        let changed = query.execute(self.connection()).await.map_err(failed("keep what is made"))?;
+        let changed = query.execute(self.connection()).await.map_err(failed("record a resource"))?;
         if changed.rows_affected() == 0 {
             return Err(Error::NotWanted { run: run.run.clone(), kind, name });
         }

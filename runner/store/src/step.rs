@@ -1,26 +1,26 @@
 //! Stores a run's steps: a move, and what is made or removed with it, in one transaction.
 
 use platform_core::{control::Usage, event::Phase, limit::ByteSize};
+use platform_runtime::retry::Transient;
 use runner_model::{
     escaped::beginning,
     lifecycle::{Detail, Ending, Failure, Move, State},
 };
 
 use super::{
-    Again, Batch, Change, Hold, INSIST, Store, Tx, UnixMillis, WarmContainer,
-    error::{Done, Error, failed},
-    retrying,
+    Batch, Change, Hold, RetryWhen, Store, Tx, UnixMillis, WarmContainer,
+    error::{Committed, Error, failed},
+    events::enters,
     row::{Run, storable},
-    tell::enters,
 };
 
 /// Largest part of an answer that is kept.
-const ANSWER: ByteSize = ByteSize::kib(256);
+const MAX_ANSWER: ByteSize = ByteSize::kib(256);
 /// Largest size of that part in an event, where control characters take six bytes: no text that people write takes
 /// more.
-const ANSWER_TOLD: ByteSize = ByteSize::kib(512);
+const MAX_ANSWER_IN_EVENT: ByteSize = ByteSize::kib(512);
 /// Longest message of a failure that is kept.
-const MESSAGE: ByteSize = ByteSize::kib(4);
+const MAX_MESSAGE: ByteSize = ByteSize::kib(4);
 
 /// Changes to a run that are stored at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -73,11 +73,11 @@ impl Step {
 const SAVE: &str = "UPDATE runs SET state = $1, started = $2, ended = $3, exit_code = $4, error_code = $5, \
      error_message = $6, error_detail = $7, oom_seen = $8, usage = $9, lease_owner = $10, lease_until = $11, \
      answer = COALESCE($12, answer), answer_bytes = COALESCE($13, answer_bytes) WHERE run = $14";
-const ANEW: &str = "UPDATE runs SET state = 'queued', queued = $1, attempt = attempt + 1, started = NULL, ended = NULL, \
+const START_ANEW: &str = "UPDATE runs SET state = 'queued', queued = $1, attempt = attempt + 1, started = NULL, ended = NULL, \
      exit_code = NULL, error_code = NULL, error_message = NULL, error_detail = NULL, oom_seen = NULL, answer = NULL, \
      answer_bytes = NULL, usage = NULL, cancel_asked = NULL, events_recorded = NULL, stopping = NULL, image = NULL, pruned = NULL, \
      changed = $1 WHERE run = $2";
-const USED: &str = "UPDATE runs SET usage = $1 \
+const SET_USAGE: &str = "UPDATE runs SET usage = $1 \
      WHERE run = $2 AND installation = $3 AND epoch = $4 AND ended IS NOT NULL AND usage IS NULL";
 
 impl Store {
@@ -88,7 +88,7 @@ impl Store {
     /// move, [`Error::NotMaking`] and [`Error::NotWanted`] if resources are out of order, [`Error::NotWarm`] if another
     /// run was faster. Then nothing has changed.
     pub async fn step(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
-        self.retrying(Again::Always, async |before| self.step_once(hold, step, before).await).await
+        self.retry(RetryWhen::Always, async |before| self.step_once(hold, step, before).await).await
     }
 
     /// Takes a step, and waits five minutes for an unavailable store: the run cannot go on without it, and no worker
@@ -97,11 +97,11 @@ impl Store {
     /// # Errors
     /// The same as [`Store::step`].
     pub async fn insist(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
-        let insisting = (Again::Always, INSIST);
-        retrying(self.asked(), insisting, async |before| self.step_once(hold, step, before).await).await
+        let retrier = self.retrier(Error::GIVE_UP_AFTER);
+        retrier.run(RetryWhen::Always, async |before| self.step_once(hold, step, before).await).await
     }
 
-    async fn step_once(&self, hold: &Hold, step: &Step, before: Done) -> Result<Run, Error> {
+    async fn step_once(&self, hold: &Hold, step: &Step, before: Committed) -> Result<Run, Error> {
         let mut tx = self.begin().await?;
         let mut run = self.fence(&mut tx, hold).await?;
         let after = match &step.makes {
@@ -109,7 +109,7 @@ impl Store {
             Some(to) => match run.state.after(to) {
                 Ok(after) => Some((after, to)),
                 // Only its holder moves a run: it was this step.
-                Err(_) if before == Done::Perhaps && to.leads_to(run.state) => return Ok(run),
+                Err(_) if before == Committed::Perhaps && to.leads_to(run.state) => return Ok(run),
                 Err(source) => return Err(Error::Illegal { run: hold.run.clone(), source }),
             },
         };
@@ -134,7 +134,7 @@ impl Store {
     /// # Errors
     /// [`Error::Illegal`] if it has not ended, and the errors of [`Store::step`].
     pub async fn start_anew(&self, hold: &Hold) -> Result<Run, Error> {
-        self.retrying(Again::UnlessDone, async |_| self.start_anew_once(hold).await).await
+        self.retry(RetryWhen::UnlessDone, async |_| self.start_anew_once(hold).await).await
     }
 
     async fn start_anew_once(&self, hold: &Hold) -> Result<Run, Error> {
@@ -142,15 +142,15 @@ impl Store {
         let run = self.fence(&mut tx, hold).await?;
         run.state.anew().map_err(|source| Error::Illegal { run: hold.run.clone(), source })?;
         let now = tx.now;
-        sqlx::query(ANEW)
+        sqlx::query(START_ANEW)
             .bind(now)
             .bind(hold.run.as_str())
             .execute(tx.connection())
             .await
-            .map_err(failed("start a run anew"))?;
+            .map_err(failed("restart a run"))?;
         tx.append(&hold.run, &[enters(Phase::Queued)]).await?;
         let run = self.find(&mut tx, &hold.run).await?;
-        tx.commit("start a run anew").await?;
+        tx.commit("restart a run").await?;
         Ok(run)
     }
 
@@ -160,13 +160,14 @@ impl Store {
     /// # Errors
     /// If the database fails.
     pub async fn used_after_all(&self, hold: &Hold, usage: &Usage) -> Result<(), Error> {
-        self.retrying(Again::Always, async |_| {
+        self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            let query = sqlx::query(USED).bind(serde_json::to_string(usage).ok()).bind(hold.run.as_str());
+            let query =
+                sqlx::query(SET_USAGE).bind(serde_json::to_string(usage).ok()).bind(hold.run.as_str());
             let query = query.bind(self.installation.as_str());
             let query = query.bind(i64::try_from(hold.epoch).unwrap_or(i64::MAX));
-            query.execute(tx.connection()).await.map_err(failed("keep what a run used"))?;
-            tx.commit("keep what a run used").await
+            query.execute(tx.connection()).await.map_err(failed("store a run's usage"))?;
+            tx.commit("store a run's usage").await
         })
         .await
     }
@@ -185,8 +186,9 @@ impl Tx {
                 Some(Phase::Running)
             }
             Move::Settle(Ending { exit_code, oom_seen, answer: said }) => {
-                (run.exit_code, run.oom_seen) = (*exit_code, *oom_seen);
-                run.error = said.as_ref().err().map(kept);
+                run.exit_code = *exit_code;
+                run.oom_seen = *oom_seen;
+                run.error = said.as_ref().err().map(bounded);
                 answer = said.as_ref().ok();
                 Some(Phase::Settling)
             }
@@ -195,7 +197,7 @@ impl Tx {
                 None
             }
             Move::Withdraw(failure) => {
-                run.error = Some(kept(failure));
+                run.error = Some(bounded(failure));
                 None
             }
         };
@@ -206,7 +208,7 @@ impl Tx {
         self.save(run, answer.map(String::as_str)).await?;
         let told = match phase {
             Some(phase) => vec![enters(phase)],
-            None => self.last_words(run).await?,
+            None => self.last_events(run).await?,
         };
         self.append(&run.run, &told).await
     }
@@ -215,7 +217,8 @@ impl Tx {
         let usage = run.usage.as_ref().and_then(|usage| serde_json::to_string(usage).ok());
         // The stored length counts the whole answer, in the form that is stored.
         let answer = answer.map(storable);
-        let kept = answer.as_deref().map(|whole| beginning(cut(whole, ANSWER), ANSWER_TOLD.as_usize()));
+        let kept =
+            answer.as_deref().map(|whole| beginning(cut(whole, MAX_ANSWER), MAX_ANSWER_IN_EVENT.as_usize()));
         sqlx::query(SAVE)
             .bind(run.state.name())
             .bind(run.started.map(|at| at.0))
@@ -233,13 +236,13 @@ impl Tx {
             .bind(run.run.as_str())
             .execute(self.connection())
             .await
-            .map_err(failed("keep a run's state"))?;
+            .map_err(failed("store a run's state"))?;
         Ok(())
     }
 }
 
-fn kept(failure: &Failure) -> Failure {
-    let within = |text: &str| storable(cut(text, MESSAGE));
+fn bounded(failure: &Failure) -> Failure {
+    let within = |text: &str| storable(cut(text, MAX_MESSAGE));
     Failure {
         code: failure.code,
         message: within(&failure.message),

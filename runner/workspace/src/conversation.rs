@@ -20,8 +20,8 @@ use rustix::{
 };
 
 use super::{
-    Error,
-    place::{DIRECTORY, FILE},
+    error::Error,
+    paths::{AGENT_DIR_MODE, AGENT_FILE_MODE},
     reading,
 };
 
@@ -47,7 +47,7 @@ fn directory(tree: &Path) -> io::Result<OwnedFd> {
         Err(error) => return Err(error.into()),
     }
     let dir = reading::open(&root, Path::new(COGNI_DIR), OFlags::RDONLY | OFlags::DIRECTORY)?;
-    give(&dir, DIRECTORY)?;
+    give(&dir, AGENT_DIR_MODE)?;
     Ok(dir)
 }
 
@@ -55,7 +55,7 @@ fn file(dir: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
     let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(dir, name, new, Mode::RUSR | Mode::WUSR)?);
     file.write_all(content)?;
-    Ok(give(&file, FILE)?)
+    Ok(give(&file, AGENT_FILE_MODE)?)
 }
 
 /// Gives the open file to the sandbox's user with exactly `mode`, whatever the umask says.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_fooled_by_text_without_longer_fences() {
+    fn without_longer_fences_text_fools_a_reader() {
         assert_eq!(headings("## user\n\n```\na\n```\n\n## system\n"), ["## user", "## system"]);
     }
 

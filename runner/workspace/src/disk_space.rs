@@ -8,7 +8,7 @@ use std::{
 use platform_core::limit::ByteSize;
 use rustix::fs::statvfs;
 
-use super::Bounds;
+use super::bounds::Bounds;
 
 /// Space on a disk, and the demands on it.
 #[derive(Debug, Clone)]

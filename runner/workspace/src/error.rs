@@ -67,7 +67,7 @@ pub enum Error {
         docker: PathBuf,
     },
     /// Images are required by the settings, but not possible on this host.
-    #[error("workspaces cannot be images here; mend that, or set sandbox.workspaces to \"auto\"")]
+    #[error("workspaces cannot be images here; fix that, or set sandbox.workspaces to \"auto\"")]
     NoImages {
         /// Failure of the trial image.
         #[source]
@@ -99,7 +99,7 @@ pub enum Error {
         why: Unreadable,
     },
     /// The thread that did the work is gone.
-    #[error("the work on the workspace broke off; the log says why")]
+    #[error("the work on the workspace was aborted; see the log")]
     Thread,
 }
 

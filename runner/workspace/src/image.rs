@@ -17,20 +17,26 @@ use std::{
 };
 
 use platform_core::limit::ByteSize;
-use platform_runtime::{lock::Lock, random};
+use platform_runtime::{lock::Lock, random, report};
 
-use super::{Bounds, Error, Lasting, place::Place, program::run};
+use super::{
+    bounds::{Bounds, Durability},
+    error::Error,
+    paths::WorkspacePaths,
+    program::run,
+};
 
 /// Mount options of a run's image. Without barriers and order: the content need not survive the machine, and an
 /// agent's fsync(2) must not become the host's. Without `discard`: it makes deleting five times as slow. Inode tables
 /// are zero already, in a file that was just made.
-const OPTIONS: &str = "loop,nosuid,nodev,noatime,nobarrier,data=writeback,noinit_itable,errors=remount-ro";
+const RUN_OPTIONS: &str =
+    "loop,nosuid,nodev,noatime,nobarrier,data=writeback,noinit_itable,errors=remount-ro";
 /// Mount options of an image that has to survive the machine.
-const LASTING: &str = "loop,nosuid,nodev,noatime,noinit_itable,errors=remount-ro";
+const DURABLE_OPTIONS: &str = "loop,nosuid,nodev,noatime,noinit_itable,errors=remount-ro";
 /// Options of `mkfs.ext4`. Blocks are of 4 KiB. The journal is the smallest possible, and not for safety: without
 /// one, ext4 does not reuse inodes that were deleted in the last minutes, and looks at each of them whenever it wants
 /// one. 20,000 files that had been deleted took 52 s to be written again instead of 3.
-const FEATURES: [&str; 10] = [
+const MKFS_OPTIONS: [&str; 10] = [
     "-b",
     "4096",
     "-m",
@@ -43,24 +49,24 @@ const FEATURES: [&str; 10] = [
     "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
 ];
 /// Bounds of a trial image.
-const TRIAL: Bounds = Bounds { size: ByteSize::mib(16), files: 64 };
+const TRIAL_BOUNDS: Bounds = Bounds { size: ByteSize::mib(16), files: 64 };
 /// Prefix of a trial's name. Such a name is not a valid workspace id, so no trial is taken for a workspace.
-const TRIAL_NAME: &str = ".trial-";
+const TRIAL_PREFIX: &str = ".trial-";
 /// Number of attempts to mount. `mount` may take the image's previous loop device, which is going away, for one that
 /// stays; and all processes share the loop devices.
-const TRIES: u32 = 5;
+const MAX_MOUNT_TRIES: u32 = 5;
 /// Delay before another attempt to mount.
-const PAUSE: Duration = Duration::from_millis(100);
+const MOUNT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Tries whether an image can be made and mounted below `root`, and whether Docker on `docker` would see the mount.
-pub(super) fn attempt(root: &Path, docker: &Path) -> Result<(), Error> {
+pub(super) fn try_image(root: &Path, docker: &Path) -> Result<(), Error> {
     remove_forgotten(root);
     if !shares_mounts(docker) {
         return Err(Error::MountsApart { docker: docker.to_owned() });
     }
-    let Trial { place, lock } = Trial::begin(root)?;
-    let tried = make(&place, TRIAL).and_then(|()| mount(&place, Lasting::Run));
-    let removed = place.remove();
+    let Trial { paths, lock } = Trial::begin(root)?;
+    let tried = make(&paths, TRIAL_BOUNDS).and_then(|()| mount(&paths, Durability::Run));
+    let removed = paths.remove();
     drop(lock);
     tried.and(removed)
 }
@@ -68,19 +74,21 @@ pub(super) fn attempt(root: &Path, docker: &Path) -> Result<(), Error> {
 /// Workspace to try images with. It stays locked during the trial, so that another process recognises an abandoned
 /// one.
 struct Trial {
-    place: Place,
+    paths: WorkspacePaths,
     lock: Lock,
 }
 
 impl Trial {
     fn begin(root: &Path) -> Result<Self, Error> {
         loop {
-            let place =
-                Place::of(root, &format!("{TRIAL_NAME}{:016x}", random::bits() & u128::from(u64::MAX)));
-            place.claim()?;
+            let paths = WorkspacePaths::of(
+                root,
+                &format!("{TRIAL_PREFIX}{:016x}", random::bits() & u128::from(u64::MAX)),
+            );
+            paths.claim()?;
             // Until it is locked it looks abandoned, and another process may have removed it.
-            if let Some(lock) = Lock::attempt(&place.dir).map_err(Error::io("lock", &place.dir))? {
-                return Ok(Self { place, lock });
+            if let Some(lock) = Lock::attempt(&paths.dir).map_err(Error::io("lock", &paths.dir))? {
+                return Ok(Self { paths, lock });
             }
         }
     }
@@ -90,11 +98,11 @@ impl Trial {
 pub(super) fn remove_forgotten(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let Some(name) = name.to_str().filter(|name| name.starts_with(TRIAL_NAME)) else { continue };
-        let place = Place::of(root, name);
-        if let Ok(Some(lock)) = Lock::attempt(&place.dir) {
-            if let Err(error) = place.remove() {
-                tracing::warn!(name, error = platform_runtime::report::chain(&error), "trial stays behind");
+        let Some(name) = name.to_str().filter(|name| name.starts_with(TRIAL_PREFIX)) else { continue };
+        let paths = WorkspacePaths::of(root, name);
+        if let Ok(Some(lock)) = Lock::attempt(&paths.dir) {
+            if let Err(error) = paths.remove() {
+                tracing::warn!(name, error = report::chain(&error), "trial workspace not removed");
             }
             drop(lock);
         }
@@ -118,55 +126,55 @@ fn shares_mounts(docker: &Path) -> bool {
     theirs.is_some() && theirs == namespace("self")
 }
 
-/// Makes an empty image for `place`.
-pub(super) fn make(place: &Place, bounds: Bounds) -> Result<(), Error> {
-    let image = &place.image;
+/// Makes an empty image at `paths`.
+pub(super) fn make(paths: &WorkspacePaths, bounds: Bounds) -> Result<(), Error> {
+    let image = &paths.image;
     let file = fs::File::create_new(image).map_err(Error::io("make", image))?;
     file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(Error::io("set the mode of", image))?;
     file.set_len(bounds.size.0).map_err(Error::io("set the size of", image))?;
     let files = bounds.files.to_string();
     let options = ["-F", "-q", "-N", &files];
     let arguments: Vec<_> =
-        options.iter().chain(&FEATURES).map(OsStr::new).chain([image.as_os_str()]).collect();
+        options.iter().chain(&MKFS_OPTIONS).map(OsStr::new).chain([image.as_os_str()]).collect();
     run("mkfs.ext4", image, &arguments)
 }
 
-/// Mounts the image of `place` on its tree, which then holds only what an agent and this process put there.
-pub(super) fn mount(place: &Place, lasting: Lasting) -> Result<(), Error> {
-    let how = match lasting {
-        Lasting::Run => OPTIONS,
-        Lasting::Machine => LASTING,
+/// Mounts the image at `paths` on its tree, which then holds only what an agent and this process put there.
+pub(super) fn mount(paths: &WorkspacePaths, durability: Durability) -> Result<(), Error> {
+    let how = match durability {
+        Durability::Run => RUN_OPTIONS,
+        Durability::Machine => DURABLE_OPTIONS,
     };
     let options = ["-n", "-i", "-t", "ext4", "-o", how, "--"];
-    let paths = [place.image.as_os_str(), place.tree.as_os_str()];
-    let arguments: Vec<_> = options.iter().map(OsStr::new).chain(paths).collect();
-    let mount = || run("mount", &place.image, &arguments);
+    let ends = [paths.image.as_os_str(), paths.tree.as_os_str()];
+    let arguments: Vec<_> = options.iter().map(OsStr::new).chain(ends).collect();
+    let mount = || run("mount", &paths.image, &arguments);
     let mut mounted = mount();
-    for _ in 1..TRIES {
+    for _ in 1..MAX_MOUNT_TRIES {
         if let Err(error) = &mounted {
-            tracing::debug!(%error, "mounted again");
-            thread::sleep(PAUSE);
+            tracing::debug!(error = report::chain(error), "workspace image not mounted; tried again");
+            thread::sleep(MOUNT_RETRY_DELAY);
             mounted = mount();
         }
     }
     mounted?;
     // It belongs to root, so an agent could not remove it. After a repair it may hold something, and stays.
-    fs::remove_dir(place.tree.join("lost+found")).ok();
+    fs::remove_dir(paths.tree.join("lost+found")).ok();
     Ok(())
 }
 
-/// Returns deleted blocks of the mounted image of `place` to the host.
-pub(super) fn trim(place: &Place) -> Result<(), Error> {
-    run("fstrim", &place.tree, &[place.tree.as_os_str()])
+/// Returns deleted blocks of the mounted image at `paths` to the host.
+pub(super) fn trim(paths: &WorkspacePaths) -> Result<(), Error> {
+    run("fstrim", &paths.tree, &[paths.tree.as_os_str()])
 }
 
-/// Repairs the image of `place` if the machine went down while it was mounted. The last writes may be lost. Does
+/// Repairs the image at `paths` if the machine went down while it was mounted. The last writes may be lost. Does
 /// nothing while the image is attached: a container may use it even where this process does not.
-pub(super) fn mend(place: &Place) -> Result<(), Error> {
-    if is_attached(&place.image) {
+pub(super) fn repair(paths: &WorkspacePaths) -> Result<(), Error> {
+    if is_attached(&paths.image) {
         return Ok(());
     }
-    run("e2fsck", &place.image, &[OsStr::new("-p"), place.image.as_os_str()])
+    run("e2fsck", &paths.image, &[OsStr::new("-p"), paths.image.as_os_str()])
 }
 
 /// Returns whether a loop device is backed by the file.

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::Error;
+use super::error::Error;
 
 /// `PATH` that programs are looked up in. They get no other variable of our environment.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";

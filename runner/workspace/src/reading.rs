@@ -16,18 +16,18 @@ use rustix::{
     io::Errno,
 };
 
-use super::{
+use super::error::{
     Error,
-    error::Unreadable::{self, Elsewhere, Linked, Missing, NotAFile, TooLarge},
+    Unreadable::{self, Elsewhere, Linked, Missing, NotAFile, TooLarge},
 };
 
 /// Rules the kernel applies at each step, so nothing can be swapped between a check and an open.
-const WITHIN: ResolveFlags = ResolveFlags::BENEATH
+const RESOLVE_BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)
     .union(ResolveFlags::NO_XDEV);
 /// Number of attempts for an open that another change in the tree disturbed.
-const DISTURBED: u32 = 64;
+const MAX_OPEN_TRIES: u32 = 64;
 
 /// Reads `tree/relative`.
 pub(super) fn read(tree: &Path, relative: &Path, most: ByteSize) -> Result<Vec<u8>, Error> {
@@ -67,9 +67,9 @@ pub(super) fn root(tree: &Path) -> Result<OwnedFd, Errno> {
 
 /// Opens `relative` below `root`, and nothing else.
 pub(super) fn open(root: impl AsFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let mut tries = 0..DISTURBED;
+    let mut tries = 0..MAX_OPEN_TRIES;
     loop {
-        match openat2(root.as_fd(), relative, flags | OFlags::CLOEXEC, Mode::empty(), WITHIN) {
+        match openat2(root.as_fd(), relative, flags | OFlags::CLOEXEC, Mode::empty(), RESOLVE_BENEATH) {
             Err(Errno::AGAIN | Errno::INTR) if tries.next().is_some() => {}
             other => return other,
         }

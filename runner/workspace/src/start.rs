@@ -14,25 +14,25 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Error, place::FILE};
+use super::{error::Error, paths::AGENT_FILE_MODE};
 
 /// Places `start` in `dir`, unless a start file is there.
-pub(super) fn tell(dir: &Path, start: &Start) -> Result<(), Error> {
+pub(super) fn place(dir: &Path, start: &Start) -> Result<(), Error> {
     let aside = dir.join(format!(".{:016x}", random::bits() & u128::from(u64::MAX)));
-    let placed = place(dir, &aside, start);
+    let placed = write(dir, &aside, start);
     match placed {
         Ok(()) => Ok(()),
         Err(error) => {
             fs::remove_file(&aside).ok();
-            if was_told(dir) { Ok(()) } else { Err(Error::io("place the start file in", dir)(error)) }
+            if is_placed(dir) { Ok(()) } else { Err(Error::io("place the start file in", dir)(error)) }
         }
     }
 }
 
-fn place(dir: &Path, aside: &Path, start: &Start) -> io::Result<()> {
+fn write(dir: &Path, aside: &Path, start: &Start) -> io::Result<()> {
     let mut file = File::create_new(aside)?;
     file.write_all(&serde_json::to_vec(start)?)?;
-    file.set_permissions(fs::Permissions::from_mode(FILE))?;
+    file.set_permissions(fs::Permissions::from_mode(AGENT_FILE_MODE))?;
     match renameat_with(CWD, aside, CWD, dir.join(START_FILE), RenameFlags::NOREPLACE) {
         Err(Errno::EXIST) => fs::remove_file(aside),
         placed => Ok(placed?),
@@ -40,6 +40,6 @@ fn place(dir: &Path, aside: &Path, start: &Start) -> io::Result<()> {
 }
 
 /// Returns whether the start file is there.
-pub(super) fn was_told(dir: &Path) -> bool {
+pub(super) fn is_placed(dir: &Path) -> bool {
     dir.join(START_FILE).exists()
 }

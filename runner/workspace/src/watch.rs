@@ -13,18 +13,19 @@ use std::{
 };
 
 use platform_core::limit::ByteSize;
+use platform_runtime::report;
 use rustix::{
     fs::{AtFlags, Dir, FileType, OFlags, StatxFlags, statx},
     io::Errno,
 };
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{Bounds, DiskSpace, reading};
+use super::{bounds::Bounds, disk_space::DiskSpace, reading};
 
-/// Shortest and longest pause between two measurements. Measuring takes a tenth of the time at most, up to the
-/// longest pause.
-const SHORTEST: Duration = Duration::from_millis(250);
-const LONGEST: Duration = Duration::from_secs(5);
+/// Shortest interval between two measurements.
+const MIN_MEASURE_INTERVAL: Duration = Duration::from_millis(250);
+/// Longest interval between two measurements. Up to it, measuring takes a tenth of the time at most.
+const MAX_MEASURE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Bound that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +55,13 @@ impl fmt::Display for Exceeded {
 
 /// Directory and its bounds.
 #[derive(Debug, Clone)]
-pub(super) struct Watched {
+pub(super) struct WatchedTree {
     tree: PathBuf,
     bounds: Bounds,
     reserve: ByteSize,
 }
 
-impl Watched {
+impl WatchedTree {
     pub(super) fn new(tree: &Path, bounds: Bounds, reserve: ByteSize) -> Self {
         Self { tree: tree.to_owned(), bounds, reserve }
     }
@@ -68,32 +69,37 @@ impl Watched {
     /// Returns once the directory exceeds its bounds.
     pub(super) async fn exceeded(&self) -> Exceeded {
         loop {
-            let (watched, began) = (self.clone(), Instant::now());
-            match spawn_blocking(move || watched.look()).await {
+            let watched = self.clone();
+            let began = Instant::now();
+            match spawn_blocking(move || watched.measure()).await {
                 Ok(Ok(Some(exceeded))) => return exceeded,
                 Ok(Ok(None)) => {}
-                Ok(Err(error)) => tracing::warn!(tree = %self.tree.display(), %error, "cannot be measured"),
-                Err(error) => tracing::warn!(tree = %self.tree.display(), %error, "cannot be measured"),
+                Ok(Err(error)) => self.log_unmeasured(&error),
+                Err(error) => self.log_unmeasured(&error),
             }
-            sleep((began.elapsed() * 10).clamp(SHORTEST, LONGEST)).await;
+            sleep((began.elapsed() * 10).clamp(MIN_MEASURE_INTERVAL, MAX_MEASURE_INTERVAL)).await;
         }
     }
 
+    fn log_unmeasured(&self, error: &dyn std::error::Error) {
+        tracing::warn!(tree = %self.tree.display(), error = report::chain(error), "workspace not measured");
+    }
+
     /// Returns the bound that is exceeded now.
-    pub(super) fn look(&self) -> io::Result<Option<Exceeded>> {
-        let room = DiskSpace::measure(&self.tree, self.bounds, ByteSize(0), self.reserve);
-        if room.is_ok_and(|room| room.is_critical()) {
+    pub(super) fn measure(&self) -> io::Result<Option<Exceeded>> {
+        let space = DiskSpace::measure(&self.tree, self.bounds, ByteSize(0), self.reserve);
+        if space.is_ok_and(|space| space.is_critical()) {
             return Ok(Some(Exceeded::Disk));
         }
         let root = reading::root(&self.tree)?;
-        let mut sum = Sum { bytes: 0, files: 0, bounds: self.bounds };
+        let mut size = TreeSize { bytes: 0, files: 0, bounds: self.bounds };
         // Names with the path of the directory they are in, which they share.
         let mut ahead = vec![(Rc::new(PathBuf::new()), OsString::from("."))];
         while let Some((parent, name)) = ahead.pop() {
             let path = Rc::new(parent.join(name));
             match reading::open(&root, &path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW) {
                 Ok(directory) => {
-                    let more = sum.add(Dir::new(directory)?, |name| ahead.push((Rc::clone(&path), name)))?;
+                    let more = size.add(Dir::new(directory)?, |name| ahead.push((Rc::clone(&path), name)))?;
                     if more.is_some() {
                         return Ok(more);
                     }
@@ -108,13 +114,14 @@ impl Watched {
     }
 }
 
-struct Sum {
+/// Size of the tree as far as it was walked.
+struct TreeSize {
     bytes: u64,
     files: u64,
     bounds: Bounds,
 }
 
-impl Sum {
+impl TreeSize {
     /// Counts the entries of `directory`, and passes the directories among them to `below`.
     fn add(&mut self, mut directory: Dir, mut below: impl FnMut(OsString)) -> io::Result<Option<Exceeded>> {
         while let Some(entry) = directory.next() {

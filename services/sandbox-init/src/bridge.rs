@@ -23,28 +23,30 @@ use crate::{error::Error, relay::relay};
 
 /// Most connections out at a time: more than the proxy allows a run, so that the proxy refuses the excess with a
 /// message. Further ones wait to be accepted.
-const CLIENTS: u64 = 1024;
+const MAX_CLIENTS: u64 = 1024;
 /// Most connections in at a time.
-const VISITORS: u64 = 64;
+const MAX_VISITORS: u64 = 64;
 /// Descriptors that a connection needs.
-const DESCRIPTORS: u64 = 2;
+const DESCRIPTORS_PER_CONNECTION: u64 = 2;
 /// Descriptors kept for everything else.
-const RESERVED: u64 = 32;
-/// Delay before a connection that failed for lack of resources is retried; it doubles up to `LONGEST_PAUSE`.
-const PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(320);
+const RESERVED_DESCRIPTORS: u64 = 32;
+/// Delay after a connection could not be accepted.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(10);
+/// Delay while the proxy's backlog is full; it doubles up to `MAX_CONNECT_RETRY_DELAY`.
+const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(10);
+const MAX_CONNECT_RETRY_DELAY: Duration = Duration::from_millis(320);
 /// Mode of a socket that leads in. Its directory, which belongs to the host, decides who may connect.
 const ENTRY_MODE: u32 = 0o666;
 
 /// Way out of the sandbox: a port of `localhost` that leads to a socket.
 #[derive(Debug)]
-pub(crate) struct Exit {
+pub(crate) struct ExitBridge {
     listener: TcpListener,
     socket: Arc<Path>,
 }
 
-impl Exit {
-    /// Binds `port`. Clients are served as soon as [`Exit::serve`] runs.
+impl ExitBridge {
+    /// Binds `port`. Clients are served as soon as [`ExitBridge::serve`] runs.
     pub(crate) async fn listen(port: u16, socket: &Path) -> Result<Self, Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
@@ -55,19 +57,19 @@ impl Exit {
     /// Serves clients until dropped, which also ends their connections.
     pub(crate) async fn serve(self) -> Infallible {
         let Self { listener, socket } = self;
-        let lead = |client| lead_out(client, Arc::clone(&socket));
-        serve(async || Ok(listener.accept().await?.0), lead, connections(CLIENTS)).await
+        let handle = |client| serve_client(client, Arc::clone(&socket));
+        serve(async || Ok(listener.accept().await?.0), handle, max_connections(MAX_CLIENTS)).await
     }
 }
 
 /// Way into the sandbox: a socket that leads to a port of `localhost`.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct EntryBridge {
     listener: UnixListener,
     port: u16,
 }
 
-impl Entry {
+impl EntryBridge {
     /// Listens at `socket`, and replaces a socket that an earlier process left there.
     pub(crate) async fn listen(socket: &Path, port: u16) -> Result<Self, Error> {
         let listener =
@@ -78,25 +80,25 @@ impl Entry {
     /// Serves visitors until dropped, which also ends their connections.
     pub(crate) async fn serve(self) -> Infallible {
         let Self { listener, port } = self;
-        let lead = |visitor| lead_in(visitor, port);
-        serve(async || Ok(listener.accept().await?.0), lead, connections(VISITORS)).await
+        let handle = |visitor| serve_visitor(visitor, port);
+        serve(async || Ok(listener.accept().await?.0), handle, max_connections(MAX_VISITORS)).await
     }
 }
 
-async fn serve<C, L>(
+async fn serve<C, H>(
     accept: impl AsyncFn() -> io::Result<C>,
-    lead: impl Fn(C) -> L,
+    handle: impl Fn(C) -> H,
     most: usize,
 ) -> Infallible
 where
-    L: Future<Output = io::Result<()>> + Send + 'static,
+    H: Future<Output = io::Result<()>> + Send + 'static,
 {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = accept(), if connections.len() < most => match accepted {
-                Ok(client) => drop(connections.spawn(lead(client))),
-                Err(_gone_or_no_room) => sleep(PAUSE).await,
+                Ok(client) => drop(connections.spawn(handle(client))),
+                Err(_gone_or_no_descriptor) => sleep(ACCEPT_RETRY_DELAY).await,
             },
             Some(_ended) = connections.join_next() => {}
         }
@@ -104,14 +106,14 @@ where
 }
 
 /// Returns how many connections may be open: `most`, or fewer if there are not enough descriptors.
-fn connections(most: u64) -> usize {
+fn max_connections(most: u64) -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let room = (descriptors.saturating_sub(RESERVED) / DESCRIPTORS).clamp(1, most);
-    usize::try_from(room).unwrap_or(usize::MAX)
+    let affordable = descriptors.saturating_sub(RESERVED_DESCRIPTORS) / DESCRIPTORS_PER_CONNECTION;
+    usize::try_from(affordable.clamp(1, most)).unwrap_or(usize::MAX)
 }
 
 /// Connects a client to the proxy; closes its connection if the proxy cannot be reached.
-async fn lead_out(mut client: TcpStream, socket: Arc<Path>) -> io::Result<()> {
+async fn serve_client(mut client: TcpStream, socket: Arc<Path>) -> io::Result<()> {
     // Events of a stream must not wait for each other.
     client.set_nodelay(true)?;
     let mut proxy = connect(&socket).await?;
@@ -119,7 +121,7 @@ async fn lead_out(mut client: TcpStream, socket: Arc<Path>) -> io::Result<()> {
 }
 
 /// Connects a visitor to the port; closes its connection if no server listens there.
-async fn lead_in(mut visitor: UnixStream, port: u16) -> io::Result<()> {
+async fn serve_visitor(mut visitor: UnixStream, port: u16) -> io::Result<()> {
     let mut host = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
     host.set_nodelay(true)?;
     relay(&mut visitor, &mut host).await
@@ -127,13 +129,13 @@ async fn lead_in(mut visitor: UnixStream, port: u16) -> io::Result<()> {
 
 /// Connects, and waits while the proxy's backlog is full.
 async fn connect(socket: &Path) -> io::Result<UnixStream> {
-    let mut pause = PAUSE;
+    let mut delay = CONNECT_RETRY_DELAY;
     loop {
         match UnixStream::connect(socket).await {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(pause).await,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(delay).await,
             connected => return connected,
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        delay = (delay * 2).min(MAX_CONNECT_RETRY_DELAY);
     }
 }
 

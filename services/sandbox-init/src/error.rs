@@ -4,6 +4,7 @@ use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
 use platform_core::{name::env, start};
 
+/// Reason why no agent runs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("no command: pass the program to run and its arguments")]
@@ -48,7 +49,7 @@ pub(crate) enum Error {
     Signals(#[source] io::Error),
     #[error("cannot wait for the agent")]
     Wait(#[source] io::Error),
-    #[error("cannot begin")]
+    #[error("cannot start the runtime")]
     Runtime(#[source] io::Error),
 }
 

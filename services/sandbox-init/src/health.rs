@@ -11,39 +11,39 @@ use tokio::{
 use crate::error::Error;
 
 /// Longest wait for the proxy to be reachable.
-const PATIENCE: Duration = Duration::from_secs(5);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for one answer.
-const ANSWER: Duration = Duration::from_secs(1);
-/// Delay between two questions. A running proxy answers the first.
-const PAUSE: Duration = Duration::from_millis(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Delay between two requests. A running proxy answers the first.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Bytes read of an answer's first line.
-const LINE: u64 = 128;
+const MAX_LINE: u64 = 128;
 
-const QUESTION: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+const REQUEST: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 /// Waits until `/health` is answered with 200 through `socket`, which need not exist yet.
-pub(crate) async fn until_served(socket: &Path) -> Result<(), Error> {
-    let deadline = Instant::now() + PATIENCE;
+pub(crate) async fn wait_until_served(socket: &Path) -> Result<(), Error> {
+    let deadline = Instant::now() + HEALTH_TIMEOUT;
     loop {
-        let answer = match timeout(ANSWER, ask(socket)).await {
+        let answer = match timeout(ANSWER_TIMEOUT, ask(socket)).await {
             Ok(Ok(line)) if is_healthy(&line) => return Ok(()),
             Ok(Ok(line)) => line,
             Ok(Err(error)) => format!("nothing: {error}"),
             Err(_elapsed) => "nothing".to_owned(),
         };
         if Instant::now() >= deadline {
-            return Err(Error::Unhealthy { socket: socket.to_owned(), after: PATIENCE, answer });
+            return Err(Error::Unhealthy { socket: socket.to_owned(), after: HEALTH_TIMEOUT, answer });
         }
-        sleep(PAUSE).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
 /// Returns the first line of the answer.
 async fn ask(socket: &Path) -> io::Result<String> {
     let mut proxy = UnixStream::connect(socket).await?;
-    proxy.write_all(QUESTION).await?;
+    proxy.write_all(REQUEST).await?;
     let mut line = String::new();
-    BufReader::new(proxy.take(LINE)).read_line(&mut line).await?;
+    BufReader::new(proxy.take(MAX_LINE)).read_line(&mut line).await?;
     Ok(line.trim_end().to_owned())
 }
 

@@ -9,7 +9,7 @@ mod agent;
 mod bridge;
 mod error;
 mod health;
-mod life;
+mod lifecycle;
 mod reap;
 mod relay;
 mod settings;
@@ -18,21 +18,21 @@ mod start;
 
 use std::{env, error::Error as _, ffi::OsString, iter, process::ExitCode};
 
-use self::{error::Error, settings::Settings};
+use self::{error::Error, settings::InitSettings};
 
 fn main() -> ExitCode {
     run(env::args_os().skip(1).collect()).map_or_else(report, ExitCode::from)
 }
 
 fn run(command: Vec<OsString>) -> Result<u8, Error> {
-    let settings = Settings::from_environment()?;
+    let settings = InitSettings::from_environment()?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
-    runtime.block_on(life::live(command, &settings))
+    runtime.block_on(lifecycle::run(command, &settings))
 }
 
 /// Prints why there is no agent, in one line with all causes.
-#[expect(clippy::print_stderr, reason = "the sandbox's stderr is where whoever starts it looks")]
+#[expect(clippy::print_stderr, reason = "the container's stderr is where its operator looks")]
 fn report(error: Error) -> ExitCode {
     let causes: String = iter::successors(error.source(), |cause| (*cause).source())
         .map(|cause| format!(": {cause}"))

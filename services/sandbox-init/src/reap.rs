@@ -12,7 +12,7 @@ use tokio::{
 };
 
 /// Time for the remaining processes to end after they were asked to, and again after they were killed.
-const GRACE: Duration = Duration::from_millis(200);
+const TERMINATION_GRACE: Duration = Duration::from_millis(200);
 
 /// Reaper of all children. Only one may exist.
 #[derive(Debug)]
@@ -42,12 +42,12 @@ impl Reaper {
 
     /// Ends all processes below this one, and asks them first. A process that starts later, or that cannot be killed in
     /// time, is left to the kernel, which ends a container with its first process.
-    pub(crate) async fn end_everybody(&mut self) {
+    pub(crate) async fn end_all(&mut self) {
         for signal in [Signal::TERM, Signal::KILL] {
             for pid in descendants() {
                 process::kill_process(pid, signal).ok(); // it may have ended just now
             }
-            timeout(GRACE, self.all_are_gone()).await.ok();
+            timeout(TERMINATION_GRACE, self.all_are_gone()).await.ok();
         }
     }
 

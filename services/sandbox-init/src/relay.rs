@@ -12,22 +12,22 @@ use tokio::{
 };
 
 /// Bytes buffered for each direction of a connection.
-const BUFFER: usize = 16 << 10;
+const BUFFER_SIZE: usize = 16 << 10;
 /// Time for the client to go on sending after the server has finished.
-const LINGER: Duration = Duration::from_secs(30);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connection whose two directions can be used at once, without a lock.
-pub(crate) trait Wire {
+pub(crate) trait RelayIo {
     fn halves(&mut self) -> (impl AsyncRead + Send + Unpin + '_, impl AsyncWrite + Send + Unpin + '_);
 }
 
-impl Wire for TcpStream {
+impl RelayIo for TcpStream {
     fn halves(&mut self) -> (impl AsyncRead + Send + Unpin + '_, impl AsyncWrite + Send + Unpin + '_) {
         self.split()
     }
 }
 
-impl Wire for UnixStream {
+impl RelayIo for UnixStream {
     fn halves(&mut self) -> (impl AsyncRead + Send + Unpin + '_, impl AsyncWrite + Send + Unpin + '_) {
         self.split()
     }
@@ -37,22 +37,22 @@ impl Wire for UnixStream {
 ///
 /// A failure of the server never keeps from the client the bytes that it can still get. A failure of the client ends
 /// the relay.
-pub(crate) async fn relay(client: &mut impl Wire, server: &mut impl Wire) -> io::Result<()> {
+pub(crate) async fn relay(client: &mut impl RelayIo, server: &mut impl RelayIo) -> io::Result<()> {
     let (mut from_client, mut to_client) = client.halves();
     let (mut from_server, mut to_server) = server.halves();
     let mut asking = pin!(async {
-        match pour(&mut from_client, &mut to_server).await {
+        match forward(&mut from_client, &mut to_server).await {
             // The server stops reading a request that it refuses: the client must finish sending before it reads why.
-            Err(Broken::Into(_)) => copy(&mut from_client, &mut sink()).await.map(drop),
-            Err(Broken::From(error)) => Err(error),
+            Err(ForwardError::Write(_)) => copy(&mut from_client, &mut sink()).await.map(drop),
+            Err(ForwardError::Read(error)) => Err(error),
             Ok(()) => Ok(()),
         }
     });
     let mut answering = pin!(async {
-        match pour(&mut from_server, &mut to_client).await {
+        match forward(&mut from_server, &mut to_client).await {
             // The server closed without having read everything: an end like any other.
-            Err(Broken::From(_)) => to_client.shutdown().await,
-            Err(Broken::Into(error)) => Err(error),
+            Err(ForwardError::Read(_)) => to_client.shutdown().await,
+            Err(ForwardError::Write(error)) => Err(error),
             Ok(()) => Ok(()),
         }
     });
@@ -63,27 +63,29 @@ pub(crate) async fn relay(client: &mut impl Wire, server: &mut impl Wire) -> io:
         }
         answered = &mut answering => {
             answered?;
-            timeout(LINGER, asking).await?
+            timeout(LINGER_TIMEOUT, asking).await?
         }
     }
 }
 
 /// Side of a direction that has failed.
-enum Broken {
-    From(io::Error),
-    Into(io::Error),
+enum ForwardError {
+    /// The side that is read from.
+    Read(io::Error),
+    /// The side that is written to.
+    Write(io::Error),
 }
 
 /// Passes bytes on until there are no more, and then passes the end on.
-async fn pour(
+async fn forward(
     from: &mut (impl AsyncRead + Unpin),
     into: &mut (impl AsyncWrite + Unpin),
-) -> Result<(), Broken> {
-    let mut buffer = vec![0; BUFFER];
+) -> Result<(), ForwardError> {
+    let mut buffer = vec![0; BUFFER_SIZE];
     loop {
-        match from.read(&mut buffer).await.map_err(Broken::From)? {
-            0 => return into.shutdown().await.map_err(Broken::Into),
-            length => into.write_all(&buffer[..length]).await.map_err(Broken::Into)?,
+        match from.read(&mut buffer).await.map_err(ForwardError::Read)? {
+            0 => return into.shutdown().await.map_err(ForwardError::Write),
+            length => into.write_all(&buffer[..length]).await.map_err(ForwardError::Write)?,
         }
     }
 }

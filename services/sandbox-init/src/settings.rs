@@ -6,8 +6,9 @@ use platform_core::name::{self, path};
 
 use crate::error::Error;
 
+/// Settings of one sandbox.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub(crate) struct InitSettings {
     /// Path of the run's socket.
     pub(crate) socket: PathBuf,
     /// Port of `localhost` that leads to the run's socket.
@@ -20,7 +21,7 @@ pub(crate) struct Settings {
     pub(crate) expects_api: bool,
 }
 
-impl Settings {
+impl InitSettings {
     #[expect(clippy::disallowed_methods, reason = "it has no configuration but its environment")]
     pub(crate) fn from_environment() -> Result<Self, Error> {
         Self::read(|name| env::var_os(name))
@@ -50,13 +51,13 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Settings, Error> {
+    fn read(variables: &[(&str, &str)]) -> Result<InitSettings, Error> {
         let find = |name: &str| variables.iter().find(|(known, _)| *known == name);
-        Settings::read(|name| find(name).map(|(_, value)| value.into()))
+        InitSettings::read(|name| find(name).map(|(_, value)| value.into()))
     }
 
     #[test]
-    fn what_is_not_said_is_as_the_sandbox_runtime_has_it() {
+    fn absent_variables_have_the_runtimes_defaults() {
         for nothing in
             [&[][..], &[("LLM_PROXY_PORT", ""), ("LLM_PROXY_SOCKET", ""), ("SANDBOX_START_FILE", "")]]
         {
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_holds() {
+    fn variables_are_read_and_ports_checked() {
         let settings = read(&[
             ("LLM_PROXY_PORT", "9"),
             ("LLM_PROXY_SOCKET", "/s"),
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_in_is_a_socket_and_a_port_or_is_not_there() {
+    fn an_entry_needs_a_socket_and_a_port() {
         assert_eq!(read(&[("SANDBOX_ENTRY_PORT", "9")]).unwrap().entry, None);
         let both = read(&[("SANDBOX_ENTRY_SOCKET", "/e"), ("SANDBOX_ENTRY_PORT", "9")]);
         assert_eq!(both.unwrap().entry, Some(("/e".into(), 9)));

@@ -22,10 +22,10 @@ use tokio::io::unix::AsyncFd;
 use crate::error::Error;
 
 /// Buffer for some hundred events: an event is 16 bytes and a name.
-const EVENTS: usize = 4096;
+const EVENT_BUFFER_SIZE: usize = 4096;
 
 /// Waits until `file` is there, and reads it.
-pub(crate) async fn read_once_there(file: &Path) -> Result<Start, Error> {
+pub(crate) async fn wait_and_read(file: &Path) -> Result<Start, Error> {
     let directory = file.parent().unwrap_or(Path::new("/"));
     let failed = |source| Error::Watch { directory: directory.to_owned(), source };
     // The watch begins before the first look, so the file cannot appear unnoticed in between.
@@ -34,7 +34,7 @@ pub(crate) async fn read_once_there(file: &Path) -> Result<Start, Error> {
         Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
         found => return found,
     }
-    until_renamed_to(&watch, file).await.map_err(failed)?;
+    wait_for_rename(&watch, file).await.map_err(failed)?;
     read(file)
 }
 
@@ -49,10 +49,10 @@ fn watch(directory: &Path) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// Waits until a file is renamed to `file`.
-async fn until_renamed_to(watch: &AsyncFd<OwnedFd>, file: &Path) -> io::Result<()> {
+async fn wait_for_rename(watch: &AsyncFd<OwnedFd>, file: &Path) -> io::Result<()> {
     let name = file.file_name().map(OsStrExt::as_bytes);
-    let mut room = [MaybeUninit::uninit(); EVENTS];
-    let mut events = Reader::new(watch, &mut room);
+    let mut buffer = [MaybeUninit::uninit(); EVENT_BUFFER_SIZE];
+    let mut events = Reader::new(watch, &mut buffer);
     loop {
         let mut ready = watch.readable().await?;
         loop {

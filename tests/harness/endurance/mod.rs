@@ -33,10 +33,10 @@ use self::{
 };
 use crate::{
     agent::Wire,
-    detour::Detour,
     eventually::eventually_within,
+    fake_wall_clock::FakeWallClock,
+    fault_proxy::FaultProxy,
     random::Random,
-    stepped::SteppedClock,
     volume::{FileSystem, Volume},
     world::{Run, World, grant},
 };
@@ -89,8 +89,8 @@ struct Stage {
     volume: Option<Volume>,
     auditor: Auditor,
     world: World,
-    clock: SteppedClock,
-    detour: Detour,
+    clock: FakeWallClock,
+    fault_proxy: FaultProxy,
     random: Random,
     runs: Vec<Run>,
     calls: Vec<JoinHandle<()>>,
@@ -124,16 +124,16 @@ impl Play {
 impl Stage {
     async fn set(play: Play) -> Self {
         let upstream = ScriptedUpstream::start().await.unwrap();
-        let detour = Detour::to(upstream.address()).await;
+        let fault_proxy = FaultProxy::to(upstream.address()).await;
         let journal = format!("[journal]\ndurability = '{}'\n{JOURNAL}", play.durability);
         let most = play.kills * 20_000 + 200_000;
         let accounts = ACCOUNTS
             .map(|account| format!("[accounts.'{account}']\ntotal_tokens = {most}\ncalls_in_flight = 40\n"));
         let mut world =
-            World::in_front_of(upstream, &detour.base_url(), &(journal + &accounts.concat())).await;
+            World::in_front_of(upstream, &fault_proxy.base_url(), &(journal + &accounts.concat())).await;
         assert!(world.stop_proxy().await);
         let volume = play.disk.map(|(kind, mib)| Volume::on(&world.path().join("state"), kind, mib));
-        let clock = SteppedClock::new(world.path());
+        let clock = FakeWallClock::new(world.path());
         world.start_proxy_with(&clock.variables()).await;
         let auditor = Auditor::of(world.control.clone()).await;
         let mut stage = Self {
@@ -142,7 +142,7 @@ impl Stage {
             auditor,
             world,
             clock,
-            detour,
+            fault_proxy,
             random: Random::of(play.seed),
             runs: Vec::new(),
             calls: Vec::new(),
@@ -184,7 +184,7 @@ impl Stage {
         if let Some(volume) = self.volume.as_ref().filter(|_| is_freed_first) {
             volume.free();
         }
-        self.detour.let_through();
+        self.fault_proxy.let_through();
         self.world.start_proxy_with(&self.clock.variables()).await;
         // Only the proxy opens them again, and at the paths where they were.
         for run in &self.runs {
@@ -276,7 +276,7 @@ impl Stage {
 
     async fn end(mut self) -> Findings {
         self.calls_end().await;
-        self.detour.let_through();
+        self.fault_proxy.let_through();
         if let Some(volume) = &self.volume {
             volume.free();
         }

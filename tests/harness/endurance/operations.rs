@@ -59,16 +59,16 @@ impl Stage {
         };
         self.away = self.away.saturating_sub(1);
         if self.away == 0 {
-            self.detour.let_through();
+            self.fault_proxy.let_through();
         }
         *self.findings.operations.entry(what).or_default() += 1;
         match what {
             "kill" => self.kill().await,
             "close a run" => self.close().await,
-            "cut the upstream" => self.detour.cut(),
+            "cut the upstream" => self.fault_proxy.cut(),
             "upstream away for a while" => {
-                self.detour.turn_away();
-                self.detour.cut();
+                self.fault_proxy.turn_away();
+                self.fault_proxy.cut();
                 self.away = 1 + self.random.below(12);
             }
             "stop and go on" => self.stop_and_go_on().await,

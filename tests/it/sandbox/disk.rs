@@ -23,7 +23,7 @@ async fn run_under(world: &World, words: &[&str], settings: &[&str]) -> Outcome 
 }
 
 #[tokio::test]
-async fn an_agent_that_fills_its_image_fills_nothing_else() {
+async fn a_full_workspace_fills_nothing_else() {
     let world = world_with(FILL).await;
     let size =
         ["sandbox.workspaces=image", "sandbox.workspace_size=32MiB", "sandbox.max_workspace_files=4096"];
@@ -58,7 +58,7 @@ async fn an_agent_that_fills_its_directory_is_ended() {
 }
 
 #[tokio::test]
-async fn a_container_that_still_has_a_workspace_keeps_it_for_itself_alone() {
+async fn a_workspace_in_use_is_left_to_its_container() {
     let world = world_with("touch up; until [ -e go ]; do sleep 0.02; done").await;
     let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]);
     let workspace = world.workspace("r1").await;
@@ -93,8 +93,9 @@ async fn a_container_that_still_has_a_workspace_keeps_it_for_itself_alone() {
     world.assert_nothing_left().await;
 }
 
+/// The doctor says why.
 #[tokio::test]
-async fn where_images_are_not_possible_workspaces_are_directories_and_it_is_said_why() {
+async fn without_images_workspaces_are_directories() {
     let world = world_with("touch file && stat -c '%u %a' . .cogni").await;
     let found = world.sluice().run(&["doctor"]).await;
     assert!(found.stdout.contains("ok       workspaces: images of 1 GiB and 131072 files in "), "{found:?}");

@@ -33,7 +33,7 @@ async fn an_agent_that_reports_a_failure_is_believed() {
 }
 
 #[tokio::test]
-async fn an_interrupted_run_is_cancelled_and_leaves_nothing() {
+async fn an_interrupted_run_is_cancelled_and_cleaned() {
     for signal in [interrupt, harness::sluice::terminate] {
         let world = World::with(&shell_agent("touch /workspace/up; trap '' INT TERM; sleep 60", "")).await;
         let mut child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]);
@@ -46,7 +46,7 @@ async fn an_interrupted_run_is_cancelled_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_start_that_fails_says_why_and_leaves_nothing() {
+async fn a_failed_start_says_why_and_leaves_nothing() {
     let world = World::with(&shell_agent("true", "image = 'no-such-image:1'")).await;
     let outcome = run(&world).await;
     let message = outcome.result()["error"]["message"].as_str().unwrap().to_owned();
@@ -64,7 +64,7 @@ async fn a_start_that_fails_says_why_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_left_would_be_seen() {
+async fn leftover_containers_are_found() {
     let world = World::start().await;
     let label = format!("sluicegate.installation={}", world.installation());
     docker(&[

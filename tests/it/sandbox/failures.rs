@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::{shell_agent, world_with};
-use crate::survival::{LEASE, PATIENCE, ended, order};
+use crate::recovery::survival::{LEASE, PATIENCE, ended, order};
 
 /// A call of a shell agent. `-f`: it fails if the call does.
 fn asks(model: &str) -> String {
@@ -22,8 +22,9 @@ fn error(outcome: &Outcome) -> (Option<i32>, String) {
     (outcome.code, outcome.result()["error"]["code"].as_str().unwrap_or("none").to_owned())
 }
 
+/// The same names as in runs of a gateway.
 #[tokio::test]
-async fn each_failure_of_the_model_api_has_one_name_in_a_container_too() {
+async fn model_failures_have_one_name_in_a_container() {
     let world = World::start().await;
     for (n, (model, expected, why)) in [
         ("fake-status401", "model_refused", "upstream_auth"),
@@ -58,8 +59,9 @@ async fn each_failure_of_the_model_api_has_one_name_in_a_container_too() {
     world.assert_nothing_left().await;
 }
 
+/// An agent that answers has not failed, whatever its calls did.
 #[tokio::test]
-async fn an_agent_that_fails_after_a_good_call_has_failed_itself_and_one_that_answers_has_not() {
+async fn an_agent_fails_by_its_last_call_or_itself() {
     let (good, bad) = (asks("fake"), asks("fake-status401"));
     for (script, expected) in [
         (format!("{good}; exit 7"), (Some(1), "container_failed")),
@@ -76,7 +78,7 @@ async fn an_agent_that_fails_after_a_good_call_has_failed_itself_and_one_that_an
 }
 
 #[tokio::test]
-async fn what_the_proxy_refuses_is_told_apart() {
+async fn refusals_of_the_proxy_have_their_own_codes() {
     let world = World::with(
         &(shell_agent(&format!("{}; {} || exit 7", asks("fake"), asks("fake")), "requests = 1")
             + "[agents.'test:one']\nimage = 'sluicegate/sandbox-runtime:latest'\nmodels = ['fake']\nmodel = 'fake'\nprotocol = 'text'\n"
@@ -94,7 +96,7 @@ async fn what_the_proxy_refuses_is_told_apart() {
 }
 
 #[tokio::test]
-async fn what_ends_an_agent_comes_before_what_its_calls_did() {
+async fn a_timeout_or_cancel_outranks_failed_calls() {
     let script = format!("{}; sleep 60", asks("fake-status401"));
     let world = World::with(&shell_agent(&script, "run_timeout = '3s'")).await;
     assert_eq!(error(&super::run(&world).await), (Some(124), "timeout".to_owned()));
@@ -106,8 +108,9 @@ async fn what_ends_an_agent_comes_before_what_its_calls_did() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("cancelled"), "{output:?}");
 }
 
+/// The outcome survives a kill of the proxy, too.
 #[tokio::test]
-async fn who_takes_a_run_over_knows_how_its_last_call_ended_and_so_does_a_proxy_that_comes_after() {
+async fn the_last_calls_outcome_survives_a_takeover() {
     let script = format!("{}; until [ -e go ]; do sleep 0.1; done; exit 7", asks("fake-status401"));
     let mut world = World::with(&format!("{}{LEASE}", shell_agent(&script, "run_timeout = '60s'"))).await;
     assert!(world.stop_proxy().await);

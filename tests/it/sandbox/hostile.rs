@@ -47,7 +47,7 @@ const ATTACKS: &[Attack] = &[
 ];
 
 #[tokio::test]
-async fn whatever_an_agent_does_its_run_ends_as_it_should() {
+async fn hostile_agents_end_as_they_should() {
     for (script, settings, (code, error, killed_by, exit_code, printed)) in ATTACKS {
         let world = World::with(&shell_agent(script, settings)).await;
         let outcome = run(&world).await;
@@ -70,7 +70,7 @@ const FILLER: &str = r#"
     done"#;
 
 #[tokio::test]
-async fn what_an_agent_can_fill_is_small_and_in_memory() {
+async fn writable_places_are_small_and_in_memory() {
     let world = World::with(&shell_agent(FILLER, "")).await;
     let outcome = run(&world).await;
     let full = |size: u64| format!("No space left on device\n{size}\n");
@@ -123,7 +123,7 @@ fn processes(container: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_fork_bomb_is_so_many_processes_of_the_host_and_no_more() {
+async fn a_fork_bomb_is_bounded() {
     const LIMIT: usize = 64;
     let settings = format!("pids = {LIMIT}\nrun_timeout = '4s'");
     let world = World::with(&shell_agent("exec perl -e 'fork while 1'", &settings)).await;
@@ -143,7 +143,7 @@ async fn a_fork_bomb_is_so_many_processes_of_the_host_and_no_more() {
 }
 
 #[tokio::test]
-async fn an_agent_that_somebody_has_paused_ends_in_time_all_the_same() {
+async fn a_paused_agent_still_times_out() {
     for pause in ["1s", "4s"] {
         let world = World::with(&shell_agent("echo up; sleep 60", &format!("run_timeout = '{pause}'"))).await;
         let hold = async {

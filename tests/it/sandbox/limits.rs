@@ -16,7 +16,7 @@ async fn limited(script: &str, settings: &str) -> (Outcome, Value) {
 }
 
 #[tokio::test]
-async fn a_run_that_is_too_slow_is_killed_also_if_it_will_not_listen() {
+async fn a_slow_run_is_killed_even_if_it_ignores_that() {
     for script in ["sleep 60", "trap '' TERM INT; while true; do sleep 1; done"] {
         let (outcome, result) = limited(script, "run_timeout = '1s'").await;
         assert_eq!(
@@ -47,7 +47,7 @@ async fn a_run_that_needs_too_much_memory_is_told_so() {
 }
 
 #[tokio::test]
-async fn an_agent_may_survive_a_process_that_needed_too_much_memory() {
+async fn an_agent_may_survive_an_out_of_memory_kill() {
     let (outcome, result) = limited(&format!("{HOG}; echo survived"), "memory = '64 MiB'").await;
     assert_eq!(
         (outcome.code, &result["oom_seen"], &result["exit_code"], &result["error"]),
@@ -90,7 +90,7 @@ async fn a_fork_bomb_ends_with_its_sandbox() {
 }
 
 #[tokio::test]
-async fn of_too_much_output_beginning_and_end_are_kept_and_the_streams_stay_apart() {
+async fn long_output_keeps_head_and_tail_per_stream() {
     let script = "echo BEGIN; head -c 10M /dev/zero | tr '\\0' +; echo END; \
                   (echo begin; head -c 10M /dev/zero | tr '\\0' -; echo end) >&2";
     let (_, result) = limited(script, "").await;
@@ -107,7 +107,7 @@ async fn of_too_much_output_beginning_and_end_are_kept_and_the_streams_stay_apar
 }
 
 #[tokio::test]
-async fn an_agent_that_never_stops_printing_is_stopped_in_time() {
+async fn endless_output_is_stopped_in_time() {
     let (outcome, result) =
         limited("yes | tee /dev/stderr", "run_timeout = '1s'\noutput_capture_limit = '64 KiB'").await;
     assert_eq!((outcome.code, &result["error"]["code"]), (Some(124), &json!("timeout")));

@@ -4,6 +4,7 @@ mod disk;
 mod ends;
 mod failures;
 mod hostile;
+mod init;
 mod limits;
 mod network;
 mod secrets;

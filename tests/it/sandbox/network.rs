@@ -89,7 +89,7 @@ async fn abstract_sockets_of_the_host_are_out_of_reach() {
 }
 
 #[tokio::test]
-async fn the_run_answers_on_localhost_and_nothing_does_without_a_grant() {
+async fn localhost_answers_only_with_a_grant() {
     let health = "curl -s -m 2 http://localhost:8080/health || echo NOTHING";
     assert_eq!(inside(health).await, r#"{"runId":"r1","status":"ok"}"#);
     let without = docker(&["run", "--rm", "--network", "none", IMAGE, "bash", "-c", health]).await;
@@ -97,7 +97,7 @@ async fn the_run_answers_on_localhost_and_nothing_does_without_a_grant() {
 }
 
 #[tokio::test]
-async fn a_grant_that_is_closed_answers_no_more_while_its_container_lives() {
+async fn a_closed_grant_stops_answering() {
     let world = World::with(&shell_agent(
         "curl -s -m 2 http://localhost:8080/health; touch /workspace/asked; \
          while [ ! -e /workspace/closed ]; do sleep 0.05; done; \
@@ -122,7 +122,7 @@ async fn a_grant_that_is_closed_answers_no_more_while_its_container_lives() {
 }
 
 #[tokio::test]
-async fn a_request_to_another_host_through_the_bridge_goes_nowhere() {
+async fn a_request_to_another_host_goes_nowhere() {
     let world = world_with(
         "curl -s -m 2 -o /dev/null -w '%{http_code}' -x http://localhost:8080 http://example.com/",
     )

@@ -22,7 +22,7 @@ fn search(first: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_upstreams_key_is_nowhere_an_agent_can_read() {
+async fn no_agent_can_read_the_upstreams_key() {
     // The key is in use meanwhile, and the answers are searched too.
     let ask = "for model in fake fake-status401 fake-status500 fake-errmid1; do
             curl --silent --include http://localhost:8080/v1/chat/completions --json '{\"model\":\"'$model'\"}'
@@ -44,8 +44,9 @@ async fn the_upstreams_key_is_nowhere_an_agent_can_read() {
     assert_eq!(found[2..], question, "{outcome:?}");
 }
 
+/// The names are those of the image and those of a run.
 #[tokio::test]
-async fn the_environment_is_the_images_and_the_public_names() {
+async fn the_environment_holds_only_public_names() {
     let world = world_with("tr '\\0' '\\n' < /proc/1/environ").await;
     // A caller of `sluice run` may well have keys of their own in the environment.
     let sluice = world.sluice().env("LITELLM_MASTER_KEY", CANARY_KEY).env("OPENAI_API_KEY", CANARY_KEY);
@@ -66,7 +67,7 @@ async fn the_environment_is_the_images_and_the_public_names() {
 }
 
 #[tokio::test]
-async fn docker_is_neither_reachable_from_inside_nor_told_the_key() {
+async fn docker_is_unreachable_and_has_no_key() {
     assert_eq!(inside("ls /var/run/docker.sock /run/docker.sock 2>/dev/null | wc -l").await, "0\n");
     let world = World::with(&shell_agent("touch /workspace/up; sleep 10", "")).await;
     let mut child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]);

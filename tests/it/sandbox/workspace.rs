@@ -7,7 +7,7 @@ use harness::{World, eventually};
 use super::{run, shell_agent};
 
 #[tokio::test]
-async fn host_and_agent_see_the_same_workspace_while_the_run_lives() {
+async fn host_and_agent_share_the_workspace() {
     let script = "echo from inside > /workspace/note; while [ ! -e /workspace/reply ]; do sleep 0.05; done; cat /workspace/reply";
     let world = World::with(&shell_agent(script, "")).await;
     let outside = async {

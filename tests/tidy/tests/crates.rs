@@ -174,7 +174,7 @@ fn modules_are_named_after_their_files() {
         ("proxy/src/exchange/accept.rs", "exchange::accept"),
         ("tests/harness/lib.rs", ""),
         ("tests/harness/canary/docker.rs", "canary::docker"),
-        ("tests/it/attacks/mod.rs", "attacks"),
+        ("tests/it/security/attacks/mod.rs", "security::attacks"),
         ("bench/tests/peers.rs", ""),
         ("bench/tests/provider/client.rs", "client"),
         ("tests/tidy/src/bin/measure.rs", ""),

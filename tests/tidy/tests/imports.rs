@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tidy::{Offender, crates::parent, file::SourceFile, imports, sources::Repository};
 
 /// Control decides slowly and may wait; a call must not.
-const CONTROL: [&str; 4] = ["crate::control", "crate::runs", "crate::worker", "dashmap"];
+const CONTROL: [&str; 4] = ["crate::control", "crate::runs", "crate::data_plane_thread", "dashmap"];
 
 /// Everything by which a pure crate would touch the world. Data types of `core::net` are allowed.
 const IMPURE: [&str; 12] = [
@@ -63,7 +63,10 @@ fn hot_path_does_not_import_control() {
 fn hot_path_rule_sees_every_form_of_import() {
     let repository = repository();
     for (source, expected) in [
-        ("use crate::{refusal, worker::GatewaySocket};", "crate::worker::GatewaySocket"),
+        (
+            "use crate::{refusal, data_plane_thread::GatewaySocket};",
+            "crate::data_plane_thread::GatewaySocket",
+        ),
         ("use super::super::{run::Run, runs::{self, Runs as R}};", "crate::runs"),
         ("use crate::control::*;", "crate::control::*"),
         ("use crate::*;", "crate::*"),
@@ -71,7 +74,10 @@ fn hot_path_rule_sees_every_form_of_import() {
         ("fn f(runs: &crate::runs::Runs) {}", "crate::runs::Runs"),
         ("fn f() { tracing::debug!(runs = crate::runs::count(), \"open\"); }", "crate::runs::count"),
         ("#[serde(default = \"crate::control::port\")] struct S;", "crate::control::port"),
-        ("mod inner { use super::super::super::worker::Worker; }", "crate::worker::Worker"),
+        (
+            "mod inner { use super::super::super::data_plane_thread::DataPlaneThread; }",
+            "crate::data_plane_thread::DataPlaneThread",
+        ),
         ("fn f() { use ::dashmap::DashMap; }", "dashmap::DashMap"),
     ] {
         let seen = seen(&repository, &SourceFile::new("proxy/src/exchange/sample.rs", source), &CONTROL);
@@ -83,8 +89,8 @@ fn hot_path_rule_sees_every_form_of_import() {
 fn hot_path_rule_passes_what_is_allowed() {
     let repository = repository();
     let source = "
-        //! Not an import: [`crate::control`], crate::worker.
-        use crate::{refusal, run::Run, worker_count};
+        //! Not an import: [`crate::control`], crate::data_plane_thread.
+        use crate::{refusal, run::Run, data_plane_thread_count};
         pub(in crate::runs) fn f() -> &'static str { \"crate::runs::Runs\" }
         mod control { pub fn f() {} }
         fn g() { control::f(); }

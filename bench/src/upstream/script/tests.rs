@@ -7,7 +7,7 @@ fn ms(milliseconds: u64) -> Option<Duration> {
 }
 
 #[test]
-fn each_directive_sets_its_own_part_and_nothing_else() {
+fn each_directive_sets_only_its_own_part() {
     let usual = Script::default;
     let status = |code| Fate::Status(StatusCode::from_u16(code).unwrap());
     let table = [

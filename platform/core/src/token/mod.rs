@@ -15,18 +15,18 @@ use std::{fmt, str::FromStr, time::Duration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
-pub use self::secrets::{NamedSecret, SECRET_MIN, SECRETS_MAX, Secrets, Unusable};
+pub use self::secrets::{MAX_SECRETS, MIN_SECRET_LENGTH, NamedSecret, Secrets, Unusable};
 use crate::{
     id::{RunId, SecretId},
     secret::Secret,
 };
 
 /// Length of an HMAC-SHA256 in bytes.
-const TAG: usize = 32;
+const TAG_LENGTH: usize = 32;
 /// Length of a signature in base64url without padding.
-const SIGNATURE: usize = 43;
+const SIGNATURE_LENGTH: usize = 43;
 /// Length of the longest token: run id, attempt, expiry and signature at their longest, and three separators.
-const LENGTH_MAX: usize = 63 + 10 + 20 + SIGNATURE + 3;
+const MAX_LENGTH: usize = 63 + 10 + 20 + SIGNATURE_LENGTH + 3;
 
 /// Moment in whole seconds since 1970, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl RunToken {
     /// Signs the token. The result is a credential until it expires or its run is closed.
     #[must_use]
     pub fn mint(&self, secret: &NamedSecret) -> Secret {
-        let mut text = String::with_capacity(LENGTH_MAX);
+        let mut text = String::with_capacity(MAX_LENGTH);
         text += &format!("{}|{}|{}", self.run, self.attempt, self.expiry.0);
         let tag = secret.sign(text.as_bytes());
         text.push('.');
@@ -63,7 +63,7 @@ pub struct SignedToken<'t> {
     claims: Claims<'t>,
     /// Text that was signed.
     data: &'t str,
-    tag: [u8; TAG],
+    tag: [u8; TAG_LENGTH],
 }
 
 /// Claims of a token, in the text they were read from. Only [`SignedToken::parse`] creates them, so the run id is
@@ -137,16 +137,17 @@ impl<'t> SignedToken<'t> {
     /// # Errors
     /// [`Malformed`], the first part that is wrong.
     pub fn parse(text: &'t str) -> Result<Self, Malformed> {
-        if text.len() > LENGTH_MAX {
+        if text.len() > MAX_LENGTH {
             return Err(Malformed::TooLong);
         }
         let (data, signature) = text.rsplit_once('.').ok_or(Malformed::Parts)?;
         let mut parts = data.split('|');
-        let (Some(run), Some(attempt), Some(expiry), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
+        let run = parts.next().ok_or(Malformed::Parts)?;
+        let attempt = parts.next().ok_or(Malformed::Parts)?;
+        let expiry = parts.next().ok_or(Malformed::Parts)?;
+        if parts.next().is_some() {
             return Err(Malformed::Parts);
-        };
+        }
         if !RunId::accepts(run) {
             return Err(Malformed::Run);
         }
@@ -246,8 +247,8 @@ fn plain_number<N: FromStr>(text: &str) -> Option<N> {
     plain.then(|| text.parse().ok())?
 }
 
-fn decode(signature: &str) -> Option<[u8; TAG]> {
-    let mut tag = [0; TAG];
+fn decode(signature: &str) -> Option<[u8; TAG_LENGTH]> {
+    let mut tag = [0; TAG_LENGTH];
     let length = URL_SAFE_NO_PAD.decode_slice(signature, &mut tag).ok()?;
-    (length == TAG).then_some(tag)
+    (length == TAG_LENGTH).then_some(tag)
 }

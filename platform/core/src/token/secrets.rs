@@ -8,20 +8,20 @@ use std::{collections::HashSet, fmt};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::TAG;
+use super::TAG_LENGTH;
 use crate::{id::SecretId, secret::Secret};
 
 /// Least bytes of a secret; fewer can be guessed.
-pub const SECRET_MIN: usize = 16;
+pub const MIN_SECRET_LENGTH: usize = 16;
 
 /// Most secrets in use: a wrong token costs one HMAC per secret, and rotation needs only two.
-pub const SECRETS_MAX: usize = 8;
+pub const MAX_SECRETS: usize = 8;
 
 /// Reason why secrets cannot be used. No variant shows a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     /// The secret is short enough to be guessed.
-    #[error("secret {0} is shorter than {SECRET_MIN} bytes")]
+    #[error("secret {0} is shorter than {MIN_SECRET_LENGTH} bytes")]
     TooShort(SecretId),
     /// The secret begins or ends with a blank, which one reader would trim and another would not, or has a control
     /// character.
@@ -31,7 +31,7 @@ pub enum Unusable {
     #[error("there are two secrets {0}")]
     Twice(SecretId),
     /// The secrets are so many that checking a wrong token would be expensive.
-    #[error("there are {0} secrets, at most {SECRETS_MAX} can be in use")]
+    #[error("there are {0} secrets, at most {MAX_SECRETS} can be in use")]
     TooMany(usize),
 }
 
@@ -54,7 +54,7 @@ impl NamedSecret {
         if text.trim() != text || text.chars().any(char::is_control) {
             return Err(Unusable::Blanks(id));
         }
-        if text.len() < SECRET_MIN {
+        if text.len() < MIN_SECRET_LENGTH {
             return Err(Unusable::TooShort(id));
         }
         let keyed = Hmac::new_from_slice(text.as_bytes()).expect("HMAC takes a key of any length");
@@ -67,12 +67,12 @@ impl NamedSecret {
         &self.id
     }
 
-    pub(super) fn sign(&self, data: &[u8]) -> [u8; TAG] {
+    pub(super) fn sign(&self, data: &[u8]) -> [u8; TAG_LENGTH] {
         self.keyed.clone().chain_update(data).finalize().into_bytes().into()
     }
 
     /// Returns whether the secret signed `data` with `tag`, in constant time.
-    fn has_signed(&self, data: &[u8], tag: &[u8; TAG]) -> bool {
+    fn has_signed(&self, data: &[u8], tag: &[u8; TAG_LENGTH]) -> bool {
         self.keyed.clone().chain_update(data).verify_slice(tag).is_ok()
     }
 }
@@ -93,7 +93,7 @@ impl Secrets {
     /// # Errors
     /// If two have one name, or there are too many.
     pub fn new(secrets: Vec<NamedSecret>) -> Result<Self, Unusable> {
-        if secrets.len() > SECRETS_MAX {
+        if secrets.len() > MAX_SECRETS {
             return Err(Unusable::TooMany(secrets.len()));
         }
         let mut seen = HashSet::new();
@@ -119,7 +119,7 @@ impl Secrets {
         self.0.iter().map(|secret| secret.text.expose())
     }
 
-    pub(super) fn signer(&self, data: &[u8], tag: &[u8; TAG]) -> Option<&SecretId> {
+    pub(super) fn signer(&self, data: &[u8], tag: &[u8; TAG_LENGTH]) -> Option<&SecretId> {
         self.0.iter().find(|secret| secret.has_signed(data, tag)).map(NamedSecret::id)
     }
 }

@@ -72,7 +72,7 @@ fn the_published_vectors_hold() {
 fn no_token_is_too_long() {
     let secrets = one_secret();
     let longest = mint(&"a".repeat(63), u32::MAX, UnixSeconds(u64::MAX), &secrets);
-    assert_eq!(longest.len(), LENGTH_MAX);
+    assert_eq!(longest.len(), MAX_LENGTH);
     let parsed = SignedToken::parse(&longest).unwrap();
     assert!(
         parsed.verify(&secrets, NOW, Duration::from_secs(1)).is_ok(),
@@ -103,11 +103,12 @@ fn what_is_malformed_names_its_part() {
 }
 
 #[test]
-fn any_secret_in_use_verifies_and_the_first_one_mints() {
+fn any_secret_verifies_and_the_first_one_mints() {
     let of = |names: &[(&str, &str)]| {
         Secrets::new(names.iter().map(|(id, text)| secret(id, text)).collect()).unwrap()
     };
-    let (old, new) = (("old", "an old secret of ours"), ("new", "a new secret of ours"));
+    let old = ("old", "an old secret of ours");
+    let new = ("new", "a new secret of ours");
     let before = mint("r1", 0, NOW, &of(&[old]));
     let signer = |token: &str, secrets: &Secrets| check(token, secrets).map(|found| found.secret().clone());
     let id = |text| SecretId::parse(text).unwrap();
@@ -123,7 +124,7 @@ fn any_secret_in_use_verifies_and_the_first_one_mints() {
 }
 
 #[test]
-fn secrets_that_could_be_guessed_or_mistaken_are_refused() {
+fn weak_and_ambiguous_secrets_are_refused() {
     let make = |text: &str| NamedSecret::new(SecretId::parse("s").unwrap(), &Secret::new(text.to_owned()));
     assert!(make("0123456789abcdef").is_ok() && make("blanks within are fine").is_ok());
     for text in ["", "0123456789abcde", "sk-canary"] {
@@ -137,14 +138,14 @@ fn secrets_that_could_be_guessed_or_mistaken_are_refused() {
     let many = |count: usize| {
         Secrets::new((0..count).map(|n| secret(&format!("s{n}"), "0123456789abcdef")).collect())
     };
-    assert!(many(SECRETS_MAX).is_ok());
-    assert!(matches!(many(SECRETS_MAX + 1), Err(Unusable::TooMany(_))));
+    assert!(many(MAX_SECRETS).is_ok());
+    assert!(matches!(many(MAX_SECRETS + 1), Err(Unusable::TooMany(_))));
     let twins = vec![secret("s", "0123456789abcdef"), secret("s", "fedcba9876543210")];
     assert!(matches!(Secrets::new(twins), Err(Unusable::Twice(_))));
 }
 
 #[test]
-fn without_a_secret_nothing_is_minted_and_nothing_holds() {
+fn without_a_secret_no_token_is_valid() {
     let none = Secrets::default();
     assert!(none.minting().is_none());
     let token = mint("r1", 0, NOW, &one_secret());
@@ -153,7 +154,7 @@ fn without_a_secret_nothing_is_minted_and_nothing_holds() {
 }
 
 #[test]
-fn debug_output_shows_neither_secrets_nor_signatures() {
+fn debug_output_hides_secrets_and_signatures() {
     let secrets = Secrets::new(vec![secret("s1", "canary-0123456789")]).unwrap();
     let token = mint("r1", 0, NOW, &secrets);
     let signature = token.rsplit_once('.').unwrap().1;
@@ -164,7 +165,7 @@ fn debug_output_shows_neither_secrets_nor_signatures() {
 }
 
 #[test]
-fn a_bearer_key_with_a_tokens_shape_is_meant_to_be_one() {
+fn a_bearer_key_shaped_like_a_token_is_a_token() {
     for key in ["r1|0|1.c2ln", "R1|x|1.", "a|b|c|d.e", "||."] {
         assert!(looks_like_token(key), "{key}");
     }

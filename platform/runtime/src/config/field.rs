@@ -80,7 +80,7 @@ impl<'s, 'a> Field<'s, 'a> {
         let mut schema = T::schema();
         schema["default"] = default.to_json();
         let value = self.read(schema).unwrap_or(default);
-        self.note(value.to_json());
+        self.record_value(value.to_json());
         value
     }
 
@@ -89,7 +89,7 @@ impl<'s, 'a> Field<'s, 'a> {
     pub fn optional<T: Value>(self) -> Option<T> {
         let value: Option<T> = self.read(T::schema());
         if let Some(value) = &value {
-            self.note(value.to_json());
+            self.record_value(value.to_json());
         }
         value
     }
@@ -97,7 +97,7 @@ impl<'s, 'a> Field<'s, 'a> {
     /// Returns the values of an array, or `default`. Cannot be overridden.
     pub fn list_or<T: Value>(self, default: Vec<T>) -> Vec<T> {
         let list = self.read_list(default);
-        self.note(list.iter().map(Value::to_json).collect());
+        self.record_value(list.iter().map(Value::to_json).collect());
         list
     }
 
@@ -105,9 +105,9 @@ impl<'s, 'a> Field<'s, 'a> {
     #[must_use]
     pub fn list<T: Value>(self) -> Option<Vec<T>> {
         self.describe(json!({ "type": "array", "items": T::schema() }));
-        let list: Option<Vec<T>> = self.items();
+        let list: Option<Vec<T>> = self.read_items();
         if let Some(list) = &list {
-            self.note(list.iter().map(Value::to_json).collect());
+            self.record_value(list.iter().map(Value::to_json).collect());
         }
         list
     }
@@ -119,39 +119,39 @@ impl<'s, 'a> Field<'s, 'a> {
             schema["minItems"] = least.into();
         }
         self.describe(schema);
-        self.items().unwrap_or(default)
+        self.read_items().unwrap_or(default)
     }
 
-    fn items<T: Value>(&self) -> Option<Vec<T>> {
+    fn read_items<T: Value>(&self) -> Option<Vec<T>> {
         let value = self.section.entry(self.name)?;
         let DeValue::Array(items) = value.get_ref() else {
-            self.mistake_at(value, format!("expected an array, found {}", kind(value.get_ref())));
+            self.report_at(value, format!("expected an array, found {}", kind(value.get_ref())));
             return None;
         };
         let least = self.least.unwrap_or(0);
         if (items.len() as u64) < least {
-            self.mistake_at(value, format!("has {} entries: expected at least {least}", items.len()));
+            self.report_at(value, format!("has {} entries: expected at least {least}", items.len()));
         }
         let read = |item| {
-            T::from_toml(toml::Spanned::get_ref(item)).map_err(|problem| self.mistake_at(item, problem)).ok()
+            T::from_toml(toml::Spanned::get_ref(item)).map_err(|problem| self.report_at(item, problem)).ok()
         };
         Some(items.iter().filter_map(read).collect())
     }
 
     fn read<T: Value>(&self, schema: serde_json::Value) -> Option<T> {
-        self.describe(self.bounded::<T>(schema));
+        self.describe(self.with_bounds::<T>(schema));
         let key = self.key();
         let reader = self.section.reader;
         let variables = [Some(override_variable(&key)), self.variable.map(str::to_owned)];
         if let Some((origin, text)) = reader.override_of(&key, variables) {
             return T::from_text(text)
-                .and_then(|value| self.within(value))
+                .and_then(|value| self.check_bounds(value))
                 .map_err(|problem| reader.mistake(origin, &key, problem))
                 .ok();
         }
         let value = self.section.entry(self.name)?;
-        let read = T::from_toml(value.get_ref()).and_then(|read| self.within(read));
-        read.map_err(|problem| self.mistake_at(value, problem)).ok()
+        let read = T::from_toml(value.get_ref()).and_then(|read| self.check_bounds(read));
+        read.map_err(|problem| self.report_at(value, problem)).ok()
     }
 
     /// Returns the least and the greatest amount that the setting accepts.
@@ -161,10 +161,8 @@ impl<'s, 'a> Field<'s, 'a> {
     }
 
     /// Returns `value`, or what is wrong with its amount.
-    fn within<T: Value>(&self, value: T) -> Result<T, String> {
-        let (Some((least, most)), Some(amount)) = (self.bounds::<T>(), value.amount()) else {
-            return Ok(value);
-        };
+    fn check_bounds<T: Value>(&self, value: T) -> Result<T, String> {
+        let Some(((least, most), amount)) = self.bounds::<T>().zip(value.amount()) else { return Ok(value) };
         if (least..=most).contains(&amount) {
             return Ok(value);
         }
@@ -175,7 +173,7 @@ impl<'s, 'a> Field<'s, 'a> {
 
     /// Returns `schema` with the setting's bounds. Sizes and times are strings, so their schema can only state whether
     /// they may be zero.
-    fn bounded<T: Value>(&self, mut schema: serde_json::Value) -> serde_json::Value {
+    fn with_bounds<T: Value>(&self, mut schema: serde_json::Value) -> serde_json::Value {
         if let Some((least, most)) = self.bounds::<T>() {
             if schema["type"] == "integer" {
                 schema["minimum"] = least.into();
@@ -184,18 +182,18 @@ impl<'s, 'a> Field<'s, 'a> {
                 schema["pattern"] = if least > 0 { "[1-9]" } else { "[0-9]" }.into();
             }
             // The description states the setting's own bounds as well.
-            let told = |word: &str, bound: Option<u64>| {
+            let bound_text = |word: &str, bound: Option<u64>| {
                 bound.map(|bound| format!(" At {word} {}.", T::in_words(bound)))
             };
-            let least = told("least", self.least.filter(|least| *least > 0));
-            let words: String = least.into_iter().chain(told("most", self.most)).collect();
+            let least = bound_text("least", self.least.filter(|least| *least > 0));
+            let words: String = least.into_iter().chain(bound_text("most", self.most)).collect();
             schema["description"] = format!("{}{words}", self.doc).into();
         }
         schema
     }
 
-    fn note(&self, value: serde_json::Value) {
-        self.section.reader.note(self.key(), value);
+    fn record_value(&self, value: serde_json::Value) {
+        self.section.reader.record_value(self.key(), value);
     }
 
     fn key(&self) -> String {
@@ -210,7 +208,7 @@ impl<'s, 'a> Field<'s, 'a> {
         self.section.reader.describe(FieldDoc { key: self.key(), doc, schema: Some(schema) });
     }
 
-    fn mistake_at(&self, value: &toml::Spanned<DeValue<'_>>, problem: String) {
+    fn report_at(&self, value: &toml::Spanned<DeValue<'_>>, problem: String) {
         self.section.reader.mistake(self.section.origin(value), &self.key(), problem);
     }
 }

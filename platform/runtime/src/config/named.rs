@@ -29,7 +29,7 @@ impl Section<'_> {
             }
         }
         let noted = values.iter().map(|(name, value)| (name.clone(), value.to_json()));
-        self.reader.note(key, serde_json::Value::Object(noted.collect()));
+        self.reader.record_value(key, serde_json::Value::Object(noted.collect()));
         values
     }
 }

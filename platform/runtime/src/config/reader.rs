@@ -36,7 +36,7 @@ pub fn read<T, C>(
     let (path, text) =
         sources.file.as_ref().map_or((Path::new(""), ""), |(path, text)| (path.as_path(), text.as_str()));
     let (document, broken) = DeTable::parse_recoverable(text);
-    let reader = Reader::new(Text { path, text }, sources);
+    let reader = Reader::new(SourceText { path, text }, sources);
     for error in broken {
         let at = error.span().map_or(0, |span| span.start);
         reader.mistake(reader.text.origin(at), "", error.message().to_owned());
@@ -69,28 +69,28 @@ pub fn read<T, C>(
 
 /// Returns what `build` makes of an empty section: all defaults.
 pub fn defaults<T>(build: impl FnOnce(&Section<'_>) -> T) -> T {
-    over_nothing(build).0
+    read_empty(build).0
 }
 
 /// Returns the fields that `build` reads.
 pub(super) fn fields_of<T>(build: impl FnOnce(&Section<'_>) -> T) -> Vec<FieldDoc> {
-    over_nothing(build).1
+    read_empty(build).1
 }
 
-fn over_nothing<T>(build: impl FnOnce(&Section<'_>) -> T) -> (T, Vec<FieldDoc>) {
+fn read_empty<T>(build: impl FnOnce(&Section<'_>) -> T) -> (T, Vec<FieldDoc>) {
     let sources = Sources::default();
-    let reader = Reader::new(Text { path: Path::new(""), text: "" }, &sources);
+    let reader = Reader::new(SourceText { path: Path::new(""), text: "" }, &sources);
     let built = build(&Section { reader: &reader, key: String::new(), table: None, at: 0 });
     (built, reader.fields.into_inner())
 }
 
 #[derive(Clone, Copy)]
-struct Text<'a> {
+struct SourceText<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
-impl Text<'_> {
+impl SourceText<'_> {
     fn origin(self, offset: usize) -> Origin {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
@@ -99,7 +99,7 @@ impl Text<'_> {
 }
 
 pub(super) struct Reader<'a> {
-    text: Text<'a>,
+    text: SourceText<'a>,
     environment: &'a Environment,
     flags: BTreeMap<&'a str, &'a str>,
     mistakes: RefCell<Vec<Mistake>>,
@@ -114,7 +114,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: Text<'a>, sources: &'a Sources) -> Self {
+    fn new(text: SourceText<'a>, sources: &'a Sources) -> Self {
         let reader = Self {
             text,
             environment: &sources.environment,
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
         self.known.borrow_mut().insert(join(key, "*"));
     }
 
-    pub(super) fn note(&self, key: String, value: serde_json::Value) {
+    pub(super) fn record_value(&self, key: String, value: serde_json::Value) {
         self.values.borrow_mut().insert(key, value);
     }
 
@@ -160,7 +160,8 @@ impl<'a> Reader<'a> {
         if let Some((origin, _)) = self.override_of(key, [Some(override_variable(key)), None]) {
             return origin;
         }
-        let (mut table, mut at) = (Some(document), None);
+        let mut table = Some(document);
+        let mut at = None;
         for word in key.split('.') {
             let entry = table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == word));
             let Some((name, value)) = entry else { break };
@@ -282,7 +283,7 @@ impl<'a> Section<'a> {
             let key = join(&key, entry.get_ref());
             let table = self.table_in(&key, value);
             let at = entry.span().start;
-            self.reader.note(key.clone(), serde_json::json!({}));
+            self.reader.record_value(key.clone(), serde_json::json!({}));
             built.push(build(entry.get_ref(), &Section { reader: self.reader, key, table, at }));
         }
         built

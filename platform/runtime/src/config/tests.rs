@@ -52,7 +52,7 @@ fn nothing_set_means_all_defaults() {
 }
 
 #[test]
-fn flags_win_over_environment_over_file_over_defaults() {
+fn flags_override_environment_and_file() {
     let text = "[proxy]\nthreads = 3\nurl = 'http://file'\ndrain = '1s'\n[pets.\"a:b\"]\nlegs = 8\n";
     let environment = Environment::from([
         ("SLUICE_PROXY_DRAIN", "2s"),
@@ -65,7 +65,7 @@ fn flags_win_over_environment_over_file_over_defaults() {
 }
 
 #[test]
-fn every_mistake_is_reported_at_once_with_its_place() {
+fn every_mistake_is_reported_with_its_origin() {
     let text = "[proxy]\nthreads = 'two'\ndrian = '1s'\nurl = 7\ncolours = ['red', 1]\n[prxy]\n[pets.cat]\nlgs = 4\nlegs = -1\n";
     let environment = Environment::from([
         ("SLUICE_PROXY_DRAIN", "soon"),
@@ -104,7 +104,7 @@ fn a_retired_key_names_its_successor() {
 }
 
 #[test]
-fn text_that_is_not_toml_is_shown_by_line_together_with_what_could_be_read() {
+fn invalid_toml_is_reported_by_line() {
     let mistakes = with("[proxy]\nthreads = \ndrain = 'soon'\n", Environment::default(), &[]).unwrap_err();
     let lines: Vec<_> = mistakes.0.iter().map(ToString::to_string).collect();
     assert!(lines.iter().any(|line| line.starts_with("s.toml:2: ")), "{lines:?}");
@@ -112,7 +112,7 @@ fn text_that_is_not_toml_is_shown_by_line_together_with_what_could_be_read() {
 }
 
 #[test]
-fn the_schema_lists_every_field_and_refuses_others_at_every_depth() {
+fn the_schema_lists_all_fields_and_no_others() {
     let schema = json_schema("sample", sample);
     assert_eq!(schema["properties"]["proxy"]["properties"]["threads"]["default"], json!(2));
     assert_eq!(schema["properties"]["proxy"]["additionalProperties"], json!(false));

@@ -3,7 +3,7 @@
 use super::{Distribution, Exposition, Histograms, Kind, dollars, seconds};
 
 #[test]
-fn a_duration_is_in_the_first_bucket_that_it_does_not_exceed() {
+fn a_duration_counts_in_its_first_bucket() {
     let histograms = Histograms::new(2, &[(10, "0.00001"), (20, "0.00002")]);
     [0, 10, 11, 20, 21, 1000].iter().for_each(|us| histograms.observe(1, *us));
     let expected = Distribution { buckets: vec![("0.00001", 2), ("0.00002", 4)], count: 6, sum_us: 1062 };

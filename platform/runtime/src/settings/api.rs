@@ -14,7 +14,7 @@ pub struct Api {
 impl Api {
     pub(super) fn section(section: &Section<'_>) -> Self {
         const LISTEN: &str = "listen";
-        let doc = "Address for applications on this host, which `sluice up` serves; nowhere if absent. Loopback only: it asks nobody who they are.";
+        let doc = "Address for applications on this host, which `sluice up` serves; nowhere if absent. Loopback only: it does not authenticate clients.";
         let listen: Option<SocketAddr> = section.field(LISTEN, doc).optional();
         if let Some(address) = listen.filter(|address| !address.ip().is_loopback()) {
             section.reject(LISTEN, format!("{address} is not on the loopback: such as `127.0.0.1:4180`"));

@@ -57,7 +57,7 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
     };
     root.each(
         Part::Accounts.name(),
-        "What an account may use over all its runs, and how urgent they may be, by account id; `*` is each account that is not named.",
+        "Budget and highest priority of an account over all its runs, by account id; `*` is each account that is not named.",
         read,
     );
     accounts
@@ -114,7 +114,7 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
         )
         .may_be_zero()
         .optional();
-        let (Some(input), Some(output)) = (input, output) else {
+        let Some((input, output)) = input.zip(output) else {
             section
                 .reject_itself("a price needs `input` and `output`, dollars for a million tokens".to_owned());
             return (model.to_owned(), Price::default());
@@ -129,8 +129,8 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
         };
         (model.to_owned(), price)
     };
-    let doc = "What a model costs, by the name it is asked for by; `*` is each model that is not named. What the upstream \
-               itself says a call cost goes before, unless that is nothing.";
+    let doc = "Price of a model, by the name in the request; `*` is each model that is not named. A cost that the \
+               upstream itself reports for a call goes before, unless it is zero.";
     root.each(Part::Prices.name(), doc, read).into_iter().collect()
 }
 
@@ -153,14 +153,14 @@ pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
         agents.chain(runs).chain(accounts).filter(|(_, budget, _)| budget.cost_nanodollars.is_some());
     limited
         .filter_map(|(key, _, models)| {
-            let problem = unpriced(settings, models)?;
+            let problem = find_unpriced(settings, models)?;
             Some(Objection { about: About::Setting(format!("{key}.cost")), problem })
         })
         .collect()
 }
 
 /// Returns the reason why one of `models` cannot be called under a cost limit; without `models`, any model is meant.
-fn unpriced(settings: &Settings, mut models: Vec<&str>) -> Option<String> {
+fn find_unpriced(settings: &Settings, mut models: Vec<&str>) -> Option<String> {
     models.retain(|model| !settings.has_price(model));
     models.sort_unstable();
     models.dedup();

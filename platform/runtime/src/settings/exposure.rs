@@ -47,6 +47,13 @@ fn exposures(named: impl IntoIterator<Item = Named>, trusted: &Trusted) -> Vec<O
     named.into_iter().filter_map(|named| named.exposure(trusted)).collect()
 }
 
+/// Returns the owner of `dir`, or of the directory in which it will be made.
+fn owner_of(dir: &Path) -> Option<u32> {
+    let dir = std::path::absolute(dir).ok()?;
+    let there = dir.ancestors().find_map(|dir| fs::metadata(dir).ok())?;
+    Some(there.uid())
+}
+
 impl Settings {
     /// Returns an objection for each path that a proxy starts with and that other users can change. Those paths are its
     /// directories, the files it reads that are no secrets, and the configuration `file`. Secrets are checked when they
@@ -56,10 +63,14 @@ impl Settings {
         exposures(self.of_proxy().into_iter().chain(Named::configuration(file)), trusted)
     }
 
-    /// Returns the same for the paths that the control plane starts with; see [`Settings::exposures_of_proxy`].
+    /// Returns the same for the paths that the control plane starts with; see [`Settings::exposures_of_proxy`]. Root
+    /// also accepts directories of a service's user, as [`Trusted::keeping`] says.
     #[must_use]
-    pub fn exposures_of_control_plane(&self, file: Option<&Path>, trusted: &Trusted) -> Vec<Objection> {
-        exposures(self.of_control_plane().into_iter().chain(Named::configuration(file)), trusted)
+    pub fn exposures_of_control_plane(&self, file: Option<&Path>) -> Vec<Objection> {
+        let mut exposed = self.exposed_directories(|dir| self.check_kept(dir));
+        let files = self.files_of_control_plane().into_iter().chain(Named::configuration(file));
+        exposed.extend(exposures(files, &Trusted::own()));
+        exposed
     }
 
     /// Returns an objection for each path in these settings, and for the configuration `file`, that other users can
@@ -71,7 +82,10 @@ impl Settings {
         exposed.extend(exposures(self.further_of_proxy(), &proxys));
         // `sluice up` runs as the proxy's user where it starts the proxy.
         let own = Trusted::own().and(&proxys);
-        exposed.extend(exposures(self.of_control_plane(), &own));
+        exposed.extend(self.exposed_directories(|dir| {
+            check_directory(dir, &own).or_else(|exposure| self.check_kept(dir).map_err(|_own| exposure))
+        }));
+        exposed.extend(exposures(self.files_of_control_plane(), &own));
         exposed.extend(exposures(self.secrets_of_control_plane(), &own));
         exposed
     }
@@ -106,7 +120,7 @@ impl Settings {
 
     /// Returns this process's own trust. Advice names its user as the owner to set only if that user is `owner`.
     fn naming_owner(&self, owner: Option<u32>) -> Trusted {
-        if owner == Some(geteuid().as_raw()) { Trusted::own() } else { Trusted::own().naming_none() }
+        if owner == Some(geteuid().as_raw()) { Trusted::own() } else { Trusted::own().without_advice() }
     }
 
     /// Returns the user of the proxy, if known and different from this process's. A proxy owns its `proxy.state_dir`,
@@ -161,20 +175,33 @@ impl Settings {
         named
     }
 
-    fn of_control_plane(&self) -> Vec<Named> {
+    /// Returns an objection for each directory of the control plane that `check` refuses.
+    fn exposed_directories(&self, check: impl Fn(&Path) -> Result<(), Exposure>) -> Vec<Objection> {
         let sandbox = &self.sandbox;
         let dirs = [
             ("sandbox.state_dir", &sandbox.state_dir),
             ("sandbox.workspace_dir", &sandbox.workspace_dir),
             ("sandbox.gateway_dir", &sandbox.gateway_dir),
         ];
-        let mut named: Vec<_> =
-            dirs.iter().map(|(name, path)| Named::of(name, path.as_path(), check_directory)).collect();
+        let exposed = dirs.into_iter().filter_map(|(setting, dir)| {
+            let problem = check(dir).err()?.to_string();
+            Some(Objection { about: About::Setting(setting.to_owned()), problem })
+        });
+        exposed.collect()
+    }
+
+    /// Checks a directory of the control plane. Root accepts one of a service's user, but never one of an agent's.
+    fn check_kept(&self, dir: &Path) -> Result<(), Exposure> {
+        let is_agents = owner_of(dir).is_some_and(|owner| self.is_agents(owner));
+        let trusted = if is_agents { Trusted::own() } else { Trusted::keeping(dir)? };
+        check_directory(dir, &trusted)
+    }
+
+    fn files_of_control_plane(&self) -> Vec<Named> {
         let ca_files = self.gateways.iter().filter_map(|(id, gateway)| {
             Some(Named::of(&format!("gateways.{id}.ca_file"), gateway.ca_file.as_ref()?, check_file))
         });
-        named.extend(ca_files);
-        named
+        ca_files.collect()
     }
 
     fn secrets_of_control_plane(&self) -> Vec<Named> {
@@ -200,5 +227,52 @@ impl Settings {
             named.extend(secrets.iter().filter_map(secret));
         }
         named
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    use super::*;
+    use crate::config::Sources;
+
+    fn owned_by(dir: &Path, uid: u32) {
+        chown(dir, Some(uid), Some(uid)).expect("this test must run as root");
+    }
+
+    #[test]
+    fn root_starts_on_directories_of_a_service() {
+        let root = tempfile::tempdir().unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut settings = Settings::read(&Sources::default()).unwrap();
+        let dirs = ["state", "workspaces", "gateways"].map(|name| root.path().join(name));
+        for dir in &dirs {
+            fs::create_dir(dir).unwrap();
+            owned_by(dir, 12345);
+        }
+        settings.proxy.state_dir = root.path().join("proxy");
+        [settings.sandbox.state_dir, settings.sandbox.workspace_dir, settings.sandbox.gateway_dir] =
+            dirs.clone();
+        let at_start = |settings: &Settings| {
+            let exposed = settings.exposures_of_control_plane(None);
+            exposed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(at_start(&settings), "");
+        // The same for directories that are made later.
+        settings.sandbox.workspace_dir = dirs[1].join("not/there");
+        assert_eq!(at_start(&settings), "");
+        // The controls: an agent's user is no service's, and no advice takes a directory from the service.
+        owned_by(&dirs[0], SANDBOX_UID);
+        let refused = at_start(&settings);
+        assert!(
+            refused.contains("sandbox.state_dir") && refused.contains("belongs to uid 1001"),
+            "{refused}"
+        );
+        owned_by(&dirs[0], 12345);
+        owned_by(root.path(), 23456);
+        let refused = at_start(&settings);
+        assert!(refused.contains("belongs to uid 23456") && refused.contains("chown 12345 "), "{refused}");
+        assert!(!refused.contains("chown 0"), "{refused}");
     }
 }

@@ -8,7 +8,7 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, Execution, Image, Part, Serves, Settings, agents::image, sandbox::SMALLEST};
+use super::{Agent, Execution, Image, Part, Serves, Settings, agents::image, sandbox::MIN_FILE_SYSTEM};
 use crate::config::{About, Objection, Section, written_as_word};
 
 /// `[gateways.NAME]`
@@ -75,10 +75,10 @@ pub enum Attribution {
 written_as_word!(Attribution { Trace: "trace", Slot: "slot", Headers: "headers", Plugin: "plugin" });
 
 /// Separator between the name of its provider and the number of a slot.
-const SLOT: &str = "-s";
+const SLOT_SUFFIX: &str = "-s";
 
 /// Settings that apply to managed gateways only.
-const OF_SEALED: [&str; 8] =
+const SEALED_FIELDS: [&str; 8] =
     ["image", "agents", "tools", "memory", "pids", "milli_cpu", "disk", "drain_timeout"];
 
 /// Error: no gateway has the name.
@@ -127,7 +127,7 @@ impl Gateway {
     /// Returns the provider in its configuration that has the slot with number `at`.
     #[must_use]
     pub fn slot_provider(&self, at: usize) -> String {
-        format!("{}{SLOT}{at}", self.provider)
+        format!("{}{SLOT_SUFFIX}{at}", self.provider)
     }
 
     /// Returns whether `provider` is the one through which it calls models, or has one of its slots.
@@ -136,7 +136,7 @@ impl Gateway {
         let is_number = |at: &str| !at.is_empty() && at.bytes().all(|byte| byte.is_ascii_digit());
         provider
             .strip_prefix(self.provider.as_str())
-            .is_some_and(|rest| rest.is_empty() || rest.strip_prefix(SLOT).is_some_and(is_number))
+            .is_some_and(|rest| rest.is_empty() || rest.strip_prefix(SLOT_SUFFIX).is_some_and(is_number))
     }
 
     /// Returns whether runs of `account` may be its sessions.
@@ -149,11 +149,11 @@ impl Gateway {
         let field = |name, doc| section.field(name, doc);
         let url: Option<String> = field(
             "url",
-            "Where it is: `ws://host:port`, `wss://host:port` or `unix:/path`. Absent: `sluice gateway up` runs it in a container without a network.",
+            "Address: `ws://host:port`, `wss://host:port` or `unix:/path`. Absent: `sluice gateway up` runs it in a container without a network.",
         )
         .optional();
         if url.is_some() {
-            let idle = OF_SEALED.into_iter().filter(|name| section.has(name));
+            let idle = SEALED_FIELDS.into_iter().filter(|name| section.has(name));
             idle.for_each(|name| {
                 section.reject(
                     name,
@@ -174,15 +174,15 @@ impl Gateway {
                 .optional(),
             attribution: field(
                 "attribution",
-                "How its calls are known to be a run's: `trace`, by a trace id (tested with OpenClaw from 2026.8.2); `slot`, by a provider of its own (from 2026.2.6-3); `headers`, by `outboundHeaders` (patched gateways); `plugin`, by our plugin (from 2026.9.5).",
+                "Attribution of its calls to runs: `trace`, by a trace id (tested with OpenClaw from 2026.8.2); `slot`, by a provider of its own (from 2026.2.6-3); `headers`, by `outboundHeaders` (patched gateways); `plugin`, by our plugin (from 2026.9.5).",
             )
             .or(Attribution::Trace),
             slots_file: field("slots_file", "With `slot`: file with the slots in its configuration, a line each of 32 hexadecimal digits. Made where `sluice gateway up` runs it.")
                 .optional(),
-            provider: provider(section),
+            provider: read_provider(section),
             account: field(
                 "account",
-                "The one account whose sessions it has. Without one it is shared, and its agents may have no tool that executes or reads files.",
+                "The only account that has sessions there. Without one the gateway is shared, and its agents may have no tool that executes or reads files.",
             )
             .optional(),
             sessions: field("max_concurrent_sessions", "Sessions at work at a time; others wait.")
@@ -203,14 +203,14 @@ impl Sealed {
             memory: field("memory", "Memory, swap included.").at_least(&limit::sandbox::LEAST_MEMORY).or(limit::gateway::MEMORY),
             pids: field("pids", "Processes and threads.").or(limit::gateway::PIDS),
             milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.").at_least(&limit::sandbox::LEAST_MILLI_CPU).or(limit::sandbox::MILLI_CPU),
-            disk: disk(section),
-            drain: field("drain_timeout", "How long its sessions may go on when it is stopped; with `0s` they are cut at once.")
+            disk: read_disk(section),
+            drain: field("drain_timeout", "Grace for its sessions when it is stopped; with `0s` they are cut at once.")
                 .renamed_from("drain").may_be_zero().or(limit::gateway::DRAIN),
         }
     }
 }
 
-fn provider(section: &Section<'_>) -> String {
+fn read_provider(section: &Section<'_>) -> String {
     const NAME: &str = "provider";
     let about = "The provider in its configuration through which it calls models.";
     let provider = section.field(NAME, about).or("cogni".to_owned());
@@ -220,10 +220,10 @@ fn provider(section: &Section<'_>) -> String {
     provider
 }
 
-fn disk(section: &Section<'_>) -> ByteSize {
+fn read_disk(section: &Section<'_>) -> ByteSize {
     const NAME: &str = "disk";
-    let about = "What it may write, conversations and its agents' files together. What is there as a file system keeps its size until `sluice gateway down NAME --purge`, which removes its conversations, and `up`.";
-    section.field(NAME, about).at_least(&SMALLEST).or(limit::gateway::DISK)
+    let about = "Disk space for its conversations and its agents' files together. An existing file system keeps its size until `sluice gateway down NAME --purge`, which removes its conversations, and `up`.";
+    section.field(NAME, about).at_least(&MIN_FILE_SYSTEM).or(limit::gateway::DISK)
 }
 
 /// Reads the agents in a gateway.

@@ -42,7 +42,7 @@ impl Journal {
         Self {
             durability: field(
                 "durability",
-                "What a call's record survives when its answer ends: `process`, the proxy killed at any moment; `disk`, the machine too, for which each call waits for the disk twice.",
+                "Failures that a call's record survives once its answer has ended: `process`, a killed proxy; `disk`, a machine that stops too, for which each call waits for the disk twice.",
             )
             .or(Durability::Process),
             segment_size: field("segment_size", "Size at which a file of the journal is full and the next one begins.")

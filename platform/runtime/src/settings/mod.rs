@@ -88,21 +88,22 @@ impl Settings {
         Self::read_and(sources, |_settings| Ok(())).map(|(settings, _values, ())| settings)
     }
 
-    /// Reads the settings, together with the value of each one and the result of `look`, which checks what they refer
+    /// Reads the settings, together with the value of each one and the result of `check`, which checks what they refer
     /// to.
     ///
     /// # Errors
-    /// All mistakes together, those that `look` reports among them.
+    /// All mistakes together, those that `check` reports among them.
     pub fn read_and<F>(
         sources: &Sources,
-        look: impl FnOnce(&Self) -> Result<F, Vec<Objection>>,
+        check: impl FnOnce(&Self) -> Result<F, Vec<Objection>>,
     ) -> Result<(Self, Values, F), Mistakes> {
         config::read(sources, Self::section, |settings| {
-            let (mut objections, looked) = (runs::objections(settings), look(settings));
+            let checked = check(settings);
+            let mut objections = runs::objections(settings);
             objections.extend(gateways::objections(settings));
             objections.extend(budgets::objections(settings));
             objections.extend(proxy::objections(settings));
-            match looked {
+            match checked {
                 Ok(found) if objections.is_empty() => return Ok(found),
                 Ok(_) => {}
                 Err(more) => objections.extend(more),
@@ -135,15 +136,15 @@ impl Settings {
             ),
             proxy: root.section(Part::Proxy.name(), "The data plane, `sluice-proxy`.", Proxy::section),
             journal: root.section(Part::Journal.name(), "The record of every call.", Journal::section),
-            sandbox: root.section(Part::Sandbox.name(), "Where sandboxes run.", Sandbox::section),
-            store: root.section(
-                Part::Store.name(),
-                "Where the control plane keeps what it must not forget.",
-                Store::section,
+            sandbox: root.section(Part::Sandbox.name(), "Sandboxes on this host.", Sandbox::section),
+            store: root.section(Part::Store.name(), "Storage of runs.", Store::section),
+            worker: root.section(
+                Part::Worker.name(),
+                "Limits and intervals of `sluice up`.",
+                Worker::section,
             ),
-            worker: root.section(Part::Worker.name(), "How `sluice up` works on runs.", Worker::section),
             api: root.section(Part::Api.name(), "The HTTP API of `sluice up`.", Api::section),
-            telemetry: root.section(Part::Telemetry.name(), "Who is told of traces.", Telemetry::section),
+            telemetry: root.section(Part::Telemetry.name(), "Export of traces.", Telemetry::section),
             agents: agents::read(root),
             gateways: gateways::read(root),
             accounts: budgets::accounts(root),

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use platform_core::{
     id::SocketDirName,
-    limit::{self, ByteSize, Millis, SOCKET_PATH_MAX},
+    limit::{self, ByteSize, MAX_SOCKET_PATH, Millis},
     litellm,
     name::path::SOCKET_FILE,
 };
@@ -85,11 +85,11 @@ impl Connections {
                 "Connections on the shared listener at a time, and never more than half of all.",
             )
             .renamed_from("listen_connections").or(limit::data_plane::LISTEN_CONNECTIONS),
-            header_read: field("header_read_timeout", "How long a client may take to send a request's head.")
+            header_read: field("header_read_timeout", "Longest time for a client to send a request's head.")
                 .renamed_from("header_read").or(limit::data_plane::HEADER_READ),
             keep_alive: field(
                 "keep_alive_timeout",
-                "How long a client's connection may be idle between two calls before it is closed.",
+                "Longest time that a client's connection may be idle between two calls.",
             )
             .renamed_from("keep_alive").or(limit::data_plane::KEEP_ALIVE),
             all_heads: field(
@@ -128,12 +128,12 @@ impl Proxy {
             .or("/run/sluicegate".into()),
             state_dir: field("state_dir", "Directory of the journal, and of what else must outlive the proxy.").or("/var/lib/sluicegate/proxy".into()),
             threads: field("threads", "Data-plane threads; one per core if absent.").at_most(&MAX_THREADS).optional(),
-            drain: field("drain_timeout", "How long calls in flight may go on after a stop was asked for; with `0s` they are cut at once.")
+            drain: field("drain_timeout", "Grace for calls in flight after a stop is requested; with `0s` they are cut at once.")
                 .renamed_from("drain").may_be_zero()
                 .or(limit::data_plane::DRAIN),
             drain_cut: field(
                 "drain_abort_timeout",
-                "How long calls that outlive `drain_timeout` may take to be cut and recorded. After both times the process ends, whatever hangs.",
+                "Time for calls that outlive `drain_timeout` to be cut and recorded. After both times the process ends in any case.",
             )
             .renamed_from("drain_cut").or(limit::data_plane::DRAIN_CUT),
             connections: Connections::of(section),
@@ -142,7 +142,7 @@ impl Proxy {
                 "Users besides the proxy's own and root who may speak to the control socket.",
             )
             .list_or(vec![]),
-            extra_fields: extra_fields(section),
+            extra_fields: read_extra_fields(section),
             listen: field(
                 "listen",
                 "Address of the listener that runs share, known by run tokens and correlations; none if absent.",
@@ -150,12 +150,12 @@ impl Proxy {
             .optional(),
             listen_serves: field(
                 "listen_serves",
-                "Who calls on the shared listener: `gateways` (run tokens, trace ids, slots; what is nobody's is refused with 400, because gateways lock a provider for everyone on 401) or `clients` (run tokens only; 401 with a code).",
+                "Clients of the shared listener: `gateways` (run tokens, trace ids, slots; calls of no run are refused with 400, because gateways lock a provider for all sessions on 401) or `clients` (run tokens only; 401 with a code).",
             )
             .or(Serves::Gateways),
             metrics_listen: field(
                 "metrics_listen",
-                "Address where Prometheus reads metrics, `GET /metrics` in plain HTTP, known to whoever can reach it; none if absent.",
+                "Address where Prometheus reads metrics, `GET /metrics` in plain HTTP, open to all clients that can reach it; none if absent.",
             )
             .optional(),
             run_bodies: field("max_body_memory_per_run", "Request bodies of one run that are held in memory at a time.")
@@ -171,7 +171,7 @@ impl Proxy {
             .optional(),
             token_skew: field(
                 "token_leeway",
-                "How long a run token holds beyond its expiry, for clocks that differ; whole seconds.",
+                "Time that a run token is accepted beyond its expiry, for clocks that differ; whole seconds.",
             )
             .renamed_from("token_skew").may_be_zero()
             .or(limit::data_plane::TOKEN_SKEW),
@@ -217,7 +217,7 @@ impl Proxy {
 }
 
 /// Reads the fields that pass besides the listed ones.
-fn extra_fields(section: &Section<'_>) -> Vec<String> {
+fn read_extra_fields(section: &Section<'_>) -> Vec<String> {
     const NAME: &str = "extra_body_fields";
     let doc = "Top-level fields of request bodies that pass, unchecked, besides those on each route's list. Fields that LiteLLM takes as orders never pass.";
     let fields: Vec<String> = section.field(NAME, doc).renamed_from("extra_fields").list_or(vec![]);
@@ -237,9 +237,9 @@ pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
     let dir = proxy.run_dir.as_os_str().len();
     let runs = proxy.listeners_dir().join(SocketDirName::from_random(0).as_str()).join(SOCKET_FILE);
     let longest = runs.as_os_str().len().max(proxy.control_socket().as_os_str().len());
-    let problem = (longest > SOCKET_PATH_MAX).then(|| {
-        let most = SOCKET_PATH_MAX - (longest - dir);
-        format!("{dir} bytes are too many: a socket's path below it has at most {SOCKET_PATH_MAX} bytes, so it has at most {most}")
+    let problem = (longest > MAX_SOCKET_PATH).then(|| {
+        let most = MAX_SOCKET_PATH - (longest - dir);
+        format!("{dir} bytes are too many: a socket's path below it has at most {MAX_SOCKET_PATH} bytes, so it has at most {most}")
     });
     let objection = |problem| Objection { about: About::Setting("proxy.run_dir".to_owned()), problem };
     problem.map(objection).into_iter().collect()

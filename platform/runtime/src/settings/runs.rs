@@ -6,7 +6,7 @@ use platform_core::{
     budget::Budget,
     grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
     id::{AccountId, AgentId, RunId},
-    limit::{self, SOCKET_PATH_MAX},
+    limit::{self, MAX_SOCKET_PATH},
     name::SANDBOX_UID,
 };
 
@@ -43,17 +43,17 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
         let socket = section
             .field(
                 "socket",
-                "Path of its socket, whose directory is there; without one it calls on `proxy.listen`.",
+                "Path of its socket, in an existing directory; without one it calls on `proxy.listen`.",
             )
             .optional::<PathBuf>();
         let peer_uid = section
-            .field("peer_uid", "The uid, as the host counts, whose processes are heard on its socket.")
+            .field("peer_uid", "User id on the host whose processes may use its socket.")
             .may_be_zero()
             .or(SANDBOX_UID);
         let listener = if socket.is_some() { Listener::Unix { peer_uid } } else { Listener::Shared };
-        let account = section.field("account", "Who pays. Needed.").optional();
+        let account = section.field("account", "Account that pays. Needed.").optional();
         // An invalid name is read as well, so that all mistakes of the run are found.
-        let grant = grant(section, run.clone().unwrap_or_else(unnamed), account, listener);
+        let grant = read_grant(section, run.clone().unwrap_or_else(placeholder_id), account, listener);
         Some((run?, StaticRun { grant, socket }))
     };
     let doc =
@@ -61,11 +61,16 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
     root.each(Part::Runs.name(), doc, read).into_iter().flatten().collect()
 }
 
-fn unnamed() -> RunId {
+fn placeholder_id() -> RunId {
     RunId::parse("unnamed").expect("it follows its own rule")
 }
 
-fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, listener: Listener) -> RunGrant {
+fn read_grant(
+    section: &Section<'_>,
+    run_id: RunId,
+    account: Option<AccountId>,
+    listener: Listener,
+) -> RunGrant {
     let field = |name, doc| section.field(name, doc);
     let models = field("models", "Models its calls may name; any if empty.").list_or(vec![]);
     let tools =
@@ -73,7 +78,7 @@ fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, liste
             .list();
     let capabilities = field(
         "capabilities",
-        "What its calls may reach beyond the model; the names are those of `[agents]`.",
+        "Services that its calls may reach beyond the model; the names are those of `[agents]`.",
     );
     let limits = CallLimits {
         request_body: field("max_request_body", "Largest body of a request.")
@@ -88,12 +93,12 @@ fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, liste
     };
     RunGrant {
         run_id,
-        attempt: field("attempt", "Which attempt of the run it is.").may_be_zero().or(0),
+        attempt: field("attempt", "Number of the run's attempt.").may_be_zero().or(0),
         account: account.unwrap_or_else(|| {
             section.reject_itself("it needs an `account`".to_owned());
-            AccountId::parse("nobody").expect("it follows its own rule")
+            AccountId::parse("unknown").expect("it follows its own rule")
         }),
-        graph: field("graph", "The agent that runs, `family:name`; recorded, and told to the upstream.")
+        graph: field("graph", "Agent of the run, `family:name`; recorded, and passed to the upstream.")
             .or(AgentId::parse(DEFAULT_AGENT).expect("it follows its own rule")),
         correlation: Correlation {
             user: field("user", "User on whose behalf it runs.").optional(),
@@ -124,8 +129,8 @@ pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
                 Some("it has no `socket`, and there is no `proxy.listen` to call on".to_owned())
             }
             None => None,
-            Some(socket) if socket.as_os_str().len() > SOCKET_PATH_MAX => {
-                Some(format!("the path of its socket has more than {SOCKET_PATH_MAX} bytes"))
+            Some(socket) if socket.as_os_str().len() > MAX_SOCKET_PATH => {
+                Some(format!("the path of its socket has more than {MAX_SOCKET_PATH} bytes"))
             }
             Some(socket) => {
                 let path = socket::resolved(socket);

@@ -10,9 +10,9 @@ use platform_core::{
 use crate::config::{Section, written_as_word};
 
 /// Least size of a workspace. Its file system takes some 5 MiB.
-pub(super) const SMALLEST: ByteSize = ByteSize::mib(16);
+pub(super) const MIN_FILE_SYSTEM: ByteSize = ByteSize::mib(16);
 /// Least space that a file takes in a workspace.
-const BLOCK: u64 = 4096;
+const BLOCK_SIZE: u64 = 4096;
 
 /// `[sandbox]`
 #[derive(Debug, Clone)]
@@ -71,11 +71,11 @@ impl Sandbox {
         .or("/var/lib/sluicegate/gateways".into());
         let workspaces = field(
             "workspaces",
-            "What a workspace is: `image`, a file system of its own in a sparse file, which cannot grow beyond its size and is gone at once; `directory`, which is watched, and its run ended when it is too large; `auto`, an image where this host allows it.",
+            "Form of a workspace: `image`, a file system of its own in a sparse file, which cannot grow beyond its size and is removed at once; `directory`, which is watched, and its run ended when it is too large; `auto`, an image where this host allows it.",
         )
         .or(WorkspaceForm::Auto);
         let workspace_size = field("workspace_size", "Size of a run's workspace.")
-            .at_least(&SMALLEST)
+            .at_least(&MIN_FILE_SYSTEM)
             .or(limit::sandbox::WORKSPACE);
         let workspace_files: Option<u64> = field(
             "max_workspace_files",
@@ -88,9 +88,9 @@ impl Sandbox {
                 .may_be_zero()
                 .or(limit::sandbox::DISK_RESERVE);
         if let Some(files) = workspace_files
-            && !(64..=workspace_size.0 / BLOCK).contains(&files)
+            && !(64..=workspace_size.0 / BLOCK_SIZE).contains(&files)
         {
-            let most = workspace_size.0 / BLOCK;
+            let most = workspace_size.0 / BLOCK_SIZE;
             section.reject(
                 "max_workspace_files",
                 format!("expected 64 to {most}: a file takes at least 4 KiB of the {workspace_size} in a workspace"),

@@ -7,7 +7,7 @@ use platform_core::limit::{Millis, events as limit};
 use crate::config::Section;
 
 /// Shortest retention of events. A follower of a run has to read its end within this time.
-const SHORTEST: Millis = Millis::seconds(60);
+const MIN_RETENTION: Millis = Millis::seconds(60);
 
 /// `[store]`
 #[derive(Debug, Clone)]
@@ -28,20 +28,20 @@ impl Store {
         let settings = Self {
             url: field(
                 "url",
-                "Where runs are kept: `sqlite:///path/to/file`, or `postgres://user@host:port/database`. One store serves one host, on which several `sluice` may use it; `sluice store` shows which, and moves it. A password goes into password_file or SLUICE_STORE_PASSWORD.",
+                "Address: `sqlite:///path/to/file`, or `postgres://user@host:port/database`. One store serves one host, on which several `sluice` may use it; `sluice store` shows which, and moves it. A password goes into password_file or SLUICE_STORE_PASSWORD.",
             )
             .or("sqlite:///var/lib/sluicegate/runner/sluice.db".to_owned()),
             password_file: field("password_file", "File that holds the database's password and nothing else; closed to other users.")
                 .optional(),
             keep_events: field(
                 "event_retention",
-                "How long events and logs of a run are kept after its end. Then its last events stay, its answer, usage and how it ended.",
+                "Time that events and logs of a run are kept after its end. Its last events, with its answer, usage and outcome, stay.",
             )
-            .renamed_from("keep_events").at_least(&SHORTEST)
+            .renamed_from("keep_events").at_least(&MIN_RETENTION)
             .or(limit::KEEP),
             keep_events_of: field(
                 "event_retention_max_runs",
-                "Of how many ended runs of an account events and logs are kept, whatever their age; those that ended last. Runs that told nothing but their end do not count.",
+                "Number of ended runs of an account, the latest ones, whose events and logs are kept at any age. Runs with no event but their end do not count.",
             )
             .renamed_from("keep_events_of").or(limit::KEEP_OF),
         };

@@ -68,9 +68,9 @@ impl Upstream {
                 .renamed_from("tls_handshake").or(limit::data_plane::TLS_HANDSHAKE),
             ca_file: field("ca_file", "PEM file of the CA certificates that are trusted with an https:// upstream, and no others; the system's if absent.")
                 .optional(),
-            pool_idle: field("pool_idle_timeout", "How long an idle connection is kept. Must be below the upstream's own limit: gunicorn 2s, uvicorn 5s (4s is good there).")
+            pool_idle: field("pool_idle_timeout", "Longest time that an idle connection is kept. Must be below the upstream's own limit: gunicorn 2s, uvicorn 5s (4s is good there).")
                 .renamed_from("pool_idle").or(limit::data_plane::POOL_IDLE),
-            pool_max: field("pool_max_idle_per_thread", "How many idle connections each data-plane thread keeps.")
+            pool_max: field("pool_max_idle_per_thread", "Most idle connections that each data-plane thread keeps.")
                 .renamed_from("pool_max").or(limit::data_plane::POOL_MAX),
             probe: field("probe_path", "Path that an upstream which is down is asked for, without a key, to find out whether it is up again, such as `/health/liveliness` of LiteLLM; if absent, a connection is enough.")
                 .renamed_from("probe").optional(),

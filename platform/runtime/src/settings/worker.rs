@@ -5,7 +5,7 @@ use platform_core::limit::{self, Millis};
 use crate::config::Section;
 
 /// Shortest interval between two rounds of a repeated task.
-const SHORTEST: Millis = Millis::seconds(1);
+const MIN_INTERVAL: Millis = Millis::seconds(1);
 
 /// `[worker]`
 #[derive(Debug, Clone)]
@@ -44,15 +44,15 @@ impl Worker {
                 .renamed_from("queue_per_account").or(limit::worker::QUEUE_PER_ACCOUNT),
             lease: field(
                 "lease_duration",
-                "How long after its worker was last heard of a run is taken over by another one, also a run of `sluice run`. Longer than any pause of the host.",
+                "Time after the last renewal at which another worker takes a run over, also a run of `sluice run`. Longer than any pause of the host.",
             )
-            .renamed_from("lease").at_least(&SHORTEST)
+            .renamed_from("lease").at_least(&MIN_INTERVAL)
             .or(limit::worker::LEASE),
             reap_every: field(
                 "gc_interval",
-                "How often `sluice up` looks for what runs have left behind, and removes what is certainly dead.",
+                "Interval at which `sluice up` looks for resources that runs have left behind, and removes those that are certainly dead.",
             )
-            .renamed_from("reap_every").at_least(&SHORTEST)
+            .renamed_from("reap_every").at_least(&MIN_INTERVAL)
             .or(limit::worker::REAP_EVERY),
         }
     }

@@ -32,7 +32,7 @@ const STICKY: u32 = 0o1000;
 #[derive(Debug, thiserror::Error)]
 pub enum Exposure {
     /// The path belongs to a user who is not trusted.
-    #[error("{} belongs to uid {owner}, who could change it: {}, or choose another place", path.display(), giving(path, *own))]
+    #[error("{} belongs to uid {owner}, who could change it: {}, or choose another place", path.display(), chown_advice(path, *own))]
     Foreign {
         /// The path.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum Exposure {
 }
 
 /// Returns the advice for giving `path` to the user that should own it.
-fn giving(path: &Path, own: Option<u32>) -> String {
+fn chown_advice(path: &Path, own: Option<u32>) -> String {
     match own {
         Some(own) => format!("`chown {own} {}`", path.display()),
         None => "give it to the user who works with it with `chown`".to_owned(),
@@ -139,7 +139,8 @@ impl Trusted {
     /// Returns root and this process's own user and groups.
     #[must_use]
     pub fn own() -> Self {
-        let (own, group) = (geteuid().as_raw(), getegid().as_raw());
+        let own = geteuid().as_raw();
+        let group = getegid().as_raw();
         let others = getgroups().unwrap_or_default();
         let gids = [0, group].into_iter().chain(others.into_iter().map(|gid| gid.as_raw()));
         Self { uids: vec![own, 0], gids: gids.collect(), own: Some(own) }
@@ -186,7 +187,7 @@ impl Trusted {
     /// Returns the same trust without a user for advice: this process's user may not be the one that works with the
     /// files.
     #[must_use]
-    pub fn naming_none(mut self) -> Self {
+    pub fn without_advice(mut self) -> Self {
         self.own = None;
         self
     }
@@ -232,16 +233,11 @@ impl Trusted {
 /// # Errors
 /// The first part of the path that they can change.
 pub fn check_directory(path: &Path, trusted: &Trusted) -> Result<(), Exposure> {
-    match walk(path, |at, found| trusted.check_part(at, found))? {
-        None => Ok(()),
-        Some(found) if !found.metadata.is_dir() => {
-            Err(Exposure::Kind { path: found.path, expected: "a directory" })
-        }
-        Some(found) => {
-            trusted.check_owner(&found.path, &found.metadata)?;
-            trusted.check_writers(&found.path, &found.metadata)
-        }
+    let Some(end) = walk(path, |at, found| trusted.check_part(at, found))? else { return Ok(()) };
+    if !end.metadata.is_dir() {
+        return Err(Exposure::Kind { path: end.path, expected: "a directory" });
     }
+    end.check_changes(trusted)
 }
 
 /// Checks a file that other users must neither write to nor read. One that an orchestrator mounts may belong to any user,
@@ -252,7 +248,7 @@ pub fn check_directory(path: &Path, trusted: &Trusted) -> Result<(), Exposure> {
 pub fn check_secret(path: &Path, trusted: &Trusted) -> Result<(), Exposure> {
     match walk(path, |at, found| trusted.check_part(at, found))? {
         None => Ok(()),
-        Some(found) => found.check_secret(&found.metadata, trusted),
+        Some(end) => end.check_secret(&end.metadata, trusted),
     }
 }
 
@@ -266,35 +262,35 @@ pub fn check_file(path: &Path, trusted: &Trusted) -> Result<(), Exposure> {
     let check = |at: &Path, found: &Metadata| {
         if is_mounted(at) { Ok(()) } else { trusted.check_part(at, found) }
     };
-    match walk(path, check)? {
-        None => Ok(()),
-        Some(found) if !found.metadata.is_file() => {
-            Err(Exposure::Kind { path: found.path, expected: "a regular file" })
-        }
-        Some(found) if is_mounted(&found.path) => Ok(()),
-        Some(found) => {
-            trusted.check_owner(&found.path, &found.metadata)?;
-            trusted.check_writers(&found.path, &found.metadata)
-        }
+    let Some(end) = walk(path, check)? else { return Ok(()) };
+    if !end.metadata.is_file() {
+        return Err(Exposure::Kind { path: end.path, expected: "a regular file" });
     }
+    if is_mounted(&end.path) { Ok(()) } else { end.check_changes(trusted) }
 }
 
 /// Checks a secret that is already open, with the metadata `opened`.
 pub(crate) fn check_opened(path: &Path, opened: &Metadata, trusted: &Trusted) -> Result<(), Exposure> {
     match walk(path, |at, found| trusted.check_part(at, found))? {
         None => Ok(()),
-        Some(found) => found.check_secret(opened, trusted),
+        Some(end) => end.check_secret(opened, trusted),
     }
 }
 
 /// File or directory that a path leads to.
-struct Found {
+struct PathEnd {
     /// The path with all links resolved.
     path: PathBuf,
     metadata: Metadata,
 }
 
-impl Found {
+impl PathEnd {
+    /// Checks that only trusted users can change the file or directory.
+    fn check_changes(&self, trusted: &Trusted) -> Result<(), Exposure> {
+        trusted.check_owner(&self.path, &self.metadata)?;
+        trusted.check_writers(&self.path, &self.metadata)
+    }
+
     fn check_secret(&self, metadata: &Metadata, trusted: &Trusted) -> Result<(), Exposure> {
         if !metadata.is_file() {
             return Err(Exposure::Kind { path: self.path.clone(), expected: "a regular file" });
@@ -312,21 +308,22 @@ impl Found {
 fn walk(
     path: &Path,
     check: impl Fn(&Path, &Metadata) -> Result<(), Exposure>,
-) -> Result<Option<Found>, Exposure> {
+) -> Result<Option<PathEnd>, Exposure> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| Exposure::Io { path, source }
     };
     let mut rest = Vec::new();
-    push(&mut rest, &std::path::absolute(path).map_err(failed(path))?);
-    let (mut at, mut links) = (PathBuf::from("/"), 0);
+    push_parts(&mut rest, &std::path::absolute(path).map_err(failed(path))?);
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
     loop {
         let metadata = match fs::symlink_metadata(&at) {
-            Err(error) if is_out_of_sight(&error) => return Ok(None),
+            Err(error) if is_not_visible(&error) => return Ok(None),
             found => found.map_err(failed(&at))?,
         };
         if rest.is_empty() && !metadata.is_symlink() {
-            return Ok(Some(Found { path: at, metadata }));
+            return Ok(Some(PathEnd { path: at, metadata }));
         }
         check(&at, &metadata)?;
         if metadata.is_symlink() {
@@ -339,7 +336,7 @@ fn walk(
             if target.is_absolute() {
                 at = PathBuf::from("/");
             }
-            push(&mut rest, &target);
+            push_parts(&mut rest, &target);
         }
         match rest.pop() {
             Some(name) if name == ".." => drop(at.pop()),
@@ -350,12 +347,12 @@ fn walk(
 }
 
 /// Pushes the parts of `path` onto the stack of parts that are left, the next one last.
-fn push(rest: &mut Vec<OsString>, path: &Path) {
+fn push_parts(rest: &mut Vec<OsString>, path: &Path) {
     let is_part = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
     rest.extend(path.components().rev().filter(is_part).map(|part| part.as_os_str().to_owned()));
 }
 
-fn is_out_of_sight(error: &io::Error) -> bool {
+fn is_not_visible(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
 }
@@ -366,7 +363,7 @@ fn is_mounted_secret(path: &Path) -> bool {
     // tmpfs and ramfs.
     let is_memory = || statfs(path).is_ok_and(|found| matches!(found.f_type, 0x0102_1994 | 0x8584_58f6));
     let is_alone =
-        || mount(path).is_some_and(|own| path.parent().and_then(mount).is_some_and(|dir| own != dir));
+        || mount_id(path).is_some_and(|own| path.parent().and_then(mount_id).is_some_and(|dir| own != dir));
     is_read_only(path) && (is_memory() || is_alone())
 }
 
@@ -374,11 +371,11 @@ fn is_mounted_secret(path: &Path) -> bool {
 /// mounted. Where the whole system is read-only, as systemd's `ProtectSystem=strict` makes it for one service, others
 /// still write.
 fn is_mounted_by_itself() -> impl Fn(&Path) -> bool {
-    let root = mount(Path::new("/"));
+    let root = mount_id(Path::new("/"));
     move |path| {
         // A link lies on the mount of its directory.
         let place = if path.is_symlink() { path.parent().unwrap_or(path) } else { path };
-        is_read_only(place) && mount(place).zip(root).is_some_and(|(own, root)| own != root)
+        is_read_only(place) && mount_id(place).zip(root).is_some_and(|(own, root)| own != root)
     }
 }
 
@@ -387,7 +384,7 @@ fn is_read_only(path: &Path) -> bool {
 }
 
 /// Returns the mount that `path` is on, if the kernel reports it.
-fn mount(path: &Path) -> Option<u64> {
+fn mount_id(path: &Path) -> Option<u64> {
     let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
     StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID).then_some(found.stx_mnt_id)
 }

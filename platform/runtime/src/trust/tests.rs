@@ -38,7 +38,8 @@ fn a_secret_is_closed_to_other_users() {
         let (_root, path) = secret(mode);
         let told = told(&path);
         assert_eq!(told.is_some(), words.is_some(), "{mode:o}: {told:?}");
-        let (told, words) = (told.unwrap_or_default(), words.unwrap_or_default());
+        let told = told.unwrap_or_default();
+        let words = words.unwrap_or_default();
         assert!(told.contains(words), "{mode:o}: {told}");
     }
     let (_root, path) = secret(0o640);
@@ -59,19 +60,44 @@ fn each_directory_on_the_way_counts() {
     assert_eq!(told(&path), None, "in a sticky directory what has an owner stays");
     chown(dir, Some(12345), None).unwrap();
     assert!(told(&path).unwrap().contains("belongs to uid 12345"), "{:?}", told(&path));
-    chown(dir, Some(0), None).unwrap();
-    assert!(check_directory(dir, &Trusted::own()).is_ok());
+}
+
+/// The end of a path is judged alike whether it is a directory or a file.
+#[test]
+fn a_directory_or_file_is_safe_from_changes() {
+    let (_root, path) = secret(0o644);
+    let dir = path.parent().unwrap();
+    let directory = || check_directory(dir, &Trusted::own()).map_err(|error| error.to_string());
+    let file = || check_file(&path, &Trusted::own()).map_err(|error| error.to_string());
+    assert_eq!((directory(), file()), (Ok(()), Ok(())));
     set(dir, 0o1777);
     assert!(
-        check_directory(dir, &Trusted::own()).is_err(),
-        "the sticky bit does not close the directory itself"
+        directory().unwrap_err().contains("can be written by"),
+        "sticky directories are closed on the way only"
     );
+    set(dir, 0o755);
+    set(&path, 0o666);
+    assert!(file().unwrap_err().contains("can be written by every user"));
+    for at in [dir, &path] {
+        chown(at, Some(12345), None).unwrap();
+    }
+    for refused in [directory(), file()] {
+        assert!(refused.unwrap_err().contains("belongs to uid 12345"));
+    }
+    for at in [dir, &path] {
+        chown(at, Some(0), None).unwrap();
+    }
+    let refused = check_directory(&path, &Trusted::own()).unwrap_err().to_string();
+    assert!(refused.ends_with("secret is not a directory"), "{refused}");
+    let refused = check_file(dir, &Trusted::own()).unwrap_err().to_string();
+    assert!(refused.ends_with("dir is not a regular file"), "{refused}");
 }
 
 #[test]
-fn links_of_an_orchestrator_are_followed_and_judged() {
+fn links_of_an_orchestrator_are_checked() {
     let (root, path) = secret(0o600);
-    let (data, key) = (root.path().join("..data"), root.path().join("key"));
+    let data = root.path().join("..data");
+    let key = root.path().join("key");
     symlink("dir", &data).unwrap();
     symlink("..data/secret", &key).unwrap();
     assert_eq!(told(&key), None);
@@ -109,7 +135,7 @@ fn advice_names_only_a_user_that_is_known() {
     for (trusted, words) in [
         (Trusted::own(), "`chown 0 "),
         (service.clone(), "`chown 990 "),
-        (Trusted::own().naming_none(), "give it to the user who works with it"),
+        (Trusted::own().without_advice(), "give it to the user who works with it"),
         (Trusted::own().and(&service), "give it to the user who works with it"),
         (Trusted::own().and(&Trusted::own()), "`chown 0 "),
     ] {

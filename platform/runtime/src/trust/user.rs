@@ -44,7 +44,8 @@ impl User {
     }
 }
 
-/// Returns the credentials of the process that listens at `socket`.
+/// Returns the credentials of the process that listens at `socket`. Not with rustix: its `UCred` cannot hold the pid 0
+/// that the kernel gives a process of another PID namespace, such as the proxy's in a container of its own.
 fn peer(socket: &Path) -> io::Result<UCred> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let client = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -85,11 +86,12 @@ fn groups_in(status: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixListener;
+    use std::{env, os::unix::net::UnixListener, process::Command};
 
     use rustix::process::{getegid, geteuid};
 
     use super::*;
+    use crate::config::Environment;
 
     #[test]
     fn a_user_has_the_groups_of_its_accounts() {
@@ -100,8 +102,35 @@ mod tests {
         assert_eq!(groups_of(12345, passwd, group), [0_u32; 0]);
     }
 
+    /// Runs this test once more in a PID namespace in which the listener's process has no number.
     #[test]
-    fn who_listens_is_known_without_an_accept() {
+    fn a_listener_in_another_pid_namespace_is_known() {
+        const SOCKET: &str = "SLUICEGATE_TEST_SOCKET";
+        if let Some(socket) = Environment::capture().get(SOCKET) {
+            let user = User::serving(Path::new(socket)).expect("a process listens");
+            assert_eq!(user.uid(), geteuid().as_raw());
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        let _listener = UnixListener::bind(&path).unwrap();
+        let test = "trust::user::tests::a_listener_in_another_pid_namespace_is_known";
+        let inside = Command::new("unshare")
+            .args(["--pid", "--fork"])
+            .arg(env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env(SOCKET, &path)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&inside.stdout);
+        assert!(
+            inside.status.success() && printed.contains("1 passed"),
+            "this test must run as root: {printed}"
+        );
+    }
+
+    #[test]
+    fn a_listener_is_known_without_an_accept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control.sock");
         assert_eq!(User::serving(&path), None, "none listens yet");

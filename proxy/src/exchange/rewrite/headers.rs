@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_claims_is_dropped_and_ours_is_there_once() {
+    fn claimed_headers_are_dropped_and_ours_unique() {
         let mut from = HeaderMap::new();
         let spoofed = [
             "authorization",

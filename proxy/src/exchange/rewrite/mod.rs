@@ -19,10 +19,10 @@ pub(crate) use self::{
     headers::Identification,
 };
 use super::settle::Exchange;
-use crate::{budget::Ask, pieces::Pieces, refusal::Refused, usage::estimate};
+use crate::{budget::ReservationRequest, pieces::Pieces, refusal::Refused, usage::estimate};
 
 /// The request that goes to the upstream.
-pub(super) fn request(
+pub(super) fn build_request(
     exchange: &mut Exchange,
     from: &HeaderMap,
     body: &Bytes,
@@ -30,13 +30,13 @@ pub(super) fn request(
     let run = Arc::clone(exchange.run());
     let route = exchange.route();
     let mut checked = body::check(route, body, &run.policy.load())?;
-    exchange.asked(&checked)?;
+    exchange.body_checked(&checked)?;
     if route.costs_tokens() {
-        let granted = exchange.reserve(&Ask {
+        let granted = exchange.reserve(&ReservationRequest {
             input: estimate::most_input(body, checked.media, checked.letters),
             output: checked.sizes.output().unwrap_or(u64::MAX).min(run.grant.limits.output_tokens).max(1),
             answers: checked.sizes.answers(route),
-            price: exchange.plane().snapshot.load().prices.of(&checked.model),
+            price: exchange.context().snapshot.load().prices.of(&checked.model),
         })?;
         checked.limit_output(route, granted.output_each);
     }
@@ -44,7 +44,7 @@ pub(super) fn request(
     let mut request = Request::new(Pieces::from(checked.edits.pieces(body)));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = http::Uri::from_static(path);
-    let snapshot = exchange.plane().snapshot.load();
+    let snapshot = exchange.context().snapshot.load();
     let headers = headers(&run.identification, snapshot.authorization.as_ref(), from, exchange.call_id());
     *request.headers_mut() = headers.map_err(|_error| Refusal::BodyInvalid)?;
     Ok(request)

@@ -11,14 +11,14 @@ use platform_core::refusal::Refusal;
 use tokio::time::timeout;
 
 use crate::{
-    bodies::Held,
-    exchange::{carried::Carried, settle::Exchange},
+    body_memory::BodyPermit,
+    exchange::{connection_state::ConnectionState, settle::Exchange},
     refusal::Refused,
 };
 
-/// Most bytes of a refused body that are still read, for `LINGER` at most.
-const LINGER_BYTES: usize = 128 << 20;
-const LINGER: Duration = Duration::from_secs(3);
+/// Most bytes of a refused body that are still read, for `DISCARD_TIMEOUT` at most.
+const MAX_DISCARDED: usize = 128 << 20;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Refuses encoded bodies: only plain ones can be checked. SDKs send no others unless they are configured to.
 pub(in crate::exchange) fn is_plain(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -34,7 +34,7 @@ pub(in crate::exchange) fn is_plain(headers: &HeaderMap) -> Result<(), Refusal> 
 pub(in crate::exchange) async fn read_body(
     exchange: &mut Exchange,
     body: &mut Incoming,
-    held: &mut Held,
+    permit: &mut BodyPermit,
 ) -> Result<Bytes, Refused> {
     let limits = exchange.run().grant.limits;
     let limit = limits.request_body.0;
@@ -42,19 +42,22 @@ pub(in crate::exchange) async fn read_body(
     if announced > limit {
         return Err(Refusal::BodyTooLarge.into());
     }
-    let carried = exchange.carried().clone();
-    carried.wants_body();
-    let (mut whole, mut rest) = (Bytes::new(), BytesMut::new());
-    while let Some(frame) =
-        carried.in_time(body.frame()).await.map_err(|timeout| exchange.late(Refusal::BodyTooSlow, timeout))?
+    let connection_state = exchange.connection_state().clone();
+    connection_state.await_body();
+    let mut whole = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = connection_state
+        .within_timeouts(body.frame())
+        .await
+        .map_err(|timeout| exchange.timeout_refusal(Refusal::BodyTooSlow, timeout))?
     {
-        let frame = frame.map_err(|broken| exchange.upload_broke_off(&broken))?;
+        let frame = frame.map_err(|broken| exchange.upload_failed(&broken))?;
         let Ok(piece) = frame.into_data() else { continue };
-        if exchange.received(piece.len()) > limit {
+        if exchange.count_body(piece.len()) > limit {
             return Err(Refusal::BodyTooLarge.into());
         }
-        carried.got_body(piece.len(), &limits.times);
-        held.grow(piece.len() as u64)?;
+        connection_state.received_body(piece.len(), &limits.times);
+        permit.grow(piece.len() as u64)?;
         // A small body comes in one piece, which is then not copied.
         if whole.is_empty() && rest.is_empty() {
             whole = piece;
@@ -67,24 +70,24 @@ pub(in crate::exchange) async fn read_body(
             rest.extend_from_slice(&piece);
         }
     }
-    carried.has_come();
+    connection_state.arrived();
     Ok(if rest.is_empty() { whole } else { rest.freeze() })
 }
 
 /// Reads what a refused client still sends, within bounds: one that is in the middle of its body would meet a
 /// broken connection instead of the refusal (RFC 9112, 9.6), a bridge in between all the more.
-pub(in crate::exchange) async fn discard(body: &mut Incoming, carried: &Carried) {
-    carried.discards();
+pub(in crate::exchange) async fn discard(body: &mut Incoming, connection_state: &ConnectionState) {
+    connection_state.discard_body();
     let reading = async {
-        let mut left = LINGER_BYTES;
+        let mut left = MAX_DISCARDED;
         while left > 0
             && let Some(Ok(frame)) = body.frame().await
         {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
-            carried.discarded(bytes);
+            connection_state.discarded(bytes);
             left = left.saturating_sub(bytes);
         }
     };
     // A client slower than that has had its chance.
-    drop(timeout(LINGER, reading).await);
+    drop(timeout(DISCARD_TIMEOUT, reading).await);
 }

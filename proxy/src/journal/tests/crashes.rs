@@ -21,9 +21,9 @@ fn call(n: u128) -> ExchangeRecord {
 
 /// Marks a call and dies.
 fn begin(journal: &Journal, n: u128) {
-    let mut room = journal.room().unwrap();
+    let mut space = journal.reserve_space().unwrap();
     let marked = ExchangeRecord { outcome: Outcome::Interrupted, ..call(n) };
-    drop(journal.mark(&mut room, &marked).unwrap());
+    drop(journal.mark(&mut space, &marked).unwrap());
 }
 
 /// Marks a call and appends its record, but does not free its slot.
@@ -33,7 +33,7 @@ fn end_half(journal: &Journal, n: u128) {
 }
 
 /// Returns call and outcome of each line.
-fn told(state: &Path) -> Vec<(CallId, Outcome)> {
+fn outcomes(state: &Path) -> Vec<(CallId, Outcome)> {
     let line = |text: &String| {
         let line: JournalLine = serde_json::from_str(text).unwrap();
         (line.record.litellm_call_id, line.record.outcome)
@@ -104,10 +104,10 @@ const CRASHES: [Crash; 7] = [
     ),
 ];
 
-fn assert_told(state: &Path, case: &str, expected: &[(u128, Outcome)]) {
-    let mut told = told(state);
+fn assert_outcomes(state: &Path, case: &str, expected: &[(u128, Outcome)]) {
+    let mut all = outcomes(state);
     let (ended, lost): (Vec<_>, Vec<_>) =
-        told.drain(..).partition(|(_, outcome)| *outcome == Outcome::Complete);
+        all.drain(..).partition(|(_, outcome)| *outcome == Outcome::Complete);
     let mut lost = lost;
     lost.sort_by_key(|(call, _)| *call);
     let expected: Vec<_> = expected.iter().map(|(n, outcome)| (id(*n), *outcome)).collect();
@@ -116,13 +116,13 @@ fn assert_told(state: &Path, case: &str, expected: &[(u128, Outcome)]) {
 }
 
 #[test]
-fn whenever_it_dies_each_call_that_was_sent_has_one_record() {
+fn each_sent_call_has_one_record_after_any_crash() {
     for (case, crash, expected) in CRASHES {
         let state = tempfile::tempdir().unwrap();
         crash(state.path(), open(state.path()).unwrap());
         for again in ["", ", again", ", and again"] {
             drop(open(state.path()).unwrap());
-            assert_told(state.path(), &format!("{case}{again}"), expected);
+            assert_outcomes(state.path(), &format!("{case}{again}"), expected);
         }
     }
 }
@@ -145,32 +145,32 @@ fn recovery_may_die_at_any_of_its_own_writes() {
         fs::write(first_file(state.path()), &recovered[..cut]).unwrap();
         fs::write(state.path().join("journal/marks"), left).unwrap();
         drop(open(state.path()).unwrap());
-        assert_told(state.path(), &format!("{cut} bytes, {cleared} marks cleared"), &expected);
+        assert_outcomes(state.path(), &format!("{cut} bytes, {cleared} marks cleared"), &expected);
     }
     // The control: without its mark, and without its record, a call is lost.
     fs::write(first_file(state.path()), "").unwrap();
     fs::write(state.path().join("journal/marks"), vec![0; marks.len()]).unwrap();
     drop(open(state.path()).unwrap());
-    assert!(told(state.path()).is_empty());
+    assert!(outcomes(state.path()).is_empty());
 }
 
 #[test]
-fn a_call_that_outlives_files_is_found_in_the_right_one() {
+fn a_call_that_spans_files_is_recorded_once() {
     let state = tempfile::tempdir().unwrap();
     let journal = open_small(state.path());
-    let mut room = journal.room().unwrap();
-    drop(journal.mark(&mut room, &call(100)).unwrap());
+    let mut space = journal.reserve_space().unwrap();
+    drop(journal.mark(&mut space, &call(100)).unwrap());
     for n in 1..=20 {
         append(&journal, &call(n));
     }
     append(&journal, &call(100));
-    drop((room, journal));
+    drop((space, journal));
     drop(open_small(state.path()));
-    assert_eq!(told(state.path()).len(), 21);
+    assert_eq!(outcomes(state.path()).len(), 21);
 }
 
 #[test]
-fn what_is_spoilt_in_the_middle_is_named_with_file_and_byte() {
+fn corruption_is_reported_with_file_and_byte() {
     let state = tempfile::tempdir().unwrap();
     let journal = open_small(state.path());
     for n in 1..=9 {
@@ -181,7 +181,7 @@ fn what_is_spoilt_in_the_middle_is_named_with_file_and_byte() {
     let second = text.find('\n').unwrap() + 1;
     fs::write(first_file(state.path()), text.replacen("\"seq\":2", "\"seq\",2", 1)).unwrap();
     let journal = open_small(state.path());
-    match journal.spent(|_| false) {
+    match journal.usage_totals(|_| false) {
         Err(Error::Corrupt { path, offset }) => {
             assert_eq!((path, offset), (first_file(state.path()), second as u64));
         }
@@ -189,11 +189,11 @@ fn what_is_spoilt_in_the_middle_is_named_with_file_and_byte() {
     }
     drop(journal);
     fs::remove_file(first_file(state.path())).unwrap();
-    assert!(matches!(open_small(state.path()).spent(|_| false), Err(Error::Missing { seq: 1 })));
+    assert!(matches!(open_small(state.path()).usage_totals(|_| false), Err(Error::Missing { seq: 1 })));
 }
 
 #[test]
-fn a_machine_that_loses_power_may_lose_the_last_lines_and_goes_on() {
+fn power_loss_may_cost_the_last_lines_only() {
     let state = tempfile::tempdir().unwrap();
     let journal = open_small(state.path());
     for n in 1..=9 {
@@ -210,22 +210,25 @@ fn a_machine_that_loses_power_may_lose_the_last_lines_and_goes_on() {
     let kept = assert_chained(state.path(), 1);
     assert!((1..9).contains(&kept), "{kept}");
     append(&journal, &call(10));
-    assert_eq!((assert_chained(state.path(), 1), told(state.path()).last().unwrap().0), (kept + 1, id(10)));
-    assert!(journal.spent(|_| false).is_ok());
+    assert_eq!(
+        (assert_chained(state.path(), 1), outcomes(state.path()).last().unwrap().0),
+        (kept + 1, id(10))
+    );
+    assert!(journal.usage_totals(|_| false).is_ok());
 }
 
 #[tokio::test]
-async fn on_the_disk_a_slot_is_free_after_its_record_is_there() {
+async fn a_slot_is_freed_after_its_record_is_on_disk() {
     let state = tempfile::tempdir().unwrap();
     let settings = settings::Journal { durability: Durability::Disk, ..settings::Journal::default() };
     let journal = Journal::open(state.path(), settings).unwrap();
     let marks = || fs::read(state.path().join("journal/marks")).unwrap()[0];
-    let mut room = journal.room().unwrap();
-    journal.mark(&mut room, &call(1)).unwrap().await.unwrap();
-    journal.marks.sweep();
+    let mut space = journal.reserve_space().unwrap();
+    journal.mark(&mut space, &call(1)).unwrap().await.unwrap();
+    journal.marks.clear_stale();
     assert_ne!(marks(), 0, "it is in flight");
-    journal.append(&call(1), Some(room)).unwrap().await.unwrap();
-    assert_ne!(marks(), 0, "nobody has looked after it");
-    journal.marks.sweep();
+    journal.append(&call(1), Some(space)).unwrap().await.unwrap();
+    assert_ne!(marks(), 0, "it is not cleared yet");
+    journal.marks.clear_stale();
     assert_eq!(marks(), 0);
 }

@@ -14,7 +14,7 @@ const LINES: u64 = 20;
 
 /// Ends a journal's work, as a proxy does that stops.
 fn stop(journal: &Journal) {
-    journal.marks.sweep();
+    journal.marks.clear_stale();
     journal.make_checkpoint(&|_| false).unwrap();
 }
 
@@ -24,13 +24,13 @@ fn stopped(state: &Path) -> Vec<Segment> {
     for _ in 0..LINES {
         append(&journal, &record("r1"));
     }
-    journal.spent(|_| false).unwrap();
+    journal.usage_totals(|_| false).unwrap();
     stop(&journal);
     segments::list(&state.join("journal")).unwrap()
 }
 
 fn calls(journal: &Journal) -> u64 {
-    journal.spent(|_| false).unwrap().by_account.values().map(|usage| usage.calls).sum()
+    journal.usage_totals(|_| false).unwrap().by_account.values().map(|usage| usage.calls).sum()
 }
 
 /// Returns all lines, as a client reads them that asks for everything.
@@ -75,7 +75,7 @@ fn a_lost_file_takes_no_sum_and_no_number_along() {
             let seq = append(&journal, &record("r1"));
             assert!(seq > last, "{name}: {seq} after {last}");
             let line: JournalLine = serde_json::from_str(read(&journal).last().unwrap()).unwrap();
-            assert_eq!((line.seq, line.lost), (seq, lost), "{name}: the next line tells");
+            assert_eq!((line.seq, line.lost), (seq, lost), "{name}: the next line reports it");
             last = append(&journal, &record("r1"));
             assert!(!read(&journal).last().unwrap().contains("lost"), "{name}: and only that");
             stop(&journal);
@@ -110,7 +110,7 @@ fn a_file_that_is_restored_is_lost_no_more() {
     let before = lines(state.path());
     let line_before = usize::try_from(from).unwrap() - 2;
     assert_eq!(journal.hash_of(from - 1).unwrap(), Some(hash(before[line_before].as_bytes())));
-    assert_eq!(journal.hash_of(from).unwrap(), None, "nobody can acknowledge what is not there");
+    assert_eq!(journal.hash_of(from).unwrap(), None, "a lost line cannot be acknowledged");
     drop(journal);
     fs::rename(&away, &files[2].path).unwrap();
     let journal = open_small(state.path());

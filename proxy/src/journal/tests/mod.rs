@@ -1,10 +1,10 @@
 //! Tests the journal on a real file system.
 
 mod crashes;
-mod floods;
-mod keeping;
+mod in_flight;
 mod lost;
-mod marks;
+mod refusals;
+mod retention;
 
 use std::{fs, path::Path};
 
@@ -69,11 +69,11 @@ fn open_small(state: &Path) -> Journal {
 
 /// Appends a record the way a call does that was sent.
 fn append(journal: &Journal, record: &ExchangeRecord) -> u64 {
-    let mut room = journal.room();
-    if let Some(room) = &mut room {
-        drop(journal.mark(room, record).unwrap());
+    let mut space = journal.reserve_space();
+    if let Some(space) = &mut space {
+        drop(journal.mark(space, record).unwrap());
     }
-    drop(journal.append(record, room).unwrap());
+    drop(journal.append(record, space).unwrap());
     journal.last_seq()
 }
 
@@ -110,7 +110,7 @@ fn assert_chained(state: &Path, first: u64) -> usize {
 }
 
 #[test]
-fn lines_are_sequenced_and_chained_across_a_restart() {
+fn lines_stay_sequenced_and_chained_on_restart() {
     let dir = tempfile::tempdir().unwrap();
     let id = {
         let journal = open(dir.path()).unwrap();
@@ -125,7 +125,7 @@ fn lines_are_sequenced_and_chained_across_a_restart() {
 }
 
 #[test]
-fn a_torn_last_line_is_cut_off_and_the_chain_goes_on() {
+fn a_torn_last_line_is_cut_off() {
     let dir = tempfile::tempdir().unwrap();
     append(&open(dir.path()).unwrap(), &record("r1"));
     let path = first_file(dir.path());
@@ -147,7 +147,7 @@ fn a_file_that_is_no_journal_is_left_alone() {
 }
 
 #[test]
-fn the_line_on_disk_has_the_published_fields_in_their_order() {
+fn a_line_has_the_published_fields_in_order() {
     let dir = tempfile::tempdir().unwrap();
     append(&open(dir.path()).unwrap(), &record("r1"));
     let golden = include_str!("../../../tests/golden/journal-line.json").trim_end();
@@ -155,7 +155,7 @@ fn the_line_on_disk_has_the_published_fields_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_follower_sees_old_lines_after_its_cursor_then_new_ones() {
+async fn a_follower_sees_old_lines_then_new_ones() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open(dir.path()).unwrap();
     append(&journal, &record("r1"));
@@ -164,7 +164,7 @@ async fn a_follower_sees_old_lines_after_its_cursor_then_new_ones() {
     assert_eq!(follower.batch().unwrap(), format!("{}\n", lines(dir.path())[1]));
     assert!(follower.batch().unwrap().is_empty());
     append(&journal, &record("r3"));
-    follower.more().await;
+    follower.wait_for_more().await;
     assert_eq!(follower.batch().unwrap(), format!("{}\n", lines(dir.path())[2]));
 }
 
@@ -205,7 +205,7 @@ fn a_journal_of_a_newer_program_is_left_alone() {
 }
 
 #[test]
-fn lines_go_on_from_file_to_file_and_followers_with_them() {
+fn lines_and_followers_go_on_over_files() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_small(dir.path());
     let mut live = journal.follow(None, None).unwrap();

@@ -1,6 +1,6 @@
 //! Reads one JSON document as it comes, in pieces of any size, in bounded memory.
 //!
-//! A [`Visit`] names the places that matter, from the outermost object down. Everything else is skipped by
+//! A [`Visit`] names the fields that matter, from the outermost object down. Everything else is skipped by
 //! its brackets and quotes, however long or deep it is. Nothing is checked: what is broken is read as far as
 //! it makes sense. A value that lies within one piece is shown where it stands; only one that is split is
 //! copied, up to a limit.
@@ -10,8 +10,8 @@ mod visit;
 use memchr::memchr2;
 
 use self::visit::whole_of;
-pub(super) use self::visit::{Bracket, Inside, Span, Text, Visit, Wants};
-use super::mark;
+pub(super) use self::visit::{Bracket, ContainerMode, StringText, TextRange, Visit, Wants};
+use super::byte_order_mark;
 
 /// Containers that are looked into, one within the other. Deeper ones are skipped or measured.
 const MAX_DEPTH: usize = 8;
@@ -20,7 +20,7 @@ const MAX_NAME: usize = 48;
 
 /// Position of the reader in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum ScanState {
     /// Its first bracket has not come.
     #[default]
     Before,
@@ -46,7 +46,7 @@ enum Passing {
 
 /// Role of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Role {
+enum TokenRole {
     #[default]
     Value,
     Name,
@@ -55,7 +55,7 @@ enum Role {
 /// The string, number or word in which a piece ended, and what is known of it.
 #[derive(Debug, Default)]
 struct Token {
-    role: Role,
+    role: TokenRole,
     /// Bytes of it in pieces that are gone, and of these those that were handed on.
     seen: u64,
     handed: u64,
@@ -66,47 +66,47 @@ struct Token {
 
 impl Token {
     /// The string, of which `raw` is kept and so many bytes were written.
-    const fn text<'r>(&self, raw: &'r [u8], written: u64) -> Text<'r> {
+    const fn text<'r>(&self, raw: &'r [u8], written: u64) -> StringText<'r> {
         let Self { short, long, handed, .. } = *self;
-        Text {
+        StringText {
             raw,
             // Most of what is written as four digits is of a script that takes three bytes for a letter.
             bytes: written.saturating_sub(short).saturating_sub(3 * long),
             is_escaped: short + long > 0,
             is_cut: (raw.len() as u64 + handed) < written,
-            place: None,
+            range: None,
         }
     }
 }
 
 /// A string in a measured container, of which is not known yet whether it is a name.
 #[derive(Debug, Clone, Copy)]
-struct Pending {
+struct PendingText {
     bytes: u64,
     is_no_text: bool,
 }
 
 /// A container that was entered.
 #[derive(Debug, Clone, Copy)]
-struct Open<P> {
-    place: P,
+struct OpenContainer<P> {
+    field: P,
     bracket: Bracket,
 }
 
 /// Reads one document.
 #[derive(Debug)]
 pub(super) struct Scanner<P> {
-    state: State,
-    open: [Option<Open<P>>; MAX_DEPTH],
+    state: ScanState,
+    open: [Option<OpenContainer<P>>; MAX_DEPTH],
     depth: usize,
     /// Containers that are open within the innermost one that was entered.
     passed: u64,
     passing: Passing,
-    /// The place of the value that comes next in an object; none where its name comes next.
+    /// Field of the value that comes next in an object; none where its name comes next.
     next: Option<P>,
     token: Token,
     held: Vec<u8>,
-    pending: Option<Pending>,
+    pending: Option<PendingText>,
     /// Strings count as text, by the last name.
     counts: bool,
 }
@@ -114,13 +114,13 @@ pub(super) struct Scanner<P> {
 impl<P: Copy + Eq> Scanner<P> {
     pub(super) const fn new() -> Self {
         Self {
-            state: State::Before,
+            state: ScanState::Before,
             open: [None; MAX_DEPTH],
             depth: 0,
             passed: 0,
             passing: Passing::Skipped,
             next: None,
-            token: Token { role: Role::Value, seen: 0, handed: 0, short: 0, long: 0 },
+            token: Token { role: TokenRole::Value, seen: 0, handed: 0, short: 0, long: 0 },
             held: Vec::new(),
             pending: None,
             counts: true,
@@ -136,13 +136,13 @@ impl<P: Copy + Eq> Scanner<P> {
 
     /// Takes a whole document, of which all is known, as read.
     pub(super) fn pass_over(&mut self, root: P) {
-        self.open[0] = Some(Open { place: root, bracket: Bracket::Object });
-        self.state = State::Done;
+        self.open[0] = Some(OpenContainer { field: root, bracket: Bracket::Object });
+        self.state = ScanState::Done;
     }
 
     /// Returns whether the outermost object has begun and not ended.
     pub(super) fn is_open(&self) -> bool {
-        !matches!(self.state, State::Before | State::Done)
+        !matches!(self.state, ScanState::Before | ScanState::Done)
     }
 
     /// Returns whether an object has begun.
@@ -150,76 +150,76 @@ impl<P: Copy + Eq> Scanner<P> {
         self.open[0].is_some()
     }
 
-    /// Bytes that are kept, or have room.
+    /// Returns the capacity of the buffer.
     #[cfg(any(test, feature = "parts"))]
     pub(super) fn kept(&self) -> usize {
         self.held.capacity()
     }
 
     /// Reads on.
-    pub(super) fn feed<V: Visit<Place = P>>(&mut self, bytes: &[u8], visit: &mut V) {
+    pub(super) fn feed<V: Visit<Field = P>>(&mut self, bytes: &[u8], visit: &mut V) {
         let mut at = 0;
         while at < bytes.len() {
             at = match self.state {
-                State::Before => self.before(bytes, at, visit),
-                State::Between if self.passed > 0 => self.pass(bytes, at, visit),
-                State::Between => self.between(bytes, at, visit),
-                State::Text => self.text(bytes, at, visit),
-                State::Escape => self.escape(bytes, at, visit),
-                State::Scalar => self.scalar(bytes, at, visit),
-                State::Done => return,
+                ScanState::Before => self.before(bytes, at, visit),
+                ScanState::Between if self.passed > 0 => self.pass(bytes, at, visit),
+                ScanState::Between => self.between(bytes, at, visit),
+                ScanState::Text => self.text(bytes, at, visit),
+                ScanState::Escape => self.escape(bytes, at, visit),
+                ScanState::Scalar => self.scalar(bytes, at, visit),
+                ScanState::Done => return,
             };
         }
     }
 
     /// Ends a document that may be cut; text without an end counts as far as it came.
-    pub(super) fn finish<V: Visit<Place = P>>(&mut self, visit: &mut V) {
-        if matches!(self.state, State::Text | State::Escape) && self.token.role == Role::Value {
+    pub(super) fn finish<V: Visit<Field = P>>(&mut self, visit: &mut V) {
+        if matches!(self.state, ScanState::Text | ScanState::Escape) && self.token.role == TokenRole::Value {
             self.string_ends(&[], None, visit);
         }
         self.settle_pending(visit);
-        self.state = State::Done;
+        self.state = ScanState::Done;
     }
 
-    fn before<V: Visit<Place = P>>(&mut self, bytes: &[u8], at: usize, visit: &mut V) -> usize {
+    fn before<V: Visit<Field = P>>(&mut self, bytes: &[u8], at: usize, visit: &mut V) -> usize {
         match bytes[at] {
             b'{' => {
-                self.state = State::Between;
+                self.state = ScanState::Between;
                 self.begin(visit.root(), Bracket::Object, visit);
             }
-            byte if byte.is_ascii_whitespace() || mark::BYTES.contains(&byte) => {}
-            _ => self.state = State::Done,
+            byte if byte.is_ascii_whitespace() || byte_order_mark::BYTES.contains(&byte) => {}
+            _ => self.state = ScanState::Done,
         }
         at + 1
     }
 
-    fn top(&self) -> Option<Open<P>> {
+    fn top(&self) -> Option<OpenContainer<P>> {
         self.open[self.depth.checked_sub(1)?]
     }
 
-    /// The place of the value that begins.
-    fn place<V: Visit<Place = P>>(&self, visit: &V) -> P {
+    /// Returns the field of the value that begins.
+    fn field<V: Visit<Field = P>>(&self, visit: &V) -> P {
         match self.top() {
-            Some(Open { place, bracket: Bracket::Array }) => visit.element(place),
+            Some(OpenContainer { field, bracket: Bracket::Array }) => visit.element(field),
             _ => self.next.unwrap_or(V::SKIPPED),
         }
     }
 
-    fn between<V: Visit<Place = P>>(&mut self, bytes: &[u8], begin: usize, visit: &mut V) -> usize {
+    fn between<V: Visit<Field = P>>(&mut self, bytes: &[u8], begin: usize, visit: &mut V) -> usize {
         let mut at = begin;
-        while self.state == State::Between && self.passed == 0 {
+        while self.state == ScanState::Between && self.passed == 0 {
             let Some(byte) = bytes.get(at) else { break };
             at += 1;
             match byte {
                 b'"' => at = self.begin_text(bytes, at, visit),
-                b'{' => self.begin(self.place(visit), Bracket::Object, visit),
-                b'[' => self.begin(self.place(visit), Bracket::Array, visit),
+                b'{' => self.begin(self.field(visit), Bracket::Object, visit),
+                b'[' => self.begin(self.field(visit), Bracket::Array, visit),
                 b'}' | b']' => self.end(visit),
                 b',' => self.next = None,
                 b':' | b' ' | b'\t' | b'\n' | b'\r' => {}
                 _ => {
-                    self.begin_token(Role::Value);
-                    self.state = State::Scalar;
+                    self.begin_token(TokenRole::Value);
+                    self.state = ScanState::Scalar;
                     at = self.scalar(bytes, at - 1, visit);
                 }
             }
@@ -228,61 +228,67 @@ impl<P: Copy + Eq> Scanner<P> {
     }
 
     /// A string begins. The usual one is short, has no escape and ends within this piece.
-    fn begin_text<V: Visit<Place = P>>(&mut self, bytes: &[u8], begin: usize, visit: &mut V) -> usize {
+    fn begin_text<V: Visit<Field = P>>(&mut self, bytes: &[u8], begin: usize, visit: &mut V) -> usize {
         let top = self.top().filter(|open| open.bracket == Bracket::Object && self.next.is_none());
         let rest = bytes.get(begin..begin + MAX_NAME).unwrap_or(&bytes[begin..]);
         let length = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
         let Some(raw) = length.filter(|length| rest[*length] == b'"').map(|length| &rest[..length]) else {
-            self.begin_token(if top.is_some() { Role::Name } else { Role::Value });
-            self.state = State::Text;
+            self.begin_token(if top.is_some() { TokenRole::Name } else { TokenRole::Value });
+            self.state = ScanState::Text;
             return self.text(bytes, begin, visit);
         };
         if let Some(open) = top {
-            self.next = Some(visit.member(open.place, raw));
+            self.next = Some(visit.member(open.field, raw));
         } else {
-            let place = self.place(visit);
+            let field = self.field(visit);
             self.next = None;
-            if place != V::SKIPPED {
-                let shown = visit.wants(place).of(raw);
+            if field != V::SKIPPED {
+                let shown = visit.wants(field).of(raw);
                 let is_cut = shown.len() < raw.len();
-                let (bytes, at) = (raw.len() as u64, Some(Span { begin, end: begin + raw.len() }));
-                visit.string(place, Text { raw: shown, bytes, is_escaped: false, is_cut, place: at });
+                let text = StringText {
+                    raw: shown,
+                    bytes: raw.len() as u64,
+                    is_escaped: false,
+                    is_cut,
+                    range: Some(TextRange { begin, end: begin + raw.len() }),
+                };
+                visit.string(field, text);
             }
         }
         begin + raw.len() + 1
     }
 
-    fn begin_token(&mut self, role: Role) {
+    fn begin_token(&mut self, role: TokenRole) {
         self.token = Token { role, ..Token::default() };
         self.held.clear();
     }
 
-    fn begin<V: Visit<Place = P>>(&mut self, place: P, bracket: Bracket, visit: &mut V) {
-        let inside = visit.begins(place, bracket);
-        if inside == Inside::Entered && self.depth < MAX_DEPTH {
-            self.open[self.depth] = Some(Open { place, bracket });
+    fn begin<V: Visit<Field = P>>(&mut self, field: P, bracket: Bracket, visit: &mut V) {
+        let inside = visit.begins(field, bracket);
+        if inside == ContainerMode::Entered && self.depth < MAX_DEPTH {
+            self.open[self.depth] = Some(OpenContainer { field, bracket });
             self.depth += 1;
             self.next = None;
             return;
         }
         self.passed = 1;
         self.counts = true;
-        self.passing = if inside == Inside::Measured { Passing::Measured } else { Passing::Skipped };
+        self.passing = if inside == ContainerMode::Measured { Passing::Measured } else { Passing::Skipped };
     }
 
-    fn end<V: Visit<Place = P>>(&mut self, visit: &mut V) {
+    fn end<V: Visit<Field = P>>(&mut self, visit: &mut V) {
         if let Some(open) = self.top() {
-            visit.ends(open.place);
+            visit.ends(open.field);
             self.depth -= 1;
         }
         self.next = None;
         if self.depth == 0 {
-            self.state = State::Done;
+            self.state = ScanState::Done;
         }
     }
 
     /// Goes on in a container that is not entered.
-    fn pass<V: Visit<Place = P>>(&mut self, bytes: &[u8], at: usize, visit: &mut V) -> usize {
+    fn pass<V: Visit<Field = P>>(&mut self, bytes: &[u8], at: usize, visit: &mut V) -> usize {
         let rest = &bytes[at..];
         if self.pending.is_some() {
             let Some(next) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) else {
@@ -301,7 +307,7 @@ impl<P: Copy + Eq> Scanner<P> {
             b'"' => {
                 self.token = Token::default();
                 self.held.clear();
-                self.state = State::Text;
+                self.state = ScanState::Text;
             }
             b'{' | b'[' => self.passed += 1,
             _ => {
@@ -314,22 +320,22 @@ impl<P: Copy + Eq> Scanner<P> {
         at + next + 1
     }
 
-    fn settle_pending<V: Visit<Place = P>>(&mut self, visit: &mut V) {
+    fn settle_pending<V: Visit<Field = P>>(&mut self, visit: &mut V) {
         if let Some(text) = self.pending.take().filter(|_| self.counts) {
             visit.measured(text.bytes);
         }
     }
 
     /// Returns how much of the token is needed.
-    fn wants<V: Visit<Place = P>>(&self, visit: &V) -> Wants {
+    fn wants<V: Visit<Field = P>>(&self, visit: &V) -> Wants {
         match (self.token.role, self.passed > 0, self.passing) {
-            (Role::Name, ..) | (_, true, Passing::Measured) => Wants::Beginning(MAX_NAME),
+            (TokenRole::Name, ..) | (_, true, Passing::Measured) => Wants::Beginning(MAX_NAME),
             (_, true, Passing::Skipped) => Wants::Beginning(0),
-            (_, false, _) => visit.wants(self.place(visit)),
+            (_, false, _) => visit.wants(self.field(visit)),
         }
     }
 
-    fn keep<V: Visit<Place = P>>(&mut self, chunk: &[u8], visit: &mut V) {
+    fn keep<V: Visit<Field = P>>(&mut self, chunk: &[u8], visit: &mut V) {
         self.token.seen += chunk.len() as u64;
         let mut rest = chunk;
         match self.wants(visit) {
@@ -351,8 +357,8 @@ impl<P: Copy + Eq> Scanner<P> {
     }
 
     /// Hands on as much of a long string as is whole.
-    fn hand_on<V: Visit<Place = P>>(&mut self, visit: &mut V) {
-        let place = self.place(visit);
+    fn hand_on<V: Visit<Field = P>>(&mut self, visit: &mut V) {
+        let field = self.field(visit);
         let mut held = std::mem::take(&mut self.held);
         let whole = match whole_of(&held).len() {
             // Nothing but backslashes: each two are a character.
@@ -360,24 +366,27 @@ impl<P: Copy + Eq> Scanner<P> {
             whole => whole,
         };
         let is_escaped = self.token.short + self.token.long > 0;
-        visit.piece(place, Text { raw: &held[..whole], bytes: 0, is_escaped, is_cut: false, place: None });
+        visit.piece(
+            field,
+            StringText { raw: &held[..whole], bytes: 0, is_escaped, is_cut: false, range: None },
+        );
         held.drain(..whole);
         self.token.handed += whole as u64;
         self.held = held;
     }
 
-    fn text<V: Visit<Place = P>>(&mut self, bytes: &[u8], begin: usize, visit: &mut V) -> usize {
+    fn text<V: Visit<Field = P>>(&mut self, bytes: &[u8], begin: usize, visit: &mut V) -> usize {
         let mut at = begin;
         while let Some(found) = memchr2(b'"', b'\\', &bytes[at..]) {
             at += found;
             if bytes[at] == b'"' {
-                self.string_ends(&bytes[begin..at], Some(Span { begin, end: at }), visit);
+                self.string_ends(&bytes[begin..at], Some(TextRange { begin, end: at }), visit);
                 return at + 1;
             }
             match bytes.get(at + 1) {
                 Some(byte) => self.count_escape(*byte),
                 None => {
-                    self.state = State::Escape;
+                    self.state = ScanState::Escape;
                     break;
                 }
             }
@@ -387,9 +396,9 @@ impl<P: Copy + Eq> Scanner<P> {
         bytes.len()
     }
 
-    fn escape<V: Visit<Place = P>>(&mut self, bytes: &[u8], at: usize, visit: &mut V) -> usize {
+    fn escape<V: Visit<Field = P>>(&mut self, bytes: &[u8], at: usize, visit: &mut V) -> usize {
         self.count_escape(bytes[at]);
-        self.state = State::Text;
+        self.state = ScanState::Text;
         self.keep(&bytes[at..=at], visit);
         at + 1
     }
@@ -402,16 +411,16 @@ impl<P: Copy + Eq> Scanner<P> {
         }
     }
 
-    /// The string ends with `chunk`, which stands at `place` in its piece.
-    fn string_ends<V: Visit<Place = P>>(&mut self, chunk: &[u8], place: Option<Span>, visit: &mut V) {
-        self.state = State::Between;
+    /// The string ends with `chunk`, which stands at `range` in its piece.
+    fn string_ends<V: Visit<Field = P>>(&mut self, chunk: &[u8], range: Option<TextRange>, visit: &mut V) {
+        self.state = ScanState::Between;
         if self.passed > 0 && self.passing == Passing::Skipped {
             return;
         }
         if self.token.seen == 0 {
             let raw = self.wants(visit).of(chunk);
             let text = self.token.text(raw, chunk.len() as u64);
-            return self.take(Text { place, ..text }, visit);
+            return self.take(StringText { range, ..text }, visit);
         }
         self.keep(chunk, visit);
         let held = std::mem::take(&mut self.held);
@@ -420,42 +429,42 @@ impl<P: Copy + Eq> Scanner<P> {
     }
 
     /// Hands on a string that has ended.
-    fn take<V: Visit<Place = P>>(&mut self, text: Text<'_>, visit: &mut V) {
+    fn take<V: Visit<Field = P>>(&mut self, text: StringText<'_>, visit: &mut V) {
         if self.passed > 0 {
-            self.pending = Some(Pending { bytes: text.bytes, is_no_text: visit.is_no_text(text.raw) });
-        } else if self.token.role == Role::Name {
-            let of = self.top().map_or(V::SKIPPED, |open| open.place);
+            self.pending = Some(PendingText { bytes: text.bytes, is_no_text: visit.is_no_text(text.raw) });
+        } else if self.token.role == TokenRole::Name {
+            let of = self.top().map_or(V::SKIPPED, |open| open.field);
             self.next = Some(match (text.is_cut, text.is_escaped) {
                 (true, _) => V::SKIPPED,
                 (false, false) => visit.member(of, text.raw),
                 (false, true) => text.decoded().map_or(V::SKIPPED, |name| visit.member(of, name.as_bytes())),
             });
         } else {
-            let place = self.place(visit);
+            let field = self.field(visit);
             self.next = None;
-            if place != V::SKIPPED {
-                visit.string(place, text);
+            if field != V::SKIPPED {
+                visit.string(field, text);
             }
         }
     }
 
-    fn scalar<V: Visit<Place = P>>(&mut self, bytes: &[u8], begin: usize, visit: &mut V) -> usize {
+    fn scalar<V: Visit<Field = P>>(&mut self, bytes: &[u8], begin: usize, visit: &mut V) -> usize {
         let is_over = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
         let Some(length) = bytes[begin..].iter().position(is_over) else {
             self.keep(&bytes[begin..], visit);
             return bytes.len();
         };
         let chunk = &bytes[begin..begin + length];
-        self.state = State::Between;
-        let place = self.place(visit);
-        if place == V::SKIPPED {
+        self.state = ScanState::Between;
+        let field = self.field(visit);
+        if field == V::SKIPPED {
             self.held.clear();
         } else if self.token.seen == 0 {
-            visit.scalar(place, visit.wants(place).of(chunk));
+            visit.scalar(field, visit.wants(field).of(chunk));
         } else {
             self.keep(chunk, visit);
             let held = std::mem::take(&mut self.held);
-            visit.scalar(place, &held);
+            visit.scalar(field, &held);
             self.held = held;
         }
         self.next = None;

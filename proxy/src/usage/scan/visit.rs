@@ -2,32 +2,33 @@
 
 use std::borrow::Cow;
 
-/// Receiver that gives places in a document a meaning, and learns what stands there.
+/// Visitor that gives the positions in a document a meaning, and receives what stands there.
 pub(in crate::usage) trait Visit {
-    /// A place.
-    type Place: Copy + Eq;
-    /// The place of what does not matter.
-    const SKIPPED: Self::Place;
+    /// Meaning of a position in a document.
+    type Field: Copy + Eq;
+    /// Field that does not matter.
+    const SKIPPED: Self::Field;
 
-    /// Returns the place of the outermost object.
-    fn root(&self) -> Self::Place;
-    /// Returns the place of the member called `name` of an object at `place`.
-    fn member(&self, place: Self::Place, name: &[u8]) -> Self::Place;
-    /// Returns the place of the elements of an array at `place`.
-    fn element(&self, place: Self::Place) -> Self::Place;
-    /// Returns how much of a string or number at `place` is needed.
-    fn wants(&self, place: Self::Place) -> Wants;
+    /// Returns the field of the outermost object.
+    fn root(&self) -> Self::Field;
+    /// Returns the field of the member called `name` of an object at `field`.
+    fn member(&self, field: Self::Field, name: &[u8]) -> Self::Field;
+    /// Returns the field of the elements of an array at `field`.
+    fn element(&self, field: Self::Field) -> Self::Field;
+    /// Returns how much of a string or number at `field` is needed.
+    fn wants(&self, field: Self::Field) -> Wants;
     /// A container begins; returns how it is read.
-    fn begins(&mut self, place: Self::Place, bracket: Bracket) -> Inside;
-    /// A container ends that was [entered](Inside::Entered).
-    fn ends(&mut self, place: Self::Place);
+    fn begins(&mut self, field: Self::Field, bracket: Bracket) -> ContainerMode;
+    /// A container ends that was [entered](ContainerMode::Entered).
+    fn ends(&mut self, field: Self::Field);
     /// More of a long string of which [all](Wants::All) is needed; [`Visit::string`] gets the rest.
-    fn piece(&mut self, place: Self::Place, text: Text<'_>);
+    fn piece(&mut self, field: Self::Field, text: StringText<'_>);
     /// A string has ended.
-    fn string(&mut self, place: Self::Place, text: Text<'_>);
+    fn string(&mut self, field: Self::Field, text: StringText<'_>);
     /// A number or a word has ended.
-    fn scalar(&mut self, place: Self::Place, raw: &[u8]);
-    /// Returns whether strings of the member called `name` are no text, in a container that is [measured](Inside::Measured).
+    fn scalar(&mut self, field: Self::Field, raw: &[u8]);
+    /// Returns whether strings of the member called `name` are no text, in a container that is
+    /// [measured](ContainerMode::Measured).
     fn is_no_text(&self, name: &[u8]) -> bool;
     /// Notes that `bytes` bytes of text stand in a container that is measured.
     fn measured(&mut self, bytes: u64);
@@ -63,7 +64,7 @@ pub(in crate::usage) enum Bracket {
 
 /// Way in which a container is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::usage) enum Inside {
+pub(in crate::usage) enum ContainerMode {
     /// Member by member.
     Entered,
     /// All text in it is measured, and nothing else is known of it.
@@ -74,14 +75,14 @@ pub(in crate::usage) enum Inside {
 
 /// A part of the piece that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::usage) struct Span {
+pub(in crate::usage) struct TextRange {
     pub(in crate::usage) begin: usize,
     pub(in crate::usage) end: usize,
 }
 
 /// The content of a string.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::usage) struct Text<'a> {
+pub(in crate::usage) struct StringText<'a> {
     /// As it is written, as much of it as was wanted.
     pub(super) raw: &'a [u8],
     /// Bytes of all of it, each escape counted for what it means.
@@ -91,10 +92,10 @@ pub(in crate::usage) struct Text<'a> {
     /// There is more than `raw`.
     pub(super) is_cut: bool,
     /// Position in the piece that is read, if all of it is there.
-    pub(in crate::usage) place: Option<Span>,
+    pub(in crate::usage) range: Option<TextRange>,
 }
 
-impl<'a> Text<'a> {
+impl<'a> StringText<'a> {
     /// Returns what is between the quotes, as much of it as was wanted.
     pub(in crate::usage) const fn written(self) -> &'a [u8] {
         self.raw

@@ -11,7 +11,8 @@ const OPENING: &str = "data: {\"model\":\"m\"}\n\n";
 fn allocations(route: Route, pieces: &[&'static str]) -> u64 {
     let pieces: Vec<Bytes> = pieces.iter().map(|piece| Bytes::from_static(piece.as_bytes())).collect();
     let mut meter = Meter::new(route, Format::Events);
-    // The model's name is kept (as are tools' names and a cost, which no table row has), and the searchers are made once in a process.
+    // The model's name is kept (as are tools' names and a cost, which no table row has), and the searchers are made
+    // once in a process.
     meter.feed(&Bytes::from_static(OPENING.as_bytes()), None);
     measure(|| pieces.iter().for_each(|piece| meter.feed(piece, None))).count_total
 }

@@ -5,7 +5,7 @@ use platform_core::{record::Tokens, route::Route};
 use proptest::prelude::*;
 
 use super::{
-    super::{Count, Format, Meter, Reading},
+    super::{Finality, Format, Meter, UsageReport},
     read,
 };
 
@@ -23,16 +23,16 @@ fn completed(echo: &str) -> String {
 }
 
 /// Reads where nothing watches: there an event of text was once passed over by its words.
-fn unwatched(route: Route, format: Format, pieces: &[&[u8]]) -> Reading {
+fn unwatched(route: Route, format: Format, pieces: &[&[u8]]) -> UsageReport {
     let mut meter = Meter::new(route, format);
     pieces.iter().for_each(|piece| meter.feed(&bytes::Bytes::copy_from_slice(piece), None));
     meter.finish(None)
 }
 
-fn assert_counted(reading: &Reading, echo: &str) {
+fn assert_counted(report: &UsageReport, echo: &str) {
     let shown = echo.get(..200).unwrap_or(echo);
-    assert_eq!((reading.tokens(), reading.count), (Some(TOKENS), Count::Final), "{shown}");
-    assert!(!reading.failed, "{shown}");
+    assert_eq!((report.tokens(), report.finality), (Some(TOKENS), Finality::Final), "{shown}");
+    assert!(!report.failed, "{shown}");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn echoed_words_hide_no_usage() {
             (Format::Json, format!("{{\"status\":\"completed\",{echo},{USAGE}}}")),
         ] {
             let seen = read(Route::Responses, format, &[text.as_bytes()]);
-            assert_counted(&seen.reading, echo);
+            assert_counted(&seen.report, echo);
             assert_counted(&unwatched(Route::Responses, format, &[text.as_bytes()]), echo);
             assert!(seen.complete, "{echo}");
         }
@@ -86,12 +86,15 @@ fn a_large_answer_is_read_to_its_usage() {
     let numbers = "0.0123456,".repeat(2 << 20);
     let text =
         format!("{{\"data\":[{{\"embedding\":[{numbers}0]}}],\"usage\":{{\"prompt_tokens\":173333}}}}");
-    let reading = read(Route::Embeddings, Format::Json, &[text.as_bytes()]).reading;
-    assert_eq!((reading.tokens().unwrap().input, reading.said, reading.count), (173_333, 0, Count::Final));
+    let report = read(Route::Embeddings, Format::Json, &[text.as_bytes()]).report;
+    assert_eq!(
+        (report.tokens().unwrap().input, report.text_bytes, report.finality),
+        (173_333, 0, Finality::Final)
+    );
 }
 
 #[test]
-fn what_standards_allow_is_read() {
+fn legal_variants_of_events_are_read() {
     let usage = r#"{"choices":[],"usage":{"prompt_tokens":300,"completion_tokens":6000}}"#;
     let (first, second) = usage.split_at(30);
     let end = "data: [DONE]\n\n";
@@ -105,14 +108,14 @@ fn what_standards_allow_is_read() {
     ];
     for stream in streams {
         let seen = read(Route::ChatCompletions, Format::Events, &[stream.as_bytes()]);
-        assert_counted(&seen.reading, &stream);
+        assert_counted(&seen.report, &stream);
         assert!(seen.complete, "{stream}");
     }
     let within_a_name = format!("data: {first}\ndata: {second}\n\n{end}");
     assert!(read(Route::ChatCompletions, Format::Events, &[within_a_name.as_bytes()]).complete);
     for text in [format!("\u{feff}{usage}"), format!(" \r\n{usage}\n"), usage.replace("usage", "us\\u0061ge")]
     {
-        assert_counted(&read(Route::ChatCompletions, Format::Json, &[text.as_bytes()]).reading, &text);
+        assert_counted(&read(Route::ChatCompletions, Format::Json, &[text.as_bytes()]).report, &text);
     }
 }
 
@@ -174,7 +177,7 @@ proptest! {
             let echo = format!("\"{name}\":{echo}");
             let text = completed(&echo);
             let pieces: Vec<_> = text.as_bytes().chunks(size).collect();
-            assert_counted(&read(Route::Responses, Format::Events, &pieces).reading, &echo);
+            assert_counted(&read(Route::Responses, Format::Events, &pieces).report, &echo);
             assert_counted(&unwatched(Route::Responses, Format::Events, &pieces), &echo);
         }
     }

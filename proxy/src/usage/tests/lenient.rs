@@ -6,7 +6,7 @@ use super::{super::Format, CHAT, MESSAGES, RESPONSES, read};
 
 /// Field by field: what one is spoilt by costs nothing but itself.
 #[test]
-fn a_field_of_an_unexpected_type_costs_only_itself() {
+fn an_unexpected_type_costs_only_its_field() {
     let usage = r#""usage":{"prompt_tokens":11,"completion_tokens":6}"#;
     let table = [
         (format!(r#"{{"model":"m","choices":[{{"delta":{{"content":["a",1]}}}}],{usage}}}"#), Some((11, 6))),
@@ -31,14 +31,14 @@ fn a_field_of_an_unexpected_type_costs_only_itself() {
         let event = format!("data: {{\"model\":\"m\"}}\r\n\r\ndata:{json}\r\n\r\n");
         for (format, bytes) in [(Format::Events, event.as_bytes()), (Format::Json, json.as_bytes())] {
             let seen = read(Route::ChatCompletions, format, &[bytes]);
-            let tokens = seen.reading.tokens().map(|tokens| (tokens.input, tokens.output));
+            let tokens = seen.report.tokens().map(|tokens| (tokens.input, tokens.output));
             assert_eq!(tokens, expected, "{format:?} {json}");
         }
     }
 }
 
 #[test]
-fn why_the_model_stopped_is_told_in_the_upstreams_word() {
+fn the_finish_reason_is_the_upstreams_word() {
     let chat = |reasons: [&str; 2]| {
         reasons.map(|it| {
             format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":{it}}}]}}\n\n")
@@ -69,23 +69,23 @@ fn why_the_model_stopped_is_told_in_the_upstreams_word() {
         (Route::Messages, message(r#"{"stop_reason":null}"#), None),
     ];
     for (route, stream, reason) in table {
-        let reading = read(route, Format::Events, &[stream.as_bytes()]).reading;
-        assert_eq!(reading.finish.as_ref().map(|reason| reason.as_str()), reason, "{stream}");
+        let report = read(route, Format::Events, &[stream.as_bytes()]).report;
+        assert_eq!(report.finish.as_ref().map(|reason| reason.as_str()), reason, "{stream}");
     }
     let whole = r#"{"stop_reason":"end_turn","content":[]}"#;
-    let reading = read(Route::Messages, Format::Json, &[whole.as_bytes()]).reading;
-    assert_eq!(reading.finish.unwrap().as_str(), "end_turn");
+    let report = read(Route::Messages, Format::Json, &[whole.as_bytes()]).report;
+    assert_eq!(report.finish.unwrap().as_str(), "end_turn");
 }
 
 #[test]
-fn later_counts_take_the_place_of_earlier_ones_unless_they_are_zero() {
+fn later_counts_replace_earlier_unless_zero() {
     let counted = |usages: &[&str]| {
         let start =
             format!("data: {{\"type\":\"message_start\",\"message\":{{\"usage\":{}}}}}\n\n", usages[0]);
         let rest =
             usages[1..].iter().map(|it| format!("data: {{\"type\":\"message_delta\",\"usage\":{it}}}\n\n"));
         let stream = start + &rest.collect::<String>();
-        read(Route::Messages, Format::Events, &[stream.as_bytes()]).reading.tokens().unwrap()
+        read(Route::Messages, Format::Events, &[stream.as_bytes()]).report.tokens().unwrap()
     };
     let table: [(&[&str], Tokens); 4] = [
         (
@@ -122,7 +122,7 @@ fn later_counts_take_the_place_of_earlier_ones_unless_they_are_zero() {
 }
 
 #[test]
-fn a_stream_with_several_answers_names_the_tools_of_all() {
+fn several_answers_name_the_tools_of_all() {
     let call = |index: u8, name: &str| {
         format!(
             "{{\"index\":{index},\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"name\":\"{name}\"}}}}]}}}}"
@@ -139,7 +139,7 @@ fn a_stream_with_several_answers_names_the_tools_of_all() {
 }
 
 #[test]
-fn what_the_model_said_is_measured() {
+fn text_of_the_model_is_measured() {
     let table = [
         (Route::ChatCompletions, CHAT, "Grü".len() + "get_weather".len() + "{}".len()),
         (Route::Messages, MESSAGES, "Hi".len()),
@@ -157,12 +157,16 @@ fn what_the_model_said_is_measured() {
         ),
     ];
     for (route, stream, bytes) in table {
-        assert_eq!(read(route, Format::Events, &[stream.as_bytes()]).reading.said, bytes as u64, "{stream}");
+        assert_eq!(
+            read(route, Format::Events, &[stream.as_bytes()]).report.text_bytes,
+            bytes as u64,
+            "{stream}"
+        );
     }
     let whole =
         r#"{"id":"c","choices":[{"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}"#;
     for (end, bytes) in [(whole.len(), 5), (whole.find("llo").unwrap(), 2)] {
         let seen = read(Route::ChatCompletions, Format::Json, &[&whole.as_bytes()[..end]]);
-        assert_eq!(seen.reading.said, bytes, "{}", &whole[..end]);
+        assert_eq!(seen.report.text_bytes, bytes, "{}", &whole[..end]);
     }
 }

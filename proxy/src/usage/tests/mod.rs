@@ -10,7 +10,7 @@ mod recorded;
 use bytes::Bytes;
 use platform_core::{money::NanoDollars, record::Tokens, route::Route};
 
-use super::{Count, Format, Heard, Meter, Reading};
+use super::{AnswerDelta, Finality, Format, Meter, UsageReport};
 
 const CHAT: &str = concat!(
     "data: {\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
@@ -40,7 +40,7 @@ const RESPONSES: &str = concat!(
 );
 
 struct Seen {
-    reading: Reading,
+    report: UsageReport,
     complete: bool,
     text: String,
     tools: Vec<String>,
@@ -48,16 +48,16 @@ struct Seen {
 
 fn read(route: Route, format: Format, pieces: &[&[u8]]) -> Seen {
     let (mut text, mut tools) = (String::new(), Vec::new());
-    let mut tap = |heard: Heard<'_>| match heard {
-        Heard::Text(delta) => text += delta,
-        Heard::Tool(name) => tools.push(name.to_owned()),
+    let mut sink = |delta: AnswerDelta<'_>| match delta {
+        AnswerDelta::Text(delta) => text += delta,
+        AnswerDelta::Tool(name) => tools.push(name.to_owned()),
     };
     let mut meter = Meter::new(route, format);
     for piece in pieces {
-        meter.feed(&Bytes::copy_from_slice(piece), Some(&mut tap));
+        meter.feed(&Bytes::copy_from_slice(piece), Some(&mut sink));
     }
-    let reading = meter.finish(Some(&mut tap));
-    Seen { complete: meter.is_complete(&reading), reading, text, tools }
+    let report = meter.finish(Some(&mut sink));
+    Seen { complete: meter.is_complete(&report), report, text, tools }
 }
 
 fn stream_cases() -> [(Route, &'static str, Tokens, &'static str, &'static str, &'static str); 3] {
@@ -90,15 +90,15 @@ fn stream_cases() -> [(Route, &'static str, Tokens, &'static str, &'static str, 
 }
 
 #[test]
-fn streams_are_read_the_same_wherever_they_are_split() {
+fn streams_are_read_alike_however_split() {
     for (route, stream, tokens, model, tool, text) in stream_cases() {
         let stream = stream.as_bytes();
         for at in 0..=stream.len() {
             let seen = read(route, Format::Events, &[&stream[..at], &stream[at..]]);
-            assert_eq!(seen.reading.tokens(), Some(tokens), "{route:?} split at {at}");
-            assert_eq!(seen.reading.model.as_ref().unwrap().as_str(), model);
+            assert_eq!(seen.report.tokens(), Some(tokens), "{route:?} split at {at}");
+            assert_eq!(seen.report.model.as_ref().unwrap().as_str(), model);
             assert_eq!(
-                (seen.reading.tools.len(), seen.reading.tools[0].as_str()),
+                (seen.report.tools.len(), seen.report.tools[0].as_str()),
                 (1, tool),
                 "{route:?} split at {at}"
             );
@@ -106,56 +106,56 @@ fn streams_are_read_the_same_wherever_they_are_split() {
             assert!(seen.complete, "{route:?} split at {at}");
         }
         let bytewise: Vec<&[u8]> = stream.chunks(1).collect();
-        assert_eq!(read(route, Format::Events, &bytewise).reading.tokens(), Some(tokens));
+        assert_eq!(read(route, Format::Events, &bytewise).report.tokens(), Some(tokens));
     }
 }
 
 #[test]
-fn without_a_tap_the_reading_is_the_same() {
+fn usage_is_the_same_without_watchers() {
     for (route, stream, tokens, _, tool, _) in stream_cases() {
         let mut meter = Meter::new(route, Format::Events);
         meter.feed(&Bytes::from_static(stream.as_bytes()), None);
-        let reading = meter.finish(None);
-        assert_eq!((reading.tokens(), reading.tools[0].as_str()), (Some(tokens), tool), "{route:?}");
-        assert!(meter.is_complete(&reading));
+        let report = meter.finish(None);
+        assert_eq!((report.tokens(), report.tools[0].as_str()), (Some(tokens), tool), "{route:?}");
+        assert!(meter.is_complete(&report));
     }
 }
 
 #[test]
-fn what_a_stream_knows_at_its_beginning_is_no_final_count() {
+fn early_usage_of_a_stream_is_not_final() {
     let start = MESSAGES.find("event: content_block_start").unwrap();
     let seen = read(Route::Messages, Format::Events, &[&MESSAGES.as_bytes()[..start]]);
-    assert_eq!((seen.reading.tokens().unwrap().output, seen.reading.count), (1, Count::Preliminary));
+    assert_eq!((seen.report.tokens().unwrap().output, seen.report.finality), (1, Finality::Preliminary));
     assert!(
         stream_cases()
             .iter()
-            .all(|case| read(case.0, Format::Events, &[case.1.as_bytes()]).reading.count == Count::Final)
+            .all(|case| read(case.0, Format::Events, &[case.1.as_bytes()]).report.finality == Finality::Final)
     );
 }
 
 #[test]
 fn the_cost_of_a_stream_is_in_its_usage() {
     assert_eq!(
-        read(Route::ChatCompletions, Format::Events, &[CHAT.as_bytes()]).reading.cost,
+        read(Route::ChatCompletions, Format::Events, &[CHAT.as_bytes()]).report.cost,
         Some(NanoDollars(23_000))
     );
 }
 
 #[test]
-fn a_stream_that_stops_early_or_carries_an_error_is_not_complete() {
+fn a_cut_or_failed_stream_is_not_complete() {
     for (route, stream, ..) in stream_cases() {
         let last_event = stream.trim_end().rfind("\n\n").unwrap();
         assert!(!read(route, Format::Events, &[&stream.as_bytes()[..last_event + 2]]).complete, "{route:?}");
     }
     let failed = "data: {\"error\": {\"message\": \"overload\", \"code\": \"500\"}}\n\n";
     let seen = read(Route::ChatCompletions, Format::Events, &[CHAT.as_bytes(), failed.as_bytes()]);
-    assert!(seen.reading.failed && !seen.complete);
+    assert!(seen.report.failed && !seen.complete);
     let anthropic = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n";
-    assert!(read(Route::Messages, Format::Events, &[anthropic.as_bytes()]).reading.failed);
+    assert!(read(Route::Messages, Format::Events, &[anthropic.as_bytes()]).report.failed);
 }
 
 #[test]
-fn whole_answers_are_read_in_any_number_of_pieces() {
+fn whole_answers_are_read_in_any_pieces() {
     let cases = [
         (
             r#"{"model":"m","choices":[{"message":{"content":"Hi","tool_calls":[{"function":{"name":"t"}}]}}],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#,
@@ -185,8 +185,8 @@ fn whole_answers_are_read_in_any_number_of_pieces() {
     for (document, input, output, tools) in cases {
         let (a, b) = document.as_bytes().split_at(document.len() / 2);
         let seen = read(Route::ChatCompletions, Format::Json, &[a, b]);
-        assert_eq!(seen.reading.tokens(), Some(Tokens { input, output, ..Tokens::default() }), "{document}");
-        assert_eq!(seen.reading.tools.len(), tools, "{document}");
+        assert_eq!(seen.report.tokens(), Some(Tokens { input, output, ..Tokens::default() }), "{document}");
+        assert_eq!(seen.report.tools.len(), tools, "{document}");
         assert!(seen.complete);
     }
 }

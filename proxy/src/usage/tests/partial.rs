@@ -3,7 +3,7 @@
 use platform_core::route::Route;
 
 use super::{
-    super::{Count, Format},
+    super::{Finality, Format},
     read,
 };
 
@@ -16,21 +16,21 @@ const DONE: &str = "data: [DONE]\n\n";
 /// A count is final where it came behind all text, at an end that the stream has reported.
 #[test]
 fn usage_is_final_only_behind_the_whole_answer() {
-    let table: [(&[&str], Count); 9] = [
-        (&[TEXT, STOP, USAGE, DONE], Count::Final),
-        (&[TEXT, STOP, USAGE], Count::Final),
-        (&[TEXT, USAGE, DONE], Count::Final),
-        (&[TEXT, STOP, DONE], Count::Preliminary),
-        (&[TEXT, USAGE], Count::Preliminary),
-        (&[EARLY, TEXT, TEXT], Count::Preliminary),
-        (&[EARLY, TEXT, STOP, DONE], Count::Preliminary),
-        (&[TEXT, STOP, USAGE, TEXT, DONE], Count::Preliminary),
-        (&[TEXT, STOP, EARLY, DONE], Count::Preliminary),
+    let table: [(&[&str], Finality); 9] = [
+        (&[TEXT, STOP, USAGE, DONE], Finality::Final),
+        (&[TEXT, STOP, USAGE], Finality::Final),
+        (&[TEXT, USAGE, DONE], Finality::Final),
+        (&[TEXT, STOP, DONE], Finality::Preliminary),
+        (&[TEXT, USAGE], Finality::Preliminary),
+        (&[EARLY, TEXT, TEXT], Finality::Preliminary),
+        (&[EARLY, TEXT, STOP, DONE], Finality::Preliminary),
+        (&[TEXT, STOP, USAGE, TEXT, DONE], Finality::Preliminary),
+        (&[TEXT, STOP, EARLY, DONE], Finality::Preliminary),
     ];
     for (events, count) in table {
         let stream = events.concat();
         let seen = read(Route::ChatCompletions, Format::Events, &[stream.as_bytes()]);
-        assert_eq!(seen.reading.count, count, "{stream}");
+        assert_eq!(seen.report.finality, count, "{stream}");
     }
 }
 
@@ -38,16 +38,16 @@ fn usage_is_final_only_behind_the_whole_answer() {
 #[test]
 fn spoilt_figures_make_usage_partial() {
     let table = [
-        (r#""prompt_tokens":100,"completion_tokens":7"#, (100, 7), Count::Final),
-        (r#""prompt_tokens":1e2,"completion_tokens":7E0"#, (100, 7), Count::Final),
-        (r#""completion_tokens":7,"completion_tokens":3,"prompt_tokens":100"#, (100, 7), Count::Final),
-        (r#""prompt_tokens":100"#, (100, 0), Count::Preliminary),
-        (r#""prompt_tokens":100,"completion_tokens":null"#, (100, 0), Count::Preliminary),
-        (r#""prompt_tokens":100,"completion_tokens":-50"#, (100, 0), Count::Preliminary),
-        (r#""prompt_tokens":100,"completion_tokens":{}"#, (100, 0), Count::Preliminary),
-        (r#""prompt_tokens":100,"completion_tokens":0"#, (100, 0), Count::Preliminary),
-        (r#""completion_tokens":7"#, (0, 7), Count::Preliminary),
-        (r#""prompt_tokens":0,"completion_tokens":7"#, (0, 7), Count::Preliminary),
+        (r#""prompt_tokens":100,"completion_tokens":7"#, (100, 7), Finality::Final),
+        (r#""prompt_tokens":1e2,"completion_tokens":7E0"#, (100, 7), Finality::Final),
+        (r#""completion_tokens":7,"completion_tokens":3,"prompt_tokens":100"#, (100, 7), Finality::Final),
+        (r#""prompt_tokens":100"#, (100, 0), Finality::Preliminary),
+        (r#""prompt_tokens":100,"completion_tokens":null"#, (100, 0), Finality::Preliminary),
+        (r#""prompt_tokens":100,"completion_tokens":-50"#, (100, 0), Finality::Preliminary),
+        (r#""prompt_tokens":100,"completion_tokens":{}"#, (100, 0), Finality::Preliminary),
+        (r#""prompt_tokens":100,"completion_tokens":0"#, (100, 0), Finality::Preliminary),
+        (r#""completion_tokens":7"#, (0, 7), Finality::Preliminary),
+        (r#""prompt_tokens":0,"completion_tokens":7"#, (0, 7), Finality::Preliminary),
     ];
     for (figures, tokens, count) in table {
         let usage = format!("data: {{\"choices\":[],\"usage\":{{{figures}}}}}\n\n");
@@ -55,9 +55,13 @@ fn spoilt_figures_make_usage_partial() {
         let whole =
             format!("{{\"choices\":[{{\"message\":{{\"content\":\"Hi\"}}}}],\"usage\":{{{figures}}}}}");
         for (format, text) in [(Format::Events, &stream), (Format::Json, &whole)] {
-            let reading = read(Route::ChatCompletions, format, &[text.as_bytes()]).reading;
-            let told = reading.tokens().unwrap();
-            assert_eq!(((told.input, told.output), reading.count), (tokens, count), "{format:?} {figures}");
+            let report = read(Route::ChatCompletions, format, &[text.as_bytes()]).report;
+            let tokens_read = report.tokens().unwrap();
+            assert_eq!(
+                ((tokens_read.input, tokens_read.output), report.finality),
+                (tokens, count),
+                "{format:?} {figures}"
+            );
         }
     }
 }
@@ -65,13 +69,13 @@ fn spoilt_figures_make_usage_partial() {
 #[test]
 fn embeddings_have_no_output_to_miss() {
     let answer = r#"{"data":[{"embedding":[0.5,-0.5]}],"usage":{"prompt_tokens":5,"total_tokens":5}}"#;
-    let reading = read(Route::Embeddings, Format::Json, &[answer.as_bytes()]).reading;
-    assert_eq!((reading.count, reading.said), (Count::Final, 0));
-    let reading = read(Route::ChatCompletions, Format::Json, &[answer.as_bytes()]).reading;
-    assert_eq!(reading.count, Count::Preliminary, "the control");
+    let report = read(Route::Embeddings, Format::Json, &[answer.as_bytes()]).report;
+    assert_eq!((report.finality, report.text_bytes), (Finality::Final, 0));
+    let report = read(Route::ChatCompletions, Format::Json, &[answer.as_bytes()]).report;
+    assert_eq!(report.finality, Finality::Preliminary, "the control");
 }
 
-/// Every way in which OpenAI ends a response tells its usage.
+/// Every way in which OpenAI ends a response reports its usage.
 #[test]
 fn responses_tell_usage_however_they_end() {
     for (kind, complete) in
@@ -81,7 +85,7 @@ fn responses_tell_usage_however_they_end() {
             "data: {{\"type\":\"response.{kind}\",\"response\":{{\"usage\":{{\"input_tokens\":9,\"output_tokens\":5}}}}}}\n\ndata: [DONE]\n\n"
         );
         let seen = read(Route::Responses, Format::Events, &[stream.as_bytes()]);
-        assert_eq!((seen.reading.count, seen.complete), (Count::Final, complete), "{kind}");
+        assert_eq!((seen.report.finality, seen.complete), (Finality::Final, complete), "{kind}");
     }
 }
 
@@ -94,7 +98,7 @@ fn cache_writes_of_an_hour_are_told_apart() {
     ];
     for usage in table {
         let answer = format!("{{\"usage\":{usage}}}");
-        let tokens = read(Route::Messages, Format::Json, &[answer.as_bytes()]).reading.tokens().unwrap();
+        let tokens = read(Route::Messages, Format::Json, &[answer.as_bytes()]).report.tokens().unwrap();
         assert_eq!((tokens.input, tokens.cache_written, tokens.cache_written_1h), (31, 30, 20), "{usage}");
     }
 }

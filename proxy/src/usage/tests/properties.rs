@@ -5,7 +5,7 @@ use platform_core::route::Route;
 use proptest::prelude::*;
 
 use super::{
-    super::{Format, Meter, Reading},
+    super::{Format, Meter, UsageReport},
     CHAT, MESSAGES, RESPONSES,
 };
 
@@ -69,12 +69,12 @@ fn routes() -> impl Strategy<Value = Route> {
     ])
 }
 
-fn reading(route: Route, format: Format, pieces: &[&[u8]]) -> (Reading, bool) {
+fn report(route: Route, format: Format, pieces: &[&[u8]]) -> (UsageReport, bool) {
     let mut meter = Meter::new(route, format);
     pieces.iter().for_each(|piece| meter.feed(&Bytes::copy_from_slice(piece), None));
-    let reading = meter.finish(None);
-    let complete = meter.is_complete(&reading);
-    (reading, complete)
+    let report = meter.finish(None);
+    let complete = meter.is_complete(&report);
+    (report, complete)
 }
 
 proptest! {
@@ -86,11 +86,11 @@ proptest! {
         at in any::<prop::sample::Index>(),
         size in 1..9_usize,
     ) {
-        let whole = reading(route, format, &[&bytes]);
+        let whole = report(route, format, &[&bytes]);
         let (a, b) = bytes.split_at(at.index(bytes.len() + 1));
-        prop_assert_eq!(&reading(route, format, &[a, b]), &whole);
-        prop_assert_eq!(&reading(route, format, &bytes.chunks(size).collect::<Vec<_>>()), &whole);
-        prop_assert!(whole.0.said <= bytes.len() as u64);
+        prop_assert_eq!(&report(route, format, &[a, b]), &whole);
+        prop_assert_eq!(&report(route, format, &bytes.chunks(size).collect::<Vec<_>>()), &whole);
+        prop_assert!(whole.0.text_bytes <= bytes.len() as u64);
     }
 
     /// Watching does not change what is read.
@@ -106,7 +106,7 @@ proptest! {
             meter.feed(&Bytes::copy_from_slice(piece), Some(&mut |_heard| {}));
         }
         let watched = meter.finish(Some(&mut |_heard| {}));
-        prop_assert_eq!(watched, reading(route, format, &[&bytes]).0);
+        prop_assert_eq!(watched, report(route, format, &[&bytes]).0);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Streams in `tests/golden/streams`: recorded from LiteLLM (`tests/stack/streams.rs` does that), or made after the shapes
-//! that OpenAI and Anthropic publish. Beside each is what the meter reads in it, however it is split.
+//! Streams in `tests/golden/streams`: recorded from LiteLLM (`tests/stack/streams.rs` does that), or made after the
+//! shapes that OpenAI and Anthropic publish. Beside each is what the meter reads in it, however it is split.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ fn streams() -> Vec<PathBuf> {
     streams
 }
 
-/// Returns the route that a word in the file's name says.
+/// Returns the route that a word in the file's name gives.
 fn route(path: &Path) -> Route {
     let name = path.file_stem().unwrap().to_str().unwrap();
     let routes = [
@@ -33,13 +33,13 @@ fn route(path: &Path) -> Route {
 }
 
 fn shown(seen: &Seen) -> Value {
-    let Seen { reading, complete, text, tools } = seen;
+    let Seen { report, complete, text, tools } = seen;
     let text_of = |it: &Option<platform_core::untrusted::JournalText>| it.as_ref().map(|it| it.to_string());
-    assert_eq!(reading.tools.iter().map(|tool| tool.as_str()).collect::<Vec<_>>(), *tools);
+    assert_eq!(report.tools.iter().map(|tool| tool.as_str()).collect::<Vec<_>>(), *tools);
     json!({
-        "model": text_of(&reading.model), "finish": text_of(&reading.finish), "tokens": reading.tokens(),
-        "count": format!("{:?}", reading.count), "cost_nanodollars": reading.cost, "tools": tools,
-        "said": reading.said, "failed": reading.failed, "complete": complete,
+        "model": text_of(&report.model), "finish": text_of(&report.finish), "tokens": report.tokens(),
+        "count": format!("{:?}", report.finality), "cost_nanodollars": report.cost, "tools": tools,
+        "said": report.text_bytes, "failed": report.failed, "complete": complete,
         "text": text,
     })
 }
@@ -73,7 +73,7 @@ fn no_split_changes_what_is_read() {
         let whole = read(route, Format::Events, &[&stream]);
         let same = |pieces: &[&[u8]], how: &str, at: usize| {
             let seen = read(route, Format::Events, pieces);
-            assert_eq!(seen.reading, whole.reading, "{} {how} {at}", path.display());
+            assert_eq!(seen.report, whole.report, "{} {how} {at}", path.display());
             assert_eq!((&seen.text, &seen.tools, seen.complete), (&whole.text, &whole.tools, whole.complete));
         };
         for at in 0..=stream.len() {

@@ -6,31 +6,31 @@ use bytes::Bytes;
 
 use super::shape::{Expected, Shape};
 use crate::{
-    mask::{Mask, Masked},
-    usage::mark::ByteOrderMark,
+    mask::{Mask, MaskedBody},
+    usage::byte_order_mark::ByteOrderMark,
 };
 
 /// State of a whole answer, and the bytes of it that wait.
 #[derive(Debug)]
-pub(crate) struct Document {
+pub(crate) struct DocumentFilter {
     shape: Shape,
-    masked: Masked,
+    masked: MaskedBody,
     came: usize,
     mark: ByteOrderMark,
 }
 
-impl Document {
-    /// Returns one of which nothing has come.
-    pub(crate) fn by(mask: Arc<Mask>) -> Self {
+impl DocumentFilter {
+    /// Creates a filter for a document of which nothing has come.
+    pub(crate) fn new(mask: Arc<Mask>) -> Self {
         Self {
             shape: Shape::new(Expected::Document),
-            masked: Masked::by(mask),
+            masked: MaskedBody::new(mask),
             came: 0,
             mark: ByteOrderMark::new(),
         }
     }
 
-    /// Returns what of `piece` may pass now.
+    /// Returns the part of `piece` that may pass now, with bytes that waited.
     pub(crate) fn follow(&mut self, piece: Bytes) -> Bytes {
         let (text, rest) = self.mark.behind(&piece);
         self.shape.read(text, 0);
@@ -39,12 +39,12 @@ impl Document {
         self.masked.follow(piece)
     }
 
-    /// Returns what is left when the answer ends.
+    /// Returns the bytes that are left when the answer ends.
     pub(crate) fn rest(&mut self) -> Bytes {
         self.masked.rest()
     }
 
-    /// Bytes that wait.
+    /// Returns the number of bytes that wait.
     pub(crate) fn held(&self) -> usize {
         self.masked.held()
     }
@@ -54,7 +54,7 @@ impl Document {
         self.came > 0
     }
 
-    /// Returns whether it has come whole, and is no error. An empty one says nothing.
+    /// Returns whether it has come whole, and is no error. An empty one counts as an answer.
     pub(crate) fn is_answer(&self) -> bool {
         self.came == 0 || self.shape.is_answer()
     }

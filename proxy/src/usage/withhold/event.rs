@@ -17,7 +17,7 @@ pub(super) enum Verdict {
     /// An answer's event, as it is.
     Answer,
     /// An answer's event with lines that clients ignore and an upstream could say anything in.
-    Cluttered,
+    NeedsCleaning,
     /// The beginning of an answer's event, whose document is not over.
     Unfinished,
     /// No event of an answer: an error, or anything else.
@@ -56,53 +56,57 @@ impl<'a> Line<'a> {
 }
 
 /// A line of an event, where it begins, and the line end behind it.
-struct Placed<'e> {
+struct EventLine<'e> {
     at: usize,
     line: &'e [u8],
     end: &'e [u8],
 }
 
-fn lines(event: &[u8]) -> impl Iterator<Item = Placed<'_>> {
+fn lines(event: &[u8]) -> impl Iterator<Item = EventLine<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = event.get(at..).filter(|rest| !rest.is_empty())?;
         let (line, after) = rest.split_at(memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len()));
         let end = &after[..if after.starts_with(b"\r\n") { 2 } else { after.len().min(1) }];
-        let placed = Placed { at, line, end };
+        let found = EventLine { at, line, end };
         at += line.len() + end.len();
-        Some(placed)
+        Some(found)
     })
 }
 
 /// Judges `event`, whose `data` is read by `shape`.
 pub(super) fn judge(event: &[u8], shape: &mut Shape) -> Verdict {
     shape.begin();
-    let (mut data, mut only, mut is_cluttered, mut is_ignored) = (0_usize, &event[..0], false, false);
-    for Placed { at, line, .. } in lines(event).filter(|placed| !placed.line.is_empty()) {
+    let mut data = 0_usize;
+    let mut only = &event[..0];
+    let mut has_comment = false;
+    let mut has_ignored = false;
+    for EventLine { at, line, .. } in lines(event).filter(|found| !found.line.is_empty()) {
         match Line::of(line) {
             Line::Data(value) => {
                 if data > 0 {
                     shape.read(b"\n", 0);
                 }
                 shape.read(value, at + line.len() - value.len());
-                (data, only) = (data + 1, value);
+                data += 1;
+                only = value;
             }
             Line::Name(name) if !is_name(name) => return Verdict::Foreign,
             Line::Name(_) | Line::Harmless => {}
-            Line::Comment => is_cluttered = true,
-            Line::Ignored => is_ignored = true,
+            Line::Comment => has_comment = true,
+            Line::Ignored => has_ignored = true,
         }
     }
     let is_answer = match data {
-        // A client takes no notice of it, but an upstream that says this has something to tell.
-        0 => !is_ignored,
+        // A client ignores it, but an upstream that sends this reports something.
+        0 => !has_ignored,
         1 if only.trim_ascii().is_empty() || only.trim_ascii() == DONE => true,
         _ => shape.is_answer(),
     };
-    match (is_answer, is_cluttered || is_ignored) {
+    match (is_answer, has_comment || has_ignored) {
         (false, false) if shape.looks_like_an_answer() => Verdict::Unfinished,
         (false, _) => Verdict::Foreign,
-        (true, true) => Verdict::Cluttered,
+        (true, true) => Verdict::NeedsCleaning,
         (true, false) => Verdict::Answer,
     }
 }
@@ -110,21 +114,21 @@ pub(super) fn judge(event: &[u8], shape: &mut Shape) -> Verdict {
 /// Returns whether an answer's event may have this name.
 fn is_name(name: &[u8]) -> bool {
     let name = name.trim_ascii();
-    let tells_error = name.windows(5).any(|word| word.eq_ignore_ascii_case(b"error"));
+    let names_error = name.windows(5).any(|word| word.eq_ignore_ascii_case(b"error"));
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
-    name.len() <= MAX_NAME && name.iter().all(is_plain) && !tells_error
+    name.len() <= MAX_NAME && name.iter().all(is_plain) && !names_error
 }
 
 /// Returns `event` with empty comments, and without lines that clients ignore.
-pub(super) fn tidied(event: &[u8]) -> Bytes {
-    let mut tidy = BytesMut::with_capacity(event.len());
-    for Placed { line, end, .. } in lines(event) {
+pub(super) fn cleaned(event: &[u8]) -> Bytes {
+    let mut clean = BytesMut::with_capacity(event.len());
+    for EventLine { line, end, .. } in lines(event) {
         match Line::of(line) {
             Line::Ignored if !line.is_empty() => continue,
-            Line::Comment => tidy.extend_from_slice(b":"),
-            _ => tidy.extend_from_slice(line),
+            Line::Comment => clean.extend_from_slice(b":"),
+            _ => clean.extend_from_slice(line),
         }
-        tidy.extend_from_slice(end);
+        clean.extend_from_slice(end);
     }
-    tidy.freeze()
+    clean.freeze()
 }

@@ -1,5 +1,5 @@
-//! Withholds from an agent what is not for it. That is the event in which a stream reports its usage, if the
-//! agent did not ask for it. It is also all that is no event of an answer, and the proxy's own secrets.
+//! Withholds from an agent what is not for it. That is the event in which a stream reports its usage, if the agent did
+//! not ask for it. It is also everything that is no event of an answer, and the proxy's own secrets.
 //!
 //! An event that has not come whole is held back: it is of no use yet. Only events that are recognised as an
 //! answer's pass as they are, and usually without a copy. Works on bytes; knows nothing of calls.
@@ -10,7 +10,7 @@ mod names;
 mod overlong;
 mod pieces;
 mod shape;
-mod spread;
+mod split_secrets;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -20,16 +20,16 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use platform_core::route::Route;
 
-pub(crate) use self::document::Document;
+pub(crate) use self::document::DocumentFilter;
 use self::{
-    event::{Verdict, judge, tidied},
+    event::{Verdict, cleaned, judge},
     overlong::Overlong,
-    pieces::{Passed, Searched, blank_line, event_end},
+    pieces::{EventSearch, PassedBytes, blank_line, event_end},
     shape::{Expected, Shape},
-    spread::Spread,
+    split_secrets::SplitSecrets,
     template::Template,
 };
-use super::{answer, mark};
+use super::{answer, byte_order_mark};
 use crate::mask::Mask;
 
 /// Most of one event that is held back. A longer one is judged by its beginning, and then while it passes.
@@ -37,26 +37,26 @@ const MAX_HELD: usize = 64 << 10;
 
 /// Held-back bytes of one stream.
 #[derive(Debug)]
-pub(crate) struct Withheld {
+pub(crate) struct EventFilter {
     /// Most of one event that is held back.
     longest: usize,
     held: BytesMut,
-    searched: Searched,
+    search: EventSearch,
     overlong: Overlong,
     shape: Shape,
     template: Template,
-    spread: Spread,
+    split_secrets: SplitSecrets,
     begins: Begins,
     failed: bool,
 }
 
-/// Party that asked for the event in which a stream reports its usage.
+/// Party that the event is for in which a stream reports its usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UsageIs {
-    /// The agent, who gets it; or it was not asked for.
-    Theirs,
-    /// Sluicegate alone.
-    Ours,
+pub(crate) enum UsageEventFor {
+    /// The agent, which asked for it; or it was not asked for.
+    Agent,
+    /// Sluicegate alone, which asked for it.
+    Sluicegate,
 }
 
 /// A stream's position, as far as a byte order mark may stand there.
@@ -66,28 +66,28 @@ enum Begins {
     Before,
 }
 
-impl Withheld {
-    /// Returns one for a stream of `route`, in which `mask` covers secrets.
-    pub(crate) fn of(route: Route, mask: Arc<Mask>) -> Self {
+impl EventFilter {
+    /// Creates a filter for a stream of `route`, in which `mask` covers secrets.
+    pub(crate) fn new(route: Route, mask: Arc<Mask>) -> Self {
         Self::bounded(route, mask, MAX_HELD)
     }
 
-    /// Returns one that holds back at most `longest` bytes of an event.
+    /// Creates a filter that holds back at most `longest` bytes of an event.
     pub(crate) fn bounded(route: Route, mask: Arc<Mask>, longest: usize) -> Self {
         Self {
             longest,
             held: BytesMut::new(),
-            searched: Searched::default(),
+            search: EventSearch::default(),
             overlong: Overlong::None,
             shape: Shape::new(Expected::Event(route)),
             template: Template::default(),
-            spread: Spread::new(mask),
+            split_secrets: SplitSecrets::new(mask),
             begins: Begins::Now,
             failed: false,
         }
     }
 
-    /// Bytes of events that have not come whole.
+    /// Returns the number of bytes of events that have not come whole.
     #[cfg(feature = "parts")]
     pub(crate) fn held(&self) -> usize {
         self.held.len()
@@ -100,25 +100,30 @@ impl Withheld {
 
     /// Returns whether all that passed so far were whole events, so that one of our own may follow.
     pub(crate) const fn leaves_whole_events(&self) -> bool {
-        !matches!(self.overlong, Overlong::Passes(_))
+        !matches!(self.overlong, Overlong::Passing(_))
     }
 
-    /// Returns what of `piece` may pass now, with what was held. An event that tells nothing but usage does not, if the
-    /// usage is ours; `scrub` says what stands in the place of an event that is none of an answer.
-    pub(crate) fn follow(&mut self, piece: Bytes, usage: UsageIs, scrub: impl Fn(&[u8]) -> Bytes) -> Bytes {
+    /// Returns the part of `piece` that may pass now, with bytes that were held. An event that reports nothing but
+    /// usage does not, if the usage is for Sluicegate; `scrub` replaces an event that belongs to no answer.
+    pub(crate) fn follow(
+        &mut self,
+        piece: Bytes,
+        usage: UsageEventFor,
+        scrub: impl Fn(&[u8]) -> Bytes,
+    ) -> Bytes {
         let mut rest = piece;
         if !self.held.is_empty() {
             self.held.extend_from_slice(&rest);
             let goes_on = self.overlong.is_none() && self.held.len() <= self.longest;
             // A CR that was held is a line end of its own as soon as no LF follows it.
             let begins_blank = blank_line(&self.held) > 0;
-            if goes_on && !begins_blank && event_end(&self.held, &mut self.searched).is_none() {
+            if goes_on && !begins_blank && event_end(&self.held, &mut self.search).is_none() {
                 return Bytes::new();
             }
-            self.searched = Searched::default();
+            self.search = EventSearch::default();
             rest = self.held.split().freeze();
         }
-        let mut passed = Passed::of(rest.clone());
+        let mut passed = PassedBytes::of(rest.clone());
         while !rest.is_empty() {
             if !self.overlong.is_none() {
                 if self.pass_overlong(&mut rest, &mut passed, &scrub) {
@@ -129,14 +134,15 @@ impl Withheld {
             // It belongs to no event, and may be the rest of a line end of which a CR has passed.
             let blank = blank_line(&rest);
             if blank > 0 {
-                (self.searched, self.begins) = (Searched::default(), Begins::Before);
+                self.search = EventSearch::default();
+                self.begins = Begins::Before;
                 passed.push(rest.split_to(blank));
                 continue;
             }
             if self.pass_alike(&mut rest, &mut passed) {
                 continue;
             }
-            match event_end(&rest, &mut self.searched) {
+            match event_end(&rest, &mut self.search) {
                 Some(end) if end <= self.longest => {
                     let event = rest.split_to(end);
                     self.take(event, usage, &mut passed, &scrub);
@@ -151,17 +157,18 @@ impl Withheld {
     }
 
     /// Lets an event pass that differs from the last one in its texts only, and returns whether there was one.
-    fn pass_alike(&mut self, rest: &mut Bytes, passed: &mut Passed) -> bool {
+    fn pass_alike(&mut self, rest: &mut Bytes, passed: &mut PassedBytes) -> bool {
         let Some(alike) = self.template.find(rest).filter(|alike| alike.length <= self.longest) else {
             return false;
         };
-        let (mask, text) = (self.spread.mask(), &rest[alike.leaf.from..alike.leaf.to]);
+        let mask = self.split_secrets.mask();
+        let text = &rest[alike.leaf.from..alike.leaf.to];
         if mask.find(text, 0).is_some() || mask.find(alike.other, 0).is_some() {
             return false;
         }
         let leaf = alike.leaf;
         let event = rest.split_to(alike.length);
-        self.spread.follow(event, &[leaf], |event| passed.push(event));
+        self.split_secrets.follow(event, &[leaf], |event| passed.push(event));
         true
     }
 
@@ -169,72 +176,72 @@ impl Withheld {
     fn take(
         &mut self,
         mut event: Bytes,
-        usage: UsageIs,
-        passed: &mut Passed,
+        usage: UsageEventFor,
+        passed: &mut PassedBytes,
         scrub: &impl Fn(&[u8]) -> Bytes,
     ) {
         self.skip_mark(&mut event, passed);
-        if usage == UsageIs::Ours && is_usage(&event) {
+        if usage == UsageEventFor::Sluicegate && is_usage(&event) {
             return;
         }
         let judged = match judge(&event, &mut self.shape) {
             Verdict::Answer => {
-                let covered = self.spread.mask().cover(event.clone());
+                let covered = self.split_secrets.mask().cover(event.clone());
                 if covered.as_ptr() == event.as_ptr() {
                     self.template.learn(&event, &self.shape);
                 }
                 covered
             }
-            Verdict::Cluttered => self.read_again(&tidied(&event)),
+            Verdict::NeedsCleaning => self.read_again(&cleaned(&event)),
             Verdict::Unfinished | Verdict::Foreign => {
                 self.failed = true;
                 self.read_again(&scrub(&event))
             }
         };
-        self.spread.follow(judged, self.shape.leaves(), |event| passed.push(event));
+        self.split_secrets.follow(judged, self.shape.leaves(), |event| passed.push(event));
     }
 
     /// Covers the secrets of an event that was made anew, and notes its texts.
     fn read_again(&mut self, event: &Bytes) -> Bytes {
         judge(event, &mut self.shape);
-        self.spread.mask().cover(event.clone())
+        self.split_secrets.mask().cover(event.clone())
     }
 
     /// Lets a byte order mark pass, which belongs to no line.
-    fn skip_mark(&mut self, event: &mut Bytes, passed: &mut Passed) {
-        if self.begins == Begins::Now && event.starts_with(mark::BYTES) {
-            passed.push(event.split_to(mark::BYTES.len()));
+    fn skip_mark(&mut self, event: &mut Bytes, passed: &mut PassedBytes) {
+        if self.begins == Begins::Now && event.starts_with(byte_order_mark::BYTES) {
+            passed.push(event.split_to(byte_order_mark::BYTES.len()));
         }
         self.begins = Begins::Before;
     }
 
     /// Returns the whole events that wait because a secret may have begun in them: the stream breaks off.
     pub(crate) fn waiting(&mut self) -> Bytes {
-        let mut passed = Passed::of(Bytes::new());
-        self.spread.rest(|event| passed.push(event));
+        let mut passed = PassedBytes::of(Bytes::new());
+        self.split_secrets.rest(|event| passed.push(event));
         passed.finish()
     }
 
     /// Returns what is left when the stream ends.
     pub(crate) fn rest(&mut self, scrub: impl Fn(&[u8]) -> Bytes) -> Bytes {
         let mut rest = self.held.split().freeze();
-        let mut passed = Passed::of(Bytes::new());
+        let mut passed = PassedBytes::of(Bytes::new());
         if !self.overlong.is_none() {
             return self.end_overlong(rest);
         }
         if !rest.is_empty() {
             self.skip_mark(&mut rest, &mut passed);
             let last = match judge(&rest, &mut self.shape) {
-                Verdict::Answer | Verdict::Unfinished => self.spread.mask().cover(rest),
-                Verdict::Cluttered => self.read_again(&tidied(&rest)),
+                Verdict::Answer | Verdict::Unfinished => self.split_secrets.mask().cover(rest),
+                Verdict::NeedsCleaning => self.read_again(&cleaned(&rest)),
                 Verdict::Foreign => {
                     self.failed = true;
                     self.read_again(&scrub(&rest))
                 }
             };
-            self.spread.follow(last, self.shape.leaves(), |event| passed.push(event));
+            self.split_secrets.follow(last, self.shape.leaves(), |event| passed.push(event));
         }
-        self.spread.rest(|event| passed.push(event));
+        self.split_secrets.rest(|event| passed.push(event));
         passed.finish()
     }
 }

@@ -1,4 +1,4 @@
-//! Lists the members by which an answer, or an event of a stream, is recognised, and those that tell of an error.
+//! Lists the members by which an answer, or an event of a stream, is recognised, and those that report an error.
 //!
 //! Shapes: platform.openai.com/docs/api-reference and docs.anthropic.com/en/api/messages-streaming.
 
@@ -93,7 +93,7 @@ impl Name {
 
 /// A container in which names matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Container {
     Root,
     Choices,
     Choice,
@@ -106,8 +106,8 @@ pub(super) enum Place {
     Other,
 }
 
-impl Place {
-    /// Returns the place that opens in `outer`, which is none for the document itself.
+impl Container {
+    /// Returns the container that opens in `outer`, which is none for the document itself.
     pub(super) const fn within(outer: Option<Self>, name: Name, kind: Kind) -> Self {
         match (outer, name, kind) {
             (None, _, Kind::Object) => Self::Root,
@@ -121,9 +121,9 @@ impl Place {
     }
 
     /// Returns whether no answer has a value like this there.
-    pub(super) fn forbids(place: Option<Self>, name: Name, kind: Kind) -> bool {
-        let Some(place) = place else { return kind != Kind::Object };
-        match (place, name) {
+    pub(super) fn forbids(container: Option<Self>, name: Name, kind: Kind) -> bool {
+        let Some(container) = container else { return kind != Kind::Object };
+        match (container, name) {
             _ if kind == Kind::Null => false,
             (Self::Choices | Self::Output, _) => kind != Kind::Object,
             (Self::Root | Self::Choice | Self::Response | Self::Message, Name::Error) => true,

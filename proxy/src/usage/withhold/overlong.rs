@@ -4,11 +4,11 @@ use bytes::Bytes;
 use memchr::memchr2;
 
 use super::{
-    Withheld,
-    event::{Verdict, judge, tidied},
-    pieces::{Passed, Searched, event_end},
+    EventFilter,
+    event::{Verdict, cleaned, judge},
+    pieces::{EventSearch, PassedBytes, event_end},
 };
-use crate::mask::Masked;
+use crate::mask::MaskedBody;
 
 /// As much of an event that goes nowhere stays behind, so that its end is seen wherever it was split.
 const END: usize = 3;
@@ -21,9 +21,9 @@ pub(super) enum Overlong {
     /// There is none.
     None,
     /// The rest of its one line passes.
-    Passes(Masked),
+    Passing(MaskedBody),
     /// The rest of it goes nowhere, because it is no answer.
-    Goes,
+    Dropped,
 }
 
 impl Overlong {
@@ -57,16 +57,16 @@ impl NextLine {
     }
 }
 
-impl Withheld {
+impl EventFilter {
     /// Judges an event by the beginning that could be held.
     pub(super) fn begin_overlong(
         &mut self,
         rest: &mut Bytes,
-        passed: &mut Passed,
+        passed: &mut PassedBytes,
         scrub: &impl Fn(&[u8]) -> Bytes,
     ) {
-        self.searched = Searched::default();
-        self.spread.give_up(|event| passed.push(event));
+        self.search = EventSearch::default();
+        self.split_secrets.give_up(|event| passed.push(event));
         let came = rest.len();
         self.skip_mark(rest, passed);
         let length = self.longest - (came - rest.len());
@@ -76,22 +76,22 @@ impl Withheld {
         let is_data = ends_in_data(&head);
         let head = match judge(&head, &mut self.shape) {
             Verdict::Unfinished | Verdict::Answer if is_data => head,
-            Verdict::Cluttered if is_data => tidied(&head),
+            Verdict::NeedsCleaning if is_data => cleaned(&head),
             _ => return self.cut(passed, scrub),
         };
-        let mut masked = Masked::by(self.spread.shared_mask());
+        let mut masked = MaskedBody::new(self.split_secrets.shared_mask());
         passed.push(masked.follow(head));
-        self.overlong = Overlong::Passes(masked);
+        self.overlong = Overlong::Passing(masked);
     }
 
     /// Lets go of as much of an overlong event as is there. Returns whether its end was.
     pub(super) fn pass_overlong(
         &mut self,
         rest: &mut Bytes,
-        passed: &mut Passed,
+        passed: &mut PassedBytes,
         scrub: &impl Fn(&[u8]) -> Bytes,
     ) -> bool {
-        let Overlong::Passes(masked) = &mut self.overlong else {
+        let Overlong::Passing(masked) = &mut self.overlong else {
             return self.drop_overlong(rest);
         };
         let line = rest.split_to(memchr2(b'\n', b'\r', rest).unwrap_or(rest.len()));
@@ -119,8 +119,8 @@ impl Withheld {
 
     /// Drops what is there of an event that goes nowhere. Returns whether its end was.
     fn drop_overlong(&mut self, rest: &mut Bytes) -> bool {
-        let end = event_end(rest, &mut self.searched);
-        self.searched = Searched::default();
+        let end = event_end(rest, &mut self.search);
+        self.search = EventSearch::default();
         drop(rest.split_to(end.unwrap_or(rest.len().saturating_sub(END))));
         if end.is_some() {
             self.overlong = Overlong::None;
@@ -128,21 +128,22 @@ impl Withheld {
         end.is_some()
     }
 
-    /// Ends the event where it stands, and tells of an error instead of its rest.
-    fn cut(&mut self, passed: &mut Passed, scrub: &impl Fn(&[u8]) -> Bytes) {
-        if let Overlong::Passes(masked) = &mut self.overlong {
+    /// Ends the event where it stands, and reports an error instead of its rest.
+    fn cut(&mut self, passed: &mut PassedBytes, scrub: &impl Fn(&[u8]) -> Bytes) {
+        if let Overlong::Passing(masked) = &mut self.overlong {
             passed.push(masked.rest());
             passed.push(Bytes::from_static(CUT));
         }
-        passed.push(self.spread.mask().cover(scrub(b"")));
-        (self.overlong, self.failed) = (Overlong::Goes, true);
+        passed.push(self.split_secrets.mask().cover(scrub(b"")));
+        self.overlong = Overlong::Dropped;
+        self.failed = true;
     }
 
     /// Returns what is left of an overlong event when the stream ends.
     pub(super) fn end_overlong(&mut self, rest: Bytes) -> Bytes {
         match &mut self.overlong {
-            Overlong::Passes(masked) => [masked.rest(), rest].concat().into(),
-            Overlong::Goes | Overlong::None => Bytes::new(),
+            Overlong::Passing(masked) => [masked.rest(), rest].concat().into(),
+            Overlong::Dropped | Overlong::None => Bytes::new(),
         }
     }
 }

@@ -5,7 +5,7 @@ use memchr::memchr2;
 
 /// Progress of the search for the end of an event.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Searched {
+pub(super) struct EventSearch {
     from: usize,
     /// Start of the line that is not at its end.
     line: usize,
@@ -21,14 +21,14 @@ pub(super) const fn blank_line(bytes: &[u8]) -> usize {
 }
 
 /// Returns where the first event of `bytes` ends, its blank line included, or else notes how far it was `searched` for.
-pub(super) fn event_end(bytes: &[u8], searched: &mut Searched) -> Option<usize> {
-    let Searched { mut from, mut line } = std::mem::take(searched);
+pub(super) fn event_end(bytes: &[u8], searched: &mut EventSearch) -> Option<usize> {
+    let EventSearch { mut from, mut line } = std::mem::take(searched);
     while let Some(at) = memchr2(b'\n', b'\r', &bytes[from..]).map(|at| from + at) {
         let end = match (bytes[at], bytes.get(at + 1)) {
             (b'\r', Some(b'\n')) => at + 2,
             // Whether an LF belongs to it is not known yet.
             (b'\r', None) => {
-                *searched = Searched { from: at, line };
+                *searched = EventSearch { from: at, line };
                 return None;
             }
             _ => at + 1,
@@ -38,20 +38,20 @@ pub(super) fn event_end(bytes: &[u8], searched: &mut Searched) -> Option<usize> 
         }
         (from, line) = (end, end);
     }
-    *searched = Searched { from: bytes.len(), line };
+    *searched = EventSearch { from: bytes.len(), line };
     None
 }
 
 /// The bytes that pass, not copied as long as they are a beginning of those that came.
 #[derive(Debug)]
-pub(super) struct Passed {
+pub(super) struct PassedBytes {
     came: Bytes,
     /// Number of bytes that pass as they came.
     length: usize,
     copied: Option<BytesMut>,
 }
 
-impl Passed {
+impl PassedBytes {
     pub(super) fn of(came: Bytes) -> Self {
         Self { came, length: 0, copied: None }
     }

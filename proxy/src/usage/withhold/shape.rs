@@ -1,12 +1,12 @@
 //! Tells an answer of a model from anything else by its JSON members, fed in arbitrary pieces.
 //!
-//! In a stream an event has to look like one of its route. Nothing that is not recognised counts as an answer. On the
+//! In a stream an event must have the form of its route. Nothing that is not recognised counts as an answer. On the
 //! way the texts are noted that clients join from one event to the next.
 
 use memchr::memchr2;
 use platform_core::route::Route;
 
-use super::names::{Kind, Name, Place, recognises};
+use super::names::{Container, Kind, Name, recognises};
 
 /// Deeper than any answer: a request has at most 127 levels, and its echo stands a few below the answer's own.
 const MAX_DEPTH: usize = 160;
@@ -29,7 +29,7 @@ pub(crate) struct Leaf {
 pub(crate) enum Expected {
     /// An event of this route's stream; nothing else.
     Event(Route),
-    /// Any JSON object that tells of no error.
+    /// Any JSON object that reports no error.
     Document,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Expected {
 pub(crate) struct Shape {
     expected: Expected,
     next: Next,
-    inside: Inside,
+    lexeme: Lexeme,
     levels: Vec<Level>,
     /// The name of the member that is being read.
     name: Name,
@@ -69,7 +69,7 @@ enum Next {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Inside {
+enum Lexeme {
     Nothing,
     String(Quoted),
     Scalar,
@@ -78,21 +78,21 @@ enum Inside {
 /// A string that has begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Quoted {
-    role: Role,
+    role: StringRole,
     has_escapes: bool,
     /// The next byte belongs to a backslash.
     escapes: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum StringRole {
     Name,
     Value,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Level {
-    place: Place,
+    container: Container,
     is_object: bool,
     /// The indices that stand in it.
     index: u64,
@@ -104,7 +104,7 @@ impl Shape {
         Self {
             expected,
             next: Next::Value,
-            inside: Inside::Nothing,
+            lexeme: Lexeme::Nothing,
             levels: Vec::new(),
             name: Name::Other,
             word: Vec::new(),
@@ -119,10 +119,15 @@ impl Shape {
 
     /// Begins another document.
     pub(crate) fn begin(&mut self) {
-        (self.next, self.inside, self.name) = (Next::Value, Inside::Nothing, Name::Other);
+        self.next = Next::Value;
+        self.lexeme = Lexeme::Nothing;
+        self.name = Name::Other;
         self.levels.clear();
         self.leaves.clear();
-        (self.last, self.members, self.is_recognised, self.is_wrong) = (None, 0, false, false);
+        self.last = None;
+        self.members = 0;
+        self.is_recognised = false;
+        self.is_wrong = false;
     }
 
     /// Returns whether the document, which has come whole, is an answer.
@@ -151,13 +156,13 @@ impl Shape {
     pub(crate) fn read(&mut self, piece: &[u8], offset: usize) -> usize {
         let mut at = 0;
         while at < piece.len() && !self.is_wrong {
-            match self.inside {
-                Inside::String(quoted) => at = self.string(quoted, piece, at, offset),
-                Inside::Scalar => at = self.scalar(piece, at),
-                Inside::Nothing => {
+            match self.lexeme {
+                Lexeme::String(quoted) => at = self.string(quoted, piece, at, offset),
+                Lexeme::Scalar => at = self.scalar(piece, at),
+                Lexeme::Nothing => {
                     self.token(piece[at], offset + at);
                     // A scalar's first byte is one of its own.
-                    at += usize::from(self.inside != Inside::Scalar && !self.is_wrong);
+                    at += usize::from(self.lexeme != Lexeme::Scalar && !self.is_wrong);
                 }
             }
         }
@@ -183,7 +188,8 @@ impl Shape {
             (_, Next::Value | Next::FirstValue) => {
                 self.value(if byte == b'n' { Kind::Null } else { Kind::Scalar });
                 self.word.clear();
-                (self.inside, self.next) = (Inside::Scalar, self.after());
+                self.lexeme = Lexeme::Scalar;
+                self.next = self.after();
             }
             _ => self.is_wrong = true,
         }
@@ -197,17 +203,17 @@ impl Shape {
         if self.levels.is_empty() { Next::Nothing } else { Next::CommaOrEnd }
     }
 
-    fn place(&self) -> Option<Place> {
-        self.levels.last().map(|level| level.place)
+    fn container(&self) -> Option<Container> {
+        self.levels.last().map(|level| level.container)
     }
 
     /// A value begins.
     fn value(&mut self, kind: Kind) {
         let name = if self.in_object() { self.name } else { Name::Other };
-        if Place::forbids(self.place(), name, kind) {
+        if Container::forbids(self.container(), name, kind) {
             self.is_wrong = true;
         }
-        if self.place() == Some(Place::Root) {
+        if self.container() == Some(Container::Root) {
             self.members += 1;
             self.is_recognised |= match self.expected {
                 Expected::Event(route) => recognises(route, name, kind),
@@ -220,8 +226,13 @@ impl Shape {
         self.value(kind);
         self.is_wrong |= self.levels.len() == MAX_DEPTH;
         let name = if self.in_object() { self.name } else { Name::Other };
-        let (place, is_object) = (Place::within(self.place(), name, kind), kind == Kind::Object);
-        self.levels.push(Level { place, is_object, index: 0, first_leaf: self.leaves.len() });
+        let container = Container::within(self.container(), name, kind);
+        self.levels.push(Level {
+            container,
+            is_object: kind == Kind::Object,
+            index: 0,
+            first_leaf: self.leaves.len(),
+        });
         self.next = next;
     }
 
@@ -236,10 +247,11 @@ impl Shape {
 
     fn open_string(&mut self, at: usize, next: Next) {
         let is_name = matches!(self.next, Next::Name | Next::FirstName);
-        let role = if is_name { Role::Name } else { Role::Value };
+        let role = if is_name { StringRole::Name } else { StringRole::Value };
         self.word.clear();
-        self.inside = Inside::String(Quoted { role, has_escapes: false, escapes: false });
-        (self.string, self.next) = (at + 1, next);
+        self.lexeme = Lexeme::String(Quoted { role, has_escapes: false, escapes: false });
+        self.string = at + 1;
+        self.next = next;
     }
 
     /// Reads on in a string, and returns how far.
@@ -252,20 +264,20 @@ impl Shape {
         while let Some(found) = memchr2(b'"', b'\\', &piece[from..]).map(|found| from + found) {
             self.keep(&piece[from..found]);
             if piece[found] == b'"' {
-                self.inside = Inside::Nothing;
+                self.lexeme = Lexeme::Nothing;
                 self.end_string(quoted, offset + found);
                 return found + 1;
             }
             quoted.has_escapes = true;
             let Some(next) = piece.get(found + 1..found + 2) else {
-                self.inside = Inside::String(Quoted { escapes: true, ..quoted });
+                self.lexeme = Lexeme::String(Quoted { escapes: true, ..quoted });
                 return piece.len();
             };
             self.keep(next);
             from = found + 2;
         }
         self.keep(piece.get(from..).unwrap_or_default());
-        self.inside = Inside::String(quoted);
+        self.lexeme = Lexeme::String(quoted);
         piece.len()
     }
 
@@ -275,10 +287,10 @@ impl Shape {
     }
 
     fn end_string(&mut self, quoted: Quoted, to: usize) {
-        let place = self.place();
-        if quoted.role == Role::Name {
+        let container = self.container();
+        if quoted.role == StringRole::Name {
             // No model API escapes letters of a name; where names decide, this hides one.
-            self.is_wrong |= quoted.has_escapes && place != Some(Place::Other);
+            self.is_wrong |= quoted.has_escapes && container != Some(Container::Other);
             self.name = Name::of(&self.word);
             return;
         }
@@ -287,10 +299,12 @@ impl Shape {
             self.leaves.push(Leaf { channel: name as u64, from: self.string, to });
         }
         if !name.decides() {
-            self.last = (place == Some(Place::Root)).then_some((self.string, to)).or(self.last);
+            self.last = (container == Some(Container::Root)).then_some((self.string, to)).or(self.last);
             return;
         }
-        if let Some(is_right) = place.and_then(|place| place.judge(self.expected, name, &self.word)) {
+        if let Some(is_right) =
+            container.and_then(|container| container.judge(self.expected, name, &self.word))
+        {
             self.is_recognised |= is_right;
             self.is_wrong |= !is_right;
         }
@@ -315,7 +329,7 @@ impl Shape {
         if at + length == piece.len() {
             return piece.len();
         }
-        self.inside = Inside::Nothing;
+        self.lexeme = Lexeme::Nothing;
         let is_literal =
             matches!(&self.word[..], b"null" | b"true" | b"false" | b"NaN" | b"Infinity" | b"-Infinity");
         self.is_wrong |= !(is_literal || is_number(&self.word));

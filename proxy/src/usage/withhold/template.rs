@@ -15,7 +15,7 @@ pub(super) struct Template {
 
 /// An event that differs from the last one only in its texts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Alike<'a> {
+pub(super) struct TemplateMatch<'a> {
     pub(super) length: usize,
     /// The text that clients join, and its channel.
     pub(super) leaf: Leaf,
@@ -39,21 +39,23 @@ impl Template {
     }
 
     /// Returns the event that `bytes` begin with, if it is alike.
-    pub(super) fn find<'b>(&self, bytes: &'b [u8]) -> Option<Alike<'b>> {
+    pub(super) fn find<'b>(&self, bytes: &'b [u8]) -> Option<TemplateMatch<'b>> {
         let leaf = self.leaf?;
-        let (mut at, mut before) = (0, 0);
+        let mut at = 0;
+        let mut before = 0;
         let mut texts = [(0, 0); 2];
         for (text, gap) in texts.iter_mut().zip(&self.gaps) {
             let literal = &self.event[before..gap.0];
             at += bytes.get(at..)?.strip_prefix(literal).map(|_| literal.len())?;
             let length = bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
             *text = (at, at + length);
-            (at, before) = (at + length, gap.1);
+            at += length;
+            before = gap.1;
         }
         let literal = &self.event[before..];
         bytes[at..].strip_prefix(literal)?;
         let [(from, to), (other, end)] = texts;
         let leaf = Leaf { from, to, ..leaf };
-        Some(Alike { length: at + literal.len(), leaf, other: &bytes[other..end] })
+        Some(TemplateMatch { length: at + literal.len(), leaf, other: &bytes[other..end] })
     }
 }

@@ -17,15 +17,15 @@ fn scrub(_: &[u8]) -> Bytes {
     Bytes::from_static(TOLD.as_bytes())
 }
 
-fn withheld(route: Route, longest: usize) -> Withheld {
-    Withheld::bounded(route, Arc::new(Mask::of([KEY].into_iter())), longest)
+fn withheld(route: Route, longest: usize) -> EventFilter {
+    EventFilter::bounded(route, Arc::new(Mask::of([KEY].into_iter())), longest)
 }
 
 /// Returns what passes of `stream`, whose usage was not asked for, in pieces of `size` bytes.
-fn passed_of(mut withheld: Withheld, stream: &[u8], size: usize) -> Vec<u8> {
+fn passed_of(mut withheld: EventFilter, stream: &[u8], size: usize) -> Vec<u8> {
     let mut all = Vec::new();
     for piece in stream.chunks(size).map(Bytes::copy_from_slice) {
-        all.extend_from_slice(&withheld.follow(piece, UsageIs::Ours, scrub));
+        all.extend_from_slice(&withheld.follow(piece, UsageEventFor::Sluicegate, scrub));
         assert!(withheld.held.len() <= withheld.longest.max(overlong_end()), "in pieces of {size}");
     }
     all.extend_from_slice(&withheld.rest(scrub));
@@ -41,17 +41,17 @@ fn passed(stream: &str, size: usize) -> String {
     String::from_utf8(passed_of(withheld(CHAT, MAX_HELD), stream.as_bytes(), size)).unwrap()
 }
 
-fn said(text: &str) -> String {
+fn text_event(text: &str) -> String {
     format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
 }
 
 #[test]
-fn usage_nobody_asked_for_is_dropped() {
+fn usage_that_was_not_asked_for_is_dropped() {
     let with_text =
         "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}],\"usage\":{\"prompt_tokens\":1}}\n\n";
     let of_litellm = USAGE.replace("[]", r#"[{"index":0,"delta":{"content":null},"text":""}]"#);
     let second_finish = of_litellm.replace("\"text\":\"\"", "\"finish_reason\":\"stop\"");
-    // OpenAI's has no choices, LiteLLM's one that says nothing.
+    // OpenAI's has no choices, LiteLLM's one that has no text.
     let litellm = USAGE.replace("[]", "[{\"index\":0,\"delta\":{}}]");
     let last_words = USAGE.replace("[]", "[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]");
     let crlf = USAGE.replace('\n', "\r\n");
@@ -76,7 +76,7 @@ fn usage_nobody_asked_for_is_dropped() {
 }
 
 #[test]
-fn what_is_no_answer_is_told_in_our_words() {
+fn foreign_events_are_replaced() {
     let error = "data: {\"choices\":[],\"usage\":{},\"error\":{\"message\":\"m\"}}\n\n";
     let foreign = [
         error,
@@ -116,7 +116,7 @@ fn what_is_no_answer_is_told_in_our_words() {
 
 #[test]
 fn lines_that_clients_ignore_do_not_pass() {
-    let event = said("x");
+    let event = text_event("x");
     let cases = [
         (": sk-abc\n\n".to_owned(), ":\n\n".to_owned()),
         (format!(":sk\r\n: x\r\n{event}"), format!(":\r\n:\r\n{event}")),
@@ -164,7 +164,7 @@ fn recorded_streams_pass_as_they_came() {
             let mut all = Vec::new();
             for piece in stream.as_bytes().chunks(size) {
                 let piece = Bytes::copy_from_slice(piece);
-                all.extend_from_slice(&withheld.follow(piece, UsageIs::Theirs, scrub));
+                all.extend_from_slice(&withheld.follow(piece, UsageEventFor::Agent, scrub));
             }
             all.extend_from_slice(&withheld.rest(scrub));
             let all = String::from_utf8(all).unwrap();
@@ -183,8 +183,8 @@ fn recorded_streams_pass_as_they_came() {
 fn an_event_that_came_whole_is_not_copied() {
     let mut withheld = withheld(CHAT, MAX_HELD);
     for text in ["a", "bc", "quotes \\\"", " of", "s"] {
-        let piece = Bytes::from(said(text) + &said("and"));
-        let passed = withheld.follow(piece.clone(), UsageIs::Theirs, scrub);
+        let piece = Bytes::from(text_event(text) + &text_event("and"));
+        let passed = withheld.follow(piece.clone(), UsageEventFor::Agent, scrub);
         assert_eq!((passed.as_ptr(), passed.len()), (piece.as_ptr(), piece.len()), "{text}");
     }
 }
@@ -220,14 +220,17 @@ fn an_overlong_event_is_judged_as_it_passes() {
 #[test]
 fn an_overlong_event_ends_what_has_begun() {
     let begun = &KEY[..KEY.len() - 3];
-    let long = said(&"x".repeat(2 * MAX_HELD));
-    let stream = format!("{}{}", said(begun), long.replacen('x', &KEY[KEY.len() - 3..], 1));
+    let long = text_event(&"x".repeat(2 * MAX_HELD));
+    let stream = format!("{}{}", text_event(begun), long.replacen('x', &KEY[KEY.len() - 3..], 1));
     for size in [40, MAX_HELD + 1, stream.len()] {
         let passed = passed(&stream, size);
-        assert!(!passed.contains(begun) && passed.starts_with(&said(&"*".repeat(begun.len()))), "{size}");
+        assert!(
+            !passed.contains(begun) && passed.starts_with(&text_event(&"*".repeat(begun.len()))),
+            "{size}"
+        );
     }
-    let control = passed(&said(begun), 40);
-    assert_eq!(control, said(begun), "it was none");
+    let control = passed(&text_event(begun), 40);
+    assert_eq!(control, text_event(begun), "it was none");
 }
 
 #[test]
@@ -254,7 +257,7 @@ fn a_long_number_is_echoed_with_all_its_digits() {
 
 /// Returns whether `answer` is taken for one, in pieces of `size` bytes.
 fn is_document(answer: &str, size: usize) -> bool {
-    let mut document = Document::by(Arc::new(Mask::default()));
+    let mut document = DocumentFilter::new(Arc::new(Mask::default()));
     let mut all = Vec::new();
     for piece in answer.as_bytes().chunks(size).map(Bytes::copy_from_slice) {
         all.extend_from_slice(&document.follow(piece));
@@ -282,12 +285,12 @@ fn a_byte_order_mark_may_come_in_pieces() {
 }
 
 #[test]
-fn what_does_not_end_is_not_held_for_ever() {
+fn an_endless_event_is_not_held_for_ever() {
     let mut withheld = withheld(CHAT, MAX_HELD);
     let begin = "data: {\"choices\":[],\"x\":\"";
     let piece = begin.to_owned() + &"x".repeat(MAX_HELD - begin.len());
-    assert_eq!(withheld.follow(piece.into(), UsageIs::Ours, scrub).len(), 0);
-    assert_eq!(withheld.follow("y".into(), UsageIs::Ours, scrub).len(), MAX_HELD + 1);
+    assert_eq!(withheld.follow(piece.into(), UsageEventFor::Sluicegate, scrub).len(), 0);
+    assert_eq!(withheld.follow("y".into(), UsageEventFor::Sluicegate, scrub).len(), MAX_HELD + 1);
     assert!(!withheld.leaves_whole_events());
 }
 
@@ -316,8 +319,8 @@ fn a_secret_over_several_events_is_masked() {
         let texts: Vec<_> = KEY.as_bytes().chunks(parts).map(|part| str::from_utf8(part).unwrap()).collect();
         for between in ["", ":\n\n", "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"s\"}}]}\n\n"]
         {
-            let stream: String = texts.iter().map(|text| said(text) + between).collect();
-            let stream = format!("{}{stream}{}{DONE}", said("It is "), said(" I think"));
+            let stream: String = texts.iter().map(|text| text_event(text) + between).collect();
+            let stream = format!("{}{stream}{}{DONE}", text_event("It is "), text_event(" I think"));
             for size in [1, 40, stream.len()] {
                 let all = passed_of(withheld(CHAT, MAX_HELD), stream.as_bytes(), size);
                 let text = joined(&all);
@@ -338,16 +341,16 @@ fn a_secret_over_several_events_is_masked() {
 #[test]
 fn only_half_a_secret_makes_an_event_wait() {
     let mut withheld = withheld(CHAT, MAX_HELD);
-    let mut follow = |text: &str| withheld.follow(said(text).into(), UsageIs::Theirs, scrub);
+    let mut follow = |text: &str| withheld.follow(text_event(text).into(), UsageEventFor::Agent, scrub);
     for text in ["thi", "s", " k", "s", "k-own-0", "s"] {
-        assert_eq!(follow(text), said(text), "{text}");
+        assert_eq!(follow(text), text_event(text), "{text}");
     }
     let begun = &KEY[..KEY.len() - 1];
     assert_eq!(follow(begun), "");
-    assert_eq!(follow("x"), said(begun) + &said("x"), "it was none");
+    assert_eq!(follow("x"), text_event(begun) + &text_event("x"), "it was none");
     assert_eq!(follow(begun), "");
     let rest = withheld.rest(scrub);
-    assert_eq!(rest, said(begun), "the stream ends");
+    assert_eq!(rest, text_event(begun), "the stream ends");
 }
 
 #[test]
@@ -393,7 +396,7 @@ proptest! {
         let (mut rest, mut cuts) = (&whole[..], cuts.into_iter().cycle());
         while !rest.is_empty() {
             let (text, after) = rest.split_at(cuts.next().unwrap().min(rest.len()));
-            texts.push(said(&json_escaped(text, every)));
+            texts.push(text_event(&json_escaped(text, every)));
             rest = after;
         }
         let stream = texts.concat() + DONE;
@@ -408,8 +411,8 @@ proptest! {
     fn a_stream_without_a_secret_is_not_delayed(texts in proptest::collection::vec("[a-z \\\\n]{0,12}", 1..20)) {
         let mut withheld = withheld(CHAT, MAX_HELD);
         for text in texts {
-            let event = said(serde_json::to_string(&text).unwrap().trim_matches('"'));
-            let passed = withheld.follow(event.clone().into(), UsageIs::Theirs, scrub);
+            let event = text_event(serde_json::to_string(&text).unwrap().trim_matches('"'));
+            let passed = withheld.follow(event.clone().into(), UsageEventFor::Agent, scrub);
             prop_assert_eq!(passed, event);
         }
     }

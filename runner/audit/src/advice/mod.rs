@@ -71,7 +71,8 @@ impl<'r> Rule<'r> {
 /// Returns why `record`'s call was refused, if it was, and what would change that.
 pub fn of(record: &ExchangeRecord) -> Option<Advice> {
     let refusal = record.refusal?;
-    let (case, rule) = (Case { record }, Rule::of(record));
+    let case = Case { record };
+    let rule = Rule::of(record);
     Some(match refusal {
         Refusal::RouteUnknown
         | Refusal::HeadInvalid
@@ -146,7 +147,7 @@ impl Case<'_> {
                 .setting("proxy", "max_shared_connections", None),
             (Refusal::BodyEncoded, _) => why("the body is compressed; the client has to send it plain"),
             (Refusal::BodyTooLarge, _) => {
-                why("the body is larger than the run's grant takes: `limits.request_body`, which whoever registers the run sets")
+                why("the body is larger than the run's grant takes: `limits.request_body`, which the client that registers the run sets")
             }
             (Refusal::BodyMemoryExhausted, _) => why("the bodies under way fill the memory that is set aside for them")
                 .setting("proxy", "max_body_memory_per_run", None)
@@ -218,7 +219,8 @@ impl Case<'_> {
 
     /// Explains a limit of the run or account.
     fn limit(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
-        let (run, account) = (self.record.run_id.as_str(), self.record.account.as_str());
+        let run = self.record.run_id.as_str();
+        let account = self.record.account.as_str();
         let (owner, whose, section, limit) = match rule {
             Rule::Run(limit) => (format!("run {run}"), format!("--run {run}"), self.agent(), limit),
             Rule::Account(limit) => {

@@ -4,7 +4,7 @@ use super::*;
 
 /// Returns a journal of `count` records, of calls c1, c2, …
 fn journal(count: u64, salt: &str) -> Vec<String> {
-    let mut prev = written(&NO_LINE);
+    let mut prev = hash_text(&NO_LINE);
     (1..=count)
         .map(|seq| {
             let line = format!(r#"{{"seq":{seq},"x":"{salt}","litellm_call_id":"c{seq}","prev":"{prev}"}}"#);
@@ -26,7 +26,7 @@ fn verify(lines: &[String], known: Vec<Known>) -> Report {
 }
 
 #[track_caller]
-fn finds(lines: &[String], known: Vec<Known>, (kind, seq): (Kind, u64), words: &str) {
+fn finds(lines: &[String], known: Vec<Known>, (kind, seq): (FaultKind, u64), words: &str) {
     let report = verify(lines, known);
     let fault = report.fault.unwrap();
     assert_eq!((fault.kind, fault.seq), (kind, seq), "{}", fault.message);
@@ -35,7 +35,7 @@ fn finds(lines: &[String], known: Vec<Known>, (kind, seq): (Kind, u64), words: &
 }
 
 #[test]
-fn an_untouched_journal_is_whole_and_its_end_can_be_kept() {
+fn an_untouched_journal_is_whole() {
     let lines = journal(6, "");
     let report = verify(&lines, vec![cursor(&lines, 3)]);
     assert_eq!((&report.fault, report.records, report.first), (&None, 6, Some(1)));
@@ -51,23 +51,35 @@ fn a_journal_whose_beginning_was_let_go_is_whole() {
     let rest = &lines[3..];
     assert_eq!(verify(rest, vec![cursor(&lines, 3)]).fault, None, "the cursor is just before");
     assert_eq!(verify(rest, vec![cursor(&lines, 5)]).fault, None);
-    finds(rest, vec![cursor(&lines, 2)], (Kind::Unknown, 2), "begins with record 4 (call c4)");
-    let other =
-        Known { cursor: Cursor { hash: written(&NO_LINE), ..cursor(&lines, 3).cursor }, ..cursor(&lines, 3) };
-    finds(rest, vec![other], (Kind::Rewritten, 4), "does not follow the record 3");
+    finds(rest, vec![cursor(&lines, 2)], (FaultKind::Unknown, 2), "begins with record 4 (call c4)");
+    let other = Known {
+        cursor: Cursor { hash: hash_text(&NO_LINE), ..cursor(&lines, 3).cursor },
+        ..cursor(&lines, 3)
+    };
+    finds(rest, vec![other], (FaultKind::Rewritten, 4), "does not follow the record 3");
 }
 
 #[test]
-fn a_changed_byte_names_its_record_wherever_it_is() {
+fn a_changed_byte_names_its_record() {
     for seq in 1..=4_u64 {
         let mut lines = journal(6, "");
         let at = usize::try_from(seq).unwrap() - 1;
         lines[at] = lines[at].replace(r#""x":"""#, r#""x":"!""#);
-        finds(&lines, Vec::new(), (Kind::Changed, seq), &format!("record {seq} (call c{seq}) was changed"));
+        finds(
+            &lines,
+            Vec::new(),
+            (FaultKind::Changed, seq),
+            &format!("record {seq} (call c{seq}) was changed"),
+        );
     }
     let mut lines = journal(6, "");
     lines[4] = lines[4].replace(r#""x":"""#, r#""x":"!""#);
-    finds(&lines, Vec::new(), (Kind::Changed, 5), "record 5 (call c5) or record 6 (call c6) was changed");
+    finds(
+        &lines,
+        Vec::new(),
+        (FaultKind::Changed, 5),
+        "record 5 (call c5) or record 6 (call c6) was changed",
+    );
     let mut lines = journal(6, "");
     let known = cursor(&lines, 6);
     lines[5] = lines[5].replace(r#""x":"""#, r#""x":"!""#);
@@ -75,7 +87,7 @@ fn a_changed_byte_names_its_record_wherever_it_is() {
     finds(
         &lines,
         vec![known],
-        (Kind::Rewritten, 6),
+        (FaultKind::Rewritten, 6),
         "record 6 (call c6) is not the one that consumer billing knows",
     );
 }
@@ -85,65 +97,70 @@ fn a_changed_hash_is_told_from_a_changed_record() {
     let mut lines = journal(6, "");
     let (from, to) = (hash(lines[1].as_bytes()), hash(b"other"));
     lines[2] = lines[2].replace(&from, &to);
-    finds(&lines, Vec::new(), (Kind::Changed, 3), "record 3 (call c3) was changed: neither");
+    finds(&lines, Vec::new(), (FaultKind::Changed, 3), "record 3 (call c3) was changed: neither");
 }
 
 #[test]
-fn what_is_missing_doubled_or_in_another_place_is_named() {
+fn missing_doubled_and_moved_lines_are_named() {
     let mut lines = journal(6, "");
     lines.remove(2);
     finds(
         &lines,
         Vec::new(),
-        (Kind::Missing, 3),
+        (FaultKind::Missing, 3),
         "record 3 is missing: after record 2 (call c2) comes record 4 (call c4)",
     );
     lines.remove(2);
-    finds(&lines, Vec::new(), (Kind::Missing, 3), "records 3 to 4 are missing");
+    finds(&lines, Vec::new(), (FaultKind::Missing, 3), "records 3 to 4 are missing");
 
     let mut lines = journal(6, "");
     lines.swap(2, 3);
-    finds(&lines, Vec::new(), (Kind::OutOfOrder, 3), "record 3 (call c3) stands after record 4 (call c4)");
+    finds(
+        &lines,
+        Vec::new(),
+        (FaultKind::OutOfOrder, 3),
+        "record 3 (call c3) stands after record 4 (call c4)",
+    );
 
     let mut lines = journal(6, "");
     lines.insert(3, lines[2].clone());
-    finds(&lines, Vec::new(), (Kind::Doubled, 3), "record 3 (call c3) is there twice");
+    finds(&lines, Vec::new(), (FaultKind::Doubled, 3), "record 3 (call c3) is there twice");
 
     let mut lines = journal(6, "");
     lines[2] = "{\"seq\":3}".to_owned();
-    finds(&lines, Vec::new(), (Kind::Broken, 3), "the line after record 2 (call c2) is not a record");
+    finds(&lines, Vec::new(), (FaultKind::Broken, 3), "the line after record 2 (call c2) is not a record");
 }
 
 #[test]
-fn a_removed_end_and_a_journal_written_anew_are_found_by_who_knows_better() {
+fn a_known_cursor_reveals_a_cut_or_new_journal() {
     let lines = journal(6, "");
     assert_eq!(verify(&lines[..4], vec![cursor(&lines, 4)]).fault, None);
     finds(
         &lines[..4],
         vec![cursor(&lines, 6)],
-        (Kind::Truncated, 5),
+        (FaultKind::Truncated, 5),
         "records 5 to 6 are missing at the end",
     );
-    finds(&[], vec![cursor(&lines, 1)], (Kind::Truncated, 1), "record 1 is missing at the end");
+    finds(&[], vec![cursor(&lines, 1)], (FaultKind::Truncated, 1), "record 1 is missing at the end");
     let anew = journal(6, "anew");
     assert_eq!(verify(&anew, Vec::new()).fault, None, "by itself it is a good journal");
-    finds(&anew, vec![cursor(&lines, 3)], (Kind::Rewritten, 3), "written anew");
+    finds(&anew, vec![cursor(&lines, 3)], (FaultKind::Rewritten, 3), "written anew");
     let mut verifier = Verifier::new("j".to_owned(), Vec::new());
     lines[..4].iter().for_each(|line| verifier.line(line.as_bytes()));
-    assert_eq!(verifier.finish(Some(6)).fault.unwrap().kind, Kind::Truncated, "the proxy knows its end");
+    assert_eq!(verifier.finish(Some(6)).fault.unwrap().kind, FaultKind::Truncated, "the proxy knows its end");
 }
 
 #[test]
-fn a_cursor_of_another_journal_says_nothing_of_this_one() {
+fn a_foreign_cursor_is_not_compared() {
     let lines = journal(3, "");
     let known = cursor(&lines, 2);
     let other = Known { cursor: Cursor { journal: "other".to_owned(), ..known.cursor.clone() }, ..known };
-    finds(&lines, vec![other], (Kind::Unknown, 2), "consumer billing knows journal other");
+    finds(&lines, vec![other], (FaultKind::Unknown, 2), "consumer billing knows journal other");
 }
 
 /// Losses that the proxy noticed are reported with the missing records, wherever they were.
 #[test]
-fn records_that_the_proxy_found_lost_are_explained() {
+fn records_known_as_lost_are_explained() {
     let told = |mut lines: Vec<String>, gone: std::ops::Range<usize>, (from, to): (u64, u64)| {
         let lost = format!(r#""lost":[{{"from":{from},"to":{to}}}],"prev""#);
         // No later record holds the hash of the last one.
@@ -153,10 +170,10 @@ fn records_that_the_proxy_found_lost_are_explained() {
         lines
     };
     let words = "The proxy noticed when it started that";
-    finds(&told(journal(6, ""), 2..4, (3, 4)), Vec::new(), (Kind::Missing, 3), words);
-    finds(&told(journal(6, ""), 0..3, (1, 3)), Vec::new(), (Kind::Missing, 1), words);
+    finds(&told(journal(6, ""), 2..4, (3, 4)), Vec::new(), (FaultKind::Missing, 3), words);
+    finds(&told(journal(6, ""), 0..3, (1, 3)), Vec::new(), (FaultKind::Missing, 1), words);
     let all = journal(6, "");
-    finds(&told(all.clone(), 0..5, (1, 5)), vec![cursor(&all, 2)], (Kind::Unknown, 2), words);
+    finds(&told(all.clone(), 0..5, (1, 5)), vec![cursor(&all, 2)], (FaultKind::Unknown, 2), words);
     assert_eq!(verify(&told(journal(6, ""), 0..0, (2, 3)), Vec::new()).fault, None, "they are back");
     let other = verify(&told(journal(6, ""), 1..2, (4, 5)), Vec::new()).fault.unwrap();
     assert!(!other.message.contains(words), "{}", other.message);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use platform_runtime::terminal;
-use runner_engine::agents::{self, Looked, Obstacle, Places};
+use runner_engine::agents::{self, AgentStatus, BlockReason, Probes};
 use serde_json::json;
 
 use super::{Context, Error, exit::Exit, table::Table};
@@ -37,7 +37,7 @@ enum Command {
 
 pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let settings = &context.settings;
-    let facts = Places::of(settings).look(&settings.agents).await;
+    let facts = Probes::of(settings).probe(&settings.agents).await;
     let looked = agents::judge(&settings.agents, settings.upstream.default_model.as_deref(), &facts);
     let mut out = io::stdout();
     let command = arguments.command.unwrap_or_default();
@@ -48,17 +48,17 @@ pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Ex
     }
     Ok(match command {
         Command::Ls => Exit::Success,
-        Command::Check => verdict(&looked),
+        Command::Check => exit_code(&looked),
     })
 }
 
 /// Returns the exit code. Confirmed faults take precedence over unknown ones.
-fn verdict(looked: &[Looked]) -> Exit {
-    let obstacles = looked.iter().flat_map(|agent| &agent.obstacles);
-    let mut obstacles = obstacles.filter(|obstacle| !obstacle.is_note()).peekable();
+fn exit_code(looked: &[AgentStatus]) -> Exit {
+    let obstacles = looked.iter().flat_map(|agent| &agent.block_reasons);
+    let mut obstacles = obstacles.filter(|obstacle| !obstacle.is_advisory()).peekable();
     if obstacles.peek().is_none() {
         Exit::Success
-    } else if obstacles.all(Obstacle::is_unknown) {
+    } else if obstacles.all(BlockReason::is_unknown) {
         Exit::Unavailable
     } else {
         Exit::Failure
@@ -66,33 +66,33 @@ fn verdict(looked: &[Looked]) -> Exit {
 }
 
 /// Returns the catalogue, and beside it the agents that cannot run and the notes on those that can.
-fn as_json(looked: &[Looked]) -> serde_json::Value {
-    let reason = |obstacle: &Obstacle| json!({ "code": obstacle.code(), "message": obstacle.to_string() });
+fn as_json(looked: &[AgentStatus]) -> serde_json::Value {
+    let reason = |obstacle: &BlockReason| json!({ "code": obstacle.code(), "message": obstacle.to_string() });
     let mut listing = agents::listing(looked);
-    let explained = |agent: &Looked| {
+    let explained = |agent: &AgentStatus| {
         let mut entry = agent.to_json();
-        entry["reasons"] = agent.obstacles.iter().map(reason).collect();
+        entry["reasons"] = agent.block_reasons.iter().map(reason).collect();
         entry
     };
     listing["cannotRun"] = looked.iter().filter(|agent| !agent.can_run()).map(explained).collect();
-    let noted = |agent: &&Looked| agent.can_run() && !agent.obstacles.is_empty();
+    let noted = |agent: &&AgentStatus| agent.can_run() && !agent.block_reasons.is_empty();
     listing["notes"] = looked.iter().filter(noted).map(explained).collect();
     listing
 }
 
-fn list(out: &mut impl Write, looked: &[Looked]) -> io::Result<()> {
+fn list(out: &mut impl Write, looked: &[AgentStatus]) -> io::Result<()> {
     let mut table = Table::new(["AGENT", "NAME", "IMAGE", "LIMITS"]);
-    for Looked { id, agent, .. } in looked.iter().filter(|agent| agent.can_run()) {
+    for AgentStatus { id, agent, .. } in looked.iter().filter(|agent| agent.can_run()) {
         let limits = format!("{}, {}", agent.runtime, agent.memory);
         table.row([id.to_string(), agent.name.clone(), agent.image.to_string(), limits]);
     }
     write!(out, "{table}")?;
     let (can, cannot): (Vec<_>, Vec<_>) = looked.iter().partition(|agent| agent.can_run());
     for (agents, title) in [(cannot, "CANNOT RUN"), (can, "NOTE")] {
-        let mut table = Table::new([title, "WHY, AND HOW TO MEND IT"]);
+        let mut table = Table::new([title, "REASON AND FIX"]);
         let mut rows = agents
             .iter()
-            .flat_map(|agent| agent.obstacles.iter().map(move |found| (agent, found)))
+            .flat_map(|agent| agent.block_reasons.iter().map(move |found| (agent, found)))
             .peekable();
         if rows.peek().is_none() {
             continue;
@@ -105,13 +105,13 @@ fn list(out: &mut impl Write, looked: &[Looked]) -> io::Result<()> {
     Ok(())
 }
 
-fn check(out: &mut impl Write, agent: &Looked) -> io::Result<()> {
+fn check(out: &mut impl Write, agent: &AgentStatus) -> io::Result<()> {
     if agent.can_run() {
         writeln!(out, "ok          {}", agent.id)?;
     }
-    agent.obstacles.iter().try_for_each(|obstacle| {
+    agent.block_reasons.iter().try_for_each(|obstacle| {
         let word = match obstacle {
-            obstacle if obstacle.is_note() => "note      ",
+            obstacle if obstacle.is_advisory() => "note      ",
             obstacle if obstacle.is_unknown() => "not known ",
             _ => "cannot run",
         };

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_take_the_columns_that_terminals_give_them() {
+    fn letters_have_the_width_of_a_terminal() {
         assert!(WIDE.is_sorted());
         for (text, columns) in [
             ("", 0),

@@ -17,7 +17,7 @@ pub(super) enum Command {
 /// Reports everything configured that other users can change or read. The configuration itself is valid: it was read to
 /// get here.
 pub(super) fn check(context: &Context) -> Result<Exit, Error> {
-    let exposed = context.settings.exposures(Some(context.origins.configuration()));
+    let exposed = context.settings.exposures(Some(context.sources.configuration()));
     for exposure in &exposed {
         writeln!(io::stderr(), "{}", terminal::safe(&exposure.to_string()))?;
     }

@@ -30,12 +30,12 @@ pub(super) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    left: Left,
+    leftovers: LeftoverArguments,
 }
 
 /// Options for leftover resources of ended runs.
 #[derive(clap::Args)]
-struct Left {
+struct LeftoverArguments {
     /// Remove leftover resources of ended runs, as `sluice runs gc` does, and explain each decision
     #[arg(long)]
     reap: bool,
@@ -54,7 +54,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         correlation: Correlation::default(),
         agent_id,
         priority: Priority::default(),
-        wanted: RunSpec {
+        spec: RunSpec {
             state_key: None,
             agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
             model: String::new(),
@@ -64,12 +64,12 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         },
     };
     let store = context.serving_store().await;
-    let reaper = store.as_ref().ok().filter(|_| arguments.left.reap);
+    let reaper = store.as_ref().ok().filter(|_| arguments.leftovers.reap);
     let reaper = reaper.map(|store| Reaper::of(&context.settings, store.clone()));
     let mut checks = doctor::examine(&context.settings, store, probe, &cancelled_by_signals()?).await;
-    checks.extend(doctor::private(&context.settings, context.origins.configuration()));
+    checks.extend(doctor::private(&context.settings, context.sources.configuration()));
     let ready = checks.iter().all(Check::is_ok);
-    let act = if arguments.left.dry_run { Act::Say } else { Act::Do };
+    let act = if arguments.leftovers.dry_run { Act::Say } else { Act::Do };
     let mode = Mode { act, ..Mode::default() };
     // After the probe, so that leftovers of the probe's run are found, too.
     let reaped = match reaper {
@@ -97,8 +97,8 @@ fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {
     let name = check.name;
     match &check.verdict {
         Verdict::Ok { found } => writeln!(out, "ok       {name}: {found}"),
-        Verdict::Broken { found, mend } => {
-            writeln!(out, "broken   {name}: {}\n         mend: {mend}", terminal::safe(found))
+        Verdict::Broken { found, fix } => {
+            writeln!(out, "broken   {name}: {}\n         mend: {fix}", terminal::safe(found))
         }
         Verdict::Unknown { needs } => writeln!(out, "unknown  {name}: needs {needs}"),
     }

@@ -5,14 +5,14 @@ use std::io::{self, IsTerminal, Write};
 use platform_core::{event::AgentEvent, id::RunId};
 use platform_runtime::terminal;
 use runner_control_client::{DataPlane, Follow};
-use runner_engine::follow::{Follower, Heard};
+use runner_engine::follow::{FollowEvent, Follower};
 use runner_store::UnixMillis;
 use serde::Serialize;
 
 use super::{Context, Error, exit::Exit, runs::time_of_day};
 
 /// Bytes of live text after which it is shown, unless a line of it is whole before.
-const LINE: usize = 100;
+const MAX_LIVE_LINE: usize = 100;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -35,9 +35,10 @@ the number of the last of them.
 The exit code is 0, regardless of the outcome of the run.")]
 pub(super) struct Arguments {
     /// Id of the run
-    run: RunId,
+    #[arg(value_name = "RUN")]
+    run_id: RunId,
     #[command(flatten)]
-    upto: UpTo,
+    extent: Extent,
     /// Only events after the event with this number
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: u64,
@@ -48,21 +49,21 @@ pub(super) struct Arguments {
 
 /// Extent to which a run is followed.
 #[derive(clap::Args, Clone, Copy)]
-pub(super) struct UpTo {
+pub(super) struct Extent {
     /// Keep following until the run has ended
     #[arg(short, long)]
     follow: bool,
 }
 
-impl From<UpTo> for Follow {
-    fn from(UpTo { follow }: UpTo) -> Self {
+impl From<Extent> for Follow {
+    fn from(Extent { follow }: Extent) -> Self {
         if follow { Self::On } else { Self::UntilEnd }
     }
 }
 
 /// Event in the form in which it is printed.
 #[derive(Serialize)]
-struct Line<'e> {
+struct EventLine<'e> {
     /// Sequence number; live text has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
@@ -74,7 +75,7 @@ struct Line<'e> {
     event: &'e AgentEvent,
 }
 
-impl<'e> Line<'e> {
+impl<'e> EventLine<'e> {
     const fn stored(seq: u64, at_ms: Option<UnixMillis>, event: &'e AgentEvent) -> Self {
         Self { seq: Some(seq), live: None, at_ms, event }
     }
@@ -82,37 +83,38 @@ impl<'e> Line<'e> {
 
 pub(super) async fn events(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let store = context.store().await?;
-    let follow = Follow::from(arguments.upto);
-    let mut follower = Follower::of(store, &arguments.run, arguments.after, follow);
+    let follow = Follow::from(arguments.extent);
+    let mut follower = Follower::of(store, &arguments.run_id, arguments.after, follow);
     if follow == Follow::On {
         let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
         follower = follower.with_live(data_plane).await?;
     }
-    let mut shown = Shown { as_json: arguments.json || !io::stdout().is_terminal(), live: String::new() };
+    let mut printer = Printer { as_json: arguments.json || !io::stdout().is_terminal(), live: String::new() };
     while let Some(heard) = follower.next().await? {
         match heard {
-            Heard::Stored(stored) => {
+            FollowEvent::Stored(stored) => {
                 let event = stored.event()?;
-                shown.line(&Line::stored(stored.seq, Some(stored.at), &event))?;
+                printer.line(&EventLine::stored(stored.seq, Some(stored.at), &event))?;
             }
-            Heard::Pruned { count, upto } => {
-                shown.line(&Line::stored(upto, None, &AgentEvent::Pruned { count }))?;
+            FollowEvent::Pruned { count, upto } => {
+                printer.line(&EventLine::stored(upto, None, &AgentEvent::Pruned { count }))?;
             }
-            Heard::Live(event) => shown.live(&event)?,
+            FollowEvent::Live(event) => printer.live(&event)?,
         }
     }
-    shown.flush()?;
+    printer.flush()?;
     Ok(Exit::Success)
 }
 
-struct Shown {
+/// Printer of events, as lines of text or of JSON.
+struct Printer {
     as_json: bool,
-    /// Live text that is not yet shown.
+    /// Live text that is not yet printed.
     live: String,
 }
 
-impl Shown {
-    fn line(&mut self, line: &Line<'_>) -> io::Result<()> {
+impl Printer {
+    fn line(&mut self, line: &EventLine<'_>) -> io::Result<()> {
         self.flush()?;
         let mut out = io::stdout();
         if self.as_json {
@@ -120,11 +122,11 @@ impl Shown {
         } else {
             let at = line.at_ms.map(time_of_day).unwrap_or_default();
             let seq = line.seq.map(|seq| seq.to_string()).unwrap_or_default();
-            let (what, more) = told(line.event);
-            let mut lines = more.lines();
+            let (name, details) = describe(line.event);
+            let mut lines = details.lines();
             writeln!(
                 out,
-                "{at:8} {seq:>5}  {what:<15} {}",
+                "{at:8} {seq:>5}  {name:<15} {}",
                 terminal::safe(lines.next().unwrap_or_default())
             )?;
             for more in lines {
@@ -138,9 +140,13 @@ impl Shown {
         match event {
             AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } if !self.as_json => {
                 self.live += text;
-                if self.live.contains('\n') || self.live.len() > LINE { self.flush() } else { Ok(()) }
+                if self.live.contains('\n') || self.live.len() > MAX_LIVE_LINE {
+                    self.flush()
+                } else {
+                    Ok(())
+                }
             }
-            event => self.line(&Line { seq: None, live: Some(true), at_ms: None, event }),
+            event => self.line(&EventLine { seq: None, live: Some(true), at_ms: None, event }),
         }
     }
 
@@ -154,7 +160,7 @@ impl Shown {
 }
 
 /// Returns an event's name and details for people.
-fn told(event: &AgentEvent) -> (&'static str, String) {
+fn describe(event: &AgentEvent) -> (&'static str, String) {
     match event {
         AgentEvent::Status { phase } => ("status", phase.name().to_owned()),
         AgentEvent::Log { stream, text } => (stream.name(), text.clone()),

@@ -3,20 +3,6 @@
 use std::process::ExitCode;
 
 use platform_core::event::RunErrorCode;
-use platform_runtime::{
-    config::Mistakes,
-    settings::{NoGateway, token_secrets},
-};
-use runner_api as api;
-use runner_control_client as data_plane;
-use runner_docker as docker;
-use runner_engine::run::BookingError;
-use runner_gateways::sealed;
-use runner_store as store;
-use runner_telemetry::traces;
-use runner_workspace as workspace;
-
-use crate::supervise;
 
 /// Exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,82 +52,20 @@ impl From<RunErrorCode> for Exit {
             | RunErrorCode::ContextOverflow
             | RunErrorCode::QuotaExhausted => Self::Failure,
             RunErrorCode::Cancelled => Self::Cancelled,
-            _ => Self::Internal,
+            RunErrorCode::ImageMissing
+            | RunErrorCode::VolumeMissing
+            | RunErrorCode::InsufficientDisk
+            | RunErrorCode::WorkspaceFailed
+            | RunErrorCode::ContainerLost
+            | RunErrorCode::DockerUnavailable
+            | RunErrorCode::DockerFailed
+            | RunErrorCode::DataPlaneUnavailable
+            | RunErrorCode::DataPlaneFailed
+            | RunErrorCode::StoreFailed
+            | RunErrorCode::GatewayUnavailable
+            | RunErrorCode::GatewayFailed
+            | RunErrorCode::SessionLost
+            | RunErrorCode::Internal => Self::Internal,
         }
     }
 }
-
-/// Returns the exit code for an error that ended a command.
-pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
-    if error.is::<Mistakes>()
-        || error.is::<Misused>()
-        || error.is::<NoGateway>()
-        || error.is::<token_secrets::Error>()
-        || error.is::<traces::Unusable>()
-    {
-        Exit::Usage
-    } else if error.is::<Unknown>() {
-        Exit::Failure
-    } else if let Some(error) = error.downcast_ref::<sealed::Error>() {
-        of_gateway(error)
-    } else if let Some(error) = error.downcast_ref::<store::Error>() {
-        of_store(error)
-    } else if let Some(error) = error.downcast_ref::<BookingError>() {
-        match error {
-            BookingError::NotStored(error) => of_store(error),
-            BookingError::Refused(_) => Exit::Usage,
-            BookingError::Before(_) | BookingError::Unwritable(_) | BookingError::Unreadable(_) => {
-                Exit::Internal
-            }
-        }
-    } else if error.is::<data_plane::Error>()
-        || error.is::<docker::Error>()
-        || error.is::<workspace::Error>()
-        || error.is::<supervise::Error>()
-        || error.is::<api::Unbound>()
-    {
-        Exit::Unavailable
-    } else {
-        Exit::Internal
-    }
-}
-
-const fn of_gateway(error: &sealed::Error) -> Exit {
-    use sealed::Error;
-    match error {
-        Error::Unknown(_) | Error::Elsewhere { .. } => Exit::Usage,
-        Error::Unsafe { .. } | Error::Full { .. } => Exit::Failure,
-        Error::Disk(_) | Error::Docker(_) | Error::DataPlane(_) | Error::NoModel(_) => Exit::Unavailable,
-        Error::File { .. }
-        | Error::Dir(_)
-        | Error::Secret(_)
-        | Error::Silent { .. }
-        | Error::Ended { .. } => Exit::Internal,
-    }
-}
-
-const fn of_store(error: &store::Error) -> Exit {
-    match error {
-        store::Error::Unknown { .. } => Exit::Failure,
-        store::Error::Full(_)
-        | store::Error::SessionBusy { .. }
-        | store::Error::HostAtWork { .. }
-        | store::Error::OthersAtWork { .. } => Exit::TryAgain,
-        store::Error::Conflict { .. }
-        | store::Error::ServesAnother { .. }
-        | store::Error::NotEmpty { .. }
-        | store::Error::Backup { .. }
-        | store::Error::TooLarge { .. } => Exit::Usage,
-        _ => Exit::Unavailable,
-    }
-}
-
-/// Error for arguments that cannot be right.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Misused(pub(super) String);
-
-/// Error for a run, account or record that does not exist.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Unknown(pub(super) String);

@@ -10,11 +10,7 @@ use runner_audit::advice::shell;
 use runner_control_client::DataPlane;
 use serde_json::json;
 
-use super::{
-    Context, Error,
-    exit::{Exit, Misused},
-    table::Table,
-};
+use super::{Context, Error, error::Misused, exit::Exit, table::Table};
 
 /// Selection of calls to freeze or to thaw.
 #[derive(clap::Args)]
@@ -55,7 +51,7 @@ pub(super) async fn freeze(context: &Context, arguments: Arguments) -> Result<Ex
     for one in &unknown {
         writeln!(
             io::stderr(),
-            "sluice: warning: {}: it is stopped all the same, and what was meant may go on; to undo: sluice thaw {}",
+            "sluice: warning: {}: it is stopped all the same, but may be mistyped; to undo: sluice thaw {}",
             nothing_of(one),
             option(one),
         )?;
@@ -67,7 +63,7 @@ pub(super) async fn freeze(context: &Context, arguments: Arguments) -> Result<Ex
 pub(super) async fn thaw(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let named = arguments.named();
     if named.is_empty() {
-        return Err(Box::new(Misused(
+        return Err(Error::from(Misused(
             "name what to thaw: --account ACCOUNT, --model MODEL or --all; `sluice freeze` shows what is stopped"
                 .to_owned(),
         )));
@@ -138,11 +134,11 @@ fn option(one: &Frozen) -> String {
 fn show(frozen: &[Frozen], unmatched: Option<(&str, &[Frozen])>, arguments: &Arguments) -> io::Result<()> {
     let mut out = io::stdout();
     if arguments.json {
-        let mut told = json!({ "frozen": frozen });
+        let mut shown = json!({ "frozen": frozen });
         if let Some((name, unmatched)) = unmatched {
-            told[name] = json!(unmatched);
+            shown[name] = json!(unmatched);
         }
-        return writeln!(out, "{told}");
+        return writeln!(out, "{shown}");
     }
     if frozen.is_empty() {
         return writeln!(out, "nothing is stopped");

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use platform_runtime::terminal;
-use runner_engine::reaper::{Act, Leftovers, Mode, Outcome, Reaper, Report};
+use runner_engine::reaper::{Act, GcOutcome, GcReport, Leftovers, Mode, Reaper};
 
 use super::{Context, Error, exit::Exit, table::Table};
 
@@ -13,7 +13,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    also: Also,
+    also: OnRequest,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
 
 /// Resources that are removed only on request.
 #[derive(clap::Args)]
-struct Also {
+struct OnRequest {
     /// Also remove resources unknown to this store: containers with this installation's label and name, grants at its
     /// proxy, workspaces in its directory. Do not use it where others share these
     #[arg(long)]
@@ -47,9 +47,9 @@ pub(super) async fn gc(context: &Context, arguments: Arguments) -> Result<Exit, 
 }
 
 /// Returns the exit code for a pass with this `report`.
-pub(super) fn exit(report: &Report) -> Exit {
-    let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. });
-    if !report.blind.is_empty() {
+pub(super) fn exit(report: &GcReport) -> Exit {
+    let failed = |outcome: &GcOutcome| matches!(outcome, GcOutcome::Failed { .. });
+    if !report.unreadable.is_empty() {
         Exit::Unavailable
     } else if report.entries.iter().any(|entry| failed(&entry.outcome)) {
         Exit::Failure
@@ -59,19 +59,20 @@ pub(super) fn exit(report: &Report) -> Exit {
 }
 
 /// Prints a report for people.
-pub(super) fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    for blind in &report.blind {
+pub(super) fn print(out: &mut impl Write, report: &GcReport) -> io::Result<()> {
+    for blind in &report.unreadable {
         let error = terminal::safe(&blind.error).replace('\n', " ");
         writeln!(out, "{} was not looked at: {error}", blind.part)?;
     }
-    let mut table = Table::new(["THING", "NAME", "RUN", "IS", "BECAUSE"]);
+    let mut table = Table::new(["RESOURCE", "NAME", "RUN", "OUTCOME", "REASON"]);
     for entry in &report.entries {
-        let run = entry.run.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        let run = entry.run_id.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
         let why = match &entry.outcome {
-            Outcome::Failed { error } => format!("{}; {error}", entry.why),
+            GcOutcome::Failed { error } => format!("{}; {error}", entry.why),
             _ => entry.why.clone(),
         };
-        let (kind, outcome) = (entry.kind.name().to_owned(), entry.outcome.name().to_owned());
+        let kind = entry.kind.name().to_owned();
+        let outcome = entry.outcome.name().to_owned();
         table.row([kind, entry.name.clone(), run, outcome, why]);
     }
     if !report.entries.is_empty() {

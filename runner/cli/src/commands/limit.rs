@@ -12,16 +12,17 @@ use runner_control_client::DataPlane;
 
 use super::{
     Context, Error,
-    exit::{Exit, Misused, Unknown},
-    spending::{self, Spending, Whose},
+    error::{Misused, Unknown},
+    exit::Exit,
+    spending::{self, BudgetOwner, Spending},
 };
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    whose: Whose,
+    owner: BudgetOwner,
     #[command(flatten)]
-    limits: Limits,
+    limits: NewLimits,
     /// Remove this limit, named like its option (`total-tokens`); may be repeated
     #[arg(long, value_name = "LIMIT", value_parser = limit_named)]
     none: Vec<Limit>,
@@ -32,7 +33,7 @@ pub(super) struct Arguments {
 
 /// Limits to set.
 #[derive(clap::Args)]
-struct Limits {
+struct NewLimits {
     /// Limit on calls in total; refused calls do not count
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
@@ -65,7 +66,7 @@ fn limit_named(text: &str) -> Result<Limit, String> {
     })
 }
 
-impl Limits {
+impl NewLimits {
     const fn budget(&self) -> Budget {
         Budget {
             requests: self.requests,
@@ -82,7 +83,8 @@ impl Limits {
 impl Arguments {
     /// Returns the new limits: those named replace the ones in `before`, all others stay.
     fn changed(&self, before: &[LimitView]) -> Budget {
-        let (mut budget, named) = (Budget::default(), self.limits.budget());
+        let mut budget = Budget::default();
+        let named = self.limits.budget();
         for view in before {
             let kept = view.allowed.filter(|_| !self.none.contains(&view.limit));
             budget.allow(view.limit, named.allows(view.limit).or(kept));
@@ -99,7 +101,7 @@ impl Arguments {
             ));
         }
         match self.none.iter().find(|limit| named.allows(**limit).is_some()) {
-            Some(limit) => Err(Misused(format!("{limit}: a limit and --none at once"))),
+            Some(limit) => Err(Misused(format!("{limit} has a new limit and --none at once"))),
             None => Ok(()),
         }
     }
@@ -121,13 +123,13 @@ pub(super) async fn limit(context: &Context, arguments: Arguments) -> Result<Exi
 /// Replaces the limits. The data plane replaces all at once, so the present ones are read first. If two commands do
 /// this at the same moment, the later one may undo the other's change.
 async fn apply(data_plane: &DataPlane, arguments: &Arguments) -> Result<Spending, Error> {
-    match (&arguments.whose.run, &arguments.whose.account) {
-        (Some(run), _) => {
-            let view = spending::of_run(data_plane, run).await?;
+    match (&arguments.owner.run_id, &arguments.owner.account) {
+        (Some(run_id), _) => {
+            let view = spending::of_run(data_plane, run_id).await?;
             if view.state == RunState::Closed {
-                return Err(Box::new(Unknown(format!("run {run} is closed: it will not call any more"))));
+                return Err(Error::from(Unknown(format!("run {run_id} is closed and makes no more calls"))));
             }
-            Ok(data_plane.limit_run(run, &arguments.changed(&view.limits)).await?.into())
+            Ok(data_plane.limit_run(run_id, &arguments.changed(&view.limits)).await?.into())
         }
         (None, Some(account)) => {
             let view = spending::of_account(data_plane, account).await?;
@@ -135,7 +137,9 @@ async fn apply(data_plane: &DataPlane, arguments: &Arguments) -> Result<Spending
             let account = account.clone();
             Ok(data_plane.limit_account(&AccountBudget { account, budget }).await?.into())
         }
-        (None, None) => Err(Box::new(Misused("say whose: --run RUN or --account ACCOUNT".to_owned()))),
+        (None, None) => {
+            Err(Error::from(Misused("name a run or an account: --run RUN or --account ACCOUNT".to_owned())))
+        }
     }
 }
 
@@ -144,9 +148,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_limit_can_be_lifted_by_the_name_of_its_option() {
+    fn every_limit_is_lifted_by_its_option_name() {
         use clap::Args as _;
-        let command = Limits::augment_args(clap::Command::new("limit"));
+        let command = NewLimits::augment_args(clap::Command::new("limit"));
         let options: Vec<_> = command.get_arguments().filter_map(|option| option.get_long()).collect();
         assert_eq!(options.len(), Limit::ALL.len());
         for (option, limit) in options.into_iter().zip(Limit::ALL) {

@@ -8,9 +8,9 @@ use platform_core::{
 };
 use platform_runtime::terminal::{Output, Sanitizer};
 use runner_docker::mark;
-use runner_engine::follow::{Follower, Heard};
+use runner_engine::follow::{FollowEvent, Follower};
 
-use super::{Context, Error, events::UpTo, exit::Exit};
+use super::{Context, Error, events::Extent, exit::Exit};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -25,11 +25,12 @@ line between them says how many bytes were cut.
 Exit codes: 0 regardless of the outcome of the run, 1 the output is too old and no longer kept")]
 pub(super) struct Arguments {
     /// Id of the run
-    run: RunId,
+    #[arg(value_name = "RUN")]
+    run_id: RunId,
     #[command(flatten)]
-    upto: UpTo,
+    extent: Extent,
     #[command(flatten)]
-    only: Only,
+    only: StreamChoice,
     /// Print the agent's text unchanged, including escape sequences
     #[arg(long)]
     raw: bool,
@@ -37,7 +38,7 @@ pub(super) struct Arguments {
 
 /// Choice of a stream; both if none is named.
 #[derive(clap::Args)]
-struct Only {
+struct StreamChoice {
     /// Only standard output of the agent
     #[arg(long, conflicts_with = "stderr")]
     stdout: bool,
@@ -47,28 +48,29 @@ struct Only {
 }
 
 pub(super) async fn logs(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { run, upto, only, raw } = arguments;
+    let Arguments { run_id, extent, only, raw } = arguments;
     let only = match only {
-        Only { stdout: true, .. } => Some(OutputStream::Stdout),
-        Only { stderr: true, .. } => Some(OutputStream::Stderr),
-        Only { .. } => None,
+        StreamChoice { stdout: true, .. } => Some(OutputStream::Stdout),
+        StreamChoice { stderr: true, .. } => Some(OutputStream::Stderr),
+        StreamChoice { .. } => None,
     };
-    let mut follower = Follower::of(context.store().await?, &run, 0, upto.into());
+    let mut follower = Follower::of(context.store().await?, &run_id, 0, extent.into());
     let output = if raw { Output::Raw } else { Output::Safe };
-    let (mut printed, mut complained) = (Sanitizer::new(output), Sanitizer::new(output));
+    let mut stdout = Sanitizer::new(output);
+    let mut stderr = Sanitizer::new(output);
     let mut exit = Exit::Success;
     while let Some(heard) = follower.next().await? {
         let stored = match heard {
-            Heard::Stored(stored) => stored,
-            Heard::Pruned { .. } => {
+            FollowEvent::Stored(stored) => stored,
+            FollowEvent::Pruned { .. } => {
                 exit = Exit::Failure;
                 writeln!(
                     io::stderr(),
-                    "sluice: what {run} printed is kept no longer (store.event_retention)"
+                    "sluice: what {run_id} printed is kept no longer (store.event_retention)"
                 )?;
                 continue;
             }
-            Heard::Live(_) => continue,
+            FollowEvent::Live(_) => continue,
         };
         let (stream, text) = match stored.event()? {
             AgentEvent::Log { stream, text } => (stream, text),
@@ -81,10 +83,10 @@ pub(super) async fn logs(context: &Context, arguments: Arguments) -> Result<Exit
         match stream {
             OutputStream::Stdout => {
                 let mut out = io::stdout();
-                out.write_all(printed.clean(&text).as_bytes())?;
+                out.write_all(stdout.clean(&text).as_bytes())?;
                 out.flush()?;
             }
-            OutputStream::Stderr => io::stderr().write_all(complained.clean(&text).as_bytes())?,
+            OutputStream::Stderr => io::stderr().write_all(stderr.clean(&text).as_bytes())?,
         }
     }
     Ok(exit)

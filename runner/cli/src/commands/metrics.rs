@@ -17,9 +17,9 @@ use tokio::{net::TcpStream, time::timeout};
 use super::{Context, Error, exit::Exit};
 
 /// Longest wait for an answer of `sluice up`.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SCRAPE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest answer of `sluice up`, in bytes.
-const LARGEST: usize = 8 << 20;
+const MAX_ANSWER: usize = 8 << 20;
 
 /// Prints the proxy's metrics, and those of `sluice up` if it serves any. Says what is missing.
 pub(super) async fn metrics(context: &Context) -> Result<Exit, Error> {
@@ -33,7 +33,7 @@ pub(super) async fn metrics(context: &Context) -> Result<Exit, Error> {
         Ok(text) => io::stdout().write_all(text.as_bytes())?,
         Err(error) => exit = missing("the proxy", &report::chain(&error))?,
     }
-    match timeout(PATIENCE, scrape(address)).await {
+    match timeout(SCRAPE_TIMEOUT, scrape(address)).await {
         Ok(Ok(text)) => io::stdout().write_all(&text)?,
         Ok(Err(error)) => {
             exit = missing(&format!("`sluice up` at {address}"), &report::chain(error.as_ref()))?
@@ -53,7 +53,7 @@ async fn scrape(address: SocketAddr) -> Result<Bytes, Box<dyn std::error::Error 
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     task::spawn("api client", async move {
         if let Err(error) = connection.await {
-            tracing::debug!(%error, "the connection to the API ended");
+            tracing::debug!(error = report::chain(&error), "connection to the API ended");
         }
     });
     let request = Request::get("/metrics").header(header::HOST, address.to_string());
@@ -62,6 +62,6 @@ async fn scrape(address: SocketAddr) -> Result<Bytes, Box<dyn std::error::Error 
         return Err(format!("status {}", answer.status()).into());
     }
     #[expect(clippy::disallowed_methods, reason = "it is bounded")]
-    let text = Limited::new(answer.into_body(), LARGEST).collect().await?;
+    let text = Limited::new(answer.into_body(), MAX_ANSWER).collect().await?;
     Ok(text.to_bytes())
 }

@@ -4,8 +4,14 @@ mod agents;
 mod audit;
 mod backup;
 mod columns;
+#[cfg(test)]
+mod command_lines;
 mod config;
+mod context;
 mod doctor;
+#[cfg(test)]
+mod documented_tests;
+mod error;
 mod events;
 mod exit;
 mod freeze;
@@ -32,18 +38,12 @@ mod wait;
 use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory, Parser, Subcommand};
-use platform_core::{name, secret::Secret};
-use platform_runtime::{
-    config::{Environment, Mistakes, Values},
-    report,
-    settings::Settings,
-    telemetry,
-};
+use platform_core::name;
+use platform_runtime::{config::Environment, report, telemetry};
 use runner_model::failpoint;
-use runner_store::{Address, Bounds, Error as StoreError, HostIdentity, Store};
 
-use self::exit::Exit;
-use crate::reload::{Origins, Purpose};
+use self::{context::Context, error::Error, exit::Exit};
+use crate::reload::Purpose;
 
 /// Run untrusted coding agents in isolated containers: no network, no credentials, no identity of their own
 #[derive(Parser)]
@@ -186,51 +186,11 @@ impl Command {
     /// Returns the purpose for which this command reads the configuration.
     const fn purpose(&self) -> Purpose {
         match self {
-            Self::Up | Self::Run(_) | Self::Gateway(gateway::Command::Up(_)) => Purpose::Work,
-            _ => Purpose::Look,
+            Self::Up | Self::Run(_) | Self::Gateway(gateway::Command::Up(_)) => Purpose::Execute,
+            _ => Purpose::Inspect,
         }
     }
 }
-
-/// Settings and secrets that a command gets besides its own arguments.
-struct Context {
-    settings: Settings,
-    /// Value of each setting, as it was read.
-    values: Values,
-    /// Sources to read the settings again from.
-    origins: Origins,
-    /// Values of `--config` and `--set`, to pass on to a child.
-    passed_on: Vec<String>,
-    /// Secret that run tokens are signed with, if no file has it.
-    token_secret: Option<Secret>,
-    /// Password of the store's database, if no file has it.
-    store_password: Option<Secret>,
-}
-
-impl Context {
-    /// Opens the store for this host: to order runs, work on them and remove their leftovers. A store that serves no
-    /// host serves this one from now on.
-    async fn serving_store(&self) -> Result<Store, StoreError> {
-        let host = self.host()?;
-        self.store().await?.serving(host).await
-    }
-
-    /// Returns the identity of this host.
-    fn host(&self) -> Result<HostIdentity, StoreError> {
-        HostIdentity::of(&self.settings.sandbox.state_dir)
-    }
-
-    /// Opens the store for reading on any host, with room for as many orders as may wait.
-    async fn store(&self) -> Result<Store, StoreError> {
-        let address = Address::of(&self.settings.store, self.store_password.as_ref())?;
-        let store = Store::open(&address, self.settings.sandbox.installation.clone()).await?;
-        let worker = &self.settings.worker;
-        Ok(store.bounded(Bounds { all: worker.queue, of_account: worker.queue_per_account }))
-    }
-}
-
-/// Error that ends a command, with more detail than its exit code.
-type Error = Box<dyn std::error::Error>;
 
 /// Parses the arguments and runs the command.
 #[must_use]
@@ -245,8 +205,8 @@ pub fn main() -> ExitCode {
     }
     telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some(&quiet)));
     let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
-        report::error("sluice", error.as_ref());
-        exit::of_error(error.as_ref())
+        report::error("sluice", &error);
+        error.exit_code()
     });
     outcome.into()
 }
@@ -268,9 +228,9 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
         _ => {}
     }
     if let Some(point) = environment.get(name::env::SLUICE_FAILPOINT) {
-        failpoint::arm(point)?;
+        failpoint::arm(point).map_err(Error::Failpoint)?;
     }
-    let context = context(config, set, environment, command.purpose())?;
+    let context = Context::read(config, set, environment, command.purpose())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
@@ -295,25 +255,4 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Completions { .. } => Ok(Exit::Success),
         }
     })
-}
-
-fn context(
-    config: Option<PathBuf>,
-    set: Vec<String>,
-    mut environment: Environment,
-    purpose: Purpose,
-) -> Result<Context, Mistakes> {
-    let token_secret = environment.take_secret(name::env::PROXY_SHARED_SECRET);
-    let store_password = environment.take_secret(name::env::SLUICE_STORE_PASSWORD);
-    let named = config.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
-    let mut passed_on = Vec::new();
-    if let Some(path) = &named {
-        passed_on.extend(["--config".to_owned(), path.display().to_string()]);
-    }
-    for flag in &set {
-        passed_on.extend(["--set".to_owned(), flag.clone()]);
-    }
-    let origins = Origins { file: named, environment, flags: set };
-    let (settings, values) = origins.read(purpose)?;
-    Ok(Context { settings, values, origins, passed_on, token_secret, store_password })
 }

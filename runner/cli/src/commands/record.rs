@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use platform_core::control::Usage;
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_model::lifecycle::State;
 use runner_store::{Kind, Record, Run, Standing};
@@ -15,10 +16,10 @@ use super::{
 /// Returns why a queued run waits, if it does.
 fn waits(run: &Run, standing: Option<Standing>) -> Option<String> {
     if let Some(Standing { ahead, waiting, held, lately }) = standing {
-        let nobody = "; none was taken to be worked on in the last five minutes: is `sluice up` at work?";
+        let no_worker = "; none was taken to be worked on in the last five minutes: is `sluice up` at work?";
         return Some(format!(
             "for its turn: {ahead} of its account and priority go before it; {waiting} wait in all, {held} are worked on{}",
-            if lately == 0 { nobody } else { "" }
+            if lately == 0 { no_worker } else { "" }
         ));
     }
     let held = run.state == State::Queued && run.lease.as_ref().is_some_and(|lease| !lease.over);
@@ -58,8 +59,7 @@ fn lines(run: &Run, standing: Option<Standing>) -> Vec<(&'static str, String)> {
     let detail = run.error.as_ref().and_then(|error| error.detail.as_ref());
     lines.extend(detail.map(|detail| ("detail", detail.for_operators().to_owned())));
     lines.extend(run.usage.map(|usage| {
-        let tokens = usage.tokens;
-        let (calls, refused, cost) = (usage.calls, usage.refused, usage.cost_nanodollars);
+        let Usage { calls, refused, tokens, cost_nanodollars: cost } = usage;
         (
             "used",
             format!(
@@ -87,7 +87,7 @@ pub(super) fn text(record: &Record, standing: Option<Standing>, workspaces: &Pat
 
 /// Returns tables of a run's resources and of its events.
 fn history(record: &Record, workspaces: &Path) -> String {
-    let mut made = Table::new(["MADE FOR IT", "NAME", "IS"]);
+    let mut made = Table::new(["RESOURCE", "NAME", "STATE"]);
     for thing in &record.resources {
         let name = match thing.kind {
             Kind::Workspace => workspace::tree(workspaces, &thing.name).display().to_string(),
@@ -95,7 +95,7 @@ fn history(record: &Record, workspaces: &Path) -> String {
         };
         made.row([thing.kind.name().to_owned(), name, thing.stage.name().to_owned()]);
     }
-    let mut happened = Table::new(["AT", "WHAT", "MORE"]);
+    let mut happened = Table::new(["TIME", "EVENT", "DETAILS"]);
     for event in &record.events {
         happened.row([at(event.at), event.kind.clone(), event.payload.clone()]);
     }

@@ -73,7 +73,8 @@ Examples:
 #[derive(clap::Args)]
 pub(super) struct WaitArguments {
     /// Id of the run
-    run: RunId,
+    #[arg(value_name = "RUN")]
+    run_id: RunId,
     #[command(flatten)]
     output: OutputArguments,
 }
@@ -81,8 +82,8 @@ pub(super) struct WaitArguments {
 #[derive(clap::Args)]
 pub(super) struct CancelArguments {
     /// Ids of the runs
-    #[arg(required = true)]
-    runs: Vec<RunId>,
+    #[arg(required = true, value_name = "RUNS")]
+    run_ids: Vec<RunId>,
     /// Return after the request, without waiting for the runs to end
     #[arg(long)]
     no_wait: bool,
@@ -116,7 +117,8 @@ pub(super) struct LsArguments {
 #[derive(clap::Args)]
 pub(super) struct ShowArguments {
     /// Id of the run
-    run: RunId,
+    #[arg(value_name = "RUN")]
+    run_id: RunId,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -124,7 +126,7 @@ pub(super) struct ShowArguments {
 
 /// Run in a list, for programs.
 #[derive(Serialize)]
-struct Listed<'r> {
+struct ListedRun<'r> {
     #[serde(flatten)]
     run: &'r Run,
     /// Number of queued runs of its account and priority that go before it, if it waits.
@@ -133,7 +135,7 @@ struct Listed<'r> {
 
 /// Record of a run, for programs.
 #[derive(Serialize)]
-struct Shown<'r> {
+struct RunJson<'r> {
     #[serde(flatten)]
     record: &'r Record,
     /// Position in the queue, if the run waits to be claimed.
@@ -149,7 +151,7 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
         Command::Gc(arguments) => gc::gc(context, arguments).await,
         Command::Wait(arguments) => {
             let store = context.store().await?;
-            wait::wait(&store, &arguments.run, arguments.output, &cancelled_by_signals()?).await
+            wait::wait(&store, &arguments.run_id, arguments.output, &cancelled_by_signals()?).await
         }
         Command::Cancel(arguments) => cancel(context, arguments).await,
     }
@@ -159,8 +161,8 @@ async fn cancel(context: &Context, arguments: CancelArguments) -> Result<Exit, E
     let store = context.store().await?;
     let stop = cancelled_by_signals()?;
     let mut asked = Vec::new();
-    for run in &arguments.runs {
-        asked.push(store.ask_cancel(run).await?);
+    for run_id in &arguments.run_ids {
+        asked.push(store.ask_cancel(run_id).await?);
     }
     let mut out = io::stdout();
     for mut run in asked {
@@ -197,7 +199,7 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     if json {
         let more = page.next.is_some();
         let runs: Vec<_> =
-            runs.map(|(run, ahead)| for_operators(json!(Listed { run, ahead }), run)).collect();
+            runs.map(|(run, ahead)| for_operators(json!(ListedRun { run, ahead }), run)).collect();
         let line = json!({ "runs": runs, "more": more, "now_ms": page.now }).to_string();
         writeln!(out, "{}", terminal::safe_json(&line))?;
         return Ok(Exit::Success);
@@ -244,11 +246,11 @@ pub(super) fn state(run: &Run) -> String {
 
 async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error> {
     let store = context.store().await?;
-    let record = store.record(&arguments.run).await?;
+    let record = store.record(&arguments.run_id).await?;
     let standing = store.standing(&record.run).await?;
     let mut out = io::stdout();
     if arguments.json {
-        let shown = for_operators(json!(Shown { record: &record, standing }), &record.run);
+        let shown = for_operators(json!(RunJson { record: &record, standing }), &record.run);
         writeln!(out, "{}", terminal::safe_json(&shown.to_string()))?;
     } else {
         let workspaces = &context.settings.sandbox.workspace_dir;

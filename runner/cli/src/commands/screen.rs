@@ -15,6 +15,7 @@ use std::{
     },
 };
 
+use platform_runtime::report;
 use rustix::{
     fs::OFlags,
     termios::{self, LocalModes, OptionalActions, SpecialCodeIndex, Termios},
@@ -26,14 +27,14 @@ const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
 const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
 /// Size of a terminal that does not report one.
-const USUAL: Size = Size { rows: 24, columns: 80 };
+const DEFAULT_SIZE: Size = Size { rows: 24, columns: 80 };
 
 /// Terminal that this process has for itself.
 #[derive(Debug)]
 pub(super) struct Screen {
     /// Reader of keys. A terminal is no pipe, but is read like one.
     keys: pipe::Receiver,
-    before: Arc<Before>,
+    saved: Arc<SavedTerminal>,
 }
 
 /// Size of a terminal.
@@ -45,20 +46,20 @@ pub(super) struct Size {
 
 /// State of the terminal before it was taken.
 #[derive(Debug)]
-struct Before {
+struct SavedTerminal {
     terminal: File,
     modes: Termios,
     is_back: AtomicBool,
 }
 
-impl Before {
+impl SavedTerminal {
     /// Restores the terminal, but only once: later another process may own it.
     fn restore(&self) {
         if !self.is_back.swap(true, Ordering::SeqCst) {
             // A terminal that is gone cannot be restored.
             drop(io::stdout().write_all(LEAVE).and_then(|()| io::stdout().flush()));
             if let Err(error) = termios::tcsetattr(&self.terminal, OptionalActions::Now, &self.modes) {
-                tracing::debug!(%error, "cannot give the terminal back");
+                tracing::debug!(error = report::chain(&error), "terminal not restored");
             }
         }
     }
@@ -78,26 +79,26 @@ impl Screen {
         let terminal = OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/tty")?;
         let modes = termios::tcgetattr(&terminal)?;
         let keys = pipe::Receiver::from_file_unchecked(terminal.try_clone()?)?;
-        let before = Before { terminal, modes: modes.clone(), is_back: AtomicBool::new(false) };
-        let screen = Self { keys, before: Arc::new(before) };
-        screen.restore_before_a_panic_is_told();
+        let saved = SavedTerminal { terminal, modes: modes.clone(), is_back: AtomicBool::new(false) };
+        let screen = Self { keys, saved: Arc::new(saved) };
+        screen.restore_before_panic_report();
         let mut raw = modes;
         // Signals stay keys: Ctrl-C leaves as `q` does, Ctrl-Z does nothing.
         raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN | LocalModes::ISIG;
         raw.special_codes[SpecialCodeIndex::VMIN] = 1;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
-        termios::tcsetattr(&screen.before.terminal, OptionalActions::Now, &raw)?;
+        termios::tcsetattr(&screen.saved.terminal, OptionalActions::Now, &raw)?;
         io::stdout().write_all(ENTER)?;
         Ok(Some(screen))
     }
 
     /// Returns the present size.
     pub(super) fn size(&self) -> Size {
-        match termios::tcgetwinsize(&self.before.terminal) {
+        match termios::tcgetwinsize(&self.saved.terminal) {
             Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
                 Size { rows: size.ws_row.into(), columns: size.ws_col.into() }
             }
-            _ => USUAL,
+            _ => DEFAULT_SIZE,
         }
     }
 
@@ -130,19 +131,20 @@ impl Screen {
         }
     }
 
-    fn restore_before_a_panic_is_told(&self) {
-        let (before, tell) = (Arc::downgrade(&self.before), panic::take_hook());
+    fn restore_before_panic_report(&self) {
+        let saved = Arc::downgrade(&self.saved);
+        let report = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            if let Some(before) = before.upgrade() {
-                before.restore();
+            if let Some(saved) = saved.upgrade() {
+                saved.restore();
             }
-            tell(panic);
+            report(panic);
         }));
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        self.before.restore();
+        self.saved.restore();
     }
 }

@@ -1,7 +1,7 @@
 //! Shows a run: on a terminal, in a pipe, or as JSON.
 //!
 //! On a terminal the answer appears on stdout as the model writes it, if its agent's entry says that this is the
-//! answer. Until then one line on stderr shows the progress. The agent's complaints go to stderr, too. In a pipe stdout
+//! answer. Until then one line on stderr shows the progress. The agent's stderr goes there, too. In a pipe stdout
 //! holds the final answer and nothing else. What an agent wrote is made safe for the terminal unless `--raw` was given.
 
 use std::{
@@ -15,7 +15,7 @@ use platform_core::{
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_docker::Captured;
-use runner_engine::{request::Subject, run::Finished};
+use runner_engine::{request::Subject, run::RunResult};
 use runner_model::lifecycle::{Detail, Failure, StartKind};
 use serde_json::json;
 
@@ -24,10 +24,10 @@ use super::{run::OutputArguments, status::Status};
 /// Printer for one run.
 #[derive(Debug)]
 pub(super) struct Show {
-    style: Style,
+    style: OutputStyle,
     output: Output,
     answer: Sanitizer,
-    complaints: Sanitizer,
+    stderr: Sanitizer,
     /// Part of the answer that was streamed already.
     streamed: String,
     /// Progress line, if a person waits at a terminal.
@@ -36,8 +36,9 @@ pub(super) struct Show {
     at_line: bool,
 }
 
+/// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum OutputStyle {
     /// Live output for a person.
     Live,
     /// Final answer for a program.
@@ -49,18 +50,18 @@ enum Style {
 impl Show {
     pub(super) fn new(arguments: OutputArguments) -> Self {
         let style = match arguments.json {
-            true => Style::Json,
-            false if io::stdout().is_terminal() => Style::Live,
-            false => Style::Final,
+            true => OutputStyle::Json,
+            false if io::stdout().is_terminal() => OutputStyle::Live,
+            false => OutputStyle::Final,
         };
         let output = if arguments.raw { Output::Raw } else { Output::Safe };
         Self {
             style,
             output,
             answer: Sanitizer::new(output),
-            complaints: Sanitizer::new(output),
+            stderr: Sanitizer::new(output),
             streamed: String::new(),
-            status: if style == Style::Json { None } else { Status::on_terminal() },
+            status: if style == OutputStyle::Json { None } else { Status::on_terminal() },
             at_line: true,
         }
     }
@@ -79,14 +80,14 @@ impl Show {
     }
 
     pub(super) fn event(&mut self, event: &AgentEvent) -> io::Result<()> {
-        if self.style == Style::Json {
+        if self.style == OutputStyle::Json {
             return self.json(&serde_json::to_string(event)?);
         }
         if let Some(status) = &mut self.status {
             status.see(event);
         }
         match event {
-            AgentEvent::TextDelta { delta } if self.style == Style::Live => {
+            AgentEvent::TextDelta { delta } if self.style == OutputStyle::Live => {
                 self.clear()?;
                 self.streamed += delta;
                 self.at_line = delta.ends_with('\n');
@@ -97,7 +98,7 @@ impl Show {
             AgentEvent::Log { stream: OutputStream::Stderr, text } => {
                 self.clear()?;
                 self.at_line = text.ends_with('\n');
-                io::stderr().write_all(self.complaints.clean(text).as_bytes())
+                io::stderr().write_all(self.stderr.clean(text).as_bytes())
             }
             // After this the run has nothing left to wait for.
             AgentEvent::AssistantFinal { content, .. } => {
@@ -143,16 +144,16 @@ impl Show {
     }
 
     /// Shows how the run ended.
-    pub(super) fn result(&self, subject: &Subject<'_>, finished: &Finished) -> io::Result<()> {
-        if self.style == Style::Json {
+    pub(super) fn result(&self, subject: &Subject<'_>, finished: &RunResult) -> io::Result<()> {
+        if self.style == OutputStyle::Json {
             return self.json(&result_json(subject, finished).to_string());
         }
-        if self.style == Style::Live && finished.answer.is_err() && !self.streamed.is_empty() {
+        if self.style == OutputStyle::Live && finished.answer.is_err() && !self.streamed.is_empty() {
             writeln!(io::stdout())?;
         }
         if let Err(Failure { code, message, detail }) = &finished.answer {
             let message = Sanitizer::new(Output::Safe).clean(message).into_owned();
-            writeln!(io::stderr(), "sluice: {} failed ({}): {message}", subject.run, code.code())?;
+            writeln!(io::stderr(), "sluice: {} failed ({}): {message}", subject.run_id, code.code())?;
             if let Some(detail) =
                 detail.as_ref().map(Detail::for_operators).filter(|detail| *detail != message)
             {
@@ -170,25 +171,25 @@ fn progress(line: &str) -> io::Result<()> {
     if err.is_terminal() { writeln!(err, "\x1b[2m· {line}\x1b[0m") } else { Ok(()) }
 }
 
-fn summary(subject: &Subject<'_>, finished: &Finished) -> String {
-    let used = finished.usage.map_or_else(|| "what it used is not known".to_owned(), used);
+fn summary(subject: &Subject<'_>, finished: &RunResult) -> String {
+    let used = finished.usage.map_or_else(|| "its usage is unknown".to_owned(), used);
     let took = finished.duration;
-    format!("{}: {used}, {}.{:03} s", subject.run, took.as_secs(), took.subsec_millis())
+    format!("{}: {used}, {}.{:03} s", subject.run_id, took.as_secs(), took.subsec_millis())
 }
 
 fn used(usage: Usage) -> String {
     let calls = if usage.calls == 1 { "call" } else { "calls" };
-    let (tokens, cost) = (usage.tokens, usage.cost_nanodollars);
+    let Usage { tokens, cost_nanodollars: cost, .. } = usage;
     format!("{} {calls}, {} tokens in, {} out, {cost}", usage.calls, tokens.input, tokens.output)
 }
 
-fn result_json(subject: &Subject<'_>, finished: &Finished) -> serde_json::Value {
+fn result_json(subject: &Subject<'_>, finished: &RunResult) -> serde_json::Value {
     let ended = finished.ended.as_ref();
     let failure = finished.answer.as_ref().err();
     json!({
         "type": "result",
-        "run_id": subject.run,
-        "agent": subject.agent,
+        "run_id": subject.run_id,
+        "agent": subject.agent_id,
         "account": subject.account,
         "ok": failure.is_none(),
         "text": finished.answer.as_ref().ok(),

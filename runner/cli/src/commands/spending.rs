@@ -12,18 +12,18 @@ use platform_core::{
 use runner_control_client::DataPlane;
 use serde::Serialize;
 
-use super::{Error, exit::Unknown, table::Table};
+use super::{Error, error::Unknown, table::Table};
 
 /// Width of a bar in cells.
-const BAR: u64 = 20;
+const BAR_WIDTH: u64 = 20;
 
-/// Selection of one run or of one account.
+/// Run or account whose budget a command reads or changes.
 #[derive(clap::Args, Debug, Clone)]
 #[group(multiple = false)]
-pub(super) struct Whose {
+pub(super) struct BudgetOwner {
     /// Select this run
-    #[arg(long, value_name = "RUN")]
-    pub(super) run: Option<RunId>,
+    #[arg(long = "run", value_name = "RUN")]
+    pub(super) run_id: Option<RunId>,
     /// Select this account, over all its runs
     #[arg(long, value_name = "ACCOUNT")]
     pub(super) account: Option<AccountId>,
@@ -33,43 +33,45 @@ pub(super) struct Whose {
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Spending {
-    Run(OfRun),
-    Account(OfAccount),
-    All { accounts: Vec<OfAccount>, runs: Vec<OfRun> },
+    Run(RunSpending),
+    Account(AccountSpending),
+    All { accounts: Vec<AccountSpending>, runs: Vec<RunSpending> },
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct OfRun {
-    run: RunId,
+pub(super) struct RunSpending {
+    #[serde(rename = "run")]
+    run_id: RunId,
     account: AccountId,
     state: RunState,
     in_flight: u64,
     usage: Usage,
-    limits: Vec<Used>,
+    limits: Vec<LimitUse>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct OfAccount {
+pub(super) struct AccountSpending {
     account: AccountId,
-    limits: Vec<Used>,
+    limits: Vec<LimitUse>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-struct Used {
+struct LimitUse {
     #[serde(flatten)]
     view: LimitView,
     left: Option<u64>,
 }
 
-impl Whose {
+impl BudgetOwner {
     /// Reads usage and limits from the data plane.
     pub(super) async fn read(&self, data_plane: &DataPlane) -> Result<Spending, Error> {
-        match (&self.run, &self.account) {
-            (Some(run), _) => Ok(of_run(data_plane, run).await?.into()),
+        match (&self.run_id, &self.account) {
+            (Some(run_id), _) => Ok(of_run(data_plane, run_id).await?.into()),
             (None, Some(account)) => Ok(of_account(data_plane, account).await?.into()),
             (None, None) => {
-                let mut runs: Vec<OfRun> = data_plane.runs().await?.into_iter().map(Into::into).collect();
-                runs.sort_by(|one, other| (&one.account, &one.run).cmp(&(&other.account, &other.run)));
+                let mut runs: Vec<RunSpending> =
+                    data_plane.runs().await?.into_iter().map(Into::into).collect();
+                runs.sort_by(|one, other| (&one.account, &one.run_id).cmp(&(&other.account, &other.run_id)));
                 let accounts = data_plane.accounts().await?.into_iter().map(Into::into).collect();
                 Ok(Spending::All { accounts, runs })
             }
@@ -78,10 +80,10 @@ impl Whose {
 }
 
 /// Returns the run, which stays known for a while after it was closed.
-pub(super) async fn of_run(data_plane: &DataPlane, run: &RunId) -> Result<RunView, Error> {
-    match data_plane.run(run).await {
-        Err(error) if error.is_unknown_run() => Err(Box::new(Unknown(format!(
-            "there is no run {run}; `sluice usage` shows the live ones, `sluice audit tail` all calls"
+pub(super) async fn of_run(data_plane: &DataPlane, run_id: &RunId) -> Result<RunView, Error> {
+    match data_plane.run(run_id).await {
+        Err(error) if error.is_unknown_run() => Err(Error::from(Unknown(format!(
+            "there is no run {run_id}; `sluice usage` shows the live ones, `sluice audit tail` all calls"
         )))),
         answered => Ok(answered?),
     }
@@ -91,28 +93,28 @@ pub(super) async fn of_run(data_plane: &DataPlane, run: &RunId) -> Result<RunVie
 pub(super) async fn of_account(data_plane: &DataPlane, account: &AccountId) -> Result<AccountView, Error> {
     let all = data_plane.accounts().await?;
     all.into_iter().find(|one| one.account == *account).ok_or_else(|| {
-        Box::new(Unknown(format!(
+        Error::from(Unknown(format!(
             "the proxy does not know account {account}: the configuration does not name it, and no run of it was \
              opened; `sluice usage` shows those it knows"
-        ))) as Error
+        )))
     })
 }
 
 impl Spending {
     /// Returns whether none of it will change any more.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::Run(OfRun { state: RunState::Closed, .. }))
+        matches!(self, Self::Run(RunSpending { state: RunState::Closed, .. }))
     }
 
     /// Returns tables, with bars if standard output is a terminal.
     pub(super) fn text(&self) -> String {
         match self {
-            Self::Run(OfRun { run, account, state, in_flight, usage, limits }) => {
+            Self::Run(RunSpending { run_id, account, state, in_flight, usage, limits }) => {
                 let state = state_word(*state);
-                let heading = format!("run {run} of account {account}: {state}, {in_flight} in flight");
+                let heading = format!("run {run_id} of account {account}: {state}, {in_flight} in flight");
                 format!("{heading}\n\n{}\n{}", counted(usage), limit_table(limits))
             }
-            Self::Account(OfAccount { account, limits }) => {
+            Self::Account(AccountSpending { account, limits }) => {
                 format!("account {account}\n\n{}", limit_table(limits))
             }
             Self::All { accounts, runs } => overview(accounts, runs).to_string(),
@@ -120,11 +122,11 @@ impl Spending {
     }
 }
 
-impl From<RunView> for OfRun {
+impl From<RunView> for RunSpending {
     fn from(view: RunView) -> Self {
         let RunView { grant, state, in_flight, usage, limits, .. } = view;
         Self {
-            run: grant.run_id,
+            run_id: grant.run_id,
             account: grant.account,
             state,
             in_flight,
@@ -140,7 +142,7 @@ impl From<RunView> for Spending {
     }
 }
 
-impl From<AccountView> for OfAccount {
+impl From<AccountView> for AccountSpending {
     fn from(AccountView { account, limits }: AccountView) -> Self {
         Self { account, limits: limits.into_iter().map(Into::into).collect() }
     }
@@ -152,7 +154,7 @@ impl From<AccountView> for Spending {
     }
 }
 
-impl From<LimitView> for Used {
+impl From<LimitView> for LimitUse {
     fn from(view: LimitView) -> Self {
         Self { view, left: view.left() }
     }
@@ -185,23 +187,22 @@ fn counted(usage: &Usage) -> Table<8> {
     table
 }
 
-fn limit_table(limits: &[Used]) -> Table<6> {
+fn limit_table(limits: &[LimitUse]) -> Table<6> {
     let is_watched = io::stdout().is_terminal();
     let mut table = Table::new(["LIMIT", "ALLOWED", "USED", "RESERVED", "LEFT", ""]);
-    for Used { view, left } in limits {
+    for LimitUse { view, left } in limits {
         let amount = |amount: u64| view.limit.amount(amount);
         let or_none = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), amount);
         // A rate has no sum.
         let is_sum = view.limit != Limit::RequestsPerMinute;
-        let (used, reserved) = (is_sum.then_some(view.used), is_sum.then_some(view.reserved));
-        let left = left.filter(|_| is_sum);
+        let sum = |amount: u64| is_sum.then_some(amount);
         let bar = if is_watched && is_sum { bar(view) } else { String::new() };
         table.row([
             view.limit.to_string(),
             or_none(view.allowed),
-            or_none(used),
-            or_none(reserved),
-            or_none(left),
+            or_none(sum(view.used)),
+            or_none(sum(view.reserved)),
+            or_none(left.and_then(sum)),
             bar,
         ]);
     }
@@ -212,27 +213,27 @@ fn limit_table(limits: &[Used]) -> Table<6> {
 fn bar(view: &LimitView) -> String {
     let Some(allowed) = view.allowed else { return String::new() };
     let cells = |amount: u64| {
-        let cells = (u128::from(amount) * u128::from(BAR)).div_ceil(u128::from(allowed.max(1)));
-        usize::try_from(cells.min(u128::from(BAR))).unwrap_or(0)
+        let cells = (u128::from(amount) * u128::from(BAR_WIDTH)).div_ceil(u128::from(allowed.max(1)));
+        usize::try_from(cells.min(u128::from(BAR_WIDTH))).unwrap_or(0)
     };
     let used = if allowed == 0 { cells(1) } else { cells(view.used) };
     let held = cells(view.used.saturating_add(view.reserved)).max(used) - used;
     format!("{}{}{}", "█".repeat(used), "▒".repeat(held), "░".repeat(cells(allowed.max(1)) - used - held))
 }
 
-fn overview(accounts: &[OfAccount], runs: &[OfRun]) -> Table<8> {
+fn overview(accounts: &[AccountSpending], runs: &[RunSpending]) -> Table<8> {
     let mut table =
         Table::new(["ACCOUNT", "RUN", "IN FLIGHT", "CALLS", "INPUT", "OUTPUT", "COST", "NEAREST LIMIT"]);
     for account in accounts {
         table.row(line(&account.account, "", &account.limits));
         for run in runs.iter().filter(|run| run.account == account.account) {
-            table.row(line(&run.account, run.run.as_str(), &run.limits));
+            table.row(line(&run.account, run.run_id.as_str(), &run.limits));
         }
     }
     table
 }
 
-fn line(account: &AccountId, run: &str, limits: &[Used]) -> [String; 8] {
+fn line(account: &AccountId, run: &str, limits: &[LimitUse]) -> [String; 8] {
     let find = |limit| limits.iter().map(|used| &used.view).find(|view| view.limit == limit);
     let used = |limit: Limit| limit.amount(find(limit).map_or(0, |view| view.used));
     [
@@ -248,8 +249,8 @@ fn line(account: &AccountId, run: &str, limits: &[Used]) -> [String; 8] {
 }
 
 /// Returns the limit with the greatest part used or reserved.
-fn nearest(limits: &[Used]) -> String {
-    let part = |used: &Used| {
+fn nearest(limits: &[LimitUse]) -> String {
+    let part = |used: &LimitUse| {
         let LimitView { limit, allowed, used, reserved } = used.view;
         let taken = u128::from(used) + u128::from(reserved);
         let percent = match allowed? {
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_shows_what_is_used_what_is_held_and_what_is_left() {
+    fn a_bar_shows_used_reserved_and_free_parts() {
         let cases = [
             ((None, 7, 0), (0, 0, 0)),
             ((Some(100), 0, 0), (0, 0, 20)),
@@ -286,8 +287,8 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_limit_is_the_one_that_will_stop_it_first() {
-        let used = |limit, allowed, used| Used::from(LimitView { limit, allowed, used, reserved: 0 });
+    fn the_nearest_limit_is_the_fullest() {
+        let used = |limit, allowed, used| LimitUse::from(LimitView { limit, allowed, used, reserved: 0 });
         let none = used(Limit::Requests, None, 1000);
         let half = used(Limit::InputTokens, Some(10), 5);
         let most = used(Limit::CostNanodollars, Some(1000), 990);

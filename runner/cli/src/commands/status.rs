@@ -14,11 +14,11 @@ use rustix::termios;
 use super::columns;
 
 /// Interval between drawings.
-pub(super) const TICK: Duration = Duration::from_millis(250);
+pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 /// Width of a terminal that does not report one.
-const WIDTH: usize = 80;
+const DEFAULT_WIDTH: usize = 80;
 /// Most bytes of the last words that are remembered.
-const WORDS: usize = 400;
+const MAX_WORDS: usize = 400;
 
 /// State of the progress line.
 #[derive(Debug)]
@@ -54,21 +54,21 @@ impl Status {
             }
             AgentEvent::Progress { text } => {
                 self.words += text;
-                let most = self.words.len().saturating_sub(WORDS);
+                let most = self.words.len().saturating_sub(MAX_WORDS);
                 self.words.drain(..self.words.ceil_char_boundary(most));
             }
             _ => {}
         }
     }
 
-    /// Draws the line, unless it was drawn less than `TICK` ago.
+    /// Draws the line, unless it was drawn less than `REDRAW_INTERVAL` ago.
     pub(super) fn draw(&mut self) -> io::Result<()> {
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() < TICK) {
+        if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL) {
             return Ok(());
         }
         self.drawn = Some(Instant::now());
         let width = termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
-        let text = self.text(if width == 0 { WIDTH } else { width });
+        let text = self.text(if width == 0 { DEFAULT_WIDTH } else { width });
         let mut err = io::stderr();
         write!(err, "\r\x1b[K\x1b[2m{text}\x1b[0m")?;
         err.flush()
@@ -96,7 +96,8 @@ impl Status {
         let words = words.join(" ");
         let safe = |text: &str| terminal::safe(text).replace(['\n', '\t'], " ");
         // Safe text may be longer than the original.
-        let (mut text, words) = (safe(&text), safe(&words));
+        let mut text = safe(&text);
+        let words = safe(&words);
         let room = width.saturating_sub(columns::of(&text) + 5);
         if !words.is_empty() && room > 0 {
             text += &format!(" · {}", columns::end(&words, room));
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_fits_its_terminal_and_ends_with_the_last_words() {
+    fn a_line_fits_and_ends_with_the_last_words() {
         let mut status = Status {
             began: Instant::now(),
             drawn: None,
@@ -128,7 +129,7 @@ mod tests {
         assert!(text.starts_with("· running 0 s · 1 tool, last ls · ") && text.ends_with("one"), "{text}");
         assert!(text.chars().count() < 60, "{text}");
         assert!(!text.contains(['\u{1b}', '\u{202e}', '\n']), "{text:?}");
-        assert!(status.words.len() <= WORDS && status.text(3).chars().count() < 3);
+        assert!(status.words.len() <= MAX_WORDS && status.text(3).chars().count() < 3);
         // Each of these characters takes two columns.
         status.see(&AgentEvent::Tool { name: "検索".to_owned() });
         status.see(&AgentEvent::Progress { text: "日本語の文章です 🦀🦀 ".repeat(20) + "終" });

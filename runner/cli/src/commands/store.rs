@@ -47,7 +47,8 @@ pub(super) async fn store(context: &Context, command: Command) -> Result<Exit, E
 
 async fn show(context: &Context, store: &Store, arguments: &ShowArguments) -> Result<Exit, Error> {
     let here = context.host()?;
-    let (served, present) = (store.served().await?, store.present().await?);
+    let served = store.served().await?;
+    let present = store.present().await?;
     let is_here = served.as_ref().is_some_and(|served| served.host.id == here.id);
     let mut out = io::stdout();
     if arguments.json {
@@ -81,7 +82,7 @@ async fn show(context: &Context, store: &Store, arguments: &ShowArguments) -> Re
 /// Returns the numbers of unfinished runs by state, in words.
 fn unfinished(present: &Present) -> String {
     let states: Vec<_> = present.states.iter().map(|(state, runs)| format!("{runs} {state}")).collect();
-    if states.is_empty() { "none that has not ended".to_owned() } else { states.join(", ") }
+    if states.is_empty() { "all have ended".to_owned() } else { states.join(", ") }
 }
 
 async fn adopt(context: &Context, store: &Store) -> Result<Exit, Error> {

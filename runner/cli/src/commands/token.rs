@@ -17,13 +17,10 @@ use platform_runtime::{settings::token_secrets, trust::Trusted};
 use runner_control_client::DataPlane;
 use serde_json::{Value, json};
 
-use super::{
-    Context, Error,
-    exit::{Exit, Misused},
-};
+use super::{Context, Error, error::Misused, exit::Exit};
 
 /// Longest input, which is more than any token has. A longer text fails as a token.
-const LONGEST_INPUT: u64 = 4096;
+const MAX_INPUT: u64 = 4096;
 
 /// The last second that RFC 3339 can write, 9999-12-31T23:59:59Z.
 const LAST_WRITABLE: u64 = 253_402_300_799;
@@ -41,8 +38,8 @@ Examples:
   OPENAI_API_KEY=$(sluice token mint --run run-1 --ttl 1h) ./app    an SDK sends it as its API key")]
     Mint {
         /// Run that the token identifies; it need not be open yet
-        #[arg(long, value_name = "RUN")]
-        run: RunId,
+        #[arg(long = "run", value_name = "RUN")]
+        run_id: RunId,
         /// Attempt number of the run
         #[arg(long, default_value_t = 0, value_name = "N")]
         attempt: u32,
@@ -73,8 +70,8 @@ Examples:
     #[command(after_help = "Example:\n  sluice token revoke --run run-1")]
     Revoke {
         /// Run whose tokens are revoked
-        #[arg(long, value_name = "RUN")]
-        run: RunId,
+        #[arg(long = "run", value_name = "RUN")]
+        run_id: RunId,
     },
     /// Make the proxy read proxy.token_secrets_file again; the same as `sluice reload`
     ///
@@ -95,11 +92,12 @@ pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, E
     };
     let now = UnixSeconds(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs());
     match command {
-        Command::Mint { run, attempt, ttl } => {
-            mint(&secrets()?, &RunToken { run, attempt, expiry: after(now, ttl)? })
+        Command::Mint { run_id, attempt, ttl } => {
+            mint(&secrets()?, &RunToken { run: run_id, attempt, expiry: after(now, ttl)? })
         }
         Command::Inspect { json, source } => {
-            let (text, secrets) = (read_token(source)?, secrets()?);
+            let text = read_token(source)?;
+            let secrets = secrets()?;
             let finding = inspect(text.trim(), &secrets, now, settings.token_skew.duration());
             let mut out = io::stdout();
             if json {
@@ -109,11 +107,11 @@ pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, E
             }
             Ok(if finding.failure.is_none() { Exit::Success } else { Exit::Failure })
         }
-        Command::Revoke { run } => {
-            if !data_plane.revoke(&run).await?.known {
+        Command::Revoke { run_id } => {
+            if !data_plane.revoke(&run_id).await?.known {
                 writeln!(
                     io::stderr(),
-                    "sluice: warning: the proxy knows no run {run}, open, configured or closed: from now on no token of this id holds, also of a run that is opened later; was another run meant?"
+                    "sluice: warning: the proxy knows no run {run_id}, open, configured or closed: from now on no token of this id holds, also of a run that is opened later; was another run meant?"
                 )?;
             }
             Ok(Exit::Success)
@@ -127,7 +125,7 @@ pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, E
 
 fn mint(secrets: &Secrets, token: &RunToken) -> Result<Exit, Error> {
     let Some(secret) = secrets.minting() else {
-        return Err(Box::new(Misused(
+        return Err(Error::from(Misused(
             "there is no secret to sign with: name a file in proxy.token_secrets_file, or set PROXY_SHARED_SECRET".to_owned(),
         )));
     };
@@ -149,13 +147,13 @@ fn after(now: UnixSeconds, ttl: Millis) -> Result<UnixSeconds, Misused> {
 /// Reads one line of standard input; on a terminal, Return ends it.
 fn read_token(source: Option<String>) -> Result<String, Error> {
     if source.is_some_and(|source| source != "-") {
-        return Err(Box::new(Misused(
+        return Err(Error::from(Misused(
             "a token is read from standard input only: arguments can be seen by every process on this host"
                 .to_owned(),
         )));
     }
     let mut line = Vec::new();
-    io::stdin().lock().take(LONGEST_INPUT).read_until(b'\n', &mut line)?;
+    io::stdin().lock().take(MAX_INPUT).read_until(b'\n', &mut line)?;
     Ok(String::from_utf8_lossy(&line).into_owned())
 }
 

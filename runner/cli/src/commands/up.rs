@@ -38,7 +38,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let settings = &context.settings;
     let plan = plan(context)?;
-    complain(&settings.telemetry);
+    warn_of_ignored(&settings.telemetry);
     refuse_elsewhere(context).await?;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
@@ -46,18 +46,23 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     // A closed terminal ends what runs in it. Without a terminal, SIGHUP has its meaning for services.
     let by = if io::stdout().is_terminal() { RunBy::Person } else { RunBy::Service };
     let signals = Signals::install(by)?;
-    let (cancel, proxy_stop) = (CancellationToken::new(), CancellationToken::new());
+    let cancel = CancellationToken::new();
+    let proxy_stop = CancellationToken::new();
     let api = match settings.api.listen {
         Some(address) => Some(Api::bind(address).await?),
         None => None,
     };
     let (proxy, health) = supervise::start(&plan, &data_plane).await?;
-    announce(context, (&proxy, &health), api.as_ref())?;
+    announce(context, &proxy, &health, api.as_ref())?;
     let leave = CancellationToken::new();
-    let read = (context.origins.clone(), context.values.clone());
-    let told = (Arc::clone(&catalog), Arc::clone(&observer.metrics));
-    let reloading = Reloading::new(read, told, data_plane.clone());
-    let waiting = heed(signals, reloading, [cancel.clone(), leave.clone()]);
+    let reloading = Reloading::new(
+        context.sources.clone(),
+        context.values.clone(),
+        Arc::clone(&catalog),
+        Arc::clone(&observer.metrics),
+        data_plane.clone(),
+    );
+    let signal_task = handle_signals(signals, reloading, [cancel.clone(), leave.clone()]);
     let watched = async {
         let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
         // Without a proxy no run can be registered.
@@ -66,8 +71,13 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     };
     let worked = async {
         let at_end = if by == RunBy::Person { AtEnd::Cancel(leave) } else { AtEnd::Leave };
-        let work =
-            Work { observer: observer.clone(), export, at_end, cancel: &cancel, proxy_stop: &proxy_stop };
+        let work = Execution {
+            observer: observer.clone(),
+            export,
+            at_end,
+            cancel: &cancel,
+            proxy_stop: &proxy_stop,
+        };
         let ended = work.on_runs(context, &catalog).await;
         // The work may have ended because the store serves another host: then nothing is left to do.
         cancel.cancel();
@@ -81,7 +91,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         }
     };
     let (watched, worked, ()) = tokio::join!(watched, worked, served);
-    waiting.abort();
+    signal_task.abort();
     watched?;
     worked?;
     writeln!(io::stdout(), "stopped")?;
@@ -101,7 +111,7 @@ fn plan(context: &Context) -> Result<Plan, supervise::Error> {
     Ok(Plan {
         program: supervise::program_beside_us(),
         arguments: context.passed_on.clone(),
-        environment: supervise::child_environment(&context.origins.environment)?,
+        environment: supervise::child_environment(&context.sources.environment)?,
         longest_stop: proxy.longest_stop().duration(),
     })
 }
@@ -122,8 +132,8 @@ async fn refuse_elsewhere(context: &Context) -> Result<(), StoreError> {
     }
 }
 
-/// Work on runs, with its observers and its stop signals.
-struct Work<'s> {
+/// Execution of runs, with its observers and its stop signals.
+struct Execution<'s> {
     observer: Observer,
     export: Option<Export>,
     at_end: AtEnd,
@@ -131,7 +141,7 @@ struct Work<'s> {
     proxy_stop: &'s CancellationToken,
 }
 
-impl Work<'_> {
+impl Execution<'_> {
     /// Works on runs once all backends are available, until it is to stop.
     ///
     /// # Errors
@@ -140,41 +150,41 @@ impl Work<'_> {
         let Self { observer, export, at_end, cancel, proxy_stop } = self;
         let settings = &context.settings;
         let open = async || context.serving_store().await;
-        let Some(mut host) = worker::surroundings(settings, open, cancel).await? else { return Ok(()) };
+        let Some(mut host) = worker::connect_backends(settings, open, cancel).await? else { return Ok(()) };
         host.observer = observer;
         let mut worked = Ok(());
         let work = async {
-            worked = Box::pin(worker::work(&host, (settings, catalog), cancel, at_end)).await;
+            worked = Box::pin(worker::work(&host, settings, catalog, cancel, at_end)).await;
             proxy_stop.cancel();
         };
-        observed(&host, (export, &host.data_plane), settings, work).await;
+        run_observed(&host, export, settings, work).await;
         worked
     }
 }
 
-/// Warns of settings that are passed over.
-fn complain(telemetry: &Telemetry) {
+/// Warns of settings that are ignored.
+fn warn_of_ignored(telemetry: &Telemetry) {
     if let Some(problem) = &telemetry.passed_over {
-        tracing::warn!(problem, "OTEL_EXPORTER_OTLP_ENDPOINT cannot be used and is passed over");
+        tracing::warn!(problem, "OTEL_EXPORTER_OTLP_ENDPOINT ignored: it cannot be used");
     }
 }
 
-/// Does `work` on `host`. Meanwhile it exports traces, answers queries for metrics, and looks after the gateways here.
-async fn observed(
+/// Does `work` on `host`. Meanwhile exports traces, answers queries for metrics, and looks after the gateways here.
+async fn run_observed(
     host: &EngineHandles,
-    (export, data_plane): (Option<Export>, &DataPlane),
+    export: Option<Export>,
     settings: &Settings,
     work: impl Future<Output = ()>,
 ) {
     tokio::select! {
-        () = traces::beside(export, (&host.store, Some(data_plane)), work) => {}
+        () = traces::beside(export, (&host.store, Some(&host.data_plane)), work) => {}
         () = host.observer.metrics.ask(&host.store) => {}
         () = Box::pin(sealed::tend(settings)) => {}
     }
 }
 
-/// Prints what runs, and where.
-fn announce(context: &Context, (proxy, health): (&Proxy, &Health), api: Option<&Api>) -> io::Result<()> {
+/// Prints the state of the proxy, and the addresses.
+fn announce(context: &Context, proxy: &Proxy, health: &Health, api: Option<&Api>) -> io::Result<()> {
     let mut out = io::stdout();
     let origin = match proxy {
         Proxy::Own(_) => "started",
@@ -191,11 +201,15 @@ fn announce(context: &Context, (proxy, health): (&Proxy, &Health), api: Option<&
 }
 
 /// Handles signals. The first stop signal triggers the first of `stops`, the next one the second.
-fn heed(mut signals: Signals, reloading: Reloading, stops: [CancellationToken; 2]) -> JoinHandle<()> {
+fn handle_signals(
+    mut signals: Signals,
+    reloading: Reloading,
+    stops: [CancellationToken; 2],
+) -> JoinHandle<()> {
     task::spawn("signals", async move {
         for stop in stops {
             while signals.next().await == Asked::Reload {
-                reloading.again().await;
+                reloading.reload().await;
             }
             stop.cancel();
         }

@@ -11,16 +11,16 @@ use runner_control_client::DataPlane;
 use super::{
     Context, Error,
     exit::Exit,
-    spending::{Spending, Whose},
+    spending::{BudgetOwner, Spending},
 };
 
 /// Interval between two reads of a view that follows.
-const REFRESH: Duration = Duration::from_secs(1);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    whose: Whose,
+    owner: BudgetOwner,
     /// Refresh every second until the run is closed or Ctrl-C: in place on a terminal, NDJSON in a pipe
     #[arg(short, long)]
     follow: bool,
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
 
 /// Format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum UsageFormat {
     Tables,
     /// Tables that replace the previous ones.
     InPlace,
@@ -40,18 +40,18 @@ enum Style {
 
 pub(super) async fn usage(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
-    let style = match (arguments.json, arguments.follow) {
-        (false, false) => Style::Tables,
-        (false, true) if io::stdout().is_terminal() => Style::InPlace,
-        _ => Style::Json,
+    let format = match (arguments.json, arguments.follow) {
+        (false, false) => UsageFormat::Tables,
+        (false, true) if io::stdout().is_terminal() => UsageFormat::InPlace,
+        _ => UsageFormat::Json,
     };
     let mut shown = None;
-    let mut tick = tokio::time::interval(REFRESH);
+    let mut tick = tokio::time::interval(REFRESH_INTERVAL);
     loop {
         tick.tick().await;
-        let now = arguments.whose.read(&data_plane).await?;
+        let now = arguments.owner.read(&data_plane).await?;
         if shown.as_ref() != Some(&now) {
-            show(&now, shown.as_ref(), style)?;
+            show(&now, shown.as_ref(), format)?;
         }
         if !arguments.follow || now.is_final() {
             return Ok(Exit::Success);
@@ -60,15 +60,15 @@ pub(super) async fn usage(context: &Context, arguments: Arguments) -> Result<Exi
     }
 }
 
-fn show(now: &Spending, before: Option<&Spending>, style: Style) -> Result<(), Error> {
+fn show(now: &Spending, before: Option<&Spending>, format: UsageFormat) -> Result<(), Error> {
     let mut out = io::stdout();
-    match (style, before) {
-        (Style::Json, _) => writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(now)?))?,
-        (Style::InPlace, Some(before)) => {
+    match (format, before) {
+        (UsageFormat::Json, _) => writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(now)?))?,
+        (UsageFormat::InPlace, Some(before)) => {
             let lines = before.text().lines().count();
             write!(out, "\x1b[{lines}A\x1b[J{}", now.text())?;
         }
-        (Style::InPlace, None) | (Style::Tables, _) => write!(out, "{}", now.text())?,
+        (UsageFormat::InPlace, None) | (UsageFormat::Tables, _) => write!(out, "{}", now.text())?,
     }
     Ok(out.flush()?)
 }

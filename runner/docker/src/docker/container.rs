@@ -16,12 +16,11 @@ use bollard::{
 };
 use futures_util::StreamExt;
 use platform_core::limit::ByteSize;
-use tokio::time::Instant;
 
 use super::{
-    AWAY, Error, PAUSE, is_away, is_gone, is_not_found, mend::Mend, output::Output, patiently, refused,
+    Error, RETRY_DELAY, is_gone, is_not_found, log_repair::LogRepair, output::Output, refused, retry_read,
 };
-use crate::{Ended, Hear, KilledBy};
+use crate::{Ended, KilledBy, OnOutput};
 
 /// Longest silence in the output of an ended container; after that the output counts as complete.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
@@ -36,7 +35,7 @@ pub struct Container {
     id: String,
     output: Output,
     /// Set once a start was tried.
-    was_asked: Cell<bool>,
+    start_was_tried: Cell<bool>,
 }
 
 /// Result of a search for a container by name.
@@ -58,18 +57,19 @@ impl Container {
     pub(super) async fn attach(
         docker: &Client,
         id: String,
-        (name, most): (&str, ByteSize),
+        name: &str,
+        most: ByteSize,
     ) -> Result<Self, Error> {
         let options = AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
         let attached = docker.attach_container(&id, Some(options)).await;
         let output = Output::from(attached.map_err(refused("attach to", name))?.output, most);
-        Ok(Self { docker: docker.clone(), id, output, was_asked: Cell::new(false) })
+        Ok(Self { docker: docker.clone(), id, output, start_was_tried: Cell::new(false) })
     }
 
     pub(super) async fn waiting(docker: &Client, name: &str, most: ByteSize) -> Result<Option<Self>, Error> {
         match inspect(docker, name).await {
             Ok((id, state)) if state.running.unwrap_or(false) => {
-                match Self::attach(docker, id, (name, most)).await {
+                match Self::attach(docker, id, name, most).await {
                     Err(Error::Refused { source, .. }) if is_gone(&source) => Ok(None),
                     attached => attached.map(Some),
                 }
@@ -90,19 +90,19 @@ impl Container {
             return Ok(Found::Fresh);
         }
         let output = Output::from(logs(docker, &id), most);
-        let container = Self { docker: docker.clone(), id, output, was_asked: Cell::new(true) };
+        let container = Self { docker: docker.clone(), id, output, start_was_tried: Cell::new(true) };
         Ok(if is_running(&state) { Found::Running(container) } else { Found::Ended(container) })
     }
 
     /// Skips this many bytes of stdout and stderr: the run's earlier holder has passed them on.
     pub const fn was_told(&mut self, stdout: u64, stderr: u64) {
-        self.output.was_told(stdout, stderr);
+        self.output.skip(stdout, stderr);
     }
 
     /// Starts the agent. May be called again if Docker was unavailable: an agent that was started is not started
     /// again, not even if it has ended meanwhile.
     pub async fn start(&self) -> Result<(), Error> {
-        if self.was_asked.replace(true) && was_started(&self.inspect().await?) {
+        if self.start_was_tried.replace(true) && was_started(&self.inspect().await?) {
             return Ok(());
         }
         let started = self.docker.start_container(&self.id, None::<StartContainerOptions>).await;
@@ -110,7 +110,7 @@ impl Container {
     }
 
     /// Passes its output on as it comes, until the container has ended. Cancel safe: what was read is kept.
-    pub async fn over(&mut self, hear: Hear<'_>) -> Result<(), Error> {
+    pub async fn over(&mut self, on_output: OnOutput<'_>) -> Result<(), Error> {
         loop {
             {
                 let waited = wait(&self.docker, &self.id);
@@ -118,27 +118,28 @@ impl Container {
                 tokio::select! {
                     waited = &mut waited => {
                         waited?;
-                        self.output.rest(hear, OUTPUT_GRACE).await;
+                        self.output.rest(on_output, OUTPUT_GRACE).await;
                     }
-                    () = self.output.read(hear) => waited.await?,
+                    () = self.output.read(on_output) => waited.await?,
                 }
             }
             if !is_running(&self.inspect().await?) {
                 if self.output.is_broken() {
                     self.output.again(logs(&self.docker, &self.id));
-                    self.output.rest(hear, OUTPUT_GRACE).await;
+                    self.output.rest(on_output, OUTPUT_GRACE).await;
                 }
                 return Ok(());
             }
             // Docker became unavailable in the middle, and the container runs on.
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_DELAY).await;
             self.output.again(logs(&self.docker, &self.id));
         }
     }
 
     /// Stops the agent, and kills it if it does not end. Returns when it has ended.
-    pub async fn stop(&mut self, hear: Hear<'_>) -> Result<(), Error> {
-        let (docker, id) = (self.docker.clone(), self.id.clone());
+    pub async fn stop(&mut self, on_output: OnOutput<'_>) -> Result<(), Error> {
+        let docker = self.docker.clone();
+        let id = self.id.clone();
         let stopped = async {
             let options = StopContainerOptionsBuilder::new().t(STOP_GRACE_S).build();
             match docker.stop_container(&id, Some(options)).await {
@@ -147,7 +148,7 @@ impl Container {
                 _ => Ok(()),
             }
         };
-        tokio::try_join!(stopped, self.over(hear)).map(|((), ())| ())
+        tokio::try_join!(stopped, self.over(on_output)).map(|((), ())| ())
     }
 
     /// Returns the container's end; `killed_by` names the cause if it did not end by itself.
@@ -180,7 +181,7 @@ fn is_running(state: &ContainerState) -> bool {
 /// Returns id and state of a container, by name or id.
 async fn inspect(docker: &Client, container: &str) -> Result<(String, ContainerState), ClientError> {
     let inspect = async || docker.inspect_container(container, None::<InspectContainerOptions>).await;
-    let inspected = patiently(inspect).await?;
+    let inspected = retry_read(inspect).await?;
     Ok((inspected.id.unwrap_or_default(), inspected.state.unwrap_or_default()))
 }
 
@@ -190,24 +191,20 @@ fn logs(
     id: &str,
 ) -> impl futures_util::Stream<Item = Result<bollard::container::LogOutput, ClientError>> + Send + use<> {
     let options = LogsOptionsBuilder::new().follow(true).stdout(true).stderr(true).build();
-    let mut mend = Mend::default();
-    docker.logs(id, Some(options)).map(move |output| output.map(|output| mend.mend(output)))
+    let mut log = LogRepair::default();
+    docker.logs(id, Some(options)).map(move |output| output.map(|output| log.repair(output)))
 }
 
 /// Waits until the container has ended, or less if Docker becomes unavailable meanwhile.
 async fn wait(docker: &Client, id: &str) -> Result<(), Error> {
-    let deadline = Instant::now() + AWAY;
-    loop {
-        let mut waited = docker.wait_container(id, None::<WaitContainerOptions>);
-        match waited.next().await {
+    let waited = retry_read(async || {
+        match docker.wait_container(id, None::<WaitContainerOptions>).next().await {
             // Docker reports any exit code but 0 as an error.
-            None | Some(Ok(_) | Err(ClientError::DockerContainerWaitError { .. })) => return Ok(()),
-            Some(Err(error)) if is_away(&error) && Instant::now() < deadline => {
-                tokio::time::sleep(PAUSE).await;
-            }
-            Some(Err(source)) => return Err(refused("wait for", id)(source)),
+            None | Some(Ok(_) | Err(ClientError::DockerContainerWaitError { .. })) => Ok(()),
+            Some(Err(error)) => Err(error),
         }
-    }
+    });
+    waited.await.map_err(refused("wait for", id))
 }
 
 async fn kill(docker: &Client, id: &str) -> Result<(), Error> {

@@ -19,14 +19,13 @@ use futures_util::TryStreamExt;
 use platform_core::name::SANDBOX_UID;
 
 use super::{
-    Docker, Error, is_gone, is_not_found, refused,
+    Docker, Error, is_gone, is_not_found, isolation, refused,
     request::{Access, bind, hardened},
-    walls,
 };
 use crate::Limits;
 
 /// Time beyond a gateway's drain that Docker may take to stop it.
-const SLACK: Duration = Duration::from_secs(60);
+const STOP_GRACE: Duration = Duration::from_secs(60);
 
 /// Request for a gateway's container.
 #[derive(Debug)]
@@ -53,7 +52,7 @@ pub struct GatewaySpec {
 
 /// A gateway's container that exists.
 #[derive(Debug)]
-pub struct GatewayFound {
+pub struct GatewayContainer {
     /// True if Docker reports that it runs.
     pub is_running: bool,
     /// Labels that it was made with.
@@ -63,21 +62,21 @@ pub struct GatewayFound {
     now: ContainerInspectResponse,
 }
 
-impl GatewayFound {
+impl GatewayContainer {
     /// Returns Docker's names of the settings in which it differs from `spec`.
     pub fn differences(&self, spec: &GatewaySpec) -> Vec<String> {
-        walls::differences(&body(spec), &self.now)
+        isolation::differences(&body(spec), &self.now)
     }
 }
 
 impl Docker {
     /// Returns the container called `name`, if there is one.
-    pub async fn gateway(&self, name: &str) -> Result<Option<GatewayFound>, Error> {
+    pub async fn gateway(&self, name: &str) -> Result<Option<GatewayContainer>, Error> {
         match self.0.inspect_container(name, None::<InspectContainerOptions>).await {
-            Ok(now) => Ok(Some(GatewayFound {
+            Ok(now) => Ok(Some(GatewayContainer {
                 is_running: now.state.as_ref().and_then(|state| state.running).unwrap_or(false),
                 labels: now.config.as_ref().and_then(|config| config.labels.clone()).unwrap_or_default(),
-                networks: walls::networks(&now),
+                networks: isolation::networks(&now),
                 now,
             })),
             Err(error) if is_not_found(&error) => Ok(None),
@@ -104,7 +103,7 @@ impl Docker {
     pub async fn end_gateway(&self, name: &str, drain: Duration) -> Result<(), Error> {
         let seconds = i32::try_from(drain.as_secs()).unwrap_or(i32::MAX);
         let options = StopContainerOptionsBuilder::new().t(seconds).build();
-        let patient = self.0.clone().with_timeout(drain + SLACK);
+        let patient = self.0.clone().with_timeout(drain + STOP_GRACE);
         match patient.stop_container(name, Some(options)).await {
             Err(source) if !is_gone(&source) => Err(refused("stop", name)(source)),
             _ => self.remove(name).await,

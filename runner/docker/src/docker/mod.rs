@@ -1,15 +1,15 @@
 //! Runs sandboxes on Docker. No other module speaks to it.
 //!
-//! Docker may be unavailable for a while, restarted or stopped. A read is repeated until Docker answers, for as long
-//! as [`AWAY`]. A change reports the failure, and its caller decides. Each change may be requested twice.
+//! Docker may be unavailable for a while, restarted or stopped. A read is repeated until Docker answers, for as long as
+//! [`Error::GIVE_UP_AFTER`]. A change reports the failure, and its caller decides. Each change may be requested twice.
 
 mod container;
 mod gateway;
+mod isolation;
 mod listed;
-mod mend;
+mod log_repair;
 mod output;
 mod request;
-mod walls;
 
 use std::{path::Path, time::Duration};
 
@@ -24,25 +24,23 @@ use bollard::{
 use platform_core::{limit::ByteSize, name};
 use platform_runtime::{
     report,
+    retry::{Backoff, Transient, retry_until},
     settings::{Image, Volume},
 };
-use runner_model::away::Away;
 use tokio::time::Instant;
 
 pub use self::{
     container::{Container, Found},
-    gateway::{GatewayFound, GatewaySpec},
+    gateway::{GatewayContainer, GatewaySpec},
     listed::{Listed, Removal},
     request::{labels, warm_labels},
 };
 use super::SandboxSpec;
 
 /// Longest time Docker may take to answer, in seconds. It does not limit how long a container may run.
-const PATIENCE_S: u64 = 60;
-/// Longest time Docker may be unavailable before a read fails.
-const AWAY: Duration = Duration::from_secs(120);
+const REQUEST_TIMEOUT_S: u64 = 60;
 /// Delay before a request is repeated.
-const PAUSE: Duration = Duration::from_millis(200);
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Errors of requests to Docker.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +55,7 @@ pub enum Error {
         source: ClientError,
     },
     /// The image is not on this host.
-    #[error("image {image} is not on this host: {}", mend(image))]
+    #[error("image {image} is not on this host: {}", advice(image))]
     NoImage {
         /// Image that is missing.
         image: Image,
@@ -89,14 +87,15 @@ pub enum Error {
     },
 }
 
-impl Away for Error {
-    const PATIENCE: Duration = AWAY;
+impl Transient for Error {
+    /// Longest time Docker may be unavailable before a read fails.
+    const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
 
-    fn is_away(&self) -> bool {
+    fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
             Self::NoImage { .. } | Self::ImageGone { .. } | Self::NoVolume { .. } => false,
-            Self::Refused { source, .. } => is_away(source),
+            Self::Refused { source, .. } => is_unavailable(source),
         }
     }
 }
@@ -127,8 +126,9 @@ impl Docker {
     /// Connects, speaking the daemon's own version of the API.
     pub async fn connect(socket: &Path) -> Result<Self, Error> {
         let unreachable = |source| Error::Unreachable { socket: socket.display().to_string(), source };
-        let client = Client::connect_with_unix(&socket.to_string_lossy(), PATIENCE_S, API_DEFAULT_VERSION)
-            .map_err(unreachable)?;
+        let client =
+            Client::connect_with_unix(&socket.to_string_lossy(), REQUEST_TIMEOUT_S, API_DEFAULT_VERSION)
+                .map_err(unreachable)?;
         Ok(Self(client.negotiate_version().await.map_err(unreachable)?))
     }
 
@@ -180,10 +180,14 @@ impl Docker {
     /// is unavailable.
     pub async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
         let id = self.make(spec).await?;
-        match Container::attach(&self.0, id, (&spec.name, spec.limits.output)).await {
-            Err(error) if !error.is_away() => {
+        match Container::attach(&self.0, id, &spec.name, spec.limits.output).await {
+            Err(error) if !error.is_transient() => {
                 if let Err(error) = self.remove(&spec.name).await {
-                    tracing::warn!(error = %report::chain(&error), "a container stays behind");
+                    tracing::warn!(
+                        container = spec.name,
+                        error = report::chain(&error),
+                        "container not removed; left for gc"
+                    );
                 }
                 Err(error)
             }
@@ -212,7 +216,7 @@ impl Docker {
         match self.0.create_container(Some(options), request::body(spec)).await {
             Ok(created) => Ok(created.id),
             // Either the answer to an earlier try got lost, or the container is another's.
-            Err(error) if is_taken(&error) => match self.made(spec).await? {
+            Err(error) if is_conflict(&error) => match self.made(spec).await? {
                 Some(id) => Ok(id),
                 None => Err(refused("create", &spec.name)(error)),
             },
@@ -251,7 +255,7 @@ impl Docker {
         let options = RemoveContainerOptionsBuilder::new().v(true).build();
         match self.0.remove_container(name, Some(options)).await {
             // It runs, or is being removed.
-            Err(error) if is_taken(&error) => tokio::time::sleep(PAUSE).await,
+            Err(error) if is_conflict(&error) => tokio::time::sleep(RETRY_DELAY).await,
             Err(error) if !is_not_found(&error) => return Err(refused("remove", name)(error)),
             _ => {}
         }
@@ -259,22 +263,14 @@ impl Docker {
     }
 }
 
-/// Repeats `once` until Docker answers, for at most [`AWAY`].
-async fn patiently<T>(once: impl AsyncFn() -> Result<T, ClientError>) -> Result<T, ClientError> {
-    let deadline = Instant::now() + AWAY;
-    loop {
-        match once().await {
-            Err(error) if is_away(&error) && Instant::now() < deadline => {
-                tracing::debug!(%error, "Docker is asked again");
-                tokio::time::sleep(PAUSE).await;
-            }
-            result => return result,
-        }
-    }
+/// Repeats `read` until Docker answers, for at most [`Error::GIVE_UP_AFTER`].
+async fn retry_read<T>(read: impl AsyncFnMut() -> Result<T, ClientError>) -> Result<T, ClientError> {
+    let deadline = Instant::now() + Error::GIVE_UP_AFTER;
+    retry_until(deadline, Backoff::constant(RETRY_DELAY), is_unavailable, read).await
 }
 
 /// Returns advice for getting an image onto this host.
-fn mend(image: &Image) -> &'static str {
+fn advice(image: &Image) -> &'static str {
     if image.is_pinned() {
         "pull or load that very image, or pin the one that is here (`docker images --digests --no-trunc`)"
     } else {
@@ -287,7 +283,7 @@ fn refused<'c>(action: &'static str, container: &'c str) -> impl FnOnce(ClientEr
 }
 
 /// Returns whether Docker gave no answer, or an incomplete one.
-const fn is_away(error: &ClientError) -> bool {
+const fn is_unavailable(error: &ClientError) -> bool {
     matches!(
         error,
         ClientError::HyperResponseError { .. }
@@ -305,7 +301,7 @@ const fn is_not_found(error: &ClientError) -> bool {
     matches!(error, ClientError::DockerResponseServerError { status_code: 404, .. })
 }
 
-const fn is_taken(error: &ClientError) -> bool {
+const fn is_conflict(error: &ClientError) -> bool {
     matches!(error, ClientError::DockerResponseServerError { status_code: 409, .. })
 }
 

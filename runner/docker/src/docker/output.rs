@@ -5,40 +5,41 @@ use std::{fmt, pin::Pin, time::Duration};
 use bollard::{container::LogOutput, errors::Error as ClientError};
 use futures_util::{Stream, StreamExt};
 use platform_core::{event::OutputStream, limit::ByteSize};
+use platform_runtime::report;
 use tokio::time::timeout;
 
-use crate::{Capture, Captured, Hear, Piece, letters::Letters};
+use crate::{Capture, Captured, OnOutput, Piece, utf8_stream::Utf8Stream};
 
 /// Most bytes of a piece that is passed on.
-const PIECE: usize = 8 << 10;
+const MAX_PIECE: usize = 8 << 10;
 
-type Source = Pin<Box<dyn Stream<Item = Result<LogOutput, ClientError>> + Send>>;
+type LogStream = Pin<Box<dyn Stream<Item = Result<LogOutput, ClientError>> + Send>>;
 
 /// Both outputs of a container.
 pub(super) struct Output {
-    source: Source,
+    source: LogStream,
     is_broken: bool,
     most: ByteSize,
-    stdout: One,
-    stderr: One,
+    stdout: SingleOutput,
+    stderr: SingleOutput,
 }
 
 /// State of a source: open or at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum More {
-    Perhaps,
-    Never,
+enum SourceState {
+    Open,
+    AtEnd,
 }
 
 /// State of one of the two outputs.
 #[derive(Debug)]
-struct One {
+struct SingleOutput {
     capture: Capture,
     /// Bytes read since the beginning of the source.
     read: u64,
-    /// Bytes that were passed on, or wait in `letters`.
-    told: u64,
-    letters: Letters,
+    /// Bytes that were passed on, or wait in `decoder`.
+    passed_on: u64,
+    decoder: Utf8Stream,
 }
 
 impl fmt::Debug for Output {
@@ -57,14 +58,15 @@ impl Output {
             source: Box::pin(source),
             is_broken: false,
             most,
-            stdout: One::new(most),
-            stderr: One::new(most),
+            stdout: SingleOutput::new(most),
+            stderr: SingleOutput::new(most),
         }
     }
 
     /// Skips the first bytes of each output: an earlier holder of the run has passed them on.
-    pub(super) const fn was_told(&mut self, stdout: u64, stderr: u64) {
-        (self.stdout.told, self.stderr.told) = (stdout, stderr);
+    pub(super) const fn skip(&mut self, stdout: u64, stderr: u64) {
+        self.stdout.passed_on = stdout;
+        self.stderr.passed_on = stderr;
     }
 
     /// Begins again with a source that has everything from the beginning. Bytes that were passed on are not passed on
@@ -75,21 +77,21 @@ impl Output {
     ) {
         self.source = Box::pin(source);
         self.is_broken = false;
-        for one in [&mut self.stdout, &mut self.stderr] {
-            let letters = std::mem::take(&mut one.letters);
-            *one = One { told: one.told, letters, ..One::new(self.most) };
+        for output in [&mut self.stdout, &mut self.stderr] {
+            let decoder = std::mem::take(&mut output.decoder);
+            *output = SingleOutput { passed_on: output.passed_on, decoder, ..SingleOutput::new(self.most) };
         }
     }
 
     /// Reads until the source ends. Cancel safe: what was read is kept.
-    pub(super) async fn read(&mut self, hear: Hear<'_>) {
-        while self.piece(hear).await == More::Perhaps {}
+    pub(super) async fn read(&mut self, on_output: OnOutput<'_>) {
+        while self.piece(on_output).await == SourceState::Open {}
     }
 
     /// Reads the rest of an ended container's output: however much that is, as long as it comes. Docker may never
     /// report the end; a `silence` of that length counts as the end.
-    pub(super) async fn rest(&mut self, hear: Hear<'_>, silence: Duration) {
-        while let Ok(More::Perhaps) = timeout(silence, self.piece(hear)).await {}
+    pub(super) async fn rest(&mut self, on_output: OnOutput<'_>, silence: Duration) {
+        while let Ok(SourceState::Open) = timeout(silence, self.piece(on_output)).await {}
     }
 
     /// Returns whether the source broke off, and may have had more to come.
@@ -97,35 +99,35 @@ impl Output {
         self.is_broken
     }
 
-    async fn piece(&mut self, hear: Hear<'_>) -> More {
+    async fn piece(&mut self, on_output: OnOutput<'_>) -> SourceState {
         match self.source.next().await {
             Some(Ok(output)) => {
-                self.take(output, hear);
+                self.take(output, on_output);
                 // Endless output is always ready: the time limit beside us must get its turn.
                 tokio::task::yield_now().await;
-                More::Perhaps
+                SourceState::Open
             }
             Some(Err(error)) => {
-                tracing::debug!(%error, "a container's output breaks off");
+                tracing::debug!(error = report::chain(&error), "container output broke off");
                 self.is_broken = true;
-                More::Never
+                SourceState::AtEnd
             }
-            None => More::Never,
+            None => SourceState::AtEnd,
         }
     }
 
-    fn take(&mut self, output: LogOutput, hear: Hear<'_>) {
+    fn take(&mut self, output: LogOutput, on_output: OnOutput<'_>) {
         let (stream, bytes) = match output {
             LogOutput::StdErr { message } => (OutputStream::Stderr, message),
             LogOutput::StdOut { message } | LogOutput::Console { message } | LogOutput::StdIn { message } => {
                 (OutputStream::Stdout, message)
             }
         };
-        let one = match stream {
+        let output = match stream {
             OutputStream::Stdout => &mut self.stdout,
             OutputStream::Stderr => &mut self.stderr,
         };
-        one.push(&bytes, |text, to| hear(Piece { stream, text, to }));
+        output.push(&bytes, |text, to| on_output(Piece { stream, text, to }));
     }
 
     /// Returns the captured stdout and stderr.
@@ -134,21 +136,21 @@ impl Output {
     }
 }
 
-impl One {
+impl SingleOutput {
     fn new(most: ByteSize) -> Self {
-        Self { capture: Capture::new(most), read: 0, told: 0, letters: Letters::default() }
+        Self { capture: Capture::new(most), read: 0, passed_on: 0, decoder: Utf8Stream::default() }
     }
 
     /// Captures `bytes`, and passes on those that were not passed on yet, with their end position in the stream.
     fn push(&mut self, bytes: &[u8], pass_on: impl Fn(String, u64)) {
         self.capture.push(bytes);
-        let known = usize::try_from(self.told.saturating_sub(self.read)).unwrap_or(usize::MAX);
+        let known = usize::try_from(self.passed_on.saturating_sub(self.read)).unwrap_or(usize::MAX);
         self.read += bytes.len() as u64;
-        for new in bytes[known.min(bytes.len())..].chunks(PIECE) {
-            self.told += new.len() as u64;
-            let text = self.letters.push(new);
+        for new in bytes[known.min(bytes.len())..].chunks(MAX_PIECE) {
+            self.passed_on += new.len() as u64;
+            let text = self.decoder.push(new);
             if !text.is_empty() {
-                pass_on(text, self.told - self.letters.begun() as u64);
+                pass_on(text, self.passed_on - self.decoder.pending() as u64);
             }
         }
     }
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_left_is_read_to_its_end_however_slowly_it_comes() {
+    async fn a_slow_rest_is_read_to_its_end() {
         let slow = source(&["a", "b", "c", "d", "e"]).then(async |piece| {
             tokio::time::sleep(Duration::from_millis(300)).await;
             piece
@@ -182,27 +184,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_told_is_not_told_again_when_the_source_begins_again() {
-        let told = RefCell::new(Vec::new());
-        let hear = |piece: Piece| told.borrow_mut().push((piece.text, piece.to));
+    async fn a_new_source_repeats_no_output() {
+        let passed_on = RefCell::new(Vec::new());
+        let on_output = |piece: Piece| passed_on.borrow_mut().push((piece.text, piece.to));
         let mut output = Output::from(source(&["ab", "cd"]), ByteSize::kib(1));
-        output.read(&hear).await;
+        output.read(&on_output).await;
         output.again(source(&["abc", "def", "gh"]));
-        output.read(&hear).await;
+        output.read(&on_output).await;
         let pieces = [("ab", 2), ("cd", 4), ("ef", 6), ("gh", 8)];
-        assert_eq!(told.take(), pieces.map(|(text, to)| (text.to_owned(), to)));
+        assert_eq!(passed_on.take(), pieces.map(|(text, to)| (text.to_owned(), to)));
         assert_eq!(output.finish().0.text(), "abcdefgh", "and yet all of it is kept, once");
     }
 
     #[tokio::test]
-    async fn who_goes_on_where_another_was_is_told_the_rest_in_whole_letters() {
-        let told = RefCell::new(Vec::new());
-        let hear = |piece: Piece| told.borrow_mut().push((piece.text, piece.to));
+    async fn a_takeover_continues_in_whole_letters() {
+        let passed_on = RefCell::new(Vec::new());
+        let on_output = |piece: Piece| passed_on.borrow_mut().push((piece.text, piece.to));
         let euro = [Ok(bytes(b"ab\xe2")), Ok(bytes(b"\x82")), Ok(bytes(b"\xacc"))];
         let mut output = Output::from(futures_util::stream::iter(euro), ByteSize::kib(1));
-        output.was_told(1, 0);
-        output.read(&hear).await;
-        assert_eq!(told.take(), [("b", 2), ("€c", 6)].map(|(text, to)| (text.to_owned(), to)));
+        output.skip(1, 0);
+        output.read(&on_output).await;
+        assert_eq!(passed_on.take(), [("b", 2), ("€c", 6)].map(|(text, to)| (text.to_owned(), to)));
     }
 
     fn bytes(message: &'static [u8]) -> LogOutput {

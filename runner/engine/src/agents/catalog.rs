@@ -6,33 +6,40 @@ use platform_core::id::AgentId;
 use platform_runtime::settings::{Agent, Settings};
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{Looked, Places, judge};
+use super::{AgentStatus, Probes, judge};
 
-/// Time for which findings are reused, however many requests come.
-const FRESH: Duration = Duration::from_secs(2);
+/// Longest time for which statuses are reused, however many requests come.
+const MAX_STATUS_AGE: Duration = Duration::from_secs(2);
 
 /// Agents that `sluice up` reports.
 #[derive(Debug)]
 pub struct Catalog {
-    /// Locked during a look, so that concurrent callers share its result.
-    known: Mutex<Known>,
+    /// Locked during a probe, so that concurrent callers share its result.
+    state: Mutex<CatalogState>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CatalogState {
     agents: BTreeMap<AgentId, Agent>,
     model: Option<String>,
-    places: Places,
-    seen: Option<(Instant, Arc<Vec<Looked>>)>,
+    probes: Probes,
+    last: Option<LastStatuses>,
 }
 
-impl Known {
+/// Statuses that were looked up last.
+#[derive(Debug)]
+struct LastStatuses {
+    at: Instant,
+    statuses: Arc<Vec<AgentStatus>>,
+}
+
+impl CatalogState {
     fn of(settings: &Settings) -> Self {
         Self {
             agents: settings.agents.clone(),
             model: settings.upstream.default_model.clone(),
-            places: Places::of(settings),
-            seen: None,
+            probes: Probes::of(settings),
+            last: None,
         }
     }
 }
@@ -40,32 +47,32 @@ impl Known {
 impl Catalog {
     /// Returns a catalog of the agents in `settings`; nothing is looked up yet.
     pub fn of(settings: &Settings) -> Self {
-        Self { known: Mutex::new(Known::of(settings)) }
+        Self { state: Mutex::new(CatalogState::of(settings)) }
     }
 
     /// Replaces the agents with those in `settings`. Addresses of Docker, proxy and gateways stay until a restart.
     pub async fn replace(&self, settings: &Settings) {
-        let mut known = self.known.lock().await;
-        let places = known.places.clone();
-        *known = Known { places, ..Known::of(settings) };
+        let mut state = self.state.lock().await;
+        let probes = state.probes.clone();
+        *state = CatalogState { probes, ..CatalogState::of(settings) };
     }
 
     /// Returns all agents as they are configured.
     pub(crate) async fn agents(&self) -> BTreeMap<AgentId, Agent> {
-        self.known.lock().await.agents.clone()
+        self.state.lock().await.agents.clone()
     }
 
-    /// Returns all agents with their obstacles, looked up at most once per `FRESH`.
-    pub async fn looked(&self) -> Arc<Vec<Looked>> {
-        let mut known = self.known.lock().await;
-        if let Some((at, looked)) = &known.seen
-            && at.elapsed() < FRESH
+    /// Returns all agents with the reasons that block them, looked up at most once per `MAX_STATUS_AGE`.
+    pub async fn statuses(&self) -> Arc<Vec<AgentStatus>> {
+        let mut state = self.state.lock().await;
+        if let Some(LastStatuses { at, statuses }) = &state.last
+            && at.elapsed() < MAX_STATUS_AGE
         {
-            return Arc::clone(looked);
+            return Arc::clone(statuses);
         }
-        let facts = known.places.look(&known.agents).await;
-        let looked = Arc::new(judge(&known.agents, known.model.as_deref(), &facts));
-        known.seen = Some((Instant::now(), Arc::clone(&looked)));
-        looked
+        let facts = state.probes.probe(&state.agents).await;
+        let statuses = Arc::new(judge(&state.agents, state.model.as_deref(), &facts));
+        state.last = Some(LastStatuses { at: Instant::now(), statuses: Arc::clone(&statuses) });
+        statuses
     }
 }

@@ -1,11 +1,11 @@
 //! Decides which agents can run here, and why the others cannot.
 //!
-//! Facts about this host are looked up first ([`facts`]) and then judged ([`obstacle`], pure). A result holds for the
-//! moment: a run looks again by itself. Running an agent is not part of this module.
+//! Facts about this host are looked up first ([`host_facts`]) and then judged ([`block_reason`], pure). A result holds
+//! for the moment: a run looks again by itself. Running an agent is not part of this module.
 
+mod block_reason;
 mod catalog;
-mod facts;
-mod obstacle;
+mod host_facts;
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,26 @@ use platform_runtime::settings::{Agent, DEFAULT_AGENT};
 use serde_json::{Value, json};
 
 pub use self::{
+    block_reason::{BlockReason, block_reasons},
     catalog::Catalog,
-    facts::{Facts, Places},
-    obstacle::{Obstacle, obstacles},
+    host_facts::{HostFacts, Probes},
 };
 
-/// An agent with its obstacles.
+/// An agent, and the reasons that block it.
 #[derive(Debug, Clone)]
-pub struct Looked {
+pub struct AgentStatus {
     /// Id of the agent in the configuration.
     pub id: AgentId,
     /// Settings of the agent.
     pub agent: Agent,
-    /// Reasons why it cannot run; it can if there are only notes.
-    pub obstacles: Vec<Obstacle>,
+    /// Reasons why it cannot run; it can if all are advisory.
+    pub block_reasons: Vec<BlockReason>,
 }
 
-impl Looked {
-    /// Returns whether the agent can run here: it has no obstacles except notes.
+impl AgentStatus {
+    /// Returns whether the agent can run here: only advisory reasons block it.
     pub fn can_run(&self) -> bool {
-        self.obstacles.iter().all(Obstacle::is_note)
+        self.block_reasons.iter().all(BlockReason::is_advisory)
     }
 
     /// Returns the agent as an entry of the catalogue.
@@ -48,18 +48,18 @@ impl Looked {
 }
 
 /// Judges all `agents` by `facts`, in the order of their ids. `model` serves agents that name none.
-pub fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, facts: &Facts) -> Vec<Looked> {
-    let looked = |(id, agent): (&AgentId, &Agent)| Looked {
+pub fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, facts: &HostFacts) -> Vec<AgentStatus> {
+    let status = |(id, agent): (&AgentId, &Agent)| AgentStatus {
         id: id.clone(),
         agent: agent.clone(),
-        obstacles: obstacles(agent, model, facts),
+        block_reasons: block_reasons(agent, model, facts),
     };
-    agents.iter().map(looked).collect()
+    agents.iter().map(status).collect()
 }
 
 /// Returns the catalogue: the agents that can run, and the default one.
-pub fn listing(looked: &[Looked]) -> Value {
-    let runnable: Vec<_> = looked.iter().filter(|agent| agent.can_run()).collect();
+pub fn listing(statuses: &[AgentStatus]) -> Value {
+    let runnable: Vec<_> = statuses.iter().filter(|agent| agent.can_run()).collect();
     let default = runnable.iter().map(|agent| &agent.id).find(|id| id.as_str() == DEFAULT_AGENT);
     json!({
         "agents": runnable.iter().map(|agent| agent.to_json()).collect::<Vec<_>>(),

@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 
 use crate::context::EngineHandles;
 
-/// Digits of a template's name.
-const DIGITS: usize = 32;
+/// Digits of a template's id.
+const ID_DIGITS: usize = 32;
 
 /// Settings that must not differ between containers of one template.
 #[derive(Serialize)]
-struct ContainerTemplate<'m> {
+pub(crate) struct ContainerTemplate<'m> {
     /// Version of this program: another release may create them differently.
     program: &'static str,
     agent: &'m AgentId,
@@ -31,31 +31,40 @@ struct ContainerTemplate<'m> {
     output: ByteSize,
 }
 
-/// Returns the id of the template from which containers of an agent are created on `host`, from the image with this id.
-/// Containers with the same id are alike.
-pub(crate) fn template(host: &EngineHandles, (id, agent): (&AgentId, &Agent), image: &str) -> String {
-    let workspace = host.workspaces.sized(agent.disk).describe();
-    name((id, agent), image, (workspace, host.data_plane.socket()))
-}
+impl<'m> ContainerTemplate<'m> {
+    /// Returns the template from which containers of an agent are created on this host, from the image with this id.
+    pub(crate) fn new(
+        engine: &'m EngineHandles,
+        agent_id: &'m AgentId,
+        agent: &'m Agent,
+        image: &'m str,
+    ) -> Self {
+        let workspace = engine.workspaces.sized(agent.disk).describe();
+        Self { workspace, proxy: engine.data_plane.socket(), ..Self::of_agent(agent_id, agent, image) }
+    }
 
-fn name((id, agent): (&AgentId, &Agent), image: &str, (workspace, proxy): (String, &Path)) -> String {
-    let Agent { volumes, memory, pids, milli_cpu, output, .. } = agent;
-    let template = ContainerTemplate {
-        program: env!("CARGO_PKG_VERSION"),
-        agent: id,
-        image,
-        volumes,
-        workspace,
-        proxy,
-        memory: *memory,
-        pids: *pids,
-        milli_cpu: *milli_cpu,
-        output: *output,
-    };
-    let text = serde_json::to_vec(&template).unwrap_or_default();
-    let mut name: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
-    name.truncate(DIGITS);
-    name
+    fn of_agent(agent_id: &'m AgentId, agent: &'m Agent, image: &'m str) -> Self {
+        Self {
+            program: env!("CARGO_PKG_VERSION"),
+            agent: agent_id,
+            image,
+            volumes: &agent.volumes,
+            workspace: String::new(),
+            proxy: Path::new(""),
+            memory: agent.memory,
+            pids: agent.pids,
+            milli_cpu: agent.milli_cpu,
+            output: agent.output,
+        }
+    }
+
+    /// Returns the id of the template. Containers with the same id are alike.
+    pub(crate) fn id(&self) -> String {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        let mut id: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        id.truncate(ID_DIGITS);
+        id
+    }
 }
 
 #[cfg(test)]
@@ -68,11 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_docker_fixes_tells_templates_apart_and_nothing_else_does() {
+    fn only_settings_fixed_by_docker_change_the_id() {
         let settings = Settings::read(&Sources::default()).unwrap();
         let (id, agent) = settings.agents.iter().find(|(id, _)| id.as_str() == DEFAULT_AGENT).unwrap();
         let template = |agent: &Agent, image, workspace: &str| {
-            name((id, agent), image, (workspace.to_owned(), Path::new("/run/control.sock")))
+            let workspace = workspace.to_owned();
+            let proxy = Path::new("/run/control.sock");
+            ContainerTemplate { workspace, proxy, ..ContainerTemplate::of_agent(id, agent, image) }.id()
         };
         let usual = template(agent, "sha256:1", "1 GiB in /w");
         let same = |change: fn(&mut Agent)| {
@@ -86,7 +97,8 @@ mod tests {
             |agent| agent.milli_cpu += 1,
             |agent| agent.output.0 += 1,
             |agent| {
-                let (volume, container_path) = ("v".to_owned(), "/v".to_owned());
+                let volume = "v".to_owned();
+                let container_path = "/v".to_owned();
                 agent.volumes.push(Volume { volume, container_path, read_only: true });
             },
         ];
@@ -105,6 +117,6 @@ mod tests {
         }
         assert_ne!(template(agent, "sha256:2", "1 GiB in /w"), usual);
         assert_ne!(template(agent, "sha256:1", "2 GiB in /w"), usual);
-        assert_eq!(usual.len(), DIGITS);
+        assert_eq!(usual.len(), ID_DIGITS);
     }
 }

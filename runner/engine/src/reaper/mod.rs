@@ -10,31 +10,33 @@
 mod act;
 mod decision;
 mod evidence;
-mod report;
-mod space;
+mod gc_report;
+mod inventory;
+mod reason;
 #[cfg(test)]
 mod tests;
+mod workspace_dir;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
-    time::SystemTime,
-};
+use std::{collections::BTreeSet, time::SystemTime};
 
 use platform_core::id::RunId;
-use platform_runtime::settings::{Sandbox, Settings};
+use platform_runtime::{
+    report,
+    settings::{Sandbox, Settings},
+    sync::Mutex,
+};
 use runner_control_client::DataPlane;
 use runner_store::{Store, Worker};
 use runner_workspace as workspace;
 
 pub use self::{
     decision::{Act, Leftovers, Mode},
-    report::{Entry, Outcome, Report},
+    gc_report::{GcEntry, GcOutcome, GcReport},
 };
 use self::{
     decision::{Decision, Terms, judge},
-    evidence::{Evidence, Thing},
-    report::Told,
+    evidence::{Candidate, Evidence, FoundResource},
+    gc_report::ReportedProblems,
 };
 
 /// Finds leftover resources, and removes them.
@@ -46,7 +48,7 @@ pub struct Reaper {
     /// Worker in whose name it acts.
     worker: Worker,
     configured: BTreeSet<RunId>,
-    told: Mutex<Told>,
+    reported: Mutex<ReportedProblems>,
 }
 
 impl Reaper {
@@ -58,17 +60,17 @@ impl Reaper {
             sandbox: settings.sandbox.clone(),
             worker: Worker::this_process(),
             configured: settings.runs.keys().cloned().collect(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 
     /// Checks everything once, and removes what is dead. Two passes at once do no harm. Cancel safe: the next pass
     /// finds a resource whose removal was begun.
-    pub async fn pass(&self, mode: Mode) -> Report {
+    pub async fn pass(&self, mode: Mode) -> GcReport {
         if mode.act == Act::Do {
             workspace::remove_forgotten(&self.sandbox.workspace_dir).await;
         }
-        let Evidence { things, runs, blind } = Evidence::look(self).await;
+        let Evidence { candidates, runs, unreadable } = Evidence::gather(self).await;
         let terms = Terms {
             mode,
             installation: &self.sandbox.installation,
@@ -77,46 +79,45 @@ impl Reaper {
         };
         let mut dying = BTreeSet::new();
         let mut entries = Vec::new();
-        for (mut thing, run) in things {
+        for Candidate { mut resource, run_id } in candidates {
             // Containers come first: a removed one no longer uses anything.
-            if let Thing::Workspace(space) = &mut thing {
-                space.users.retain(|user| !dying.contains(user));
+            if let FoundResource::Workspace(dir) = &mut resource {
+                dir.users.retain(|user| !dying.contains(user));
             }
-            let decision = judge(&thing, run.as_ref().and_then(|run| runs.get(run)), &terms);
+            let decision = judge(&resource, run_id.as_ref().and_then(|run_id| runs.get(run_id)), &terms);
             let dead = matches!(decision, Decision::Remove(_));
-            if dead && thing.kind() == runner_store::Kind::Container {
-                dying.insert(thing.name().to_owned());
+            if dead && resource.kind() == runner_store::Kind::Container {
+                dying.insert(resource.name().to_owned());
             }
             let (decision, outcome) = match mode.act {
-                Act::Do if dead => self.act(&thing, run.as_ref(), &terms, decision).await,
+                Act::Do if dead => self.act(&resource, run_id.as_ref(), &terms, decision).await,
                 Act::Do | Act::Say => {
-                    let outcome = Outcome::of(&decision);
+                    let outcome = GcOutcome::of(&decision);
                     (decision, outcome)
                 }
             };
-            entries.push(Entry::new(&thing, run, &decision, outcome));
+            entries.push(GcEntry::new(&resource, run_id, &decision, outcome));
         }
         if mode.act == Act::Do
-            && blind.is_empty()
+            && unreadable.is_empty()
             && let Err(error) = self.store.forget_warm_containers().await
         {
-            tracing::debug!(%error, "what is gone is forgotten later");
+            tracing::debug!(error = report::chain(&error), "rows of removed warm containers kept for now");
         }
-        let report = Report { act: mode.act, blind, entries };
-        self.tell(&report);
-        report
+        let gc_report = GcReport { act: mode.act, unreadable, entries };
+        self.log(&gc_report);
+        gc_report
     }
 
     /// Logs the removals, and each problem that is new.
-    fn tell(&self, report: &Report) {
-        for Entry { kind, name, outcome, why, .. } in &report.entries {
-            if *outcome == Outcome::Removed {
+    fn log(&self, gc_report: &GcReport) {
+        for GcEntry { kind, name, outcome, why, .. } in &gc_report.entries {
+            if *outcome == GcOutcome::Removed {
                 tracing::info!(kind = kind.name(), name, why, "removed what was left");
             }
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        for news in told.news(report) {
-            tracing::warn!("{news}");
+        for problem in self.reported.lock().new_problems(gc_report) {
+            tracing::warn!("{problem}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::request::RunRequest;
 
 /// Reason why a request is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum NotAdmitted {
     /// The request names a conversation to continue, and its agent has none.
     #[error(
         "each run of {agent} begins anew, in a container of its own: only agents with `mode = \"gateway\"` have conversations to go on with"
@@ -36,13 +36,14 @@ pub enum Refused {
 }
 
 /// Refuses a request that may not be stored.
-pub(super) fn admit(order: &RunRequest, accounts: &Accounts) -> Result<(), Refused> {
-    if order.wanted.state_key.is_some() && order.wanted.agent.mode == Execution::Ephemeral {
-        return Err(Refused::NoSession { agent: order.agent_id.clone() });
+pub(super) fn admit(request: &RunRequest, accounts: &Accounts) -> Result<(), NotAdmitted> {
+    if request.spec.state_key.is_some() && request.spec.agent.mode == Execution::Ephemeral {
+        return Err(NotAdmitted::NoSession { agent: request.agent_id.clone() });
     }
-    let (asked, most) = (order.priority, accounts.of(&order.account).priority);
+    let asked = request.priority;
+    let most = accounts.of(&request.account).priority;
     if asked > most {
-        return Err(Refused::TooUrgent { account: order.account.clone(), asked, most });
+        return Err(NotAdmitted::TooUrgent { account: request.account.clone(), asked, most });
     }
     Ok(())
 }

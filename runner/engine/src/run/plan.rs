@@ -8,7 +8,7 @@ use std::{
 
 use platform_core::{
     grant::{CallLimits, Listener, RunGrant, Tap},
-    id::{RunId, WorkspaceId},
+    id::WorkspaceId,
     limit::Millis,
     name::{env, path},
     start::{MOST_BYTES, Start},
@@ -17,54 +17,15 @@ use platform_core::{
 use platform_runtime::settings::Filling;
 use runner_docker::{self as docker, First, Limits, Program, SandboxSpec};
 
-use super::Scene;
-use crate::{
-    context::EngineHandles,
-    request::{RunRequest, RunSpec},
-};
+use super::context::RunContext;
+use crate::request::{RunRequest, RunSpec};
 
 /// Time that a run may take to start and to end beyond its own time, a take-over or two included.
-const START_AND_END: Duration = Duration::from_secs(600);
-
-/// Returns the name of the container that is created for a run in `epoch`. Each epoch has its own name, so that no
-/// worker takes one for the other.
-fn container(host: &EngineHandles, run: &RunId, epoch: u64) -> String {
-    format!("sluice-{}-{run}.{epoch}", host.installation)
-}
-
-/// Returns the grant of `order`, with calls that come in at `listener`.
-pub(super) fn grant(order: &RunRequest, listener: Listener) -> RunGrant {
-    let agent = &order.wanted.agent;
-    RunGrant {
-        run_id: order.run_id.clone(),
-        attempt: 0,
-        account: order.account.clone(),
-        graph: order.agent_id.clone(),
-        correlation: order.correlation.clone(),
-        listener,
-        limits: CallLimits {
-            output_tokens: agent.output_tokens_per_call,
-            times: agent.times,
-            ..CallLimits::default()
-        },
-        budget: agent.budget,
-        expires: Some(end(agent.runtime)),
-        models: Some(agent.models.clone()).filter(|models| !models.is_empty()),
-        tools: agent.tools.clone(),
-        capabilities: agent.capabilities.iter().copied().collect(),
-        tap: Tap::Text,
-    }
-}
-
-/// Returns the time at which a run that starts now is over. Its container is stopped on time; this ends the grant if no
-/// worker does that.
-fn end(runtime: Millis) -> UnixSeconds {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    UnixSeconds((now + runtime.duration() + START_AND_END).as_secs())
-}
+const START_AND_SETTLE_GRACE: Duration = Duration::from_secs(600);
 
 /// Parts of a container that exist before it is created.
-pub(super) struct Around<'p> {
+pub(super) struct SandboxParts<'p> {
+    /// Id of the workspace.
     pub(super) id: &'p WorkspaceId,
     pub(super) workspace: &'p Path,
     pub(super) socket_dir: PathBuf,
@@ -72,42 +33,90 @@ pub(super) struct Around<'p> {
     pub(super) image: String,
 }
 
-pub(super) fn spec(scene: &Scene<'_>, around: Around<'_>) -> SandboxSpec {
-    let Scene { host, booked, .. } = *scene;
-    let RunRequest { run_id, agent_id, wanted, .. } = &booked.order;
-    let Around { id, workspace, socket_dir, image } = around;
-    let labels = [host.installation.as_str(), run_id.as_str(), agent_id.as_str(), id.as_str()];
-    SandboxSpec {
-        name: container(host, run_id, booked.epoch()),
-        image,
-        first: First::Run(program(scene.order())),
-        volumes: wanted.agent.volumes.clone(),
-        labels: docker::labels(labels, booked.epoch()),
-        workspace: workspace.to_owned(),
-        socket_dir,
-        limits: Limits::of(&wanted.agent),
+impl RunContext<'_> {
+    /// Returns the grant of the run, with calls that come in at `listener`.
+    pub(super) fn grant(&self, listener: Listener) -> RunGrant {
+        let request = self.request();
+        let agent = self.agent();
+        RunGrant {
+            run_id: request.run_id.clone(),
+            attempt: 0,
+            account: request.account.clone(),
+            graph: request.agent_id.clone(),
+            correlation: request.correlation.clone(),
+            listener,
+            limits: CallLimits {
+                output_tokens: agent.output_tokens_per_call,
+                times: agent.times,
+                ..CallLimits::default()
+            },
+            budget: agent.budget,
+            expires: Some(expiry(agent.runtime)),
+            models: Some(agent.models.clone()).filter(|models| !models.is_empty()),
+            tools: agent.tools.clone(),
+            capabilities: agent.capabilities.iter().copied().collect(),
+            tap: Tap::Text,
+        }
+    }
+
+    /// Returns the container of the run.
+    pub(super) fn sandbox_spec(&self, parts: SandboxParts<'_>) -> SandboxSpec {
+        let RunRequest { run_id, agent_id, .. } = self.request();
+        let agent = self.agent();
+        let SandboxParts { id, workspace, socket_dir, image } = parts;
+        let labels = [self.engine.installation.as_str(), run_id.as_str(), agent_id.as_str(), id.as_str()];
+        SandboxSpec {
+            name: self.container_name(),
+            image,
+            first: First::Run(self.program()),
+            volumes: agent.volumes.clone(),
+            labels: docker::labels(labels, self.run.epoch()),
+            workspace: workspace.to_owned(),
+            socket_dir,
+            limits: Limits::of(agent),
+        }
+    }
+
+    /// Returns the start file of a warm container; `None` if the request does not fit into one.
+    pub(super) fn start_file(&self) -> Option<Start> {
+        let Program { argv, environment } = self.program();
+        let start = Start::new(argv, environment, path::WORKSPACE.to_owned()).ok()?;
+        let fits = serde_json::to_vec(&start).is_ok_and(|text| text.len() as u64 <= MOST_BYTES);
+        fits.then_some(start)
+    }
+
+    /// Returns the time that the agent may still run.
+    pub(super) fn time_left(&self) -> Duration {
+        let ran = self.run.recovered().started.unwrap_or_default();
+        self.agent().runtime.duration().saturating_sub(ran)
+    }
+
+    /// Returns the name of the container that is created for the run in this epoch. Each epoch has its own name, so that
+    /// no worker takes one for the other.
+    fn container_name(&self) -> String {
+        format!("sluice-{}-{}.{}", self.engine.installation, self.run_id(), self.run.epoch())
+    }
+
+    fn program(&self) -> Program {
+        let run_id = self.run_id();
+        let RunSpec { agent, model, .. } = self.spec();
+        let filling = Filling { run_id, model };
+        let mut environment: BTreeMap<_, _> =
+            agent.environment.iter().map(|(name, value)| (name.clone(), value.fill(filling))).collect();
+        let own = [
+            (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
+            (env::RUN_ID, run_id.to_string()),
+            (env::COGNI_MODEL, model.clone()),
+            (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
+        ];
+        environment.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        Program { argv: agent.argv.iter().map(|argument| argument.fill(filling)).collect(), environment }
     }
 }
 
-/// Returns the start file of a warm container; `None` if the request does not fit into one.
-pub(super) fn start(order: &RunRequest) -> Option<Start> {
-    let Program { argv, environment } = program(order);
-    let start = Start::new(argv, environment, path::WORKSPACE.to_owned()).ok()?;
-    let fits = serde_json::to_vec(&start).is_ok_and(|text| text.len() as u64 <= MOST_BYTES);
-    fits.then_some(start)
-}
-
-fn program(order: &RunRequest) -> Program {
-    let RunRequest { run_id, wanted: RunSpec { agent, model, .. }, .. } = order;
-    let filling = Filling { run_id, model };
-    let mut environment: BTreeMap<_, _> =
-        agent.environment.iter().map(|(name, value)| (name.clone(), value.fill(filling))).collect();
-    let own = [
-        (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
-        (env::RUN_ID, run_id.to_string()),
-        (env::COGNI_MODEL, model.clone()),
-        (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
-    ];
-    environment.extend(own.map(|(name, value)| (name.to_owned(), value)));
-    Program { argv: agent.argv.iter().map(|argument| argument.fill(filling)).collect(), environment }
+/// Returns the time at which a run that starts now is over. Its container is stopped on time; this ends the grant if no
+/// worker does that.
+fn expiry(runtime: Millis) -> UnixSeconds {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UnixSeconds((now + runtime.duration() + START_AND_SETTLE_GRACE).as_secs())
 }

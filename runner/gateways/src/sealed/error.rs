@@ -8,7 +8,7 @@ use runner_control_client as data_plane;
 use runner_docker as docker;
 use runner_workspace::{self as workspace, Exceeded};
 
-use super::{Finding, life::START};
+use super::{Finding, lifecycle::START_TIMEOUT};
 
 /// Reason why a gateway is not in the requested state.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ pub enum Error {
         state: PathBuf,
     },
     /// The gateway runs, and did not answer in time.
-    #[error("gateway {id} did not answer within {} s; its output ends:\n{tail}", START.as_secs())]
+    #[error("gateway {id} did not answer within {} s; its output ends:\n{tail}", START_TIMEOUT.as_secs())]
     Silent {
         /// Name of the gateway.
         id: GatewayId,

@@ -12,31 +12,31 @@ use platform_runtime::{file, lock::Lock, random, socket};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Error, shape::Setup};
-use crate::{Place, secrets};
+use super::{Error, spec::Setup};
+use crate::{GatewayPaths, secrets};
 
 /// Files of the plugin that adds a session's own headers to its calls, as the container has them.
-const PLUGIN: [(&str, &str); 4] = [
+const PLUGIN_FILES: [(&str, &str); 4] = [
     ("headers.js", include_str!("../../../../services/openclaw-headers-plugin/headers.js")),
     ("index.js", include_str!("../../../../services/openclaw-headers-plugin/index.js")),
-    (MANIFEST, include_str!("../../../../services/openclaw-headers-plugin/openclaw.plugin.json")),
+    (PLUGIN_MANIFEST, include_str!("../../../../services/openclaw-headers-plugin/openclaw.plugin.json")),
     ("package.json", include_str!("../../../../services/openclaw-headers-plugin/package.json")),
 ];
 /// Name of the plugin's manifest, which names the provider whose calls it handles.
-const MANIFEST: &str = "openclaw.plugin.json";
+const PLUGIN_MANIFEST: &str = "openclaw.plugin.json";
 /// Name of the gateway's configuration, as OpenClaw calls it.
-const CONFIG: &str = "openclaw.json";
+const CONFIG_FILE: &str = "openclaw.json";
 
 /// Files of one gateway.
 #[derive(Debug)]
 pub(super) struct Files<'f> {
-    pub(super) place: &'f Place,
+    pub(super) paths: &'f GatewayPaths,
 }
 
 impl Files<'_> {
     /// Locks the directory, which is created for that; `None` if another process holds the lock.
     pub(super) fn lock(&self) -> Result<Option<Lock>, Error> {
-        let dir = self.place.dir();
+        let dir = self.paths.dir();
         if let Some(above) = dir.parent() {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(above);
             made.map_err(failed("create", above))?;
@@ -47,12 +47,12 @@ impl Files<'_> {
 
     /// Creates the directory that its container reads.
     pub(super) fn prepare(&self) -> Result<(), Error> {
-        Ok(socket::private_dir(&self.place.config(), 0o755)?)
+        Ok(socket::private_dir(&self.paths.config(), 0o755)?)
     }
 
     /// Returns its token; creates one if there is none.
     pub(super) fn token(&self) -> Result<Secret, Error> {
-        let path = self.place.token();
+        let path = self.paths.token();
         if !path.exists() {
             write(&path, 0o600, format!("{:032x}{:032x}\n", random::bits(), random::bits()).as_bytes())?;
         }
@@ -61,7 +61,7 @@ impl Files<'_> {
 
     /// Returns `count` slots; existing ones stay.
     pub(super) fn slots(&self, count: usize) -> Result<Vec<String>, Error> {
-        let path = self.place.slots();
+        let path = self.paths.slots();
         let known = if path.exists() { secrets::slots(&path)? } else { Vec::new() };
         let spelled = |slot: &Correlation| match slot {
             Correlation::Slot(bits) | Correlation::Trace(bits) => format!("{bits:032x}"),
@@ -75,8 +75,8 @@ impl Files<'_> {
     }
 
     /// Returns the name of the directory of its socket at the data plane; creates one if there is none.
-    pub(super) fn door(&self) -> Result<SocketDirName, Error> {
-        let path = self.place.dir().join("door");
+    pub(super) fn listener_dir(&self) -> Result<SocketDirName, Error> {
+        let path = self.paths.dir().join("door");
         let known = fs::read_to_string(&path).ok();
         if let Some(name) = known.and_then(|text| SocketDirName::parse(text.trim()).ok()) {
             return Ok(name);
@@ -88,33 +88,33 @@ impl Files<'_> {
 
     /// Returns the configuration that its container has, if there is one that can be read.
     pub(super) fn config(&self) -> Option<Value> {
-        read(&self.place.config().join(CONFIG))
+        read(&self.paths.config().join(CONFIG_FILE))
     }
 
     /// Returns the setup that its container was created from, likewise.
     pub(super) fn setup(&self) -> Option<Setup> {
-        read(&self.place.dir().join("setup.json"))
+        read(&self.paths.dir().join("setup.json"))
     }
 
     /// Writes the setup of its container, and the container's configuration. Another user inside the container reads
     /// these files. No other user outside can, because only this user can enter the directory above.
-    pub(super) fn keep(&self, setup: &Setup, config: &Value, provider: &str) -> Result<(), Error> {
+    pub(super) fn write_setup(&self, setup: &Setup, config: &Value, provider: &str) -> Result<(), Error> {
         let setup = serde_json::to_vec(setup).expect("it has no keys but names");
-        write(&self.place.dir().join("setup.json"), 0o600, &setup)?;
-        let plugin = self.place.config().join("plugin");
+        write(&self.paths.dir().join("setup.json"), 0o600, &setup)?;
+        let plugin = self.paths.config().join("plugin");
         socket::private_dir(&plugin, 0o755)?;
-        for (name, text) in PLUGIN {
-            let text = if name == MANIFEST { for_provider(text, provider) } else { text.to_owned() };
+        for (name, text) in PLUGIN_FILES {
+            let text = if name == PLUGIN_MANIFEST { manifest_for(text, provider) } else { text.to_owned() };
             write(&plugin.join(name), 0o644, text.as_bytes())?;
         }
-        write(&self.place.config().join(CONFIG), 0o644, format!("{config:#}\n").as_bytes())
+        write(&self.paths.config().join(CONFIG_FILE), 0o644, format!("{config:#}\n").as_bytes())
     }
 
     /// Removes all of them.
     pub(super) fn remove(&self) -> Result<(), Error> {
-        match fs::remove_dir_all(self.place.dir()) {
+        match fs::remove_dir_all(self.paths.dir()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(failed("remove", self.place.dir())(error))
+                Err(failed("remove", self.paths.dir())(error))
             }
             _ => Ok(()),
         }
@@ -122,7 +122,7 @@ impl Files<'_> {
 }
 
 /// Returns the plugin's manifest for calls of `provider`.
-fn for_provider(manifest: &str, provider: &str) -> String {
+fn manifest_for(manifest: &str, provider: &str) -> String {
     let mut manifest: Value = serde_json::from_str(manifest).expect("it is part of this program");
     manifest["providers"] = serde_json::json!([provider]);
     format!("{manifest:#}\n")
@@ -151,27 +151,27 @@ mod tests {
     #[test]
     fn secrets_are_made_once_and_ours_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::below(dir.path());
-        let files = Files { place: &place };
+        let paths = GatewayPaths::below(dir.path());
+        let files = Files { paths: &paths };
         let _lock = files.lock().unwrap().unwrap();
-        assert!(files.lock().unwrap().is_none(), "somebody is at work");
+        assert!(files.lock().unwrap().is_none(), "the lock is held");
         files.prepare().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
-        assert_eq!((mode(place.dir()), mode(&place.config())), (0o700, 0o755));
+        assert_eq!((mode(paths.dir()), mode(&paths.config())), (0o700, 0o755));
 
         let token = files.token().unwrap();
-        assert_eq!((token.expose().len(), mode(&place.token())), (64, 0o600));
+        assert_eq!((token.expose().len(), mode(&paths.token())), (64, 0o600));
         assert_eq!(files.token().unwrap().expose(), token.expose());
 
         let three = files.slots(3).unwrap();
-        assert_eq!(mode(&place.slots()), 0o600);
+        assert_eq!(mode(&paths.slots()), 0o600);
         let five = files.slots(5).unwrap();
         assert_eq!(five[..3], three, "a slot that is known stays");
         assert_eq!(files.slots(2).unwrap(), three[..2]);
         assert_ne!(five[3], five[4]);
 
-        assert_eq!(files.door().unwrap(), files.door().unwrap());
+        assert_eq!(files.listener_dir().unwrap(), files.listener_dir().unwrap());
         files.remove().unwrap();
-        assert!(!place.dir().exists());
+        assert!(!paths.dir().exists());
     }
 }

@@ -8,20 +8,20 @@ mod check;
 mod config;
 mod disk;
 mod error;
-mod facts;
 mod files;
-mod life;
+mod inspect;
+mod lifecycle;
+mod monitor;
 mod probe;
 mod setup;
-mod shape;
-mod tend;
+mod spec;
 mod tools;
 
 pub use self::{
     check::Finding,
     error::Error,
-    facts::{State, check, state},
-    life::{Done, Event, Kept, Sealed},
-    shape::container,
-    tend::tend,
+    inspect::{State, check, state},
+    lifecycle::{Done, Event, Kept, Sealed},
+    monitor::tend,
+    spec::container,
 };

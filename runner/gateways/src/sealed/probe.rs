@@ -14,11 +14,11 @@ use platform_runtime::{socket, task};
 use tokio::time::timeout;
 
 /// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Readiness that the gateway reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ProbeAnswer {
     /// The gateway takes work.
     Ready,
     /// The gateway is not ready yet, or not any more.
@@ -26,19 +26,19 @@ pub(super) enum Answer {
 }
 
 /// Asks the gateway at `socket`. An older version does not know the question, and says so once it is ready.
-pub(super) async fn ask(socket: &Path) -> io::Result<Answer> {
-    timeout(PATIENCE, ask_now(socket)).await.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
+pub(super) async fn ask(socket: &Path) -> io::Result<ProbeAnswer> {
+    timeout(PROBE_TIMEOUT, ask_now(socket)).await.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
 }
 
-async fn ask_now(path: &Path) -> io::Result<Answer> {
+async fn ask_now(path: &Path) -> io::Result<ProbeAnswer> {
     let stream = socket::connect(path).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     task::spawn("gateway probe", async move { drop(connection.await) });
     let request = Request::get("/readyz").header(header::HOST, "localhost").body(Empty::<Bytes>::new());
     let answer = sender.send_request(request.map_err(io::Error::other)?).await.map_err(io::Error::other)?;
     Ok(match answer.status() {
-        StatusCode::OK | StatusCode::NOT_FOUND => Answer::Ready,
-        _ => Answer::NotReady,
+        StatusCode::OK | StatusCode::NOT_FOUND => ProbeAnswer::Ready,
+        _ => ProbeAnswer::NotReady,
     })
 }
 
@@ -52,14 +52,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_answer_is_told_apart_and_a_link_is_not_followed() {
+    async fn answers_differ_and_links_are_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let (socket, link) = (dir.path().join("gateway.sock"), dir.path().join("link.sock"));
         let listener = UnixListener::bind(&socket).unwrap();
         std::os::unix::fs::symlink(&socket, &link).unwrap();
-        for (status, answer) in
-            [("200 OK", Answer::Ready), ("503 Not Yet", Answer::NotReady), ("404 Not Found", Answer::Ready)]
-        {
+        for (status, answer) in [
+            ("200 OK", ProbeAnswer::Ready),
+            ("503 Not Yet", ProbeAnswer::NotReady),
+            ("404 Not Found", ProbeAnswer::Ready),
+        ] {
             let serve = async {
                 let (mut client, _) = listener.accept().await.unwrap();
                 let length = client.read(&mut [0; 1024]).await.unwrap();

@@ -6,19 +6,20 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Digits of a name.
-const DIGITS: usize = 32;
+const NAME_DIGITS: usize = 32;
 
 /// Returns the name of a setup: containers of the same name are alike.
 pub(super) fn name(setup: &Value) -> String {
     let mut name: String =
         Sha256::digest(setup.to_string()).iter().map(|byte| format!("{byte:02x}")).collect();
-    name.truncate(DIGITS);
+    name.truncate(NAME_DIGITS);
     name
 }
 
 /// Returns where two setups differ, by the paths of the differences, not by the values: some are secrets.
 pub(super) fn differences(old: &Value, new: &Value) -> Vec<String> {
-    let (mut was, mut is) = (BTreeMap::new(), BTreeMap::new());
+    let mut was = BTreeMap::new();
+    let mut is = BTreeMap::new();
     flatten(String::new(), old, &mut was);
     flatten(String::new(), new, &mut is);
     let changed = was.iter().filter(|(path, value)| is.get(*path) != Some(*value));
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_named_and_not_shown() {
+    fn differences_are_named_and_not_shown() {
         let old =
             json!({ "memory": 1, "config": { "token": "canary", "gone": {}, "list": [1, 2], "same": 1 } });
         let new =

@@ -8,13 +8,13 @@ use runner_store::{
     Change, Created, Error, Filter, For, Kind, NewRun, Onto, Record, Rows, SCHEMA, Step, Store, Worker,
 };
 
-use crate::place::{Place, id, moves, order};
+use crate::database::{Database, id, moves, order};
 
 crate::on_both!(
     a_backup_is_restored_whole_on_either_backend,
-    a_restore_overwrites_nothing_unless_it_is_told_to,
-    half_a_backup_is_none,
-    who_held_a_run_before_a_restore_is_fenced_after_it,
+    a_restore_overwrites_only_with_force,
+    an_incomplete_backup_is_refused,
+    a_restore_fences_earlier_holders,
 );
 
 /// Stores one run that has ended, one that is under way, one that waits; and a consumer.
@@ -51,14 +51,14 @@ pub(crate) async fn everything(store: &Store) -> Vec<Record> {
     all
 }
 
-async fn a_backup_is_restored_whole_on_either_backend(place: Place) {
-    let store = place.open().await;
+async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
+    let store = database.open().await;
     populate(&store).await;
-    let file = place.path().join("backup.ndjson");
+    let file = database.path().join("backup.ndjson");
     fs::write(&file, "what was there before").unwrap();
     let rows = store.backup(&file).await.unwrap();
     assert_eq!(rows, Rows(14), "3 runs, 8 events, 2 resources, 1 cursor");
-    for elsewhere in [Place::sqlite(), Place::postgres().await] {
+    for elsewhere in [Database::sqlite(), Database::postgres().await] {
         let other = elsewhere.open().await;
         assert_eq!(other.restore(&file, Onto::Empty).await.unwrap(), rows);
         assert_eq!(everything(&other).await, everything(&store).await);
@@ -68,10 +68,10 @@ async fn a_backup_is_restored_whole_on_either_backend(place: Place) {
     }
 }
 
-async fn a_restore_overwrites_nothing_unless_it_is_told_to(place: Place) {
-    let store = place.open().await;
+async fn a_restore_overwrites_only_with_force(database: Database) {
+    let store = database.open().await;
     populate(&store).await;
-    let file = place.path().join("backup.ndjson");
+    let file = database.path().join("backup.ndjson");
     store.backup(&file).await.unwrap();
     store.create(&order("later"), For::Anybody).await.unwrap();
     let refused = store.restore(&file, Onto::Empty).await.unwrap_err();
@@ -82,10 +82,10 @@ async fn a_restore_overwrites_nothing_unless_it_is_told_to(place: Place) {
     store.record(&id("ended")).await.unwrap();
 }
 
-async fn half_a_backup_is_none(place: Place) {
-    let store = place.open().await;
+async fn an_incomplete_backup_is_refused(database: Database) {
+    let store = database.open().await;
     populate(&store).await;
-    let file = place.path().join("backup.ndjson");
+    let file = database.path().join("backup.ndjson");
     store.backup(&file).await.unwrap();
     let whole = fs::read_to_string(&file).unwrap();
     let lines: Vec<_> = whole.lines().collect();
@@ -112,10 +112,10 @@ async fn half_a_backup_is_none(place: Place) {
     store.restore(&file, Onto::Anything).await.unwrap();
 }
 
-async fn who_held_a_run_before_a_restore_is_fenced_after_it(place: Place) {
-    let store = place.open().await;
+async fn a_restore_fences_earlier_holders(database: Database) {
+    let store = database.open().await;
     populate(&store).await;
-    let file = place.path().join("backup.ndjson");
+    let file = database.path().join("backup.ndjson");
     store.backup(&file).await.unwrap();
     let held = store.take_over(&Worker::this_process(), Millis(0), &[]).await.unwrap().unwrap();
     store.restore(&file, Onto::Anything).await.unwrap();

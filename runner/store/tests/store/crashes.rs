@@ -11,9 +11,9 @@ use runner_model::lifecycle::{Move, State};
 use runner_store::{Filter, For, Worker};
 use sqlx::{AnyConnection, Connection, Row};
 
-use crate::place::{Place, eventually, id, moves, order};
+use crate::database::{Database, eventually, id, moves, order};
 
-crate::on_both!(what_a_killed_program_was_told_is_stored_is_stored);
+crate::on_both!(acknowledged_writes_survive_a_kill);
 
 /// Returns the program that writes and says so, built beside this one.
 fn writer() -> PathBuf {
@@ -21,11 +21,11 @@ fn writer() -> PathBuf {
     own.ancestors().nth(2).unwrap().join("examples/store-writer")
 }
 
-async fn what_a_killed_program_was_told_is_stored_is_stored(place: Place) {
+async fn acknowledged_writes_survive_a_kill(database: Database) {
     let mut told = Vec::new();
     for round in 0..5 {
         let mut child = Command::new(writer())
-            .args([place.url(), format!("round{round}")])
+            .args([database.url(), format!("round{round}")])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -36,7 +36,7 @@ async fn what_a_killed_program_was_told_is_stored_is_stored(place: Place) {
         told.extend(lines.map(Result::unwrap));
         child.wait().unwrap();
     }
-    let store = place.open().await;
+    let store = database.open().await;
     assert!(told.len() >= 100, "{}", told.len());
     for line in &told {
         let (run, state) = line.split_once(' ').unwrap();
@@ -53,23 +53,23 @@ async fn what_a_killed_program_was_told_is_stored_is_stored(place: Place) {
     }
     let open = Filter { states: State::NAMES[..5].to_vec(), ..Filter::default() };
     assert_eq!(store.list(&open, 1000).await.unwrap().runs, vec![]);
-    if !place.is_postgres() {
+    if !database.is_postgres() {
         store.close().await;
-        let mut connection = AnyConnection::connect(&place.url()).await.unwrap();
+        let mut connection = AnyConnection::connect(&database.url()).await.unwrap();
         let check = sqlx::query("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
         assert_eq!(check.get::<String, _>(0), "ok");
     }
 }
 
 #[tokio::test]
-async fn a_database_that_comes_back_is_used_again() {
-    let mut place = Place::postgres().await;
-    let store = place.open().await;
+async fn a_restarted_database_is_used_again() {
+    let mut database = Database::postgres().await;
+    let store = database.open().await;
     store.create(&order("r1"), For::Anybody).await.unwrap();
-    place.stop();
+    database.stop();
     let down = store.create(&order("r2"), For::Anybody).await.unwrap_err();
     assert!(down.is_transient(), "{down:?}");
-    place.start().await;
+    database.start().await;
     // The connections from before are dead, and the server may still say that it starts up.
     eventually("the store works again", async || store.create(&order("r2"), For::Anybody).await.ok()).await;
     assert_eq!(store.list(&Filter::default(), 10).await.unwrap().runs.len(), 2);
@@ -77,9 +77,9 @@ async fn a_database_that_comes_back_is_used_again() {
 
 #[tokio::test]
 async fn a_writer_waits_for_its_turn() {
-    let place = Place::sqlite();
-    let store = place.open().await;
-    let mut other = AnyConnection::connect(&place.url()).await.unwrap();
+    let database = Database::sqlite();
+    let store = database.open().await;
+    let mut other = AnyConnection::connect(&database.url()).await.unwrap();
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     let worker = Worker::this_process();
     let who = For::Me(&worker, Millis::seconds(60));

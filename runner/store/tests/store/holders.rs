@@ -8,18 +8,18 @@ use platform_core::{control::Usage, limit::Millis};
 use runner_model::lifecycle::{Ending, Move, Outcome, State};
 use runner_store::{Change, Created, Error, For, Hold, Kind, Run, Stage, Step, Store, Worker};
 
-use crate::place::{Place, cancelled, eventually, id, moves, order};
+use crate::database::{Database, cancelled, eventually, id, moves, order};
 
 const LONG: Millis = Millis::seconds(600);
 const OPERATIONS: usize = 400;
 const SEED: u64 = 0x5eed;
 
 crate::on_both!(
-    whatever_two_holders_do_the_store_does_what_its_model_does,
-    who_gives_its_runs_back_gives_back_its_own,
-    nobody_takes_a_run_over_that_it_lives,
+    two_holders_match_the_model,
+    a_worker_releases_only_its_own_runs,
+    a_worker_does_not_take_over_its_own_runs,
     a_run_is_asked_to_stop_wherever_it_is,
-    what_is_kept_stays_when_its_run_has_ended,
+    kept_resources_outlive_their_run,
 );
 
 /// Expected state of a run.
@@ -202,9 +202,9 @@ impl Model {
     }
 }
 
-async fn whatever_two_holders_do_the_store_does_what_its_model_does(place: Place) {
+async fn two_holders_match_the_model(database: Database) {
     let mut model = Model {
-        store: [place.open().await, place.open().await],
+        store: [database.open().await, database.open().await],
         workers: ["one", "two"].map(Worker::named),
         runs: BTreeMap::new(),
         holds: Vec::new(),
@@ -219,13 +219,13 @@ async fn whatever_two_holders_do_the_store_does_what_its_model_does(place: Place
     assert!(ended > 3 && epochs > model.runs.len() as u64, "{:?}", model.runs);
 }
 
-async fn who_gives_its_runs_back_gives_back_its_own(place: Place) {
-    let store = place.open().await;
+async fn a_worker_releases_only_its_own_runs(database: Database) {
+    let store = database.open().await;
     let (one, two) = (Worker::named("one"), Worker::named("two"));
     for (run, worker) in [("a", &one), ("b", &two)] {
         store.create(&order(run), For::Me(worker, LONG)).await.unwrap();
     }
-    store.release(&Worker::named("nobody")).await.unwrap();
+    store.release(&Worker::named("unknown")).await.unwrap();
     assert!(store.take_over(&two, LONG, &[]).await.unwrap().is_none());
     store.release(&one).await.unwrap();
     let run = store.take_over(&two, LONG, &[]).await.unwrap().unwrap();
@@ -238,8 +238,8 @@ async fn who_gives_its_runs_back_gives_back_its_own(place: Place) {
     );
 }
 
-async fn nobody_takes_a_run_over_that_it_lives(place: Place) {
-    let store = place.open().await;
+async fn a_worker_does_not_take_over_its_own_runs(database: Database) {
+    let store = database.open().await;
     let (one, two) = (Worker::named("one"), Worker::named("two"));
     for run in ["a", "b"] {
         store.create(&order(run), For::Me(&one, Millis(0))).await.unwrap();
@@ -258,13 +258,13 @@ async fn nobody_takes_a_run_over_that_it_lives(place: Place) {
     assert_eq!((other.run.as_str(), other.epoch), ("a", 2));
 }
 
-async fn a_run_is_asked_to_stop_wherever_it_is(place: Place) {
-    let store = place.open().await;
+async fn a_run_is_asked_to_stop_wherever_it_is(database: Database) {
+    let store = database.open().await;
     let worker = Worker::named("one");
     store.create(&order("waits"), For::Anybody).await.unwrap();
     let run = store.ask_cancel(&id("waits")).await.unwrap();
     assert_eq!((run.state, run.error), (State::Ended(Outcome::Cancelled), Some(cancelled_early())));
-    assert!(store.claim(&worker, LONG).await.unwrap().is_none(), "nobody gets it any more");
+    assert!(store.claim(&worker, LONG).await.unwrap().is_none(), "no worker gets it any more");
 
     let Created::New(run) = store.create(&order("held"), For::Me(&worker, LONG)).await.unwrap() else {
         panic!("not new")
@@ -280,15 +280,15 @@ async fn a_run_is_asked_to_stop_wherever_it_is(place: Place) {
     let ended = store.record(&hold.run).await.unwrap();
     assert_eq!(store.ask_cancel(&hold.run).await.unwrap().state, State::Ended(Outcome::Succeeded));
     assert_eq!(store.record(&hold.run).await.unwrap().run, ended.run, "one that has ended stays as it is");
-    assert!(matches!(store.ask_cancel(&id("nobody")).await.unwrap_err(), Error::Unknown { .. }));
+    assert!(matches!(store.ask_cancel(&id("unknown")).await.unwrap_err(), Error::Unknown { .. }));
 }
 
 fn cancelled_early() -> runner_model::lifecycle::Failure {
     runner_model::lifecycle::Failure { message: "cancelled before it began".to_owned(), ..cancelled() }
 }
 
-async fn what_is_kept_stays_when_its_run_has_ended(place: Place) {
-    let store = place.open().await;
+async fn kept_resources_outlive_their_run(database: Database) {
+    let store = database.open().await;
     let Created::New(run) = store.create(&order("r1"), For::Me(&Worker::named("one"), LONG)).await.unwrap()
     else {
         panic!("not new")

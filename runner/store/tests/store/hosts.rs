@@ -2,11 +2,11 @@
 
 use futures_util::future::join_all;
 use platform_core::{id::InstallationId, limit::Millis};
-use runner_store::{Adopted, Class, Created, Error, For, HostIdentity, Onto, Served, Store, Worker};
+use runner_store::{Adopted, Created, Error, ErrorClass, For, HostIdentity, Onto, Served, Store, Worker};
 
 use crate::{
     backups::populate,
-    place::{Place, eventually, host, id, open, order},
+    database::{Database, eventually, host, id, open, order},
 };
 
 const LONG: Millis = Millis::seconds(600);
@@ -15,11 +15,11 @@ const NONE: Millis = Millis(0);
 
 crate::on_both!(
     the_first_host_is_served_and_another_refused,
-    of_hosts_that_begin_at_once_one_wins,
-    of_hosts_that_adopt_at_once_one_wins,
+    one_of_two_new_hosts_wins,
+    one_of_two_adopting_hosts_wins,
     a_live_lease_keeps_the_store_where_it_is,
     a_moved_store_is_closed_to_its_former_host,
-    a_restored_store_serves_who_restored_it,
+    a_restored_store_serves_the_restoring_host,
     a_backup_goes_into_a_new_store_elsewhere,
     other_installations_at_work_prevent_a_restore,
     a_restore_waits_for_a_claim_under_way,
@@ -27,51 +27,51 @@ crate::on_both!(
     a_store_without_a_host_only_reads,
 );
 
-async fn serving(place: &Place, number: u128) -> Result<Store, Error> {
-    open(&place.address()).await.unwrap().serving(host(number)).await
+async fn serving(database: &Database, number: u128) -> Result<Store, Error> {
+    open(&database.address()).await.unwrap().serving(host(number)).await
 }
 
-async fn served(place: &Place) -> HostIdentity {
-    open(&place.address()).await.unwrap().served().await.unwrap().unwrap().host
+async fn served(database: &Database) -> HostIdentity {
+    open(&database.address()).await.unwrap().served().await.unwrap().unwrap().host
 }
 
 /// Moves the store to host `number`, as soon as no lease keeps it.
-async fn adopted(place: &Place, number: u128) -> Adopted {
-    let store = open(&place.address()).await.unwrap();
+async fn adopted(database: &Database, number: u128) -> Adopted {
+    let store = open(&database.address()).await.unwrap();
     eventually("it is moved", async || store.adopt(&host(number)).await.ok()).await
 }
 
-async fn the_first_host_is_served_and_another_refused(place: Place) {
-    let first = serving(&place, 1).await.unwrap();
-    serving(&place, 1).await.unwrap();
-    let refused = serving(&place, 2).await.unwrap_err();
-    assert_eq!((refused.class(), refused.serves_another()), (Class::Refused, true));
+async fn the_first_host_is_served_and_another_refused(database: Database) {
+    let first = serving(&database, 1).await.unwrap();
+    serving(&database, 1).await.unwrap();
+    let refused = serving(&database, 2).await.unwrap_err();
+    assert_eq!((refused.class(), refused.serves_another()), (ErrorClass::Refused, true));
     let said = refused.to_string();
     for part in [host(1).id.as_str(), "host-1", "last seen 20", host(2).id.as_str(), "sluice store adopt"] {
         assert!(said.contains(part), "no {part} in {said}");
     }
     first.create(&order("r1"), For::Anybody).await.unwrap();
     // A store that only reads may be opened on any host.
-    open(&place.address()).await.unwrap().record(&id("r1")).await.unwrap();
+    open(&database.address()).await.unwrap().record(&id("r1")).await.unwrap();
     // The same host by another name is the same host.
     let renamed = HostIdentity { name: "renamed".to_owned(), ..host(1) };
-    open(&place.address()).await.unwrap().serving(renamed.clone()).await.unwrap();
-    assert_eq!(served(&place).await, renamed);
+    open(&database.address()).await.unwrap().serving(renamed.clone()).await.unwrap();
+    assert_eq!(served(&database).await, renamed);
 }
 
-async fn of_hosts_that_begin_at_once_one_wins(place: Place) {
-    place.open_of("elsewhere").await;
-    let began = join_all((1..=6).map(|number| serving(&place, number))).await;
+async fn one_of_two_new_hosts_wins(database: Database) {
+    database.open_of("elsewhere").await;
+    let began = join_all((1..=6).map(|number| serving(&database, number))).await;
     let winners: Vec<_> = began.iter().filter(|store| store.is_ok()).collect();
     assert_eq!(winners.len(), 1, "{began:?}");
     let lost = began.iter().filter_map(|store| store.as_ref().err());
     assert!(lost.into_iter().all(Error::serves_another), "{began:?}");
 }
 
-async fn of_hosts_that_adopt_at_once_one_wins(place: Place) {
-    serving(&place, 1).await.unwrap();
-    adopted(&place, 1).await;
-    let stores = join_all((2..=6).map(|_| async { open(&place.address()).await.unwrap() })).await;
+async fn one_of_two_adopting_hosts_wins(database: Database) {
+    serving(&database, 1).await.unwrap();
+    adopted(&database, 1).await;
+    let stores = join_all((2..=6).map(|_| async { open(&database.address()).await.unwrap() })).await;
     // A lease of no length is over with the next millisecond.
     let began = eventually("one of them adopts it", async || {
         let one = async |number: usize| stores[number].adopt(&host(number as u128 + 2)).await;
@@ -80,17 +80,17 @@ async fn of_hosts_that_adopt_at_once_one_wins(place: Place) {
     })
     .await;
     let moves: Vec<_> = began.iter().filter_map(|adopted| adopted.as_ref().ok()).collect();
-    let winner = served(&place).await;
+    let winner = served(&database).await;
     let from_first =
         |adopted: &&&Adopted| matches!(adopted, Adopted::From { before, .. } if before.host == host(1));
     assert_eq!(moves.iter().filter(from_first).count(), 1, "{began:?}");
-    serving(&place, u128::from_str_radix(winner.id.as_str(), 16).unwrap()).await.unwrap();
+    serving(&database, u128::from_str_radix(winner.id.as_str(), 16).unwrap()).await.unwrap();
 }
 
-async fn a_live_lease_keeps_the_store_where_it_is(place: Place) {
-    let (first, me) = (serving(&place, 1).await.unwrap(), Worker::this_process());
+async fn a_live_lease_keeps_the_store_where_it_is(database: Database) {
+    let (first, me) = (serving(&database, 1).await.unwrap(), Worker::this_process());
     let refused = async |what: &str| {
-        let refused = open(&place.address()).await.unwrap().adopt(&host(2)).await.unwrap_err();
+        let refused = open(&database.address()).await.unwrap().adopt(&host(2)).await.unwrap_err();
         assert!(
             matches!(&refused, Error::HostAtWork { left, .. } if *left > Millis::seconds(500)),
             "{what}: {refused:?}"
@@ -104,24 +104,24 @@ async fn a_live_lease_keeps_the_store_where_it_is(place: Place) {
     first.keep_serving(LONG).await.unwrap();
     refused("of a host at work, with no run").await;
     // Being used does not make the lease shorter.
-    serving(&place, 1).await.unwrap();
+    serving(&database, 1).await.unwrap();
     refused("after another command there").await;
-    place.behind_its_back("UPDATE hosts SET lease_until = 0").await;
-    let moved = adopted(&place, 2).await;
+    database.behind_its_back("UPDATE hosts SET lease_until = 0").await;
+    let moved = adopted(&database, 2).await;
     assert!(matches!(&moved, Adopted::From { before, unfinished: 2 } if before.host == host(1)), "{moved:?}");
-    let second = serving(&place, 2).await.unwrap();
+    let second = serving(&database, 2).await.unwrap();
     let taken = second.take_over(&me, LONG, &[]).await.unwrap().unwrap();
     assert_eq!((taken.run, taken.epoch), (run.run, 2));
-    assert_eq!(adopted(&place, 2).await, Adopted::Already);
+    assert_eq!(adopted(&database, 2).await, Adopted::Already);
 }
 
-async fn a_moved_store_is_closed_to_its_former_host(place: Place) {
-    let (first, me) = (serving(&place, 1).await.unwrap(), Worker::this_process());
+async fn a_moved_store_is_closed_to_its_former_host(database: Database) {
+    let (first, me) = (serving(&database, 1).await.unwrap(), Worker::this_process());
     first.create(&order("waits"), For::Anybody).await.unwrap();
     first.create(&order("left"), For::Me(&me, NONE)).await.unwrap();
     // The control: until it is moved, they are to be had.
     let left = eventually("it is left", async || first.take_over(&me, NONE, &[]).await.unwrap()).await;
-    adopted(&place, 2).await;
+    adopted(&database, 2).await;
     let refusals = [
         first.claim(&me, LONG).await.map(drop),
         eventually("it is left", async || {
@@ -136,46 +136,46 @@ async fn a_moved_store_is_closed_to_its_former_host(place: Place) {
         refusals.iter().all(|refused| refused.as_ref().is_err_and(Error::serves_another)),
         "{refusals:?}"
     );
-    let store = serving(&place, 2).await.unwrap();
+    let store = serving(&database, 2).await.unwrap();
     assert_eq!(store.record(&left.run).await.unwrap().run.epoch, left.epoch, "what it tried changed nothing");
     assert_eq!(store.claim(&me, LONG).await.unwrap().unwrap().run, id("waits"));
 }
 
-async fn a_restored_store_serves_who_restored_it(place: Place) {
-    let first = serving(&place, 1).await.unwrap();
+async fn a_restored_store_serves_the_restoring_host(database: Database) {
+    let first = serving(&database, 1).await.unwrap();
     populate(&first).await;
-    let file = place.path().join("backup.ndjson");
+    let file = database.path().join("backup.ndjson");
     first.backup(&file).await.unwrap();
     assert!(!std::fs::read_to_string(&file).unwrap().contains(host(1).id.as_str()), "a backup names no host");
-    place.open_of("there").await;
-    let before = (first.served().await.unwrap(), served_there(&place).await);
+    database.open_of("there").await;
+    let before = (first.served().await.unwrap(), served_there(&database).await);
     first.restore(&file, Onto::Anything).await.unwrap();
-    assert_eq!((first.served().await.unwrap(), served_there(&place).await), before);
-    let refused = serving(&place, 2).await.unwrap_err();
+    assert_eq!((first.served().await.unwrap(), served_there(&database).await), before);
+    let refused = serving(&database, 2).await.unwrap_err();
     assert!(refused.serves_another(), "{refused:?}");
     // The control: the host that restored it goes on.
     assert_eq!(first.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().run, id("queued"));
-    adopted_by_another(&place).await;
+    adopted_by_another(&database).await;
     let refused = first.restore(&file, Onto::Anything).await.unwrap_err();
     assert!(refused.serves_another(), "a store that was moved meanwhile: {refused:?}");
 }
 
-async fn served_there(place: &Place) -> Option<Served> {
-    let there = Store::open(&place.address(), InstallationId::parse("there").unwrap()).await.unwrap();
+async fn served_there(database: &Database) -> Option<Served> {
+    let there = Store::open(&database.address(), InstallationId::parse("there").unwrap()).await.unwrap();
     there.served().await.unwrap()
 }
 
-async fn adopted_by_another(place: &Place) {
-    place.behind_its_back("UPDATE hosts SET lease_until = 0; UPDATE runs SET lease_until = 0").await;
-    adopted(place, 2).await;
+async fn adopted_by_another(database: &Database) {
+    database.behind_its_back("UPDATE hosts SET lease_until = 0; UPDATE runs SET lease_until = 0").await;
+    adopted(database, 2).await;
 }
 
-async fn a_backup_goes_into_a_new_store_elsewhere(place: Place) {
-    let first = serving(&place, 1).await.unwrap();
+async fn a_backup_goes_into_a_new_store_elsewhere(database: Database) {
+    let first = serving(&database, 1).await.unwrap();
     populate(&first).await;
-    let file = place.path().join("backup.ndjson");
+    let file = database.path().join("backup.ndjson");
     first.backup(&file).await.unwrap();
-    for elsewhere in [Place::sqlite(), Place::postgres().await] {
+    for elsewhere in [Database::sqlite(), Database::postgres().await] {
         let second = serving(&elsewhere, 2).await.unwrap();
         second.restore(&file, Onto::Empty).await.unwrap();
         assert_eq!(served(&elsewhere).await, host(2));
@@ -183,9 +183,9 @@ async fn a_backup_goes_into_a_new_store_elsewhere(place: Place) {
     }
 }
 
-async fn other_installations_at_work_prevent_a_restore(place: Place) {
-    let (here, there) = (serving(&place, 2).await.unwrap(), place.open_of("there").await);
-    let (file, me) = (place.path().join("backup.ndjson"), Worker::this_process());
+async fn other_installations_at_work_prevent_a_restore(database: Database) {
+    let (here, there) = (serving(&database, 2).await.unwrap(), database.open_of("there").await);
+    let (file, me) = (database.path().join("backup.ndjson"), Worker::this_process());
     here.backup(&file).await.unwrap();
     let refused = async |what: &str| {
         for onto in [Onto::Anything, Onto::Empty] {
@@ -204,19 +204,19 @@ async fn other_installations_at_work_prevent_a_restore(place: Place) {
     refused("a host with no run at work").await;
     there.record(&id("r1")).await.unwrap();
     // The control: once its leases are over it is replaced, and so is what the caller itself works on.
-    place.behind_its_back("UPDATE hosts SET lease_until = 0").await;
+    database.behind_its_back("UPDATE hosts SET lease_until = 0").await;
     here.create(&order("r2"), For::Me(&me, LONG)).await.unwrap();
     here.restore(&file, Onto::Anything).await.unwrap();
     for run in ["r1", "r2"] {
         assert!(matches!(here.record(&id(run)).await.unwrap_err(), Error::Unknown { .. }), "{run}");
     }
-    assert_eq!(served_there(&place).await.unwrap().host, host(1));
+    assert_eq!(served_there(&database).await.unwrap().host, host(1));
 }
 
 /// A restore races with claims of another installation. One of them wins: no run that was claimed is gone.
-async fn a_restore_waits_for_a_claim_under_way(place: Place) {
-    let (here, there) = (serving(&place, 2).await.unwrap(), place.open_of("there").await);
-    let (file, me) = (place.path().join("backup.ndjson"), Worker::this_process());
+async fn a_restore_waits_for_a_claim_under_way(database: Database) {
+    let (here, there) = (serving(&database, 2).await.unwrap(), database.open_of("there").await);
+    let (file, me) = (database.path().join("backup.ndjson"), Worker::this_process());
     here.backup(&file).await.unwrap();
     for round in 0..20 {
         let run = format!("r{round}");
@@ -225,18 +225,18 @@ async fn a_restore_waits_for_a_claim_under_way(place: Place) {
         let claimed = claimed.unwrap().is_some();
         assert_ne!(claimed, restored.is_ok(), "round {round}: {restored:?}");
         assert_eq!(there.record(&id(&run)).await.is_ok(), claimed, "round {round}");
-        place.behind_its_back("DELETE FROM runs").await;
+        database.behind_its_back("DELETE FROM runs").await;
     }
 }
 
-async fn each_installation_has_a_host_of_its_own(place: Place) {
-    let (here, there) = (serving(&place, 2).await.unwrap(), place.open_of("there").await);
+async fn each_installation_has_a_host_of_its_own(database: Database) {
+    let (here, there) = (serving(&database, 2).await.unwrap(), database.open_of("there").await);
     assert_eq!(here.served().await.unwrap().unwrap().host, host(2));
     assert_eq!(there.served().await.unwrap().unwrap().host, host(1));
 }
 
-async fn a_store_without_a_host_only_reads(place: Place) {
-    let reader = open(&place.address()).await.unwrap();
+async fn a_store_without_a_host_only_reads(database: Database) {
+    let reader = open(&database.address()).await.unwrap();
     let refused = reader.create(&order("r1"), For::Anybody).await.unwrap_err();
     assert!(matches!(refused, Error::OnlyReads), "{refused:?}");
     assert_eq!(reader.served().await.unwrap(), None, "to look does not bind it");

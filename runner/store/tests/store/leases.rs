@@ -6,18 +6,18 @@ use platform_core::{event::AgentEvent, limit::Millis};
 use runner_model::lifecycle::Move;
 use runner_store::{Batch, Change, Error, For, Hold, Kind, Run, Stage, Store, Told, Worker};
 
-use crate::place::{Place, eventually, moves, order};
+use crate::database::{Database, eventually, moves, order};
 
 const LONG: Millis = Millis::seconds(600);
 /// Over as soon as the clock has moved.
 const NONE: Millis = Millis(0);
 
 crate::on_both!(
-    two_clients_claim_a_hundred_runs_and_none_twice,
+    two_clients_claim_no_run_twice,
     the_run_that_waits_longest_is_claimed_first,
-    who_was_taken_over_is_fenced_in_everything,
+    a_fenced_worker_can_do_nothing,
     a_lease_that_holds_is_not_taken_over,
-    two_clients_take_over_and_only_one_gets_it,
+    one_of_two_clients_takes_a_run_over,
 );
 
 async fn claim_all(store: &Store) -> Vec<String> {
@@ -30,8 +30,8 @@ async fn claim_all(store: &Store) -> Vec<String> {
     claimed
 }
 
-async fn two_clients_claim_a_hundred_runs_and_none_twice(place: Place) {
-    let clients = [place.open().await, place.open().await];
+async fn two_clients_claim_no_run_twice(database: Database) {
+    let clients = [database.open().await, database.open().await];
     for n in 0..100 {
         clients[0].create(&order(&format!("r{n}")), For::Anybody).await.unwrap();
     }
@@ -45,8 +45,8 @@ async fn two_clients_claim_a_hundred_runs_and_none_twice(place: Place) {
     assert_eq!((one.len() + other.len(), all.len()), (98, 98));
 }
 
-async fn the_run_that_waits_longest_is_claimed_first(place: Place) {
-    let store = place.open().await;
+async fn the_run_that_waits_longest_is_claimed_first(database: Database) {
+    let store = database.open().await;
     for run in ["b", "a", "c"] {
         let before = store.create(&order(run), For::Anybody).await.unwrap();
         // Runs of the same millisecond are of the same age.
@@ -61,8 +61,8 @@ async fn the_run_that_waits_longest_is_claimed_first(place: Place) {
 }
 
 /// Returns two clients; the first has claimed a run that the second can take over.
-async fn left(place: &Place) -> (Store, Store, Hold) {
-    let (first, second) = (place.open().await, place.open().await);
+async fn left(database: &Database) -> (Store, Store, Hold) {
+    let (first, second) = (database.open().await, database.open().await);
     first.create(&order("r1"), For::Anybody).await.unwrap();
     let run = first.claim(&Worker::this_process(), NONE).await.unwrap().unwrap();
     (first, second, run.hold())
@@ -73,8 +73,8 @@ async fn taken_over(store: &Store) -> Run {
     eventually("the lease is over", async || store.take_over(&worker, LONG, &[]).await.unwrap()).await
 }
 
-async fn who_was_taken_over_is_fenced_in_everything(place: Place) {
-    let (first, second, stale) = left(&place).await;
+async fn a_fenced_worker_can_do_nothing(database: Database) {
+    let (first, second, stale) = left(&database).await;
     // Past its lease, and no other worker has the run: it may go on.
     let workspace = Change::wanted(Kind::Workspace, "/w/r1");
     first.step(&stale, &runner_store::Step::from(Move::Prepare).with([workspace.clone()])).await.unwrap();
@@ -105,12 +105,12 @@ async fn who_was_taken_over_is_fenced_in_everything(place: Place) {
     second.step(&hold, &Move::Start.into()).await.unwrap();
 }
 
-async fn a_lease_that_holds_is_not_taken_over(place: Place) {
-    let (first, second, hold) = left(&place).await;
+async fn a_lease_that_holds_is_not_taken_over(database: Database) {
+    let (first, second, hold) = left(&database).await;
     first.renew(&hold, LONG).await.unwrap();
     let worker = Worker::this_process();
     assert!(second.take_over(&worker, LONG, &[]).await.unwrap().is_none());
-    assert!(second.claim(&worker, LONG).await.unwrap().is_none(), "nor claimed as if nobody had it");
+    assert!(second.claim(&worker, LONG).await.unwrap().is_none(), "nor claimed as if it were free");
     let run = second.record(&hold.run).await.unwrap().run;
     assert!(!run.lease.unwrap().over);
     first.renew(&hold, NONE).await.unwrap();
@@ -123,8 +123,8 @@ async fn a_lease_that_holds_is_not_taken_over(place: Place) {
     assert!(second.take_over(&worker, LONG, &[]).await.unwrap().is_none());
 }
 
-async fn two_clients_take_over_and_only_one_gets_it(place: Place) {
-    let (first, second, hold) = left(&place).await;
+async fn one_of_two_clients_takes_a_run_over(database: Database) {
+    let (first, second, hold) = left(&database).await;
     eventually("the lease is over", async || {
         first.record(&hold.run).await.unwrap().run.lease.unwrap().over.then_some(())
     })

@@ -4,10 +4,10 @@
 
 mod backups;
 mod crashes;
+mod database;
 mod holders;
 mod hosts;
 mod leases;
-mod place;
 mod pool;
 mod prunes;
 mod queue;
@@ -15,19 +15,19 @@ mod runs;
 mod schemas;
 mod secrets;
 
-/// Makes of each story, which takes a [`place::Place`], a test on each backend.
+/// Makes of each story, which takes a [`database::Database`], a test on each backend.
 macro_rules! on_both {
     ($($story:ident),* $(,)?) => {
         mod sqlite {
             $(#[tokio::test]
             async fn $story() {
-                super::$story(crate::place::Place::sqlite()).await;
+                super::$story(crate::database::Database::sqlite()).await;
             })*
         }
         mod postgres {
             $(#[tokio::test]
             async fn $story() {
-                super::$story(crate::place::Place::postgres().await).await;
+                super::$story(crate::database::Database::postgres().await).await;
             })*
         }
     };

@@ -9,7 +9,7 @@ use platform_core::{
 use runner_model::lifecycle::{Move, State};
 use runner_store::{Error, For, Kind, PoolStage, Run, Stage, Step, Store, WarmContainer, Worker};
 
-use crate::place::{Place, eventually, order};
+use crate::database::{Database, eventually, order};
 
 const LONG: Millis = Millis::seconds(600);
 /// Over as soon as the clock has moved.
@@ -17,11 +17,11 @@ const NONE: Millis = Millis(0);
 const TEMPLATE: &str = "template";
 
 crate::on_both!(
-    one_of_many_runs_takes_what_waits_and_has_its_things,
-    what_is_not_ready_or_leaves_is_not_taken,
-    what_is_taken_is_no_longer_in_the_pool_and_not_without_its_run,
-    only_its_owner_removes_what_waits_until_that_is_gone,
-    what_waits_of_another_template_does_not_fit,
+    one_run_takes_a_warm_container_and_its_parts,
+    only_a_ready_container_is_taken,
+    a_taken_container_is_no_longer_in_the_pool,
+    only_its_owner_removes_a_warm_container,
+    a_container_of_another_template_does_not_fit,
 );
 
 fn warm(number: u128) -> WarmContainer {
@@ -59,8 +59,8 @@ async fn stages(store: &Store) -> Vec<PoolStage> {
     store.pool().await.unwrap().into_iter().map(|pooled| pooled.stage).collect()
 }
 
-async fn one_of_many_runs_takes_what_waits_and_has_its_things(place: Place) {
-    let clients = [place.open().await, place.open().await];
+async fn one_run_takes_a_warm_container_and_its_parts(database: Database) {
+    let clients = [database.open().await, database.open().await];
     let warm = ready(&clients[0], 1).await;
     let mut runs = Vec::new();
     for number in 0..8 {
@@ -95,8 +95,8 @@ async fn one_of_many_runs_takes_what_waits_and_has_its_things(place: Place) {
     assert_eq!(clients[0].record(&lost.run).await.unwrap().run.state, State::Queued);
 }
 
-async fn what_is_not_ready_or_leaves_is_not_taken(place: Place) {
-    let store = place.open().await;
+async fn only_a_ready_container_is_taken(database: Database) {
+    let store = database.open().await;
     let run = claimed(&store, "r1").await;
     let warm = warm(1);
     let refused = async || {
@@ -117,8 +117,8 @@ async fn what_is_not_ready_or_leaves_is_not_taken(place: Place) {
     assert!(store.warm_leaves(&warm.container, &worker()).await.unwrap(), "and may be removed again");
 }
 
-async fn what_is_taken_is_no_longer_in_the_pool_and_not_without_its_run(place: Place) {
-    let store = place.open().await;
+async fn a_taken_container_is_no_longer_in_the_pool(database: Database) {
+    let store = database.open().await;
     let warm = ready(&store, 1).await;
     let run = claimed(&store, "r1").await;
     let stale = runner_store::Hold { epoch: run.epoch + 1, ..run.hold() };
@@ -131,8 +131,8 @@ async fn what_is_taken_is_no_longer_in_the_pool_and_not_without_its_run(place: P
     assert_eq!(store.made_for(&run.run).await.unwrap().1.len(), 3);
 }
 
-async fn only_its_owner_removes_what_waits_until_that_is_gone(place: Place) {
-    let store = place.open().await;
+async fn only_its_owner_removes_a_warm_container(database: Database) {
+    let store = database.open().await;
     let warm = ready(&store, 1).await;
     let other = Worker::named("host/2/def");
     assert!(!store.warm_leaves(&warm.container, &other).await.unwrap());
@@ -142,7 +142,7 @@ async fn only_its_owner_removes_what_waits_until_that_is_gone(place: Place) {
     assert_eq!(
         store.warm_containers(TEMPLATE).await.unwrap(),
         [],
-        "nobody takes what may be removed at any moment"
+        "no run takes a container that may be removed at any moment"
     );
     store.keep_warm_containers(&worker(), LONG).await.unwrap();
     assert!(!store.warm_leaves(&warm.container, &other).await.unwrap(), "its owner is back");
@@ -156,8 +156,8 @@ async fn only_its_owner_removes_what_waits_until_that_is_gone(place: Place) {
     assert!(!store.warm_is_ready(&warm, &worker()).await.unwrap());
 }
 
-async fn what_waits_of_another_template_does_not_fit(place: Place) {
-    let store = place.open().await;
+async fn a_container_of_another_template_does_not_fit(database: Database) {
+    let store = database.open().await;
     let warm = ready(&store, 1).await;
     assert_eq!(store.warm_containers(TEMPLATE).await.unwrap(), [warm]);
     assert_eq!(store.warm_containers("another").await.unwrap(), []);

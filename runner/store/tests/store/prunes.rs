@@ -8,20 +8,20 @@ use platform_core::{
 use runner_model::lifecycle::{Ending, Move};
 use runner_store::{Batch, Created, For, Hold, Keep, NewRun, Pruned, Record, Step, Store, Told, Worker};
 
-use crate::place::{Place, cancelled, eventually, id, moves, order};
+use crate::database::{Database, cancelled, eventually, id, moves, order};
 
 const LONG: Millis = Millis::seconds(600);
 /// Bound that keeps everything, whatever its age.
 const ALL: Keep = Keep { age: LONG, runs: u32::MAX };
 
 crate::on_both!(
-    of_a_run_that_ended_long_ago_the_last_words_stay_and_its_row,
-    of_so_many_runs_and_no_more_everything_is_kept,
-    an_account_has_room_of_its_own_and_who_said_little_takes_none,
-    who_goes_on_keeps_everything,
+    a_pruned_run_keeps_its_last_events,
+    only_the_newest_runs_keep_all_events,
+    each_account_keeps_its_own_runs,
+    an_open_run_keeps_all_events,
     a_run_that_was_started_anew_is_pruned_again,
-    much_is_removed_in_short_transactions,
-    two_that_prune_at_once_do_it_once,
+    many_events_are_removed_in_short_transactions,
+    two_pruners_remove_events_once,
 );
 
 async fn begun(store: &Store, run: &str) -> Hold {
@@ -72,8 +72,8 @@ async fn later(store: &Store, run: &str) {
     eventually("a millisecond has passed", over).await;
 }
 
-async fn of_a_run_that_ended_long_ago_the_last_words_stay_and_its_row(place: Place) {
-    let store = place.open().await;
+async fn a_pruned_run_keeps_its_last_events(database: Database) {
+    let store = database.open().await;
     ended(&store, "r1", 5).await;
     let before = store.record(&id("r1")).await.unwrap();
     assert_eq!(store.prune(ALL).await.unwrap(), Pruned::default(), "it ended just now");
@@ -95,8 +95,8 @@ async fn of_a_run_that_ended_long_ago_the_last_words_stay_and_its_row(place: Pla
     assert_eq!(there(&store, "r2").await, [(1, "error".to_owned())]);
 }
 
-async fn of_so_many_runs_and_no_more_everything_is_kept(place: Place) {
-    let store = place.open().await;
+async fn only_the_newest_runs_keep_all_events(database: Database) {
+    let store = database.open().await;
     for run in ["r1", "r2", "r3", "r4", "r5"] {
         ended(&store, run, 1).await;
         later(&store, run).await;
@@ -109,8 +109,8 @@ async fn of_so_many_runs_and_no_more_everything_is_kept(place: Place) {
     assert_eq!(store.prune(keep).await.unwrap(), Pruned::default());
 }
 
-async fn an_account_has_room_of_its_own_and_who_said_little_takes_none(place: Place) {
-    let store = place.open().await;
+async fn each_account_keeps_its_own_runs(database: Database) {
+    let store = database.open().await;
     ended(&store, "r1", 1).await;
     later(&store, "r1").await;
     let other = |run: &str| NewRun { account: AccountId::parse("acct-2").unwrap(), ..order(run) };
@@ -141,8 +141,8 @@ async fn an_account_has_room_of_its_own_and_who_said_little_takes_none(place: Pl
     assert_eq!(there(&store, "r1").await[0].0, 6);
 }
 
-async fn who_goes_on_keeps_everything(place: Place) {
-    let store = place.open().await;
+async fn an_open_run_keeps_all_events(database: Database) {
+    let store = database.open().await;
     let hold = begun(&store, "r1").await;
     for step in moves().into_iter().take(3) {
         store.step(&hold, &step.into()).await.unwrap();
@@ -157,8 +157,8 @@ async fn who_goes_on_keeps_everything(place: Place) {
     assert_eq!(store.prune(none).await.unwrap(), Pruned { runs: 1, events: 12 });
 }
 
-async fn a_run_that_was_started_anew_is_pruned_again(place: Place) {
-    let store = place.open().await;
+async fn a_run_that_was_started_anew_is_pruned_again(database: Database) {
+    let store = database.open().await;
     let hold = ended(&store, "r1", 5).await;
     let none = Keep { age: LONG, runs: 0 };
     assert_eq!(store.prune(none).await.unwrap().runs, 1);
@@ -172,8 +172,8 @@ async fn a_run_that_was_started_anew_is_pruned_again(place: Place) {
     assert_eq!(there(&store, "r1").await[0], (18, "assistant_final".to_owned()));
 }
 
-async fn much_is_removed_in_short_transactions(place: Place) {
-    let store = place.open().await;
+async fn many_events_are_removed_in_short_transactions(database: Database) {
+    let store = database.open().await;
     let most = usize::try_from(PRUNE_EVENTS).unwrap();
     for run in ["r1", "r2", "r3"] {
         ended(&store, run, most / 2).await;
@@ -185,8 +185,8 @@ async fn much_is_removed_in_short_transactions(place: Place) {
     assert_eq!(store.prune(none).await.unwrap(), Pruned::default());
 }
 
-async fn two_that_prune_at_once_do_it_once(place: Place) {
-    let (one, other) = (place.open().await, place.open().await);
+async fn two_pruners_remove_events_once(database: Database) {
+    let (one, other) = (database.open().await, database.open().await);
     for n in 0..20 {
         ended(&one, &format!("r{n}"), 3).await;
     }

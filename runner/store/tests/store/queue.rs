@@ -13,21 +13,21 @@ use platform_core::{
 };
 use runner_model::lifecycle::Move;
 use runner_store::{
-    Bound, Bounds, Created, Error, Filter, For, Full, NewRun, Queue, Run, Store, Waiting, Worker,
+    Bounds, Created, Error, Filter, For, NewRun, Queue, QueueBound, QueueFull, Run, Store, Waiting, Worker,
 };
 
-use crate::place::{Place, cancelled, id, order};
+use crate::database::{Database, cancelled, id, order};
 
 const LONG: Millis = Millis::seconds(600);
 /// Time that a line waits to count as one class higher, in milliseconds.
 const SPAN: i64 = 300_000;
 
 crate::on_both!(
-    who_is_next_is_who_the_model_says,
-    two_clients_that_claim_at_once_are_fair_together,
-    no_more_wait_than_may_however_many_order_at_once,
-    a_stored_order_is_not_refused_also_if_it_took_the_last_place_just_now,
-    what_waits_is_counted,
+    the_next_run_is_the_models,
+    concurrent_claims_are_fair_together,
+    concurrent_orders_respect_the_queue_bound,
+    a_stored_order_is_not_refused_when_full,
+    waiting_runs_are_counted,
     claims_among_ten_thousand_orders_are_fair,
 );
 
@@ -66,7 +66,7 @@ impl Random {
 
 /// Model of all runs, without lines or indexes: it looks at everything that waits.
 struct Model {
-    place: Place,
+    database: Database,
     store: Store,
     random: Random,
     names: u64,
@@ -134,7 +134,7 @@ impl Model {
                 *served = claimed.max(*served);
             }
         }
-        self.place.behind_its_back(&changes).await;
+        self.database.behind_its_back(&changes).await;
     }
 
     /// Returns whether another run of its session is held.
@@ -144,7 +144,7 @@ impl Model {
     }
 
     fn next(&self) -> Option<usize> {
-        let place = |run: &Run| {
+        let database = |run: &Run| {
             let served = self.served.get(&(run.account.clone(), run.priority));
             let since = served.map_or(run.queued.0, |served| run.queued.0.max(*served));
             let class = (run.priority as i64) + (self.now - since) / SPAN;
@@ -153,7 +153,7 @@ impl Model {
         };
         // The first run of a line that is not blocked counts, and those are compared.
         let free = (0..self.waiting.len()).filter(|at| !self.is_blocked(&self.waiting[*at].run));
-        free.min_by_key(|at| place(&self.waiting[*at]))
+        free.min_by_key(|at| database(&self.waiting[*at]))
     }
 
     async fn claim(&mut self) -> bool {
@@ -168,11 +168,11 @@ impl Model {
     }
 }
 
-async fn who_is_next_is_who_the_model_says(place: Place) {
-    drop(place.open().await);
+async fn the_next_run_is_the_models(database: Database) {
+    drop(database.open().await);
     let mut model = Model {
-        store: place.open().await,
-        place,
+        store: database.open().await,
+        database,
         random: Random(1),
         names: 0,
         worker: Worker::named("one"),
@@ -184,7 +184,7 @@ async fn who_is_next_is_who_the_model_says(place: Place) {
     };
     for seed in 1..=4 {
         // Each seed has an installation: none sees what the others left.
-        model.store = model.place.open_of(&format!("seed-{seed}")).await;
+        model.store = model.database.open_of(&format!("seed-{seed}")).await;
         model.random = Random(seed * 0x9e37_79b9);
         (model.held, model.served) = (Vec::new(), BTreeMap::new());
         for _ in 0..40 {
@@ -212,8 +212,8 @@ async fn who_is_next_is_who_the_model_says(place: Place) {
     }
 }
 
-async fn two_clients_that_claim_at_once_are_fair_together(place: Place) {
-    let clients = [place.open().await, place.open().await];
+async fn concurrent_claims_are_fair_together(database: Database) {
+    let clients = [database.open().await, database.open().await];
     for n in 0..40 {
         // Three of four orders are one account's.
         let new = NewRun { account: account(usize::from(n % 4 == 3)), ..order(&format!("r{n}")) };
@@ -234,18 +234,18 @@ async fn two_clients_that_claim_at_once_are_fair_together(place: Place) {
     assert_eq!(first, 8, "either account has as many as the other");
 }
 
-fn full(refused: Error) -> Full {
+fn full(refused: Error) -> QueueFull {
     match refused {
         Error::Full(full) => *full,
         other => panic!("{other:?}"),
     }
 }
 
-async fn no_more_wait_than_may_however_many_order_at_once(place: Place) {
+async fn concurrent_orders_respect_the_queue_bound(database: Database) {
     let bounds = Bounds { all: 5, of_account: 3 };
     let mut clients = Vec::new();
     for _ in 0..4 {
-        clients.push(place.open().await.bounded(bounds));
+        clients.push(database.open().await.bounded(bounds));
     }
     let orders: Vec<_> =
         (0..24).map(|n| NewRun { account: account(n % 2), ..order(&format!("r{n:02}")) }).collect();
@@ -260,9 +260,9 @@ async fn no_more_wait_than_may_however_many_order_at_once(place: Place) {
     }
     assert_eq!((stored.len(), refused.len()), (5, 19));
     for full in refused {
-        let most = if full.bound == Bound::All { 5 } else { 3 };
+        let most = if full.bound == QueueBound::All { 5 } else { 3 };
         assert_eq!((full.waiting, full.most, full.lately), (u64::from(most), most, 0), "{full:?}");
-        assert_eq!(full.retry_after, Duration::from_secs(300), "nobody takes any");
+        assert_eq!(full.retry_after, Duration::from_secs(300), "no run is claimed");
     }
     let store = &clients[0];
     for new in &stored {
@@ -270,7 +270,7 @@ async fn no_more_wait_than_may_however_many_order_at_once(place: Place) {
         assert!(matches!(&again, Created::Before(run) if run.run == new.run), "{again:?}");
     }
     let third = NewRun { account: account(2), ..order("third") };
-    assert_eq!(full(store.create(&third, For::Anybody).await.unwrap_err()).bound, Bound::All);
+    assert_eq!(full(store.create(&third, For::Anybody).await.unwrap_err()).bound, QueueBound::All);
     // A worker that orders its own run waits for no place.
     ordered(store, &order("mine"), For::Me(&Worker::this_process(), LONG)).await;
     // A place that becomes free is one.
@@ -278,15 +278,15 @@ async fn no_more_wait_than_may_however_many_order_at_once(place: Place) {
     ordered(store, &third, For::Anybody).await;
     let new = NewRun { account: account(3), ..order("later") };
     let later = full(store.create(&new, For::Anybody).await.unwrap_err());
-    assert_eq!((&later.bound, later.lately, later.waiting), (&Bound::All, 1, 5));
+    assert_eq!((&later.bound, later.lately, later.waiting), (&QueueBound::All, 1, 5));
     assert!(later.retry_after < Duration::from_secs(300), "{later:?}");
     store.ask_cancel(&third.run).await.unwrap();
     ordered(store, &new, For::Anybody).await;
 }
 
-async fn a_stored_order_is_not_refused_also_if_it_took_the_last_place_just_now(place: Place) {
+async fn a_stored_order_is_not_refused_when_full(database: Database) {
     let bounds = Bounds { all: 1, of_account: 1 };
-    let clients = [place.open().await.bounded(bounds), place.open().await.bounded(bounds)];
+    let clients = [database.open().await.bounded(bounds), database.open().await.bounded(bounds)];
     for n in 0..20 {
         let new = order(&format!("r{n}"));
         let created =
@@ -297,8 +297,8 @@ async fn a_stored_order_is_not_refused_also_if_it_took_the_last_place_just_now(p
     }
 }
 
-async fn what_waits_is_counted(place: Place) {
-    let store = place.open().await;
+async fn waiting_runs_are_counted(database: Database) {
+    let store = database.open().await;
     assert!(!store.is_anything_queued().await.unwrap());
     assert_eq!(store.queue().await.unwrap(), Queue { waiting: Waiting::default(), oldest: None });
     let mut runs = Vec::new();
@@ -312,7 +312,7 @@ async fn what_waits_is_counted(place: Place) {
     let behind = ordered(&store, &same_line, For::Anybody).await;
     let mine = NewRun { account: account(0), ..order("mine") };
     ordered(&store, &mine, For::Me(&Worker::this_process(), LONG)).await;
-    place.behind_its_back("UPDATE runs SET queued = queued - 60000 WHERE run = 'r0'").await;
+    database.behind_its_back("UPDATE runs SET queued = queued - 60000 WHERE run = 'r0'").await;
     assert!(store.is_anything_queued().await.unwrap());
     let queue = store.queue().await.unwrap();
     assert_eq!(queue.waiting, Waiting { low: 1, normal: 1, high: 3 });
@@ -330,9 +330,9 @@ async fn what_waits_is_counted(place: Place) {
 }
 
 /// Checks that claims are fair, not how fast they are; `--no-capture` shows the rest.
-async fn claims_among_ten_thousand_orders_are_fair(place: Place) {
-    let store = place.open().await;
-    place
+async fn claims_among_ten_thousand_orders_are_fair(database: Database) {
+    let store = database.open().await;
+    database
         .behind_its_back(
             "INSERT INTO runs (run, installation, account, agent, correlation, wanted, priority, state, attempt, \
              epoch, created, queued, changed, last_event) \

@@ -13,25 +13,25 @@ use runner_store::{
     Batch, Change, Created, Error, Event, Filter, For, Hold, Kind, NewRun, Stage, Step, Store, Told, Worker,
 };
 
-use crate::place::{Place, cancelled, eventually, id, moves, order};
+use crate::database::{Database, cancelled, eventually, id, moves, order};
 
 const LONG: Millis = Millis::seconds(600);
 
 crate::on_both!(
     a_run_is_ordered_once,
-    a_run_goes_its_way_and_tells_of_it,
-    what_its_state_does_not_allow_changes_nothing,
-    a_thing_has_a_row_before_it_is_there,
-    what_is_gone_is_said_in_nobodys_name_once_nobody_holds_the_run,
-    what_a_run_tells_is_numbered_and_kept_once,
-    much_is_read_in_pages_and_no_event_is_huge,
-    why_an_agent_is_ended_is_kept,
+    a_run_records_its_states_as_events,
+    a_refused_transition_changes_nothing,
+    a_resource_has_a_row_before_it_exists,
+    anyone_may_remove_resources_of_an_ended_run,
+    events_are_numbered_and_stored_once,
+    events_are_read_in_pages_and_bounded,
+    the_reason_to_end_an_agent_is_stored,
     any_text_comes_back,
-    an_answer_that_is_no_text_is_bounded_and_counted_as_it_is_kept,
+    a_binary_answer_is_bounded_as_stored,
     runs_are_listed_in_pages,
-    a_run_that_has_ended_may_be_started_anew,
-    a_cursor_only_goes_on,
-    another_installations_runs_are_not_there,
+    an_ended_run_may_be_restarted,
+    a_cursor_never_goes_back,
+    runs_of_other_installations_are_hidden,
 );
 
 /// Orders a run for this process.
@@ -42,9 +42,9 @@ async fn begun(store: &Store, run: &str) -> Hold {
     }
 }
 
-async fn a_run_is_ordered_once(place: Place) {
-    let store = place.open().await;
-    let clients = [place.open().await, place.open().await, place.open().await];
+async fn a_run_is_ordered_once(database: Database) {
+    let store = database.open().await;
+    let clients = [database.open().await, database.open().await, database.open().await];
     let new = order("r1");
     let order_it = async |client: &Store| client.create(&new, For::Anybody).await.unwrap();
     let (a, b, c) = tokio::join!(order_it(&clients[0]), order_it(&clients[1]), order_it(&clients[2]));
@@ -67,8 +67,8 @@ async fn a_run_is_ordered_once(place: Place) {
     }
 }
 
-async fn a_run_goes_its_way_and_tells_of_it(place: Place) {
-    let store = place.open().await;
+async fn a_run_records_its_states_as_events(database: Database) {
+    let store = database.open().await;
     let hold = begun(&store, "r1").await;
     let mut seen = Vec::new();
     for step in moves() {
@@ -99,8 +99,8 @@ async fn a_run_goes_its_way_and_tells_of_it(place: Place) {
     assert_eq!((run.state, run.error), (State::Ended(Outcome::Cancelled), Some(cancelled())));
 }
 
-async fn what_its_state_does_not_allow_changes_nothing(place: Place) {
-    let store = place.open().await;
+async fn a_refused_transition_changes_nothing(database: Database) {
+    let store = database.open().await;
     let hold = begun(&store, "r1").await;
     for (done, step) in moves().into_iter().enumerate() {
         let before = store.record(&hold.run).await.unwrap();
@@ -116,12 +116,12 @@ async fn what_its_state_does_not_allow_changes_nothing(place: Place) {
         assert_eq!((before.run, before.events), (after.run, after.events));
         store.step(&hold, &step.into()).await.unwrap();
     }
-    let nobody = Hold { run: id("r9"), epoch: 1 };
-    assert!(matches!(store.step(&nobody, &Move::Prepare.into()).await.unwrap_err(), Error::Unknown { .. }));
+    let unknown = Hold { run: id("r9"), epoch: 1 };
+    assert!(matches!(store.step(&unknown, &Move::Prepare.into()).await.unwrap_err(), Error::Unknown { .. }));
 }
 
-async fn a_thing_has_a_row_before_it_is_there(place: Place) {
-    let store = place.open().await;
+async fn a_resource_has_a_row_before_it_exists(database: Database) {
+    let store = database.open().await;
     let hold = begun(&store, "r1").await;
     let container = Change::wanted(Kind::Container, "c1");
     let early = store.step(&hold, &container.clone().into()).await.unwrap_err();
@@ -151,8 +151,8 @@ async fn a_thing_has_a_row_before_it_is_there(place: Place) {
     assert!(things.len() == 2 && things.iter().all(|thing| thing.epoch == 1 && !thing.owner.is_empty()));
 }
 
-async fn what_is_gone_is_said_in_nobodys_name_once_nobody_holds_the_run(place: Place) {
-    let store = place.open().await;
+async fn anyone_may_remove_resources_of_an_ended_run(database: Database) {
+    let store = database.open().await;
     let hold = begun(&store, "r1").await;
     let container = Change::wanted(Kind::Container, "c1");
     store.step(&hold, &Step::from(Move::Prepare).with([container.clone()])).await.unwrap();
@@ -189,15 +189,19 @@ fn batch(number: u64, texts: &[&str], bytes: u64) -> Batch {
     Batch { number, events: texts.iter().map(log).collect(), told }
 }
 
-async fn what_a_run_tells_is_numbered_and_kept_once(place: Place) {
-    let store = place.open().await;
+async fn events_are_numbered_and_stored_once(database: Database) {
+    let store = database.open().await;
     let hold = begun(&store, "r1").await;
     store.step(&hold, &Move::Prepare.into()).await.unwrap();
     let first = batch(1, &["a", "b"], 2);
     store.tell(&hold, &first).await.unwrap();
     store.tell(&hold, &first).await.unwrap();
     store.tell(&hold, &batch(2, &["c"], 3)).await.unwrap();
-    assert_eq!(store.record(&hold.run).await.unwrap().told.stdout.bytes, 3, "whoever comes goes on there");
+    assert_eq!(
+        store.record(&hold.run).await.unwrap().told.stdout.bytes,
+        3,
+        "the next holder continues there"
+    );
 
     // A worker that takes it over counts batches anew, and its former holder records nothing more.
     store.renew(&hold, Millis(0)).await.unwrap();
@@ -231,8 +235,8 @@ async fn what_a_run_tells_is_numbered_and_kept_once(place: Place) {
     assert_eq!(kinds, ["status", "status", "error"], "a record has no logs");
 }
 
-async fn much_is_read_in_pages_and_no_event_is_huge(place: Place) {
-    let store = place.open().await;
+async fn events_are_read_in_pages_and_bounded(database: Database) {
+    let store = database.open().await;
     let hold = begun(&store, "r1").await;
     store.tell(&hold, &batch(1, &["x"; 300], 300)).await.unwrap();
     let page = store.told(&hold.run, 0).await.unwrap().1;
@@ -244,15 +248,15 @@ async fn much_is_read_in_pages_and_no_event_is_huge(place: Place) {
     assert_eq!(store.told(&hold.run, 256).await.unwrap().1.len(), 44, "nothing of it is kept");
 }
 
-async fn why_an_agent_is_ended_is_kept(place: Place) {
-    let store = place.open().await;
+async fn the_reason_to_end_an_agent_is_stored(database: Database) {
+    let store = database.open().await;
     let hold = begun(&store, "r1").await;
     store.stopping(&hold, "\"timeout\"").await.unwrap();
     assert_eq!(store.record(&hold.run).await.unwrap().stopping.as_deref(), Some("\"timeout\""));
 }
 
-async fn any_text_comes_back(place: Place) {
-    let store = place.open().await;
+async fn any_text_comes_back(database: Database) {
+    let store = database.open().await;
     let said = ["", "'; DROP TABLE runs; --", "\u{1b}[2J$1 ?1 :a", "žluť 🦀 \u{feff}\u{202e}", "a\0b"];
     for (n, text) in said.into_iter().enumerate() {
         let mut new = order(&format!("r{n}"));
@@ -282,8 +286,8 @@ async fn any_text_comes_back(place: Place) {
 }
 
 /// Stored text, counted bytes and recorded events agree where no column holds the answer as it was.
-async fn an_answer_that_is_no_text_is_bounded_and_counted_as_it_is_kept(place: Place) {
-    let store = place.open().await;
+async fn a_binary_answer_is_bounded_as_stored(database: Database) {
+    let store = database.open().await;
     for (run, letter, whole, kept) in [
         ("zeros", "\0", 900_000, 262_143),
         ("controls", "\u{1}", 300_000, (512 << 10) / 6),
@@ -307,8 +311,8 @@ async fn an_answer_that_is_no_text_is_bounded_and_counted_as_it_is_kept(place: P
     }
 }
 
-async fn runs_are_listed_in_pages(place: Place) {
-    let store = place.open().await;
+async fn runs_are_listed_in_pages(database: Database) {
+    let store = database.open().await;
     for n in 0..7 {
         let mut new = order(&format!("r{n}"));
         new.account = AccountId::parse(["even", "odd"][n % 2]).unwrap();
@@ -337,8 +341,8 @@ async fn runs_are_listed_in_pages(place: Place) {
     assert_eq!(found(Filter { agent: AgentId::parse("a:b").ok(), ..Filter::default() }).await, 0);
 }
 
-async fn a_run_that_has_ended_may_be_started_anew(place: Place) {
-    let store = place.open().await;
+async fn an_ended_run_may_be_restarted(database: Database) {
+    let store = database.open().await;
     let hold = begun(&store, "r1").await;
     assert!(matches!(store.start_anew(&hold).await.unwrap_err(), Error::Illegal { .. }));
     let code = RunErrorCode::Timeout;
@@ -360,8 +364,8 @@ async fn a_run_that_has_ended_may_be_started_anew(place: Place) {
     assert!(matches!(store.renew(&hold, LONG).await.unwrap_err(), Error::Fenced { .. }));
 }
 
-async fn a_cursor_only_goes_on(place: Place) {
-    let store = place.open().await;
+async fn a_cursor_never_goes_back(database: Database) {
+    let store = database.open().await;
     assert_eq!(store.cursors("receipts").await.unwrap(), vec![]);
     let at = |journal: &str, seq| Cursor { journal: journal.to_owned(), seq, hash: format!("hash-{seq}") };
     for cursor in [at("j1", 5), at("j1", 9), at("j1", 9), at("j2", 2)] {
@@ -376,9 +380,9 @@ async fn a_cursor_only_goes_on(place: Place) {
     assert_eq!(cursors, [at("j1", 9), at("j2", 2)]);
 }
 
-async fn another_installations_runs_are_not_there(place: Place) {
-    let store = place.open().await;
-    let other = place.open_of("there").await;
+async fn runs_of_other_installations_are_hidden(database: Database) {
+    let store = database.open().await;
+    let other = database.open_of("there").await;
     let hold = begun(&store, "r1").await;
     store.create(&order("r2"), For::Anybody).await.unwrap();
     assert!(other.list(&Filter::default(), 10).await.unwrap().runs.is_empty());

@@ -11,15 +11,15 @@ use runner_store::{Error, Onto, SCHEMA};
 
 use crate::{
     backups::populate,
-    place::{Place, id, open},
+    database::{Database, id, open},
 };
 
 crate::on_both!(
     every_released_schema_becomes_the_newest_one,
-    how_runs_ended_or_were_about_to_is_told_as_it_would_be_now,
+    old_endings_migrate_to_todays_form,
     a_store_of_a_later_program_is_refused,
     a_store_that_was_never_released_is_refused,
-    two_programs_that_make_a_store_at_once_make_one,
+    two_programs_at_once_make_one_store,
 );
 
 fn golden(schema: usize) -> PathBuf {
@@ -33,15 +33,15 @@ async fn every_schema_has_a_golden_backup() {
         assert!(golden(schema).exists(), "{} is gone", golden(schema).display());
     }
     if !golden(SCHEMA).exists() {
-        let store = Place::sqlite().open().await;
+        let store = Database::sqlite().open().await;
         populate(&store).await;
         store.backup(&golden(SCHEMA)).await.unwrap();
         panic!("{} is new: keep it", golden(SCHEMA).display());
     }
 }
 
-async fn every_released_schema_becomes_the_newest_one(place: Place) {
-    let store = place.open().await;
+async fn every_released_schema_becomes_the_newest_one(database: Database) {
+    let store = database.open().await;
     for schema in 1..=SCHEMA {
         store.restore(&golden(schema), Onto::Anything).await.unwrap();
         let states = ["ended", "live", "queued"].map(async |run| store.record(&id(run)).await.unwrap());
@@ -62,13 +62,13 @@ async fn every_released_schema_becomes_the_newest_one(place: Place) {
         assert_eq!(told.last(), Some(&AgentEvent::Done), "{told:?}");
         assert_eq!(store.cursors("receipts").await.unwrap()[0].cursor.seq, 7);
         // A restored store is opened like any other.
-        open(&place.address()).await.unwrap();
+        open(&database.address()).await.unwrap();
     }
 }
 
 /// Runs of schema 2 that failed, go on, or are about to be ended: none of them is in its golden backup.
-async fn how_runs_ended_or_were_about_to_is_told_as_it_would_be_now(place: Place) {
-    let store = place.open().await;
+async fn old_endings_migrate_to_todays_form(database: Database) {
+    let store = database.open().await;
     let golden = golden(2).with_file_name("schema-2-ends.ndjson");
     store.restore(&golden, Onto::Anything).await.unwrap();
     for (run, state, stopping, last) in [
@@ -101,33 +101,33 @@ fn phase(event: &AgentEvent) -> Option<Phase> {
     }
 }
 
-async fn a_store_of_a_later_program_is_refused(place: Place) {
-    place.open().await.close().await;
-    place.behind_its_back("INSERT INTO migrations VALUES (999, 'later', 0)").await;
-    let refused = open(&place.address()).await.unwrap_err();
+async fn a_store_of_a_later_program_is_refused(database: Database) {
+    database.open().await.close().await;
+    database.behind_its_back("INSERT INTO migrations VALUES (999, 'later', 0)").await;
+    let refused = open(&database.address()).await.unwrap_err();
     assert!(matches!(refused, Error::Newer { known: SCHEMA, .. }), "{refused:?}");
     assert!(refused.to_string().contains("use a newer one"), "{refused}");
 }
 
-async fn a_store_that_was_never_released_is_refused(place: Place) {
-    place.open().await.close().await;
-    place.behind_its_back("UPDATE migrations SET checksum = 'other' WHERE version = 1").await;
-    let refused = open(&place.address()).await.unwrap_err();
+async fn a_store_that_was_never_released_is_refused(database: Database) {
+    database.open().await.close().await;
+    database.behind_its_back("UPDATE migrations SET checksum = 'other' WHERE version = 1").await;
+    let refused = open(&database.address()).await.unwrap_err();
     assert!(matches!(refused, Error::Altered { version: 1, .. }), "{refused:?}");
 }
 
-async fn two_programs_that_make_a_store_at_once_make_one(place: Place) {
-    let (one, other) = tokio::join!(place.open(), place.open());
+async fn two_programs_at_once_make_one_store(database: Database) {
+    let (one, other) = tokio::join!(database.open(), database.open());
     populate(&one).await;
     assert_eq!(other.record(&id("ended")).await.unwrap().run.run, id("ended"));
 }
 
 /// SQLite does not wait for its lock where a file becomes one with a write-ahead log.
 #[tokio::test]
-async fn many_programs_that_open_a_new_store_at_once_all_do() {
+async fn many_programs_open_a_new_store_at_once() {
     for _ in 0..40 {
-        let place = Place::sqlite();
-        let address = place.address();
+        let database = Database::sqlite();
+        let address = database.address();
         let opened = join_all(iter::repeat_with(|| open(&address)).take(8)).await;
         for store in opened {
             store.unwrap().close().await;

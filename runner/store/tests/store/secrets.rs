@@ -12,13 +12,13 @@ use runner_store::{Address, Error};
 
 use crate::{
     backups::populate,
-    place::{Place, SECRET, id, open, secret},
+    database::{Database, SECRET, id, open, secret},
 };
 
 #[tokio::test]
-async fn a_password_opens_the_database_and_is_never_shown() {
-    let place = Place::postgres_with_password().await;
-    let address = Address::parse(&place.url(), Some(&secret())).unwrap();
+async fn a_password_is_used_and_never_shown() {
+    let database = Database::postgres_with_password().await;
+    let address = Address::parse(&database.url(), Some(&secret())).unwrap();
     let store = open(&address).await.unwrap();
     // The database's own directory is another user's.
     let dir = tempfile::tempdir().unwrap();
@@ -27,14 +27,14 @@ async fn a_password_opens_the_database_and_is_never_shown() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let (keep_events, keep_events_of) = (Millis::seconds(60), 1);
     let password_file = Some(file.clone());
-    let settings = settings::Store { url: place.url(), password_file, keep_events, keep_events_of };
+    let settings = settings::Store { url: database.url(), password_file, keep_events, keep_events_of };
     open(&Address::of(&settings, None).unwrap()).await.unwrap();
 
     // Without it, and with another one, the database does not let us in.
     let wrong = platform_core::secret::Secret::new("pw-canary-wrong".to_owned());
     let mut said = vec![format!("{address} {address:?} {store:?} {}", store.describe())];
     for password in [None, Some(&wrong)] {
-        let refused = open(&Address::parse(&place.url(), password).unwrap()).await.unwrap_err();
+        let refused = open(&Address::parse(&database.url(), password).unwrap()).await.unwrap_err();
         assert!(matches!(refused, Error::Unreachable { .. }), "{refused:?}");
         said.extend([report::chain(&refused), format!("{refused:?} {:?}", refused.source())]);
     }
@@ -58,58 +58,67 @@ async fn a_password_opens_the_database_and_is_never_shown() {
 
 #[tokio::test]
 async fn only_its_owner_reads_a_store() {
-    let place = Place::sqlite();
-    let store = place.open().await;
-    store.backup(&place.path().join("backup.ndjson")).await.unwrap();
-    let mode = |path: &str| fs::metadata(place.path().join(path)).unwrap().permissions().mode() & 0o777;
+    let database = Database::sqlite();
+    let store = database.open().await;
+    store.backup(&database.path().join("backup.ndjson")).await.unwrap();
+    let mode = |path: &str| fs::metadata(database.path().join(path)).unwrap().permissions().mode() & 0o777;
     for file in ["private/sluice.db", "private/sluice.db-wal", "private/sluice.db-shm", "backup.ndjson"] {
         assert_eq!(mode(file), 0o600, "{file}");
     }
     assert_eq!(mode("private"), 0o700);
-    fs::set_permissions(place.path().join("private/sluice.db"), fs::Permissions::from_mode(0o644)).unwrap();
-    let refused = open(&place.address()).await.unwrap_err();
+    fs::set_permissions(database.path().join("private/sluice.db"), fs::Permissions::from_mode(0o644))
+        .unwrap();
+    let refused = open(&database.address()).await.unwrap_err();
     assert!(matches!(refused, Error::Exposed { .. }), "{refused:?}");
 }
 
-/// Returns the message with which a place's SQLite store is refused.
-async fn refused(place: &Place) -> String {
-    report::chain(&open(&place.address()).await.unwrap_err())
+/// Returns the message with which a SQLite store is refused.
+async fn refused(database: &Database) -> String {
+    report::chain(&open(&database.address()).await.unwrap_err())
 }
 
 #[tokio::test]
 async fn a_store_is_never_behind_a_link() {
-    let place = Place::sqlite();
-    place.open().await.close().await;
-    let (file, target) = (place.path().join("private/sluice.db"), place.path().join("private/target"));
+    let database = Database::sqlite();
+    database.open().await.close().await;
+    let (file, target) = (database.path().join("private/sluice.db"), database.path().join("private/target"));
     fs::rename(&file, &target).unwrap();
     symlink(&target, &file).unwrap();
-    assert!(refused(&place).await.contains("sluice.db: it is a symbolic link"), "{}", refused(&place).await);
+    assert!(
+        refused(&database).await.contains("sluice.db: it is a symbolic link"),
+        "{}",
+        refused(&database).await
+    );
     // A link that leads nowhere makes nothing there.
     let before = fs::read(&target).unwrap();
     fs::remove_file(&target).unwrap();
-    assert!(refused(&place).await.contains("is a symbolic link"), "{}", refused(&place).await);
+    assert!(refused(&database).await.contains("is a symbolic link"), "{}", refused(&database).await);
     assert!(!target.exists());
     // Nor is anything made where others can write.
-    fs::remove_dir_all(place.path().join("private")).unwrap();
-    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(refused(&place).await.contains("can be written by every user"), "{}", refused(&place).await);
-    assert!(!place.path().join("private").exists());
+    fs::remove_dir_all(database.path().join("private")).unwrap();
+    fs::set_permissions(database.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(
+        refused(&database).await.contains("can be written by every user"),
+        "{}",
+        refused(&database).await
+    );
+    assert!(!database.path().join("private").exists());
     // The control: the file itself, in a directory that is closed.
-    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    open(&place.address()).await.unwrap().close().await;
+    fs::set_permissions(database.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    open(&database.address()).await.unwrap().close().await;
     fs::write(&file, before).unwrap();
-    open(&place.address()).await.unwrap();
+    open(&database.address()).await.unwrap();
 }
 
 /// `sluice up` runs as a user of its own, and root uses its store, in either order.
 #[tokio::test]
 async fn root_uses_the_store_of_a_services_user() {
-    let place = Place::sqlite();
-    let private = place.path().join("private");
+    let database = Database::sqlite();
+    let private = database.path().join("private");
     let everything = || fs::read_dir(&private).unwrap().map(|entry| entry.unwrap().path());
-    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    chown(place.path(), Some(12345), Some(12345)).expect("this test must run as root");
-    let store = place.open().await;
+    fs::set_permissions(database.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    chown(database.path(), Some(12345), Some(12345)).expect("this test must run as root");
+    let store = database.open().await;
     populate(&store).await;
     assert_eq!(everything().count(), 3, "the store, its log and its index");
     for path in everything().chain([private.clone()]) {
@@ -117,31 +126,31 @@ async fn root_uses_the_store_of_a_services_user() {
     }
     // Root opens a store that this user has made, and refuses one of another user.
     store.close().await;
-    place.open().await.record(&id("live")).await.unwrap();
+    database.open().await.record(&id("live")).await.unwrap();
     chown(private.join("sluice.db"), Some(23456), None).unwrap();
-    let said = refused(&place).await;
+    let said = refused(&database).await;
     assert!(said.contains("belongs to uid 23456") && said.contains("`chown 12345 "), "{said}");
     chown(private.join("sluice.db"), Some(12345), None).unwrap();
     fs::set_permissions(&private, fs::Permissions::from_mode(0o770)).unwrap();
-    let said = refused(&place).await;
+    let said = refused(&database).await;
     assert!(said.contains("`chmod g-w "), "{said}");
 }
 
 #[tokio::test]
-async fn what_is_no_store_is_refused_and_left_as_it_is() {
-    let place = Place::sqlite();
+async fn a_file_that_is_no_store_is_left_as_it_is() {
+    let database = Database::sqlite();
     for url in ["sqlite://relative.db", "sqlite:///", "sqlite:///a?mode=memory", "mysql://h/d", "/a/b.db", ""]
     {
         let refused = Address::parse(url, None).unwrap_err();
         assert!(matches!(refused, Error::Address { .. }), "{url}: {refused:?}");
     }
-    fs::create_dir(place.path().join("private")).unwrap();
-    let file = place.path().join("private/sluice.db");
+    fs::create_dir(database.path().join("private")).unwrap();
+    let file = database.path().join("private/sluice.db");
     fs::write(&file, "something else entirely, and long enough to be looked at as a page of a database")
         .unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let before = fs::read(&file).unwrap();
-    let refused = open(&place.address()).await.unwrap_err();
+    let refused = open(&database.address()).await.unwrap_err();
     assert!(report::chain(&refused).contains("not a database"), "{}", report::chain(&refused));
     assert_eq!(fs::read(&file).unwrap(), before);
 }

@@ -3,20 +3,23 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use platform_core::id::AgentId;
-use platform_runtime::metrics::{Bound, Cells, Distribution, Histograms};
+use platform_runtime::{
+    metrics::{Bound, Cells, Distribution, Histograms},
+    sync::RwLock,
+};
 use runner_model::lifecycle::Outcome;
 
 use super::micros;
 
 /// Bounds of run times: from an agent that prints a word to one that works for an hour.
-const RUNS: [Bound; 14] = [
+const RUN_BOUNDS: [Bound; 14] = [
     (250_000, "0.25"),
     (500_000, "0.5"),
     (1_000_000, "1"),
@@ -36,13 +39,13 @@ const RUNS: [Bound; 14] = [
 /// Counters of the configured agents, and of all others.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
-    named: RwLock<BTreeMap<AgentId, Arc<ForAgent>>>,
-    other: Arc<ForAgent>,
+    named: RwLock<BTreeMap<AgentId, Arc<AgentCounters>>>,
+    other: Arc<AgentCounters>,
 }
 
 /// Counters of one agent.
 #[derive(Debug)]
-pub(super) struct ForAgent {
+pub(super) struct AgentCounters {
     /// Ended runs by outcome.
     ended: Cells,
     durations: Histograms,
@@ -55,11 +58,11 @@ pub(super) struct ForAgent {
 const CLAIMED: usize = 0;
 const EXPIRED: usize = 1;
 
-impl Default for ForAgent {
+impl Default for AgentCounters {
     fn default() -> Self {
         Self {
             ended: Cells::new(Outcome::ALL.len()),
-            durations: Histograms::new(1, &RUNS),
+            durations: Histograms::new(1, &RUN_BOUNDS),
             pool: Cells::new(2),
             ready: AtomicU64::new(0),
             filling: AtomicU64::new(0),
@@ -69,26 +72,26 @@ impl Default for ForAgent {
 
 impl Agents {
     pub(super) fn know<'a>(&self, agents: impl Iterator<Item = &'a AgentId>) {
-        let mut named = self.named.write().unwrap_or_else(PoisonError::into_inner);
+        let mut named = self.named.write();
         for agent in agents {
             named.entry(agent.clone()).or_default();
         }
     }
 
-    pub(super) fn of(&self, agent: &AgentId) -> Arc<ForAgent> {
-        let named = self.named.read().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn of(&self, agent: &AgentId) -> Arc<AgentCounters> {
+        let named = self.named.read();
         Arc::clone(named.get(agent).unwrap_or(&self.other))
     }
 
     /// Returns each agent's counters with their label. No agent is called `other`: their names have a colon.
-    pub(super) fn all(&self) -> Vec<(String, Arc<ForAgent>)> {
-        let named = self.named.read().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn all(&self) -> Vec<(String, Arc<AgentCounters>)> {
+        let named = self.named.read();
         let named = named.iter().map(|(agent, counted)| (agent.to_string(), Arc::clone(counted)));
         named.chain([("other".to_owned(), Arc::clone(&self.other))]).collect()
     }
 }
 
-impl ForAgent {
+impl AgentCounters {
     pub(super) fn ended(&self, outcome: Outcome, after: Duration) {
         self.ended.add(outcome as usize, 1);
         self.durations.observe(0, micros(after));

@@ -29,11 +29,11 @@ use platform_runtime::metrics::{Bound, Histograms};
 use runner_model::lifecycle::{Outcome, StartKind};
 use runner_store::Store;
 
-use self::{agents::Agents, present::Looked, reaper::Reaped, spans::Spans};
+use self::{agents::Agents, present::StoreSampler, reaper::ReaperCounters, spans::Spans};
 pub use self::{reaper::GcCounts, spans::Dropped};
 
 /// Bounds of start times: from a warm container to a long queue.
-const STARTS: [Bound; 14] = [
+const START_BOUNDS: [Bound; 14] = [
     (50_000, "0.05"),
     (100_000, "0.1"),
     (250_000, "0.25"),
@@ -51,7 +51,7 @@ const STARTS: [Bound; 14] = [
 ];
 
 /// Kinds of containers by their start.
-const FROM: [StartKind; 2] = [StartKind::Cold, StartKind::Warm];
+const START_KINDS: [StartKind; 2] = [StartKind::Cold, StartKind::Warm];
 
 /// Counters, and values that are looked up when metrics are read.
 #[derive(Debug)]
@@ -62,21 +62,21 @@ pub struct Metrics {
     starting: AtomicU64,
     /// Limit of concurrent starts; 0 for none.
     starting_at_most: AtomicU64,
-    reaped: Reaped,
+    reaped: ReaperCounters,
     spans: Spans,
-    looked: Looked,
+    sampler: StoreSampler,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         Self {
             agents: Agents::default(),
-            starts: Histograms::new(FROM.len(), &STARTS),
+            starts: Histograms::new(START_KINDS.len(), &START_BOUNDS),
             starting: AtomicU64::new(0),
             starting_at_most: AtomicU64::new(0),
-            reaped: Reaped::default(),
+            reaped: ReaperCounters::default(),
             spans: Spans::default(),
-            looked: Looked::default(),
+            sampler: StoreSampler::default(),
         }
     }
 }
@@ -89,7 +89,7 @@ impl Metrics {
 
     /// Asks `store` for the number of runs when metrics are read, for as long as this is polled.
     pub async fn ask(&self, store: &Store) {
-        self.looked.answer(store).await;
+        self.sampler.serve_samples(store).await;
     }
 
     /// Sets the limit of runs that are prepared and started at a time.
@@ -144,7 +144,7 @@ impl Metrics {
 
     /// Renders the exposition. A store that does not answer soon is reported as such.
     pub async fn render(&self) -> String {
-        render::render(self, self.looked.look().await)
+        render::render(self, self.sampler.sample().await)
     }
 }
 

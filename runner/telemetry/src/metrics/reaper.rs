@@ -1,13 +1,11 @@
 //! Counts the passes of the reaper and their results.
 
-use std::sync::{Mutex, PoisonError};
-
-use platform_runtime::metrics::Cells;
+use platform_runtime::{metrics::Cells, sync::Mutex};
 use runner_store::Kind;
 
 /// Passes of the reaper, and their results.
 #[derive(Debug)]
-pub(super) struct Reaped {
+pub(super) struct ReaperCounters {
     passes: Cells,
     /// Removed resources by kind.
     removed: Cells,
@@ -30,19 +28,19 @@ pub struct GcCounts {
 /// Parts that a pass looks at.
 pub(super) const PARTS: [&str; 4] = ["docker", "proxy", "store", "workspaces"];
 
-impl Default for Reaped {
+impl Default for ReaperCounters {
     fn default() -> Self {
         Self { passes: Cells::new(1), removed: Cells::new(Kind::ALL.len()), last: Mutex::default() }
     }
 }
 
-impl Reaped {
+impl ReaperCounters {
     pub(super) fn count(&self, counts: GcCounts) {
         self.passes.add(0, 1);
         for (kind, removed) in counts.removed.iter().enumerate() {
             self.removed.add(kind, *removed);
         }
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+        *self.last.lock() = counts;
     }
 
     pub(super) fn passes(&self) -> u64 {
@@ -54,6 +52,6 @@ impl Reaped {
     }
 
     pub(super) fn last(&self) -> GcCounts {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last.lock().clone()
     }
 }

@@ -8,15 +8,15 @@ use runner_model::lifecycle::{Outcome, State};
 use runner_store as store;
 
 use super::{
-    FROM, Metrics,
-    agents::ForAgent,
+    Metrics, START_KINDS,
+    agents::AgentCounters,
     micros,
-    present::Shown,
-    reaper::{PARTS, Reaped},
+    present::StoreSample,
+    reaper::{PARTS, ReaperCounters},
 };
 
 /// Renders all metrics as text.
-pub(super) fn render(metrics: &Metrics, shown: Shown) -> String {
+pub(super) fn render(metrics: &Metrics, sample: StoreSample) -> String {
     let mut text = Exposition::default();
     text.family(Kind::Gauge, "sluice_build_info", "The version of this `sluice up`.")
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -24,14 +24,14 @@ pub(super) fn render(metrics: &Metrics, shown: Shown) -> String {
     runs(&mut text, &agents);
     starts(&mut text, metrics);
     pool(&mut text, &agents);
-    present(&mut text, &shown);
+    present(&mut text, &sample);
     reaper(&mut text, &metrics.reaped);
-    store(&mut text, &shown);
+    store(&mut text, &sample);
     spans(&mut text, metrics);
     text.finish()
 }
 
-fn runs(text: &mut Exposition, agents: &[(String, Arc<ForAgent>)]) {
+fn runs(text: &mut Exposition, agents: &[(String, Arc<AgentCounters>)]) {
     let help = "Runs whose end this process has stored, by what they came to.";
     let mut family = text.family(Kind::Counter, "sandbox_runs_total", help);
     for (agent, counted) in agents {
@@ -53,7 +53,7 @@ fn runs(text: &mut Exposition, agents: &[(String, Arc<ForAgent>)]) {
 fn starts(text: &mut Exposition, metrics: &Metrics) {
     let help = "Time from the order of a run to the start of its container, by whether that was made for it or waited in the pool.";
     let mut family = text.family(Kind::Histogram, "sandbox_start_seconds", help);
-    for start in FROM {
+    for start in START_KINDS {
         family.histogram(&[("start", start.name())], &metrics.starts.read(start as usize));
     }
     let starting = metrics.starting.load(Ordering::Relaxed);
@@ -65,7 +65,7 @@ fn starts(text: &mut Exposition, metrics: &Metrics) {
     }
 }
 
-fn pool(text: &mut Exposition, agents: &[(String, Arc<ForAgent>)]) {
+fn pool(text: &mut Exposition, agents: &[(String, Arc<AgentCounters>)]) {
     let help = "Containers of the pool that wait to be claimed, and that are being made.";
     let mut family = text.family(Kind::Gauge, "sandbox_pool_containers", help);
     for (agent, counted) in agents {
@@ -82,10 +82,10 @@ fn pool(text: &mut Exposition, agents: &[(String, Arc<ForAgent>)]) {
 }
 
 /// Renders the store's numbers of runs, over all workers. If the store did not answer, only that is rendered.
-fn present(text: &mut Exposition, shown: &Shown) {
+fn present(text: &mut Exposition, sample: &StoreSample) {
     let help = "1 if the store told how many runs there are; else it did not answer within two seconds, and they are left out.";
-    text.single(Kind::Gauge, "sluice_store_up", u8::from(shown.present.is_some()), help);
-    let Some((present, queue)) = &shown.present else { return };
+    text.single(Kind::Gauge, "sluice_store_up", u8::from(sample.present.is_some()), help);
+    let Some((present, queue)) = &sample.present else { return };
     let count = |state: &str| {
         present.states.iter().filter(|(name, _)| name == state).map(|(_, runs)| runs).sum::<u64>()
     };
@@ -105,7 +105,7 @@ fn present(text: &mut Exposition, shown: &Shown) {
     }
 }
 
-fn reaper(text: &mut Exposition, reaped: &Reaped) {
+fn reaper(text: &mut Exposition, reaped: &ReaperCounters) {
     let help = "Times that it was looked for what runs have left.";
     text.single(Kind::Counter, "sluice_gc_passes_total", reaped.passes(), help);
     let help = "Things that runs had left and that were removed.";
@@ -126,8 +126,8 @@ fn reaper(text: &mut Exposition, reaped: &Reaped) {
     }
 }
 
-fn store(text: &mut Exposition, shown: &Shown) {
-    let Some(metered) = &shown.metered else { return };
+fn store(text: &mut Exposition, sample: &StoreSample) {
+    let Some(metered) = &sample.metered else { return };
     let help = "Time from a question to the store to its answer, tries again included.";
     text.family(Kind::Histogram, "sluice_store_operation_seconds", help).histogram(&[], &metered.durations);
     let help = "Tries of the store after the first one.";
@@ -138,9 +138,9 @@ fn store(text: &mut Exposition, shown: &Shown) {
 }
 
 fn spans(text: &mut Exposition, metrics: &Metrics) {
-    let (told, dropped) = metrics.spans.read();
+    let (exported, dropped) = metrics.spans.read();
     let help = "Spans that the collector of traces has taken.";
-    text.single(Kind::Counter, "sluice_spans_exported_total", told, help);
+    text.single(Kind::Counter, "sluice_spans_exported_total", exported, help);
     let help = "Spans that were dropped: queue_full is more than the queue holds, unavailable is a collector that did not come back, refused is one that does not want them, unreadable is the store.";
     let mut family = text.family(Kind::Counter, "sluice_spans_dropped_total", help);
     dropped.iter().for_each(|(why, count)| family.sample(&[("reason", why.word())], count));

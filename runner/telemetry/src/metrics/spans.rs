@@ -31,20 +31,20 @@ impl Dropped {
 /// Counters of exported and dropped spans.
 #[derive(Debug)]
 pub(crate) struct Spans {
-    told: Cells,
+    exported: Cells,
     dropped: Cells,
 }
 
 impl Default for Spans {
     fn default() -> Self {
-        Self { told: Cells::new(1), dropped: Cells::new(Dropped::ALL.len()) }
+        Self { exported: Cells::new(1), dropped: Cells::new(Dropped::ALL.len()) }
     }
 }
 
 impl Spans {
     /// Counts spans that the collector took.
-    pub(crate) fn told(&self, count: u64) {
-        self.told.add(0, count);
+    pub(crate) fn exported(&self, count: u64) {
+        self.exported.add(0, count);
     }
 
     /// Counts dropped spans. Returns whether they are the first ones for this reason.
@@ -55,6 +55,6 @@ impl Spans {
     }
 
     pub(super) fn read(&self) -> (u64, [(Dropped, u64); Dropped::ALL.len()]) {
-        (self.told.get(0), Dropped::ALL.map(|why| (why, self.dropped.get(why as usize))))
+        (self.exported.get(0), Dropped::ALL.map(|why| (why, self.dropped.get(why as usize))))
     }
 }

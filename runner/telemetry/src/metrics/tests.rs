@@ -13,7 +13,7 @@ fn agent(id: &str) -> AgentId {
 }
 
 #[tokio::test]
-async fn what_is_counted_is_told_of_agents_that_are_configured_and_of_the_rest() {
+async fn unconfigured_agents_share_one_label() {
     let metrics = Metrics::default();
     metrics.know([agent("team:one"), agent("team:two")].iter());
     let took = Duration::from_secs(3);
@@ -58,7 +58,7 @@ async fn what_is_counted_is_told_of_agents_that_are_configured_and_of_the_rest()
     ] {
         assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
     }
-    assert!(!text.contains("sandbox_queue_length"), "nobody was asked");
+    assert!(!text.contains("sandbox_queue_length"), "the store was not asked");
 }
 
 #[tokio::test]

@@ -14,30 +14,31 @@ use platform_core::{
     route::Route,
     traceparent::SpanId,
 };
-use platform_runtime::{report, settings::Settings};
+use platform_runtime::{report, retry::Backoff, settings::Settings};
 use runner_control_client::{DataPlane, Follow, Lines};
 use runner_store::Store;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
-    context::Context,
-    export::{BATCH, GATHER, Teller},
+    export::{BATCH_DELAY, Exporter, MAX_BATCH},
     runs,
-    span::{Kind, Span, Value},
+    span::{AttributeValue, Span, SpanKind},
+    trace_context::TraceContext,
 };
 
 /// Name of the cursor.
-const CONSUMER: &str = "traces";
-/// Pause before the next attempt to read the journal or to reach the collector.
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const CURSOR_NAME: &str = "traces";
+/// Delay before the next attempt to read the journal or to reach the collector.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Longest delay before the next attempt to read the journal.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Number of runs whose trace context is remembered.
-const KNOWN: usize = 1024;
+const MAX_CONTEXTS: usize = 1024;
 
-type Boxed = Box<dyn Error>;
+type BoxedError = Box<dyn Error>;
 
 /// Trace contexts of runs with recent calls; `None` for a run that the store does not know.
-type Known = BTreeMap<(RunId, u32), Option<Context>>;
+type RunContexts = BTreeMap<(RunId, u32), Option<TraceContext>>;
 
 /// Spans that are exported together, and the cursor after them.
 struct Batch {
@@ -45,82 +46,88 @@ struct Batch {
     end: Cursor,
 }
 
-impl Teller {
+impl Exporter {
     /// Exports the calls in `data_plane`'s journal from the stored cursor on, or from now on. Never returns.
     pub(super) async fn follow(&self, store: &Store, data_plane: &DataPlane) -> Infallible {
-        let mut known = Known::new();
-        let (mut said, mut pause) = (String::new(), PAUSE);
+        let mut known = RunContexts::new();
+        let mut logged = String::new();
+        let mut backoff = Backoff::new(RETRY_DELAY, MAX_RETRY_DELAY);
         loop {
             let began = Instant::now();
-            let Err(error) = self.follow_once((store, data_plane), &mut known).await;
+            let Err(error) = self.follow_once(store, data_plane, &mut known).await;
             let error = report::chain(error.as_ref());
-            if error != said {
-                tracing::warn!(error, "the journal cannot be read for traces; it is tried again");
-                said = error;
+            if error != logged {
+                tracing::warn!(error, "journal not read for traces; tried again");
+                logged = error;
             }
-            pause = if began.elapsed() > LONGEST_PAUSE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-            sleep(pause).await;
+            if began.elapsed() > MAX_RETRY_DELAY {
+                backoff.reset();
+            }
+            backoff.wait().await;
         }
     }
 
     async fn follow_once(
         &self,
-        (store, data_plane): (&Store, &DataPlane),
-        known: &mut Known,
-    ) -> Result<Infallible, Boxed> {
+        store: &Store,
+        data_plane: &DataPlane,
+        known: &mut RunContexts,
+    ) -> Result<Infallible, BoxedError> {
         let health = data_plane.health().await?;
-        let cursors = store.cursors(CONSUMER).await?;
+        let cursors = store.cursors(CURSOR_NAME).await?;
         let left = cursors.into_iter().map(|known| known.cursor).find(|at| at.journal == health.journal_id);
         let mut at = match left {
             Some(at) => at,
             // Calls from before tracing was switched on are not exported.
             None => Cursor { journal: health.journal_id, seq: health.journal_seq, hash: String::new() },
         };
-        store.acknowledge(CONSUMER, &at).await?;
+        store.acknowledge(CURSOR_NAME, &at).await?;
         let mut lines = match data_plane.journal(Some(at.seq), Follow::On).await {
             Err(error) if error.is_removed() => {
-                tracing::warn!(
-                    after = at.seq,
-                    "calls are not traced: the journal does not have them any more"
-                );
+                tracing::warn!(after = at.seq, "calls not traced: they were removed from the journal");
                 data_plane.journal(None, Follow::On).await?
             }
             lines => lines?,
         };
         loop {
-            let batch = self.gather((&mut lines, at.clone()), store, known).await?;
-            self.tell_patiently(&batch.spans).await;
+            let batch = self.read_batch(&mut lines, at.clone(), store, known).await?;
+            self.export_until_taken(&batch.spans).await;
             at = batch.end;
-            store.acknowledge(CONSUMER, &at).await?;
+            store.acknowledge(CURSOR_NAME, &at).await?;
         }
     }
 
     /// Exports `spans`, and retries for as long as the collector is unavailable.
-    async fn tell_patiently(&self, spans: &[Span]) {
-        let mut waits = false;
-        while let Err(error) = self.try_tell(spans).await {
-            if !error.passes() {
-                return self.give_up(spans, &error);
+    async fn export_until_taken(&self, spans: &[Span]) {
+        let mut is_waiting = false;
+        while let Err(error) = self.try_export(spans).await {
+            if !error.is_transient() {
+                return self.count_dropped(spans, &error);
             }
-            if !std::mem::replace(&mut waits, true) {
-                tracing::warn!(error = %report::chain(&error), "calls are not traced just now; they wait in the journal");
+            if !std::mem::replace(&mut is_waiting, true) {
+                tracing::warn!(
+                    error = report::chain(&error),
+                    "collector unavailable; calls to trace wait in the journal"
+                );
             }
-            sleep(PAUSE).await;
+            sleep(RETRY_DELAY).await;
         }
-        if waits {
-            tracing::warn!("calls are traced again");
+        if is_waiting {
+            tracing::warn!("collector available again; calls are traced");
         }
     }
 
-    /// Reads the next lines, as many as come within `GATHER` of the first.
-    async fn gather(
+    /// Reads the next lines, as many as come within `BATCH_DELAY` of the first.
+    async fn read_batch(
         &self,
-        (lines, mut end): (&mut Lines, Cursor),
+        lines: &mut Lines,
+        mut end: Cursor,
         store: &Store,
-        known: &mut Known,
-    ) -> Result<Batch, Boxed> {
-        let (mut spans, mut until) = (Vec::new(), None);
-        while spans.len() < BATCH {
+        known: &mut RunContexts,
+    ) -> Result<Batch, BoxedError> {
+        let mut spans = Vec::new();
+        let mut until = None;
+        while spans.len() < MAX_BATCH {
             let line = match until {
                 None => lines.next().await,
                 Some(until) => match timeout_at(until, lines.next()).await {
@@ -129,7 +136,7 @@ impl Teller {
                 },
             };
             let line = line?.ok_or("the proxy went away")?;
-            until.get_or_insert_with(|| Instant::now() + GATHER);
+            until.get_or_insert_with(|| Instant::now() + BATCH_DELAY);
             // Skips lines that a later version wrote.
             let Ok(JournalLine { seq, record, .. }) = serde_json::from_slice(line) else { continue };
             end.seq = seq;
@@ -143,30 +150,31 @@ impl Teller {
         &self,
         record: &ExchangeRecord,
         store: &Store,
-        known: &mut Known,
-    ) -> Result<Option<Span>, Boxed> {
+        known: &mut RunContexts,
+    ) -> Result<Option<Span>, BoxedError> {
         let key = (record.run_id.clone(), record.attempt);
-        if known.len() >= KNOWN {
+        if known.len() >= MAX_CONTEXTS {
             known.clear();
         }
         let found = match known.get(&key) {
             Some(found) => found.clone(),
             None => {
-                let found = Context::find(store, &record.run_id).await?;
+                let found = TraceContext::find(store, &record.run_id).await?;
                 known.insert(key, found.clone());
                 found
             }
         };
-        let parent = found.as_ref().map(|context| context.span(runs::AGENT));
-        let unknown = || Context::unknown(&self.installation, &record.run_id, record.attempt);
-        Ok(span((record, &self.models), &found.unwrap_or_else(unknown), parent))
+        let parent = found.as_ref().map(|context| context.span(runs::AGENT_SPAN));
+        let unknown = || TraceContext::unknown(&self.installation, &record.run_id, record.attempt);
+        Ok(call_span(record, &self.models, &found.unwrap_or_else(unknown), parent))
     }
 }
 
 /// Returns the span of a call; `None` if its trace is not sampled, or its time is unknown.
-fn span(
-    (record, models): (&ExchangeRecord, &BTreeSet<String>),
-    context: &Context,
+fn call_span(
+    record: &ExchangeRecord,
+    models: &BTreeSet<String>,
+    context: &TraceContext,
     parent: Option<SpanId>,
 ) -> Option<Span> {
     let start = humantime::parse_rfc3339(&record.ts).ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -180,8 +188,8 @@ fn span(
         ("sluicegate.account", record.account.as_str().into()),
         ("sluicegate.call_id", call.as_str().into()),
         ("sluicegate.outcome", record.outcome.word().into()),
-        ("sluicegate.calls", Value::Number(record.calls)),
-        ("http.response.status_code", Value::Number(record.status.into())),
+        ("sluicegate.calls", AttributeValue::Number(record.calls)),
+        ("http.response.status_code", AttributeValue::Number(record.status.into())),
     ];
     attributes.extend(model.map(|model| ("gen_ai.request.model", model.into())));
     attributes.extend(details(record));
@@ -190,7 +198,7 @@ fn span(
         id: SpanId::derived(&["call", &call]),
         parent,
         name: operation.to_owned(),
-        kind: Kind::Client,
+        kind: SpanKind::Client,
         start,
         end: start + Duration::from_micros(record.duration_us),
         attributes,
@@ -215,28 +223,28 @@ fn model<'r>(record: &'r ExchangeRecord, models: &BTreeSet<String>) -> Option<&'
 }
 
 /// Returns the attributes that only some calls have.
-fn details(record: &ExchangeRecord) -> Vec<(&'static str, Value)> {
+fn details(record: &ExchangeRecord) -> Vec<(&'static str, AttributeValue)> {
     let mut known = Vec::new();
-    let mut text = |key, text: Option<&str>| known.extend(text.map(|text| (key, Value::from(text))));
+    let mut text = |key, text: Option<&str>| known.extend(text.map(|text| (key, AttributeValue::from(text))));
     text("gen_ai.response.model", record.model_answered.as_ref().map(|model| model.as_str()));
     text("sluicegate.refusal", record.refusal.map(|refusal| refusal.code()));
     text("error.type", failed(record));
-    let reason = record.finish_reason.as_ref().map(|reason| Value::Texts(vec![reason.to_string()]));
+    let reason = record.finish_reason.as_ref().map(|reason| AttributeValue::Texts(vec![reason.to_string()]));
     known.extend(reason.map(|reason| ("gen_ai.response.finish_reasons", reason)));
     if record.tokens_source != TokensSource::None {
         known.extend([
-            ("gen_ai.usage.input_tokens", Value::Number(record.tokens.input)),
-            ("gen_ai.usage.output_tokens", Value::Number(record.tokens.output)),
-            ("gen_ai.usage.cache_read.input_tokens", Value::Number(record.tokens.cached)),
+            ("gen_ai.usage.input_tokens", AttributeValue::Number(record.tokens.input)),
+            ("gen_ai.usage.output_tokens", AttributeValue::Number(record.tokens.output)),
+            ("gen_ai.usage.cache_read.input_tokens", AttributeValue::Number(record.tokens.cached)),
             ("sluicegate.tokens_source", record.tokens_source.word().into()),
         ]);
     }
     // Exact up to nine million dollars.
     #[expect(clippy::cast_precision_loss, reason = "a figure to look at; receipts are made elsewhere")]
-    let cost = record.cost_nanodollars.map(|cost| Value::Fraction(cost.0 as f64 / 1e9));
+    let cost = record.cost_nanodollars.map(|cost| AttributeValue::Fraction(cost.0 as f64 / 1e9));
     known.extend(cost.map(|cost| ("sluicegate.cost_dollars", cost)));
     #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
-    let first = record.ttfb_us.map(|first| Value::Fraction(first as f64 / 1e6));
+    let first = record.ttfb_us.map(|first| AttributeValue::Fraction(first as f64 / 1e6));
     known.extend(first.map(|first| ("sluicegate.first_byte_seconds", first)));
     known
 }
@@ -298,16 +306,16 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_named_if_it_is_configured_or_answered_and_never_in_an_agents_words() {
+    fn spans_name_only_known_models() {
         let file = "[upstream]\ndefault_model = 'default'\n[agents.'a:b']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodel = 'own'\nmodels = ['own', 'listed', 'default']\n\
             [prices.priced]\ninput = '1'\noutput = '1'\n";
         let file = Some(("s.toml".into(), file.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
         let models = models(&settings);
         let installation = InstallationId::parse("default").unwrap();
-        let context = Context::unknown(&installation, &RunId::parse("r1").unwrap(), 0);
+        let context = TraceContext::unknown(&installation, &RunId::parse("r1").unwrap(), 0);
         let told = |record: &ExchangeRecord| {
-            let span = span((record, &models), &context, None).unwrap();
+            let span = call_span(record, &models, &context, None).unwrap();
             assert_eq!(span.name, "chat");
             format!("{span:?}")
         };

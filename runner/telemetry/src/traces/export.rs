@@ -13,27 +13,28 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    otlp::{Collector, Failed, Unusable},
-    request::Asked,
+    otlp::{Collector, ExportError, Unusable},
+    request::ApiRequest,
     runs,
-    span::{self, Span, Value},
+    span::{self, AttributeValue, Span},
 };
 use crate::metrics::{Dropped, Metrics};
 
 /// Most items in the queue. A span is some 500 bytes, a run its id.
-const QUEUE: usize = 2048;
+const QUEUE_CAPACITY: usize = 2048;
 /// Most spans in one request.
-pub(super) const BATCH: usize = 256;
-/// Time for which a batch is gathered.
-pub(super) const GATHER: Duration = Duration::from_millis(500);
-/// Pauses before a batch is sent again.
-const PAUSES: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(3)];
+pub(super) const MAX_BATCH: usize = 256;
+/// Delay after the first span of a batch, in which others join it.
+pub(super) const BATCH_DELAY: Duration = Duration::from_millis(500);
+/// Delays before a batch is sent again.
+const RETRY_DELAYS: [Duration; 3] =
+    [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(3)];
 /// Time for which the queue is still exported when all other work is over.
-const FLUSH: Duration = Duration::from_millis(1500);
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// Item to be exported.
+/// Spans in the queue.
 #[derive(Debug)]
-enum Item {
+enum QueuedSpans {
     /// An ended run, with all of its spans.
     Run(RunId),
     Span(Box<Span>),
@@ -42,22 +43,22 @@ enum Item {
 /// Handle that queues spans. Never waits.
 #[derive(Debug, Clone)]
 pub struct Traces {
-    to: mpsc::Sender<Item>,
+    to: mpsc::Sender<QueuedSpans>,
     metrics: Arc<Metrics>,
 }
 
 /// Receiver of the queue, with the exporter.
 #[derive(Debug)]
 pub struct Export {
-    from: mpsc::Receiver<Item>,
-    teller: Teller,
+    from: mpsc::Receiver<QueuedSpans>,
+    exporter: Exporter,
 }
 
 /// Exporter: the collector, and the counters of spans.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(super) struct Exporter {
     collector: Collector,
-    resource: Vec<(&'static str, Value)>,
+    resource: Vec<(&'static str, AttributeValue)>,
     metrics: Arc<Metrics>,
     pub(super) installation: InstallationId,
     /// Models that may be named in spans, whatever agents ask for.
@@ -70,35 +71,35 @@ pub(super) struct Teller {
 /// If `settings` cannot be used.
 pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> Result<Option<(Traces, Export)>, Unusable> {
     let Some(collector) = Collector::of(&settings.telemetry)? else { return Ok(None) };
-    let (to, from) = mpsc::channel(QUEUE);
+    let (to, from) = mpsc::channel(QUEUE_CAPACITY);
     let installation = settings.sandbox.installation.clone();
     let resource = vec![
         ("service.name", "sluicegate".into()),
         ("service.version", env!("CARGO_PKG_VERSION").into()),
-        ("service.instance.id", Value::Text(Worker::this_process().to_string())),
+        ("service.instance.id", AttributeValue::Text(Worker::this_process().to_string())),
         ("sluicegate.installation", installation.as_str().into()),
     ];
     let models = super::calls::models(settings);
-    let teller = Teller { collector, resource, metrics: Arc::clone(metrics), installation, models };
-    Ok(Some((Traces { to, metrics: Arc::clone(metrics) }, Export { from, teller })))
+    let exporter = Exporter { collector, resource, metrics: Arc::clone(metrics), installation, models };
+    Ok(Some((Traces { to, metrics: Arc::clone(metrics) }, Export { from, exporter })))
 }
 
 impl Traces {
     /// Queues the spans of a run whose end is stored.
-    pub fn ended(&self, run: &RunId) {
-        self.hand_in(Item::Run(run.clone()));
+    pub fn ended(&self, run_id: &RunId) {
+        self.enqueue(QueuedSpans::Run(run_id.clone()));
     }
 
     /// Queues the span of an answered request to the API.
-    pub fn answered(&self, asked: Asked, status: u16) {
+    pub fn answered(&self, asked: ApiRequest, status: u16) {
         if let Some(span) = asked.answered(status) {
-            self.hand_in(Item::Span(Box::new(span)));
+            self.enqueue(QueuedSpans::Span(Box::new(span)));
         }
     }
 
-    fn hand_in(&self, item: Item) {
+    fn enqueue(&self, item: QueuedSpans) {
         if self.to.try_send(item).is_err() && self.metrics.spans().dropped(Dropped::QueueFull, 1) {
-            tracing::warn!("spans are dropped: more are handed in than the collector takes");
+            tracing::warn!("spans dropped: the export queue is full");
         }
     }
 }
@@ -110,7 +111,7 @@ pub async fn beside<T>(
     (store, data_plane): (&Store, Option<&DataPlane>),
     work: impl Future<Output = T>,
 ) -> T {
-    let Some(Export { from, teller }) = export else { return work.await };
+    let Some(Export { from, exporter }) = export else { return work.await };
     let over = CancellationToken::new();
     let work = async {
         let done = work.await;
@@ -119,15 +120,20 @@ pub async fn beside<T>(
     };
     let calls = async {
         if let Some(data_plane) = data_plane {
-            over.run_until_cancelled(Box::pin(teller.follow(store, data_plane))).await;
+            over.run_until_cancelled(Box::pin(exporter.follow(store, data_plane))).await;
         }
     };
-    let (done, (), ()) = tokio::join!(work, calls, Box::pin(teller.tell_all(from, store, &over)));
+    let (done, (), ()) = tokio::join!(work, calls, Box::pin(exporter.export_queue(from, store, &over)));
     done
 }
 
-impl Teller {
-    async fn tell_all(&self, mut from: mpsc::Receiver<Item>, store: &Store, over: &CancellationToken) {
+impl Exporter {
+    async fn export_queue(
+        &self,
+        mut from: mpsc::Receiver<QueuedSpans>,
+        store: &Store,
+        over: &CancellationToken,
+    ) {
         let telling = async {
             // After `over` no item is queued any more: the queue then holds all that is left.
             while let Some(first) = tokio::select! {
@@ -135,9 +141,9 @@ impl Teller {
                 first = from.recv() => first,
                 () = over.cancelled() => None,
             } {
-                let gathered = tokio::time::Instant::now() + GATHER;
+                let gathered = tokio::time::Instant::now() + BATCH_DELAY;
                 let mut items = vec![first];
-                while items.len() < BATCH && !over.is_cancelled() {
+                while items.len() < MAX_BATCH && !over.is_cancelled() {
                     tokio::select! {
                         next = timeout_at(gathered, from.recv()) => match next {
                             Ok(Some(item)) => items.push(item),
@@ -146,7 +152,7 @@ impl Teller {
                         () = over.cancelled() => {}
                     }
                 }
-                while items.len() < BATCH
+                while items.len() < MAX_BATCH
                     && let Ok(item) = from.try_recv()
                 {
                     items.push(item);
@@ -154,11 +160,11 @@ impl Teller {
                 let mut spans = Vec::new();
                 for item in items {
                     match item {
-                        Item::Span(span) => spans.push(*span),
-                        Item::Run(run) => spans.extend(self.of_run(store, &run).await),
+                        QueuedSpans::Span(span) => spans.push(*span),
+                        QueuedSpans::Run(run) => spans.extend(self.of_run(store, &run).await),
                     }
                 }
-                self.tell(&spans).await;
+                self.export_batches(&spans).await;
             }
         };
         tokio::pin!(telling);
@@ -166,15 +172,15 @@ impl Teller {
             () = &mut telling => return,
             () = over.cancelled() => {}
         }
-        drop(timeout(FLUSH, telling).await);
+        drop(timeout(FLUSH_TIMEOUT, telling).await);
     }
 
-    async fn of_run(&self, store: &Store, run: &RunId) -> Vec<Span> {
-        match store.record(run).await {
+    async fn of_run(&self, store: &Store, run_id: &RunId) -> Vec<Span> {
+        match store.record(run_id).await {
             Ok(record) => runs::spans(&record),
             Err(error) => {
                 if self.metrics.spans().dropped(Dropped::Unreadable, 1) {
-                    tracing::warn!(%run, error = %report::chain(&error), "a run's spans are dropped");
+                    tracing::warn!(run = %run_id, error = report::chain(&error), "spans of a run dropped: its record cannot be read");
                 }
                 Vec::new()
             }
@@ -182,14 +188,14 @@ impl Teller {
     }
 
     /// Exports `spans` with a few retries, then drops them.
-    async fn tell(&self, spans: &[Span]) {
-        for batch in spans.chunks(BATCH) {
-            let mut pauses = PAUSES.into_iter();
-            while let Err(error) = self.try_tell(batch).await {
-                match pauses.next() {
-                    Some(pause) if error.passes() => sleep(pause).await,
+    async fn export_batches(&self, spans: &[Span]) {
+        for batch in spans.chunks(MAX_BATCH) {
+            let mut delays = RETRY_DELAYS.into_iter();
+            while let Err(error) = self.try_export(batch).await {
+                match delays.next() {
+                    Some(delay) if error.is_transient() => sleep(delay).await,
                     _ => {
-                        self.give_up(batch, &error);
+                        self.count_dropped(batch, &error);
                         break;
                     }
                 }
@@ -198,24 +204,24 @@ impl Teller {
     }
 
     /// Exports `spans` once, and counts those that the collector refuses. Only a failed request is an error.
-    pub(super) async fn try_tell(&self, spans: &[Span]) -> Result<(), Failed> {
+    pub(super) async fn try_export(&self, spans: &[Span]) -> Result<(), ExportError> {
         if spans.is_empty() {
             return Ok(());
         }
         let refused = self.collector.send(span::body(&self.resource, spans).into()).await?;
         let count = spans.len() as u64;
-        self.metrics.spans().told(count.saturating_sub(refused));
+        self.metrics.spans().exported(count.saturating_sub(refused));
         if refused > 0 && self.metrics.spans().dropped(Dropped::Refused, refused) {
-            tracing::warn!(refused, "the collector refuses spans");
+            tracing::warn!(refused, "spans refused by the collector");
         }
         Ok(())
     }
 
     /// Counts `spans` as dropped, and logs the first drop.
-    pub(super) fn give_up(&self, spans: &[Span], error: &Failed) {
-        let why = if error.passes() { Dropped::Unavailable } else { Dropped::Refused };
+    pub(super) fn count_dropped(&self, spans: &[Span], error: &ExportError) {
+        let why = if error.is_transient() { Dropped::Unavailable } else { Dropped::Refused };
         if self.metrics.spans().dropped(why, spans.len() as u64) {
-            tracing::warn!(error = %report::chain(error), "spans are dropped");
+            tracing::warn!(error = report::chain(error), "spans dropped");
         }
     }
 }

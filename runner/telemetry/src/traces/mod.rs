@@ -13,15 +13,15 @@
 //! answer or secret is in any span.
 
 mod calls;
-mod context;
 mod export;
 mod otlp;
 mod request;
 mod runs;
 mod span;
+mod trace_context;
 
 pub use self::{
     export::{Export, Traces, beside, open},
     otlp::Unusable,
-    request::Asked,
+    request::ApiRequest,
 };

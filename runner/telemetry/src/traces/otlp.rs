@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use platform_core::limit::ByteSize;
 use platform_runtime::{
     file::{self, Unread},
+    report,
     settings::{BaseUrl, Telemetry},
     task,
     trust::Trusted,
@@ -21,13 +22,13 @@ use platform_runtime::{
 use tokio::{net::TcpStream, time::timeout};
 
 /// Path on which collectors take traces.
-const PATH: &str = "/v1/traces";
+const TRACES_PATH: &str = "/v1/traces";
 /// Longest time of one request.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest file of headers that is read.
 const MAX_HEADERS: ByteSize = ByteSize::kib(64);
 /// Longest answer. Only its count of refused spans matters.
-const LARGEST: usize = 64 << 10;
+const MAX_ANSWER: usize = 64 << 10;
 
 /// Reason why the telemetry settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -56,20 +57,20 @@ pub enum Unusable {
 
 /// Reason why a batch was not taken.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failed {
+pub(super) enum ExportError {
     #[error("the collector cannot be reached")]
     Unreachable(#[source] io::Error),
     #[error("the connection to the collector broke")]
     Broken(#[source] hyper::Error),
-    #[error("the collector did not answer within {} s", PATIENCE.as_secs())]
+    #[error("the collector did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Silent,
     #[error("the collector answered {0}")]
     Refused(StatusCode),
 }
 
-impl Failed {
+impl ExportError {
     /// Returns whether the same batch may be taken later.
-    pub(super) const fn passes(&self) -> bool {
+    pub(super) const fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::Silent => true,
             Self::Refused(status) => matches!(status.as_u16(), 429 | 502 | 503 | 504),
@@ -94,38 +95,38 @@ impl Collector {
     }
 
     /// Sends a batch, and returns the number of spans that were refused.
-    pub(super) async fn send(&self, body: Bytes) -> Result<u64, Failed> {
-        timeout(PATIENCE, self.send_now(body)).await.unwrap_or(Err(Failed::Silent))
+    pub(super) async fn send(&self, body: Bytes) -> Result<u64, ExportError> {
+        timeout(REQUEST_TIMEOUT, self.send_now(body)).await.unwrap_or(Err(ExportError::Silent))
     }
 
-    async fn send_now(&self, body: Bytes) -> Result<u64, Failed> {
+    async fn send_now(&self, body: Bytes) -> Result<u64, ExportError> {
         let address = (self.url.host.as_str(), self.url.port);
-        let stream = TcpStream::connect(address).await.map_err(Failed::Unreachable)?;
+        let stream = TcpStream::connect(address).await.map_err(ExportError::Unreachable)?;
         let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(Failed::Broken)?;
+            http1::handshake(TokioIo::new(stream)).await.map_err(ExportError::Broken)?;
         // The connection ends with this request, even if the request is cancelled.
         let connection = task::spawn("otlp", async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "the connection to the collector ended");
+                tracing::debug!(error = report::chain(&error), "collector connection ended");
             }
         });
         let _ends = AbortOnDrop(connection.abort_handle());
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = http::Uri::from_static(PATH);
+        *request.uri_mut() = http::Uri::from_static(TRACES_PATH);
         *request.headers_mut() = self.headers.clone();
         let headers = request.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Ok(host) = HeaderValue::from_str(&self.url.authority()) {
             headers.insert(header::HOST, host);
         }
-        let answer = sender.send_request(request).await.map_err(Failed::Broken)?;
+        let answer = sender.send_request(request).await.map_err(ExportError::Broken)?;
         if !answer.status().is_success() {
-            return Err(Failed::Refused(answer.status()));
+            return Err(ExportError::Refused(answer.status()));
         }
         // A success stands, whatever the body says.
         #[expect(clippy::disallowed_methods, reason = "it is bounded")]
-        let said = Limited::new(answer.into_body(), LARGEST).collect().await;
+        let said = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
         Ok(said.map_or(0, |said| rejected(&said.to_bytes())))
     }
 }
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_says_how_many_spans_it_refuses_in_any_of_several_ways() {
+    fn refused_spans_are_read_in_every_form() {
         for (answer, count) in [
             (r#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"no"}}"#, 3),
             (r#"{"partialSuccess":{"rejectedSpans":3}}"#, 3),
@@ -185,12 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_pass_is_not_tried_again() {
+    fn permanent_failures_are_not_retried() {
         for (status, passes) in
             [(429, true), (502, true), (503, true), (504, true), (400, false), (401, false), (500, false)]
         {
-            assert_eq!(Failed::Refused(StatusCode::from_u16(status).unwrap()).passes(), passes, "{status}");
+            assert_eq!(
+                ExportError::Refused(StatusCode::from_u16(status).unwrap()).is_transient(),
+                passes,
+                "{status}"
+            );
         }
-        assert!(Failed::Silent.passes());
+        assert!(ExportError::Silent.is_transient());
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use platform_core::traceparent::{SpanId, TraceId, Traceparent};
 use platform_runtime::random;
 
-use super::span::{Kind, Span, Value, now};
+use super::span::{AttributeValue, Span, SpanKind, now};
 
 /// Request to the API that is being answered.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ApiRequest {
     method: &'static str,
     /// Route of the API; absent for any other path.
     route: Option<&'static str>,
@@ -17,7 +17,7 @@ pub struct Asked {
     start: Duration,
 }
 
-impl Asked {
+impl ApiRequest {
     /// Starts a request. `method` and `route` are constants of the API; the span is part of `caller` if there is one.
     pub fn now(method: &'static str, route: Option<&'static str>, caller: Option<Traceparent>) -> Self {
         Self { method, route, caller, start: now() }
@@ -31,7 +31,7 @@ impl Asked {
         }
         let mut attributes = vec![
             ("http.request.method", method.into()),
-            ("http.response.status_code", Value::Number(status.into())),
+            ("http.response.status_code", AttributeValue::Number(status.into())),
         ];
         attributes.extend(route.map(|route| ("http.route", route.into())));
         let bits = random::bits();
@@ -40,7 +40,7 @@ impl Asked {
             id: SpanId::from_random(u64::try_from(bits >> 64).unwrap_or_default()),
             parent: caller.map(|caller| caller.span),
             name: route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}")),
-            kind: Kind::Server,
+            kind: SpanKind::Server,
             start,
             end: now(),
             attributes,

@@ -9,21 +9,21 @@ use platform_core::{
 use runner_store::{Record, UnixMillis};
 
 use super::{
-    context::Context,
-    span::{Kind, Span, Value},
+    span::{AttributeValue, Span, SpanKind},
+    trace_context::TraceContext,
 };
 
 /// Name of the run's own span.
-pub(super) const RUN: &str = "run";
+pub(super) const RUN_SPAN: &str = "run";
 /// Name of the span in which the run's agent ran; model calls are part of it.
-pub(super) const AGENT: &str = "agent";
+pub(super) const AGENT_SPAN: &str = "agent";
 
 const fn name(phase: Phase) -> &'static str {
     match phase {
         Phase::Queued => "queued",
         Phase::Preparing => "prepare",
         Phase::Starting => "start",
-        Phase::Running => AGENT,
+        Phase::Running => AGENT_SPAN,
         Phase::Settling => "settle",
     }
 }
@@ -31,17 +31,18 @@ const fn name(phase: Phase) -> &'static str {
 /// Returns a span of the run from order to end, and one of each phase. There is none if the run has not ended, or its
 /// trace is not sampled.
 pub(super) fn spans(record: &Record) -> Vec<Span> {
-    let (run, context) = (&record.run, Context::recorded(record));
+    let run = &record.run;
+    let context = TraceContext::recorded(record);
     let Some(end) = run.ended.filter(|_| context.sampled) else { return Vec::new() };
     let phases = phases(record);
-    let root = context.span(RUN);
+    let root = context.span(RUN_SPAN);
     let start = phases.first().map_or(run.created, |(_, at)| *at);
     let mut spans = vec![Span {
         trace: context.trace,
         id: root,
         parent: context.caller,
         name: format!("invoke_agent {}", run.agent),
-        kind: Kind::Internal,
+        kind: SpanKind::Internal,
         start: since_epoch(start),
         end: since_epoch(end),
         attributes: attributes(record),
@@ -53,7 +54,7 @@ pub(super) fn spans(record: &Record) -> Vec<Span> {
         id: context.span(name(*phase)),
         parent: Some(root),
         name: name(*phase).to_owned(),
-        kind: Kind::Internal,
+        kind: SpanKind::Internal,
         start: since_epoch(*start),
         end: since_epoch(end),
         attributes: vec![("sluicegate.run_id", run.run.as_str().into())],
@@ -75,14 +76,14 @@ fn phases(record: &Record) -> Vec<(Phase, UnixMillis)> {
     phases
 }
 
-fn attributes(record: &Record) -> Vec<(&'static str, Value)> {
+fn attributes(record: &Record) -> Vec<(&'static str, AttributeValue)> {
     let run = &record.run;
     let mut attributes = vec![
         ("gen_ai.operation.name", "invoke_agent".into()),
         ("gen_ai.agent.id", run.agent.as_str().into()),
         ("sluicegate.run_id", run.run.as_str().into()),
-        ("sluicegate.attempt", Value::Number(run.attempt.into())),
-        ("sluicegate.epoch", Value::Number(run.epoch)),
+        ("sluicegate.attempt", AttributeValue::Number(run.attempt.into())),
+        ("sluicegate.epoch", AttributeValue::Number(run.epoch)),
         ("sluicegate.account", run.account.as_str().into()),
         ("sluicegate.outcome", run.state.name().into()),
     ];
@@ -90,14 +91,14 @@ fn attributes(record: &Record) -> Vec<(&'static str, Value)> {
         attributes.push(("error.type", failure.code.code().into()));
     }
     if let Some(code) = run.exit_code {
-        attributes.push(("sluicegate.exit_code", Value::Signed(code)));
+        attributes.push(("sluicegate.exit_code", AttributeValue::Signed(code)));
     }
     if let Some(Usage { calls, refused, tokens, .. }) = run.usage {
         attributes.extend([
-            ("sluicegate.calls", Value::Number(calls)),
-            ("sluicegate.refused_calls", Value::Number(refused)),
-            ("gen_ai.usage.input_tokens", Value::Number(tokens.input)),
-            ("gen_ai.usage.output_tokens", Value::Number(tokens.output)),
+            ("sluicegate.calls", AttributeValue::Number(calls)),
+            ("sluicegate.refused_calls", AttributeValue::Number(refused)),
+            ("gen_ai.usage.input_tokens", AttributeValue::Number(tokens.input)),
+            ("gen_ai.usage.output_tokens", AttributeValue::Number(tokens.output)),
         ]);
     }
     attributes

@@ -12,18 +12,18 @@ pub(super) struct Span {
     pub(super) id: SpanId,
     pub(super) parent: Option<SpanId>,
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: SpanKind,
     /// Time since the Unix epoch.
     pub(super) start: Duration,
     pub(super) end: Duration,
-    pub(super) attributes: Vec<(&'static str, Value)>,
+    pub(super) attributes: Vec<(&'static str, AttributeValue)>,
     /// Code of the failure, if it failed.
     pub(super) failed: Option<&'static str>,
 }
 
 /// Side of the work that the span was recorded on.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum SpanKind {
     Internal,
     Server,
     Client,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 
 /// Value of an attribute.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub(super) enum AttributeValue {
     Text(String),
     Number(u64),
     Signed(i64),
@@ -39,13 +39,13 @@ pub(super) enum Value {
     Texts(Vec<String>),
 }
 
-impl From<&str> for Value {
+impl From<&str> for AttributeValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl Value {
+impl AttributeValue {
     fn json(&self) -> Json {
         match self {
             Self::Text(text) => json!({ "stringValue": text }),
@@ -63,9 +63,9 @@ impl Value {
 impl Span {
     fn json(&self) -> Json {
         let kind = match self.kind {
-            Kind::Internal => 1,
-            Kind::Server => 2,
-            Kind::Client => 3,
+            SpanKind::Internal => 1,
+            SpanKind::Server => 2,
+            SpanKind::Client => 3,
         };
         let mut span = json!({
             "traceId": self.trace.to_string(),
@@ -86,12 +86,12 @@ impl Span {
     }
 }
 
-fn attributes(attributes: &[(&'static str, Value)]) -> Json {
+fn attributes(attributes: &[(&'static str, AttributeValue)]) -> Json {
     attributes.iter().map(|(key, value)| json!({ "key": key, "value": value.json() })).collect()
 }
 
 /// Returns the body of a request with `spans`. `resource` describes the process they are of.
-pub(super) fn body(resource: &[(&'static str, Value)], spans: &[Span]) -> Vec<u8> {
+pub(super) fn body(resource: &[(&'static str, AttributeValue)], spans: &[Span]) -> Vec<u8> {
     let spans: Vec<_> = spans.iter().map(Span::json).collect();
     let scope = json!({ "name": "sluicegate", "version": env!("CARGO_PKG_VERSION") });
     let of = json!({

@@ -79,7 +79,7 @@ async fn only_plain_files_beneath_it_are_read() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_or_has_two_names_is_not_read() {
+async fn special_and_linked_files_are_not_read() {
     for form in BOTH {
         let ground = Ground::of(form).await;
         let tree = ground.tree();
@@ -122,7 +122,7 @@ async fn what_is_no_file_or_has_two_names_is_not_read() {
 }
 
 #[tokio::test]
-async fn no_more_is_read_than_was_asked_for_also_while_a_file_grows() {
+async fn a_growing_file_is_read_up_to_its_limit() {
     for form in BOTH {
         let ground = Ground::of(form).await;
         let read = |most| ground.workspace.read(Path::new("file"), ByteSize(most));
@@ -167,7 +167,7 @@ async fn no_more_is_read_than_was_asked_for_also_while_a_file_grows() {
 }
 
 #[tokio::test]
-async fn a_directory_that_becomes_a_link_while_it_is_read_leads_nowhere() {
+async fn a_directory_that_becomes_a_link_is_no_way_out() {
     for form in BOTH {
         let ground = Ground::of(form).await;
         let (tree, secrets) = (ground.tree(), ground.root.join("secrets"));
@@ -302,7 +302,7 @@ async fn a_tree_of_traps_is_removed_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_used_again_is_another_workspace() {
+async fn a_reused_name_is_another_workspace() {
     for form in BOTH {
         let ground = Ground::of(form).await;
         fs::write(ground.tree().join("left"), "").unwrap();
@@ -314,7 +314,7 @@ async fn a_name_that_is_used_again_is_another_workspace() {
 }
 
 #[tokio::test]
-async fn devices_and_set_uid_programs_mean_nothing_in_an_image() {
+async fn devices_and_set_uid_have_no_effect_in_images() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let line = mounts.lines().find(|line| line.contains(ground.tree().to_str().unwrap())).unwrap();

@@ -80,7 +80,7 @@ impl Ground {
 
     /// Unmounts the tree, as a restart of the machine does.
     fn unmount(&self) {
-        self.all.site.place(&self.id).unmount().unwrap();
+        self.all.root.paths(&self.id).unmount().unwrap();
     }
 
     /// Removes it and asserts that nothing is left: no file, no mount, no device.
@@ -145,7 +145,7 @@ fn fill(path: &Path) -> io::Error {
 }
 
 #[tokio::test]
-async fn belongs_to_the_sandboxs_user_and_holds_the_conversation() {
+async fn a_workspace_belongs_to_the_sandbox_user() {
     for form in BOTH {
         let ground = Ground::of(form).await;
         let tree = ground.tree();
@@ -175,12 +175,12 @@ async fn belongs_to_the_sandboxs_user_and_holds_the_conversation() {
 }
 
 #[tokio::test]
-async fn what_is_there_is_listed_and_only_what_is_removed_goes() {
+async fn workspaces_are_listed_and_removed_one_by_one() {
     for form in BOTH {
         let ground = Ground::of(form).await;
         let other = Workspaces::new_id();
         ground.all.create(&other, &[]).await.unwrap();
-        fs::create_dir(ground.root.join("somebody's")).unwrap();
+        fs::create_dir(ground.root.join("foreign")).unwrap();
         let mut found = ground.all.list().unwrap();
         found.sort();
         let mut expected = [ground.id.clone(), other.clone()];
@@ -189,7 +189,7 @@ async fn what_is_there_is_listed_and_only_what_is_removed_goes() {
         ground.all.remove(&other).await.unwrap();
         ground.all.remove(&other).await.unwrap();
         assert_eq!(ground.all.list().unwrap(), std::slice::from_ref(&ground.id));
-        fs::remove_dir(ground.root.join("somebody's")).unwrap();
+        fs::remove_dir(ground.root.join("foreign")).unwrap();
         ground.remove().await;
     }
 }
@@ -207,7 +207,7 @@ async fn a_workspace_is_made_once() {
 }
 
 #[tokio::test]
-async fn many_are_made_and_removed_at_once() {
+async fn many_workspaces_are_made_at_once() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let others = (0..24).map(|_| async {
         let id = Workspaces::new_id();
@@ -221,7 +221,7 @@ async fn many_are_made_and_removed_at_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_made_leaves_nothing_and_says_why() {
+async fn a_failed_creation_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let settings = Sandbox { workspace_files: 1 << 20, ..settings(dir.path(), WorkspaceForm::Image) };
     let all = Workspaces::open(&settings).unwrap();
@@ -231,7 +231,7 @@ async fn what_cannot_be_made_leaves_nothing_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_creation_that_nobody_waits_for_is_undone() {
+async fn an_abandoned_creation_is_undone() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let id = Workspaces::new_id();
     let image = ground.root.join(id.as_str()).join("image");
@@ -245,7 +245,7 @@ async fn a_creation_that_nobody_waits_for_is_undone() {
 }
 
 #[tokio::test]
-async fn an_image_bounds_bytes_and_files_and_takes_no_more_than_is_in_it() {
+async fn an_image_bounds_bytes_and_files() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let image = ground.root.join(ground.id.as_str()).join("image");
     let taken = || fs::metadata(&image).unwrap().blocks() * 512;
@@ -268,7 +268,7 @@ async fn an_image_bounds_bytes_and_files_and_takes_no_more_than_is_in_it() {
 }
 
 #[tokio::test]
-async fn a_root_that_others_can_enter_is_refused_and_left_as_it_is() {
+async fn an_enterable_root_is_refused_and_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let settings = settings(dir.path(), WorkspaceForm::Auto);
     fs::create_dir(&settings.workspace_dir).unwrap();
@@ -279,7 +279,7 @@ async fn a_root_that_others_can_enter_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn room_counts_what_was_promised_and_what_is_in_reserve() {
+async fn disk_space_counts_promises_and_the_reserve() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let room = ground.all.disk_space().unwrap();
     assert!(room.is_enough() && room.to_string().contains("of it promised to runs"), "{room}");

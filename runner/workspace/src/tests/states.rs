@@ -11,16 +11,16 @@ use platform_runtime::settings::WorkspaceForm;
 use rustix::fs::{FlockOperation, flock};
 
 use super::{
-    super::{Bounds, Error, Lasting, Workspaces, image, place::Place},
+    super::{Bounds, Durability, Error, Workspaces, image, paths::WorkspacePaths},
     BOTH, Ground, devices_below, entries, messages, mounts_below, settings,
 };
 
 /// Makes another workspace below the same root, in the state that `make` leaves it in, and removes it.
-async fn is_removed(state: &str, make: impl FnOnce(&Place, Bounds)) {
+async fn is_removed(state: &str, make: impl FnOnce(&WorkspacePaths, Bounds)) {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let id = Workspaces::new_id();
-    let place = Place::of(&ground.root, id.as_str());
-    make(&place, ground.all.bounds);
+    let paths = WorkspacePaths::of(&ground.root, id.as_str());
+    make(&paths, ground.all.bounds);
     assert!(ground.root.join(id.as_str()).exists(), "{state}: nothing is there");
     ground.all.remove(&id).await.unwrap_or_else(|error| panic!("{state}: {error:?}"));
     assert_eq!(entries(&ground.root), [ground.id.as_str()], "{state}");
@@ -29,53 +29,53 @@ async fn is_removed(state: &str, make: impl FnOnce(&Place, Bounds)) {
 }
 
 #[tokio::test]
-async fn what_is_half_made_is_removed() {
-    is_removed("a directory", |place, _| fs::create_dir(place.tree.parent().unwrap()).unwrap()).await;
-    is_removed("no image", |place, _| place.claim().unwrap()).await;
-    is_removed("an empty image", |place, _| {
-        place.claim().unwrap();
-        fs::write(&place.image, "").unwrap();
+async fn a_half_made_workspace_is_removed() {
+    is_removed("a directory", |paths, _| fs::create_dir(paths.tree.parent().unwrap()).unwrap()).await;
+    is_removed("no image", |paths, _| paths.claim().unwrap()).await;
+    is_removed("an empty image", |paths, _| {
+        paths.claim().unwrap();
+        fs::write(&paths.image, "").unwrap();
     })
     .await;
-    is_removed("an image without mount", |place, bounds| {
-        place.claim().unwrap();
-        image::make(place, bounds).unwrap();
+    is_removed("an image without mount", |paths, bounds| {
+        paths.claim().unwrap();
+        image::make(paths, bounds).unwrap();
     })
     .await;
     is_removed("a mount with nothing in it", mounted).await;
 }
 
-fn mounted(place: &Place, bounds: Bounds) {
-    place.claim().unwrap();
-    image::make(place, bounds).unwrap();
-    image::mount(place, Lasting::Run).unwrap();
+fn mounted(paths: &WorkspacePaths, bounds: Bounds) {
+    paths.claim().unwrap();
+    image::make(paths, bounds).unwrap();
+    image::mount(paths, Durability::Run).unwrap();
 }
 
 #[tokio::test]
-async fn what_is_mounted_strangely_is_removed() {
-    is_removed("mounted twice", |place, bounds| {
-        mounted(place, bounds);
-        let again = Command::new("mount").arg("--bind").args([&place.tree, &place.tree]).status().unwrap();
+async fn unusual_mounts_are_removed() {
+    is_removed("mounted twice", |paths, bounds| {
+        mounted(paths, bounds);
+        let again = Command::new("mount").arg("--bind").args([&paths.tree, &paths.tree]).status().unwrap();
         assert!(again.success());
-        assert_eq!(mounts_below(&place.tree).len(), 2);
+        assert_eq!(mounts_below(&paths.tree).len(), 2);
     })
     .await;
-    is_removed("a mount whose image was deleted", |place, bounds| {
-        mounted(place, bounds);
-        fs::remove_file(&place.image).unwrap();
+    is_removed("a mount whose image was deleted", |paths, bounds| {
+        mounted(paths, bounds);
+        fs::remove_file(&paths.image).unwrap();
     })
     .await;
-    is_removed("another file system on its place", |place, _| {
-        place.claim().unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&place.tree).status().unwrap();
+    is_removed("another file system on its tree", |paths, _| {
+        paths.claim().unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&paths.tree).status().unwrap();
         assert!(mounted.success());
-        fs::write(place.tree.join("file"), "").unwrap();
+        fs::write(paths.tree.join("file"), "").unwrap();
     })
     .await;
 }
 
 #[tokio::test]
-async fn what_somebody_has_open_is_removed_and_goes_when_they_let_go() {
+async fn an_open_workspace_is_removed() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let open = fs::File::open(ground.tree().join(".cogni/messages.json")).unwrap();
     let naive = rustix::mount::unmount(ground.tree(), rustix::mount::UnmountFlags::empty());
@@ -114,7 +114,7 @@ impl Drop for Holder {
 }
 
 #[tokio::test]
-async fn what_a_container_still_has_is_removed_and_goes_with_that() {
+async fn a_workspace_in_use_goes_with_its_container() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let holder = Holder::of(ground.tree());
     ground.all.remove(&ground.id).await.unwrap();
@@ -125,7 +125,7 @@ async fn what_a_container_still_has_is_removed_and_goes_with_that() {
 }
 
 #[tokio::test]
-async fn copies_of_a_mount_go_with_the_directory_it_was_on() {
+async fn copies_of_a_mount_go_with_its_directory() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let holder = Holder::after("true", ground.tree());
     ground.unmount();
@@ -135,7 +135,7 @@ async fn copies_of_a_mount_go_with_the_directory_it_was_on() {
 }
 
 #[tokio::test]
-async fn what_was_left_is_found_again_as_it_was() {
+async fn an_abandoned_workspace_is_adopted_unchanged() {
     for form in BOTH {
         let ground = Ground::of(form).await;
         fs::write(ground.tree().join("work"), "done").unwrap();
@@ -160,7 +160,7 @@ async fn what_was_left_is_found_again_as_it_was() {
 }
 
 #[tokio::test]
-async fn what_a_container_still_has_is_mounted_again_as_the_same() {
+async fn a_workspace_in_use_is_mounted_again() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let holder = Holder::of(ground.tree());
     ground.unmount();
@@ -174,23 +174,23 @@ async fn what_a_container_still_has_is_mounted_again_as_the_same() {
 }
 
 #[tokio::test]
-async fn what_a_machine_that_went_down_left_is_mended() {
+async fn a_workspace_is_repaired_after_a_crash() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     fs::write(ground.tree().join("work"), "done").unwrap();
     rustix::fs::syncfs(fs::File::open(ground.tree()).unwrap()).unwrap();
     // The image as it is while it is mounted, which is how it is after a power failure.
     let id = Workspaces::new_id();
-    let place = Place::of(&ground.root, id.as_str());
-    place.claim().unwrap();
-    fs::copy(Place::of(&ground.root, ground.id.as_str()).image, &place.image).unwrap();
-    let state = Command::new("dumpe2fs").arg("-h").arg(&place.image).output().unwrap();
+    let paths = WorkspacePaths::of(&ground.root, id.as_str());
+    paths.claim().unwrap();
+    fs::copy(WorkspacePaths::of(&ground.root, ground.id.as_str()).image, &paths.image).unwrap();
+    let state = Command::new("dumpe2fs").arg("-h").arg(&paths.image).output().unwrap();
     assert!(String::from_utf8_lossy(&state.stdout).contains("needs_recovery"), "control: {state:?}");
     let adopted = ground.all.adopt(&id).await.unwrap();
     assert_eq!(fs::read(adopted.path().join("work")).unwrap(), b"done");
     ground.all.remove(&id).await.unwrap();
     // One that is beyond that is refused, and can be removed.
-    place.claim().unwrap();
-    fs::write(&place.image, "not an image").unwrap();
+    paths.claim().unwrap();
+    fs::write(&paths.image, "not an image").unwrap();
     let refused = ground.all.adopt(&id).await.unwrap_err();
     assert!(matches!(refused, Error::Program { program: "e2fsck", .. }), "{refused:?}");
     ground.all.remove(&id).await.unwrap();
@@ -198,9 +198,9 @@ async fn what_a_machine_that_went_down_left_is_mended() {
 }
 
 #[tokio::test]
-async fn trials_of_killed_processes_are_removed_and_those_under_way_left() {
+async fn only_abandoned_trials_are_removed() {
     let ground = Ground::of(WorkspaceForm::Image).await;
-    let [left, young] = [".trial-left", ".trial-young"].map(|name| Place::of(&ground.root, name));
+    let [left, young] = [".trial-left", ".trial-young"].map(|name| WorkspacePaths::of(&ground.root, name));
     for trial in [&left, &young] {
         mounted(trial, ground.all.bounds);
     }

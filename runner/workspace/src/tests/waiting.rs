@@ -22,7 +22,7 @@ fn start(program: &str) -> Start {
 }
 
 #[tokio::test]
-async fn it_is_empty_until_it_is_furnished_and_gone_with_all_of_it() {
+async fn a_warm_workspace_is_empty_until_furnished() {
     for form in BOTH {
         let (ground, workspace, id) = waiting(form).await;
         assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 0, "{form:?}");
@@ -41,7 +41,7 @@ async fn it_is_empty_until_it_is_furnished_and_gone_with_all_of_it() {
 }
 
 #[tokio::test]
-async fn the_first_to_tell_has_told_it() {
+async fn the_first_start_file_stays() {
     let (ground, workspace, id) = waiting(WorkspaceForm::Directory).await;
     let dir = workspace.start_dir().unwrap().to_owned();
     assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o7777, 0o755, "the sandbox's user watches it");
@@ -57,8 +57,8 @@ async fn the_first_to_tell_has_told_it() {
     assert!(!ground.all.waits(&id));
     let again = ground.all.adopt(&id).await.unwrap();
     assert_eq!(again.start_dir(), Some(dir.as_path()));
-    ground.workspace.tell(start("nobody")).await.unwrap();
-    assert_eq!(ground.workspace.start_dir(), None, "where nobody waits it is without effect");
+    ground.workspace.tell(start("unread")).await.unwrap();
+    assert_eq!(ground.workspace.start_dir(), None, "without a waiting container it has no effect");
 }
 
 /// Obstacles a first process could put in the way, each leading to `outside`.
@@ -79,7 +79,7 @@ const TRAPS: [fn(&Path, &Path); 4] = [
 ];
 
 #[tokio::test]
-async fn nothing_is_written_through_what_a_first_process_has_put_there() {
+async fn nothing_is_written_through_planted_files() {
     for (at, trap) in TRAPS.into_iter().enumerate() {
         let (ground, workspace, _id) = waiting(WorkspaceForm::Directory).await;
         let outside = ground.root.parent().unwrap().join("outside");

@@ -19,7 +19,7 @@ async fn watched(size: ByteSize, files: u64) -> Ground {
 }
 
 fn look(ground: &Ground) -> Option<Exceeded> {
-    ground.workspace.watched.as_ref().unwrap().look().unwrap()
+    ground.workspace.watched.as_ref().unwrap().measure().unwrap()
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_directory_that_grows_is_noticed() {
 }
 
 #[tokio::test]
-async fn what_a_link_leads_to_and_a_second_name_do_not_count() {
+async fn link_targets_and_second_names_do_not_count() {
     let ground = watched(ByteSize::mib(4), 1000).await;
     let outside = ground.root.join("outside");
     fs::create_dir(&outside).unwrap();
@@ -52,7 +52,7 @@ async fn what_a_link_leads_to_and_a_second_name_do_not_count() {
 }
 
 #[tokio::test]
-async fn too_many_files_and_too_deep_a_tree_are_noticed() {
+async fn too_many_files_and_deep_trees_are_noticed() {
     let ground = watched(ByteSize::mib(64), 100).await;
     for file in 0..100 {
         fs::write(ground.tree().join(file.to_string()), "").unwrap();

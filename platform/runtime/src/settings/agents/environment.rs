@@ -11,16 +11,16 @@ use super::Template;
 use crate::config::Section;
 
 /// Variables that a run sets itself.
-const OURS: [&str; 5] =
+const RESERVED_NAMES: [&str; 5] =
     [env::RUN_ID, env::OPENAI_API_BASE, env::COGNI_MODEL, env::LLM_PROXY_SOCKET, env::SANDBOX_START_FILE];
 /// Prefixes of Sluicegate's own variables, in the images too.
-const OUR_PREFIXES: [&str; 2] = [env::OVERRIDE_PREFIX, "LLM_PROXY_"];
+const RESERVED_PREFIXES: [&str; 2] = [env::OVERRIDE_PREFIX, "LLM_PROXY_"];
 /// Words that mark a secret anywhere in a name.
 const SECRET_WORDS: [&str; 5] = ["SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
 /// Words that mark a secret at the end of a word of the name: `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` hold none.
-const SECRET_ENDS: [&str; 3] = ["KEY", "KEYS", "TOKEN"];
+const SECRET_SUFFIXES: [&str; 3] = ["KEY", "KEYS", "TOKEN"];
 /// Prefixes of common kinds of keys and tokens.
-const SECRET_BEGINS: [&str; 17] = [
+const SECRET_PREFIXES: [&str; 17] = [
     "sk-",
     "sk_",
     "rk_",
@@ -40,7 +40,7 @@ const SECRET_BEGINS: [&str; 17] = [
     "npm_",
 ];
 /// Least number of characters that follow the prefix of a secret.
-const SECRET_REST: usize = 9;
+const MIN_SECRET_REST: usize = 9;
 
 /// Reads the variables of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> BTreeMap<String, Template> {
@@ -59,10 +59,10 @@ fn mistake(name: &str, value: &Template) -> Option<String> {
             "not a name of a variable: letters, digits and `_`, not beginning with a digit".to_owned(),
         );
     }
-    if OURS.contains(&name) || OUR_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+    if RESERVED_NAMES.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
         return Some("is set by Sluicegate itself: leave it out, or use another name".to_owned());
     }
-    let what = secret_name(name).map(|word| format!("its name says `{word}`"));
+    let what = find_secret_word(name).map(|word| format!("its name says `{word}`"));
     let what = what.or_else(|| {
         value.literals().find_map(secret_value).map(|kind| format!("its value looks like {kind}"))
     });
@@ -74,10 +74,11 @@ fn mistake(name: &str, value: &Template) -> Option<String> {
 }
 
 /// Returns the word that marks a name as that of a secret.
-fn secret_name(name: &str) -> Option<&'static str> {
+fn find_secret_word(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_uppercase();
     let anywhere = SECRET_WORDS.into_iter().find(|word| name.contains(word));
-    anywhere.or_else(|| SECRET_ENDS.into_iter().find(|end| name.split('_').any(|word| word.ends_with(end))))
+    anywhere
+        .or_else(|| SECRET_SUFFIXES.into_iter().find(|end| name.split('_').any(|word| word.ends_with(end))))
 }
 
 /// Returns the kind of secret that `text` contains.
@@ -96,11 +97,12 @@ pub(super) fn secret_value(text: &str) -> Option<&'static str> {
     }
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     text.split(|c| !is_part(c)).find_map(|word| {
-        let begins = |begin: &&str| word.strip_prefix(*begin).is_some_and(|rest| rest.len() >= SECRET_REST);
+        let begins =
+            |begin: &&str| word.strip_prefix(*begin).is_some_and(|rest| rest.len() >= MIN_SECRET_REST);
         let is_amazons = word.len() == 20
             && (word.starts_with("AKIA") || word.starts_with("ASIA"))
             && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
-        if is_amazons || SECRET_BEGINS.iter().any(begins) {
+        if is_amazons || SECRET_PREFIXES.iter().any(begins) {
             return Some("a key or token");
         }
         let mut parts = word.split('.');
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_secret_is_refused_without_being_repeated() {
+    fn apparent_secrets_are_refused_and_not_printed() {
         let jwt = ["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0In0", "c2lnbmF0dXJl"].join(".");
         for (name, value) in [
             ("OPENAI_API_KEY", "canary"),

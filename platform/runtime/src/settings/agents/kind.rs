@@ -20,19 +20,19 @@ impl Kind {
         Self {
             mode: field(
                 "mode",
-                "How it is run: `ephemeral`, in a container of its own for each run; `gateway`, as a session of one of its `gateways`.",
+                "Execution: `ephemeral`, in a container of its own for each run; `gateway`, as a session of one of its `gateways`.",
             )
             .or(Execution::Ephemeral),
             workspace: field(
                 "workspace",
-                "What is in its workspace when it starts: `conversation`, the messages before its turn, in `.cogni`.",
+                "Content of its workspace at the start: `conversation`, the messages before its turn, in `.cogni`.",
             )
             .or(WorkspaceSetup::Conversation),
-            protocol: field("protocol", "What the program prints on stdout: `envelope` or `text`.")
+            protocol: field("protocol", "Format of the program's stdout: `envelope` or `text`.")
                 .or(Protocol::Envelope),
             stream: field(
                 "stream",
-                "What models stream to it: `answer`, pieces of its answer; `progress`, only a sign that it works. `answer` for `sandbox:agent` if absent.",
+                "Meaning of the text that models stream to it: `answer`, pieces of its answer; `progress`, only a sign that it works. `answer` for `sandbox:agent` if absent.",
             )
             .or(stream),
         }
@@ -40,7 +40,7 @@ impl Kind {
 }
 
 /// Settings of a run's own container, which a session of a gateway does not have.
-const OF_CONTAINERS: [&str; 12] = [
+const CONTAINER_FIELDS: [&str; 12] = [
     "image",
     "argv",
     "environment",
@@ -55,19 +55,19 @@ const OF_CONTAINERS: [&str; 12] = [
     "warm_pool_size",
 ];
 /// Settings of a session.
-const OF_SESSIONS: [&str; 2] = ["gateways", "gateway_agent"];
+const SESSION_FIELDS: [&str; 2] = ["gateways", "gateway_agent"];
 /// Settings that every agent other than the built-in one has to set.
-const OWN: [&str; 2] = ["image", "argv"];
+const REQUIRED_FIELDS: [&str; 2] = ["image", "argv"];
 
 /// Reports settings that have no effect on an agent with this mode.
 pub(super) fn refuse_ignored(section: &Section<'_>, mode: Execution) {
     let (ignored, why): (&[&str], _) = match mode {
         Execution::Gateway => (
-            &OF_CONTAINERS,
+            &CONTAINER_FIELDS,
             "a session has no container of its own; what its gateway has is said in [gateways.NAME]",
         ),
         Execution::Ephemeral => {
-            (&OF_SESSIONS, "a container for each run belongs to no gateway; `mode = \"gateway\"` does")
+            (&SESSION_FIELDS, "a container for each run belongs to no gateway; `mode = \"gateway\"` does")
         }
     };
     for name in ignored.iter().filter(|name| section.has(name)) {
@@ -79,7 +79,7 @@ pub(super) fn refuse_ignored(section: &Section<'_>, mode: Execution) {
 /// than the operator meant.
 pub(super) fn refuse_missing(section: &Section<'_>, mode: Execution) {
     if mode == Execution::Ephemeral {
-        for name in OWN.into_iter().filter(|name| !section.has(name)) {
+        for name in REQUIRED_FIELDS.into_iter().filter(|name| !section.has(name)) {
             section.reject(
                 name,
                 format!("is missing: only `{DEFAULT_AGENT}` has one by default; say which is meant"),

@@ -125,7 +125,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
         Some((id, agent))
     };
     let mut agents: BTreeMap<_, _> = root
-        .each(Part::Agents.name(), "What can run in a sandbox, by agent id (`family:name`).", read)
+        .each(Part::Agents.name(), "Agents that can run in a sandbox, by agent id (`family:name`).", read)
         .into_iter()
         .flatten()
         .collect();
@@ -143,18 +143,18 @@ impl Agent {
         let Kind { mode, workspace, protocol, stream } = Kind::section(section, stream);
         Self {
             name: field("name", "Name for people.").or("Sandbox Agent".to_owned()),
-            description: field("description", "What it does, for people.")
+            description: field("description", "Purpose of the agent, for people.")
                 .or("LLM agent in an isolated container".to_owned()),
             mode,
             gateways: field("gateways", "With `gateway`: the gateways that its runs may be sessions of. The first that serves a run's account is taken.")
                 .list_or(vec![]),
-            gateway_agent: gateway_agent(section),
+            gateway_agent: read_gateway_agent(section),
             image: image::read(section),
             argv: template::read(section),
             environment: environment::read(section),
             volumes: volume::read(section),
             workspace,
-            disk: disk(section),
+            disk: read_disk(section),
             protocol,
             stream,
             model: field("model", "Model if the run does not say; `upstream.default_model` if absent.")
@@ -163,7 +163,7 @@ impl Agent {
             tools: field("tools", "Tools its calls may offer a model, by exact name; any if absent, none if empty.").list(),
             capabilities: field(
                 "capabilities",
-                "What its calls may reach beyond the model: media_urls, stored_files, server_tools, mcp, web_search, stored_responses, stored_prompts, background, unlisted_content, premium_service.",
+                "Services that its calls may reach beyond the model: media_urls, stored_files, server_tools, mcp, web_search, stored_responses, stored_prompts, background, unlisted_content, premium_service.",
             )
             .list_or(vec![]),
             budget: budgets::budget(section, &limit::agent::BUDGET),
@@ -184,16 +184,16 @@ impl Agent {
                 .or(limit::sandbox::MILLI_CPU),
             output: field(
                 "output_capture_limit",
-                "What is kept of each of stdout and stderr; beginning and end are kept, the middle is cut.",
+                "Bytes kept of each of stdout and stderr: the beginning and the end, without the middle.",
             )
             .renamed_from("output").or(limit::sandbox::OUTPUT),
-            warm: warm(section),
+            warm: read_warm_pool_size(section),
         }
     }
 }
 
 /// Reads the agent of the gateway that its runs use.
-fn gateway_agent(section: &Section<'_>) -> String {
+fn read_gateway_agent(section: &Section<'_>) -> String {
     const NAME: &str = "gateway_agent";
     let agent =
         section.field(NAME, "With `gateway`: which of the gateway's agents it is.").or(MAIN.to_owned());
@@ -204,7 +204,7 @@ fn gateway_agent(section: &Section<'_>) -> String {
 }
 
 /// Reads the number of its warm containers.
-fn warm(section: &Section<'_>) -> u32 {
+fn read_warm_pool_size(section: &Section<'_>) -> u32 {
     const NAME: &str = "warm_pool_size";
     let field = section.field(
         NAME,
@@ -214,10 +214,10 @@ fn warm(section: &Section<'_>) -> u32 {
 }
 
 /// Reads the largest size of its workspace.
-fn disk(section: &Section<'_>) -> Option<ByteSize> {
+fn read_disk(section: &Section<'_>) -> Option<ByteSize> {
     const NAME: &str = "disk";
     let doc = "Size of its workspace; `sandbox.workspace_size` if absent.";
-    section.field(NAME, doc).at_least(&sandbox::SMALLEST).optional()
+    section.field(NAME, doc).at_least(&sandbox::MIN_FILE_SYSTEM).optional()
 }
 
 /// Reads the timeouts of its calls.
@@ -225,13 +225,13 @@ pub(super) fn times(section: &Section<'_>) -> CallTimes {
     let field = |name, doc| section.field(name, doc);
     let defaults = CallTimes::default();
     CallTimes {
-        body_ms: field("request_body_timeout", "How long the body of a request may come more slowly than `min_request_body_rate`.")
+        body_ms: field("request_body_timeout", "Longest time in which a request's body may come more slowly than `min_request_body_rate`.")
             .renamed_from("body_time").or(defaults.body_ms),
         body_rate: field("min_request_body_rate", "Bytes a second below which a request's body comes too slowly.")
             .renamed_from("body_rate").or(defaults.body_rate),
         first_byte_ms: field(
             "first_byte_timeout",
-            "Longest wait for an answer to begin; one that is not streamed begins when it is complete. The upstream is told the same.",
+            "Longest wait for an answer to begin; one that is not streamed begins when it is complete. The upstream gets the same timeout.",
         )
         .renamed_from("first_byte_time").or(defaults.first_byte_ms),
         between_bytes_ms: field(
@@ -239,7 +239,7 @@ pub(super) fn times(section: &Section<'_>) -> CallTimes {
             "Longest silence of the upstream in the middle of an answer; models may think that long.",
         )
         .renamed_from("between_bytes_time").or(defaults.between_bytes_ms),
-        client_ms: field("client_write_timeout", "How long an agent may take nothing of the answer that is ready for it.")
+        client_ms: field("client_write_timeout", "Longest time in which an agent takes nothing of an answer that is ready for it.")
             .renamed_from("client_time").or(defaults.client_ms),
         call_ms: field("call_timeout", "Longest time of one call, from its head to the end of its answer.")
             .renamed_from("call_time").or(defaults.call_ms),

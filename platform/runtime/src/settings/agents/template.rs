@@ -15,11 +15,11 @@ const ARGV: &str = "argv";
 /// A text with placeholders, which are filled in for each run. `{{` and `}}` stand for braces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
-pub struct Template(Vec<Part>);
+pub struct Template(Vec<TemplatePiece>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Part {
+enum TemplatePiece {
     Text(String),
     Value(Placeholder),
 }
@@ -38,7 +38,7 @@ enum Placeholder {
 #[serde(untagged)]
 enum Stored {
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<TemplatePiece>),
 }
 
 /// Values of a run for the placeholders.
@@ -104,16 +104,16 @@ impl Template {
     /// Creates a template of `text`, taken literally, without placeholders.
     #[must_use]
     pub fn literal(text: impl Into<String>) -> Self {
-        Self(vec![Part::Text(text.into())])
+        Self(vec![TemplatePiece::Text(text.into())])
     }
 
     /// Returns the text for a run.
     #[must_use]
     pub fn fill(&self, filling: Filling<'_>) -> String {
-        let fill = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Value(Placeholder::RunId) => filling.run_id.to_string(),
-            Part::Value(Placeholder::Model) => filling.model.to_owned(),
+        let fill = |part: &TemplatePiece| match part {
+            TemplatePiece::Text(text) => text.clone(),
+            TemplatePiece::Value(Placeholder::RunId) => filling.run_id.to_string(),
+            TemplatePiece::Value(Placeholder::Model) => filling.model.to_owned(),
         };
         self.0.iter().map(fill).collect()
     }
@@ -121,8 +121,8 @@ impl Template {
     /// Returns the pieces that are the same in every run.
     pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
-            Part::Value(_) => None,
+            TemplatePiece::Text(text) => Some(text.as_str()),
+            TemplatePiece::Value(_) => None,
         })
     }
 }
@@ -134,7 +134,9 @@ impl FromStr for Template {
         if text.contains('\0') {
             return Err(InvalidTemplate::Nul);
         }
-        let (mut parts, mut literal, mut rest) = (Vec::new(), String::new(), text);
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
         while let Some(at) = rest.find(['{', '}']) {
             let (before, after) = rest.split_at(at);
             literal.push_str(before);
@@ -145,14 +147,14 @@ impl FromStr for Template {
             }
             let (placeholder, behind) = placeholder(after)?;
             if !literal.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut literal)));
+                parts.push(TemplatePiece::Text(std::mem::take(&mut literal)));
             }
-            parts.push(Part::Value(placeholder));
+            parts.push(TemplatePiece::Value(placeholder));
             rest = behind;
         }
         literal.push_str(rest);
         if !literal.is_empty() || parts.is_empty() {
-            parts.push(Part::Text(literal));
+            parts.push(TemplatePiece::Text(literal));
         }
         Ok(Self(parts))
     }
@@ -179,8 +181,8 @@ fn placeholder(text: &str) -> Result<(Placeholder, &str), InvalidTemplate> {
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|part| match part {
-            Part::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
-            Part::Value(placeholder) => write!(f, "{{{}}}", placeholder.name()),
+            TemplatePiece::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
+            TemplatePiece::Value(placeholder) => write!(f, "{{{}}}", placeholder.name()),
         })
     }
 }
@@ -197,7 +199,7 @@ impl From<Stored> for Template {
 impl From<Template> for Stored {
     fn from(Template(mut parts): Template) -> Self {
         match parts.as_mut_slice() {
-            [Part::Text(text)] => Self::Text(std::mem::take(text)),
+            [TemplatePiece::Text(text)] => Self::Text(std::mem::take(text)),
             _ => Self::Parts(parts),
         }
     }
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_filled_in_and_nothing_else_is_touched() {
+    fn only_placeholders_are_filled_in() {
         for (text, expected) in [
             ("", ""),
             ("--all", "--all"),
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_placeholder_is_named_with_those_there_are() {
+    fn an_unknown_placeholder_is_named() {
         for (text, found) in [
             ("{runid}", "`{runid}`"),
             ("a {} b", "`{}`"),

@@ -20,7 +20,7 @@ pub struct Volume {
 
 /// Paths at which no volume may be mounted: the sandbox's own mounts, and those that programs of the image start from.
 /// An agent that can write there decides what the next run executes, which may belong to another account.
-const OURS: [&str; 21] = [
+const RESERVED_PATHS: [&str; 21] = [
     path::WORKSPACE,
     path::SOCKET_DIR,
     path::START_DIR,
@@ -55,7 +55,7 @@ pub(super) fn read(section: &Section<'_>) -> Vec<Volume> {
         .list_or(vec![]);
     for (at, Volume { volume, container_path, .. }) in volumes.iter().enumerate() {
         let overlaps = |other: &&Volume| {
-            below(container_path, &other.container_path) || below(&other.container_path, container_path)
+            is_below(container_path, &other.container_path) || is_below(&other.container_path, container_path)
         };
         if let Some(other) = volumes[..at].iter().find(overlaps) {
             let problem = format!(
@@ -69,12 +69,12 @@ pub(super) fn read(section: &Section<'_>) -> Vec<Volume> {
 }
 
 /// Returns whether `path` is `directory` or lies below it.
-fn below(path: &str, directory: &str) -> bool {
+fn is_below(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl Volume {
-    fn checked(self) -> Result<Self, String> {
+    fn check(self) -> Result<Self, String> {
         let Self { volume, container_path: path, .. } = &self;
         let is_name = volume.len() > 1
             && volume.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -92,7 +92,7 @@ impl Volume {
                 path.escape_debug()
             ));
         }
-        match OURS.iter().find(|ours| below(path, ours)) {
+        match RESERVED_PATHS.iter().find(|ours| is_below(path, ours)) {
             Some(ours) => {
                 Err(format!("container_path `{path}`: {ours} is not for volumes, choose a path elsewhere"))
             }
@@ -108,7 +108,9 @@ impl Value for Volume {
 
     fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
         let DeValue::Table(table) = value else { return Self::from_text("") };
-        let (mut volume, mut container_path, mut read_only) = (None, None, true);
+        let mut volume = None;
+        let mut container_path = None;
+        let mut read_only = true;
         for (key, value) in table {
             match (&**key.get_ref(), value.get_ref()) {
                 ("volume", DeValue::String(name)) => volume = Some(name.to_string()),
@@ -134,7 +136,7 @@ impl Value for Volume {
         let absent = |name: &str| format!("{name} is missing");
         let volume = volume.ok_or_else(|| absent("volume"))?;
         let container_path = container_path.ok_or_else(|| absent("container_path"))?;
-        Self { volume, container_path, read_only }.checked()
+        Self { volume, container_path, read_only }.check()
     }
 
     fn schema() -> serde_json::Value {

@@ -33,7 +33,7 @@ fn an_agent_is_an_entry() {
 }
 
 #[test]
-fn an_agent_has_variables_volumes_and_room_of_its_own() {
+fn an_agent_has_its_own_variables_and_volumes() {
     let settings = parse(
         "[agents.'team:a']\nargv = ['/bin/a', '--run={run_id}', '{{}}']\nenvironment = { GREETING = 'hello', OUT = '/out/{run_id}' }\n\
          image = 'a:1'\ndisk = '64 MiB'\nworkspace = 'conversation'\n\
@@ -43,7 +43,8 @@ fn an_agent_has_variables_volumes_and_room_of_its_own() {
     )
     .unwrap();
     let agent = |id| &settings.agents[&AgentId::parse(id).unwrap()];
-    let (a, b) = (agent("team:a"), agent("team:b"));
+    let a = agent("team:a");
+    let b = agent("team:b");
     let template = |text: &str| text.parse::<Template>().unwrap();
     assert_eq!(a.argv[1..], [template("--run={run_id}"), Template::literal("{}")]);
     assert_eq!(a.environment["OUT"], template("/out/{run_id}"));
@@ -62,7 +63,7 @@ fn an_agent_has_variables_volumes_and_room_of_its_own() {
 }
 
 #[test]
-fn what_an_agent_cannot_be_is_said_with_its_place_all_at_once() {
+fn all_mistakes_of_an_agent_are_reported() {
     let lines = [
         ("argv = ['{runid}']", "argv: `{runid}` is no placeholder: there are `{run_id}` and `{model}`"),
         ("image = 'sha256:123'", "image: `sha256:123` is no image"),
@@ -124,7 +125,7 @@ fn volumes_have_names_and_places_that_are_theirs() {
 }
 
 #[test]
-fn what_is_streamed_is_an_answer_where_the_entry_or_the_agent_that_ships_says_so() {
+fn streams_are_answers_where_the_entry_says_so() {
     let settings =
         parse("[agents.'team:a']\nimage = 'a'\nargv = ['a']\n[agents.'team:b']\nimage = 'b'\nargv = ['b']\nstream = 'answer'\n[agents.'sandbox:agent']").unwrap();
     let stream = |id| settings.agents[&AgentId::parse(id).unwrap()].stream;
@@ -170,7 +171,7 @@ fn base_urls_are_checked_where_they_are_written() {
 }
 
 #[test]
-fn a_workspace_has_room_for_the_files_that_may_be_in_it() {
+fn a_workspace_is_large_enough_for_its_files() {
     let settings = parse("[sandbox]\nworkspace_size = '2 GiB'").unwrap();
     assert_eq!(settings.sandbox.workspace_files, 262_144);
     for (text, key) in [
@@ -185,7 +186,7 @@ fn a_workspace_has_room_for_the_files_that_may_be_in_it() {
 }
 
 #[test]
-fn a_password_in_the_stores_url_is_refused_and_not_repeated() {
+fn a_password_in_the_store_url_is_refused() {
     for url in
         ["postgres://u:canary@h/d", "postgres://h/d?password=canary", "mysql://canary@h", "sqlite://canary"]
     {
@@ -252,7 +253,7 @@ fn what_a_gateway_lacks_is_named() {
 }
 
 #[test]
-fn all_that_a_gateway_elsewhere_lacks_or_cannot_have_is_named_at_once() {
+fn all_mistakes_of_a_gateway_are_reported() {
     let text = "[gateways.g]\nurl = 'ws://h:1'\nattribution = 'slot'\nmemory = '1 GiB'\ndrain_timeout = '1s'\n\
                 [gateways.tokens]\nurl = 'ws://h:2'\nattribution = 'plugin'\nagents = ['main']\n";
     let mistakes = parse(text).unwrap_err().to_string();
@@ -276,7 +277,7 @@ fn all_that_a_gateway_elsewhere_lacks_or_cannot_have_is_named_at_once() {
 }
 
 #[test]
-fn a_provider_is_a_gateways_by_its_name_and_the_number_of_a_slot() {
+fn a_provider_is_matched_by_name_and_slot() {
     let settings = parse("[gateways.g]\nprovider = 'cogni'\n").unwrap();
     let gateway = &settings.gateways[&"g".parse().unwrap()];
     for (provider, is_its) in [

@@ -26,7 +26,7 @@ use crate::{
 pub const FROM_ENVIRONMENT: &str = "env";
 
 /// Largest file. Eight long secrets with remarks fit many times.
-const LARGEST: ByteSize = ByteSize::kib(64);
+const MAX_FILE: ByteSize = ByteSize::kib(64);
 
 /// Reason why the secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -78,8 +78,8 @@ pub fn read(
     from_environment: Option<&Secret>,
     trusted: &Trusted,
 ) -> Result<Secrets, Error> {
-    let Some(path) = file else { return in_environment(from_environment) };
-    let secrets = parse(path, &text_of(path, trusted)?)?;
+    let Some(path) = file else { return read_environment(from_environment) };
+    let secrets = parse(path, &read_file(path, trusted)?)?;
     if secrets.is_empty() {
         return Err(Error::Empty { path: path.to_owned() });
     }
@@ -92,7 +92,7 @@ impl Error {
     }
 }
 
-fn in_environment(secret: Option<&Secret>) -> Result<Secrets, Error> {
+fn read_environment(secret: Option<&Secret>) -> Result<Secrets, Error> {
     let Some(secret) = secret else { return Ok(Secrets::default()) };
     let id = SecretId::parse(FROM_ENVIRONMENT).expect("it follows its own rule");
     NamedSecret::new(id, secret)
@@ -100,8 +100,8 @@ fn in_environment(secret: Option<&Secret>) -> Result<Secrets, Error> {
         .map_err(|source| Error::Unusable { origin: name::env::PROXY_SHARED_SECRET.to_owned(), source })
 }
 
-fn text_of(path: &Path, trusted: &Trusted) -> Result<Secret, Error> {
-    file::secret(path, LARGEST, trusted).map_err(|source| Error::File { path: path.to_owned(), source })
+fn read_file(path: &Path, trusted: &Trusted) -> Result<Secret, Error> {
+    file::secret(path, MAX_FILE, trusted).map_err(|source| Error::File { path: path.to_owned(), source })
 }
 
 fn parse(path: &Path, text: &Secret) -> Result<Vec<NamedSecret>, Error> {

@@ -4,7 +4,7 @@ use std::{error::Error as _, fs, os::unix::fs::PermissionsExt};
 
 use platform_core::secret::Secret;
 
-use super::{Error, FROM_ENVIRONMENT, LARGEST, read};
+use super::{Error, FROM_ENVIRONMENT, MAX_FILE, read};
 use crate::trust::Trusted;
 
 /// Text in every secret here; an error that contains it leaks a secret.
@@ -24,7 +24,7 @@ fn told(error: &Error) -> String {
 }
 
 #[test]
-fn a_file_has_a_secret_per_line_and_the_first_one_mints() {
+fn a_file_has_one_secret_per_line() {
     let text = "# rotated in November\nnew:canary-0123456789\n\nold:canary: with colons and blanks\r\n";
     for mode in [0o600, 0o640, 0o400] {
         assert_eq!(file(text, mode).unwrap(), ["new", "old"], "{mode:o}");
@@ -47,7 +47,7 @@ fn the_environment_is_asked_only_without_a_file() {
 }
 
 #[test]
-fn a_bad_file_is_refused_with_its_place_and_without_its_secrets() {
+fn a_bad_file_is_refused_without_its_secrets() {
     let good = "s1:canary-0123456789\n";
     let cases: [(String, u32, &str); 13] = [
         (String::new(), 0o600, "holds no secret"),
@@ -70,7 +70,7 @@ fn a_bad_file_is_refused_with_its_place_and_without_its_secrets() {
         assert!(error.contains(words), "{words:?} is not in {error}");
         assert!(!error.contains(CANARY), "a secret is in {error}");
     }
-    assert!(good.len() * 4000 > LARGEST.as_usize());
+    assert!(good.len() * 4000 > MAX_FILE.as_usize());
 }
 
 #[test]

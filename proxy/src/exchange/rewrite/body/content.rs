@@ -8,16 +8,16 @@ use std::borrow::Cow;
 use platform_core::capability::Capability;
 
 use super::{
-    json::Value,
+    json::JsonValue,
     kinds,
     rejection::Rejection,
-    text::Text,
+    text::JsonText,
     walk::{Member, Walk},
 };
 
 /// Meaning of strings at a place in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum StringMeaning {
     /// Words for the model.
     Text,
     /// The inside of an image, file or other medium: no string may hold a URL.
@@ -29,19 +29,19 @@ pub(super) enum Place {
 }
 
 /// Kind of a member of content.
-enum Part {
+enum MemberRule {
     Kind,
     Role,
     Opaque,
     Stored(Capability),
     Tools,
     Tool,
-    Walk(Place),
+    Walk(StringMeaning),
 }
 
 /// Facts about an object whose members are not all read yet.
 #[derive(Default)]
-struct Seen<'a> {
+struct ObjectFacts<'a> {
     kind: Option<Cow<'a, [u8]>>,
     role: bool,
     /// A string that points elsewhere, in a member of this name, at this byte.
@@ -52,12 +52,12 @@ struct Seen<'a> {
 
 impl<'a> Walk<'a, '_> {
     /// Reads a list of messages or items. Only the Responses API takes plain text instead.
-    pub(super) fn items(&mut self, member: &Member<'a>, place: Place) -> Result<(), Rejection> {
+    pub(super) fn items(&mut self, member: &Member<'a>, meaning: StringMeaning) -> Result<(), Rejection> {
         match self.cursor.value()? {
-            Value::Null => Ok(()),
-            Value::Text(_) if place == Place::Item => Ok(()),
-            Value::Array => self.elements(|walk| match walk.cursor.value()? {
-                Value::Object => walk.content_object(place, member.at),
+            JsonValue::Null => Ok(()),
+            JsonValue::Text(_) if meaning == StringMeaning::Item => Ok(()),
+            JsonValue::Array => self.elements(|walk| match walk.cursor.value()? {
+                JsonValue::Object => walk.content_object(meaning, member.at),
                 _ => Err(Rejection::wrong_type(&member.name, "a list of objects", walk.cursor.at())),
             }),
             _ => Err(Rejection::wrong_type(&member.name, "a list of objects", member.at)),
@@ -69,7 +69,8 @@ impl<'a> Walk<'a, '_> {
         if self.cursor.next_token() != Some(b'[') {
             return self.prompt(member).map(|()| 1);
         }
-        let (mut texts, mut tokens) = (0, 0);
+        let mut texts = 0;
+        let mut tokens = 0;
         self.cursor.value()?;
         self.elements(|walk| {
             match walk.cursor.next_token() {
@@ -84,19 +85,19 @@ impl<'a> Walk<'a, '_> {
     /// Reads text or lists of text and numbers: nothing that has members.
     pub(super) fn prompt(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
         match self.cursor.value()? {
-            Value::Object => {
+            JsonValue::Object => {
                 Err(Rejection::wrong_type(&member.name, "text, tokens, or lists of them", member.at))
             }
-            Value::Array => self.elements(|walk| walk.prompt(member)),
+            JsonValue::Array => self.elements(|walk| walk.prompt(member)),
             _ => Ok(()),
         }
     }
 
-    /// Reads the value of `member` as one that stands at `place`.
-    pub(super) fn content(&mut self, place: Place, member: Member<'a>) -> Result<(), Rejection> {
-        let mut seen = Seen::default();
-        self.content_member(place, member, &mut seen)?;
-        match seen.remote {
+    /// Reads the value of `member` as one that stands at `meaning`.
+    pub(super) fn content(&mut self, meaning: StringMeaning, member: Member<'a>) -> Result<(), Rejection> {
+        let mut facts = ObjectFacts::default();
+        self.content_member(meaning, member, &mut facts)?;
+        match facts.remote {
             Some(remote) => self.need(Capability::MediaUrls, &remote.name, remote.at),
             None => Ok(()),
         }
@@ -104,42 +105,42 @@ impl<'a> Walk<'a, '_> {
 
     fn content_value(
         &mut self,
-        place: Place,
+        meaning: StringMeaning,
         member: Member<'a>,
-        seen: &mut Seen<'a>,
+        facts: &mut ObjectFacts<'a>,
     ) -> Result<(), Rejection> {
         match self.cursor.value()? {
-            Value::Text(text) => {
-                let remote = match place {
-                    Place::Text | Place::Item => false,
-                    Place::Medium => text.has_url(),
-                    Place::Locator => !text.is_data_url(),
+            JsonValue::Text(text) => {
+                let remote = match meaning {
+                    StringMeaning::Text | StringMeaning::Item => false,
+                    StringMeaning::Medium => text.has_url(),
+                    StringMeaning::Locator => !text.is_data_url(),
                 };
-                if place == Place::Locator || is_medium(place) && holds_data(&member.name) {
-                    self.medium(text, &member.name, seen);
+                if meaning == StringMeaning::Locator || is_medium(meaning) && holds_data(&member.name) {
+                    self.medium(text, &member.name, facts);
                 }
-                if remote { self.remote(member, seen) } else { Ok(()) }
+                if remote { self.remote(member, facts) } else { Ok(()) }
             }
-            Value::Array => self.elements(|walk| {
+            JsonValue::Array => self.elements(|walk| {
                 let element = Member { name: member.name.clone(), at: member.at };
-                walk.content_value(place, element, seen)
+                walk.content_value(meaning, element, facts)
             }),
-            Value::Object => self.content_object(place, member.at),
-            Value::Null | Value::True | Value::False | Value::Number(_) => Ok(()),
+            JsonValue::Object => self.content_object(meaning, member.at),
+            JsonValue::Null | JsonValue::True | JsonValue::False | JsonValue::Number(_) => Ok(()),
         }
     }
 
-    fn content_object(&mut self, place: Place, at: usize) -> Result<(), Rejection> {
-        let mut seen = Seen::default();
-        self.members(|walk, member| walk.content_member(place, member, &mut seen))?;
-        if place == Place::Item && seen.kind.is_none() && !seen.role {
+    fn content_object(&mut self, meaning: StringMeaning, at: usize) -> Result<(), Rejection> {
+        let mut facts = ObjectFacts::default();
+        self.members(|walk, member| walk.content_member(meaning, member, &mut facts))?;
+        if meaning == StringMeaning::Item && facts.kind.is_none() && !facts.role {
             self.need(Capability::StoredResponses, b"an item without type and role", at)?;
         }
-        if seen.kind.as_deref() == Some(b"base64") {
-            self.media.image_bytes += seen.image_bytes;
+        if facts.kind.as_deref() == Some(b"base64") {
+            self.media.image_bytes += facts.image_bytes;
         }
-        match seen.remote {
-            Some(remote) if !is_harmless(&remote.name, seen.kind.as_deref()) => {
+        match facts.remote {
+            Some(remote) if !is_harmless(&remote.name, facts.kind.as_deref()) => {
                 self.need(Capability::MediaUrls, &remote.name, remote.at)
             }
             _ => Ok(()),
@@ -148,40 +149,40 @@ impl<'a> Walk<'a, '_> {
 
     fn content_member(
         &mut self,
-        place: Place,
+        meaning: StringMeaning,
         member: Member<'a>,
-        seen: &mut Seen<'a>,
+        facts: &mut ObjectFacts<'a>,
     ) -> Result<(), Rejection> {
-        match part(place, &member.name) {
-            Part::Kind => {
-                seen.kind = self.kind(member.at)?;
-                match seen.kind.as_deref().filter(|_| !is_medium(place)).and_then(kinds::content) {
+        match member_rule(meaning, &member.name) {
+            MemberRule::Kind => {
+                facts.kind = self.kind(member.at)?;
+                match facts.kind.as_deref().filter(|_| !is_medium(meaning)).and_then(kinds::content) {
                     Some(capability) => {
-                        self.need(capability, seen.kind.as_deref().unwrap_or_default(), member.at)
+                        self.need(capability, facts.kind.as_deref().unwrap_or_default(), member.at)
                     }
                     None => Ok(()),
                 }
             }
-            Part::Role => {
-                seen.role = matches!(self.cursor.value()?, Value::Text(_));
-                if seen.role { Ok(()) } else { Err(Rejection::wrong_type(b"role", "a string", member.at)) }
+            MemberRule::Role => {
+                facts.role = matches!(self.cursor.value()?, JsonValue::Text(_));
+                if facts.role { Ok(()) } else { Err(Rejection::wrong_type(b"role", "a string", member.at)) }
             }
-            Part::Opaque => self.skip(),
-            Part::Stored(capability) => self.gated(capability, &member),
-            Part::Tools => self.tools(&member),
-            Part::Tool => self.tool(&member),
-            Part::Walk(place) => self.content_value(place, member, seen),
+            MemberRule::Opaque => self.skip(),
+            MemberRule::Stored(capability) => self.gated(capability, &member),
+            MemberRule::Tools => self.tools(&member),
+            MemberRule::Tool => self.tool(&member),
+            MemberRule::Walk(meaning) => self.content_value(meaning, member, facts),
         }
     }
 
     /// Counts a medium that `text` holds, in a member of this name.
-    fn medium(&mut self, text: Text<'a>, name: &[u8], seen: &mut Seen<'a>) {
+    fn medium(&mut self, text: JsonText<'a>, name: &[u8], facts: &mut ObjectFacts<'a>) {
         let bytes = text.raw.len() as u64;
         self.media.parts += 1;
         self.media.bytes += bytes;
         if holds_data(name) && text.is_image() {
             // It may be a plain-text document that only begins like one.
-            seen.image_bytes += bytes;
+            facts.image_bytes += bytes;
         } else if names_a_url(name) && text.is_image_url() {
             self.media.image_bytes += bytes;
         }
@@ -189,21 +190,21 @@ impl<'a> Walk<'a, '_> {
 
     /// Notes a string that points elsewhere. The object's type, which may come later, can make one of them
     /// harmless, but not two.
-    fn remote(&self, member: Member<'a>, seen: &mut Seen<'a>) -> Result<(), Rejection> {
-        match &seen.remote {
+    fn remote(&self, member: Member<'a>, facts: &mut ObjectFacts<'a>) -> Result<(), Rejection> {
+        match &facts.remote {
             Some(other) if other.name != member.name => {
                 self.need(Capability::MediaUrls, &member.name, member.at)
             }
             _ => {
-                seen.remote = Some(member);
+                facts.remote = Some(member);
                 Ok(())
             }
         }
     }
 }
 
-fn is_medium(place: Place) -> bool {
-    matches!(place, Place::Medium | Place::Locator)
+fn is_medium(meaning: StringMeaning) -> bool {
+    matches!(meaning, StringMeaning::Medium | StringMeaning::Locator)
 }
 
 /// Strings that only look like something to fetch: a plain-text document's text, the origin of a search
@@ -219,25 +220,27 @@ fn is_harmless(name: &[u8], kind: Option<&[u8]>) -> bool {
 
 /// Returns the kind of a member with this name. The names are compared one after the other, so the frequent
 /// ones are first.
-fn part(place: Place, name: &[u8]) -> Part {
+fn member_rule(meaning: StringMeaning, name: &[u8]) -> MemberRule {
     match name {
-        b"type" => Part::Kind,
-        b"content" | b"text" => Part::Walk(Place::Text),
-        b"arguments" if !is_medium(place) => Part::Opaque,
-        b"role" if !is_medium(place) => Part::Role,
-        b"function" | b"name" | b"tool_calls" | b"tool_call_id" | b"tool_use_id" if !is_medium(place) => {
-            Part::Walk(Place::Text)
+        b"type" => MemberRule::Kind,
+        b"content" | b"text" => MemberRule::Walk(StringMeaning::Text),
+        b"arguments" if !is_medium(meaning) => MemberRule::Opaque,
+        b"role" if !is_medium(meaning) => MemberRule::Role,
+        b"function" | b"name" | b"tool_calls" | b"tool_call_id" | b"tool_use_id" if !is_medium(meaning) => {
+            MemberRule::Walk(StringMeaning::Text)
         }
         b"file_id" | b"file_ids" | b"fileId" | b"vector_store_id" | b"vector_store_ids" | b"container"
-        | b"container_id" => Part::Stored(Capability::StoredFiles),
-        b"previous_response_id" | b"comparison_response_id" => Part::Stored(Capability::StoredResponses),
+        | b"container_id" => MemberRule::Stored(Capability::StoredFiles),
+        b"previous_response_id" | b"comparison_response_id" => {
+            MemberRule::Stored(Capability::StoredResponses)
+        }
         b"source" | b"image" | b"images" | b"file" | b"files" | b"audio" | b"video" | b"document"
         | b"media" | b"input_audio" | b"input_image" | b"input_file" | b"input_video" => {
-            Part::Walk(Place::Locator)
+            MemberRule::Walk(StringMeaning::Locator)
         }
-        _ if holds_data(name) => Part::Walk(Place::Medium),
-        _ if names_a_url(name) => Part::Walk(Place::Locator),
-        _ if is_medium(place) => inside_medium(name),
+        _ if holds_data(name) => MemberRule::Walk(StringMeaning::Medium),
+        _ if names_a_url(name) => MemberRule::Walk(StringMeaning::Locator),
+        _ if is_medium(meaning) => inside_medium(name),
         _ => inside_text(name),
     }
 }
@@ -247,21 +250,21 @@ fn holds_data(name: &[u8]) -> bool {
     matches!(name, b"data" | b"file_data" | b"fileData" | b"base64" | b"bytes")
 }
 
-fn inside_medium(name: &[u8]) -> Part {
+fn inside_medium(name: &[u8]) -> MemberRule {
     match name {
         // `"audio": {"id": …}` is an earlier spoken answer.
-        b"id" => Part::Stored(Capability::StoredFiles),
-        b"title" | b"filename" => Part::Walk(Place::Text),
-        _ => Part::Walk(Place::Medium),
+        b"id" => MemberRule::Stored(Capability::StoredFiles),
+        b"title" | b"filename" => MemberRule::Walk(StringMeaning::Text),
+        _ => MemberRule::Walk(StringMeaning::Medium),
     }
 }
 
-fn inside_text(name: &[u8]) -> Part {
+fn inside_text(name: &[u8]) -> MemberRule {
     match name {
-        b"tools" => Part::Tools,
-        b"definition" => Part::Tool,
+        b"tools" => MemberRule::Tools,
+        b"definition" => MemberRule::Tool,
         // What a tool is called with (so are `arguments`), and its schema: the agent's own business.
-        b"input" | b"parameters" | b"input_schema" | b"output_schema" => Part::Opaque,
+        b"input" | b"parameters" | b"input_schema" | b"output_schema" => MemberRule::Opaque,
         // Notes that have no effect and that hold URLs or types of their own.
         b"annotations"
         | b"citations"
@@ -270,10 +273,10 @@ fn inside_text(name: &[u8]) -> Part {
         | b"prompt_cache_breakpoint"
         | b"caller"
         | b"reasoning_details"
-        | b"transformations" => Part::Opaque,
+        | b"transformations" => MemberRule::Opaque,
         // What a granted kind of call did.
-        b"action" | b"actions" | b"operation" | b"environment" => Part::Opaque,
-        _ => Part::Walk(Place::Text),
+        b"action" | b"actions" | b"operation" | b"environment" => MemberRule::Opaque,
+        _ => MemberRule::Walk(StringMeaning::Text),
     }
 }
 

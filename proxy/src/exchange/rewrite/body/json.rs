@@ -1,16 +1,16 @@
-//! A cursor over a JSON document: exactly the grammar `serde_json` reads into a `Value`, at the speed of
+//! A cursor over a JSON document: exactly the grammar `serde_json` reads into a `JsonValue`, at the speed of
 //! vector instructions where strings are long. It knows nothing of fields; the caller decides what to look
 //! at.
 
 use super::{
-    rejection::Fault,
+    rejection::SyntaxFault,
     scan,
-    text::{Text, escape_length},
+    text::{JsonText, escape_length},
 };
 use crate::usage::estimate::Letters;
 
 /// Containers that may be open at once, as with `serde_json`.
-const DEPTH: u8 = 127;
+const MAX_DEPTH: u8 = 127;
 
 /// Position of the reader in the document.
 #[derive(Debug)]
@@ -25,18 +25,18 @@ pub(super) struct Cursor<'a> {
 /// A member's name and where its opening quote is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Name<'a> {
-    pub(super) text: Text<'a>,
+    pub(super) text: JsonText<'a>,
     pub(super) at: usize,
 }
 
 /// A value. Scalars have been read; of an array or object only its opening bracket.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
+pub(super) enum JsonValue<'a> {
     Null,
     True,
     False,
     Number(&'a [u8]),
-    Text(Text<'a>),
+    Text(JsonText<'a>),
     Array,
     Object,
 }
@@ -63,34 +63,34 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads to the end, where only white space may be.
-    pub(super) fn end(&mut self) -> Result<(), Fault> {
+    pub(super) fn end(&mut self) -> Result<(), SyntaxFault> {
         self.space();
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.fault("something follows the object")) }
     }
 
     /// Reads a scalar, or opens a container.
-    pub(super) fn value(&mut self) -> Result<Value<'a>, Fault> {
+    pub(super) fn value(&mut self) -> Result<JsonValue<'a>, SyntaxFault> {
         self.space();
         match self.peek() {
-            Some(b'"') => Ok(Value::Text(self.string()?)),
-            Some(b'{') => self.open(Value::Object),
-            Some(b'[') => self.open(Value::Array),
-            Some(b't') => self.word(b"true", Value::True),
-            Some(b'f') => self.word(b"false", Value::False),
-            Some(b'n') => self.word(b"null", Value::Null),
-            Some(b'-' | b'0'..=b'9') => Ok(Value::Number(self.number()?)),
+            Some(b'"') => Ok(JsonValue::Text(self.string()?)),
+            Some(b'{') => self.open(JsonValue::Object),
+            Some(b'[') => self.open(JsonValue::Array),
+            Some(b't') => self.word(b"true", JsonValue::True),
+            Some(b'f') => self.word(b"false", JsonValue::False),
+            Some(b'n') => self.word(b"null", JsonValue::Null),
+            Some(b'-' | b'0'..=b'9') => Ok(JsonValue::Number(self.number()?)),
             _ => Err(self.fault("a value is missing")),
         }
     }
 
     /// After `{`: the first member's name, the cursor behind its colon; `None` closes the object.
-    pub(super) fn first_member(&mut self) -> Result<Option<Name<'a>>, Fault> {
+    pub(super) fn first_member(&mut self) -> Result<Option<Name<'a>>, SyntaxFault> {
         self.space();
         if self.peek() == Some(b'}') { Ok(self.close()) } else { self.name().map(Some) }
     }
 
     /// After a member's value: the next one's name.
-    pub(super) fn next_member(&mut self) -> Result<Option<Name<'a>>, Fault> {
+    pub(super) fn next_member(&mut self) -> Result<Option<Name<'a>>, SyntaxFault> {
         self.space();
         match self.peek() {
             Some(b',') => {
@@ -104,13 +104,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// After `[`: whether there is an element; if not, the array is closed.
-    pub(super) fn first_element(&mut self) -> Result<Option<()>, Fault> {
+    pub(super) fn first_element(&mut self) -> Result<Option<()>, SyntaxFault> {
         self.space();
         Ok(if self.peek() == Some(b']') { self.close() } else { Some(()) })
     }
 
     /// After an element: whether there is another.
-    pub(super) fn next_element(&mut self) -> Result<Option<()>, Fault> {
+    pub(super) fn next_element(&mut self) -> Result<Option<()>, SyntaxFault> {
         self.space();
         match self.peek() {
             Some(b',') => {
@@ -123,17 +123,17 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a value whatever it is. Not recursive: which of the open containers are objects is a stack of
-    /// bits, deep enough because `DEPTH` is below 128.
-    pub(super) fn skip(&mut self) -> Result<(), Fault> {
+    /// bits, deep enough because `MAX_DEPTH` is below 128.
+    pub(super) fn skip(&mut self) -> Result<(), SyntaxFault> {
         let outside = self.depth;
         let mut objects: u128 = 0;
         loop {
             let mut more = match self.value()? {
-                Value::Object => {
+                JsonValue::Object => {
                     objects = objects << 1 | 1;
                     self.first_member()?.map(drop)
                 }
-                Value::Array => {
+                JsonValue::Array => {
                     objects <<= 1;
                     self.first_element()?
                 }
@@ -150,7 +150,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn more(&mut self, objects: u128) -> Result<Option<()>, Fault> {
+    fn more(&mut self, objects: u128) -> Result<Option<()>, SyntaxFault> {
         if objects & 1 == 1 { Ok(self.next_member()?.map(drop)) } else { self.next_element() }
     }
 
@@ -164,12 +164,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn fault(&self, what: &'static str) -> Fault {
-        Fault { at: self.at, what }
+    fn fault(&self, what: &'static str) -> SyntaxFault {
+        SyntaxFault { at: self.at, what }
     }
 
-    fn open(&mut self, container: Value<'a>) -> Result<Value<'a>, Fault> {
-        if self.depth == DEPTH {
+    fn open(&mut self, container: JsonValue<'a>) -> Result<JsonValue<'a>, SyntaxFault> {
+        if self.depth == MAX_DEPTH {
             return Err(self.fault("the nesting is too deep"));
         }
         self.depth += 1;
@@ -183,7 +183,7 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    fn word(&mut self, word: &[u8], value: Value<'a>) -> Result<Value<'a>, Fault> {
+    fn word(&mut self, word: &[u8], value: JsonValue<'a>) -> Result<JsonValue<'a>, SyntaxFault> {
         if !self.bytes[self.at..].starts_with(word) {
             return Err(self.fault("a value is missing"));
         }
@@ -191,7 +191,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    fn name(&mut self) -> Result<Name<'a>, Fault> {
+    fn name(&mut self) -> Result<Name<'a>, SyntaxFault> {
         let at = self.at;
         if self.peek() != Some(b'"') {
             return Err(self.fault("a member's name is missing"));
@@ -206,9 +206,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a string; the cursor is at its opening quote.
-    fn string(&mut self) -> Result<Text<'a>, Fault> {
+    fn string(&mut self) -> Result<JsonText<'a>, SyntaxFault> {
         let start = self.at + 1;
-        let (mut end, mut escaped, mut union) = (start, false, 0);
+        let mut end = start;
+        let mut escaped = false;
+        let mut union = 0;
         loop {
             let run = scan::plain(&self.bytes[end..]);
             end += run.length;
@@ -217,10 +219,10 @@ impl<'a> Cursor<'a> {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     let length = escape_length(&self.bytes[end..]);
-                    end += length.ok_or(Fault { at: end, what: "an escape is not valid" })?;
+                    end += length.ok_or(SyntaxFault { at: end, what: "an escape is not valid" })?;
                     escaped = true;
                 }
-                Some(_) => return Err(Fault { at: end, what: "a string holds a control character" }),
+                Some(_) => return Err(SyntaxFault { at: end, what: "a string holds a control character" }),
                 None => return Err(self.fault("a string does not end")),
             }
         }
@@ -231,10 +233,10 @@ impl<'a> Cursor<'a> {
             return Err(self.fault("a string is not UTF-8"));
         }
         self.at = end + 1;
-        Ok(Text { raw, escaped })
+        Ok(JsonText { raw, escaped })
     }
 
-    fn number(&mut self) -> Result<&'a [u8], Fault> {
+    fn number(&mut self) -> Result<&'a [u8], SyntaxFault> {
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         let zero = self.peek() == Some(b'0');
@@ -261,7 +263,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads at least one digit.
-    fn digits(&mut self) -> Result<usize, Fault> {
+    fn digits(&mut self) -> Result<usize, SyntaxFault> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;

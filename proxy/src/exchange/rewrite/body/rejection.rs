@@ -65,7 +65,7 @@ pub(crate) struct Label(Box<str>);
 
 /// Fault in the grammar that the cursor finds.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct SyntaxFault {
     pub(super) at: usize,
     pub(super) what: &'static str,
 }
@@ -84,8 +84,8 @@ impl Rejection {
     }
 }
 
-impl From<Fault> for Rejection {
-    fn from(fault: Fault) -> Self {
+impl From<SyntaxFault> for Rejection {
+    fn from(fault: SyntaxFault) -> Self {
         Self::new(Reason::Syntax(fault.what), fault.at)
     }
 }

@@ -6,7 +6,7 @@
 
 /// Bytes of a string that stand for themselves.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct PlainRun {
     pub(super) length: usize,
     /// All bytes looked at, or-ed together: maybe a few more than the run's.
     pub(super) union: u64,
@@ -17,13 +17,13 @@ const BLOCK: usize = 64;
 const SHORT: usize = 4 * size_of::<u64>();
 
 /// The bytes at the start of `text` up to a quote, a backslash or a control character.
-pub(super) fn plain(text: &[u8]) -> Run {
-    let mut run = Run { length: 0, union: 0 };
+pub(super) fn plain(text: &[u8]) -> PlainRun {
+    let mut run = PlainRun { length: 0, union: 0 };
     if run.words(text, SHORT) {
         return run;
     }
     while let Some(block) = text[run.length..].first_chunk::<BLOCK>() {
-        let (special, union) = look(block);
+        let (special, union) = scan_block(block);
         if special {
             break;
         }
@@ -39,7 +39,7 @@ pub(super) fn beyond_ascii(union: u64) -> bool {
     union & HIGHS != 0
 }
 
-impl Run {
+impl PlainRun {
     /// Goes on word by word, up to `limit`; says whether the end was found.
     fn words(&mut self, text: &[u8], limit: usize) -> bool {
         while self.length < limit {
@@ -73,8 +73,9 @@ fn is_special(byte: u8) -> bool {
 }
 
 /// Free of branches, so that it becomes a few vector instructions.
-fn look(block: &[u8; BLOCK]) -> (bool, u8) {
-    let (mut special, mut union) = (0, 0);
+fn scan_block(block: &[u8; BLOCK]) -> (bool, u8) {
+    let mut special = 0;
+    let mut union = 0;
     for &byte in block {
         special |= u8::from(byte < b' ') | u8::from(byte == b'"') | u8::from(byte == b'\\');
         union |= byte;

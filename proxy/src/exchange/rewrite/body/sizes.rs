@@ -36,14 +36,14 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     pub(super) fn note(&mut self, size: Size, count: Count) {
-        let place = match size {
+        let slot = match size {
             Size::N => &mut self.n,
             Size::BestOf => &mut self.best_of,
             Size::MaxTokens => &mut self.max_tokens,
             Size::MaxCompletionTokens => &mut self.max_completion_tokens,
             Size::MaxOutputTokens => &mut self.max_output_tokens,
         };
-        *place = Some(count);
+        *slot = Some(count);
     }
 
     /// Returns how many answers are asked for, each with as many tokens as one may have.

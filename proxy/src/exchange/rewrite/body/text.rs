@@ -7,13 +7,13 @@ use memchr::memchr_iter;
 
 /// A string without its quotes: valid UTF-8, valid escapes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Text<'a> {
+pub(super) struct JsonText<'a> {
     pub(super) raw: &'a [u8],
     /// Set if there is any backslash in it.
     pub(super) escaped: bool,
 }
 
-impl<'a> Text<'a> {
+impl<'a> JsonText<'a> {
     /// Returns the text without escapes: `mo\u0064el` is `model`.
     pub(super) fn decoded(self) -> Cow<'a, [u8]> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }

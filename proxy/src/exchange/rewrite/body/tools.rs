@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use platform_core::capability::Capability;
 
 use super::{
-    content::Place,
-    json::Value,
+    content::StringMeaning,
+    json::JsonValue,
     kinds,
     rejection::{Label, Reason, Rejection},
     walk::{Member, Walk},
@@ -23,7 +23,7 @@ use super::{
 const RESERVED: &[u8] = b"litellm_";
 
 #[derive(Default)]
-struct Seen<'a> {
+struct ToolFacts<'a> {
     kind: Option<Cow<'a, [u8]>>,
     /// A member that is not a function's; one that is not granted as a tool, if there is such a one.
     foreign: Option<Member<'a>>,
@@ -35,8 +35,8 @@ impl<'a> Walk<'a, '_> {
     /// Reads a list of tools.
     pub(super) fn tools(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
         match self.cursor.value()? {
-            Value::Null => Ok(()),
-            Value::Array => self.elements(|walk| walk.tool(member)),
+            JsonValue::Null => Ok(()),
+            JsonValue::Array => self.elements(|walk| walk.tool(member)),
             _ => Err(Rejection::wrong_type(&member.name, "a list of tools", member.at)),
         }
     }
@@ -53,17 +53,17 @@ impl<'a> Walk<'a, '_> {
     /// Reads one tool, or the part of one that describes the function; returns whether it shows what it is. Nothing is no tool.
     fn tool_part(&mut self, member: &Member<'a>) -> Result<bool, Rejection> {
         match self.cursor.value()? {
-            Value::Null => Ok(true),
-            Value::Object => self.tool_object(member.at),
+            JsonValue::Null => Ok(true),
+            JsonValue::Object => self.tool_object(member.at),
             _ => Err(Rejection::wrong_type(&member.name, "made of objects", member.at)),
         }
     }
 
     fn tool_object(&mut self, at: usize) -> Result<bool, Rejection> {
-        let mut seen = Seen::default();
-        self.members(|walk, member| walk.tool_member(member, &mut seen))?;
-        let kind = seen.kind.as_deref().unwrap_or(b"function");
-        match (kinds::tool(kind), seen.foreign) {
+        let mut facts = ToolFacts::default();
+        self.members(|walk, member| walk.tool_member(member, &mut facts))?;
+        let kind = facts.kind.as_deref().unwrap_or(b"function");
+        match (kinds::tool(kind), facts.foreign) {
             (Some(capability), _) => {
                 self.need(capability, kind, at)?;
                 if self.may_offer(kind) || self.may_offer(undated(kind)) {
@@ -75,17 +75,17 @@ impl<'a> Walk<'a, '_> {
                 self.need(Capability::ServerTools, &foreign.name, foreign.at)?;
                 self.offered(&foreign.name, foreign.at).map(|()| true)
             }
-            (None, None) => Ok(seen.named),
+            (None, None) => Ok(facts.named),
         }
     }
 
-    fn tool_member(&mut self, member: Member<'a>, seen: &mut Seen<'a>) -> Result<(), Rejection> {
+    fn tool_member(&mut self, member: Member<'a>, facts: &mut ToolFacts<'a>) -> Result<(), Rejection> {
         match &*member.name {
-            b"type" => seen.kind = self.kind(member.at)?,
-            b"name" => seen.named |= self.tool_name(member.at)?,
+            b"type" => facts.kind = self.kind(member.at)?,
+            b"name" => facts.named |= self.tool_name(member.at)?,
             b"function" | b"custom" => {
                 let is_there = self.cursor.next_token() != Some(b'n');
-                seen.named |= self.tool_part(&member)? && is_there;
+                facts.named |= self.tool_part(&member)? && is_there;
             }
             b"description"
             | b"parameters"
@@ -101,38 +101,38 @@ impl<'a> Walk<'a, '_> {
             | b"annotations" => self.skip()?,
             b"tools" => {
                 self.tools(&member)?;
-                self.foreign(member, seen);
+                self.foreign(member, facts);
             }
             // A server's address and keys mean something only beside a type that needs its own grant.
             b"server_url" | b"url" | b"headers" | b"filters" | b"user_location" => {
                 self.skip()?;
-                self.foreign(member, seen);
+                self.foreign(member, facts);
             }
             // A container described is new; one named by its id may belong to another client.
             b"container" if self.cursor.next_token() == Some(b'{') => {
-                self.content(Place::Medium, Member { name: Cow::Borrowed(b"new"), at: member.at })?;
-                self.foreign(member, seen);
+                self.content(StringMeaning::Medium, Member { name: Cow::Borrowed(b"new"), at: member.at })?;
+                self.foreign(member, facts);
             }
             _ => {
-                let (name, at) = (member.name.clone(), member.at);
-                self.content(Place::Medium, Member { name, at })?;
-                self.foreign(member, seen);
+                let content = Member { name: member.name.clone(), at: member.at };
+                self.content(StringMeaning::Medium, content)?;
+                self.foreign(member, facts);
             }
         }
         Ok(())
     }
 
-    fn foreign(&self, member: Member<'a>, seen: &mut Seen<'a>) {
-        if seen.foreign.as_ref().is_none_or(|known| self.may_offer(&known.name)) {
-            seen.foreign = Some(member);
+    fn foreign(&self, member: Member<'a>, facts: &mut ToolFacts<'a>) {
+        if facts.foreign.as_ref().is_none_or(|known| self.may_offer(&known.name)) {
+            facts.foreign = Some(member);
         }
     }
 
     /// Reads a name; returns whether there is one.
     fn tool_name(&mut self, at: usize) -> Result<bool, Rejection> {
         match self.cursor.value()? {
-            Value::Text(name) => self.offered(&name.decoded(), at).map(|()| true),
-            Value::Null => Ok(false),
+            JsonValue::Text(name) => self.offered(&name.decoded(), at).map(|()| true),
+            JsonValue::Null => Ok(false),
             _ => Err(Rejection::wrong_type(b"name", "a string", at)),
         }
     }
@@ -157,8 +157,8 @@ impl<'a> Walk<'a, '_> {
     /// Reads which tool to use: a word, or an object that names one.
     pub(super) fn tool_choice(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
         match self.cursor.value()? {
-            Value::Text(_) | Value::Null => Ok(()),
-            Value::Object => self.members(|walk, member| match &*member.name {
+            JsonValue::Text(_) | JsonValue::Null => Ok(()),
+            JsonValue::Object => self.members(|walk, member| match &*member.name {
                 b"type" => match walk.kind(member.at)? {
                     Some(kind) => kinds::tool_choice(&kind)
                         .map_or(Ok(()), |capability| walk.need(capability, &kind, member.at)),

@@ -7,10 +7,10 @@ use platform_core::route::Route;
 
 use super::{
     Checked,
-    content::Place,
+    content::StringMeaning,
     edits::Edits,
     fields::{self, Rule},
-    json::Value,
+    json::JsonValue,
     rejection::{Label, Reason, Rejection},
     sizes::{Count, Sizes},
     walk::{Member, Walk},
@@ -18,11 +18,11 @@ use super::{
 use crate::usage::estimate::{Letters, Media};
 
 /// Longest name of a model.
-const MODEL_NAME: usize = 256;
+const MAX_MODEL_NAME: usize = 256;
 
 /// Findings so far, and the changes that follow from them.
 #[derive(Debug)]
-pub(super) struct Top<'a> {
+pub(super) struct TopLevel<'a> {
     route: Route,
     model: Option<Cow<'a, str>>,
     stream: bool,
@@ -42,25 +42,25 @@ pub(super) struct Top<'a> {
 struct StreamOptions {
     /// Null, or the braces with what is between them.
     at: Range<usize>,
-    inside: Inside,
+    members: OptionMembers,
     usage: Option<Range<usize>>,
     usage_asked: bool,
 }
 
 /// Presence of a member that a new one must be divided from.
 #[derive(Debug, Clone, Copy)]
-enum Inside {
-    Nothing,
-    Members,
+enum OptionMembers {
+    Empty,
+    Present,
 }
 
 impl<'a> Walk<'a, '_> {
     /// Reads the whole document.
     pub(super) fn document(mut self, route: Route) -> Result<Checked<'a>, Rejection> {
-        let Value::Object = self.cursor.value()? else {
+        let JsonValue::Object = self.cursor.value()? else {
             return Err(Rejection::new(Reason::Syntax("it is something else"), 0));
         };
-        let mut top = Top::new(route, self.cursor.at());
+        let mut top = TopLevel::new(route, self.cursor.at());
         self.members(|walk, member| {
             let name = member.name.clone();
             top.member(walk, member)
@@ -71,13 +71,13 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn model(&mut self, at: usize) -> Result<Cow<'a, str>, Rejection> {
-        let Value::Text(text) = self.cursor.value()? else {
+        let JsonValue::Text(text) = self.cursor.value()? else {
             return Err(Rejection::wrong_type(b"model", "a string", at));
         };
         let model = text.to_str();
         // As `ModelName` has it.
         let plain = |character: char| character.is_ascii_graphic() && !matches!(character, ',' | '"' | '\\');
-        if model.is_empty() || model.len() > MODEL_NAME || !model.chars().all(plain) {
+        if model.is_empty() || model.len() > MAX_MODEL_NAME || !model.chars().all(plain) {
             return Err(Rejection::new(Reason::ModelMalformed, at));
         }
         match &self.policy.models {
@@ -91,9 +91,9 @@ impl<'a> Walk<'a, '_> {
     /// Reads true, false or null. LiteLLM would take `"true"` and 1 for true.
     fn flag(&mut self, member: &Member<'a>) -> Result<Option<bool>, Rejection> {
         match self.cursor.value()? {
-            Value::True => Ok(Some(true)),
-            Value::False => Ok(Some(false)),
-            Value::Null => Ok(None),
+            JsonValue::True => Ok(Some(true)),
+            JsonValue::False => Ok(Some(false)),
+            JsonValue::Null => Ok(None),
             _ => Err(Rejection::wrong_type(&member.name, "true or false", member.at)),
         }
     }
@@ -102,8 +102,8 @@ impl<'a> Walk<'a, '_> {
         self.cursor.next_token();
         let start = self.cursor.at();
         let value = match self.cursor.value()? {
-            Value::Null => Some(None),
-            Value::Number(digits) => {
+            JsonValue::Null => Some(None),
+            JsonValue::Number(digits) => {
                 str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).map(Some)
             }
             _ => None,
@@ -129,12 +129,16 @@ impl<'a> Walk<'a, '_> {
     fn stream_options(&mut self, member: &Member<'a>) -> Result<StreamOptions, Rejection> {
         self.cursor.next_token();
         let start = self.cursor.at();
-        let mut options =
-            StreamOptions { at: start..start, inside: Inside::Nothing, usage: None, usage_asked: false };
+        let mut options = StreamOptions {
+            at: start..start,
+            members: OptionMembers::Empty,
+            usage: None,
+            usage_asked: false,
+        };
         match self.cursor.value()? {
-            Value::Null => {}
-            Value::Object => self.members(|walk, member| {
-                options.inside = Inside::Members;
+            JsonValue::Null => {}
+            JsonValue::Object => self.members(|walk, member| {
+                options.members = OptionMembers::Present;
                 match &*member.name {
                     b"include_usage" => {
                         walk.cursor.next_token();
@@ -154,7 +158,7 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-impl<'a> Top<'a> {
+impl<'a> TopLevel<'a> {
     fn new(route: Route, start: usize) -> Self {
         Self {
             route,
@@ -186,9 +190,9 @@ impl<'a> Top<'a> {
     fn apply(&mut self, rule: Rule, walk: &mut Walk<'a, '_>, member: Member<'a>) -> Result<(), Rejection> {
         match rule {
             Rule::Pass => walk.skip(),
-            Rule::Content => walk.content(Place::Text, member),
-            Rule::Items if self.route == Route::Responses => walk.items(&member, Place::Item),
-            Rule::Items => walk.items(&member, Place::Text),
+            Rule::Content => walk.content(StringMeaning::Text, member),
+            Rule::Items if self.route == Route::Responses => walk.items(&member, StringMeaning::Item),
+            Rule::Items => walk.items(&member, StringMeaning::Text),
             Rule::Prompt => walk.prompts(&member).map(|prompts| self.sizes.prompts = prompts),
             Rule::Tools => walk.tools(&member),
             Rule::ToolChoice => walk.tool_choice(&member),
@@ -275,11 +279,13 @@ impl<'a> Top<'a> {
         let Some(options) = &self.options else {
             return self.edits.insert("stream_options", br#"{"include_usage":true}"#);
         };
-        let (at, put): (_, &'static [u8]) = match (&options.usage, options.inside) {
+        let (at, put): (_, &'static [u8]) = match (&options.usage, options.members) {
             _ if options.usage_asked => return,
             (Some(at), _) => (at.clone(), b"true"),
-            (None, Inside::Nothing) => (options.at.clone(), br#"{"include_usage":true}"#),
-            (None, Inside::Members) => (options.at.start..options.at.start + 1, br#"{"include_usage":true,"#),
+            (None, OptionMembers::Empty) => (options.at.clone(), br#"{"include_usage":true}"#),
+            (None, OptionMembers::Present) => {
+                (options.at.start..options.at.start + 1, br#"{"include_usage":true,"#)
+            }
         };
         self.edits.replace(at, Bytes::from_static(put));
     }

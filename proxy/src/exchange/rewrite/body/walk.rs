@@ -7,13 +7,13 @@ use platform_core::capability::Capability;
 
 use super::{
     Policy,
-    json::{Cursor, Name, Value},
+    json::{Cursor, JsonValue, Name},
     rejection::{Label, Reason, Rejection},
 };
 use crate::usage::estimate::Media;
 
 /// More members than any nested object of the APIs has. It bounds the search for names that are there twice.
-const MEMBERS: usize = 40;
+const MAX_MEMBERS: usize = 40;
 
 /// A walk through one body.
 #[derive(Debug)]
@@ -68,12 +68,13 @@ impl<'a, 'p> Walk<'a, 'p> {
     }
 
     fn enter(&mut self, name: Name<'a>, outer: usize) -> Result<Member<'a>, Rejection> {
-        let (decoded, at) = (name.text.decoded(), name.at);
+        let decoded = name.text.decoded();
+        let at = name.at;
         if self.names[outer..].contains(&decoded) {
             return Err(Rejection::new(Reason::Duplicate(Label::of(&decoded)), at));
         }
         // The top level is bounded by its list.
-        if outer > 0 && self.names.len() - outer == MEMBERS {
+        if outer > 0 && self.names.len() - outer == MAX_MEMBERS {
             return Err(Rejection::new(Reason::Crowded, at));
         }
         self.names.push(decoded.clone());
@@ -97,8 +98,8 @@ impl<'a, 'p> Walk<'a, 'p> {
     /// Reads a `type`: text, or null for none.
     pub(super) fn kind(&mut self, at: usize) -> Result<Option<Cow<'a, [u8]>>, Rejection> {
         match self.cursor.value()? {
-            Value::Text(text) => Ok(Some(text.decoded())),
-            Value::Null => Ok(None),
+            JsonValue::Text(text) => Ok(Some(text.decoded())),
+            JsonValue::Null => Ok(None),
             _ => Err(Rejection::wrong_type(b"type", "a string", at)),
         }
     }
@@ -111,9 +112,9 @@ impl<'a, 'p> Walk<'a, 'p> {
         member: &Member<'a>,
     ) -> Result<(), Rejection> {
         match self.cursor.value()? {
-            Value::Null => Ok(()),
-            Value::Text(text) if words.contains(&&*text.decoded()) => Ok(()),
-            Value::Text(_) => self.need(capability, &member.name, member.at),
+            JsonValue::Null => Ok(()),
+            JsonValue::Text(text) if words.contains(&&*text.decoded()) => Ok(()),
+            JsonValue::Text(_) => self.need(capability, &member.name, member.at),
             _ => Err(Rejection::wrong_type(&member.name, "a string", member.at)),
         }
     }

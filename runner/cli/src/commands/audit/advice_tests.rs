@@ -1,10 +1,12 @@
 //! Tests that the commands which advice names are commands of this program.
 
-use platform_core::{budget::Limit, capability::Capability, record::ExchangeRecord, refusal::Refusal};
+use platform_core::{
+    budget::Limit, capability::Capability, id::CallId, record::ExchangeRecord, refusal::Refusal, route::Route,
+};
 use runner_audit::advice;
 use serde_json::json;
 
-use crate::commands::parses;
+use crate::commands::{command_lines::words, parses};
 
 /// Returns a refused call of an account whose name needs quotes in a shell.
 fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
@@ -15,7 +17,7 @@ fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
         "account": "auth0|acct-7",
         "graph": "sandbox:agent",
         "identity": "socket",
-        "route": "chat/completions",
+        "route": Route::ChatCompletions,
         "stream": false,
         "status": 400,
         "outcome": "refused",
@@ -27,7 +29,7 @@ fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
         "tokens": { "input": 0, "output": 0, "cached": 0, "reasoning": 0 },
         "tokens_source": "none",
         "cost_source": "none",
-        "litellm_call_id": "0000000000000001-0000000000000001",
+        "litellm_call_id": CallId::new(1, 1),
         "tools": [],
         "kind": "model",
         "calls": 1,
@@ -45,24 +47,6 @@ fn rules() -> Vec<Option<String>> {
     let others = ["field:mcp_servers", "model:gpt-4o", "tool:bash", "all", "account", "model"];
     let all = limits.chain(capabilities).chain(others.map(str::to_owned));
     std::iter::once(None).chain(all.map(Some)).collect()
-}
-
-/// Splits a command as a shell does, with values for its placeholders.
-fn words(command: &str) -> Vec<String> {
-    let (mut words, mut quoted) = (vec![String::new()], false);
-    for c in command.chars() {
-        match c {
-            '\'' => quoted = !quoted,
-            ' ' if !quoted => words.push(String::new()),
-            c => words.last_mut().unwrap().push(c),
-        }
-    }
-    let chosen = |word: String| match word.as_str() {
-        "N" | "DOLLARS" => "1".to_owned(),
-        "RUN" => "run-1".to_owned(),
-        _ => word,
-    };
-    words.into_iter().map(chosen).collect()
 }
 
 #[test]

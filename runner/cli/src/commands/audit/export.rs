@@ -10,11 +10,8 @@ use std::{
 use runner_audit::csv;
 use runner_control_client::DataPlane;
 
-use super::{Picked, Span, Whose, filter, record};
-use crate::commands::{
-    Error,
-    exit::{Exit, Misused},
-};
+use super::{SelectedRecords, Selection, TimeRange, filter, record};
+use crate::commands::{Error, error::Misused, exit::Exit};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
@@ -22,9 +19,9 @@ pub(in crate::commands) struct Arguments {
     #[arg(long, value_enum)]
     format: Format,
     #[command(flatten)]
-    whose: Whose,
+    selection: Selection,
     #[command(flatten)]
-    span: Span,
+    range: TimeRange,
     /// Write to this file instead of standard output; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -39,25 +36,25 @@ enum Format {
 }
 
 pub(super) async fn export(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { format, whose, span, output } = arguments;
+    let Arguments { format, selection, range, output } = arguments;
     // Before a file is begun: without a journal there is nothing to replace it with.
-    let picked = Picked::of(data_plane, filter(whose, span)).await?;
+    let records = SelectedRecords::of(data_plane, filter(selection, range)).await?;
     match output {
-        None => write_to(BufWriter::new(io::stdout()), picked, format).await?,
+        None => write_to(BufWriter::new(io::stdout()), records, format).await?,
         Some(path) => {
-            let aside = Aside::create(&path)?;
-            write_to(BufWriter::new(aside.file.try_clone()?), picked, format).await?;
-            aside.rename_to(&path)?;
+            let partial = PartialFile::create(&path)?;
+            write_to(BufWriter::new(partial.file.try_clone()?), records, format).await?;
+            partial.rename_to(&path)?;
         }
     }
     Ok(Exit::Success)
 }
 
-async fn write_to(mut out: impl Write, mut picked: Picked, format: Format) -> Result<(), Error> {
+async fn write_to(mut out: impl Write, mut records: SelectedRecords, format: Format) -> Result<(), Error> {
     if format == Format::Csv {
         out.write_all(csv::header().as_bytes())?;
     }
-    while let Some(line) = picked.next().await? {
+    while let Some(line) = records.next().await? {
         match format {
             Format::Csv => out.write_all(csv::row(&record(line)?).as_bytes())?,
             Format::Ndjson => {
@@ -70,33 +67,33 @@ async fn write_to(mut out: impl Write, mut picked: Picked, format: Format) -> Re
 }
 
 /// File that is written beside its destination. Removed if it is never renamed.
-struct Aside {
+struct PartialFile {
     file: File,
     path: PathBuf,
 }
 
-impl Aside {
-    fn create(place: &Path) -> Result<Self, Misused> {
-        let Some(name) = place.file_name() else {
-            return Err(Misused(format!("{} is no name of a file", place.display())));
+impl PartialFile {
+    fn create(destination: &Path) -> Result<Self, Misused> {
+        let Some(name) = destination.file_name() else {
+            return Err(Misused(format!("{} is not the name of a file", destination.display())));
         };
         let path =
-            place.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
+            destination.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file =
-            file.map_err(|error| Misused(format!("cannot write beside {}: {error}", place.display())))?;
+            file.map_err(|error| Misused(format!("cannot write beside {}: {error}", destination.display())))?;
         Ok(Self { file, path })
     }
 
-    fn rename_to(mut self, place: &Path) -> io::Result<()> {
+    fn rename_to(mut self, destination: &Path) -> io::Result<()> {
         self.file.sync_all()?;
-        fs::rename(&self.path, place)?;
+        fs::rename(&self.path, destination)?;
         self.path.clear();
         Ok(())
     }
 }
 
-impl Drop for Aside {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
             // Nothing more can be done about an error.

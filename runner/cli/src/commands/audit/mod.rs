@@ -10,8 +10,6 @@ mod top;
 mod trace;
 mod verify;
 
-use std::io;
-
 use platform_core::{
     id::{AccountId, RunId},
     record::JournalLine,
@@ -103,10 +101,10 @@ Percentiles are at most one per cent above the exact ones.")]
 
 /// Selection of records by run and account.
 #[derive(clap::Args, Default)]
-struct Whose {
+struct Selection {
     /// Only calls of this run
-    #[arg(long, value_name = "RUN")]
-    run: Option<RunId>,
+    #[arg(long = "run", value_name = "RUN")]
+    run_id: Option<RunId>,
     /// Only calls of this account
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<AccountId>,
@@ -114,7 +112,7 @@ struct Whose {
 
 /// Selection of records by time.
 #[derive(clap::Args, Default)]
-struct Span {
+struct TimeRange {
     /// Only calls that began at this time or later: a time (RFC 3339), a day (UTC), or a time ago (`90m`)
     #[arg(long, value_name = "TIME")]
     from: Option<When>,
@@ -123,8 +121,9 @@ struct Span {
     to: Option<When>,
 }
 
-fn filter(whose: Whose, span: Span) -> Filter {
-    Filter { run: whose.run, account: whose.account, from: span.from, to: span.to, ..Filter::default() }
+fn filter(selection: Selection, range: TimeRange) -> Filter {
+    let Selection { run_id, account } = selection;
+    Filter { run: run_id, account, from: range.from, to: range.to, ..Filter::default() }
 }
 
 pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, Error> {
@@ -140,13 +139,9 @@ pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, E
     };
     match ended {
         // The reader has enough.
-        Err(error) if is_closed_pipe(error.as_ref()) => Ok(Exit::Success),
+        Err(error) if error.is_closed_pipe() => Ok(Exit::Success),
         ended => ended,
     }
-}
-
-fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Parses a word as the journal writes it: an outcome, a refusal.
@@ -154,13 +149,13 @@ fn journal_word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
 }
 
-/// Records that a filter takes, up to the journal's present end.
-struct Picked {
+/// Records that a filter takes, up to the present end of the journal.
+struct SelectedRecords {
     lines: Lines,
     filter: Filter,
 }
 
-impl Picked {
+impl SelectedRecords {
     async fn of(data_plane: &DataPlane, filter: Filter) -> Result<Self, Error> {
         Ok(Self { lines: data_plane.journal(None, Follow::UntilEnd).await?, filter })
     }
@@ -188,7 +183,7 @@ fn record(line: &[u8]) -> Result<JournalLine, Error> {
 }
 
 fn no_record(error: serde_json::Error) -> Error {
-    Box::new(data_plane::Error::Unexpected(format!("a line that is no record ({error})")))
+    Error::from(data_plane::Error::Unexpected(format!("a line that is no record ({error})")))
 }
 
 /// Formats microseconds for people.

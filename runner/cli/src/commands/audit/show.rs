@@ -8,7 +8,7 @@ use std::{
 use memchr::memmem::Finder;
 use platform_core::{
     id::CallId,
-    record::{Identity, JournalLine, Outcome, TokensSource},
+    record::{Identity, JournalLine, Outcome, Tokens, TokensSource},
     untrusted::JournalText,
 };
 use platform_runtime::terminal;
@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use super::{milliseconds, record};
 use crate::commands::{
     Error,
-    exit::{Exit, Misused, Unknown},
+    error::{Misused, Unknown},
+    exit::Exit,
 };
 
 #[derive(clap::Args)]
@@ -36,20 +37,20 @@ pub(in crate::commands) struct Arguments {
 #[derive(Debug, Clone)]
 struct CallEnd(String);
 
-/// Least number of digits. Fewer would match several calls too often.
-const SHORTEST: usize = 8;
+/// Smallest number of digits. Fewer would match several calls too often.
+const MIN_DIGITS: usize = 8;
 /// Length of a whole id, with its dashes.
-const WHOLE: usize = 36;
+const ID_LEN: usize = 36;
 
 impl FromStr for CallEnd {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-');
-        if (SHORTEST..=WHOLE).contains(&text.len()) && text.bytes().all(is_digit) {
+        if (MIN_DIGITS..=ID_LEN).contains(&text.len()) && text.bytes().all(is_digit) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(format!("expected a call id, or at least the last {SHORTEST} digits of one"))
+            Err(format!("expected a call id, or at least the last {MIN_DIGITS} digits of one"))
         }
     }
 }
@@ -58,8 +59,8 @@ pub(super) async fn show(data_plane: &DataPlane, arguments: Arguments) -> Result
     let Arguments { call, json } = arguments;
     let Some(line) = find(data_plane, &call).await? else {
         let message =
-            format!("the journal has no call {}; one that goes on has its record when it has ended", call.0);
-        return Err(Box::new(Unknown(message)));
+            format!("the journal has no call {}; a call in flight gets its record when it ends", call.0);
+        return Err(Error::from(Unknown(message)));
     };
     let parsed = record(&line)?;
     let advice = advice::of(&parsed.record);
@@ -88,10 +89,13 @@ async fn find(data_plane: &DataPlane, call: &CallEnd) -> Result<Option<Vec<u8>>,
             continue;
         }
         if let Some((other, _)) = found {
-            return Err(Box::new(Misused(format!("{} is the end of several calls: {other}, {id}", call.0))));
+            return Err(Error::from(Misused(format!(
+                "{} is the end of several calls: {other}, {id}",
+                call.0
+            ))));
         }
         found = Some((id, line.to_vec()));
-        if call.0.len() == WHOLE {
+        if call.0.len() == ID_LEN {
             break;
         }
     }
@@ -162,7 +166,7 @@ fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
             hour => format!(", {hour} of them for an hour"),
         };
         let cached = format!("{} cached, {} written to a cache{hour}", tokens.cached, tokens.cache_written);
-        let (input, output, reasoning) = (tokens.input, tokens.output, tokens.reasoning);
+        let Tokens { input, output, reasoning, .. } = record.tokens;
         let source = record.tokens_source.word();
         facts.push((
             "tokens",
@@ -199,8 +203,8 @@ const fn ending(outcome: Outcome) -> &'static str {
         Outcome::UpstreamGone => "the upstream could not be reached, or broke off",
         Outcome::TimedOut => "a time limit passed",
         Outcome::Refused => "it was refused, and nothing was sent",
-        Outcome::RunClosed => "the run was closed under it",
+        Outcome::RunClosed => "the run was closed during the call",
         Outcome::Frozen => "an operator stopped it",
-        Outcome::Interrupted => "the proxy went down under it",
+        Outcome::Interrupted => "the proxy went down during the call",
     }
 }

@@ -7,11 +7,11 @@ use runner_audit::{By, Groups, Sort, Sums};
 use runner_control_client::DataPlane;
 use serde_json::{Value, json};
 
-use super::{Picked, Span, Whose, brief, entry, filter};
+use super::{SelectedRecords, Selection, TimeRange, brief, entry, filter};
 use crate::commands::{Error, exit::Exit, table::Table};
 
 /// Width of a bar in cells.
-const BAR: u64 = 12;
+const BAR_WIDTH: u64 = 12;
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
@@ -19,9 +19,9 @@ pub(in crate::commands) struct Arguments {
     #[arg(long, value_enum, default_value = "run")]
     by: By,
     #[command(flatten)]
-    whose: Whose,
+    selection: Selection,
     #[command(flatten)]
-    span: Span,
+    range: TimeRange,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -35,10 +35,11 @@ enum Bars {
 }
 
 pub(super) async fn stats(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { by, whose, span, json } = arguments;
-    let mut picked = Picked::of(data_plane, filter(whose, span)).await?;
-    let (mut groups, mut all) = (Groups::new(by), Sums::default());
-    while let Some(line) = picked.next().await? {
+    let Arguments { by, selection, range, json } = arguments;
+    let mut records = SelectedRecords::of(data_plane, filter(selection, range)).await?;
+    let mut groups = Groups::new(by);
+    let mut all = Sums::default();
+    while let Some(line) = records.next().await? {
         let entry = entry(line)?;
         groups.add(&entry);
         all.add(&entry);
@@ -47,8 +48,8 @@ pub(super) async fn stats(data_plane: &DataPlane, arguments: Arguments) -> Resul
     if json {
         let rows: Vec<_> =
             groups.sorted(Sort::Cost).into_iter().map(|(name, sums)| row(by, name, sums)).collect();
-        let told = json!({ "by": by.word(), "rows": rows, "all": figures(&all) });
-        writeln!(out, "{}", terminal::safe_json(&told.to_string()))?;
+        let summary = json!({ "by": by.word(), "rows": rows, "all": figures(&all) });
+        writeln!(out, "{}", terminal::safe_json(&summary.to_string()))?;
     } else {
         let bars = if out.is_terminal() { Bars::Drawn } else { Bars::Absent };
         write!(out, "{}", table(&groups, &all, bars))?;
@@ -103,7 +104,7 @@ fn table(groups: &Groups, all: &Sums, bars: Bars) -> String {
 
 /// Draws a part's share of the whole.
 fn bar(part: u64, whole: u64) -> String {
-    let cells = u128::from(part) * u128::from(BAR);
+    let cells = u128::from(part) * u128::from(BAR_WIDTH);
     let cells = cells.checked_div(u128::from(whole)).and_then(|cells| usize::try_from(cells).ok());
     "█".repeat(cells.unwrap_or(0))
 }

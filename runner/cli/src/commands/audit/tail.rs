@@ -13,13 +13,13 @@ use platform_runtime::terminal;
 use runner_audit::Filter;
 use runner_control_client::{self as data_plane, DataPlane, Follow};
 
-use super::{Whose, entry, journal_word, milliseconds, record};
+use super::{Selection, entry, journal_word, milliseconds, record};
 use crate::commands::{Error, exit::Exit};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
     #[command(flatten)]
-    whose: Whose,
+    selection: Selection,
     /// Only calls with this outcome, as in the journal: `complete`, `timed_out`, `refused`
     #[arg(long, value_name = "OUTCOME", value_parser = journal_word::<Outcome>)]
     outcome: Option<Outcome>,
@@ -43,79 +43,78 @@ pub(in crate::commands) struct Arguments {
     json: bool,
 }
 
-/// Output of lines, as a table or raw.
-struct Shown {
+/// Lines of the journal that a filter takes, on their way to standard output.
+struct Tail<'d> {
+    data_plane: &'d DataPlane,
+    filter: Filter,
+    printer: Printer,
+}
+
+/// Printer of lines, as a table or raw.
+struct Printer {
     out: BufWriter<io::Stdout>,
     as_table: bool,
 }
 
 pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { whose, outcome, refusal, tokens, kind, lines: wanted, follow, json } = arguments;
-    let Whose { run, account } = whose;
+    let Arguments { selection, outcome, refusal, tokens, kind, lines: wanted, follow, json } = arguments;
+    let Selection { run_id: run, account } = selection;
     let filter = Filter { run, account, outcome, refusal, tokens, kind, ..Filter::default() };
     let stdout = io::stdout();
     let as_table = stdout.is_terminal() && !json;
-    let mut shown = Shown { out: BufWriter::new(stdout), as_table };
-    shown.heading()?;
+    let mut tail = Tail { data_plane, filter, printer: Printer { out: BufWriter::new(stdout), as_table } };
+    tail.printer.heading()?;
     let after = match wanted {
-        Some(wanted) => Some(last_of(data_plane, &filter, wanted, &mut shown).await?),
+        Some(wanted) => Some(tail.print_last(wanted).await?),
         None => None,
     };
     if wanted.is_none() || follow {
-        let follow = if follow { Follow::On } else { Follow::UntilEnd };
-        pass(data_plane, (after, follow), &filter, &mut shown).await?;
+        tail.print_after(after, if follow { Follow::On } else { Follow::UntilEnd }).await?;
     }
-    shown.out.flush()?;
+    tail.printer.out.flush()?;
     Ok(Exit::Success)
 }
 
-/// Shows the last `wanted` lines of the journal, and returns its last sequence number.
-async fn last_of(
-    data_plane: &DataPlane,
-    filter: &Filter,
-    wanted: usize,
-    shown: &mut Shown,
-) -> Result<u64, Error> {
-    let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
-    let (mut kept, mut end) = (VecDeque::new(), 0);
-    while let Some(line) = lines.next().await? {
-        let entry = entry(line)?;
-        end = entry.seq;
-        if filter.takes(&entry) {
-            kept.push_back(line.to_vec());
-            if kept.len() > wanted {
-                kept.pop_front();
+impl Tail<'_> {
+    /// Prints the last `wanted` lines of the journal, and returns its last sequence number.
+    async fn print_last(&mut self, wanted: usize) -> Result<u64, Error> {
+        let mut lines = self.data_plane.journal(None, Follow::UntilEnd).await?;
+        let mut kept = VecDeque::new();
+        let mut end = 0;
+        while let Some(line) = lines.next().await? {
+            let entry = entry(line)?;
+            end = entry.seq;
+            if self.filter.takes(&entry) {
+                kept.push_back(line.to_vec());
+                if kept.len() > wanted {
+                    kept.pop_front();
+                }
             }
         }
+        kept.iter().try_for_each(|line| self.printer.line(line))?;
+        self.printer.out.flush()?;
+        Ok(end)
     }
-    kept.iter().try_for_each(|line| shown.line(line))?;
-    shown.out.flush()?;
-    Ok(end)
-}
 
-/// Shows lines as they come.
-async fn pass(
-    data_plane: &DataPlane,
-    (after, follow): (Option<u64>, Follow),
-    filter: &Filter,
-    shown: &mut Shown,
-) -> Result<(), Error> {
-    let mut lines = data_plane.journal(after, follow).await?;
-    while let Some(line) = lines.next().await? {
-        if filter.takes(&entry(line)?) {
-            shown.line(line)?;
+    /// Prints the lines behind the one with the number `after`, as they come.
+    async fn print_after(&mut self, after: Option<u64>, follow: Follow) -> Result<(), Error> {
+        let mut lines = self.data_plane.journal(after, follow).await?;
+        while let Some(line) = lines.next().await? {
+            if self.filter.takes(&entry(line)?) {
+                self.printer.line(line)?;
+            }
+            if follow == Follow::On && !lines.has_next() {
+                self.printer.out.flush()?;
+            }
         }
-        if follow == Follow::On && !lines.has_next() {
-            shown.out.flush()?;
+        match follow {
+            Follow::On => Err(data_plane::Error::Gone.into()),
+            Follow::UntilEnd => Ok(()),
         }
-    }
-    match follow {
-        Follow::On => Err(Box::new(data_plane::Error::Gone)),
-        Follow::UntilEnd => Ok(()),
     }
 }
 
-impl Shown {
+impl Printer {
     /// Prints the heading. Widths are fixed, because rows appear one by one.
     fn heading(&mut self) -> io::Result<()> {
         if self.as_table {

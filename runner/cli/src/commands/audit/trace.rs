@@ -11,31 +11,28 @@ use platform_runtime::terminal;
 use runner_control_client::DataPlane;
 
 use super::milliseconds;
-use crate::commands::{
-    Error,
-    exit::{Exit, Unknown},
-};
+use crate::commands::{Error, error::Unknown, exit::Exit};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
     /// Id of the run
     #[arg(value_name = "RUN")]
-    run: RunId,
+    run_id: RunId,
     /// Print the steps as NDJSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn trace(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { run, json } = arguments;
-    let mut lines = match data_plane.trace(&run).await {
+    let Arguments { run_id, json } = arguments;
+    let mut lines = match data_plane.trace(&run_id).await {
         Err(error) if error.is_unknown_run() => {
-            let message = format!("run {run} is not open; `sluice usage` shows those that are");
-            return Err(Box::new(Unknown(message)));
+            let message = format!("run {run_id} is not open; `sluice usage` shows those that are");
+            return Err(Error::from(Unknown(message)));
         }
         answered => answered?,
     };
-    writeln!(io::stderr(), "waiting for the next call of run {run}")?;
+    writeln!(io::stderr(), "waiting for the next call of run {run_id}")?;
     let mut out = io::stdout();
     let mut followed = None;
     while let Some(line) = lines.next().await? {
@@ -53,7 +50,7 @@ pub(super) async fn trace(data_plane: &DataPlane, arguments: Arguments) -> Resul
             return Ok(Exit::Success);
         }
     }
-    Err(Box::new(Unknown(format!("run {run} was closed"))))
+    Err(Error::from(Unknown(format!("run {run_id} was closed"))))
 }
 
 /// Returns whether `event` belongs to the followed call. The first call to begin is followed.
@@ -76,14 +73,14 @@ fn text(event: &TraceEvent) -> String {
                 Step::Accepted { .. } => format!("call {call}\n"),
                 _ => String::new(),
             };
-            let (name, what) = told(step);
-            format!("{heading}{:>12}  {name:12} {what}\n", milliseconds(*at_us))
+            let (name, details) = describe(step);
+            format!("{heading}{:>12}  {name:12} {details}\n", milliseconds(*at_us))
         }
     }
 }
 
 /// Returns a step's name and details.
-fn told(step: &Step) -> (&'static str, String) {
+fn describe(step: &Step) -> (&'static str, String) {
     match step {
         Step::Accepted { identity } => ("accepted", format!("identified by {}", identified(*identity))),
         Step::Admitted { route } => ("admitted", format!("to {}", route.word())),
@@ -114,13 +111,13 @@ fn told(step: &Step) -> (&'static str, String) {
         Step::Settled { tokens, tokens_source, cost_nanodollars, cost_source } => {
             let cost = cost_nanodollars
                 .map_or_else(String::new, |cost| format!(", {cost} ({})", cost_source.word()));
-            let told = match tokens_source {
+            let settled = match tokens_source {
                 TokensSource::None => "no tokens".to_owned(),
                 source => {
                     format!("{} tokens in, {} out ({}){cost}", tokens.input, tokens.output, source.word())
                 }
             };
-            ("settled", told)
+            ("settled", settled)
         }
     }
 }

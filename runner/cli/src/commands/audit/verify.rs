@@ -15,10 +15,7 @@ use runner_audit::{
 };
 use runner_control_client::{DataPlane, Follow};
 
-use crate::commands::{
-    Error,
-    exit::{Exit, Misused},
-};
+use crate::commands::{Error, error::Misused, exit::Exit};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
@@ -35,10 +32,10 @@ pub(in crate::commands) struct Arguments {
 
 pub(super) async fn verify(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { dir, cursor, json } = arguments;
-    let kept: Vec<_> = cursor.iter().map(|file| known(file)).collect::<Result<_, _>>()?;
+    let kept: Vec<_> = cursor.iter().map(|file| read_cursor(file)).collect::<Result<_, _>>()?;
     let report = match dir {
-        Some(dir) => of_files(&dir, kept)?,
-        None => of_proxy(data_plane, kept).await?,
+        Some(dir) => verify_files(&dir, kept)?,
+        None => verify_proxy(data_plane, kept).await?,
     };
     let mut out = io::stdout();
     if json {
@@ -50,16 +47,16 @@ pub(super) async fn verify(data_plane: &DataPlane, arguments: Arguments) -> Resu
 }
 
 /// Reads a cursor that an earlier check printed.
-fn known(file: &Path) -> Result<Known, Misused> {
+fn read_cursor(file: &Path) -> Result<Known, Misused> {
     let shown = file.display();
     let text = fs::read(file).map_err(|error| Misused(format!("cannot read {shown}: {error}")))?;
     let cursor: Cursor = serde_json::from_slice(&text).map_err(|error| {
-        Misused(format!("{shown} is no cursor, as `sluice audit verify` prints one: {error}"))
+        Misused(format!("{shown} is not a cursor as `sluice audit verify` prints it: {error}"))
     })?;
     Ok(Known { who: format!("cursor {shown}"), cursor })
 }
 
-async fn of_proxy(data_plane: &DataPlane, mut known: Vec<Known>) -> Result<Report, Error> {
+async fn verify_proxy(data_plane: &DataPlane, mut known: Vec<Known>) -> Result<Report, Error> {
     let consumers = data_plane.consumers().await?;
     known.extend(
         consumers.into_iter().map(|consumer| Known {
@@ -74,13 +71,13 @@ async fn of_proxy(data_plane: &DataPlane, mut known: Vec<Known>) -> Result<Repor
     let mut progress = Progress::new();
     while let Some(line) = lines.next().await? {
         verifier.line(line);
-        progress.tell(&verifier)?;
+        progress.draw(&verifier)?;
     }
     progress.end()?;
     Ok(verifier.finish(Some(health.journal_seq)))
 }
 
-fn of_files(dir: &Path, known: Vec<Known>) -> Result<Report, Error> {
+fn verify_files(dir: &Path, known: Vec<Known>) -> Result<Report, Error> {
     let unusable = |error: files::Error| Misused(platform_runtime::report::chain(&error));
     let mut files = Files::open(dir).map_err(unusable)?;
     // A copy may lack its id: then a cursor says which journal it should be.
@@ -92,11 +89,11 @@ fn of_files(dir: &Path, known: Vec<Known>) -> Result<Report, Error> {
             Piece::Line(line) => verifier.line(line),
             Piece::Unfinished(rest) => writeln!(
                 io::stderr(),
-                "a file ends in the middle of a line, {} bytes: no record, a proxy cuts it off when it starts",
+                "a file ends with {} bytes of an unfinished line: not a record; a proxy cuts them off when it starts",
                 rest.len()
             )?,
         }
-        progress.tell(&verifier)?;
+        progress.draw(&verifier)?;
     }
     progress.end()?;
     Ok(verifier.finish(None))
@@ -115,23 +112,26 @@ fn text(report: &Report) -> Result<String, Error> {
 }
 
 /// Interval between two progress messages.
-const PERIOD: Duration = Duration::from_millis(100);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Progress on a terminal.
 struct Progress {
     is_shown: bool,
-    told: Instant,
+    drawn: Instant,
 }
 
 impl Progress {
     fn new() -> Self {
-        Self { is_shown: io::stderr().is_terminal(), told: Instant::now() }
+        Self { is_shown: io::stderr().is_terminal(), drawn: Instant::now() }
     }
 
-    fn tell(&mut self, verifier: &Verifier) -> io::Result<()> {
+    fn draw(&mut self, verifier: &Verifier) -> io::Result<()> {
         // Reading the clock takes longer than reading a line.
-        if self.is_shown && verifier.records().is_multiple_of(256) && self.told.elapsed() >= PERIOD {
-            self.told = Instant::now();
+        if self.is_shown
+            && verifier.records().is_multiple_of(256)
+            && self.drawn.elapsed() >= PROGRESS_INTERVAL
+        {
+            self.drawn = Instant::now();
             write!(io::stderr(), "\r{} records\x1b[K", verifier.records())?;
         }
         Ok(())

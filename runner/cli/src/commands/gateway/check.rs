@@ -41,11 +41,11 @@ pub(super) async fn check(context: &Context, arguments: Arguments) -> Result<Exi
     } else {
         checked.iter().try_for_each(|(id, findings)| print(&mut out, id, findings))?;
     }
-    Ok(verdict(checked.iter().flat_map(|(_, findings)| findings)))
+    Ok(exit_code(checked.iter().flat_map(|(_, findings)| findings)))
 }
 
 /// Returns the exit code. Confirmed faults take precedence over untested findings.
-fn verdict<'f>(findings: impl Iterator<Item = &'f Finding>) -> Exit {
+fn exit_code<'f>(findings: impl Iterator<Item = &'f Finding>) -> Exit {
     let mut findings = findings.filter(|finding| !finding.is_untested()).peekable();
     if findings.peek().is_none() {
         Exit::Success

@@ -64,7 +64,7 @@ pub(super) async fn gateway(context: &Context, command: Command) -> Result<Exit,
 
 /// Gateway that a command works on.
 #[derive(clap::Args)]
-struct Named {
+struct GatewayArgument {
     /// Name of the gateway, as in [gateways.NAME]
     #[arg(value_name = "NAME")]
     id: GatewayId,

@@ -9,18 +9,18 @@ use gateway_bridge::{DeviceKey, Error as Bridge, Gateway, Settings};
 use platform_runtime::settings;
 use runner_gateways::Links;
 
-use super::{Context, Error, Exit, Named};
-use crate::commands::exit::Misused;
+use super::{Context, Error, Exit, GatewayArgument};
+use crate::commands::error::Misused;
 
-/// Pause between two attempts to connect.
-const PAUSE: Duration = Duration::from_secs(3);
+/// Delay between two attempts to connect.
+const RETRY_DELAY: Duration = Duration::from_secs(3);
 /// Longest time of one attempt.
-const ATTEMPT: Duration = Duration::from_secs(30);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
     #[command(flatten)]
-    gateway: Named,
+    gateway: GatewayArgument,
     /// Longest wait for the approval, in seconds; 0 sends the request and returns
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     wait: u64,
@@ -34,27 +34,27 @@ pub(super) async fn pair(context: &Context, arguments: Arguments) -> Result<Exit
     let links = Links::of(&context.settings);
     let link = links.named(id.as_str())?;
     let until = Instant::now() + Duration::from_secs(arguments.wait);
-    let mut told = None;
+    let mut shown = None;
     loop {
         match attempt(link.settings()?).await? {
-            Attempt::In => {
+            Attempt::Connected => {
                 writeln!(out, "{id} knows this client: runs can be sessions of it")?;
                 return Ok(Exit::Success);
             }
-            Attempt::Asked(request) => {
-                if told.as_ref() != Some(&request) {
+            Attempt::PairingRequested(request) => {
+                if shown.as_ref() != Some(&request) {
                     writeln!(out, "where the gateway runs, type:\n  openclaw devices approve {request}")?;
                     out.flush()?;
-                    told = Some(request);
+                    shown = Some(request);
                 }
             }
-            Attempt::Away(why) => writeln!(io::stderr(), "sluice: {id} is asked again: {why}")?,
+            Attempt::Unavailable(why) => writeln!(io::stderr(), "sluice: trying {id} again: {why}")?,
         }
         if Instant::now() >= until {
-            writeln!(out, "not approved so far; the next `sluice gateway pair {id}` goes on")?;
+            writeln!(out, "not approved so far; `sluice gateway pair {id}` continues")?;
             return Ok(Exit::TryAgain);
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 
@@ -62,7 +62,8 @@ pub(super) async fn pair(context: &Context, arguments: Arguments) -> Result<Exit
 fn device_key(gateway: &settings::Gateway) -> Result<DeviceKey, Error> {
     let path = gateway.device_key_file.as_deref().ok_or_else(|| {
         Misused(
-            "say where this client's key is to be kept: `device_key_file` in its [gateways.NAME]".to_owned(),
+            "the gateway has no file for this client's key: set `device_key_file` in its [gateways.NAME]"
+                .to_owned(),
         )
     })?;
     Ok(DeviceKey::open(path)?)
@@ -70,23 +71,25 @@ fn device_key(gateway: &settings::Gateway) -> Result<DeviceKey, Error> {
 
 /// Result of an attempt to connect.
 enum Attempt {
-    In,
+    /// The gateway accepted the client.
+    Connected,
     /// Pairing was requested under this id.
-    Asked(String),
-    Away(String),
+    PairingRequested(String),
+    /// The gateway did not answer in time, for this reason.
+    Unavailable(String),
 }
 
 async fn attempt(settings: Settings) -> Result<Attempt, Error> {
     let gateway = Gateway::open(settings);
-    let ready = tokio::time::timeout(ATTEMPT, gateway.ready()).await;
+    let ready = tokio::time::timeout(ATTEMPT_TIMEOUT, gateway.ready()).await;
     let trouble = gateway.trouble();
     gateway.close().await;
     match ready {
-        Ok(Ok(_hello)) => Ok(Attempt::In),
-        Ok(Err(Bridge::PairingRequired { request })) => Ok(Attempt::Asked(request)),
-        Ok(Err(error)) => Err(Box::new(error)),
-        Err(_late) => {
-            Ok(Attempt::Away(trouble.map_or_else(|| "it says nothing".to_owned(), |error| error.to_string())))
-        }
+        Ok(Ok(_hello)) => Ok(Attempt::Connected),
+        Ok(Err(Bridge::PairingRequired { request })) => Ok(Attempt::PairingRequested(request)),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_late) => Ok(Attempt::Unavailable(
+            trouble.map_or_else(|| "it does not answer".to_owned(), |error| error.to_string()),
+        )),
     }
 }

@@ -6,12 +6,12 @@ use platform_core::id::GatewayId;
 use runner_gateways::sealed::{Done, Event, Kept, Sealed};
 use serde_json::json;
 
-use super::{Context, Error, Exit, Named};
+use super::{Context, Error, Exit, GatewayArgument};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct UpArguments {
     #[command(flatten)]
-    gateway: Named,
+    gateway: GatewayArgument,
     /// Wait until the gateway answers
     #[arg(long)]
     wait: bool,
@@ -23,7 +23,7 @@ pub(in crate::commands) struct UpArguments {
 #[derive(clap::Args)]
 pub(in crate::commands) struct DownArguments {
     #[command(flatten)]
-    gateway: Named,
+    gateway: GatewayArgument,
     /// Also remove its conversations, token and slots
     #[arg(long)]
     purge: bool,
@@ -32,20 +32,20 @@ pub(in crate::commands) struct DownArguments {
 pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit, Error> {
     let id = &arguments.gateway.id;
     let sealed = Sealed::open(&context.settings, id).await?;
-    let tell = |event: Event<'_>| match event {
+    let on_event = |event: Event<'_>| match event {
         Event::Waiting => waiting(id),
         Event::Stopping(changed, drain) if !arguments.json => {
             let drain = drain.as_secs();
-            let said = writeln!(
+            let written = writeln!(
                 io::stdout(),
-                "{id} is to change: {}; it is stopped, which may take {drain} s",
+                "{id} differs: {}; stopping it, which may take {drain} s",
                 changed.join(", ")
             );
-            drop(said);
+            drop(written);
         }
         Event::Stopping(..) => {}
     };
-    let done = sealed.up(&tell).await?;
+    let done = sealed.up(&on_event).await?;
     let took = if arguments.wait { Some(sealed.until_ready().await?) } else { None };
     let mut out = io::stdout();
     let (word, changed) = match &done {
@@ -65,7 +65,7 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
     match (&done, took) {
         (Done::Unchanged, _) => writeln!(out, "{id} runs as it is configured")?,
         (_, Some(took)) => writeln!(out, "{id} {word}, and answers after {:.1} s", took.as_secs_f64())?,
-        (_, None) => writeln!(out, "{id} {word}; it takes a while until it answers (--wait)")?,
+        (_, None) => writeln!(out, "{id} {word}; it does not answer yet (--wait waits for that)")?,
     }
     Ok(Exit::Success)
 }
@@ -73,11 +73,11 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
 pub(super) async fn down(context: &Context, arguments: DownArguments) -> Result<Exit, Error> {
     let id = &arguments.gateway.id;
     let kept = if arguments.purge { Kept::Nothing } else { Kept::State };
-    let tell = |event: Event<'_>| match event {
+    let on_event = |event: Event<'_>| match event {
         Event::Waiting => waiting(id),
         Event::Stopping(..) => {}
     };
-    let was_there = Sealed::open(&context.settings, id).await?.down(kept, &tell).await?;
+    let was_there = Sealed::open(&context.settings, id).await?.down(kept, &on_event).await?;
     let left = match kept {
         Kept::State => "its state stays (--purge removes it)",
         Kept::Nothing => "nothing of it is left",

@@ -31,10 +31,12 @@ use runner_store::{
 };
 
 use super::{
-    Outcome as Became, Reaper,
-    decision::{Act, Dead, Decision, GRACE, Kept, Leftovers, Mode, Strange, Terms, judge},
-    evidence::{Grant, Standing, Thing},
-    space::Space,
+    GcOutcome as Became, Reaper,
+    decision::{
+        Act, Decision, KeepReason, Leftovers, Mode, RemovalReason, Terms, UNKNOWN_GRACE, UnknownReason, judge,
+    },
+    evidence::{FoundResource, Grant, StoredRun},
+    workspace_dir::WorkspaceDir,
 };
 
 const ENDED: State = State::Ended(Outcome::Failed);
@@ -51,17 +53,17 @@ fn dir_name(bits: u128) -> String {
 }
 
 fn long_ago() -> SystemTime {
-    SystemTime::now() - 2 * GRACE
+    SystemTime::now() - 2 * UNKNOWN_GRACE
 }
 
 /// Returns a container with our label that says it is of run `r1`.
-fn container(name: &str, epoch: u64, socket: u128) -> Thing {
+fn container(name: &str, epoch: u64, socket: u128) -> FoundResource {
     let labels = [
         (label::INSTALLATION, "here".to_owned()),
         (label::RUN_ID, "r1".to_owned()),
         (label::EPOCH, epoch.to_string()),
     ];
-    Thing::Container(Listed {
+    FoundResource::Container(Listed {
         id: "id".to_owned(),
         name: name.to_owned(),
         labels: labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
@@ -75,15 +77,20 @@ fn named(epoch: u64) -> String {
     format!("sluice-here-r1.{epoch}")
 }
 
-fn grant(state: RunState, socket: Option<u128>) -> Thing {
-    let run = RunId::parse("r1").unwrap();
-    Thing::Grant(Grant { run, state, epoch: 1, socket_dir: socket.map(SocketDirName::from_random) })
+fn grant(state: RunState, socket: Option<u128>) -> FoundResource {
+    let run_id = RunId::parse("r1").unwrap();
+    FoundResource::Grant(Grant {
+        run_id,
+        state,
+        epoch: 1,
+        socket_dir: socket.map(SocketDirName::from_random),
+    })
 }
 
-fn workspace(id: &str, users: &[&str]) -> Thing {
-    let (id, users) =
-        (WorkspaceId::parse(id).unwrap(), users.iter().map(|user| (*user).to_owned()).collect());
-    Thing::Workspace(Space { id, changed: long_ago(), users })
+fn workspace(id: &str, users: &[&str]) -> FoundResource {
+    let id = WorkspaceId::parse(id).unwrap();
+    let users = users.iter().map(|user| (*user).to_owned()).collect();
+    FoundResource::Workspace(WorkspaceDir { id, changed: long_ago(), users })
 }
 
 fn row(kind: Kind, name: &str, stage: Stage) -> Resource {
@@ -99,40 +106,40 @@ fn row(kind: Kind, name: &str, stage: Stage) -> Resource {
 }
 
 /// Returns a run with all its resources, in its first epoch.
-fn run(state: State, epoch: u64, stage: Stage) -> Option<Standing> {
+fn run(state: State, epoch: u64, stage: Stage) -> Option<StoredRun> {
     let rows = vec![
         row(Kind::Container, &named(1), stage),
         row(Kind::Grant, "r1", stage),
         row(Kind::Listener, &dir_name(OURS), stage),
         row(Kind::Workspace, W1, stage),
     ];
-    Some(Standing { state, epoch, rows })
+    Some(StoredRun { state, epoch, rows })
 }
 
-fn decide(thing: &Thing, standing: Option<&Standing>, mode: Mode) -> Decision {
+fn decide(resource: &FoundResource, stored_run: Option<&StoredRun>, mode: Mode) -> Decision {
     let configured = BTreeSet::from([RunId::parse("configured").unwrap()]);
     let installation = InstallationId::parse("here").unwrap();
     let terms = Terms { mode, installation: &installation, configured: &configured, now: SystemTime::now() };
-    judge(thing, standing, &terms)
+    judge(resource, stored_run, &terms)
 }
 
 /// Checks the decision about each resource, given the store's knowledge of its run.
-fn check(rows: impl IntoIterator<Item = (&'static str, Thing, Option<Standing>, Decision)>) {
-    for (what, thing, standing, expected) in rows {
-        let decision = decide(&thing, standing.as_ref(), Mode::default());
+fn check(rows: impl IntoIterator<Item = (&'static str, FoundResource, Option<StoredRun>, Decision)>) {
+    for (what, resource, stored_run, expected) in rows {
+        let decision = decide(&resource, stored_run.as_ref(), Mode::default());
         assert_eq!(decision, expected, "{what}");
         assert!(!decision.to_string().is_empty());
     }
 }
 
-const LIVES: Decision = Decision::Keep(Kept::Lives(State::Running));
-const DEAD: Decision = Decision::Remove(Dead::Ended(ENDED));
+const LIVES: Decision = Decision::Keep(KeepReason::Lives(State::Running));
+const DEAD: Decision = Decision::Remove(RemovalReason::Ended(ENDED));
 
 #[test]
-fn a_container_goes_with_its_run_and_only_if_it_is_the_runs() {
+fn a_container_is_removed_only_with_its_own_run() {
     use Stage::{Made, Removed, Wanted};
     use State::{Queued, Running};
-    let fenced = Decision::Remove(Dead::Fenced { made: 1, present: 3 });
+    let fenced = Decision::Remove(RemovalReason::Fenced { made: 1, present: 3 });
     let of = |epoch| container(&named(epoch), epoch, OURS);
     let unnamed = || container(&named(2), 2, OURS);
     check([
@@ -146,64 +153,64 @@ fn a_container_goes_with_its_run_and_only_if_it_is_the_runs() {
             "the same of a run nobody has claimed anew",
             of(1),
             run(Queued, 1, Removed),
-            Decision::Keep(Kept::Lives(Queued)),
+            Decision::Keep(KeepReason::Lives(Queued)),
         ),
         (
             "an earlier epoch's that no row names",
             unnamed(),
             run(Running, 3, Made),
-            Decision::Unknown(Strange::NeverWanted),
+            Decision::Unknown(UnknownReason::NeverWanted),
         ),
         ("a later epoch's: this store is older than it", unnamed(), run(Running, 1, Made), LIVES),
         ("of a run that ended", of(1), run(ENDED, 1, Made), DEAD),
         ("perhaps made for it", of(1), run(ENDED, 1, Wanted), DEAD),
         ("made after it was said to be gone", of(1), run(ENDED, 1, Removed), DEAD),
-        ("that no row names", unnamed(), run(ENDED, 3, Made), Decision::Unknown(Strange::NeverWanted)),
+        ("that no row names", unnamed(), run(ENDED, 3, Made), Decision::Unknown(UnknownReason::NeverWanted)),
         (
             "another store's of the same name",
             container(&named(1), 1, THEIRS),
             run(ENDED, 1, Made),
-            Decision::Unknown(Strange::OtherSocket),
+            Decision::Unknown(UnknownReason::OtherSocket),
         ),
         (
             "another store's of the same name, while ours goes on",
             container(&named(1), 1, THEIRS),
             run(Running, 3, Removed),
-            Decision::Unknown(Strange::OtherSocket),
+            Decision::Unknown(UnknownReason::OtherSocket),
         ),
         (
             "with our label and another name",
             container("web", 1, OURS),
             run(ENDED, 1, Made),
-            Decision::Unknown(Strange::NeverWanted),
+            Decision::Unknown(UnknownReason::NeverWanted),
         ),
-        ("of a run that the store does not know", of(1), None, Decision::Unknown(Strange::NoRun)),
+        ("of a run that the store does not know", of(1), None, Decision::Unknown(UnknownReason::NoRun)),
         (
             "of no such run, with another name",
             container("web", 1, OURS),
             None,
-            Decision::Unknown(Strange::OtherName),
+            Decision::Unknown(UnknownReason::OtherName),
         ),
     ]);
 }
 
 #[test]
-fn a_container_without_a_word_of_its_epoch_is_of_none() {
-    let Thing::Container(mut found) = container("sluice-here-r1", 0, OURS) else { unreachable!() };
+fn a_container_without_an_epoch_is_of_epoch_zero() {
+    let FoundResource::Container(mut found) = container("sluice-here-r1", 0, OURS) else { unreachable!() };
     found.labels.remove(label::EPOCH);
     assert_eq!(found.epoch(), 0);
-    let mut standing = run(State::Running, 1, Stage::Made).unwrap();
-    standing.rows.push(row(Kind::Container, "sluice-here-r1", Stage::Made));
-    assert_eq!(decide(&Thing::Container(found), Some(&standing), Mode::default()), LIVES);
+    let mut stored_run = run(State::Running, 1, Stage::Made).unwrap();
+    stored_run.rows.push(row(Kind::Container, "sluice-here-r1", Stage::Made));
+    assert_eq!(decide(&FoundResource::Container(found), Some(&stored_run), Mode::default()), LIVES);
 }
 
 #[test]
 fn a_grant_is_closed_when_its_run_has_ended() {
     use RunState::{Closing, Open};
     use Stage::{Made, Removed};
-    let nothing = Some(Standing { state: ENDED, epoch: 1, rows: Vec::new() });
-    let configured = Thing::Grant(Grant {
-        run: RunId::parse("configured").unwrap(),
+    let nothing = Some(StoredRun { state: ENDED, epoch: 1, rows: Vec::new() });
+    let configured = FoundResource::Grant(Grant {
+        run_id: RunId::parse("configured").unwrap(),
         state: Open,
         epoch: 1,
         socket_dir: None,
@@ -219,29 +226,39 @@ fn a_grant_is_closed_when_its_run_has_ended() {
         ("of a run that ended", grant(Open, Some(OURS)), run(ENDED, 1, Made), DEAD),
         ("with a proxy that tells no directory", grant(Open, None), run(ENDED, 1, Made), DEAD),
         ("opened after it was said to be closed", grant(Open, Some(OURS)), run(ENDED, 1, Removed), DEAD),
-        ("on its way", grant(Closing, None), run(ENDED, 1, Made), Decision::Keep(Kept::Closing)),
+        ("on its way", grant(Closing, None), run(ENDED, 1, Made), Decision::Keep(KeepReason::Closing)),
         (
             "another store's",
             grant(Open, Some(THEIRS)),
             run(ENDED, 1, Made),
-            Decision::Unknown(Strange::OtherSocket),
+            Decision::Unknown(UnknownReason::OtherSocket),
         ),
-        ("that its run never wanted", grant(Open, None), nothing, Decision::Unknown(Strange::NeverWanted)),
-        ("of a run that the store does not know", grant(Open, None), None, Decision::Unknown(Strange::NoRun)),
-        ("that the configuration opens", configured.clone(), None, Decision::Keep(Kept::Configured)),
+        (
+            "that its run never wanted",
+            grant(Open, None),
+            nothing,
+            Decision::Unknown(UnknownReason::NeverWanted),
+        ),
+        (
+            "of a run that the store does not know",
+            grant(Open, None),
+            None,
+            Decision::Unknown(UnknownReason::NoRun),
+        ),
+        ("that the configuration opens", configured.clone(), None, Decision::Keep(KeepReason::Configured)),
         (
             "that the configuration opens, named like one of ours",
             configured,
             run(ENDED, 1, Made),
-            Decision::Keep(Kept::Configured),
+            Decision::Keep(KeepReason::Configured),
         ),
     ]);
 }
 
 #[test]
-fn a_workspace_goes_when_its_run_has_ended_and_nobody_uses_it() {
+fn an_unused_workspace_goes_when_its_run_ended() {
     use Stage::{Made, Removed};
-    let used = || Decision::Keep(Kept::InUse("c1".to_owned()));
+    let used = || Decision::Keep(KeepReason::InUse("c1".to_owned()));
     check([
         ("of a run that goes on", workspace(W1, &[]), run(State::Running, 1, Made), LIVES),
         (
@@ -253,89 +270,89 @@ fn a_workspace_goes_when_its_run_has_ended_and_nobody_uses_it() {
         ("of a run that ended", workspace(W1, &[]), run(ENDED, 1, Made), DEAD),
         ("made after it was said to be gone", workspace(W1, &[]), run(ENDED, 1, Removed), DEAD),
         ("that a container has mounted", workspace(W1, &["c1"]), run(ENDED, 1, Made), used()),
-        ("that no row names", workspace(W9, &[]), None, Decision::Unknown(Strange::NoRow)),
+        ("that no row names", workspace(W9, &[]), None, Decision::Unknown(UnknownReason::NoRow)),
         ("that no row names and a container has mounted", workspace(W9, &["c1"]), None, used()),
     ]);
 }
 
 #[test]
-fn a_workspace_that_was_kept_goes_on_demand_and_with_it_nothing_else() {
+fn a_kept_workspace_goes_on_demand() {
     use Stage::{Kept as Stays, Made};
     let on_demand = Mode { kept: Leftovers::Remove, ..Mode::default() };
-    let kept = || Decision::Keep(Kept::Deliberately);
-    let gone = Thing::Row(row(Kind::Workspace, W1, Stays));
-    for (what, thing, standing, before, demanded) in [
+    let kept = || Decision::Keep(KeepReason::Deliberately);
+    let gone = FoundResource::Row(row(Kind::Workspace, W1, Stays));
+    for (what, resource, stored_run, before, demanded) in [
         ("kept", workspace(W1, &[]), run(ENDED, 1, Stays), kept(), DEAD),
         (
             "kept, and used",
             workspace(W1, &["c1"]),
             run(ENDED, 1, Stays),
             kept(),
-            Decision::Keep(Kept::InUse("c1".to_owned())),
+            Decision::Keep(KeepReason::InUse("c1".to_owned())),
         ),
-        ("kept, and gone", gone, run(ENDED, 1, Stays), kept(), Decision::Remove(Dead::Gone(ENDED))),
+        ("kept, and gone", gone, run(ENDED, 1, Stays), kept(), Decision::Remove(RemovalReason::Gone(ENDED))),
         ("of a run that goes on", workspace(W1, &[]), run(State::Running, 1, Stays), LIVES, LIVES),
         (
             "that nobody knows",
             workspace(W9, &[]),
             None,
-            Decision::Unknown(Strange::NoRow),
-            Decision::Unknown(Strange::NoRow),
+            Decision::Unknown(UnknownReason::NoRow),
+            Decision::Unknown(UnknownReason::NoRow),
         ),
         ("not a workspace", container(&named(1), 1, OURS), run(ENDED, 1, Stays), kept(), kept()),
         ("not kept", workspace(W1, &[]), run(ENDED, 1, Made), DEAD, DEAD),
     ] {
-        let decided = [Mode::default(), on_demand].map(|mode| decide(&thing, standing.as_ref(), mode));
+        let decided = [Mode::default(), on_demand].map(|mode| decide(&resource, stored_run.as_ref(), mode));
         assert_eq!(decided, [before, demanded], "{what}");
     }
 }
 
 #[test]
-fn a_row_of_what_is_gone_is_closed() {
+fn a_row_without_its_resource_is_closed() {
     use Stage::{Made, Wanted};
-    let thing = |stage| Thing::Row(row(Kind::Container, &named(1), stage));
+    let resource = |stage| FoundResource::Row(row(Kind::Container, &named(1), stage));
     // The host's name at that time proves nothing: a container changes it.
     let mut renamed = row(Kind::Workspace, W1, Made);
     renamed.owner = "renamed/1/2".to_owned();
-    let gone = || Decision::Remove(Dead::Gone(ENDED));
+    let gone = || Decision::Remove(RemovalReason::Gone(ENDED));
     check([
-        ("of a run that ended", thing(Made), run(ENDED, 1, Made), gone()),
-        ("of what perhaps never was", thing(Wanted), run(ENDED, 1, Wanted), gone()),
-        ("of a run that began anew meanwhile", thing(Made), run(State::Running, 2, Made), LIVES),
-        ("of this host by another name", Thing::Row(renamed), run(ENDED, 1, Made), gone()),
+        ("of a run that ended", resource(Made), run(ENDED, 1, Made), gone()),
+        ("of what perhaps never was", resource(Wanted), run(ENDED, 1, Wanted), gone()),
+        ("of a run that began anew meanwhile", resource(Made), run(State::Running, 2, Made), LIVES),
+        ("of this host by another name", FoundResource::Row(renamed), run(ENDED, 1, Made), gone()),
     ]);
 }
 
 #[test]
-fn what_nobody_knows_goes_on_demand_if_it_is_called_as_ours_and_not_of_just_now() {
+fn an_old_unknown_resource_goes_on_demand() {
     let on_demand = Mode { unknown: Leftovers::Remove, ..Mode::default() };
-    let removed = |why| Decision::Remove(Dead::OnDemand(why));
+    let removed = |why| Decision::Remove(RemovalReason::OnDemand(why));
     let mut young = workspace(W9, &[]);
-    if let Thing::Workspace(space) = &mut young {
-        space.changed = SystemTime::now() - GRACE / 2;
+    if let FoundResource::Workspace(dir) = &mut young {
+        dir.changed = SystemTime::now() - UNKNOWN_GRACE / 2;
     }
-    for (what, thing, standing, expected) in [
-        ("container", container(&named(1), 1, OURS), None, removed(Strange::NoRun)),
-        ("grant", grant(RunState::Open, None), None, removed(Strange::NoRun)),
-        ("workspace", workspace(W9, &[]), None, removed(Strange::NoRow)),
-        ("workspace of just now", young, None, Decision::Keep(Kept::Young)),
-        ("used workspace", workspace(W9, &["c1"]), None, Decision::Keep(Kept::InUse("c1".to_owned()))),
+    for (what, resource, stored_run, expected) in [
+        ("container", container(&named(1), 1, OURS), None, removed(UnknownReason::NoRun)),
+        ("grant", grant(RunState::Open, None), None, removed(UnknownReason::NoRun)),
+        ("workspace", workspace(W9, &[]), None, removed(UnknownReason::NoRow)),
+        ("workspace of just now", young, None, Decision::Keep(KeepReason::Young)),
+        ("used workspace", workspace(W9, &["c1"]), None, Decision::Keep(KeepReason::InUse("c1".to_owned()))),
         // A resource that contradicts itself belongs to another party, whatever the mode.
-        ("other name", container("web", 1, OURS), None, Decision::Unknown(Strange::OtherName)),
+        ("other name", container("web", 1, OURS), None, Decision::Unknown(UnknownReason::OtherName)),
         (
             "other socket",
             container(&named(1), 1, THEIRS),
             run(ENDED, 1, Stage::Made),
-            Decision::Unknown(Strange::OtherSocket),
+            Decision::Unknown(UnknownReason::OtherSocket),
         ),
         (
             "never wanted",
             container(&named(2), 2, OURS),
             run(ENDED, 3, Stage::Made),
-            Decision::Unknown(Strange::NeverWanted),
+            Decision::Unknown(UnknownReason::NeverWanted),
         ),
     ] {
-        assert_eq!(decide(&thing, standing.as_ref(), on_demand), expected, "{what}");
+        assert_eq!(decide(&resource, stored_run.as_ref(), on_demand), expected, "{what}");
     }
 }
 
@@ -370,36 +387,44 @@ async fn ended(dir: &Path) -> (Store, Hold) {
 }
 
 #[tokio::test]
-async fn a_run_that_begins_anew_between_look_and_act_keeps_everything() {
+async fn a_run_restarted_before_the_removal_keeps_all() {
     let dir = tempfile::tempdir().unwrap();
     let (store, hold) = ended(dir.path()).await;
-    let (installation, configured) = (InstallationId::parse("here").unwrap(), BTreeSet::new());
+    let installation = InstallationId::parse("here").unwrap();
+    let configured = BTreeSet::new();
     let text = format!(
         "[sandbox]\ndocker_socket = '{0}/nowhere'\ninstallation = 'here'\n[proxy]\nrun_dir = '{0}'\n",
         dir.path().display()
     );
     let sources = Sources { file: Some(("s.toml".into(), text)), ..Sources::default() };
     let reaper = Reaper::of(&Settings::read(&sources).unwrap(), store.clone());
-    let (mode, now) = (Mode::default(), SystemTime::now());
-    let terms = Terms { mode, installation: &installation, configured: &configured, now };
+    let terms = Terms {
+        mode: Mode::default(),
+        installation: &installation,
+        configured: &configured,
+        now: SystemTime::now(),
+    };
     let container = container(&named(1), 1, OURS);
-    let standing = Standing::from(store.made_for(&hold.run).await.unwrap());
-    let judged = judge(&container, Some(&standing), &terms);
+    let stored_run = {
+        let (run, rows) = store.made_for(&hold.run).await.unwrap();
+        StoredRun::new(&run, rows)
+    };
+    let judged = judge(&container, Some(&stored_run), &terms);
     assert_eq!(judged, DEAD);
     // The control: it goes as far as asking Docker.
     let (_, became) = reaper.act(&container, Some(&hold.run), &terms, judged.clone()).await;
     assert!(matches!(&became, Became::Failed { error } if error.contains("nowhere")), "{became:?}");
     store.start_anew(&hold).await.unwrap();
     let acted = reaper.act(&container, Some(&hold.run), &terms, judged).await;
-    assert_eq!(acted, (Decision::Keep(Kept::Lives(State::Queued)), Became::Kept));
-    assert!(store.removed(&standing.rows[0]).await.is_err(), "nor does anybody say that it is gone");
+    assert_eq!(acted, (Decision::Keep(KeepReason::Lives(State::Queued)), Became::Kept));
+    assert!(store.removed(&stored_run.rows[0]).await.is_err(), "nor does anybody say that it is gone");
 }
 
 fn stages() -> impl Strategy<Value = Stage> {
     select(vec![Stage::Wanted, Stage::Made, Stage::Kept, Stage::Removed])
 }
 
-fn things() -> impl Strategy<Value = Thing> {
+fn resources() -> impl Strategy<Value = FoundResource> {
     let sockets = select(vec![OURS, THEIRS]);
     let names =
         prop_oneof![(0_u64..4).prop_map(named), Just("web".to_owned()), Just("sluice-here-r1".to_owned())];
@@ -409,11 +434,11 @@ fn things() -> impl Strategy<Value = Thing> {
         (names, 0_u64..4, sockets).prop_map(|(name, epoch, socket)| container(&name, epoch, socket)),
         states.prop_map(|state| grant(state, None)),
         any::<bool>().prop_map(|used| workspace(W1, if used { &["c1"] } else { &[] })),
-        rows.prop_map(|(kind, stage)| Thing::Row(row(kind, W1, stage))),
+        rows.prop_map(|(kind, stage)| FoundResource::Row(row(kind, W1, stage))),
     ]
 }
 
-fn standings() -> impl Strategy<Value = Standing> {
+fn stored_runs() -> impl Strategy<Value = StoredRun> {
     let states = vec![
         State::Queued,
         State::Preparing,
@@ -435,7 +460,7 @@ fn standings() -> impl Strategy<Value = Standing> {
         let rows: HashMap<_, _> =
             rows.into_iter().map(|((kind, name), stage)| ((kind.name(), name), (kind, stage))).collect();
         let rows = rows.into_iter().map(|((_, name), (kind, stage))| row(kind, &name, stage)).collect();
-        Standing { state, epoch, rows }
+        StoredRun { state, epoch, rows }
     })
 }
 
@@ -446,15 +471,15 @@ fn modes() -> impl Strategy<Value = Mode> {
 
 proptest! {
     #[test]
-    fn nothing_of_a_run_that_goes_on_is_ever_dead(thing in things(), standing in standings(), mode in modes()) {
-        let Decision::Remove(why) = decide(&thing, Some(&standing), mode) else { return Ok(()) };
-        let its_row = standing.row(thing.kind(), thing.name());
-        if standing.state.is_final() {
-            assert!(matches!(thing, Thing::Row(_)) || its_row.is_some(), "without a row: {thing:?}, {why:?}");
+    fn no_resource_of_a_live_run_is_dead(resource in resources(), stored_run in stored_runs(), mode in modes()) {
+        let Decision::Remove(why) = decide(&resource, Some(&stored_run), mode) else { return Ok(()) };
+        let its_row = stored_run.row(resource.kind(), resource.name());
+        if stored_run.state.is_final() {
+            assert!(matches!(resource, FoundResource::Row(_)) || its_row.is_some(), "without a row: {resource:?}, {why:?}");
         } else {
             // The one exception: an earlier epoch's container that the run has as removed.
-            let Thing::Container(found) = &thing else { panic!("{thing:?} of a run that is {}", standing.state) };
-            assert!(found.epoch() < standing.epoch, "{found:?} at {}", standing.epoch);
+            let FoundResource::Container(found) = &resource else { panic!("{resource:?} of a run that is {}", stored_run.state) };
+            assert!(found.epoch() < stored_run.epoch, "{found:?} at {}", stored_run.epoch);
             assert_eq!(its_row.map(|row| row.stage), Some(Stage::Removed), "{found:?}");
         }
     }

@@ -22,40 +22,44 @@ fn left(stage: PoolStage) -> Pooled {
 }
 
 /// Returns a container that waited for a run, as Docker always describes it.
-fn waited() -> Thing {
-    let Thing::Container(mut found) = container(&named(1), 1, OURS) else { unreachable!() };
+fn waited() -> FoundResource {
+    let FoundResource::Container(mut found) = container(&named(1), 1, OURS) else { unreachable!() };
     found.labels.remove(label::RUN_ID);
     found.labels.remove(label::EPOCH);
     found.labels.insert(label::TEMPLATE.to_owned(), "template".to_owned());
-    Thing::Container(found)
+    FoundResource::Container(found)
 }
 
 #[test]
-fn what_waits_goes_when_its_owner_is_gone() {
+fn a_warm_container_goes_with_its_owner() {
     use PoolStage::{Gone, Leaving, Ready, Wanted};
-    let decide = |pooled: Pooled| decide(&Thing::WarmContainer(pooled), None, Mode::default());
+    let decide = |pooled: Pooled| decide(&FoundResource::WarmContainer(pooled), None, Mode::default());
     for stage in [Wanted, Ready, Leaving] {
-        assert_eq!(decide(warm(stage)), Decision::Keep(Kept::Waits(stage)));
-        assert_eq!(decide(left(stage)), Decision::Remove(Dead::Abandoned));
+        assert_eq!(decide(warm(stage)), Decision::Keep(KeepReason::Waits(stage)));
+        assert_eq!(decide(left(stage)), Decision::Remove(RemovalReason::Abandoned));
     }
-    assert_eq!(decide(warm(Gone)), Decision::Remove(Dead::Abandoned), "it came late");
+    assert_eq!(decide(warm(Gone)), Decision::Remove(RemovalReason::Abandoned), "it came late");
 }
 
 #[test]
-fn what_waited_is_of_the_epoch_in_which_a_run_took_it() {
+fn a_claimed_container_is_of_its_runs_epoch() {
     let of = |state, epoch, stage| decide(&waited(), run(state, epoch, stage).as_ref(), Mode::default());
     for stage in [Stage::Wanted, Stage::Made, Stage::Removed] {
         assert_eq!(
             of(State::Running, 1, stage),
-            Decision::Keep(Kept::Lives(State::Running)),
+            Decision::Keep(KeepReason::Lives(State::Running)),
             "its holder decides"
         );
-        assert_eq!(of(ENDED, 1, stage), Decision::Remove(Dead::Ended(ENDED)));
-        assert_eq!(of(ENDED, 2, stage), Decision::Remove(Dead::Ended(ENDED)));
+        assert_eq!(of(ENDED, 1, stage), Decision::Remove(RemovalReason::Ended(ENDED)));
+        assert_eq!(of(ENDED, 2, stage), Decision::Remove(RemovalReason::Ended(ENDED)));
     }
     for stage in [Stage::Wanted, Stage::Made] {
-        assert_eq!(of(State::Running, 2, stage), Decision::Keep(Kept::Lives(State::Running)), "adopted");
+        assert_eq!(
+            of(State::Running, 2, stage),
+            Decision::Keep(KeepReason::Lives(State::Running)),
+            "adopted"
+        );
     }
-    let fenced = Decision::Remove(Dead::Fenced { made: 1, present: 2 });
+    let fenced = Decision::Remove(RemovalReason::Fenced { made: 1, present: 2 });
     assert_eq!(of(State::Running, 2, Stage::Removed), fenced);
 }

@@ -6,7 +6,7 @@ use platform_runtime::settings::{Attribution, Gateway};
 use serde_json::Value;
 
 use super::tools;
-use crate::openclaw::Outside;
+use crate::openclaw::UntestedVersion;
 
 /// Defect because of which runs should not be sessions of a gateway. Its text says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Finding {
     /// Its calls cannot be attributed to a run.
     Attribution(&'static str),
     /// Its OpenClaw has a version with which the use was not tested.
-    Version(Outside),
+    Version(UntestedVersion),
     /// Its agents may start sub-agents, whose calls cannot be attributed to their run.
     SubAgents,
     /// The container is in this network.
@@ -89,15 +89,15 @@ impl fmt::Display for Finding {
             Self::SharedTools(tools) => write!(
                 f,
                 "accounts share it, and its agents have {}, which is not known to be harmless: give it one `account`, or take them off its tools",
-                named(tools)
+                list_tools(tools)
             ),
             Self::SharedUndenied => f.write_str(
                 "accounts share it, and its tools.deny names neither `*` nor both `group:runtime` and `group:fs`: OpenClaw ignores an allow-list of which it knows no name",
             ),
             Self::ControlUi => f.write_str("its control UI is on: set gateway.controlUi.enabled to false"),
-            Self::Cron => f.write_str("cron is on, whose calls are nobody's: set cron.enabled to false"),
+            Self::Cron => f.write_str("cron is on, whose calls belong to no run: set cron.enabled to false"),
             Self::Heartbeat(whose) => {
-                write!(f, "the heartbeat is on, whose calls are nobody's: set {whose}.heartbeat.every to \"0m\"")
+                write!(f, "the heartbeat is on, whose calls belong to no run: set {whose}.heartbeat.every to \"0m\"")
             }
             Self::Elevated => f.write_str("elevated tools are on: set tools.elevated.enabled to false"),
             Self::Provider(why) => write!(f, "{why}"),
@@ -107,7 +107,7 @@ impl fmt::Display for Finding {
             Self::Attribution(why) => write!(f, "its calls cannot be known to be a run's: {why}"),
             Self::Version(outside) => outside.fmt(f),
             Self::SubAgents => f.write_str(
-                "its agents have sessions_spawn, and what sub-agents call is their run's only with `attribution = \"trace\"`: set that, or deny them sessions_spawn",
+                "its agents have sessions_spawn, and calls of sub-agents belong to their run only with `attribution = \"trace\"`: set that, or deny them sessions_spawn",
             ),
             Self::Network(network) => {
                 write!(f, "its container is in network `{network}`: `sluice gateway up` makes it anew without one")
@@ -128,26 +128,27 @@ impl fmt::Display for Finding {
 }
 
 /// Returns a list of tools, in which `*` is spelled out.
-fn named(tools: &[String]) -> String {
+fn list_tools(tools: &[String]) -> String {
     let name = |tool: &String| if tool == "*" { "every tool".to_owned() } else { tool.clone() };
     tools.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns what is wrong with `config`, which `gateway` has or will have, generated or edited by hand.
-pub(super) fn of_config(gateway: &Gateway, config: &Value) -> Vec<Finding> {
+pub(super) fn check_config(gateway: &Gateway, config: &Value) -> Vec<Finding> {
     let is_off = |pointer: &str| config.pointer(pointer) == Some(&Value::Bool(false));
     let mut found = Vec::new();
-    let (tools, denied) = (tools_of(config), denied(config));
+    let tools = tools_of(config);
+    let denied = denied(config);
     if gateway.account.is_none() {
-        found.extend(of_shared(&tools, &denied));
+        found.extend(check_shared_tools(&tools, &denied));
     } else if !tools::bills_sub_agents(gateway) && tools::spawn(&tools, &denied) {
         found.push(Finding::SubAgents);
     }
     found.extend((!is_off("/gateway/controlUi/enabled")).then_some(Finding::ControlUi));
     found.extend((!is_off("/cron/enabled")).then_some(Finding::Cron));
     found.extend((!is_off("/tools/elevated/enabled")).then_some(Finding::Elevated));
-    found.extend(of_heartbeat(config));
-    found.extend(of_provider(gateway, config));
+    found.extend(check_heartbeat(config));
+    found.extend(check_provider(gateway, config));
     found
 }
 
@@ -188,7 +189,7 @@ fn denied(config: &Value) -> Vec<String> {
 }
 
 /// Checks a gateway that accounts share: all its agents have an allow-list of harmless tools, and nothing adds to it.
-fn of_shared(tools: &[String], denied: &[String]) -> Vec<Finding> {
+fn check_shared_tools(tools: &[String], denied: &[String]) -> Vec<Finding> {
     let dangerous: Vec<_> = tools::dangerous(tools).into_iter().map(str::to_owned).collect();
     let denies = |tool: &str| denied.iter().any(|name| name == tool);
     let undenied = !(denies("*") || denies("group:runtime") && denies("group:fs"));
@@ -196,7 +197,7 @@ fn of_shared(tools: &[String], denied: &[String]) -> Vec<Finding> {
     dangerous.into_iter().chain(undenied.then_some(Finding::SharedUndenied)).collect()
 }
 
-fn of_heartbeat(config: &Value) -> Vec<Finding> {
+fn check_heartbeat(config: &Value) -> Vec<Finding> {
     let every = |agent: &Value| agent.pointer("/heartbeat/every").and_then(Value::as_str).map(str::to_owned);
     let never = |every: &str| every.trim_end_matches(|c: char| c.is_ascii_alphabetic()) == "0";
     let defaults = config.pointer("/agents/defaults");
@@ -206,7 +207,7 @@ fn of_heartbeat(config: &Value) -> Vec<Finding> {
     defaults.then(|| "agents.defaults".to_owned()).into_iter().chain(own).map(Finding::Heartbeat).collect()
 }
 
-fn of_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
+fn check_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
     let name = &gateway.provider;
     let mut found = Vec::new();
     if config.pointer("/models/mode") != Some(&Value::from("replace")) {
@@ -231,7 +232,7 @@ fn of_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
         }
         Some(base) if gateway.is_sealed() && base != "http://127.0.0.1:8080/v1" => {
             found.push(Finding::Provider(format!(
-                "its provider {name} is at {base}: `sluice gateway up` mends that"
+                "its provider {name} is at {base}: `sluice gateway up` fixes that"
             )));
         }
         Some(_) => {}

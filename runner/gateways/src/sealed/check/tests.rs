@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::*;
-use crate::sealed::config::{self, Parts, tests::gateway};
+use crate::sealed::config::{self, ConfigInputs, tests::gateway};
 
 fn made(gateway: &Gateway) -> Value {
-    let parts = Parts { models: &["fake".to_owned()], token: "t", slots: &[] };
-    config::configuration(gateway, parts)
+    let inputs = ConfigInputs { models: &["fake".to_owned()], token: "t", slots: &[] };
+    config::configuration(gateway, inputs)
 }
 
 /// Returns the codes of what is wrong when the value at `pointer` is `value`.
@@ -20,13 +20,13 @@ fn with(toml: &str, pointer: &str, value: Value) -> Vec<&'static str> {
         Value::Null => drop(above.remove(field)),
         value => drop(above.insert(field.to_owned(), value)),
     }
-    of_config(&gateway, &config).iter().map(Finding::code).collect()
+    check_config(&gateway, &config).iter().map(Finding::code).collect()
 }
 
 const OWN: &str = "account = 'acct-1'";
 
 #[test]
-fn what_is_on_is_found() {
+fn unsafe_settings_are_found() {
     for (pointer, value, code) in [
         ("/gateway/controlUi/enabled", json!(true), "control_ui_on"),
         ("/gateway/controlUi", Value::Null, "control_ui_on"),
@@ -53,7 +53,7 @@ fn what_is_on_is_found() {
 }
 
 #[test]
-fn a_shared_gateway_has_no_tool_that_is_not_known_to_be_harmless() {
+fn a_shared_gateway_has_only_harmless_tools() {
     for (pointer, value, codes) in [
         ("/tools/allow", json!(["exec"]), &["shared_tools"][..]),
         ("/tools/allow", json!(["get_goal", "read"]), &["shared_tools"]),
@@ -76,7 +76,7 @@ fn a_shared_gateway_has_no_tool_that_is_not_known_to_be_harmless() {
 }
 
 #[test]
-fn sub_agents_are_for_gateways_whose_traces_they_have() {
+fn sub_agents_require_attribution_by_trace() {
     for (attribution, found) in [
         ("trace", &[][..]),
         ("slot", &["sub_agents_not_attributed"]),
@@ -84,7 +84,7 @@ fn sub_agents_are_for_gateways_whose_traces_they_have() {
     ] {
         let toml = format!("{OWN}\nattribution = '{attribution}'\ntools = ['read', 'sessions_spawn']");
         let codes = |gateway: &Gateway, config: &Value| {
-            let all: Vec<_> = of_config(gateway, config).iter().map(Finding::code).collect();
+            let all: Vec<_> = check_config(gateway, config).iter().map(Finding::code).collect();
             all.into_iter().filter(|code| *code != "attribution_impossible").collect::<Vec<_>>()
         };
         let gateway = gateway(&toml);
@@ -105,33 +105,33 @@ fn sub_agents_are_for_gateways_whose_traces_they_have() {
 }
 
 #[test]
-fn tools_that_the_registry_asks_for_are_judged_too() {
+fn tools_of_the_registry_are_checked_too() {
     for (toml, codes) in [
         ("tools = ['exec']", &["shared_tools"][..]),
         ("tools = ['get_goal']", &[]),
         ("account = 'a'\ntools = ['exec']", &[]),
     ] {
         let gateway = gateway(toml);
-        let found: Vec<_> = of_config(&gateway, &made(&gateway)).iter().map(Finding::code).collect();
+        let found: Vec<_> = check_config(&gateway, &made(&gateway)).iter().map(Finding::code).collect();
         assert_eq!(found, codes, "{toml}");
     }
 }
 
 #[test]
-fn an_older_ones_list_of_agents_is_looked_at() {
+fn an_older_versions_agent_list_is_checked() {
     let gateway = gateway(OWN);
     let mut config = made(&gateway);
     config["agents"]["list"] = json!([{ "id": "main", "heartbeat": { "every": "5m" } }]);
-    let found = of_config(&gateway, &config);
+    let found = check_config(&gateway, &config);
     assert_eq!(found, [Finding::Heartbeat("agents.list[0]".to_owned())]);
 }
 
 #[test]
 fn a_version_that_was_not_tested_fails_no_check() {
-    use crate::openclaw::Use;
-    let of = |what: Use, version| Finding::Version(what.outside(version).unwrap());
-    let newer = of(Use::Plugin, "2027.1.1");
+    use crate::openclaw::Feature;
+    let of = |what: Feature, version| Finding::Version(what.outside(version).unwrap());
+    let newer = of(Feature::Plugin, "2027.1.1");
     assert_eq!((newer.code(), newer.is_untested()), ("version_untested", true));
-    let broken = of(Use::Plugin, "2026.8.2");
+    let broken = of(Feature::Plugin, "2026.8.2");
     assert_eq!((broken.code(), broken.is_untested()), ("version_fails", false));
 }

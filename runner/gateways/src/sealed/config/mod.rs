@@ -15,22 +15,22 @@ use super::tools;
 /// Port at which the gateway listens inside its container.
 pub(super) const PORT: u16 = 18789;
 /// Directory of agents' files inside the container.
-const WORKSPACES: &str = "/workspace/agents";
+const AGENT_FILES_DIR: &str = "/workspace/agents";
 /// Directory of our plugin inside the container.
 const PLUGIN_DIR: &str = "/config/plugin";
 /// Id of our plugin.
-const PLUGIN: &str = "sluicegate-headers";
+const PLUGIN_ID: &str = "sluicegate-headers";
 /// API key that OpenClaw requires. The real key is the data plane's.
-const KEY: &str = "the-proxy-has-the-key";
+const PLACEHOLDER_KEY: &str = "the-proxy-has-the-key";
 /// Timeout longer than any turn: runs have limits of their own.
-const NEVER: Millis = Millis::seconds(24 * 3600);
+const MODEL_TIMEOUT: Millis = Millis::seconds(24 * 3600);
 /// Number of tokens that a model is assumed to read, and to write.
 const CONTEXT_WINDOW: u32 = 200_000;
 const MAX_TOKENS: u32 = 8192;
 
-/// Parts of a configuration, beside the gateway's settings.
+/// Inputs of a configuration, beside the gateway's settings.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Parts<'p> {
+pub(super) struct ConfigInputs<'p> {
     /// Models that may be called; the first is the default.
     pub(super) models: &'p [String],
     /// Token that admits a client.
@@ -40,14 +40,14 @@ pub(super) struct Parts<'p> {
 }
 
 /// Returns the whole file.
-pub(super) fn configuration(gateway: &Gateway, parts: Parts<'_>) -> Value {
+pub(super) fn configuration(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Value {
     json!({
         "models": {
             "mode": "replace",
             "catalogRefresh": { "enabled": false },
-            "providers": providers(gateway, parts),
+            "providers": providers(gateway, inputs),
         },
-        "agents": agents(gateway, parts),
+        "agents": agents(gateway, inputs),
         "tools": {
             "allow": tools::allowed(gateway),
             "deny": tools::denied(gateway),
@@ -66,14 +66,14 @@ pub(super) fn configuration(gateway: &Gateway, parts: Parts<'_>) -> Value {
             "mode": "local",
             "port": PORT,
             "bind": "loopback",
-            "auth": { "mode": "token", "token": parts.token },
+            "auth": { "mode": "token", "token": inputs.token },
             "controlUi": { "enabled": false },
             "reload": { "mode": "off" },
         },
     })
 }
 
-fn providers(gateway: &Gateway, parts: Parts<'_>) -> Map<String, Value> {
+fn providers(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Map<String, Value> {
     let model = |id: &String| {
         json!({
             "id": id,
@@ -85,25 +85,26 @@ fn providers(gateway: &Gateway, parts: Parts<'_>) -> Map<String, Value> {
             "maxTokens": MAX_TOKENS,
         })
     };
-    let models: Vec<_> = parts.models.iter().map(model).collect();
+    let models: Vec<_> = inputs.models.iter().map(model).collect();
     let provider = |path: String| {
         json!({
             "baseUrl": format!("http://127.0.0.1:8080{path}/v1"),
-            "apiKey": KEY,
+            "apiKey": PLACEHOLDER_KEY,
             "api": "openai-completions",
-            "timeoutSeconds": NEVER.0 / 1000,
+            "timeoutSeconds": MODEL_TIMEOUT.0 / 1000,
             "models": models,
         })
     };
-    let slots = parts.slots.iter().enumerate();
+    let slots = inputs.slots.iter().enumerate();
     let slots = slots.map(|(at, slot)| (gateway.slot_provider(at), provider(format!("/slot/{slot}"))));
     [(gateway.provider.clone(), provider(String::new()))].into_iter().chain(slots).collect()
 }
 
-fn agents(gateway: &Gateway, parts: Parts<'_>) -> Value {
-    let entry = |agent: &String| (agent.clone(), json!({ "workspace": format!("{WORKSPACES}/{agent}") }));
+fn agents(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Value {
+    let entry =
+        |agent: &String| (agent.clone(), json!({ "workspace": format!("{AGENT_FILES_DIR}/{agent}") }));
     let entries: Map<_, _> = gateway.sealed.agents.iter().map(entry).collect();
-    let primary = parts.models.first().map(|model| format!("{}/{model}", gateway.provider));
+    let primary = inputs.models.first().map(|model| format!("{}/{model}", gateway.provider));
     json!({
         "ownership": "explicit",
         "defaults": {
@@ -112,7 +113,7 @@ fn agents(gateway: &Gateway, parts: Parts<'_>) -> Value {
             "heartbeat": { "every": "0m" },
             "skipBootstrap": true,
             "skills": [],
-            "timeoutSeconds": NEVER.0 / 1000,
+            "timeoutSeconds": MODEL_TIMEOUT.0 / 1000,
             "maxConcurrent": gateway.sessions,
             // One level, and as many at a time as there are sessions: the run's own limits bound what they use.
             "subagents": { "maxConcurrent": gateway.sessions, "maxSpawnDepth": 1, "maxChildrenPerAgent": 4 },
@@ -127,9 +128,9 @@ fn plugins(gateway: &Gateway) -> Value {
     }
     json!({
         "enabled": true,
-        "allow": [PLUGIN],
+        "allow": [PLUGIN_ID],
         "load": { "paths": [PLUGIN_DIR] },
-        "entries": { PLUGIN: { "enabled": true, "config": { "provider": gateway.provider } } },
+        "entries": { PLUGIN_ID: { "enabled": true, "config": { "provider": gateway.provider } } },
     })
 }
 

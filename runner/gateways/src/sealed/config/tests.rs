@@ -16,7 +16,7 @@ pub(in crate::sealed) fn gateway(toml: &str) -> Gateway {
 fn made(toml: &str, slots: &[&str]) -> Value {
     let models = ["fake".to_owned(), "other/model".to_owned()];
     let slots: Vec<_> = slots.iter().map(|slot| (*slot).to_owned()).collect();
-    configuration(&gateway(toml), Parts { models: &models, token: "t0ken", slots: &slots })
+    configuration(&gateway(toml), ConfigInputs { models: &models, token: "t0ken", slots: &slots })
 }
 
 const SLOTS: [&str; 2] = ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"];
@@ -58,9 +58,9 @@ fn each_session_at_work_has_a_path_of_its_own() {
 }
 
 #[test]
-fn what_was_made_has_nothing_wrong_with_it() {
+fn a_generated_configuration_has_no_findings() {
     for toml in ["", "account = 'a'", "attribution = 'slot'", "account = 'a'\nattribution = 'plugin'"] {
-        let found = super::super::check::of_config(&gateway(toml), &made(toml, &SLOTS));
+        let found = super::super::check::check_config(&gateway(toml), &made(toml, &SLOTS));
         assert_eq!(found, [], "{toml}");
     }
 }

@@ -99,11 +99,11 @@ fn goldens() {
 
 #[test]
 fn without_a_user_nobody_is_named() {
-    let nobody = Policy::default();
+    let unattributed_run = Policy::default();
     let body = r#"{"user":"a","model":"m","metadata":{"user_id":"b"},"safety_identifier":"c"}"#;
-    assert_eq!(sent(Route::ChatCompletions, body, &nobody), r#"{"model":"m"}"#);
+    assert_eq!(sent(Route::ChatCompletions, body, &unattributed_run), r#"{"model":"m"}"#);
     assert_eq!(
-        sent(Route::Messages, r#"{"metadata":{"user_id":"b"},"model":"m"}"#, &nobody),
+        sent(Route::Messages, r#"{"metadata":{"user_id":"b"},"model":"m"}"#, &unattributed_run),
         r#"{"model":"m"}"#
     );
 }

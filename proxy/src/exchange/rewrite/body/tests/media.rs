@@ -9,7 +9,7 @@ fn image_bytes(part: &str) -> u64 {
 }
 
 #[test]
-fn only_what_no_model_can_read_as_text_counts_as_an_image() {
+fn only_unreadable_media_count_as_images() {
     let (png, webp) = ("iVBORw0KGgoAAAA", "UklGRgAAAABXRUJQVlA4");
     for (image, bytes) in
         [(png, 15), ("/9j/4AAQ", 8), ("R0lGODlh", 8), (webp, 20), ("UklGRgAAAABXQVZF", 0), ("AAAA", 0)]

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn service_that_costs_more_than_the_price_table_knows() {
+fn premium_service_is_granted() {
     let dear = "premium_service";
     let rows = [
         (r#""service_tier":"priority""#, dear, r#""service_tier":"flex""#),
@@ -203,7 +203,7 @@ fn grants_are_narrow() {
 }
 
 #[test]
-fn tools_that_a_run_may_not_offer_are_refused_wherever_they_stand() {
+fn ungranted_tools_are_refused_everywhere() {
     let granted = Policy { tools: Some(["bash".into(), "read-file".into()].into()), ..policy() };
     let chat = Route::ChatCompletions;
     for (route, bad, name) in [
@@ -270,7 +270,7 @@ fn tools_that_a_run_may_not_offer_are_refused_wherever_they_stand() {
 }
 
 #[test]
-fn tools_that_run_elsewhere_are_granted_by_their_type() {
+fn remote_tools_are_granted_by_their_type() {
     let (chat, responses, messages) = (Route::ChatCompletions, Route::Responses, Route::Messages);
     for (route, bad, capability, name, grants) in [
         (responses, r#"{"type":"web_search"}"#, Capability::WebSearch, "web_search", "web_search"),

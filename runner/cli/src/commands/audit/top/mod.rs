@@ -15,12 +15,12 @@ use runner_audit::{By, Groups, Sort};
 use runner_control_client::{self as data_plane, DataPlane, Follow, Lines};
 use serde_json::json;
 
-use self::view::{Key, Then, View};
+use self::view::{AfterKey, Key, View};
 use super::{entry, stats};
 use crate::commands::{Error, exit::Exit, screen::Screen};
 
 /// Interval between two drawings.
-const REFRESH: Duration = Duration::from_secs(1);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
@@ -62,49 +62,54 @@ impl Tables {
 pub(super) async fn top(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
     let view = View::new(arguments.group, arguments.by);
     if arguments.json {
-        return once(data_plane, &view, Style::Json).await;
+        return print_once(data_plane, &view, SnapshotFormat::Json).await;
     }
     let lines = data_plane.journal(None, Follow::On).await?;
     match Screen::take()? {
-        Some(screen) => live(&screen, lines, view).await,
-        None => once(data_plane, &view, Style::Table).await,
+        Some(screen) => run_view(&screen, lines, view).await,
+        None => print_once(data_plane, &view, SnapshotFormat::Table).await,
     }
 }
 
-enum Style {
+/// Format of usage that is printed once.
+enum SnapshotFormat {
     Table,
     Json,
 }
 
-async fn once(data_plane: &DataPlane, view: &View, style: Style) -> Result<Exit, Error> {
+async fn print_once(data_plane: &DataPlane, view: &View, format: SnapshotFormat) -> Result<Exit, Error> {
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     let mut tables = Tables::new();
     while let Some(line) = lines.next().await? {
         tables.add(line)?;
     }
-    let (mut out, groups, now) = (io::stdout(), tables.by(view.group), now());
-    match style {
-        Style::Table => view.table(groups, now).iter().try_for_each(|line| writeln!(out, "{line}"))?,
-        Style::Json => {
+    let mut out = io::stdout();
+    let groups = tables.by(view.group);
+    let now = now();
+    match format {
+        SnapshotFormat::Table => {
+            view.table(groups, now).iter().try_for_each(|line| writeln!(out, "{line}"))?
+        }
+        SnapshotFormat::Json => {
             let row = |(name, sums)| {
                 let mut row = stats::row(view.group, name, sums);
                 row["calls_per_minute"] = sums.per_minute(now).into();
                 row
             };
             let rows: Vec<_> = groups.sorted(view.sort).into_iter().map(row).collect();
-            let told = json!({ "by": view.group.word(), "rows": rows });
-            writeln!(out, "{}", terminal::safe_json(&told.to_string()))?;
+            let snapshot = json!({ "by": view.group.word(), "rows": rows });
+            writeln!(out, "{}", terminal::safe_json(&snapshot.to_string()))?;
         }
     }
     Ok(Exit::Success)
 }
 
 /// Shows the view until the user leaves, a signal comes or the proxy goes. Dropping `screen` restores the terminal.
-async fn live(screen: &Screen, mut lines: Lines, mut view: View) -> Result<Exit, Error> {
+async fn run_view(screen: &Screen, mut lines: Lines, mut view: View) -> Result<Exit, Error> {
     let mut tables = Tables::new();
     let stop = signalled(RunBy::Person)?;
     tokio::pin!(stop);
-    let mut tick = tokio::time::interval(REFRESH);
+    let mut tick = tokio::time::interval(REFRESH_INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     // Lines that are already there are read before the next drawing; a key is handled at once.
     loop {
@@ -113,7 +118,7 @@ async fn live(screen: &Screen, mut lines: Lines, mut view: View) -> Result<Exit,
             () = &mut stop => return Ok(Exit::Cancelled),
             typed = screen.typed() => {
                 for key in Key::all_of(&typed?) {
-                    if view.press(key) == Then::Leave {
+                    if view.press(key) == AfterKey::Quit {
                         return Ok(Exit::Success);
                     }
                 }
@@ -121,7 +126,7 @@ async fn live(screen: &Screen, mut lines: Lines, mut view: View) -> Result<Exit,
             }
             line = lines.next() => match line? {
                 Some(line) => tables.add(line)?,
-                None => return Err(Box::new(data_plane::Error::Gone)),
+                None => return Err(Error::from(data_plane::Error::Gone)),
             },
             _ = tick.tick(), if !is_behind => draw(screen, &view, &tables)?,
         }

@@ -7,10 +7,10 @@ use super::super::brief;
 use crate::commands::screen::Size;
 
 /// Longest filter that can be typed.
-const LONGEST: usize = 64;
+const MAX_FILTER: usize = 64;
 
 /// Most letters of a name that are shown.
-const NAME: usize = 32;
+const NAME_WIDTH: usize = 32;
 
 /// Grouping, order and filter of the view.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,9 +36,9 @@ pub(super) enum Key {
 
 /// Effect of a key on the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
-    GoOn,
-    Leave,
+pub(super) enum AfterKey {
+    Continue,
+    Quit,
 }
 
 impl Key {
@@ -65,21 +65,23 @@ impl View {
     }
 
     /// Handles `key`.
-    pub(super) fn press(&mut self, key: Key) -> Then {
+    pub(super) fn press(&mut self, key: Key) -> AfterKey {
         match key {
-            Key::Interrupt => return Then::Leave,
+            Key::Interrupt => return AfterKey::Quit,
             Key::Enter => self.is_typing = false,
             Key::Escape => {
                 self.filter.clear();
                 self.is_typing = false;
             }
             Key::Back if self.is_typing => drop(self.filter.pop()),
-            Key::Letter(letter) if self.is_typing && self.filter.len() < LONGEST => self.filter.push(letter),
-            Key::Letter('q') if !self.is_typing => return Then::Leave,
+            Key::Letter(letter) if self.is_typing && self.filter.len() < MAX_FILTER => {
+                self.filter.push(letter)
+            }
+            Key::Letter('q') if !self.is_typing => return AfterKey::Quit,
             Key::Letter(letter) if !self.is_typing => self.choose(letter),
             Key::Letter(_) | Key::Back => {}
         }
-        Then::GoOn
+        AfterKey::Continue
     }
 
     fn choose(&mut self, letter: char) {
@@ -157,7 +159,7 @@ const fn word(sort: Sort) -> &'static str {
 }
 
 fn row(name: &str, sums: &Sums, now: u64) -> String {
-    let name: String = terminal::safe(name).replace(['\n', '\t'], " ").chars().take(NAME).collect();
+    let name: String = terminal::safe(name).replace(['\n', '\t'], " ").chars().take(NAME_WIDTH).collect();
     line(
         &name,
         [
@@ -177,7 +179,7 @@ fn row(name: &str, sums: &Sums, now: u64) -> String {
 fn line(name: &str, cells: [String; 9]) -> String {
     let [calls, rate, refused, errors, input, output, cost, p50, p99] = cells;
     format!(
-        "{name:NAME$} {calls:>7} {rate:>6} {refused:>7} {errors:>6} {input:>9} {output:>9} {cost:>13} {p50:>8} {p99:>8}"
+        "{name:NAME_WIDTH$} {calls:>7} {rate:>6} {refused:>7} {errors:>6} {input:>9} {output:>9} {cost:>13} {p50:>8} {p99:>8}"
     )
 }
 
@@ -188,7 +190,7 @@ mod tests {
     fn after(keys: &str) -> View {
         let mut view = View::new(By::Run, Sort::Tokens);
         for key in Key::all_of(keys.as_bytes()) {
-            assert_eq!(view.press(key), Then::GoOn, "{keys:?}");
+            assert_eq!(view.press(key), AfterKey::Continue, "{keys:?}");
         }
         view
     }
@@ -210,15 +212,15 @@ mod tests {
         let kept = after("/qac\rc");
         assert_eq!((kept.filter.as_str(), kept.is_typing, kept.sort), ("qac", false, Sort::Cost));
         let mut dropped = after("/qac\r");
-        assert_eq!(dropped.press(Key::Escape), Then::GoOn);
+        assert_eq!(dropped.press(Key::Escape), AfterKey::Continue);
         assert_eq!((dropped.filter.as_str(), dropped.is_typing), ("", false));
     }
 
     #[test]
     fn q_and_ctrl_c_leave_and_arrows_do_nothing() {
-        assert_eq!(after("").press(Key::Letter('q')), Then::Leave);
-        assert_eq!(after("/").press(Key::Interrupt), Then::Leave);
-        assert_eq!(after("/").press(Key::Letter('q')), Then::GoOn);
+        assert_eq!(after("").press(Key::Letter('q')), AfterKey::Quit);
+        assert_eq!(after("/").press(Key::Interrupt), AfterKey::Quit);
+        assert_eq!(after("/").press(Key::Letter('q')), AfterKey::Continue);
         assert_eq!(Key::all_of(b"\x1b[A"), []);
         assert_eq!(Key::all_of(b"\x1b"), [Key::Escape]);
         assert_eq!(Key::all_of(b"\x1a\x00"), []);

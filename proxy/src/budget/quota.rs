@@ -1,0 +1,82 @@
+//! Counts one limited amount that many threads draw on: its limit, its usage, and its reservations.
+//!
+//! Never gives too much; at the edge it may refuse for a moment what would have fitted. No locks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sum;
+
+/// Largest amount a call may set aside, and more than any needs. Even for the greatest number of calls in flight the
+/// sum stays below 2^64.
+const MAX_RESERVATION: u64 = 1 << 44;
+
+/// No limit.
+pub(super) const UNLIMITED: u64 = u64::MAX;
+
+/// An amount that can be drawn on.
+#[derive(Debug)]
+pub(super) struct Quota {
+    allowed: AtomicU64,
+    used: AtomicU64,
+    reserved: AtomicU64,
+}
+
+/// Reason that an amount cannot be reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QuotaShortfall {
+    /// There is not enough left, whatever becomes of the calls in flight.
+    Exhausted,
+    /// There may be enough once calls in flight have ended.
+    Reserved,
+}
+
+impl Quota {
+    pub(super) const fn new(allowed: u64, used: u64) -> Self {
+        Self { allowed: AtomicU64::new(allowed), used: AtomicU64::new(used), reserved: AtomicU64::new(0) }
+    }
+
+    pub(super) fn allow(&self, allowed: u64) {
+        self.allowed.store(allowed, Ordering::Release);
+    }
+
+    pub(super) fn allowed(&self) -> Option<u64> {
+        Some(self.allowed.load(Ordering::Acquire)).filter(|allowed| *allowed != UNLIMITED)
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Acquire)
+    }
+
+    pub(super) fn reserved(&self) -> u64 {
+        self.reserved.load(Ordering::Acquire)
+    }
+
+    /// Returns what is not used, reserved or not; [`UNLIMITED`] without a limit.
+    pub(super) fn unused(&self) -> u64 {
+        match self.allowed() {
+            Some(allowed) => allowed.saturating_sub(self.used()),
+            None => UNLIMITED,
+        }
+    }
+
+    /// Sets `amount` aside.
+    pub(super) fn reserve(&self, amount: u64) -> Result<(), QuotaShortfall> {
+        if amount > self.unused().min(MAX_RESERVATION) {
+            return Err(QuotaShortfall::Exhausted);
+        }
+        // Added first and compared second: of two that do so at once, at least one sees the other. What was used is
+        // read after what is reserved, and settled in the opposite order, so that nothing is missed between the two.
+        let reserved = self.reserved.fetch_add(amount, Ordering::AcqRel) + amount;
+        if reserved <= self.unused() {
+            return Ok(());
+        }
+        self.reserved.fetch_sub(amount, Ordering::AcqRel);
+        Err(if amount > self.unused() { QuotaShortfall::Exhausted } else { QuotaShortfall::Reserved })
+    }
+
+    /// Turns a reservation into the usage that it really became.
+    pub(super) fn settle(&self, reserved: u64, used: u64) {
+        sum::add(&self.used, used, Ordering::AcqRel);
+        self.reserved.fetch_sub(reserved, Ordering::AcqRel);
+    }
+}

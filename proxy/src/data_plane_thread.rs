@@ -1,0 +1,197 @@
+//! Data-plane threads: one single-threaded runtime each, with an upstream pool of its own.
+//!
+//! A run belongs to one thread, which binds its socket and serves every call on it, so that no call wakes another
+//! thread. Control sends commands to a thread through its queue: open a run, listen, respond, end.
+
+use std::{io, net, path::PathBuf, sync::Arc, thread};
+
+use arc_swap::ArcSwap;
+use platform_runtime::{settings::Serves, socket, task};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    body_memory::BodyMemory,
+    clock::CallIds,
+    exchange::{
+        ConnectionLimits, GatewayListener, GatewaySocket, RunSocketListener, ServeContext, SharedListener,
+        Snapshot, WriteTracker,
+    },
+    freezes::Freezes,
+    journal::Journal,
+    metrics::Metrics,
+    registry::RunRegistry,
+    run::Run,
+    upstream::{Target, Upstream},
+};
+
+/// Most commands in a queue. Control waits when there are more.
+const MAX_QUEUED_COMMANDS: usize = 64;
+
+/// Command of control to a thread.
+enum Command {
+    /// Open a run at a socket, and report the result.
+    Open(Arc<Run>, PathBuf, oneshot::Sender<Result<(), socket::Error>>),
+    /// Serve a gateway at a socket of its own, and report the result.
+    OpenGateway(GatewaySocket, oneshot::Sender<Result<(), socket::Error>>),
+    /// Accept calls on the listener that runs share.
+    Listen,
+    /// Respond, which proves that the thread is not stuck.
+    Ping(oneshot::Sender<()>),
+    /// End the thread, and everything it still serves.
+    Stop,
+}
+
+/// Reason that a socket is not served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// Its socket could not be bound.
+    #[error(transparent)]
+    Socket(#[from] socket::Error),
+    /// The thread is gone, which only happens while the process stops.
+    #[error("the data plane has stopped")]
+    Stopped,
+}
+
+/// State that every data-plane thread is made with.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedState {
+    /// Upstream's address and circuit, shared by all threads.
+    pub(crate) upstream: Arc<Target>,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) body_memory: Arc<BodyMemory>,
+    pub(crate) registry: Arc<RunRegistry>,
+    pub(crate) freezes: Arc<Freezes>,
+    pub(crate) unattributed_run: Arc<Run>,
+    pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) connection_limits: ConnectionLimits,
+}
+
+/// Handle to a data-plane thread.
+#[derive(Debug)]
+pub(crate) struct DataPlaneThread {
+    commands: mpsc::Sender<Command>,
+    upstream: Arc<Upstream>,
+    write_tracker: Arc<WriteTracker>,
+}
+
+impl DataPlaneThread {
+    /// Starts thread `index`. It takes no calls on the `shared` listener before [`DataPlaneThread::listen`].
+    ///
+    /// # Errors
+    /// If the system gives no thread or no event queue.
+    pub(crate) fn start(
+        index: usize,
+        state: SharedState,
+        shared: Option<(net::TcpListener, Serves)>,
+    ) -> io::Result<(Self, thread::JoinHandle<()>)> {
+        let (queue, commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let shared = {
+            let _inside = runtime.enter();
+            shared.map(|(listener, serves)| SharedListener::of(listener, serves)).transpose()?
+        };
+        let context = Arc::new(serve_context(index, state));
+        let upstream = Arc::clone(&context.upstream);
+        let write_tracker = Arc::clone(&context.write_tracker);
+        let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
+            runtime.block_on(serve(commands, context, shared));
+            // Looking up a name may take longer than this thread may take to end.
+            runtime.shutdown_background();
+        })?;
+        Ok((Self { commands: queue, upstream, write_tracker }, thread))
+    }
+
+    /// Returns the number of its idle connections to the upstream.
+    pub(crate) fn idle_connections(&self) -> usize {
+        self.upstream.idle()
+    }
+
+    /// Opens `run` at `socket`; when this returns, agents can connect.
+    pub(crate) async fn open(&self, run: Arc<Run>, socket: PathBuf) -> Result<(), Error> {
+        let (opened, answer) = oneshot::channel();
+        self.commands.send(Command::Open(run, socket, opened)).await.map_err(|_gone| Error::Stopped)?;
+        Ok(answer.await.map_err(|_gone| Error::Stopped)??)
+    }
+
+    /// Serves a gateway at a socket; when this returns, it can connect.
+    pub(crate) async fn open_gateway(&self, socket: GatewaySocket) -> Result<(), Error> {
+        let (opened, answer) = oneshot::channel();
+        self.commands.send(Command::OpenGateway(socket, opened)).await.map_err(|_gone| Error::Stopped)?;
+        Ok(answer.await.map_err(|_gone| Error::Stopped)??)
+    }
+
+    /// Accepts calls on the shared listener, if the thread has a part in it. Earlier connections wait in its queue.
+    pub(crate) async fn listen(&self) {
+        drop(self.commands.send(Command::Listen).await);
+    }
+
+    /// Returns once the thread has responded.
+    pub(crate) async fn ping(&self) {
+        let (here, answer) = oneshot::channel();
+        drop(self.commands.send(Command::Ping(here)).await);
+        drop(answer.await);
+    }
+
+    /// Returns once all answers are written out.
+    pub(crate) async fn until_written(&self) {
+        self.write_tracker.wait_until_written().await;
+    }
+
+    /// Ends the thread. It may have ended already.
+    pub(crate) async fn stop(&self) {
+        drop(self.commands.send(Command::Stop).await);
+    }
+}
+
+fn serve_context(index: usize, state: SharedState) -> ServeContext {
+    ServeContext {
+        upstream: Arc::new(Upstream::new(state.upstream)),
+        journal: state.journal,
+        body_memory: state.body_memory,
+        registry: state.registry,
+        freezes: state.freezes,
+        unattributed_run: state.unattributed_run,
+        snapshot: state.snapshot,
+        metrics: Arc::clone(&state.metrics.threads()[index]),
+        connection_limits: state.connection_limits,
+        call_ids: CallIds::new(),
+        write_tracker: Arc::default(),
+    }
+}
+
+async fn serve(
+    mut commands: mpsc::Receiver<Command>,
+    context: Arc<ServeContext>,
+    mut shared: Option<SharedListener>,
+) {
+    let cleaned = Arc::clone(&context);
+    task::spawn("upstream pool", async move { cleaned.upstream.maintain().await });
+    let watched = Arc::clone(&context.metrics);
+    task::spawn("loop lag", async move { watched.watch_lag().await });
+    while let Some(command) = commands.recv().await {
+        match command {
+            Command::Open(run, socket, opened) => {
+                let bound = RunSocketListener::bind(run, &socket).map(|listener| {
+                    task::spawn("listener", listener.serve(Arc::clone(&context)));
+                });
+                if opened.send(bound).is_err() {
+                    tracing::warn!(socket = %socket.display(), "socket opened; its requester is gone");
+                }
+            }
+            Command::OpenGateway(socket, opened) => {
+                let bound = GatewayListener::bind(socket).map(|listener| {
+                    task::spawn("gateway's listener", listener.serve(Arc::clone(&context)));
+                });
+                drop(opened.send(bound));
+            }
+            Command::Listen => {
+                if let Some(shared) = shared.take() {
+                    task::spawn("shared listener", shared.serve(Arc::clone(&context)));
+                }
+            }
+            Command::Ping(here) => drop(here.send(())),
+            Command::Stop => break,
+        }
+    }
+}

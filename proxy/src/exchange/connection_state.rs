@@ -1,0 +1,337 @@
+//! State of the call on a connection: how it can be cancelled, and which timeouts are running.
+//!
+//! A client that does not read keeps its call waiting for ever, and no code of the call runs meanwhile. So
+//! the connection itself is dropped when the run is cut, its gateway's listener closes, or a timeout passes.
+//! The same happens when an operator freezes the call's account or model, or revokes its token. The call's
+//! record says why.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{Arc, MutexGuard},
+    task::Poll,
+    time::Instant,
+};
+
+use platform_core::{
+    grant::CallTimes,
+    record::{Identity, Timeout},
+    refusal::Refusal,
+};
+use platform_runtime::sync::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    ServeContext,
+    identify::Caller,
+    inbound::{Inbound, Target},
+    timeouts::{ConnectionTimeouts, Expired, IdleTimeouts},
+};
+use crate::{freezes::Freezes, refusal::Refused, run::Run};
+
+/// State of one connection. Clones refer to the same connection.
+#[derive(Debug, Clone)]
+pub(super) struct ConnectionState(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    call: Mutex<ActiveCall>,
+    /// Notified when a call of another run begins.
+    run_changed: Notify,
+    idle_timeouts: IdleTimeouts,
+    /// Cancelled when the gateway's listener closes; only on a gateway's connections.
+    listener_closed: Option<CancellationToken>,
+}
+
+#[derive(Debug)]
+struct ActiveCall {
+    /// Run of the current or last call, some of whose bytes may wait to be read.
+    run: Option<Arc<Run>>,
+    /// Proof by which the run was found.
+    identity: Identity,
+    stage: CallStage,
+    timeouts: ConnectionTimeouts,
+    inbound: Inbound,
+}
+
+/// Status of a connection that has nothing to do at the moment.
+#[derive(Debug)]
+pub(super) struct ConnectionStatus {
+    /// Time at which the next timeout passes.
+    pub(super) deadline: Option<Instant>,
+    /// Timeout that was reported to the call and that the call has not acted on.
+    pub(super) reported: Option<Timeout>,
+    /// Bytes that hyper holds and that belong to no call.
+    pub(super) head_bytes: u64,
+    /// Set if the client has left a call that is in flight.
+    pub(super) is_abandoned: bool,
+}
+
+#[derive(Debug, Default)]
+enum CallStage {
+    /// There is no call in flight.
+    #[default]
+    Idle,
+    /// The request's body is not read yet.
+    Begun,
+    /// The call asks for this model.
+    ModelKnown(Box<str>),
+}
+
+impl ConnectionState {
+    /// Creates the state of a connection that was accepted just now: of one run's own, or of the shared
+    /// listener.
+    pub(super) fn new(run: Option<Arc<Run>>, idle_timeouts: IdleTimeouts) -> Self {
+        Self::build(None, run, idle_timeouts)
+    }
+
+    /// Creates the state of a gateway's connection, which is dropped when `listener_closed` is cancelled.
+    pub(super) fn for_gateway(listener_closed: CancellationToken, idle_timeouts: IdleTimeouts) -> Self {
+        Self::build(Some(listener_closed), None, idle_timeouts)
+    }
+
+    fn build(
+        listener_closed: Option<CancellationToken>,
+        run: Option<Arc<Run>>,
+        idle_timeouts: IdleTimeouts,
+    ) -> Self {
+        let call = ActiveCall {
+            run,
+            identity: Identity::None,
+            stage: CallStage::Idle,
+            timeouts: ConnectionTimeouts::new(Instant::now()),
+            inbound: Inbound::new(),
+        };
+        let run_changed = Notify::new();
+        Self(Arc::new(Inner { call: Mutex::new(call), run_changed, idle_timeouts, listener_closed }))
+    }
+
+    /// Begins a call of `caller`.
+    pub(super) fn begin_call(&self, Caller { run, identity }: &Caller, now: Instant) {
+        let mut call = self.call();
+        call.identity = *identity;
+        call.stage = CallStage::Begun;
+        call.timeouts.begin_call(now);
+        if call.run.as_ref().is_none_or(|other| !Arc::ptr_eq(other, run)) {
+            call.run = Some(Arc::clone(run));
+            self.0.run_changed.notify_one();
+        }
+    }
+
+    /// Notes that the call asks for `model`.
+    pub(super) fn set_model(&self, model: &str) {
+        self.call().stage = CallStage::ModelKnown(model.into());
+    }
+
+    /// Ends the call: it is settled, or the request was no call.
+    pub(super) fn end_call(&self) {
+        let mut call = self.call();
+        call.stage = CallStage::Idle;
+        call.timeouts.end_call(Instant::now());
+        call.inbound.expect_head();
+    }
+
+    /// Returns whether the connection must be dropped.
+    pub(super) fn is_cut(&self, freezes: &Freezes) -> bool {
+        if self.is_listener_closed() {
+            return true;
+        }
+        let call = self.call();
+        // A connection that has nothing of the run any more serves others.
+        let is_in_use = !matches!(call.stage, CallStage::Idle) || call.timeouts.is_write_blocked();
+        let is_cut = call.run.as_ref().is_some_and(|run| run.cut().is_some()) || call.is_revoked();
+        is_in_use && is_cut || call.operator_stop(freezes).is_some()
+    }
+
+    /// Waits until the connection must be dropped, whichever run's calls it serves until then.
+    pub(super) async fn wait_until_cut(self, context: Arc<ServeContext>) {
+        loop {
+            let run = self.call().run.clone();
+            // Subscribed before the check, so that no change in between is missed.
+            let mut changes = run.as_ref().map(|run| run.changes());
+            if self.is_cut(&context.freezes) {
+                return;
+            }
+            let changed = async {
+                match &mut changes {
+                    // The sender lives as long as the run.
+                    Some(changes) => drop(changes.changed().await),
+                    None => std::future::pending().await,
+                }
+            };
+            let listener_closed = async {
+                match &self.0.listener_closed {
+                    Some(listener_closed) => listener_closed.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = changed => {}
+                () = self.0.run_changed.notified() => {}
+                () = listener_closed => {}
+            }
+        }
+    }
+
+    /// Returns whether the listener of its gateway was closed.
+    pub(super) fn is_listener_closed(&self) -> bool {
+        self.0.listener_closed.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+
+    /// Returns how an operator has stopped the call in flight, if one has.
+    pub(super) fn operator_stop(&self, freezes: &Freezes) -> Option<Refused> {
+        self.call().operator_stop(freezes)
+    }
+
+    fn call(&self) -> MutexGuard<'_, ActiveCall> {
+        self.0.call.lock()
+    }
+}
+
+/// Bytes.
+impl ConnectionState {
+    /// Notes that `bytes` have come from the client.
+    pub(super) fn received(&self, bytes: &[u8]) {
+        let mut call = self.call();
+        call.timeouts.received(Instant::now);
+        call.inbound.received(bytes);
+    }
+
+    /// Notes that the client will send nothing more. As at nginx that ends its call: a bridge turns a close into it.
+    pub(super) fn input_ended(&self) {
+        self.call().inbound.end();
+    }
+
+    /// Notes that hyper has passed on a head of `size` bytes.
+    pub(super) fn take_head(&self, size: usize) -> Target {
+        self.call().inbound.take_head(size as u64)
+    }
+
+    /// Notes that bytes that come now belong to the body of a call that is settled.
+    pub(super) fn discard_body(&self) {
+        self.call().inbound.discard();
+    }
+
+    /// Notes that so many bytes of it came.
+    pub(super) fn discarded(&self, bytes: usize) {
+        self.call().inbound.take(bytes as u64);
+    }
+
+    /// Returns whether a call is in flight.
+    pub(super) fn has_call(&self) -> bool {
+        self.call().timeouts.has_call()
+    }
+
+    /// Returns whether the client has left the call that is in flight.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.call().is_abandoned()
+    }
+
+    /// Returns the connection's status.
+    pub(super) fn status(&self) -> ConnectionStatus {
+        let call = self.call();
+        let next = call.timeouts.next(self.0.idle_timeouts, &call.times());
+        ConnectionStatus {
+            deadline: next.map(|(at, _)| at),
+            reported: call.timeouts.reported(),
+            head_bytes: call.inbound.held(),
+            is_abandoned: call.is_abandoned(),
+        }
+    }
+}
+
+/// Time.
+impl ConnectionState {
+    /// Notes that the client takes nothing for now.
+    pub(super) fn write_blocked(&self) {
+        self.call().timeouts.write_blocked(Instant::now());
+    }
+
+    /// Notes that the client takes what is ready for it.
+    pub(super) fn write_resumed(&self) {
+        self.call().timeouts.write_resumed();
+    }
+
+    /// Begins the wait for the request's body.
+    pub(super) fn await_body(&self) {
+        self.call().timeouts.await_body(Instant::now());
+    }
+
+    /// Counts `bytes` bytes of the request's body.
+    pub(super) fn received_body(&self, bytes: usize, times: &CallTimes) {
+        let mut call = self.call();
+        call.timeouts.received_body(bytes as u64, times.body_bytes().max(1), Instant::now);
+        call.inbound.take(bytes as u64);
+    }
+
+    /// Begins the wait for the upstream, within `timeout`. Returns the timeout that has passed, if one has.
+    pub(super) fn await_upstream(&self, timeout: Timeout) -> Option<Timeout> {
+        let mut call = self.call();
+        call.timeouts.await_upstream(timeout, Instant::now);
+        call.timeouts.reported()
+    }
+
+    /// Notes that the wait is over.
+    pub(super) fn arrived(&self) {
+        self.call().timeouts.arrived();
+    }
+
+    /// Returns the timeout of the call that has passed, until the call is settled.
+    pub(super) fn reported_timeout(&self) -> Option<Timeout> {
+        self.call().timeouts.reported()
+    }
+
+    /// Waits for `future` no longer than the call's timeouts allow. Polled with the connection, which knows when one
+    /// passes.
+    pub(super) async fn within_timeouts<F: Future>(&self, future: F) -> Result<F::Output, Timeout> {
+        let mut future = pin!(future);
+        poll_fn(|cx| match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => {
+                self.reported_timeout().map_or(Poll::Pending, |timeout| Poll::Ready(Err(timeout)))
+            }
+        })
+        .await
+    }
+
+    /// Returns the time at which the next timeout passes.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let call = self.call();
+        call.timeouts.next(self.0.idle_timeouts, &call.times()).map(|(at, _)| at)
+    }
+
+    /// Returns the timeout that has passed by `now`, if one has.
+    pub(super) fn expire(&self, now: Instant) -> Option<Expired> {
+        let mut call = self.call();
+        let times = call.times();
+        call.timeouts.expire(self.0.idle_timeouts, &times, now)
+    }
+}
+
+impl ActiveCall {
+    const fn is_abandoned(&self) -> bool {
+        self.timeouts.has_call() && self.inbound.has_ended()
+    }
+
+    fn operator_stop(&self, freezes: &Freezes) -> Option<Refused> {
+        let model = match &self.stage {
+            CallStage::Idle => return None,
+            CallStage::Begun => None,
+            CallStage::ModelKnown(model) => Some(&**model),
+        };
+        if self.is_revoked() {
+            return Some(Refusal::TokenRevoked.into());
+        }
+        self.run.as_ref().and_then(|run| freezes.stop(&run.grant.account, model)).map(Refused::from)
+    }
+
+    /// Returns whether the call came by a token that was revoked.
+    fn is_revoked(&self) -> bool {
+        self.identity == Identity::Token && self.run.as_ref().is_some_and(|run| run.is_revoked())
+    }
+
+    fn times(&self) -> CallTimes {
+        self.run.as_ref().map(|run| run.grant.limits.times).unwrap_or_default()
+    }
+}

@@ -1,0 +1,257 @@
+//! Builds the record of a call from what is known so far, and estimates what is not reported.
+//!
+//! Pure. `settle` decides when a call ends and what becomes of its record then.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use platform_core::{
+    budget::Price,
+    id::CallId,
+    money::NanoDollars,
+    record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
+    refusal::Refusal,
+};
+
+use super::{NO_ROUTE, identify::Caller};
+use crate::{
+    trace::Progress,
+    usage::{
+        Finality, UsageReport,
+        estimate::{self, Media},
+    },
+};
+
+/// Unfinished record, with what is needed to estimate unreported usage.
+#[derive(Debug)]
+pub(super) struct RecordBuilder {
+    pub(super) record: ExchangeRecord,
+    /// Parts of the request that are not text.
+    pub(super) media: Media,
+    /// Set once some of the call may have gone upstream.
+    pub(super) sent: AtomicBool,
+    /// Bytes of text that the answer had.
+    text_bytes: u64,
+    /// Time at which the call went upstream, microseconds from its beginning.
+    pub(super) sent_us: u64,
+    /// Time at which the first of that text came, microseconds from the call's beginning.
+    pub(super) first_text_us: Option<u64>,
+    /// The most that the call can use.
+    pub(super) granted: Tokens,
+    /// Price of the model, if it is known.
+    pub(super) price: Option<Price>,
+    /// Progress of the answer, for watchers of its trace.
+    pub(super) progress: Progress,
+}
+
+impl RecordBuilder {
+    /// Begins the record of a call that starts at `ts`.
+    pub(super) fn new(caller: &Caller, call_id: CallId, ts: String) -> Self {
+        let grant = &caller.run.grant;
+        let record = ExchangeRecord {
+            ts,
+            run_id: grant.run_id.clone(),
+            attempt: grant.attempt,
+            account: grant.account.clone(),
+            user: grant.correlation.user.clone(),
+            graph: grant.graph.clone(),
+            identity: caller.identity,
+            route: NO_ROUTE,
+            model_asked: None,
+            model_answered: None,
+            finish_reason: None,
+            stream: false,
+            status: 0,
+            outcome: Outcome::Refused,
+            refusal: None,
+            rule: None,
+            timeout: None,
+            request_bytes: 0,
+            response_bytes: 0,
+            ttfb_us: None,
+            duration_us: 0,
+            tokens: Tokens::default(),
+            tokens_source: TokensSource::None,
+            cost_nanodollars: None,
+            cost_source: CostSource::None,
+            litellm_call_id: call_id,
+            tools: Vec::new(),
+            kind: Kind::Model,
+            calls: 1,
+            tap: grant.tap,
+        };
+        Self {
+            record,
+            media: Media::default(),
+            sent: AtomicBool::new(false),
+            text_bytes: 0,
+            sent_us: 0,
+            first_text_us: None,
+            granted: Tokens::default(),
+            price: None,
+            progress: Progress::default(),
+        }
+    }
+
+    /// Records what the answer reported about itself.
+    pub(super) fn add_usage(&mut self, report: UsageReport) {
+        let record = &mut self.record;
+        self.text_bytes = report.text_bytes;
+        if let Some(tokens) = report.tokens().filter(|_| record.route.costs_tokens()) {
+            record.tokens = tokens;
+            record.tokens_source = match report.finality {
+                Finality::Final => TokensSource::Exact,
+                Finality::Preliminary => TokensSource::Partial,
+            };
+        }
+        record.model_answered = report.model;
+        record.finish_reason = report.finish;
+        record.tools = report.tools;
+        record.cost_nanodollars = report.cost.or(record.cost_nanodollars);
+    }
+
+    /// Returns the record of a call that has ended.
+    pub(super) fn finish(mut self, outcome: Outcome, duration_us: u64) -> ExchangeRecord {
+        self.fill_in(outcome, duration_us);
+        self.record
+    }
+
+    /// Shows what the record would be if the call were sent and nothing more became known of it.
+    pub(super) fn as_interrupted<T>(
+        &mut self,
+        duration_us: u64,
+        show: impl FnOnce(&ExchangeRecord) -> T,
+    ) -> T {
+        let ExchangeRecord { outcome, duration_us: duration, tokens, tokens_source, .. } = self.record;
+        let cost = self.record.cost_nanodollars;
+        let cost_source = self.record.cost_source;
+        let sent = std::mem::replace(self.sent.get_mut(), true);
+        self.fill_in(Outcome::Interrupted, duration_us);
+        let shown = show(&self.record);
+        *self.sent.get_mut() = sent;
+        let record = &mut self.record;
+        record.outcome = outcome;
+        record.duration_us = duration;
+        record.tokens = tokens;
+        record.tokens_source = tokens_source;
+        record.cost_nanodollars = cost;
+        record.cost_source = cost_source;
+        shown
+    }
+
+    fn fill_in(&mut self, outcome: Outcome, duration_us: u64) {
+        let may_cost = self.may_cost();
+        let silent_us = self.first_text_us.unwrap_or(duration_us).saturating_sub(self.sent_us);
+        let Self { record, media, text_bytes, granted, price, .. } = self;
+        record.outcome = outcome;
+        record.duration_us = duration_us;
+        let is_partial = record.tokens_source == TokensSource::Partial;
+        match (record.tokens_source, record.outcome) {
+            (TokensSource::Exact, _) => {}
+            _ if !may_cost => {}
+            (_, Outcome::Complete) => {
+                let input = estimate::input(record.request_bytes, *media);
+                let output = estimate::tokens(*text_bytes);
+                add_estimate(record, *granted, Tokens { input, output, ..Tokens::default() });
+            }
+            _ => assume_most(record, *granted, text_bytes.saturating_add(max_hidden_tokens(silent_us))),
+        }
+        let price = price.filter(|_| record.tokens_source != TokensSource::None);
+        (record.cost_nanodollars, record.cost_source) = match (record.cost_nanodollars, price) {
+            // The upstream reported the cost of the tokens that it had counted by then.
+            (Some(reported), Some(price)) if is_partial && price.of(&record.tokens) > reported => {
+                (Some(price.of(&record.tokens)), CostSource::Priced)
+            }
+            // LiteLLM says that a model costs nothing when it does not know what it costs.
+            (None | Some(NanoDollars(0)), Some(price)) => {
+                (Some(price.of(&record.tokens)), CostSource::Priced)
+            }
+            (Some(reported), _) => (Some(reported), CostSource::Upstream),
+            (None, None) => (None, CostSource::None),
+        };
+    }
+
+    /// Returns whether a model may have worked on the call.
+    fn may_cost(&self) -> bool {
+        let record = &self.record;
+        let unreached =
+            matches!(record.refusal, Some(Refusal::UpstreamUnreachable | Refusal::UpstreamUnavailable));
+        let reached = self.sent.load(Ordering::Relaxed) && !unreached;
+        let refused = record.ttfb_us.is_some() && !(200..300).contains(&record.status);
+        reached && !refused && record.route.costs_tokens()
+    }
+}
+
+/// Returns the tokens that a model may have generated in so many microseconds without showing any. A client that cuts
+/// streams before the first word pays for them, too. 200 a second is more than large models make.
+const fn max_hidden_tokens(silent_us: u64) -> u64 {
+    silent_us / 5000
+}
+
+/// Counts a call that was cut as the most it can have used: an agent that leaves early must not pay less. The
+/// upstream finishes an answer in one piece although nothing waits for it. Of a stream no more was made than
+/// `generated`, shown or hidden.
+fn assume_most(record: &mut ExchangeRecord, granted: Tokens, generated: u64) {
+    let streams = record.stream && record.ttfb_us.is_some();
+    let output = if streams { generated } else { granted.output };
+    add_estimate(record, granted, Tokens { output, ..granted });
+}
+
+/// Adds an estimate of input and output to the upstream's count, which is a lower bound. An estimate never exceeds
+/// the reservation; a count may.
+fn add_estimate(record: &mut ExchangeRecord, granted: Tokens, estimate: Tokens) {
+    let counted = &mut record.tokens;
+    if counted.input == 0 {
+        counted.input = estimate.input.min(granted.input);
+    }
+    counted.output = counted.output.max(estimate.output.min(granted.output));
+    if record.tokens_source != TokensSource::Partial {
+        record.tokens_source = TokensSource::Estimated;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_core::record::JournalLine;
+
+    use super::*;
+
+    const GRANTED: Tokens =
+        Tokens { input: 1000, output: 500, cached: 0, cache_written: 0, cache_written_1h: 0, reasoning: 0 };
+
+    fn record(tokens_source: TokensSource, (input, output): (u64, u64)) -> ExchangeRecord {
+        let line: JournalLine =
+            serde_json::from_str(include_str!("../../tests/golden/journal-line.json")).unwrap();
+        ExchangeRecord { tokens_source, tokens: Tokens { input, output, ..Tokens::default() }, ..line.record }
+    }
+
+    /// A count is a lower bound, and the estimate beside it never exceeds the reservation.
+    #[test]
+    fn an_estimate_is_bounded_and_a_count_is_not() {
+        use TokensSource::{Estimated, None, Partial};
+        let table = [
+            (None, (0, 0), (40, 50), Estimated, (40, 50)),
+            (None, (0, 0), (74_604, 5_024_191), Estimated, (1000, 500)),
+            (Partial, (100, 0), (40, 50), Partial, (100, 50)),
+            (Partial, (100, 70), (40, 50), Partial, (100, 70)),
+            (Partial, (0, 70), (40, 50), Partial, (40, 70)),
+            (Partial, (2000, 900), (40, 5_000), Partial, (2000, 900)),
+        ];
+        for (source, counted, estimate, booked, expected) in table {
+            let mut record = record(source, counted);
+            let (input, output) = estimate;
+            add_estimate(&mut record, GRANTED, Tokens { input, output, ..Tokens::default() });
+            assert_eq!(record.tokens_source, booked, "{counted:?}");
+            assert_eq!((record.tokens.input, record.tokens.output), expected, "{counted:?} {estimate:?}");
+        }
+    }
+
+    #[test]
+    fn a_cut_stream_costs_its_text_a_cut_answer_all() {
+        let streamed = |stream| ExchangeRecord { stream, ..record(TokensSource::None, (0, 0)) };
+        for (stream, text_bytes, output) in [(true, 70, 70), (true, 70_000, 500), (false, 70, 500)] {
+            let mut record = streamed(stream);
+            assume_most(&mut record, GRANTED, text_bytes);
+            assert_eq!((record.tokens.input, record.tokens.output), (1000, output), "{stream} {text_bytes}");
+        }
+    }
+}

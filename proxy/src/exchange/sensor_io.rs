@@ -1,0 +1,134 @@
+//! Watches a client's stream from below hyper. That shows the first byte of a head, a client that takes nothing, and
+//! the moment at which all of an answer is written.
+
+use std::{
+    io::{self, IoSlice},
+    os::fd::AsFd,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use platform_core::refusal::Refusal;
+use rustix::net::{RecvFlags, recv};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::{connection_state::ConnectionState, write_tracker::PendingWrite};
+use crate::refusal;
+
+/// Stream of a client.
+pub(super) trait ClientStream: AsFd + AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Returns whether a read that has just emptied the stream was the last one. The event loop does not know that
+    /// yet: it may have been notified of the bytes alone. One system call for each request, 0.3 µs.
+    fn has_ended(&self) -> bool {
+        let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(self, &mut [0; 1], peek).is_ok_and(|(_, received)| received == 0)
+    }
+}
+
+impl<S: AsFd + AsyncRead + AsyncWrite + Unpin + Send + 'static> ClientStream for S {}
+
+/// Stream of a client that reports to its connection when bytes come, when they are stuck, and when none are
+/// left.
+#[derive(Debug)]
+pub(super) struct SensorIo<S> {
+    stream: S,
+    connection_state: ConnectionState,
+    pending_write: PendingWrite,
+    is_blocked: bool,
+}
+
+impl<S> SensorIo<S> {
+    pub(super) const fn new(
+        stream: S,
+        connection_state: ConnectionState,
+        pending_write: PendingWrite,
+    ) -> Self {
+        Self { stream, connection_state, pending_write, is_blocked: false }
+    }
+
+    fn track_write(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if self.is_blocked != polled.is_pending() {
+            self.is_blocked = polled.is_pending();
+            if self.is_blocked {
+                self.connection_state.write_blocked()
+            } else {
+                self.connection_state.write_resumed()
+            }
+        }
+        polled
+    }
+}
+
+impl<S: ClientStream> SensorIo<S> {
+    /// Replaces hyper's own answer to a request that it does not understand, which begins with `status_line`.
+    fn refuse(&mut self, cx: &mut Context<'_>, status_line: &[u8]) {
+        // hyper answers no other request by itself.
+        let is_long =
+            [b"HTTP/1.1 431", b"HTTP/1.1 414"].iter().any(|status| status_line.starts_with(*status));
+        let reason = if is_long { Refusal::HeadTooLarge } else { Refusal::HeadInvalid };
+        self.write_now(cx, refusal::raw(reason).as_bytes());
+    }
+
+    /// Writes `text` as far as the client takes it at once.
+    pub(super) fn write_now(&mut self, cx: &mut Context<'_>, text: &[u8]) {
+        drop(Pin::new(&mut self.stream).poll_write(cx, text));
+    }
+}
+
+impl<S: ClientStream> AsyncRead for SensorIo<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.connection_state.received(&buffer.filled()[before..]);
+            if buffer.remaining() > 0 && self.stream.has_ended() {
+                self.connection_state.input_ended();
+            }
+        }
+        polled
+    }
+}
+
+impl<S: ClientStream> AsyncWrite for SensorIo<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.pending_write.is_none() {
+            self.refuse(cx, bytes);
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.track_write(polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.pending_write.is_none() {
+            self.refuse(cx, pieces.first().map_or(&[], |piece| piece));
+            return Poll::Ready(Ok(pieces.iter().map(|piece| piece.len()).sum()));
+        }
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.track_write(polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if flushed.is_ready() {
+            self.pending_write.flushed();
+        }
+        flushed
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,125 @@
+//! Serves a connection when it is polled, and ends it or reports to its call when a timeout passes.
+//!
+//! There is one timer per connection. It is set again only when it has fired or a deadline is earlier. A call with the
+//! usual limits never touches it. Everything of a call runs when its connection is polled. So polling once
+//! more reports a passed timeout to the call. If nothing of the call runs then, because its client takes
+//! nothing, the connection is dropped.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Instant,
+};
+
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::AsyncWrite,
+    time::{Sleep, sleep_until},
+};
+
+use super::{
+    accept::Service,
+    connection_state::ConnectionState,
+    head_memory::{HeadDecision, HeadPermit},
+    sensor_io::{ClientStream, SensorIo},
+    timeouts::Expired,
+};
+
+/// Connection of a client with its timeouts.
+#[derive(Debug)]
+pub(super) struct TimedConnection<S>
+where
+    S: ClientStream,
+{
+    connection: http1::Connection<TokioIo<SensorIo<S>>, Service>,
+    connection_state: ConnectionState,
+    head_permit: HeadPermit,
+    timer: Pin<Box<Sleep>>,
+}
+
+/// Reason why a connection ended.
+#[derive(Debug)]
+pub(super) enum ConnectionEnd {
+    /// The connection or its client ended it.
+    Closed(hyper::Result<()>),
+    /// The connection waited for too long.
+    TimedOut(Expired),
+    /// Its client has left a call.
+    Abandoned,
+    /// Its head is unfinished, and others need the memory.
+    Evicted,
+}
+
+impl<S> TimedConnection<S>
+where
+    S: ClientStream,
+{
+    pub(super) fn new(
+        connection: http1::Connection<TokioIo<SensorIo<S>>, Service>,
+        connection_state: ConnectionState,
+        head_permit: HeadPermit,
+    ) -> Self {
+        let first = connection_state.next_deadline().unwrap_or_else(Instant::now);
+        Self { connection, connection_state, head_permit, timer: Box::pin(sleep_until(first.into())) }
+    }
+
+    /// Ends the connection after the call in flight, or now if there is none.
+    pub(super) fn graceful_shutdown(&mut self) {
+        Pin::new(&mut self.connection).graceful_shutdown();
+    }
+
+    /// Ends it with `text`, as far as the client takes that at once.
+    pub(super) fn close_with(self, text: &[u8]) {
+        let mut stream = self.connection.into_parts().io.into_inner();
+        let mut cx = Context::from_waker(Waker::noop());
+        stream.write_now(&mut cx, text);
+        drop(Pin::new(&mut stream).poll_shutdown(&mut cx));
+    }
+
+    /// Returns the timeout that has passed, once one has; the next one is `deadline` then.
+    fn poll_timer(&mut self, mut deadline: Option<Instant>, cx: &mut Context<'_>) -> Poll<Expired> {
+        loop {
+            let Some(at) = deadline.map(Into::into) else { return Poll::Pending };
+            if at < self.timer.deadline() || self.timer.is_elapsed() {
+                self.timer.as_mut().reset(at);
+            }
+            std::task::ready!(self.timer.as_mut().poll(cx));
+            if let Some(expired) = self.connection_state.expire(Instant::now()) {
+                return Poll::Ready(expired);
+            }
+            deadline = self.connection_state.next_deadline();
+        }
+    }
+}
+
+impl<S> Future for TimedConnection<S>
+where
+    S: ClientStream,
+{
+    type Output = ConnectionEnd;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ConnectionEnd> {
+        let this = self.get_mut();
+        loop {
+            if let Poll::Ready(end) = Pin::new(&mut this.connection).poll(cx) {
+                return Poll::Ready(ConnectionEnd::Closed(end));
+            }
+            let status = this.connection_state.status();
+            if let Some(timeout) = status.reported {
+                return Poll::Ready(ConnectionEnd::TimedOut(Expired::Call(timeout)));
+            }
+            if status.is_abandoned {
+                return Poll::Ready(ConnectionEnd::Abandoned);
+            }
+            if this.head_permit.resize(status.head_bytes, cx.waker()) == HeadDecision::Evict {
+                return Poll::Ready(ConnectionEnd::Evicted);
+            }
+            let expired = std::task::ready!(this.poll_timer(status.deadline, cx));
+            if this.connection_state.reported_timeout().is_none() {
+                return Poll::Ready(ConnectionEnd::TimedOut(expired));
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Maps errors of the upstream, and answers that no model API gives.
+//!
+//! An error is read whole, within a bound, and passed on without details of the upstream's insides. That
+//! holds in the middle of a stream, too. An error about Sluicegate's own key or money becomes a refusal.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header, response::Parts};
+use hyper::body::Incoming;
+use memchr::memmem;
+use platform_core::{
+    record::{Outcome, Timeout},
+    refusal::Refusal,
+};
+use serde::Deserialize;
+
+use super::{
+    Body, forward::Answer, identify::Ingress, observe, passed, redact, rewrite, settle::Exchange,
+    wait_until_durable,
+};
+use crate::{
+    refusal,
+    upstream::{Connection, ReadError},
+};
+
+/// Largest error that is passed on, bytes.
+const MAX_ERROR: usize = 64 << 10;
+
+#[derive(Deserialize)]
+struct ErrorDocument<'a> {
+    #[serde(borrow)]
+    error: ErrorBody<'a>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody<'a> {
+    #[serde(rename = "type", default)]
+    kind: Option<&'a str>,
+}
+
+/// Details of an error that clients are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorDetail {
+    /// The upstream's words, redacted.
+    Upstream,
+    /// Sluicegate's words alone.
+    Generic,
+}
+
+impl ErrorDetail {
+    /// Providers repeat what an agent wrote, and a gateway sorts errors by their words.
+    pub(super) const fn of(ingress: &Ingress) -> Self {
+        if ingress.serves_gateways() { Self::Generic } else { Self::Upstream }
+    }
+}
+
+/// Returns whether `answer` is no answer: a redirection, another protocol, or a success in an encoding that was
+/// not asked for and that neither the agent nor the meter could read.
+pub(super) fn is_no_answer(answer: &Response<Incoming>) -> bool {
+    let is_readable = answer.status().is_success() && rewrite::is_plain(answer.headers()).is_ok();
+    !is_readable && !is_error(answer.status())
+}
+
+/// Returns the response in the place of something that is no answer. Its connection is not used again.
+pub(super) async fn refuse(mut exchange: Exchange) -> Response<Body> {
+    let dialect = exchange.route().dialect();
+    wait_until_durable(exchange.settle_mapped(Refusal::UpstreamFailed, Outcome::Complete)).await;
+    refusal::respond(&Refusal::UpstreamFailed.into(), dialect)
+}
+
+/// Returns whether an answer with this status is an error.
+pub(super) fn is_error(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
+}
+
+/// Returns the response for the client.
+pub(super) async fn respond(
+    mut exchange: Exchange,
+    (answer, connection): Answer,
+    detail: ErrorDetail,
+) -> Response<Body> {
+    let (head, body) = answer.into_parts();
+    let dialect = exchange.route().dialect();
+    let (text, outcome) = read(&mut exchange, body, connection).await;
+    if concerns_own_access(head.status, &text) {
+        wait_until_durable(exchange.settle_mapped(Refusal::UpstreamAuth, outcome)).await;
+        return refusal::respond(&Refusal::UpstreamAuth.into(), dialect);
+    }
+    if detail == ErrorDetail::Generic {
+        let reason = gateway_refusal(head.status, &text);
+        let mut response = refusal::respond(&reason.into(), dialect);
+        if let Some(when) = passed::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {
+            response.headers_mut().insert(header::RETRY_AFTER, when.clone());
+        }
+        wait_until_durable(exchange.settle_mapped(reason, outcome)).await;
+        return response;
+    }
+    let snapshot = exchange.context().snapshot.load_full();
+    // Too long, broken off, not JSON: the agent learns only that there was an error.
+    let redacted = redact::document(&text, &snapshot.redacted_terms)
+        .unwrap_or_else(|| refusal::error_json(&Refusal::UpstreamFailed.into(), dialect));
+    let redacted = snapshot.mask.cover(redacted.into());
+    exchange.forwarded(redacted.len());
+    let settled = if is_too_long(head.status, &text) {
+        // In the upstream's words, which say by how much.
+        exchange.settle_mapped(Refusal::ContextOverflow, outcome)
+    } else {
+        exchange.settle(outcome)
+    };
+    wait_until_durable(settled).await;
+    document(&head, &exchange, redacted)
+}
+
+/// Reads the upstream's error, nothing if that is too long or broke off. Also returns how the call ended.
+async fn read(exchange: &mut Exchange, body: Incoming, mut connection: Connection) -> (Bytes, Outcome) {
+    let connection_state = exchange.connection_state().clone();
+    connection_state.await_upstream(Timeout::BetweenBytes);
+    match connection_state.within_timeouts(connection.read_whole(body, MAX_ERROR)).await {
+        Ok(Ok(text)) => {
+            exchange.context().upstream.give_back(connection);
+            (text, Outcome::Complete)
+        }
+        Ok(Err(ReadError::TooLong { .. })) => (Bytes::new(), Outcome::Complete),
+        Ok(Err(ReadError::Broken(_))) => (Bytes::new(), Outcome::UpstreamGone),
+        Err(timeout) => {
+            exchange.note_timeout(timeout);
+            (Bytes::new(), Outcome::TimedOut)
+        }
+    }
+}
+
+/// Returns the response in the place of a document that came with a good status, and is no answer: `text`, or
+/// as much of it as was read.
+pub(super) async fn replace_document(
+    exchange: &mut Exchange,
+    head: &Parts,
+    text: Bytes,
+    detail: ErrorDetail,
+) -> Response<Body> {
+    let dialect = exchange.route().dialect();
+    let snapshot = exchange.context().snapshot.load_full();
+    let redacted = match detail {
+        ErrorDetail::Upstream if !reports_own_budget(&text) => redact::error(&text, &snapshot.redacted_terms),
+        ErrorDetail::Upstream | ErrorDetail::Generic => None,
+    };
+    let Some(redacted) = redacted else {
+        let reason = match detail {
+            _ if reports_own_budget(&text) => Refusal::UpstreamAuth,
+            ErrorDetail::Generic if reports_too_long(&text) => Refusal::ContextOverflow,
+            ErrorDetail::Generic | ErrorDetail::Upstream => Refusal::UpstreamFailed,
+        };
+        wait_until_durable(exchange.settle_mapped(reason, Outcome::StreamError)).await;
+        return refusal::respond(&reason.into(), dialect);
+    };
+    let redacted = snapshot.mask.cover(redacted.into());
+    exchange.forwarded(redacted.len());
+    wait_until_durable(exchange.settle(Outcome::StreamError)).await;
+    document(head, exchange, redacted)
+}
+
+/// Returns a response with the upstream's status and the redacted error `redacted`.
+fn document(head: &Parts, exchange: &Exchange, redacted: Bytes) -> Response<Body> {
+    let mut response = observe::with_head(head, exchange);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    *response.body_mut() = Body::from(redacted);
+    response
+}
+
+/// Returns the event that replaces an `event` with an error in the middle of a stream.
+pub(super) fn replace_event(exchange: &Exchange, detail: ErrorDetail, event: &[u8]) -> Bytes {
+    let dialect = exchange.route().dialect();
+    let redacted = match detail {
+        ErrorDetail::Upstream => redact::event(event, &exchange.context().snapshot.load().redacted_terms),
+        ErrorDetail::Generic => None,
+    };
+    redacted.unwrap_or_else(|| refusal::error_event(&Refusal::UpstreamFailed.into(), dialect)).into()
+}
+
+/// Returns whether an answer is about Sluicegate's own key or money, which would only mislead an agent.
+/// LiteLLM says 422 where a budget is used up.
+fn concerns_own_access(status: StatusCode, text: &[u8]) -> bool {
+    match status.as_u16() {
+        401..=403 => true,
+        400 | 422 | 429 => reports_own_budget(text),
+        _ => false,
+    }
+}
+
+fn reports_own_budget(text: &[u8]) -> bool {
+    let document = serde_json::from_slice::<ErrorDocument<'_>>(text).ok();
+    document.is_some_and(|document| document.error.kind == Some("budget_exceeded"))
+}
+
+/// Returns the refusal that replaces an error for a gateway. Providers repeat what an agent wrote, and a
+/// gateway sorts errors by their words: it would lock the provider for every tenant. A gateway must learn
+/// that a conversation is too long, to shorten it.
+fn gateway_refusal(status: StatusCode, text: &[u8]) -> Refusal {
+    match status.as_u16() {
+        408 | 429 | 500.. => Refusal::UpstreamBusy,
+        _ if is_too_long(status, text) => Refusal::ContextOverflow,
+        _ => Refusal::UpstreamRefused,
+    }
+}
+
+/// Returns whether an error says that the conversation is too long for the model.
+fn is_too_long(status: StatusCode, text: &[u8]) -> bool {
+    matches!(status.as_u16(), 400 | 413 | 422) && reports_too_long(text)
+}
+
+fn reports_too_long(text: &[u8]) -> bool {
+    const WORDS: [&str; 3] = ["context_length_exceeded", "maximum context length", "prompt is too long"];
+    WORDS.iter().any(|words| memmem::find(text, words.as_bytes()).is_some())
+}

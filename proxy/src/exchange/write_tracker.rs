@@ -1,0 +1,141 @@
+//! Tracks answers that are not written out. A call is recorded before the last bytes of its answer leave, and
+//! a proxy that stops waits for those bytes as well.
+//!
+//! hyper keeps what a slow client does not take. It drops an answer's body once all of it is in its buffer.
+//! It flushes the stream below only when that buffer is empty. So an answer is out at the first flush after
+//! its body was dropped.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::Response;
+use http_body::{Frame, SizeHint};
+use tokio::sync::Notify;
+
+use super::{Body, BrokenOff};
+
+/// Count of a data-plane thread's connections that have an answer not written out.
+#[derive(Debug, Default)]
+pub(crate) struct WriteTracker {
+    connections: AtomicU64,
+    none: Notify,
+}
+
+impl WriteTracker {
+    /// Returns once there are none.
+    pub(crate) async fn wait_until_written(&self) {
+        loop {
+            let none = self.none.notified();
+            tokio::pin!(none);
+            none.as_mut().enable();
+            if self.connections.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            none.await;
+        }
+    }
+}
+
+/// There is no answer.
+const NONE: u8 = 0;
+/// There is one, or there will be.
+const PENDING: u8 = 1;
+/// All of it is in hyper's buffer.
+const BUFFERED: u8 = 2;
+
+/// The answer of one connection. Clones are of the same connection.
+#[derive(Debug, Clone)]
+pub(super) struct PendingWrite(Arc<ConnectionWrites>);
+
+#[derive(Debug)]
+struct ConnectionWrites {
+    all: Arc<WriteTracker>,
+    stage: AtomicU8,
+}
+
+impl PendingWrite {
+    pub(super) fn new(all: Arc<WriteTracker>) -> Self {
+        Self(Arc::new(ConnectionWrites { all, stage: AtomicU8::new(NONE) }))
+    }
+
+    /// Notes that a request has come.
+    pub(super) fn begin(&self) {
+        if self.0.stage.swap(PENDING, Ordering::Relaxed) == NONE {
+            self.0.all.connections.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Returns `answer` with a body that reports when all of it is buffered.
+    pub(super) fn track(&self, answer: Response<Body>) -> Response<TrackedBody> {
+        answer.map(|body| TrackedBody { body, pending_write: self.clone() })
+    }
+
+    /// Returns whether no answer of ours is there or under way.
+    pub(super) fn is_none(&self) -> bool {
+        self.0.stage.load(Ordering::Relaxed) == NONE
+    }
+
+    /// Notes that the stream has nothing left to write.
+    pub(super) fn flushed(&self) {
+        if self.0.stage.load(Ordering::Relaxed) == BUFFERED {
+            self.0.stage.store(NONE, Ordering::Relaxed);
+            self.0.all.release_one();
+        }
+    }
+}
+
+impl WriteTracker {
+    fn release_one(&self) {
+        if self.connections.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.none.notify_waiters();
+        }
+    }
+}
+
+impl Drop for ConnectionWrites {
+    fn drop(&mut self) {
+        if *self.stage.get_mut() != NONE {
+            self.all.release_one();
+        }
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) struct TrackedBody {
+    body: Body,
+    pending_write: PendingWrite,
+}
+
+impl Drop for TrackedBody {
+    fn drop(&mut self) {
+        self.pending_write.0.stage.store(BUFFERED, Ordering::Relaxed);
+    }
+}
+
+impl http_body::Body for TrackedBody {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

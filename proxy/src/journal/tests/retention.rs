@@ -1,0 +1,225 @@
+//! Tests sums that outlive segments, and when segments are removed.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use platform_core::{
+    control::{Cursor, JournalState},
+    id::CallId,
+    limit::{ByteSize, Millis},
+    money::NanoDollars,
+    record::{ExchangeRecord, hash},
+};
+use platform_runtime::settings;
+
+use super::{append, assert_chained, lines, open_small, record};
+use crate::journal::{AcknowledgeError, Error, Journal, segments};
+
+fn paid(run: &str) -> ExchangeRecord {
+    ExchangeRecord { cost_nanodollars: Some(NanoDollars(1)), ..record(run) }
+}
+
+fn filled(state: &Path, settings: settings::Journal) -> Journal {
+    let settings = settings::Journal { segment_size: ByteSize(1500), ..settings };
+    let journal = Journal::open(state, settings).unwrap();
+    for n in 1..=40 {
+        append(&journal, &paid(if n % 2 == 0 { "even" } else { "odd" }));
+    }
+    journal
+}
+
+/// Runs one round of the keeper's maintenance.
+fn tend(journal: &Journal, now: SystemTime) {
+    journal.end_old_segment(now).unwrap();
+    let summed = journal.make_checkpoint(&|run_id| run_id.as_str() == "odd").unwrap();
+    journal.remove_old(summed, now).unwrap();
+}
+
+fn cursor(journal: &Journal, state: &Path, seq: usize) -> Cursor {
+    let oldest = usize::try_from(journal.oldest().unwrap()).unwrap();
+    let hash = String::from_utf8(hash(lines(state)[seq - oldest].as_bytes()).to_vec()).unwrap();
+    Cursor { journal: journal.id().to_owned(), seq: seq as u64, hash }
+}
+
+#[test]
+fn usage_outlives_its_lines() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = filled(
+        state.path(),
+        settings::Journal { disk_budget: ByteSize(4000), ..settings::Journal::default() },
+    );
+    let before = journal.usage_totals(|_| false).unwrap();
+    tend(&journal, SystemTime::now());
+    assert!(journal.oldest().unwrap() > 20, "{:?}", journal.oldest());
+    append(&journal, &paid("even"));
+    let after = journal.usage_totals(|run_id| run_id.as_str() == "odd").unwrap();
+    let cost = |usage: &platform_core::control::Usage| usage.cost_nanodollars.0;
+    assert_eq!(before.by_account.values().map(cost).sum::<u64>(), 40);
+    assert_eq!(after.by_account.values().map(cost).sum::<u64>(), 41);
+    assert_eq!(
+        after.by_run.iter().map(|(run, tally)| (run.as_str(), cost(&tally.usage))).collect::<Vec<_>>(),
+        [("even", 21)]
+    );
+    let oldest = journal.oldest().unwrap();
+    assert_chained(state.path(), oldest);
+    assert!(
+        matches!(journal.follow(Some(3), None), Err(Error::Removed { oldest: reported }) if reported == oldest)
+    );
+    drop(journal);
+    let journal = open_small(state.path());
+    assert_eq!(
+        journal.usage_totals(|_| true).unwrap().by_account.values().map(cost).sum::<u64>(),
+        41,
+        "after a restart"
+    );
+    // The control: without the sums, what is gone is missed.
+    fs::remove_file(state.path().join("journal/sums")).unwrap();
+    assert!(matches!(journal.usage_totals(|_| true), Err(Error::Missing { seq: 1 })));
+}
+
+#[test]
+fn a_mark_is_cleared_before_its_record_goes() {
+    let state = tempfile::tempdir().unwrap();
+    let settings = settings::Journal {
+        segment_size: ByteSize(1500),
+        disk_budget: ByteSize(4000),
+        ..settings::Journal::default()
+    };
+    let journal = Journal::open(state.path(), settings).unwrap();
+    // All of them at once, so that each has a slot of its own.
+    let calls: Vec<_> = (1..=40)
+        .map(|n| {
+            let call = ExchangeRecord { litellm_call_id: CallId::new(1, n), ..paid("r1") };
+            let mut space = journal.reserve_space().unwrap();
+            drop(journal.mark(&mut space, &call).unwrap());
+            (call, space)
+        })
+        .collect();
+    for (call, space) in calls {
+        drop(journal.append(&call, Some(space)).unwrap());
+    }
+    let marks = state.path().join("journal/marks");
+    let left = fs::read(&marks).unwrap();
+    assert!(left.chunks(4096).take(40).all(|slot| slot[..8] != [0; 8]), "marks stay when their calls end");
+    tend(&journal, SystemTime::now());
+    let oldest = journal.oldest().unwrap();
+    assert!(oldest > 20, "{oldest}");
+    drop(journal);
+    assert_eq!(open_small(state.path()).last_seq(), 40, "nothing was in flight");
+    // The control: with the earlier marks, calls whose records were removed are taken for interrupted.
+    fs::write(&marks, left).unwrap();
+    assert_eq!(open_small(state.path()).last_seq(), 40 + oldest - 1);
+}
+
+#[test]
+fn sums_that_do_not_fit_are_not_believed() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = filled(state.path(), settings::Journal::default());
+    tend(&journal, SystemTime::now());
+    let path = state.path().join("journal/sums");
+    let text = fs::read_to_string(&path).unwrap();
+    for spoilt in [
+        text.replace(journal.id(), "other"),
+        text.replacen("\"hash\":\"", "\"hash\":\"0", 1),
+        text[..60].to_owned(),
+    ] {
+        fs::write(&path, spoilt).unwrap();
+        let totals = journal.usage_totals(|_| false).unwrap();
+        assert_eq!(totals.by_account.values().map(|usage| usage.calls).sum::<u64>(), 40);
+    }
+}
+
+#[test]
+fn unacknowledged_segments_are_not_removed() {
+    let state = tempfile::tempdir().unwrap();
+    let keep = Millis::seconds(1000);
+    let journal = filled(state.path(), settings::Journal { keep, ..settings::Journal::default() });
+    let later = SystemTime::now() + Duration::from_secs(2000);
+    journal.acknowledge("billing", cursor(&journal, state.path(), 10)).unwrap();
+    journal.acknowledge("audit", cursor(&journal, state.path(), 30)).unwrap();
+    tend(&journal, SystemTime::now());
+    assert_eq!(journal.oldest().unwrap(), 1, "nothing is old yet");
+    tend(&journal, later);
+    let oldest = journal.oldest().unwrap();
+    assert!((8..=11).contains(&oldest), "{oldest}");
+    assert_eq!(journal.lag(), (2, 30));
+    assert!(journal.forget("billing").unwrap());
+    tend(&journal, later);
+    assert!((28..=31).contains(&journal.oldest().unwrap()), "{:?}", journal.oldest());
+    journal.forget("audit").unwrap();
+    tend(&journal, later);
+    assert_eq!(segments::list(&state.path().join("journal")).unwrap().len(), 1, "that lines go to stays");
+    assert_eq!(append(&journal, &paid("even")), 41);
+    assert_chained(state.path(), journal.oldest().unwrap());
+}
+
+#[test]
+fn a_forgotten_consumer_does_not_fill_the_disk() {
+    let state = tempfile::tempdir().unwrap();
+    let disk_budget = ByteSize(30_000);
+    let journal = filled(state.path(), settings::Journal { disk_budget, ..settings::Journal::default() });
+    journal.acknowledge("gone", cursor(&journal, state.path(), 1)).unwrap();
+    let now = SystemTime::now();
+    let mut states = vec![];
+    // These calls were let through before: their records are written whatever happens.
+    let let_through = || {
+        let mut space = journal.reserve_space().unwrap();
+        drop(journal.mark(&mut space, &paid("even")).unwrap());
+        space
+    };
+    let reservations: Vec<_> = (0..20).map(|_| let_through()).collect();
+    for space in reservations {
+        tend(&journal, now);
+        let state = journal.state();
+        states.extend((states.last() != Some(&state)).then_some(state));
+        assert_eq!(journal.reserve_space().is_some(), state.is_open());
+        drop(journal.append(&paid("even"), Some(space)).unwrap());
+    }
+    assert_eq!(states, [JournalState::Open, JournalState::OverBudget, JournalState::Closed]);
+    journal.acknowledge("gone", cursor(&journal, state.path(), 60)).unwrap();
+    tend(&journal, now);
+    assert_eq!(journal.state(), JournalState::Open);
+    assert!(journal.reserve_space().is_some(), "admission comes back by itself");
+}
+
+#[test]
+fn cursors_need_the_hash_and_never_go_back() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = filled(state.path(), settings::Journal::default());
+    let at = |seq| cursor(&journal, state.path(), seq);
+    assert_eq!(journal.acknowledge("a", at(20)).unwrap().lag, 20);
+    assert_eq!(journal.acknowledge("a", at(20)).unwrap().lag, 20, "saying it twice is harmless");
+    assert!(matches!(journal.acknowledge("a", at(19)), Err(AcknowledgeError::Backwards { seq: 20, .. })));
+    let forged = Cursor { seq: 21, ..at(20) };
+    assert!(matches!(journal.acknowledge("a", forged), Err(AcknowledgeError::Rewritten { seq: 21 })));
+    let ahead = Cursor { seq: 41, ..at(20) };
+    assert!(matches!(journal.acknowledge("a", ahead), Err(AcknowledgeError::Rewritten { seq: 41 })));
+    let other = Cursor { journal: "other".to_owned(), ..at(30) };
+    assert!(matches!(journal.acknowledge("a", other), Err(AcknowledgeError::Journal(Error::Changed { .. }))));
+    for name in ["", "A", "a/b", &"a".repeat(65)] {
+        assert!(matches!(journal.acknowledge(name, at(30)), Err(AcknowledgeError::Name(_))), "{name}");
+    }
+    let beginning = Cursor { seq: 0, hash: "0".repeat(64), ..at(1) };
+    journal.acknowledge("b", beginning).unwrap();
+    let consumers = journal.consumers();
+    drop(journal);
+    assert_eq!(open_small(state.path()).consumers(), consumers, "also after a restart");
+}
+
+#[test]
+fn a_segment_ends_when_it_is_old() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = Journal::open(state.path(), settings::Journal::default()).unwrap();
+    append(&journal, &paid("r1"));
+    let count = || segments::list(&state.path().join("journal")).unwrap().len();
+    journal.end_old_segment(SystemTime::now()).unwrap();
+    append(&journal, &paid("r1"));
+    assert_eq!(count(), 1);
+    journal.end_old_segment(SystemTime::now() + Duration::from_secs(90_000)).unwrap();
+    append(&journal, &paid("r1"));
+    append(&journal, &paid("r1"));
+    assert_eq!(count(), 2);
+}

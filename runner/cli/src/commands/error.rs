@@ -1,0 +1,292 @@
+//! Errors that end a command, and the exit code of each.
+//!
+//! The match is exhaustive: a command that returns an error of another part gets a variant here, and its exit code.
+
+use std::{io, time::SystemTimeError};
+
+use gateway_bridge::DeviceError;
+use platform_core::id::InvalidId;
+use platform_runtime::{
+    config::Mistakes,
+    settings::{NoGateway, token_secrets},
+};
+use runner_api as api;
+use runner_control_client as data_plane;
+use runner_docker as docker;
+use runner_engine::run::LeaseError;
+use runner_gateways::{self as gateways, sealed};
+use runner_store as store;
+use runner_telemetry::traces;
+use runner_workspace as workspace;
+
+use super::exit::Exit;
+use crate::supervise;
+
+/// Error that ends a command, with more detail than its exit code.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// The configuration has mistakes.
+    #[error(transparent)]
+    Configuration(#[from] Mistakes),
+    /// The arguments cannot be right.
+    #[error(transparent)]
+    Misused(#[from] Misused),
+    /// The configuration has no gateway of this name.
+    #[error(transparent)]
+    NoGateway(#[from] NoGateway),
+    /// The secrets of run tokens cannot be used.
+    #[error(transparent)]
+    TokenSecrets(#[from] token_secrets::Error),
+    /// The settings of traces cannot be used.
+    #[error(transparent)]
+    Traces(#[from] traces::Unusable),
+    /// The run, account or record does not exist.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// The store of runs failed or refused.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// This process does not execute the run.
+    #[error(transparent)]
+    Booking(#[from] LeaseError),
+    /// A gateway that runs here is not in the requested state.
+    #[error(transparent)]
+    ManagedGateway(#[from] sealed::Error),
+    /// The data plane failed or refused.
+    #[error(transparent)]
+    DataPlane(#[from] data_plane::Error),
+    /// Docker failed or refused.
+    #[error(transparent)]
+    Docker(#[from] docker::Error),
+    /// A workspace, or their directory, cannot be used.
+    #[error(transparent)]
+    Workspace(#[from] workspace::Error),
+    /// The disk is too full for another workspace.
+    #[error(transparent)]
+    InsufficientDisk(#[from] workspace::InsufficientDisk),
+    /// No proxy runs under `sluice up`.
+    #[error(transparent)]
+    Proxy(#[from] supervise::Error),
+    /// The API's address cannot be listened on.
+    #[error(transparent)]
+    Api(#[from] api::Unbound),
+    /// The settings of a connection to a gateway cannot be used.
+    #[error(transparent)]
+    Gateway(#[from] gateways::Error),
+    /// The connection to a gateway failed for good.
+    #[error(transparent)]
+    GatewayConnection(#[from] gateway_bridge::Error),
+    /// The key that identifies this client at a gateway cannot be used.
+    #[error(transparent)]
+    DeviceKey(#[from] DeviceError),
+    /// A text that this program made is no id.
+    #[error(transparent)]
+    Id(#[from] InvalidId),
+    /// A value cannot be written as JSON or read from it.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The clock of the host is before 1970.
+    #[error(transparent)]
+    Clock(#[from] SystemTimeError),
+    /// The failpoint that the environment names cannot be armed.
+    #[error("{0}")]
+    Failpoint(String),
+    /// The thread that shows a run has panicked.
+    #[error("showing the run failed")]
+    DisplayPanicked,
+    /// Standard input or output, the terminal, a signal handler or a file failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Error for arguments that cannot be right.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Misused(pub(super) String);
+
+/// Error for a run, account or record that does not exist.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Unknown(pub(super) String);
+
+impl Error {
+    /// Returns the exit code of a command that this error ended.
+    pub(super) const fn exit_code(&self) -> Exit {
+        match self {
+            Self::Configuration(_)
+            | Self::Misused(_)
+            | Self::NoGateway(_)
+            | Self::TokenSecrets(_)
+            | Self::Traces(_) => Exit::Usage,
+            Self::Unknown(_) => Exit::Failure,
+            Self::Store(error) => of_store(error),
+            Self::Booking(error) => of_booking(error),
+            Self::ManagedGateway(error) => of_managed_gateway(error),
+            Self::DataPlane(_)
+            | Self::Docker(_)
+            | Self::Workspace(_)
+            | Self::InsufficientDisk(_)
+            | Self::Proxy(_)
+            | Self::Api(_) => Exit::Unavailable,
+            Self::Gateway(_)
+            | Self::GatewayConnection(_)
+            | Self::DeviceKey(_)
+            | Self::Id(_)
+            | Self::Json(_)
+            | Self::Clock(_)
+            | Self::Failpoint(_)
+            | Self::DisplayPanicked
+            | Self::Io(_) => Exit::Internal,
+        }
+    }
+
+    /// Returns whether the reader of standard output has enough, and closed it.
+    pub(super) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+const fn of_booking(error: &LeaseError) -> Exit {
+    match error {
+        LeaseError::NotStored(error) => of_store(error),
+        LeaseError::NotAdmitted(_) => Exit::Usage,
+        LeaseError::Exists(_) | LeaseError::Unwritable(_) | LeaseError::Unreadable(_) => Exit::Internal,
+    }
+}
+
+const fn of_managed_gateway(error: &sealed::Error) -> Exit {
+    use sealed::Error;
+    match error {
+        Error::Unknown(_) | Error::Elsewhere { .. } => Exit::Usage,
+        Error::Unsafe { .. } | Error::Full { .. } => Exit::Failure,
+        Error::Disk(_) | Error::Docker(_) | Error::DataPlane(_) | Error::NoModel(_) => Exit::Unavailable,
+        Error::File { .. }
+        | Error::Dir(_)
+        | Error::Secret(_)
+        | Error::Silent { .. }
+        | Error::Ended { .. } => Exit::Internal,
+    }
+}
+
+const fn of_store(error: &store::Error) -> Exit {
+    use store::Error;
+    match error {
+        Error::Unknown { .. } => Exit::Failure,
+        Error::Full(_)
+        | Error::SessionBusy { .. }
+        | Error::HostAtWork { .. }
+        | Error::OthersAtWork { .. } => Exit::TryAgain,
+        Error::Conflict { .. }
+        | Error::ServesAnother { .. }
+        | Error::NotEmpty { .. }
+        | Error::Backup { .. }
+        | Error::TooLarge { .. } => Exit::Usage,
+        Error::Address { .. }
+        | Error::File { .. }
+        | Error::Exposed(_)
+        | Error::Unreachable { .. }
+        | Error::HostId { .. }
+        | Error::OnlyReads
+        | Error::Newer { .. }
+        | Error::Altered { .. }
+        | Error::Failed { .. }
+        | Error::Fenced { .. }
+        | Error::Illegal { .. }
+        | Error::NotMaking { .. }
+        | Error::NotWarm { .. }
+        | Error::NotWanted { .. }
+        | Error::NotOver { .. }
+        | Error::Backwards { .. }
+        | Error::Corrupt { .. } => Exit::Unavailable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::TcpListener,
+        time::{SystemTime, UNIX_EPOCH},
+    };
+
+    use platform_core::id::{GatewayId, RunId};
+    use platform_runtime::{
+        config::Sources,
+        report,
+        settings::{Sandbox, Settings},
+    };
+    use runner_workspace::Workspaces;
+
+    use super::*;
+
+    fn no_run() -> store::Error {
+        store::Error::Unknown { run: RunId::parse("run-1").unwrap() }
+    }
+
+    fn no_json() -> serde_json::Error {
+        serde_json::from_str::<u8>("").unwrap_err()
+    }
+
+    fn insufficient_disk() -> workspace::InsufficientDisk {
+        let dir = std::env::temp_dir().join(format!("sluice-exit-code-{}", std::process::id()));
+        let text = "[sandbox]\nworkspaces = \"directory\"\ndisk_reserve = \"1000000GiB\"";
+        let file = Some(("sluice.toml".into(), text.to_owned()));
+        let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap().sandbox;
+        let workspaces = Workspaces::open(&Sandbox { workspace_dir: dir.clone(), ..settings }).unwrap();
+        let space = workspaces.disk_space().unwrap();
+        std::fs::remove_dir_all(dir).unwrap();
+        space.enough().unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn every_error_has_its_exit_code() {
+        let gateway = || GatewayId::parse("coding").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let unbound = api::Api::bind(listener.local_addr().unwrap()).await.unwrap_err();
+        let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
+        let cases: [(Error, Exit); 28] = [
+            (Mistakes(Vec::new()).into(), Exit::Usage),
+            (Misused(String::new()).into(), Exit::Usage),
+            (NoGateway::among([], "coding").into(), Exit::Usage),
+            (token_secrets::Error::Empty { path: "/secrets".into() }.into(), Exit::Usage),
+            (traces::Unusable::Endpoint(String::new()).into(), Exit::Usage),
+            (Unknown(String::new()).into(), Exit::Failure),
+            (no_run().into(), Exit::Failure),
+            (store::Error::SessionBusy { by: String::new() }.into(), Exit::TryAgain),
+            (store::Error::NotEmpty { store: String::new() }.into(), Exit::Usage),
+            (store::Error::OnlyReads.into(), Exit::Unavailable),
+            (LeaseError::NotStored(no_run()).into(), Exit::Failure),
+            (LeaseError::Unwritable(no_json()).into(), Exit::Internal),
+            (sealed::Error::Elsewhere { id: gateway(), url: String::new() }.into(), Exit::Usage),
+            (sealed::Error::Unsafe { id: gateway(), findings: Vec::new() }.into(), Exit::Failure),
+            (sealed::Error::NoModel(gateway()).into(), Exit::Unavailable),
+            (sealed::Error::Ended { id: gateway(), tail: String::new() }.into(), Exit::Internal),
+            (data_plane::Error::Gone.into(), Exit::Unavailable),
+            (docker::Error::ImageGone { id: String::new() }.into(), Exit::Unavailable),
+            (workspace::Error::Thread.into(), Exit::Unavailable),
+            (insufficient_disk().into(), Exit::Unavailable),
+            (supervise::Error::NotReady.into(), Exit::Unavailable),
+            (unbound.into(), Exit::Unavailable),
+            (gateways::Error::NoSecret(gateway()).into(), Exit::Internal),
+            (gateway_bridge::Error::NotIdentified.into(), Exit::Internal),
+            (DeviceError::NotAKey { path: "/key".into() }.into(), Exit::Internal),
+            (RunId::parse("").unwrap_err().into(), Exit::Internal),
+            (no_json().into(), Exit::Internal),
+            (before_1970.into(), Exit::Internal),
+        ];
+        for (error, code) in cases {
+            assert_eq!(error.exit_code(), code, "{error:?}");
+        }
+        for error in
+            [Error::Failpoint(String::new()), Error::DisplayPanicked, io::Error::other("disk").into()]
+        {
+            assert_eq!(error.exit_code(), Exit::Internal, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_reads_as_its_cause_does() {
+        let cause = || supervise::Error::Wait(io::Error::other("no child"));
+        assert_eq!(report::chain(&Error::from(cause())), report::chain(&cause()));
+        assert_eq!(report::chain(&cause()), "cannot wait for the proxy: no child");
+    }
+}

@@ -1,0 +1,229 @@
+//! `sluice run`: asks one question, prints the answer as it comes, and exits with a code for the outcome.
+
+mod request;
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use platform_core::{
+    event::AgentEvent,
+    id::{AccountId, AgentId, ExternalId, RunId},
+    money::NanoDollars,
+    priority::Priority,
+    traceparent::Traceparent,
+};
+use platform_runtime::{
+    random,
+    settings::{Accounts, DEFAULT_AGENT, Image},
+    shutdown, task,
+};
+use runner_control_client::DataPlane;
+use runner_docker::Docker;
+use runner_engine::{
+    context::EngineHandles,
+    observer::Observer,
+    request::RunRequest,
+    run::{self, LeaseError, LeasedRun},
+};
+use runner_store::{self as store, Created, Store};
+use runner_telemetry::traces;
+use runner_workspace::Workspaces;
+use tokio::{runtime::Handle, sync::mpsc};
+use tokio_util::sync::CancellationToken;
+
+use self::request::request;
+use super::{Context, Error, exit::Exit, show::Show, status::REDRAW_INTERVAL, wait};
+
+/// Capacity of the channel of events between the run and the terminal.
+const EVENT_CHANNEL_CAPACITY: usize = 512;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sluice run \"Explain this repository\"
+  git diff | sluice run -              read the question from standard input
+  sluice run --history said.json \"Go on\"  earlier messages: [{\"role\": \"user\", \"content\": \"...\"}]
+  sluice run --image my-agent:dev \"Hi\"  replace the image of the agent's entry
+  sluice run --detach \"A long task\"      submit to `sluice up`, print the run's id and return
+  sluice run --detach --priority low \"Tidy up\"  submit with low priority
+  sluice runs wait run-19c1-5f0e         wait for the answer")]
+pub(super) struct Arguments {
+    /// Agent to run
+    #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT")]
+    agent: AgentId,
+    /// Model to ask [default: the agent's, else upstream.default_model]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Account that pays
+    #[arg(long, default_value = "local", value_name = "ACCOUNT")]
+    account: AccountId,
+    /// User on whose behalf the agent runs, for the upstream's records
+    #[arg(long, value_name = "ID")]
+    user: Option<ExternalId>,
+    /// Id of the run [default: a new id]
+    #[arg(long, value_name = "RUN")]
+    run_id: Option<RunId>,
+    /// Image for this run, instead of the image of the agent's entry
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<Image>,
+    /// Limit on tokens of prompts and answers; at most the limit of the agent's entry
+    #[arg(long, value_name = "N")]
+    total_tokens: Option<u64>,
+    /// Limit on cost in dollars; at most the limit of the agent's entry. Only models with a price can be called
+    #[arg(long, value_name = "DOLLARS")]
+    cost: Option<NanoDollars>,
+    /// Priority among queued runs: low, normal or high; at most the priority of the account's entry
+    #[arg(long, default_value_t, value_name = "PRIORITY")]
+    priority: Priority,
+    /// Submit the run to `sluice up`, print its id and return
+    #[arg(long)]
+    detach: bool,
+    /// File of messages before the question: a JSON list of `{role, content}`; role is user, assistant or system
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// W3C trace context that the run is part of [default: $TRACEPARENT, if set]
+    #[arg(long, value_name = "TRACEPARENT")]
+    traceparent: Option<Traceparent>,
+    /// Conversation to continue, if the agent's runs are sessions of a gateway. Runs of one conversation wait for each
+    /// other
+    #[arg(long, value_name = "KEY")]
+    state_key: Option<ExternalId>,
+    /// Keep the workspace after the run; `sluice runs show` prints its path, `sluice runs gc --kept` removes it
+    #[arg(long)]
+    keep: bool,
+    #[command(flatten)]
+    output: OutputArguments,
+    /// Question to ask; `-` reads it from standard input
+    question: String,
+}
+
+/// Output options of a run.
+#[derive(clap::Args, Clone, Copy)]
+pub(super) struct OutputArguments {
+    /// Print every event as a line of JSON; the last line is the result
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print the agent's text unchanged, including escape sequences
+    #[arg(long)]
+    pub(super) raw: bool,
+}
+
+/// Returns a new id for a run. Ids sort by time and do not collide.
+pub(super) fn new_run_id() -> Result<RunId, Error> {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+    Ok(RunId::parse(&format!("run-{since_epoch:x}-{:08x}", random::bits() & 0xffff_ffff))?)
+}
+
+pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let output = arguments.output;
+    let detach = arguments.detach;
+    let settings = &context.settings;
+    let data_plane = DataPlane::at(&settings.proxy.control_socket());
+    let request = request(context, &data_plane, arguments).await?;
+    let store = context.serving_store().await?;
+    if detach {
+        return submit(&store, &request, &settings.accounts, output).await;
+    }
+    let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
+    let workspaces = Workspaces::open(&settings.sandbox)?;
+    workspaces.sized(request.spec.agent.disk).disk_space()?.enough()?;
+    let (observer, export) = Observer::of(settings)?;
+    let host = EngineHandles { observer, ..EngineHandles::of(settings, docker, store, workspaces) };
+    host.data_plane.health().await?;
+    let cancel = cancelled_by_signals()?;
+    let booked = match LeasedRun::create(&host, request).await {
+        Ok(booked) => booked,
+        // A client that asks again after a broken connection gets the same answer.
+        Err(LeaseError::Exists(run)) => return wait::wait(&host.store, &run.run, output, &cancel).await,
+        Err(error) => return Err(error.into()),
+    };
+    // Calls are traced by `sluice up`, which reads the journal.
+    traces::beside(export, (&host.store, None), execute(&host, &booked, output, &cancel)).await
+}
+
+/// Executes a run of this process, and shows it.
+async fn execute(
+    host: &EngineHandles,
+    booked: &LeasedRun,
+    output: OutputArguments,
+    cancel: &CancellationToken,
+) -> Result<Exit, Error> {
+    let (events, shown) = mpsc::channel::<AgentEvent>(EVENT_CHANNEL_CAPACITY);
+    // On a thread of its own: a terminal or pager that stops reading must not stop clocks, signals and clean-up.
+    let clock = Handle::current();
+    let display = std::thread::spawn(move || display(Show::new(output), shown, &clock));
+    let finished = run::execute(host, booked, &events, cancel).await;
+    drop(events);
+    let shown = display.join().map_err(|_panic| Error::DisplayPanicked)?;
+    let finished = match finished {
+        Ok(finished) => finished,
+        // Another worker took the run over while this process was stopped or asleep, and goes on with it.
+        Err(_lost) => return wait::wait(&host.store, &booked.request.run_id, output, cancel).await,
+    };
+    shown?.result(&booked.request.subject(), &finished)?;
+    Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
+}
+
+/// Stores the request for `sluice up`, and prints its id.
+async fn submit(
+    store: &Store,
+    request: &RunRequest,
+    accounts: &Accounts,
+    output: OutputArguments,
+) -> Result<Exit, Error> {
+    let mut out = io::stdout();
+    let (Created::New(run) | Created::Before(run)) = match LeasedRun::enqueue(store, request, accounts).await
+    {
+        Ok(created) => created,
+        Err(LeaseError::NotStored(full @ store::Error::Full(_))) => {
+            if let (true, store::Error::Full(full)) = (output.json, &full) {
+                writeln!(out, "{}", full.json())?;
+            }
+            return Err(full.into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if output.json {
+        writeln!(out, "{}", serde_json::json!({ "run_id": run.run, "state": run.state.name() }))?;
+    } else {
+        writeln!(out, "{}", run.run)?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Shows events until the last one, even if the terminal is gone: the run waits until all are received.
+fn display(mut show: Show, mut events: mpsc::Receiver<AgentEvent>, clock: &Handle) -> io::Result<Show> {
+    let mut written = Ok(());
+    loop {
+        let next = match show.is_watched() {
+            true => clock.block_on(async { tokio::time::timeout(REDRAW_INTERVAL, events.recv()).await }),
+            false => Ok(events.blocking_recv()),
+        };
+        written = written.and_then(|()| match &next {
+            Ok(Some(event)) => show.event(event),
+            Ok(None) => Ok(()),
+            Err(_elapsed) => show.tick(),
+        });
+        if matches!(next, Ok(None)) {
+            return written.map(|()| show);
+        }
+    }
+}
+
+/// Returns a token that the first SIGINT, SIGTERM or SIGHUP cancels. Later signals change nothing: clean-up is under
+/// way and short.
+pub(super) fn cancelled_by_signals() -> io::Result<CancellationToken> {
+    let cancel = CancellationToken::new();
+    let signalled = shutdown::signalled(shutdown::RunBy::Person)?;
+    let cancelled = cancel.clone();
+    task::spawn("signals", async move {
+        signalled.await;
+        cancelled.cancel();
+        // Keeps the handlers installed.
+        std::future::pending::<()>().await;
+    });
+    Ok(cancel)
+}

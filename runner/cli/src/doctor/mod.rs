@@ -1,0 +1,267 @@
+//! `sluice doctor`: checks everything that a run needs, and says how to fix what is broken.
+
+mod check;
+
+use std::path::Path;
+
+use platform_core::control::{NotReady, Readiness, UpstreamHealth, UpstreamState};
+use platform_runtime::{report, settings::Settings};
+use runner_control_client::{self as data_plane, DataPlane};
+use runner_docker::Docker;
+use runner_engine::{
+    agents::{self, AgentStatus, BlockReason, Probes},
+    context::EngineHandles,
+    request::RunRequest,
+    run::{self, LeasedRun},
+};
+use runner_gateways::sealed;
+use runner_store::{self as store, Store};
+use runner_workspace::{self as workspace, Workspaces};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::check::{Check, Verdict};
+
+const DOCKER: &str = "docker";
+const AGENTS: &str = "agents";
+const STORE: &str = "store";
+const WORKSPACES: &str = "workspaces";
+const PROXY: &str = "proxy";
+const UPSTREAM: &str = "upstream";
+const GATEWAYS: &str = "gateways";
+const SOCKET: &str = "socket in a container";
+const PRIVATE: &str = "private files";
+const NOT_OPEN: &str = "runs that are not open";
+
+/// Runs all checks. `probe` is the run that shows whether a container reaches its socket.
+pub(crate) async fn examine(
+    settings: &Settings,
+    store: Result<Store, store::Error>,
+    probe: RunRequest,
+    cancel: &CancellationToken,
+) -> Vec<Check> {
+    let data_plane = DataPlane::at(&settings.proxy.control_socket());
+    let docker = Docker::connect(&settings.sandbox.docker_socket).await;
+    let mut checks = vec![docker_check(&docker).await];
+    let docker = docker.ok();
+    let looked = match &docker {
+        Some(_) => {
+            let facts = Probes::of(settings).probe(&settings.agents).await;
+            agents::judge(&settings.agents, settings.upstream.default_model.as_deref(), &facts)
+        }
+        None => Vec::new(),
+    };
+    checks.push(if docker.is_some() { agents_check(&looked) } else { Check::unknown(AGENTS, DOCKER) });
+    // Faults of other agents, and the models on offer, do not keep the probe from running.
+    let is_probe = |agent: &&AgentStatus| agent.id == probe.agent_id;
+    let probe_can_be_made = looked
+        .iter()
+        .find(is_probe)
+        .is_some_and(|agent| !agent.block_reasons.iter().any(BlockReason::is_on_docker));
+    checks.push(store_check(&store));
+    let workspaces = Workspaces::open(&settings.sandbox);
+    checks.push(workspaces_check(workspaces.as_ref()));
+    let (proxy, not_open) = proxy(&data_plane).await;
+    let proxy_is_there = proxy.is_ok();
+    checks.push(proxy);
+    checks.push(if proxy_is_there { upstream(&data_plane).await } else { Check::unknown(UPSTREAM, PROXY) });
+    let is_needed = |check: &&Check| !(check.is_ok() || check.name == AGENTS && probe_can_be_made);
+    let needed = checks.iter().take(5).find(is_needed).map(|check| check.name);
+    checks.push(match docker.zip(store.ok()).zip(workspaces.ok()) {
+        Some(((docker, store), workspaces)) if needed.is_none() => {
+            socket(EngineHandles::of(settings, docker, store, workspaces), probe, cancel).await
+        }
+        _ => Check::unknown(SOCKET, needed.unwrap_or(DOCKER)),
+    });
+    checks.extend(gateways(settings).await);
+    checks.extend(not_open);
+    checks
+}
+
+/// Checks that other users can neither change the configuration in `file`, nor change or read state and secrets, and that agents
+/// cannot write where sockets are.
+pub(crate) fn private(settings: &Settings, file: &Path) -> Option<Check> {
+    let mut exposed = settings.exposures(Some(file));
+    exposed.extend(settings.exposed_sockets());
+    let found: Vec<_> = exposed.iter().map(ToString::to_string).collect();
+    let fix = "run the commands in backquotes, and replace secrets that others may have read";
+    (!found.is_empty()).then(|| Check::broken(PRIVATE, found.join("; "), fix))
+}
+
+/// Checks that every configured gateway is up. `sluice gateway check` reports everything else about a gateway.
+async fn gateways(settings: &Settings) -> Option<Check> {
+    let mut found = Vec::new();
+    let mut down = Vec::new();
+    for (id, gateway) in &settings.gateways {
+        match sealed::state(settings, id, gateway).await {
+            Ok(state) => {
+                found.push(format!("{id} is {}", state.word()));
+                if state != sealed::State::Up {
+                    down.push(id.as_str());
+                }
+            }
+            Err(error) => {
+                found.push(format!("{id}: {}", report::chain(&error)));
+                down.push(id.as_str());
+            }
+        }
+    }
+    let found = found.join(", ");
+    let fix = || {
+        format!(
+            "`sluice gateway check` shows more about {}; `sluice gateway up` starts one that runs here",
+            down.join(", ")
+        )
+    };
+    match (settings.gateways.is_empty(), down.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some(Check::ok(GATEWAYS, found)),
+        (false, false) => Some(Check::broken(GATEWAYS, found, &fix())),
+    }
+}
+
+async fn docker_check(docker: &Result<Docker, runner_docker::Error>) -> Check {
+    let version = match docker {
+        Ok(docker) => docker.version().await.map_err(|error| report::chain(&error)),
+        Err(error) => Err(report::chain(error)),
+    };
+    match version {
+        Ok(version) => Check::ok(DOCKER, format!("engine {}, API {}", version.engine, version.api)),
+        Err(error) => Check::broken(
+            DOCKER,
+            error,
+            "start Docker (`scripts/docker.sh start` where no init system does), or set sandbox.docker_socket",
+        ),
+    }
+}
+
+/// Checks that every agent can run, as `sluice agents check` does. Notes that are no fault are reported as well.
+fn agents_check(looked: &[AgentStatus]) -> Check {
+    let ids: Vec<_> = looked.iter().filter(|agent| agent.can_run()).map(|agent| agent.id.as_str()).collect();
+    let why = |agent: &AgentStatus| {
+        let obstacles = agent.block_reasons.iter().map(BlockReason::to_string).collect::<Vec<_>>();
+        (!obstacles.is_empty()).then(|| format!("{}: {}", agent.id, obstacles.join("; ")))
+    };
+    let reasons: Vec<_> = looked.iter().filter_map(why).collect();
+    if !looked.iter().flat_map(|agent| &agent.block_reasons).any(BlockReason::is_fault) {
+        let can =
+            if ids.is_empty() { "none can run".to_owned() } else { format!("{} can run", ids.join(", ")) };
+        return Check::ok(AGENTS, std::iter::once(can).chain(reasons).collect::<Vec<_>>().join("; "));
+    }
+    Check::broken(
+        AGENTS,
+        reasons.join("; "),
+        "follow the advice above; `make images` builds the image that ships",
+    )
+}
+
+fn store_check(store: &Result<Store, store::Error>) -> Check {
+    match store {
+        Ok(store) => Check::ok(STORE, store.describe()),
+        Err(error) => Check::broken(STORE, report::chain(error), "fix that, or set store.url"),
+    }
+}
+
+fn workspaces_check(workspaces: Result<&Workspaces, &workspace::Error>) -> Check {
+    let fix = "fix that, or set sandbox.workspace_dir to another directory";
+    let broken = |error| Check::broken(WORKSPACES, report::chain(error), fix);
+    let workspaces = match workspaces {
+        Ok(workspaces) => workspaces,
+        Err(error) => return broken(error),
+    };
+    match workspaces.disk_space() {
+        Ok(space) if space.is_enough() => {
+            Check::ok(WORKSPACES, format!("{}; {space}", workspaces.describe()))
+        }
+        Ok(space) => Check::broken(
+            WORKSPACES,
+            format!("too little room for {}: {space}", workspaces.describe()),
+            "remove what fills the disk, or lower sandbox.disk_reserve or sandbox.workspace_size",
+        ),
+        Err(error) => broken(&error),
+    }
+}
+
+/// Checks the proxy, and the runs and gateways that it could not open, if there are any.
+async fn proxy(data_plane: &DataPlane) -> (Check, Option<Check>) {
+    let answered =
+        async { Ok::<_, data_plane::Error>((data_plane.health().await?, data_plane.ready().await?)) };
+    let (health, Readiness { ready, reasons }) = match answered.await {
+        Ok(found) => found,
+        Err(error) => {
+            let fix = "start it with `sluice up`, or set proxy.run_dir to where it runs";
+            return (Check::broken(PROXY, report::chain(&error), fix), None);
+        }
+    };
+    let (of_one, of_all): (Vec<_>, Vec<_>) = reasons.iter().partition(|reason| reason.is_of_one());
+    let proxy = if !health.unstored.is_empty() {
+        let found =
+            format!("pid {} holds what its disk refuses: {}", health.pid, serde_json::json!(health.unstored));
+        let fix = "free space in proxy.state_dir: a restart would forget it; it is tried again every second";
+        Check::broken(PROXY, found, fix)
+    } else if !health.lost.is_empty() {
+        let found = format!("lines of its journal are gone: {}", serde_json::json!(health.lost));
+        let fix = "restore the files in journal/ below proxy.state_dir and restart the proxy; `sluice audit verify` says more";
+        Check::broken(PROXY, found, fix)
+    } else if ready {
+        let found = format!(
+            "version {}, pid {}, {} runs, journal at {}",
+            health.version, health.pid, health.runs, health.journal_seq
+        );
+        Check::ok(PROXY, found)
+    } else {
+        let found = format!("pid {} is not ready: {}", health.pid, serde_json::json!(of_all));
+        Check::broken(PROXY, found, "look at the proxy's log")
+    };
+    let unopened: Vec<_> = of_one.into_iter().filter_map(not_open).collect();
+    let fix = "remove what is in the way; the proxy tries again every second";
+    (proxy, (!unopened.is_empty()).then(|| Check::broken(NOT_OPEN, unopened.join("; "), fix)))
+}
+
+fn not_open(reason: &NotReady) -> Option<String> {
+    match reason {
+        NotReady::RunNotOpen { run, why } => Some(format!("run {run}: {why}")),
+        NotReady::GatewayNotOpen { gateway, why } => Some(format!("gateway {gateway}: {why}")),
+        _ => None,
+    }
+}
+
+async fn upstream(data_plane: &DataPlane) -> Check {
+    match data_plane.upstream().await {
+        Ok(UpstreamHealth::Ready { version, models }) => {
+            let version = version
+                .map_or_else(|| "states no version".to_owned(), |version| format!("LiteLLM {version}"));
+            Check::ok(UPSTREAM, format!("{version}, {} models", models.len()))
+        }
+        Ok(UpstreamHealth::Refused { status }) => Check::broken(
+            UPSTREAM,
+            format!("answers {status} to GET /v1/models"),
+            "check the key in upstream.key_file",
+        ),
+        Ok(UpstreamHealth::Unreachable { reason }) => {
+            let refused = match data_plane.health().await.map(|health| health.upstream_state) {
+                Ok(UpstreamState::Down { since, .. } | UpstreamState::Probing { since, .. }) => {
+                    format!("; calls are refused since {since}")
+                }
+                Ok(UpstreamState::Up) | Err(_) => String::new(),
+            };
+            Check::broken(UPSTREAM, reason + &refused, "start it, or set upstream.base_url")
+        }
+        Err(error) => Check::broken(UPSTREAM, report::chain(&error), "look at the proxy's log"),
+    }
+}
+
+async fn socket(host: EngineHandles, probe: RunRequest, cancel: &CancellationToken) -> Check {
+    let fix = "look at the proxy's log; is proxy.run_dir on a local file system that Docker can mount?";
+    let booked = match LeasedRun::create(&host, probe).await {
+        Ok(booked) => booked,
+        Err(error) => return Check::broken(SOCKET, report::chain(&error), "look at the store"),
+    };
+    let finished = run::execute_without_reader(&host, &booked, cancel).await;
+    match finished.map(|finished| (finished.duration, finished.answer)) {
+        Ok((took, Ok(_))) => {
+            Check::ok(SOCKET, format!("reached in {} ms, container start included", took.as_millis()))
+        }
+        Ok((_, Err(failure))) => Check::broken(SOCKET, failure.message, fix),
+        Err(lost) => Check::broken(SOCKET, report::chain(&lost), fix),
+    }
+}

@@ -1,0 +1,285 @@
+//! Finds the reasons that block an agent. Pure.
+
+use std::fmt;
+
+use platform_core::id::{GatewayId, ModelName};
+use platform_runtime::settings::{Agent, Execution, Image};
+use runner_docker as docker;
+
+use super::HostFacts;
+
+/// Reason why an agent cannot run, or runs only with certain orders. Its text says how to fix it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlockReason {
+    /// None of its gateways can be reached. This is the first of them.
+    NoGateway {
+        /// The gateway.
+        gateway: GatewayId,
+        /// Reason, and how to fix it.
+        why: String,
+    },
+    /// Docker does not answer.
+    NoDocker {
+        /// Reason, and how to fix it.
+        why: String,
+    },
+    /// Its image is not on this host.
+    NoImage(Image),
+    /// A volume of it is not on this host.
+    NoVolume(String),
+    /// Docker could not answer a question.
+    Unknown {
+        /// Error of Docker.
+        why: String,
+    },
+    /// The agent names no model, and there is no default one.
+    NoModel,
+    /// The model it asks for is not among its granted models.
+    NotGranted {
+        /// The model.
+        model: String,
+        /// Models that it is granted.
+        models: Vec<ModelName>,
+    },
+    /// The upstream does not offer the model it asks for.
+    NotOffered {
+        /// The model.
+        model: String,
+        /// Examples of models that the upstream offers.
+        offered: Vec<String>,
+    },
+}
+
+impl BlockReason {
+    /// Returns the code of the reason.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NoGateway { .. } => "gateway_unavailable",
+            Self::NoDocker { .. } => "docker_unavailable",
+            Self::NoImage(_) => "image_missing",
+            Self::NoVolume(_) => "volume_missing",
+            Self::Unknown { .. } => "docker_failed",
+            Self::NoModel => "model_missing",
+            Self::NotGranted { .. } => "model_not_granted",
+            Self::NotOffered { .. } => "model_not_offered",
+        }
+    }
+
+    /// Returns whether the reason could not be looked up, and may not hold.
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self, Self::NoDocker { .. } | Self::Unknown { .. })
+    }
+
+    /// Returns whether some orders run in spite of the reason.
+    pub const fn is_advisory(&self) -> bool {
+        matches!(self, Self::NoModel)
+    }
+
+    /// Returns whether this host or its configuration has a fault.
+    pub const fn is_fault(&self) -> bool {
+        !matches!(self, Self::NoModel)
+    }
+
+    /// Returns whether the reason keeps a container from being made.
+    pub const fn is_on_docker(&self) -> bool {
+        self.is_unknown() || matches!(self, Self::NoImage(_) | Self::NoVolume(_))
+    }
+}
+
+impl fmt::Display for BlockReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGateway { gateway, why } => write!(f, "gateway {gateway} cannot be reached: {why}"),
+            Self::NoDocker { why } | Self::Unknown { why } => {
+                write!(f, "whether it can run cannot be judged: {why}")
+            }
+            Self::NoImage(image) => docker::Error::NoImage { image: image.clone() }.fmt(f),
+            Self::NoVolume(volume) => docker::Error::NoVolume { volume: volume.clone() }.fmt(f),
+            Self::NoModel => f.write_str("it has no model and runs only with `sluice run --model`: set its `model`, or upstream.default_model"),
+            Self::NotGranted { model, models } => {
+                let models: Vec<_> = models.iter().map(ModelName::as_str).collect();
+                write!(
+                    f,
+                    "its model {model} is not among its `models`: add it there, or set `model` to one of {}",
+                    models.join(", ")
+                )
+            }
+            Self::NotOffered { model, offered } => {
+                write!(f, "the upstream does not offer its model {model}: set `model` to one of {}", offered.join(", "))
+            }
+        }
+    }
+}
+
+/// Number of models that a message offers as a choice.
+const MAX_EXAMPLES: usize = 5;
+
+/// Returns the known reasons that block `agent`. `model` serves an agent that names none. Unknown facts are no reason.
+pub fn block_reasons(agent: &Agent, model: Option<&str>, facts: &HostFacts) -> Vec<BlockReason> {
+    let mut found = match agent.mode {
+        Execution::Ephemeral => on_docker(agent, facts),
+        Execution::Gateway => no_gateway(agent, facts).into_iter().collect(),
+    };
+    found.extend(no_model(agent, agent.model.as_deref().or(model), facts));
+    found
+}
+
+/// Returns the reason if `agent` can be a session of no gateway.
+fn no_gateway(agent: &Agent, facts: &HostFacts) -> Option<BlockReason> {
+    let mut away = agent.gateways.iter().map(|id| (id, facts.gateways.get(id)));
+    let (gateway, why) = away.next()?;
+    let why = why.filter(|_| away.all(|(_, why)| why.is_some()))?;
+    Some(BlockReason::NoGateway { gateway: gateway.clone(), why: why.clone() })
+}
+
+/// Returns what `agent` needs of Docker and cannot have.
+fn on_docker(agent: &Agent, facts: &HostFacts) -> Vec<BlockReason> {
+    match &facts.docker {
+        Err(why) => vec![BlockReason::NoDocker { why: why.clone() }],
+        Ok(known) => {
+            let image = known.images.get(&agent.image);
+            let volumes = agent.volumes.iter().map(|volume| known.volumes.get(&volume.volume));
+            std::iter::once(image).chain(volumes).flatten().cloned().collect()
+        }
+    }
+}
+
+/// Returns the reason if `agent` cannot ask for `model`.
+fn no_model(agent: &Agent, model: Option<&str>, facts: &HostFacts) -> Option<BlockReason> {
+    let Some(model) = model else { return Some(BlockReason::NoModel) };
+    let is_granted = agent.models.is_empty() || agent.models.iter().any(|granted| granted.as_str() == model);
+    if !is_granted {
+        return Some(BlockReason::NotGranted { model: model.to_owned(), models: agent.models.clone() });
+    }
+    let offered = facts.models.as_ref().filter(|all| !all.iter().any(|offer| offers(offer, model)))?;
+    let offered = offered.iter().take(MAX_EXAMPLES).cloned().collect();
+    Some(BlockReason::NotOffered { model: model.to_owned(), offered })
+}
+
+/// Returns whether `offer` covers `model`; `*` in it stands for any text.
+fn offers(offer: &str, model: &str) -> bool {
+    match offer.split_once('*') {
+        Some((begin, end)) => {
+            model.len() >= begin.len() + end.len() && model.starts_with(begin) && model.ends_with(end)
+        }
+        None => offer == model,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use platform_runtime::{
+        config::Sources,
+        settings::{DEFAULT_AGENT, Settings},
+    };
+
+    use super::*;
+    use crate::agents::{AgentStatus, host_facts::MissingOnDocker, judge, listing};
+
+    const AGENTS: &str = "[agents.'a:pinned']\nargv = ['node', '/agent/run.mjs']\nimage = 'a:1'\nmodel = 'gpt-4o'\n\
+        [agents.'a:volume']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nvolumes = [{ volume = 'data', container_path = '/data' }, { volume = 'typo', container_path = '/t' }]\n\
+        [agents.'a:gateway']\nmode = 'gateway'\ngateways = ['g']\n[gateways.g]\n";
+
+    fn codes(facts: &HostFacts) -> Vec<(String, Vec<&'static str>)> {
+        let file = Some(("s.toml".into(), AGENTS.to_owned()));
+        let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+        let statuses = judge(&settings.agents, Some("fake"), facts);
+        let default = listing(&statuses)["defaultAgentId"].as_str().map(str::to_owned);
+        let can_run = statuses.iter().find(|agent| agent.id.as_str() == DEFAULT_AGENT).unwrap().can_run();
+        assert_eq!(default.is_some(), can_run, "what cannot run is no default");
+        let codes = |agent: &AgentStatus| agent.block_reasons.iter().map(BlockReason::code).collect();
+        statuses.iter().map(|agent| (agent.id.to_string(), codes(agent))).collect()
+    }
+
+    fn expected<'c>(of: [(&str, &[&'c str]); 4]) -> Vec<(String, Vec<&'c str>)> {
+        of.map(|(id, codes)| (id.to_owned(), codes.to_vec())).into()
+    }
+
+    #[test]
+    fn a_missing_need_blocks_only_its_agents() {
+        let away: BTreeMap<_, _> = [("g".parse().unwrap(), "it is down".to_owned())].into();
+        let nothing_known =
+            HostFacts { docker: Ok(MissingOnDocker::default()), models: None, gateways: away.clone() };
+        let gateway = ("a:gateway", &["gateway_unavailable"][..]);
+        let free: &[&str] = &[];
+        let all = expected([gateway, ("a:pinned", free), ("a:volume", free), (DEFAULT_AGENT, free)]);
+        assert_eq!(codes(&nothing_known), all, "unknown facts block no agent");
+
+        let image: Image = "a:1".parse().unwrap();
+        let docker = MissingOnDocker {
+            images: [(image.clone(), BlockReason::NoImage(image))].into(),
+            volumes: [("typo".to_owned(), BlockReason::NoVolume("typo".to_owned()))].into(),
+        };
+        let models = Some(vec!["fake".to_owned(), "gpt-3*".to_owned()]);
+        let missing = codes(&HostFacts { docker: Ok(docker), models, gateways: away.clone() });
+        let pinned = ("a:pinned", &["image_missing", "model_not_offered"][..]);
+        assert_eq!(
+            missing,
+            expected([gateway, pinned, ("a:volume", &["volume_missing"]), (DEFAULT_AGENT, free)])
+        );
+
+        let docker_unavailable = codes(&HostFacts {
+            docker: Err("start Docker".to_owned()),
+            models: Some(vec!["*".to_owned()]),
+            gateways: away,
+        });
+        let away_for = |id| (id, &["docker_unavailable"][..]);
+        assert_eq!(
+            docker_unavailable,
+            expected([gateway, away_for("a:pinned"), away_for("a:volume"), away_for(DEFAULT_AGENT)])
+        );
+    }
+
+    #[test]
+    fn an_agent_without_a_usable_model_is_blocked() {
+        let file = "[agents.'a:b']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodels = ['one', 'two']\n";
+        let codes = |entry: &str, default: Option<&str>| {
+            let file = Some(("s.toml".into(), format!("{file}{entry}")));
+            let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+            let facts = HostFacts {
+                docker: Ok(MissingOnDocker::default()),
+                models: Some(vec!["*".to_owned()]),
+                gateways: BTreeMap::new(),
+            };
+            let statuses = judge(&settings.agents, default, &facts);
+            let agent = statuses.iter().find(|agent| agent.id.as_str() == "a:b").unwrap();
+            agent.block_reasons.iter().map(|reason| format!("{} {reason}", reason.code())).collect::<Vec<_>>()
+        };
+        assert!(codes("model = 'one'", None).is_empty() && codes("", Some("two")).is_empty());
+        // Control: an agent whose orders name the model can run all the same.
+        let file = Some(("s.toml".into(), file.to_owned()));
+        let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+        let statuses = judge(
+            &settings.agents,
+            None,
+            &HostFacts { docker: Ok(MissingOnDocker::default()), models: None, gateways: BTreeMap::new() },
+        );
+        assert!(
+            statuses.iter().all(AgentStatus::can_run)
+                && listing(&statuses)["agents"].as_array().unwrap().len() == 2
+        );
+        let missing = codes("", None);
+        assert!(missing.len() == 1 && missing[0].starts_with("model_missing it has no model"), "{missing:?}");
+        for (entry, default) in [("model = 'three'", None), ("", Some("three"))] {
+            let refused = codes(entry, default);
+            assert!(refused[0].starts_with("model_not_granted its model three is not among"), "{refused:?}");
+            assert!(refused.len() == 1 && refused[0].ends_with("one of one, two"), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_offers_many_models() {
+        for (offer, model, is) in [
+            ("gpt-4o", "gpt-4o", true),
+            ("gpt-4o", "gpt-4o-mini", false),
+            ("openai/*", "openai/gpt-4o", true),
+            ("openai/*", "anthropic/x", false),
+            ("*", "anything", true),
+            ("a*a", "a", false),
+        ] {
+            assert_eq!(offers(offer, model), is, "{offer} {model}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Decides what the end of a container means, by who ended it, its exit code, and what its agent printed.
+
+use platform_core::{event::RunErrorCode as Code, record::CallEnd};
+use platform_runtime::settings::{Agent, Protocol};
+use runner_docker::{Ended, KilledBy};
+use runner_model::lifecycle::Failure;
+
+use super::call;
+use crate::envelope::{self, Said};
+
+/// Returns the result of the run whose container ended, and whose last call ended as `last` says, if there was one. If
+/// an agent failed for lack of a model, the end of that call is the reason; the agent's own words come after it.
+pub(crate) fn judge(agent: &Agent, ended: &Ended, last: Option<CallEnd>) -> Result<String, Failure> {
+    if let Some(failure) = ended_by_others(agent, ended) {
+        return Err(failure);
+    }
+    let own = match (ended.exit_code, envelope::read(agent.protocol, &ended.stdout.text())) {
+        (Some(0), Said::Answer(text)) if agent.protocol == Protocol::Text || !text.is_empty() => {
+            return Ok(text);
+        }
+        // The agent may have had nothing to say.
+        (Some(0), Said::Answer(text)) => return call::failure(last).map_or(Ok(text), Err),
+        (_, Said::Failure { code, message, .. }) => Failure::new(code_of(&code), message),
+        (Some(0), Said::Unreadable(message)) => Failure::new(Code::ContainerFailed, message),
+        _ => Failure::new(Code::ContainerFailed, exit_message(ended, agent.protocol)),
+    };
+    Err(match call::failure(last) {
+        Some(named) => Failure::new(named.code, format!("{}: {}", named.message, own.message)),
+        None => own,
+    })
+}
+
+/// Returns the failure if neither the agent nor a model is to blame.
+fn ended_by_others(agent: &Agent, ended: &Ended) -> Option<Failure> {
+    let (code, message) = match (ended.killed_by, ended.exit_code) {
+        (Some(KilledBy::Timeout), _) => (Code::Timeout, format!("stopped after {}", agent.runtime)),
+        (Some(KilledBy::Cancel), _) => (Code::Cancelled, "cancelled".to_owned()),
+        (Some(KilledBy::Disk), _) => (Code::ContainerFailed, exit_message(ended, agent.protocol)),
+        // One of its processes may have been killed while the agent went on.
+        (None, Some(0)) => return None,
+        (None, _) if ended.oom_seen => {
+            (Code::OomKilled, format!("needed more than {} of memory", agent.memory))
+        }
+        (None, _) => return None,
+    };
+    Some(Failure::new(code, message))
+}
+
+/// Returns the code for an agent's own error code. Other words are its own.
+fn code_of(said: &str) -> Code {
+    match said {
+        // The agent gave up for lack of time, before it was ended.
+        "timeout" => Code::Timeout,
+        // A model was there, and had nothing to say.
+        "no_answer" => Code::NoAnswer,
+        _ => Code::ContainerFailed,
+    }
+}
+
+fn exit_message(ended: &Ended, protocol: Protocol) -> String {
+    let code = match ended.exit_code {
+        None => "no exit code".to_owned(),
+        // Docker was stopped, another process ended the container, or the agent exits as shells do after such an end.
+        Some(code @ 137) => format!("exit code {code}, as after a SIGKILL that was not ours"),
+        Some(code @ 143) => format!("exit code {code}, as after a SIGTERM that was not ours"),
+        Some(code) => format!("exit code {code}"),
+    };
+    let hint = match protocol {
+        Protocol::Envelope => "and without an envelope",
+        Protocol::Text => "",
+    };
+    let stderr = ended.stderr.text();
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+    let parts = [
+        format!("the agent ended with {code} {hint}").trim_end().to_owned(),
+        last.unwrap_or_default().to_owned(),
+    ];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_core::{limit::ByteSize, record::Outcome};
+    use platform_runtime::{
+        config::Sources,
+        settings::{DEFAULT_AGENT, Settings},
+    };
+    use runner_docker::{Capture, Captured};
+    use serde_json::json;
+
+    use super::*;
+
+    const REFUSED: Option<CallEnd> = Some(CallEnd { outcome: Outcome::Complete, status: 400, refusal: None });
+    const ANSWERED: Option<CallEnd> =
+        Some(CallEnd { outcome: Outcome::Complete, status: 200, refusal: None });
+
+    fn captured(text: &str) -> Captured {
+        let mut capture = Capture::new(ByteSize::kib(1));
+        capture.push(text.as_bytes());
+        capture.finish()
+    }
+
+    fn ended(exit_code: i64, stdout: &str) -> Ended {
+        let (stdout, stderr) = (captured(stdout), captured("trouble\n"));
+        Ended { exit_code: Some(exit_code), killed_by: None, oom_seen: false, stdout, stderr }
+    }
+
+    fn said(error: &str) -> String {
+        json!({ "payloads": [], "meta": { "error": { "code": error, "message": "its words" } } }).to_string()
+    }
+
+    fn judged(protocol: Protocol, ended: &Ended, last: Option<CallEnd>) -> Result<String, Failure> {
+        let settings = Settings::read(&Sources::default()).unwrap();
+        let (_, agent) = settings.agents.iter().find(|(id, _)| id.as_str() == DEFAULT_AGENT).unwrap();
+        judge(&Agent { protocol, ..agent.clone() }, ended, last)
+    }
+
+    #[test]
+    fn a_failed_last_call_names_the_failure() {
+        let code = |ended: &Ended, last| judged(Protocol::Envelope, ended, last).unwrap_err().code;
+        for (own, name) in
+            [("llm_error", Code::ContainerFailed), ("timeout", Code::Timeout), ("no_answer", Code::NoAnswer)]
+        {
+            for exit_code in [0, 1, 2] {
+                let ended = ended(exit_code, &said(own));
+                assert_eq!(code(&ended, REFUSED), Code::ModelRefused, "{own}");
+                assert_eq!(code(&ended, ANSWERED), name, "{own}");
+                assert_eq!(code(&ended, None), name, "{own}");
+            }
+        }
+        let failure = judged(Protocol::Envelope, &ended(1, &said("llm_error")), REFUSED).unwrap_err();
+        let message = "the model API refused the run's last call (status 400): llm_error: its words";
+        assert_eq!(failure.message, message);
+        let failure = judged(Protocol::Text, &ended(7, "half an answer"), REFUSED).unwrap_err();
+        assert_eq!(failure.code, Code::ModelRefused);
+        assert!(
+            failure.message.ends_with(": the agent ended with exit code 7: trouble"),
+            "{}",
+            failure.message
+        );
+    }
+
+    #[test]
+    fn an_empty_answer_fails_with_its_last_call() {
+        let answer = json!({ "payloads": [{ "text": "Hi" }], "meta": {} }).to_string();
+        assert_eq!(judged(Protocol::Envelope, &ended(0, &answer), REFUSED), Ok("Hi".to_owned()));
+        assert_eq!(judged(Protocol::Text, &ended(0, "Hi"), REFUSED), Ok("Hi".to_owned()));
+        assert_eq!(
+            judged(Protocol::Text, &ended(0, ""), REFUSED),
+            Ok(String::new()),
+            "it prints what it likes"
+        );
+        let nothing = ended(0, r#"{"payloads":[],"meta":{}}"#);
+        assert_eq!(judged(Protocol::Envelope, &nothing, ANSWERED), Ok(String::new()));
+        assert_eq!(judged(Protocol::Envelope, &nothing, REFUSED).unwrap_err().code, Code::ModelRefused);
+    }
+
+    #[test]
+    fn the_killer_decides_before_words_and_calls() {
+        for own in ["llm_error", "timeout"] {
+            let code = |change: fn(&mut Ended)| {
+                let mut ended = ended(137, &said(own));
+                change(&mut ended);
+                judged(Protocol::Envelope, &ended, REFUSED).unwrap_err().code
+            };
+            assert_eq!(code(|ended| ended.killed_by = Some(KilledBy::Timeout)), Code::Timeout);
+            assert_eq!(code(|ended| ended.killed_by = Some(KilledBy::Cancel)), Code::Cancelled);
+            assert_eq!(code(|ended| ended.killed_by = Some(KilledBy::Disk)), Code::ContainerFailed);
+            assert_eq!(code(|ended| ended.oom_seen = true), Code::OomKilled);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Removes a warm container, or as much of it as was created.
+
+use std::path::Path;
+
+use runner_control_client::DataPlane;
+use runner_docker::Docker;
+use runner_store::{PoolStage, Pooled, WarmContainer};
+use runner_workspace as workspace;
+
+use super::{Error, Pool};
+use crate::context::EngineHandles;
+
+/// Removes all parts of `warm`, which no run can claim any more. None of them need exist.
+pub(crate) async fn remove_parts(
+    warm: &WarmContainer,
+    docker: &Docker,
+    data_plane: &DataPlane,
+    workspaces: &Path,
+) -> Result<(), Error> {
+    // The order matters: the container has the other parts mounted, so it goes first.
+    docker.remove(&warm.container).await?;
+    data_plane.release(&warm.listener).await?;
+    workspace::remove(workspaces, &warm.workspace).await?;
+    Ok(())
+}
+
+impl Pool<'_> {
+    /// Removes `warm`, and stores that it is gone.
+    pub(super) async fn clear(&self, warm: &WarmContainer) -> Result<(), Error> {
+        let EngineHandles { store, docker, data_plane, workspaces, .. } = self.engine;
+        remove_parts(warm, docker, data_plane, workspaces.root()).await?;
+        Ok(store.warm_is_gone(&warm.container).await?)
+    }
+
+    /// Removes a warm container, unless a run has claimed it first.
+    pub(super) async fn release(&self, pooled: &Pooled) -> Result<(), Error> {
+        let EngineHandles { store, worker, .. } = self.engine;
+        if !store.warm_leaves(&pooled.warm.container, worker).await? {
+            return Ok(());
+        }
+        if pooled.stage == PoolStage::Ready {
+            self.engine.observer.metrics.pool_expired(&pooled.warm.agent);
+        }
+        self.clear(&pooled.warm).await
+    }
+}

@@ -1,0 +1,92 @@
+//! Lists the resources that exist: containers, grants and workspaces. Changes nothing.
+
+use std::path::{Path, PathBuf};
+
+use runner_docker::{Docker, Listed};
+use runner_store::{Kind, Resource, WarmContainer};
+
+use super::{
+    Reaper,
+    evidence::{Grant, UnreadableSource},
+    workspace_dir::{self, WorkspaceDir},
+};
+
+/// Resources seen in each source; `None` for a source that could not be read.
+#[derive(Debug)]
+pub(super) struct Inventory {
+    /// Containers with our label.
+    pub(super) containers: Option<Vec<Listed>>,
+    pub(super) grants: Option<Vec<Grant>>,
+    pub(super) dirs: Option<Vec<WorkspaceDir>>,
+}
+
+impl Inventory {
+    pub(super) async fn list(reaper: &Reaper, unreadable: &mut Vec<UnreadableSource>) -> Self {
+        let containers = containers(&reaper.sandbox.docker_socket).await;
+        let grants = reaper.data_plane.runs().await;
+        let dirs = match &containers {
+            Ok(containers) => {
+                workspace_dir::list(&reaper.sandbox.workspace_dir).map(|dirs| with_users(dirs, containers))
+            }
+            // Without Docker the users of a workspace are unknown.
+            Err(_) => Ok(Vec::new()),
+        };
+        let docker_answered = containers.is_ok();
+        let ours = |found: &Listed| found.installation() == Some(reaper.sandbox.installation.as_str());
+        let containers = containers.map(|all| all.into_iter().filter(ours).collect());
+        let containers =
+            containers.map_err(|error| unreadable.push(UnreadableSource::of("docker", &error))).ok();
+        let grants = grants.map_err(|error| unreadable.push(UnreadableSource::of("proxy", &error))).ok();
+        let dirs = dirs.map_err(|error| unreadable.push(UnreadableSource::of("workspaces", &error))).ok();
+        Self {
+            containers,
+            grants: grants.map(|views| views.into_iter().map(Grant::from).collect()),
+            dirs: dirs.filter(|_| docker_answered),
+        }
+    }
+
+    /// Returns whether the container or the workspace of a warm container was seen.
+    pub(super) fn has_part_of(&self, WarmContainer { container, workspace, .. }: &WarmContainer) -> bool {
+        let mut containers = self.containers.iter().flatten();
+        let mut dirs = self.dirs.iter().flatten();
+        containers.any(|found| found.name == *container) || dirs.any(|dir| dir.id == *workspace)
+    }
+
+    /// Returns whether the resource is missing in a source that could be read.
+    pub(super) fn is_missing(&self, row: &Resource) -> bool {
+        match row.kind {
+            Kind::Container => {
+                let containers = self.containers.as_ref();
+                containers.is_some_and(|all| all.iter().all(|found| found.name != row.name))
+            }
+            // A listener comes and goes with its grant.
+            Kind::Grant | Kind::Listener => {
+                let grants = self.grants.as_ref();
+                grants.is_some_and(|all| all.iter().all(|grant| grant.run_id.as_str() != row.run))
+            }
+            Kind::Workspace => {
+                let dirs = self.dirs.as_ref();
+                dirs.is_some_and(|all| all.iter().all(|dir| dir.id.as_str() != row.name))
+            }
+            // None is ever made.
+            Kind::Volume => false,
+            // The rest of a turn at a gateway can make no call: the grant has its own row.
+            Kind::Session | Kind::Turn => true,
+        }
+    }
+}
+
+/// Returns all containers.
+pub(super) async fn containers(socket: &Path) -> Result<Vec<Listed>, runner_docker::Error> {
+    Docker::connect(socket).await?.containers().await
+}
+
+/// Returns `dirs` with the containers that mount them, or a part of them: a workspace's id is in no other path.
+pub(super) fn with_users(mut dirs: Vec<WorkspaceDir>, containers: &[Listed]) -> Vec<WorkspaceDir> {
+    for dir in &mut dirs {
+        let is_it = |source: &PathBuf| source.iter().any(|part| part == dir.id.as_str());
+        let uses = |found: &&Listed| found.mounts.iter().any(|(source, _)| is_it(source));
+        dir.users = containers.iter().filter(uses).map(|found| found.name.clone()).collect();
+    }
+    dirs
+}

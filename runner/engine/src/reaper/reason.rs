@@ -1,0 +1,116 @@
+//! Names the reasons of decisions about resources, and says them in words.
+
+use std::{fmt, time::Duration};
+
+use runner_model::lifecycle::State;
+use runner_store::PoolStage;
+
+/// Least age of a resource without a row before it is removed on demand: another process may be about to use it.
+pub(super) const UNKNOWN_GRACE: Duration = Duration::from_mins(10);
+
+/// Reason that a resource stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum KeepReason {
+    /// Its run goes on: it is for the run's holder, or for the next one.
+    Lives(State),
+    /// The resource was kept on purpose.
+    Deliberately,
+    /// The proxy opens it by itself.
+    Configured,
+    /// The proxy is closing it already.
+    Closing,
+    /// A container uses it.
+    InUse(String),
+    /// A warm container that waits for a run, or is about to, or is being removed.
+    Waits(PoolStage),
+    /// Its creation may be only a moment ago.
+    Young,
+    /// A gateway, which `sluice gateway` keeps.
+    Gateway(String),
+}
+
+/// Proof that a resource is dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RemovalReason {
+    /// Its run has ended.
+    Ended(State),
+    /// A holder that had lost its lease made it.
+    Fenced { made: u64, present: u64 },
+    /// A warm container whose owner is gone.
+    Abandoned,
+    /// The resource is missing and its run has ended: only its row is left.
+    Gone(State),
+    /// Nothing proves it, but a person has asked for the removal.
+    OnDemand(UnknownReason),
+}
+
+/// Reason that the owner of a resource is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UnknownReason {
+    /// The store does not know its run.
+    NoRun,
+    /// No row says which run it belongs to.
+    NoRow,
+    /// Its name is not the one that this installation gives with that label.
+    OtherName,
+    /// The store knows its run, which never made it.
+    NeverWanted,
+    /// The socket it mounts never belonged to its run.
+    OtherSocket,
+}
+
+impl fmt::Display for KeepReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lives(state) => write!(f, "its run is {state}"),
+            Self::Deliberately => f.write_str("its run has ended, and it was kept on purpose"),
+            Self::Configured => f.write_str("the configuration opens it"),
+            Self::Closing => f.write_str("it is being closed"),
+            Self::Waits(PoolStage::Wanted) => f.write_str("it is being made, to wait for a run"),
+            Self::Waits(PoolStage::Ready) => f.write_str("it waits for a run"),
+            Self::Waits(PoolStage::Leaving | PoolStage::Gone) => f.write_str("it is being removed"),
+            Self::Gateway(gateway) => {
+                write!(f, "it is gateway {gateway}: `sluice gateway down {gateway}` ends it")
+            }
+            Self::InUse(container) => write!(f, "container {container} has it mounted"),
+            Self::Young => {
+                write!(
+                    f,
+                    "nothing proves whose it is, and it is younger than {} min",
+                    UNKNOWN_GRACE.as_secs() / 60
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for RemovalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended(state) => write!(f, "its run has ended: {state}"),
+            Self::Fenced { made, present } => {
+                write!(
+                    f,
+                    "it is of epoch {made}; its run was taken over, is at epoch {present} and has it removed"
+                )
+            }
+            Self::Abandoned => f.write_str("it waited for a run, and the process that made it is gone"),
+            Self::Gone(state) => write!(f, "it is not there, and its run has ended: {state}"),
+            Self::OnDemand(why) => write!(f, "{why}; asked for with --unknown"),
+        }
+    }
+}
+
+impl fmt::Display for UnknownReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoRun => "this store knows no such run",
+            Self::NoRow => "no row of this store names it",
+            Self::OtherName => "it has our label, but is not called what we would call it",
+            Self::NeverWanted => "its run never wanted it: another store's run of the same name may have",
+            Self::OtherSocket => {
+                "it has a socket that its run never had: another store's run of the same name may have"
+            }
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! Reads from the data plane how a run's last call ended, and whether its calls still make progress.
+
+use std::{cell::Cell, time::Duration};
+
+use platform_core::{record::CallEnd, trace::TraceEvent};
+use platform_runtime::{poll::poll, report, retry::Transient};
+use runner_control_client::Lines;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::context::RunContext;
+
+/// Delay before a trace is opened again.
+const REOPEN_DELAY: Duration = Duration::from_millis(200);
+/// Interval between two looks at the last call of an agent that has ended.
+const LAST_CALL_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Longest wait for the last call of an agent that has ended.
+const LAST_CALL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest time without the data plane before a failure is reported without its reason.
+const DATA_PLANE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time of the last activity in a run's calls.
+pub(super) struct CallActivity<'r> {
+    ctx: &'r RunContext<'r>,
+    /// Moment of the last step of any call, or of the beginning of the observation.
+    last_step: Cell<Instant>,
+}
+
+impl RunContext<'_> {
+    /// Returns how the run's last call ended; absent if none did, or the data plane cannot be asked.
+    pub(super) async fn last_call(&self) -> Option<CallEnd> {
+        let deadline = Instant::now() + LAST_CALL_TIMEOUT;
+        let data_plane = &self.engine.data_plane;
+        let settled = poll(LAST_CALL_POLL_INTERVAL, async || {
+            match self.run.retry(async || data_plane.run(self.run_id()).await).await {
+                Ok(view) if view.in_flight > 0 && Instant::now() < deadline => None,
+                view => Some(view),
+            }
+        });
+        let run = self.run_id();
+        match timeout(DATA_PLANE_TIMEOUT, settled).await {
+            Ok(Ok(view)) => return view.last,
+            Ok(Err(error)) => {
+                tracing::warn!(%run, error = report::chain(&error), "end of the last call unknown");
+            }
+            Err(_elapsed) => {
+                tracing::warn!(%run, "end of the last call unknown: data plane unavailable");
+            }
+        }
+        None
+    }
+}
+
+impl<'r> CallActivity<'r> {
+    pub(super) fn new(ctx: &'r RunContext<'r>) -> Self {
+        Self { ctx, last_step: Cell::new(Instant::now()) }
+    }
+
+    /// Returns the time since the last activity.
+    pub(super) fn idle_time(&self) -> Duration {
+        self.last_step.get().elapsed()
+    }
+
+    /// Follows the trace, from `lines` on, until the run is closed. Steps during an outage of the data plane are not
+    /// seen.
+    pub(super) async fn follow(&self, mut lines: Lines) {
+        let RunContext { engine, .. } = self.ctx;
+        loop {
+            while let Ok(Some(line)) = lines.next().await {
+                if let Ok(TraceEvent::Step { .. }) = serde_json::from_slice(line) {
+                    self.last_step.set(Instant::now());
+                }
+            }
+            sleep(REOPEN_DELAY).await;
+            let reopen = async || match engine.data_plane.trace(self.ctx.run_id()).await {
+                Err(error) if error.is_transient() => None,
+                opened => Some(opened),
+            };
+            match poll(REOPEN_DELAY, reopen).await {
+                Ok(reopened) => lines = reopened,
+                Err(_closed) => return,
+            }
+        }
+    }
+}

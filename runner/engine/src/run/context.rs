@@ -1,0 +1,73 @@
+//! Holds everything that one run needs while it executes.
+
+use std::time::Instant;
+
+use platform_core::{event::AgentEvent, id::RunId};
+use platform_runtime::settings::{Agent, Execution, Stream};
+use tokio::sync::{SemaphorePermit, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::{error::Error, event_recorder::EventRecorder, leased_run::LeasedRun};
+use crate::{
+    context::EngineHandles,
+    request::{RunRequest, RunSpec},
+};
+
+/// Everything that one run needs while it executes.
+pub(super) struct RunContext<'r> {
+    pub(super) engine: &'r EngineHandles,
+    pub(super) run: &'r LeasedRun,
+    pub(super) events: EventRecorder<'r>,
+    /// Token that is triggered to end the run.
+    pub(super) cancel: CancellationToken,
+    /// Moment at which this process began to execute the run.
+    pub(super) began: Instant,
+}
+
+impl<'r> RunContext<'r> {
+    pub(super) fn new(
+        engine: &'r EngineHandles,
+        run: &'r LeasedRun,
+        events: &'r mpsc::Sender<AgentEvent>,
+        cancel: &CancellationToken,
+    ) -> Self {
+        let cancel = cancel.child_token();
+        let began = Instant::now();
+        let agent = &run.request.spec.agent;
+        // Its gateway reports what a session says; what models write there is more than that.
+        let stream = if agent.mode == Execution::Gateway { Stream::Progress } else { agent.stream };
+        let events = EventRecorder::new(run.recovered().recorded, events, stream, agent.output);
+        Self { engine, run, events, cancel, began }
+    }
+
+    pub(super) const fn request(&self) -> &'r RunRequest {
+        &self.run.request
+    }
+
+    pub(super) const fn run_id(&self) -> &'r RunId {
+        &self.request().run_id
+    }
+
+    pub(super) const fn spec(&self) -> &'r RunSpec {
+        &self.request().spec
+    }
+
+    pub(super) const fn agent(&self) -> &'r Agent {
+        &self.spec().agent
+    }
+
+    /// Waits for a permit to provision and start a container. Permits are granted in order of arrival; a cancelled run
+    /// stops waiting.
+    pub(super) async fn start_permit(&self) -> Result<Option<SemaphorePermit<'r>>, Error> {
+        tokio::select! {
+            // The semaphore is never closed.
+            permit = self.engine.starts.acquire() => Ok(permit.ok()),
+            () = self.cancel.cancelled() => Err(Error::Cancelled),
+        }
+    }
+
+    /// Fails if the run is cancelled.
+    pub(super) fn check_cancelled(&self) -> Result<(), Error> {
+        if self.cancel.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,128 @@
+//! Names the reasons why an agent did not run to its end, and what a caller may read of them.
+
+use gateway_bridge::InvalidSession;
+use platform_core::event::RunErrorCode as Code;
+use platform_runtime::{report, retry::Transient};
+use runner_control_client as data_plane;
+use runner_docker as docker;
+use runner_gateways::{self as gateway, attribution::Unattributable};
+use runner_model::lifecycle::{Detail, Failure};
+use runner_store as store;
+use runner_workspace as workspace;
+
+/// Reason why the agent did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("the step could not be stored")]
+    Store(#[from] store::Error),
+    #[error("the data plane failed")]
+    DataPlane(#[from] data_plane::Error),
+    #[error("the workspace failed")]
+    Workspace(#[from] workspace::Error),
+    #[error("the sandbox failed")]
+    Docker(#[from] docker::Error),
+    #[error("the gateway failed")]
+    Gateway(#[from] gateway::Error),
+    #[error("the container was removed while the agent ran")]
+    ContainerLost,
+    #[error("another run of this id is open at the data plane")]
+    RunIdTaken,
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    /// Returns whether the data plane reported that the grant under the run's id is not ours.
+    pub(super) fn is_refusal(&self) -> bool {
+        match self {
+            Self::RunIdTaken => true,
+            Self::DataPlane(error) => error.is_refusal(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a backend other than the store did not answer. The store's own operations repeat themselves.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::DataPlane(error) => error.is_transient(),
+            Self::Docker(error) => error.is_transient(),
+            Self::Gateway(error) => error.is_transient(),
+            Self::Store(_)
+            | Self::Workspace(_)
+            | Self::ContainerLost
+            | Self::RunIdTaken
+            | Self::Cancelled => false,
+        }
+    }
+
+    /// Returns what the caller of the run may read: no paths, and no text of other programs.
+    fn for_caller(&self) -> Failure {
+        match self {
+            Self::Cancelled => Failure::new(Code::Cancelled, "cancelled"),
+            Self::ContainerLost => {
+                Failure::new(Code::ContainerLost, "the container was removed while the agent ran")
+            }
+            Self::RunIdTaken => {
+                Failure::new(Code::DataPlaneFailed, "another run of this id is open at the data plane")
+            }
+            Self::Gateway(error) => of_gateway(error),
+            Self::Store(_) => Failure::new(Code::StoreFailed, "what the run does could not be stored"),
+            Self::DataPlane(error) if error.is_transient() => {
+                Failure::new(Code::DataPlaneUnavailable, "the data plane did not answer")
+            }
+            Self::DataPlane(_) => Failure::new(Code::DataPlaneFailed, "the data plane refused the run"),
+            Self::Workspace(workspace::Error::InsufficientDisk(_)) => {
+                Failure::new(Code::InsufficientDisk, "there was no room for its workspace")
+            }
+            Self::Workspace(_) => {
+                Failure::new(Code::WorkspaceFailed, "its workspace could not be made or kept")
+            }
+            Self::Docker(error) => of_docker(error),
+        }
+    }
+}
+
+fn of_gateway(error: &gateway::Error) -> Failure {
+    let code = if error.is_transient() { Code::GatewayUnavailable } else { Code::GatewayFailed };
+    if error.is_of_the_order() {
+        return Failure::new(code, report::chain(error));
+    }
+    let is_unavailable = code == Code::GatewayUnavailable;
+    Failure::new(
+        code,
+        if is_unavailable { "its gateway did not answer" } else { "its gateway cannot be used" },
+    )
+}
+
+fn of_docker(error: &docker::Error) -> Failure {
+    if error.is_transient() {
+        return Failure::new(Code::DockerUnavailable, "Docker did not answer");
+    }
+    let code = match error {
+        docker::Error::NoImage { .. } | docker::Error::ImageGone { .. } => Code::ImageMissing,
+        docker::Error::NoVolume { .. } => Code::VolumeMissing,
+        _ => Code::DockerFailed,
+    };
+    Failure::new(code, error.to_string())
+}
+
+impl From<Unattributable> for Error {
+    fn from(error: Unattributable) -> Self {
+        match error {
+            Unattributable::DataPlane(error) => error.into(),
+            Unattributable::Gateway(error) => error.into(),
+        }
+    }
+}
+
+impl From<InvalidSession> for Error {
+    fn from(error: InvalidSession) -> Self {
+        Self::Gateway(error.into())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { detail: Some(Detail::new(report::chain(&error))), ..error.for_caller() }
+    }
+}

@@ -1,0 +1,121 @@
+//! Executes a run phase by phase, and decides what its end means.
+
+use platform_core::event::RunErrorCode;
+use platform_runtime::settings::Execution;
+use runner_docker::Ended;
+use runner_model::lifecycle::{Ending, Failure, Move};
+use runner_store::{self as store, Change};
+
+use super::{
+    context::RunContext, error::Error, resources::RunResources, result::RunResult, resume::ResumeState,
+    supervise::AgentExit,
+};
+use crate::outcome;
+
+/// Executor of one run: the run's context, and the resources that it has at the moment.
+pub(super) struct RunExecutor<'r> {
+    pub(super) ctx: &'r RunContext<'r>,
+    pub(super) resources: RunResources,
+}
+
+/// End of the agent or of the turn, before anything is removed.
+pub(super) struct RunEnd {
+    /// Exit of the container; absent if it never ran, or another process observed the exit.
+    pub(super) container: Option<Ended>,
+    pub(super) completion: Ending,
+}
+
+impl<'r> RunExecutor<'r> {
+    pub(super) fn new(ctx: &'r RunContext<'r>) -> Self {
+        Self { ctx, resources: ctx.run.recovered().resources.clone() }
+    }
+
+    /// Executes the run to its end, and removes its resources.
+    ///
+    /// # Errors
+    /// The store's answer which shows that another worker has taken the run over.
+    pub(super) async fn execute(mut self) -> Result<RunResult, store::Error> {
+        let end = match self.ctx.run.recovered().completion.clone() {
+            // A previous worker has stored how the run ends.
+            Some(completion) => RunEnd { container: None, completion },
+            None => match self.ctx.agent().mode {
+                Execution::Ephemeral => {
+                    let exit = Box::pin(self.run_agent()).await;
+                    Box::pin(self.conclude(exit)).await
+                }
+                Execution::Gateway => {
+                    let outcome = Box::pin(self.run_turn()).await;
+                    RunEnd::without_container(outcome.map_or_else(|error| Err(error.into()), Into::into))
+                }
+            },
+        };
+        let usage = self.settle(&end.completion).await?;
+        Ok(RunResult::new(self.ctx, end, usage))
+    }
+
+    /// Runs the agent in a container to its end, or continues where previous workers stopped.
+    async fn run_agent(&mut self) -> Result<AgentExit, Error> {
+        match self.resume().await? {
+            ResumeState::Running(agent) => Box::pin(self.supervise(agent)).await,
+            ResumeState::Ended(container) => self.collect(container).await,
+            ResumeState::NeverStarted => {
+                self.clear_leftovers().await?;
+                let provisioned = Box::pin(self.provision()).await?;
+                let agent = Box::pin(self.launch(provisioned)).await?;
+                Box::pin(self.supervise(agent)).await
+            }
+        }
+    }
+
+    /// Decides what the end of the agent means for the run.
+    async fn conclude(&self, exit: Result<AgentExit, Error>) -> RunEnd {
+        let AgentExit { container, exceeded } = match exit {
+            Ok(exit) => exit,
+            Err(error) => {
+                return RunEnd { container: None, completion: Ending::without_agent(error.into()) };
+            }
+        };
+        let answer = match exceeded {
+            Some(exceeded) => Err(Failure::new(RunErrorCode::ContainerFailed, exceeded.to_string())),
+            None => self.judge(&container).await,
+        };
+        self.ctx.events.record_output_end(&container);
+        let Ended { exit_code, oom_seen, .. } = container;
+        let completion = Ending { exit_code, oom_seen: Some(oom_seen), answer };
+        RunEnd { container: Some(container), completion }
+    }
+
+    /// Returns the answer, or the reason why there is none. Asks the data plane how the last call ended only where the
+    /// exit does not decide it.
+    async fn judge(&self, container: &Ended) -> Result<String, Failure> {
+        let judge = |last_call| outcome::container::judge(self.ctx.agent(), container, last_call);
+        match judge(None) {
+            Ok(answer) if !answer.is_empty() => Ok(answer),
+            Err(failure) if container.killed_by.is_some() || failure.code == RunErrorCode::OomKilled => {
+                Err(failure)
+            }
+            _ => judge(self.ctx.last_call().await),
+        }
+    }
+
+    /// Stores a transition together with changes of resources.
+    pub(super) async fn step(&mut self, transition: Move, changes: Vec<Change>) -> Result<(), Error> {
+        self.ctx.run.step(transition, changes.clone()).await?;
+        self.resources.apply(&changes);
+        Ok(())
+    }
+
+    /// Stores changes of resources, without a transition.
+    pub(super) async fn record(&mut self, changes: Vec<Change>) -> Result<(), Error> {
+        self.ctx.run.change(changes.clone()).await?;
+        self.resources.apply(&changes);
+        Ok(())
+    }
+}
+
+impl RunEnd {
+    /// Builds the end of a run that had no container.
+    const fn without_container(answer: Result<String, Failure>) -> Self {
+        Self { container: None, completion: Ending { exit_code: None, oom_seen: None, answer } }
+    }
+}

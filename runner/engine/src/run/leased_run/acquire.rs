@@ -1,0 +1,144 @@
+//! Acquires the lease on a run: stores a new one, or loads one that this process has claimed.
+
+use std::{
+    cell::{Cell, RefCell},
+    time::Duration,
+};
+
+use platform_runtime::settings::Accounts;
+use runner_model::{
+    failpoint::Point,
+    lifecycle::{Ending, State},
+};
+use runner_store::{self as store, Created, For, Record, Run, Store};
+use tokio::time::Instant;
+
+use super::{LeasedRun, RecoveredState};
+use crate::{
+    context::EngineHandles,
+    lease_clock::boot_now,
+    request::{RunRequest, Unreadable},
+    run::{
+        admission::{NotAdmitted, admit},
+        resources::RunResources,
+    },
+};
+
+/// Reason why this process does not execute a run.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// The request is not admitted.
+    #[error(transparent)]
+    NotAdmitted(#[from] NotAdmitted),
+    /// The run is not stored, so nothing may act for it.
+    #[error("the run is not stored, and nothing acts before it is")]
+    NotStored(#[source] store::Error),
+    /// The request cannot be serialized.
+    #[error("the order cannot be written down")]
+    Unwritable(#[from] serde_json::Error),
+    /// The same request was stored before.
+    #[error("run {} was ordered before and is {}", .0.run, .0.state)]
+    Exists(Box<Run>),
+    /// The run is leased here, and its stored request cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+}
+
+impl LeasedRun {
+    /// Stores `request` as a run of this process. Nothing may act for it before.
+    pub async fn create(engine: &EngineHandles, request: RunRequest) -> Result<Self, LeaseError> {
+        admit(&request, &engine.accounts)?;
+        let since = boot_now();
+        let owner = For::Me(&engine.worker, engine.lease);
+        match store_request(&engine.store, &request, owner).await? {
+            Created::New(run) => {
+                let acquired = Acquired { since, age: Duration::ZERO, recovered: RecoveredState::default() };
+                Ok(Self::acquired(engine, request, &run, acquired))
+            }
+            Created::Before(run) => Err(LeaseError::Exists(Box::new(run))),
+        }
+    }
+
+    /// Stores `request` as a queued run that any worker may claim.
+    pub async fn enqueue(
+        store: &Store,
+        request: &RunRequest,
+        accounts: &Accounts,
+    ) -> Result<Created, LeaseError> {
+        admit(request, accounts)?;
+        store_request(store, request, For::Anybody).await
+    }
+
+    /// Loads a run whose lease this process has just acquired, not before `since` of [`boot_now`].
+    pub(crate) async fn load(engine: &EngineHandles, run: &Run, since: Duration) -> Result<Self, LeaseError> {
+        let record = engine.store.record(&run.run).await.map_err(LeaseError::NotStored)?;
+        let request = RunRequest::stored(&record)?;
+        let age = run.created.until(record.now);
+        let acquired = Acquired { since, age, recovered: RecoveredState::of(run, record) };
+        Ok(Self::acquired(engine, request, run, acquired))
+    }
+
+    fn acquired(engine: &EngineHandles, request: RunRequest, run: &Run, acquired: Acquired) -> Self {
+        let Acquired { since, age, recovered } = acquired;
+        let run = Self {
+            request,
+            store: engine.store.clone(),
+            hold: run.hold(),
+            lease: engine.lease,
+            state: Cell::new(run.state),
+            held_until: Cell::new(Duration::ZERO),
+            recovered,
+            observer: engine.observer.clone(),
+            starting: RefCell::default(),
+            acquired: Instant::now(),
+            age_when_acquired: age,
+            start: Cell::default(),
+        };
+        run.extend_lease(since);
+        Point::Booked.reach();
+        run
+    }
+}
+
+/// A lease that this process has just acquired.
+struct Acquired {
+    /// Moment of the boot clock before which the lease was not acquired.
+    since: Duration,
+    /// Time from the request to the acquisition.
+    age: Duration,
+    recovered: RecoveredState,
+}
+
+impl RecoveredState {
+    /// Returns what `run`'s previous workers left, by its `record`.
+    fn of(run: &Run, record: Record) -> Self {
+        let completion = matches!(run.state, State::Settling(_)).then(|| Ending {
+            exit_code: run.exit_code,
+            oom_seen: run.oom_seen,
+            answer: run.error.clone().map_or_else(|| Ok(record.answer.clone().unwrap_or_default()), Err),
+        });
+        Self {
+            resources: RunResources::from_rows(&record.resources),
+            started: run.started.map(|started| started.until(record.now)),
+            stopping: record.stopping.as_deref().and_then(|reason| serde_json::from_str(reason).ok()),
+            completion,
+            image: record.image,
+            recorded: record.told,
+        }
+    }
+}
+
+/// Stores `request`. A request that an earlier program stored in other words, because an agent's entry had fewer fields,
+/// counts as the same. A repeated request counts as the same also when it is part of another trace.
+async fn store_request(store: &Store, request: &RunRequest, owner: For<'_>) -> Result<Created, LeaseError> {
+    let conflict = match store.create(&request.row()?, owner).await {
+        Err(error @ store::Error::Conflict { .. }) => error,
+        created => return created.map_err(LeaseError::NotStored),
+    };
+    match store.record(&request.run_id).await {
+        Ok(record) if RunRequest::stored(&record).is_ok_and(|before| before.is_same(request)) => {
+            Ok(Created::Before(record.run))
+        }
+        _ => Err(LeaseError::NotStored(conflict)),
+    }
+}

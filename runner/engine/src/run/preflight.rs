@@ -1,0 +1,43 @@
+//! Checks what must exist before anything of a run is created: its image, and disk space for its workspace.
+
+use std::time::{Duration, Instant};
+
+use platform_runtime::{report, retry::Backoff};
+use runner_workspace::{self as workspace, Reserved, Workspaces};
+
+use super::{context::RunContext, error::Error};
+
+/// Interval between checks for disk space.
+const DISK_SPACE_POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Longest wait for disk space that other runs may release; the run holds its permit meanwhile.
+const DISK_SPACE_TIMEOUT: Duration = Duration::from_secs(600);
+
+impl RunContext<'_> {
+    /// Returns the id of the run's image: the one it was prepared with first, whatever its name stands for by now.
+    pub(super) async fn image(&self) -> Result<String, Error> {
+        if let Some(image) = &self.run.recovered().image {
+            return Ok(image.clone());
+        }
+        let image = &self.agent().image;
+        let id = self.run.retry(async || self.engine.docker.image(image).await).await?;
+        self.run.record_image(&id).await?;
+        Ok(id)
+    }
+
+    /// Waits for disk space for a workspace: runs that were admitted at the same moment may have taken it.
+    pub(super) async fn reserve_disk_space(&self, workspaces: &Workspaces) -> Result<Reserved, Error> {
+        let deadline = Instant::now() + DISK_SPACE_TIMEOUT;
+        let mut backoff = Backoff::constant(DISK_SPACE_POLL_INTERVAL);
+        loop {
+            self.check_cancelled()?;
+            match workspaces.reserve() {
+                Err(error @ workspace::Error::InsufficientDisk(_)) if Instant::now() < deadline => {
+                    let error = report::chain(&error);
+                    tracing::warn!(run = %self.run_id(), error, "waiting for disk space");
+                    backoff.wait().await;
+                }
+                reserved => return Ok(reserved?),
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Provisions a run: workspace, grant and socket. Alternatively claims a warm container, which has all of that but the
+//! grant.
+//!
+//! The store records what is about to be created before it is created.
+
+use std::path::PathBuf;
+
+use platform_core::{
+    event::Phase,
+    id::{SocketDirName, WorkspaceId},
+};
+use platform_runtime::{random, report, settings::WorkspaceSetup};
+use runner_control_client::Lines;
+use runner_docker::Container;
+use runner_model::{
+    conversation::Message,
+    failpoint::Point,
+    lifecycle::{Move, State},
+};
+use runner_store::{self as store, Change, Kind, Stage, WarmContainer};
+use runner_workspace::{Workspace, Workspaces};
+use tokio::sync::SemaphorePermit;
+
+use super::{context::RunContext, error::Error, executor::RunExecutor, registration::RunSocket};
+use crate::pool::ContainerTemplate;
+
+/// Resources that exist before the agent may run.
+pub(super) struct Provisioned<'r> {
+    pub(super) workspace: Workspace,
+    pub(super) tap: Lines,
+    pub(super) container: PreparedContainer,
+    /// Permit to provision and start; a warm container needs none.
+    pub(super) permit: Option<SemaphorePermit<'r>>,
+}
+
+/// Container in which the agent will run.
+pub(super) enum PreparedContainer {
+    /// A container that is to be created for this run.
+    New {
+        /// Id of the image.
+        image: String,
+        workspace_id: WorkspaceId,
+        socket_dir: PathBuf,
+    },
+    /// A warm container that waits for its start file.
+    Warm(Box<Container>),
+}
+
+impl<'r> RunExecutor<'r> {
+    /// Creates what the run needs before its agent may run.
+    pub(super) async fn provision(&mut self) -> Result<Provisioned<'r>, Error> {
+        let ctx = self.ctx;
+        ctx.check_cancelled()?;
+        ctx.events.send_phase(Phase::Preparing);
+        let image = ctx.image().await?;
+        if let Some(provisioned) = Box::pin(self.provision_warm(&image)).await? {
+            return Ok(provisioned);
+        }
+        let permit = ctx.start_permit().await?;
+        Box::pin(self.provision_new(image, permit)).await
+    }
+
+    /// Removes what previous workers created for an agent that never ran. Grant and listener stay: the worker that
+    /// continues uses them.
+    pub(super) async fn clear_leftovers(&mut self) -> Result<(), Error> {
+        let mut removed = Vec::new();
+        for resource in self.resources.all(&[Kind::Container, Kind::Workspace]) {
+            self.remove(&resource).await?;
+            removed.push(resource.to(Stage::Removed));
+        }
+        if removed.is_empty() { Ok(()) } else { self.record(removed).await }
+    }
+
+    /// Provisions the run with a warm container from `image`, if there is one.
+    async fn provision_warm(&mut self, image: &str) -> Result<Option<Provisioned<'r>>, Error> {
+        let ctx = self.ctx;
+        // A preparation that was begun without a warm container continues without one.
+        if ctx.run.state() != State::Queued || ctx.start_file().is_none() {
+            return Ok(None);
+        }
+        let template = ContainerTemplate::new(ctx.engine, &ctx.request().agent_id, ctx.agent(), image).id();
+        let Some(warm) = self.claim_warm(&template).await? else { return Ok(None) };
+        Point::Prepared.reach();
+        let docker = &ctx.engine.docker;
+        let waiting = async || docker.waiting(&warm.container, ctx.agent().output).await;
+        let Some(container) = Box::pin(ctx.run.retry(waiting)).await? else {
+            // The container has ended while it waited.
+            self.clear_leftovers().await?;
+            return Ok(None);
+        };
+        let workspaces = ctx.engine.workspaces.sized(ctx.agent().disk);
+        let workspace = ctx.run.perform(workspaces.adopt(&warm.workspace)).await??;
+        ctx.run.perform(workspace.furnish(ctx.initial_messages())).await??;
+        Point::WorkspaceMade.reach();
+        let RunSocket { tap, .. } = self.open_socket().await?;
+        let container = PreparedContainer::Warm(Box::new(container));
+        Ok(Some(Provisioned { workspace, tap, container, permit: None }))
+    }
+
+    /// Claims a warm container of `template` for the run.
+    async fn claim_warm(&mut self, template: &str) -> Result<Option<WarmContainer>, Error> {
+        let ctx = self.ctx;
+        let mut warm_containers = match ctx.engine.store.warm_containers(template).await {
+            Ok(warm_containers) => warm_containers,
+            Err(error) => {
+                tracing::warn!(error = report::chain(&error), "warm container not claimed");
+                return Ok(None);
+            }
+        };
+        while !warm_containers.is_empty() {
+            // Chosen at random: runs that all choose the same one would compete, and only one gets it.
+            let warm = warm_containers.swap_remove(random::below(warm_containers.len()));
+            let grant = Change::wanted(Kind::Grant, ctx.run_id().as_str());
+            match ctx.run.prepare_with(warm.clone(), [grant.clone()]).await {
+                Ok(()) => {
+                    self.resources.apply(&[grant]);
+                    self.resources.apply(&warm.things());
+                    return Ok(Some(warm));
+                }
+                Err(store::Error::NotWarm { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Provisions the run for a new container.
+    async fn provision_new(
+        &mut self,
+        image: String,
+        permit: Option<SemaphorePermit<'r>>,
+    ) -> Result<Provisioned<'r>, Error> {
+        let ctx = self.ctx;
+        let workspaces = ctx.engine.workspaces.sized(ctx.agent().disk);
+        let reserved = ctx.reserve_disk_space(&workspaces).await?;
+        let workspace_id = Workspaces::new_id();
+        let mut wanted = vec![Change::wanted(Kind::Workspace, workspace_id.as_str())];
+        if self.resources.last(Kind::Listener).is_none() {
+            let socket_dir = SocketDirName::from_random(random::bits());
+            wanted.push(Change::wanted(Kind::Grant, ctx.run_id().as_str()));
+            wanted.push(Change::wanted(Kind::Listener, socket_dir.as_str()));
+        }
+        self.step(Move::Prepare, wanted).await?;
+        Point::Prepared.reach();
+        let workspace = ctx.run.perform(workspaces.create(&workspace_id, ctx.initial_messages())).await??;
+        drop(reserved);
+        Point::WorkspaceMade.reach();
+        let RunSocket { dir: socket_dir, tap } = self.open_socket().await?;
+        let container = PreparedContainer::New { image, workspace_id, socket_dir };
+        Ok(Provisioned { workspace, tap, container, permit })
+    }
+}
+
+impl<'r> RunContext<'r> {
+    /// Returns the messages that are in the run's workspace when its agent begins.
+    fn initial_messages(&self) -> &'r [Message] {
+        let spec = self.spec();
+        match spec.agent.workspace {
+            WorkspaceSetup::Conversation => &spec.messages,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Describes how a run ended, and reports it to the reader of its events.
+
+use std::time::Duration;
+
+use platform_core::{control::Usage, event::AgentEvent};
+use runner_docker::Ended;
+use runner_model::lifecycle::{Ending, Failure, StartKind};
+use runner_store::Record;
+use tokio::sync::mpsc;
+
+use super::{context::RunContext, executor::RunEnd};
+
+/// Result of a run.
+#[derive(Debug)]
+pub struct RunResult {
+    /// Exit code of the agent's process; absent if it never ran.
+    pub exit_code: Option<i64>,
+    /// Exit of the container; absent if it never ran, or another process observed the exit.
+    pub ended: Option<Ended>,
+    /// True if a process in it was killed for lack of memory; absent if that is not known.
+    pub oom_seen: Option<bool>,
+    /// Answer, or the reason why there is none.
+    pub answer: Result<String, Failure>,
+    /// Usage that the data plane counted; absent if the data plane could not be asked.
+    pub usage: Option<Usage>,
+    /// Origin of the container; absent if none was started here.
+    pub from: Option<StartKind>,
+    /// Time from the request to the start of the container.
+    pub start: Option<Duration>,
+    /// Time from the request to the end.
+    pub duration: Duration,
+}
+
+impl RunResult {
+    pub(super) fn new(ctx: &RunContext<'_>, end: RunEnd, usage: Option<Usage>) -> Self {
+        let RunEnd { container, completion: Ending { exit_code, oom_seen, answer } } = end;
+        let start = ctx.run.start();
+        Self {
+            exit_code,
+            ended: container,
+            oom_seen,
+            answer,
+            usage,
+            from: start.map(|start| start.kind),
+            start: start.map(|start| start.after),
+            duration: ctx.began.elapsed(),
+        }
+    }
+
+    /// Builds the result of an ended run that another process executed.
+    pub fn from_record(record: Record) -> Self {
+        let Record { run, answer, .. } = record;
+        Self {
+            exit_code: run.exit_code,
+            ended: None,
+            oom_seen: run.oom_seen,
+            answer: run.error.map_or_else(|| Ok(answer.unwrap_or_default()), Err),
+            usage: run.usage,
+            from: None,
+            start: run.started.map(|started| run.created.until(started)),
+            duration: run.created.until(run.ended.unwrap_or(record.now)),
+        }
+    }
+
+    /// Sends the run's last events. They wait for their reader, which can hold up nothing else by now. The store has
+    /// its own copy.
+    pub(super) async fn announce(&self, events: &mpsc::Sender<AgentEvent>) {
+        let (last, end) = match &self.answer {
+            Ok(content) => (
+                Some(AgentEvent::AssistantFinal { content: content.clone(), cut_bytes: 0 }),
+                AgentEvent::Done,
+            ),
+            Err(Failure { code, message, .. }) => {
+                (None, AgentEvent::Error { code: *code, message: message.clone() })
+            }
+        };
+        let report = |Usage { calls, tokens, .. }| AgentEvent::UsageReport { calls, tokens };
+        let usage = self.usage.map(report);
+        for event in [last, usage, Some(end)].into_iter().flatten() {
+            // The reader may have left.
+            drop(events.send(event).await);
+        }
+    }
+}

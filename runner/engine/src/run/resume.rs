@@ -1,0 +1,103 @@
+//! Finds out what became of an agent that a previous worker may have started.
+//!
+//! An agent is started at most once. The store records that it may run before it is started. A worker that takes the
+//! run over then looks at the container itself. A container that was never started is removed, so that no previous
+//! worker can still start it.
+
+use platform_core::id::WorkspaceId;
+use runner_docker::{Container, Found};
+use runner_model::lifecycle::State;
+use runner_store::{Kind, Stage};
+
+use super::{
+    error::Error,
+    executor::RunExecutor,
+    supervise::{AgentExit, RunningAgent},
+};
+
+/// State of a run whose agent a previous worker may have started.
+pub(super) enum ResumeState {
+    /// The agent runs.
+    Running(RunningAgent),
+    /// The agent has ended.
+    Ended(Container),
+    /// The agent never ran.
+    NeverStarted,
+}
+
+impl RunExecutor<'_> {
+    /// Finds out what became of an agent that a previous worker started.
+    pub(super) async fn resume(&mut self) -> Result<ResumeState, Error> {
+        let ctx = self.ctx;
+        let docker = &ctx.engine.docker;
+        loop {
+            let container = self.resources.last(Kind::Container).cloned();
+            let Some(row) = container.filter(|_| ctx.run.state() == State::Running) else {
+                return Ok(ResumeState::NeverStarted);
+            };
+            match docker.find(&row.name, ctx.agent().output).await? {
+                Found::Running(container) => {
+                    if row.stage == Stage::Wanted {
+                        self.record(vec![row.to(Stage::Made)]).await?;
+                    }
+                    return Box::pin(self.adopt(self.after_recorded_output(container))).await;
+                }
+                Found::Ended(_) if self.waits_for_start_file() => {
+                    self.record(vec![row.to(Stage::Wanted)]).await?;
+                    return Ok(ResumeState::NeverStarted);
+                }
+                Found::Ended(container) => {
+                    return Ok(ResumeState::Ended(self.after_recorded_output(container)));
+                }
+                Found::Fresh => {
+                    // Stored before it is done: a worker that then finds nothing knows why.
+                    self.record(vec![row.to(Stage::Wanted)]).await?;
+                    // The previous worker may be about to start it. If that worker is faster, the agent runs, and
+                    // stays.
+                    ctx.run.retry(async || docker.discard(&row.name).await).await?;
+                }
+                Found::Nothing if row.stage == Stage::Wanted => return Ok(ResumeState::NeverStarted),
+                Found::Nothing => return Err(Error::ContainerLost),
+            }
+        }
+    }
+
+    /// Takes over a running agent: its grant, its workspace, and its start file.
+    async fn adopt(&mut self, container: Container) -> Result<ResumeState, Error> {
+        let ctx = self.ctx;
+        // The data plane learns the epoch: from now on it refuses earlier ones.
+        let tap = self.register_socket().await?.tap;
+        let id = self.workspace_id().ok_or(Error::ContainerLost)?;
+        let workspaces = ctx.engine.workspaces.sized(ctx.agent().disk);
+        let workspace = ctx.run.perform(workspaces.adopt(&id)).await??;
+        // The previous worker may not have written the start file yet.
+        ctx.write_start_file(&workspace).await?;
+        Ok(ResumeState::Running(RunningAgent { container, workspace, tap, time_left: ctx.time_left() }))
+    }
+
+    /// Collects the exit of an agent that ended while no worker held the run.
+    pub(super) async fn collect(&self, mut container: Container) -> Result<AgentExit, Error> {
+        let ctx = self.ctx;
+        container.over(&|piece| ctx.events.record_output(piece)).await?;
+        ctx.read_past_tap().await;
+        let container = container.ended(ctx.run.recovered().stopping).await?;
+        Ok(AgentExit { container, exceeded: None })
+    }
+
+    /// Makes the container continue its output where previous workers stopped to record it.
+    fn after_recorded_output(&self, mut container: Container) -> Container {
+        let recorded = self.ctx.run.recovered().recorded;
+        container.was_told(recorded.stdout.bytes, recorded.stderr.bytes);
+        container
+    }
+
+    /// Returns whether its warm container got no start file.
+    fn waits_for_start_file(&self) -> bool {
+        self.workspace_id().is_some_and(|id| self.ctx.engine.workspaces.waits(&id))
+    }
+
+    /// Returns the id of the run's workspace.
+    fn workspace_id(&self) -> Option<WorkspaceId> {
+        self.resources.last(Kind::Workspace).and_then(|row| WorkspaceId::parse(&row.name).ok())
+    }
+}

@@ -1,0 +1,213 @@
+//! Executes a run as a turn of a gateway's session: registers it at the data plane, sends it, and watches it to its
+//! end.
+//!
+//! A turn runs once: its id is the run's, and no boot of a gateway runs one id twice. The boot that the turn is sent to
+//! is stored before, and that the gateway has accepted it, after. A worker that takes the run over sends the turn again
+//! only where it cannot run twice. Otherwise it waits for the turn's end. Closing the run's grant ends a turn before
+//! its time, at once. No further call passes, whatever the gateway does with the abort.
+
+mod start;
+mod watch;
+
+use std::time::Duration;
+
+use gateway_bridge::{Begun, Ending, Failure as TurnFailure, Gateway, Generation, Hello, SessionKey, Taken};
+use platform_core::{event::Phase, grant::RunGrant};
+use platform_runtime::report;
+use runner_control_client::Lines;
+use runner_docker::KilledBy;
+use runner_gateways::{self as gateway, Link};
+use runner_model::{
+    failpoint::Point,
+    lifecycle::{Failure, Move},
+};
+use runner_store::{Change, Kind, Stage};
+use tokio::{sync::SemaphorePermit, time::timeout};
+
+use super::{error::Error, executor::RunExecutor};
+use crate::outcome::turn::{self as outcome, TurnEnd};
+
+/// Longest wait for a gateway to confirm the end of an aborted turn.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// Outcome of a turn that came to its end, whatever that is.
+pub(super) enum TurnOutcome {
+    /// The gateway has an answer.
+    Answered(String),
+    /// The turn ended without an answer.
+    Failed(Failure),
+}
+
+/// Gateway and session of a run.
+struct TurnTarget<'r> {
+    link: &'r Link,
+    key: SessionKey,
+}
+
+/// A turn that is registered at the data plane and may be sent.
+struct PreparedTurn<'r> {
+    target: TurnTarget<'r>,
+    gateway: Gateway,
+    hello: Hello,
+    grant: RunGrant,
+    /// Time that it may still take.
+    time_left: Duration,
+}
+
+/// Progress reports of the data plane about the calls of a turn.
+struct TurnReports {
+    tap: Lines,
+    steps: Lines,
+}
+
+/// A gateway that answers, and what it reports of itself.
+struct Connected {
+    gateway: Gateway,
+    hello: Hello,
+}
+
+impl From<Result<String, Failure>> for TurnOutcome {
+    fn from(answer: Result<String, Failure>) -> Self {
+        match answer {
+            Ok(answer) => Self::Answered(answer),
+            Err(failure) => Self::Failed(failure),
+        }
+    }
+}
+
+impl From<TurnOutcome> for Result<String, Failure> {
+    fn from(outcome: TurnOutcome) -> Self {
+        match outcome {
+            TurnOutcome::Answered(answer) => Ok(answer),
+            TurnOutcome::Failed(failure) => Err(failure),
+        }
+    }
+}
+
+impl TurnTarget<'_> {
+    /// Returns the name under which the session is stored.
+    fn session(&self) -> String {
+        format!("{}/{}", self.link.id, self.key)
+    }
+}
+
+impl<'r> RunExecutor<'r> {
+    /// Runs the turn to its end, or continues where previous workers stopped.
+    pub(super) async fn run_turn(&mut self) -> Result<TurnOutcome, Error> {
+        let ctx = self.ctx;
+        let target = self.turn_target()?;
+        if let Some(by) = ctx.run.recovered().stopping {
+            return self.abort_turn(&target, by).await;
+        }
+        ctx.check_cancelled()?;
+        ctx.events.send_phase(Phase::Preparing);
+        let begun = self.begun_turn();
+        let _permit = self.session_permit(&target, begun.as_ref()).await?;
+        let Some(Connected { gateway, hello }) = self.connect(&target, begun.as_ref()).await? else {
+            return self.abort_turn(&target, KilledBy::Cancel).await;
+        };
+        self.prepare_turn(&target).await?;
+        let grant = ctx.register(target.link.listener(), None).await?.grant;
+        Point::Registered.reach();
+        let tap = ctx.open_tap().await?;
+        let steps = ctx.run.retry(async || ctx.engine.data_plane.trace(ctx.run_id()).await).await?;
+        let turn = PreparedTurn { target, gateway, hello, grant, time_left: ctx.time_left() };
+        let sent = Box::pin(self.start_turn(&turn, begun)).await?;
+        Box::pin(self.watch_turn(&turn, sent, TurnReports { tap, steps })).await
+    }
+
+    /// Returns the gateway and the session of the run: the stored ones, if there are any.
+    fn turn_target(&self) -> Result<TurnTarget<'r>, gateway::Error> {
+        let request = self.ctx.request();
+        let gateways = &self.ctx.engine.gateways;
+        let session = self.resources.last(Kind::Session);
+        let link = match session.and_then(|session| session.name.split_once('/')) {
+            Some((id, _key)) => gateways.named(id)?,
+            None => gateways.of_run(&request.spec.agent, &request.account)?,
+        };
+        // The gateway may be configured differently by now.
+        if !link.gateway.serves(&request.account) {
+            return Err(gateway::Error::ServesNot { account: request.account.clone() });
+        }
+        Ok(TurnTarget { link, key: request.session_key()? })
+    }
+
+    /// Returns what previous workers did of the turn, if it was begun.
+    fn begun_turn(&self) -> Option<Begun> {
+        let turn = self.resources.last(Kind::Turn)?;
+        let Ok(at) = turn.name.parse();
+        let taken = if turn.stage == Stage::Made { Taken::Yes } else { Taken::Maybe };
+        Some(Begun { at, taken })
+    }
+
+    /// Waits for a permit for a session at work. A turn that is under way occupies the gateway already, and needs none.
+    async fn session_permit(
+        &self,
+        target: &TurnTarget<'r>,
+        begun: Option<&Begun>,
+    ) -> Result<Option<SemaphorePermit<'r>>, Error> {
+        if begun.is_some() {
+            return Ok(None);
+        }
+        tokio::select! {
+            // The semaphore is never closed.
+            permit = target.link.place_at_work() => Ok(permit.ok()),
+            () = self.ctx.cancel.cancelled() => Err(Error::Cancelled),
+        }
+    }
+
+    /// Connects to the gateway of the run; `None` if the run was cancelled before, and an earlier worker may have sent
+    /// its turn.
+    async fn connect(
+        &self,
+        target: &TurnTarget<'_>,
+        begun: Option<&Begun>,
+    ) -> Result<Option<Connected>, Error> {
+        tokio::select! {
+            connected = target.link.connected() => {
+                let (gateway, hello) = connected?;
+                Ok(Some(Connected { gateway, hello }))
+            }
+            () = self.ctx.cancel.cancelled() => match begun {
+                None => Err(Error::Cancelled),
+                Some(_) => Ok(None),
+            },
+        }
+    }
+
+    /// Stores that the session and the grant of the turn are wanted.
+    async fn prepare_turn(&mut self, target: &TurnTarget<'_>) -> Result<(), Error> {
+        let mut wanted = Vec::new();
+        if self.resources.last(Kind::Session).is_none() {
+            wanted.push(Change::wanted(Kind::Grant, self.ctx.run_id().as_str()));
+            wanted.push(Change::wanted(Kind::Session, target.session()));
+        }
+        self.step(Move::Prepare, wanted).await?;
+        Point::Prepared.reach();
+        Ok(())
+    }
+
+    /// Ends a turn that no worker supervises, whether it was ever sent or not.
+    async fn abort_turn(&self, target: &TurnTarget<'_>, by: KilledBy) -> Result<TurnOutcome, Error> {
+        let ctx = self.ctx;
+        let run = ctx.run_id();
+        let abort = async {
+            if ctx.run.recovered().started.is_some()
+                && let Ok((gateway, _)) = target.link.connected().await
+                && let Err(error) = gateway.abort(&target.key, run).await
+            {
+                let error = report::chain(&error);
+                tracing::warn!(%run, error, "turn not aborted at its gateway");
+            }
+        };
+        let (stopped, _sent) = tokio::join!(self.stop_turn(by), timeout(ABORT_TIMEOUT, abort));
+        stopped?;
+        let end = TurnEnd {
+            ending: Ending::Failed(TurnFailure::Aborted),
+            killed_by: Some(by),
+            generation: Generation::Four,
+            last_call: None,
+        };
+        Ok(outcome::judge(ctx.agent(), end).into())
+    }
+}

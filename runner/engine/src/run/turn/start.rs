@@ -1,0 +1,99 @@
+//! Sends a turn to its gateway: stores it before, registers how its calls are attributed, and builds its message.
+
+use std::time::Duration;
+
+use gateway_bridge::{Attribution, Begun, Running, Taken, Turn};
+use platform_core::{control::Correlation, event::Phase, id::ModelName, token::UnixSeconds};
+use runner_gateways::{
+    self as gateway,
+    attribution::{self, Registered},
+};
+use runner_model::{failpoint::Point, lifecycle::Move};
+use runner_store::{Change, Kind, Stage};
+use runner_workspace::as_markdown;
+use tokio::time::Instant;
+
+use super::PreparedTurn;
+use crate::run::{error::Error, executor::RunExecutor};
+
+/// Time by which the gateway's own deadline is later than ours, which is what ends a turn.
+const GATEWAY_DEADLINE_GRACE: Duration = Duration::from_secs(10);
+
+/// A turn that was sent to a gateway.
+pub(super) struct SentTurn {
+    pub(super) running: Running,
+    /// Slot of the run, if this process has leased one.
+    pub(super) slot: Option<Correlation>,
+}
+
+impl RunExecutor<'_> {
+    /// Sends the turn to the gateway, or resumes the turn that previous workers had `begun`.
+    pub(super) async fn start_turn(
+        &mut self,
+        prepared: &PreparedTurn<'_>,
+        begun: Option<Begun>,
+    ) -> Result<SentTurn, Error> {
+        let ctx = self.ctx;
+        let unusable = |source| gateway::Error::Unusable { gateway: prepared.target.link.id.clone(), source };
+        if let Some(begun @ Begun { taken: Taken::Yes, .. }) = begun {
+            let turn = self.turn(prepared, Attribution::AsBegun)?;
+            let running = prepared.gateway.take_up(turn, begun).await.map_err(unusable)?;
+            return Ok(SentTurn { running, slot: None });
+        }
+        ctx.events.send_phase(Phase::Starting);
+        let Registered { attribution, slot } = self.register_attribution(prepared).await?;
+        self.store_start(prepared, begun.as_ref()).await?;
+        Point::RunStored.reach();
+        ctx.check_cancelled()?;
+        ctx.events.send_phase(Phase::Running);
+        let turn = self.turn(prepared, attribution)?;
+        let running = match begun {
+            None => ctx.run.perform(prepared.gateway.run(turn)).await?,
+            Some(begun) => ctx.run.perform(prepared.gateway.take_up(turn, begun)).await?,
+        };
+        Point::Started.reach();
+        Ok(SentTurn { running: running.map_err(unusable)?, slot })
+    }
+
+    /// Registers how the calls of the turn are attributed to the run.
+    async fn register_attribution(&self, prepared: &PreparedTurn<'_>) -> Result<Registered, Error> {
+        let ctx = self.ctx;
+        let data_plane = &ctx.engine.data_plane;
+        let expiry = prepared.grant.expires.unwrap_or(UnixSeconds(u64::MAX));
+        let link = prepared.target.link;
+        ctx.run.retry(async || attribution::register(link, data_plane, (ctx.run_id(), expiry)).await).await
+    }
+
+    /// Stores that the turn may run, and at which boot of the gateway.
+    async fn store_start(&mut self, prepared: &PreparedTurn<'_>, begun: Option<&Begun>) -> Result<(), Error> {
+        // The gateway may have restarted since the connection was made.
+        let (_, hello) = prepared.target.link.connected().await?;
+        let grant = Change::wanted(Kind::Grant, self.ctx.run_id().as_str()).to(Stage::Made);
+        let mut changes = vec![Change::wanted(Kind::Session, prepared.target.session()).to(Stage::Made)];
+        if begun.is_none() {
+            changes.push(Change::wanted(Kind::Turn, hello.boot.to_string()));
+        }
+        self.step(Move::Start, vec![grant]).await?;
+        self.step(Move::Run, changes).await
+    }
+
+    /// Builds the turn's message.
+    fn turn(&self, prepared: &PreparedTurn<'_>, attribution: Attribution) -> Result<Turn, gateway::Error> {
+        let spec = self.ctx.spec();
+        let last = spec.messages.last().map(|message| message.content.clone()).unwrap_or_default();
+        // A session that continues has the earlier messages.
+        let before = &spec.messages[..spec.messages.len().saturating_sub(1)];
+        let message = match (&spec.state_key, before) {
+            (Some(_), _) | (None, []) => last,
+            (None, before) => format!("{}\n# Answer this\n\n{last}", as_markdown(before)),
+        };
+        Ok(Turn {
+            id: self.ctx.run_id().clone(),
+            session: prepared.target.key.clone(),
+            message,
+            model: Some(ModelName::parse(&spec.model)?),
+            attribution,
+            deadline: Instant::now() + prepared.time_left + GATEWAY_DEADLINE_GRACE,
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! Claims queued runs, and takes over runs that other workers left.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use platform_runtime::report;
+use runner_store::Run;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::{RETRY_DELAY, Work, WorkLoop};
+use crate::{
+    lease_clock,
+    run::{LeaseError, LeasedRun},
+};
+
+/// Interval between polls of the queue: on average a queued run waits half of that.
+const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(25);
+/// Interval between polls for runs that other workers left, and for backends that were unavailable.
+const ABANDONED_POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Result of a poll for runs.
+enum Claim {
+    Work(Box<Work>),
+    /// There is no run.
+    NoRun,
+    /// There may be runs, and none can be started at the moment.
+    NotNow,
+}
+
+impl WorkLoop<'_> {
+    /// Claims runs, abandoned ones first, and hands them on.
+    pub(super) async fn claim_runs(&self, to_execute: mpsc::Sender<Work>) {
+        let mut polled_abandoned = None::<Instant>;
+        while !self.stop.is_cancelled() {
+            let claim = match polled_abandoned {
+                Some(at) if at.elapsed() < ABANDONED_POLL_INTERVAL => self.claim_queued().await,
+                _ => {
+                    polled_abandoned = Some(Instant::now());
+                    self.take_over().await
+                }
+            };
+            match claim {
+                Ok(Claim::Work(work)) => {
+                    self.active_runs.borrow_mut().push(work.run.request.run_id.clone());
+                    // Other abandoned runs are looked for at once.
+                    polled_abandoned = polled_abandoned.filter(|_| work.permit.is_some());
+                    // The receiver exists for as long as this does.
+                    drop(to_execute.send(*work).await);
+                }
+                Ok(Claim::NoRun) => tokio::time::sleep(QUEUE_POLL_INTERVAL).await,
+                Ok(Claim::NotNow) => tokio::time::sleep(ABANDONED_POLL_INTERVAL).await,
+                Err(error) => {
+                    tracing::warn!(error = report::chain(&error), "no runs claimed");
+                    tokio::time::sleep(RETRY_DELAY).await;
+                }
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Takes over a run that another worker has left. Runs that are executed here are not taken.
+    async fn take_over(&self) -> Result<Claim, LeaseError> {
+        let engine = self.engine;
+        let active_runs = self.active_runs.borrow().clone();
+        let since = lease_clock::boot_now();
+        let abandoned = engine.store.take_over(&engine.worker, engine.lease, &active_runs).await;
+        let Some(run) = abandoned.map_err(LeaseError::NotStored)? else { return Ok(Claim::NoRun) };
+        tracing::info!(run = %run.run, state = %run.state, epoch = run.epoch, "taken over");
+        self.load(&run, since, None).await
+    }
+
+    /// Claims a queued run, if a permit is available. A poll that finds none costs one small query.
+    async fn claim_queued(&self) -> Result<Claim, LeaseError> {
+        let engine = self.engine;
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { return Ok(Claim::NoRun) };
+        if !engine.store.is_anything_queued().await.map_err(LeaseError::NotStored)? {
+            return Ok(Claim::NoRun);
+        }
+        if let Err(error) = engine.workspaces.disk_space().and_then(|space| Ok(space.enough()?)) {
+            tracing::warn!(error = report::chain(&error), "not claiming runs: insufficient disk space");
+            return Ok(Claim::NotNow);
+        }
+        if !self.are_backends_available().await {
+            return Ok(Claim::NotNow);
+        }
+        let since = lease_clock::boot_now();
+        let claimed = engine.store.claim(&engine.worker, engine.lease).await;
+        match claimed.map_err(LeaseError::NotStored)? {
+            Some(run) => self.load(&run, since, Some(permit)).await,
+            None => Ok(Claim::NoRun),
+        }
+    }
+
+    /// Returns whether a run could be started now: a queued run does not fail because a backend is unavailable.
+    async fn are_backends_available(&self) -> bool {
+        let engine = self.engine;
+        let (data_plane, docker) = tokio::join!(engine.data_plane.health(), engine.docker.version());
+        let away = [
+            data_plane.err().map(|error| report::chain(&error)),
+            docker.err().map(|error| report::chain(&error)),
+        ];
+        let away: Vec<_> = away.into_iter().flatten().collect();
+        if !away.is_empty() {
+            tracing::warn!(away = away.join("; "), "not claiming runs: backend unavailable");
+        }
+        away.is_empty()
+    }
+
+    /// Prepares a leased run for execution, unless its stored request cannot be read.
+    async fn load(
+        &self,
+        run: &Run,
+        since: Duration,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Result<Claim, LeaseError> {
+        match LeasedRun::load(self.engine, run, since).await {
+            Ok(run) => Ok(Claim::Work(Box::new(Work { run, permit }))),
+            Err(error @ LeaseError::Unreadable(_)) => {
+                tracing::error!(run = %run.run, error = report::chain(&error), "run not executed");
+                Ok(Claim::NoRun)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Reports the state of gateways: those that run here, and others as far as they answer.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use gateway_bridge::Hello;
+use platform_core::id::GatewayId;
+use platform_runtime::{
+    report,
+    settings::{Attribution, Gateway, Settings},
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{Error, Finding, Sealed, check as rules, probe::ProbeAnswer};
+use crate::{GatewayPaths, Links, openclaw, secrets};
+
+/// Longest wait for a gateway's configuration.
+const CONFIG_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// State of a gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The gateway takes work; one elsewhere accepts connections.
+    Up,
+    /// The container runs, and does not answer yet, or no more.
+    Starting,
+    /// No container runs; one elsewhere accepts no connection.
+    Down,
+}
+
+impl State {
+    /// Returns the state in a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Starting => "starting",
+            Self::Down => "down",
+        }
+    }
+}
+
+/// Returns the state of the gateway `id`.
+pub async fn state(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Result<State, Error> {
+    if !gateway.is_sealed() {
+        let reached = GatewayPaths::of(settings, id, gateway).reach().await;
+        return Ok(if reached.is_ok() { State::Up } else { State::Down });
+    }
+    let sealed = Sealed::open(settings, id).await?;
+    let runs = sealed.found().await?.is_some_and(|found| found.is_running);
+    Ok(match (runs, sealed.ask().await) {
+        (true, Ok(ProbeAnswer::Ready)) => State::Up,
+        (true, _) => State::Starting,
+        (false, _) => State::Down,
+    })
+}
+
+/// Returns what is wrong with the gateway `id`. Checks the configuration that the gateway reports; if it reports none,
+/// the one in its file.
+pub async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Vec<Finding> {
+    let paths = GatewayPaths::of(settings, id, gateway);
+    let mut found = Vec::new();
+    let mut written = None;
+    if gateway.attribution == Attribution::Headers && gateway.is_sealed() {
+        let why = "no published OpenClaw takes headers with an order: set its `attribution` to `trace`, `slot` or `plugin`";
+        found.push(Finding::Attribution(why));
+    }
+    let reached = if gateway.is_sealed() {
+        match Sealed::open(settings, id).await {
+            Ok(sealed) => {
+                written = match sealed.written() {
+                    None => Some(sealed.planned().await),
+                    written => written,
+                };
+                found.extend(check_container(&sealed).await);
+                found.extend(match sealed.disk().nearly_exceeded().await {
+                    Ok(exceeded) => exceeded.map(|exceeded| Finding::Disk(exceeded.to_string())),
+                    Err(error) => Some(Finding::Unknown(report::chain(&error))),
+                });
+            }
+            Err(error) => found.push(Finding::Unknown(report::chain(&error))),
+        }
+        !found.iter().any(|finding| matches!(finding, Finding::Unreachable(_) | Finding::Unknown(_)))
+    } else {
+        match paths.reach().await {
+            Ok(()) => true,
+            Err(error) => {
+                found.push(Finding::Unreachable(report::chain(&error)));
+                false
+            }
+        }
+    };
+    found.extend(check_secrets(gateway, &paths));
+    let asked = if reached { Some(ask(settings, id).await) } else { None };
+    let (config, hello) = match asked {
+        Some(Ok(Reported { config: Ok(config), hello })) => (config, Some(hello)),
+        Some(Ok(Reported { config: Err(why), hello })) => {
+            found.push(Finding::Unknown(why));
+            (written, Some(hello))
+        }
+        Some(Err(why)) => {
+            found.push(Finding::Unknown(why));
+            (written, None)
+        }
+        None => (written, None),
+    };
+    found.extend(hello.iter().flat_map(|hello| check_attribution(gateway, hello)));
+    if let Some(config) = config {
+        found.extend(rules::check_config(gateway, &config));
+        found.extend(check_models(settings, id, gateway, &config));
+    }
+    found
+}
+
+async fn check_container(sealed: &Sealed<'_>) -> Vec<Finding> {
+    let found = match sealed.found().await {
+        Err(error) => return vec![Finding::Unknown(report::chain(&error))],
+        Ok(found) => found.filter(|found| found.is_running),
+    };
+    let Some(found) = found else {
+        return vec![Finding::Unreachable(format!("it is down: `sluice gateway up {}`", sealed.id))];
+    };
+    let answer = match sealed.ask().await {
+        Ok(ProbeAnswer::Ready) => None,
+        Ok(ProbeAnswer::NotReady) => Some(Finding::Unreachable("it is starting or stopping".to_owned())),
+        Err(error) => Some(Finding::Unreachable(error.to_string())),
+    };
+    let networks = found.networks.iter().cloned().map(Finding::Network);
+    let isolation = match sealed.changed(&found) {
+        None => Some(Finding::Container(vec!["its setup is not known".to_owned()])),
+        Some(changed) if changed.is_empty() => None,
+        Some(changed) => Some(Finding::Container(changed)),
+    };
+    networks.chain(isolation).chain(answer).collect()
+}
+
+fn check_secrets(gateway: &Gateway, paths: &GatewayPaths) -> Vec<Finding> {
+    let token = secrets::token(&paths.token()).err();
+    let slotted = gateway.attribution == Attribution::Slot;
+    let slots = if slotted { secrets::slots(&paths.slots()).err() } else { None };
+    token.into_iter().chain(slots).map(|error| Finding::Secret(report::chain(&error))).collect()
+}
+
+/// Answers of a gateway.
+struct Reported {
+    /// Configuration that the gateway reports, if its version can; or the reason why it did not answer.
+    config: Result<Option<Value>, String>,
+    hello: Hello,
+}
+
+/// Asks a gateway for its configuration.
+async fn ask(settings: &Settings, id: &GatewayId) -> Result<Reported, String> {
+    let links = Links::of(settings);
+    let link = links.named(id.as_str()).map_err(|error| report::chain(&error))?;
+    let (gateway, hello) = link.connected().await.map_err(|error| report::chain(&error))?;
+    let answer = timeout(CONFIG_TIMEOUT, gateway.call("config.get", json!({}))).await;
+    gateway.close().await;
+    let config = match answer {
+        Err(_late) => {
+            Err(format!("it did not report its configuration within {} s", CONFIG_TIMEOUT.as_secs()))
+        }
+        Ok(Err(error)) => Err(report::chain(&error)),
+        Ok(Ok(answer)) => {
+            let fields = ["runtimeConfig", "resolved", "config"];
+            let mut values = fields.into_iter().filter_map(|field| answer.get(field));
+            Ok(values.find(|value| value.is_object()).cloned())
+        }
+    };
+    Ok(Reported { config, hello })
+}
+
+fn check_attribution(gateway: &Gateway, hello: &Hello) -> Vec<Finding> {
+    let impossible = match gateway.attribution {
+        Attribution::Trace if !hello.takes_traces() => Some(Finding::Attribution(
+            "its OpenClaw passes no trace id on: set its `attribution` to `slot`, or update it",
+        )),
+        Attribution::Plugin if !hello.has("sluicegate.headers.set") => Some(Finding::Attribution(
+            "our plugin does not answer there: load services/openclaw-headers-plugin, and name it in plugins.allow",
+        )),
+        _ => None,
+    };
+    let outside =
+        openclaw::features(gateway).into_iter().filter_map(|what| what.outside(hello.version.as_str()));
+    // The other finding already says that it is too old, and what to do instead.
+    let outside = outside.filter(|_| impossible.is_none()).map(Finding::Version);
+    impossible.iter().cloned().chain(outside).collect()
+}
+
+/// Returns the models that agents of the registry ask for, and that the gateway cannot call.
+fn check_models(settings: &Settings, id: &GatewayId, gateway: &Gateway, config: &Value) -> Option<Finding> {
+    let known = rules::models(gateway, config);
+    if known.is_empty() {
+        return None; // said already
+    }
+    let agents = settings.agents.values().filter(|agent| agent.gateways.contains(id));
+    let wanted: BTreeSet<_> = agents.filter_map(|agent| agent.model.clone()).collect();
+    let missing: Vec<_> = wanted.into_iter().filter(|model| !known.contains(model)).collect();
+    (!missing.is_empty()).then_some(Finding::Models(missing))
+}

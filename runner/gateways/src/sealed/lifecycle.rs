@@ -1,0 +1,292 @@
+//! Creates a gateway's container, replaces it when its setup changes, and ends it.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    time::{Duration, Instant},
+};
+
+use platform_core::{
+    control::{GatewayListener, UpstreamHealth},
+    id::GatewayId,
+    name::{SANDBOX_UID, label},
+};
+use platform_runtime::{
+    lock::Lock,
+    poll::poll,
+    report,
+    settings::{Attribution, Gateway, Settings},
+};
+use runner_control_client::DataPlane;
+use runner_docker::{Docker, GatewayContainer};
+use serde_json::{Value, json};
+
+use super::{
+    Error, check,
+    config::{self, ConfigInputs},
+    disk::Disk,
+    files::Files,
+    probe::{self, ProbeAnswer},
+    setup,
+    spec::container,
+};
+use crate::{GatewayPaths, SOCKET};
+
+/// Longest wait for a gateway's first answer. Alone on two cores OpenClaw 2026.9 takes 11 s.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(180);
+/// Interval between checks.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Slots for each session at work: the slot of a cancelled run is in quarantine for minutes.
+const SLOTS_PER_SESSION: usize = 4;
+/// Number of lines of its output that are shown when it does not start.
+const TAIL_LINES: u32 = 20;
+
+/// Result of starting a gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {
+    /// The gateway did not run, and was started.
+    Started,
+    /// The gateway ran with the same setup.
+    Unchanged,
+    /// The gateway ran, and these settings differed.
+    Restarted(Vec<String>),
+}
+
+/// Progress of a command that takes its time.
+#[derive(Debug)]
+pub enum Event<'e> {
+    /// Another command is at work on the gateway, and this one waits for it.
+    Waiting,
+    /// These settings differ, so the gateway is stopped, which may take this long.
+    Stopping(&'e [String], Duration),
+}
+
+/// Data that stays of a gateway that is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Its conversations, its token and its slots.
+    State,
+    /// No data: its disk and its files are removed.
+    Nothing,
+}
+
+/// A gateway that runs here.
+#[derive(Debug)]
+pub struct Sealed<'s> {
+    pub(super) settings: &'s Settings,
+    pub(super) id: &'s GatewayId,
+    pub(super) gateway: &'s Gateway,
+    pub(super) paths: GatewayPaths,
+    docker: Docker,
+    data_plane: DataPlane,
+}
+
+impl<'s> Sealed<'s> {
+    /// Opens the gateway of this name.
+    pub async fn open(settings: &'s Settings, id: &GatewayId) -> Result<Self, Error> {
+        let (id, gateway) = settings.gateway(id)?;
+        if let Some(url) = &gateway.url {
+            return Err(Error::Elsewhere { id: id.clone(), url: url.clone() });
+        }
+        let paths = GatewayPaths::of(settings, id, gateway);
+        let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
+        let data_plane = DataPlane::at(&settings.proxy.control_socket());
+        Ok(Self { settings, id, gateway, paths, docker, data_plane })
+    }
+
+    pub(super) fn name(&self) -> String {
+        container(&self.settings.sandbox.installation, self.id.as_str())
+    }
+
+    /// Starts the gateway as it is configured now. Does nothing if it runs so. Only one process at a time acts on a
+    /// gateway. Not cancel safe: a repeated call continues.
+    pub async fn up(&self, tell: &dyn Fn(Event<'_>)) -> Result<Done, Error> {
+        let _lock = self.lock(tell).await?;
+        let image = self.docker.image(&self.gateway.sealed.image).await?;
+        let files = Files { paths: &self.paths };
+        files.prepare()?;
+        let config = self.config(&files).await?;
+        let findings = check::check_config(self.gateway, &config);
+        if !findings.is_empty() {
+            return Err(Error::Unsafe { id: self.id.clone(), findings });
+        }
+        let listener = GatewayListener { peer_uid: SANDBOX_UID, socket_dir: files.listener_dir()? };
+        let socket = self.data_plane.open_gateway(self.id, &listener).await?;
+        let setup = self.setup(image, socket);
+        let whole = json!({ "container": setup, "config": config });
+        let name = setup::name(&whole);
+        let spec = self.spec(setup.clone(), name.clone());
+        let done = match self.docker.gateway(&self.name()).await? {
+            Some(found) if found.is_running => {
+                let was = json!({ "container": files.setup(), "config": files.config() });
+                let was_named = found.labels.get(label::SETUP);
+                let is_other = was_named != Some(&name);
+                let mut differences = if is_other { setup::differences(&was, &whole) } else { Vec::new() };
+                differences.extend(self.changed(&found).unwrap_or_else(|| vec!["setup.json".to_owned()]));
+                differences.extend(found.networks.iter().map(|network| format!("network {network}")));
+                if differences.is_empty() {
+                    return Ok(Done::Unchanged);
+                }
+                tell(Event::Stopping(&differences, self.drain()));
+                self.docker.end_gateway(&self.name(), self.drain()).await?;
+                Done::Restarted(differences)
+            }
+            Some(_ended) => {
+                self.docker.remove(&self.name()).await?;
+                Done::Started
+            }
+            None => Done::Started,
+        };
+        files.write_setup(&setup, &config, &self.gateway.provider)?;
+        self.disk().prepare().await?;
+        if let Some(exceeded) = self.disk().exceeded().await? {
+            return Err(Error::Full { id: self.id.clone(), exceeded, state: self.paths.state() });
+        }
+        self.docker.start_gateway(&spec).await?;
+        Ok(done)
+    }
+
+    /// Keeps other processes from creating or ending the gateway, as long as the returned lock exists. The lock goes
+    /// with its process.
+    async fn lock(&self, tell: &dyn Fn(Event<'_>)) -> Result<Lock, Error> {
+        let files = Files { paths: &self.paths };
+        if let Some(lock) = files.lock()? {
+            return Ok(lock);
+        }
+        tell(Event::Waiting);
+        poll(POLL_INTERVAL, async || files.lock().transpose()).await
+    }
+
+    /// Locks a gateway that was created before, if that is possible at once.
+    pub(super) fn try_lock(&self) -> Result<Option<Lock>, Error> {
+        let files = Files { paths: &self.paths };
+        if self.paths.dir().is_dir() { files.lock() } else { Ok(None) }
+    }
+
+    /// Waits until the gateway answers; returns how long that took.
+    pub async fn until_ready(&self) -> Result<Duration, Error> {
+        let begun = Instant::now();
+        poll(POLL_INTERVAL, async || self.ready_since(begun).await.transpose()).await
+    }
+
+    /// Returns how long the gateway took since `begun`, if it answers.
+    async fn ready_since(&self, begun: Instant) -> Result<Option<Duration>, Error> {
+        if matches!(self.ask().await, Ok(ProbeAnswer::Ready)) {
+            return Ok(Some(begun.elapsed()));
+        }
+        let is_there = self.docker.gateway(&self.name()).await?.is_some_and(|found| found.is_running);
+        if is_there && begun.elapsed() <= START_TIMEOUT {
+            return Ok(None);
+        }
+        let tail = self.docker.tail(&self.name(), TAIL_LINES).await.unwrap_or_default();
+        let id = self.id.clone();
+        Err(if is_there { Error::Silent { id, tail } } else { Error::Ended { id, tail } })
+    }
+
+    /// Ends the gateway, once its sessions have ended or its time is up. Returns whether it existed. Only one process
+    /// at a time, likewise.
+    pub async fn down(&self, kept: Kept, tell: &dyn Fn(Event<'_>)) -> Result<bool, Error> {
+        let _lock = self.lock(tell).await?;
+        let was_there = self.docker.gateway(&self.name()).await?.is_some();
+        self.end(self.drain()).await?;
+        self.data_plane.close_gateway(self.id).await?;
+        match kept {
+            Kept::State => self.disk().unmount().await?,
+            Kept::Nothing => {
+                self.disk().remove().await?;
+                Files { paths: &self.paths }.remove()?;
+            }
+        }
+        Ok(was_there)
+    }
+
+    /// Ends its container, which has the time `drain` for that.
+    pub(super) async fn end(&self, drain: Duration) -> Result<(), Error> {
+        Ok(self.docker.end_gateway(&self.name(), drain).await?)
+    }
+
+    /// Starts its container again, as it is.
+    pub(super) async fn resume(&self) -> Result<(), Error> {
+        self.disk().prepare().await?;
+        Ok(self.docker.resume_gateway(&self.name()).await?)
+    }
+
+    /// Returns the disk that it writes to.
+    pub(super) fn disk(&self) -> Disk<'_> {
+        Disk { sandbox: &self.settings.sandbox, gateway: self.gateway, paths: &self.paths }
+    }
+
+    /// Returns its container, if there is one.
+    pub(super) async fn found(&self) -> Result<Option<GatewayContainer>, Error> {
+        Ok(self.docker.gateway(&self.name()).await?)
+    }
+
+    /// Returns in what `found`, its container, differs from its setup; `None` if the setup is not known any more.
+    pub(super) fn changed(&self, found: &GatewayContainer) -> Option<Vec<String>> {
+        let setup = Files { paths: &self.paths }.setup()?;
+        let name = found.labels.get(label::SETUP).cloned().unwrap_or_default();
+        Some(found.differences(&self.spec(setup, name)))
+    }
+
+    /// Asks the gateway whether it is ready.
+    pub(super) async fn ask(&self) -> io::Result<ProbeAnswer> {
+        probe::ask(&self.paths.bridge().join(SOCKET)).await
+    }
+
+    /// Returns the configuration that its container has.
+    pub(super) fn written(&self) -> Option<Value> {
+        Files { paths: &self.paths }.config()
+    }
+
+    /// Returns the configuration that it would have, without its secrets.
+    pub(super) async fn planned(&self) -> Value {
+        let models = self.models(&Files { paths: &self.paths }).await;
+        let slotted = self.gateway.attribution == Attribution::Slot;
+        let slots = vec![String::new(); if slotted { self.gateway.sessions as usize } else { 0 }];
+        config::configuration(self.gateway, ConfigInputs { models: &models, token: "", slots: &slots })
+    }
+
+    pub(super) fn drain(&self) -> Duration {
+        Duration::from_millis(self.gateway.sealed.drain.0)
+    }
+
+    async fn config(&self, files: &Files<'_>) -> Result<Value, Error> {
+        let models = self.models(files).await;
+        if models.is_empty() {
+            return Err(Error::NoModel(self.id.clone()));
+        }
+        let slotted = self.gateway.attribution == Attribution::Slot;
+        let slots = if slotted {
+            files.slots(self.gateway.sessions as usize * SLOTS_PER_SESSION)?
+        } else {
+            Vec::new()
+        };
+        let token = files.token()?;
+        let inputs = ConfigInputs { models: &models, token: token.expose(), slots: &slots };
+        Ok(config::configuration(self.gateway, inputs))
+    }
+
+    /// Returns the models that its agents may call: those that the registry names for it, and those that the upstream
+    /// offers. If the upstream does not report its models, those known before are used. The default comes first.
+    async fn models(&self, files: &Files<'_>) -> Vec<String> {
+        let agents = self.settings.agents.values().filter(|agent| agent.gateways.contains(self.id));
+        let named =
+            agents.flat_map(|agent| agent.models.iter().map(ToString::to_string).chain(agent.model.clone()));
+        let mut models: BTreeSet<String> = named.collect();
+        let default = self.settings.upstream.default_model.clone();
+        models.extend(default.clone());
+        match self.data_plane.upstream().await {
+            Ok(UpstreamHealth::Ready { models: offered, .. }) => models.extend(offered),
+            other => {
+                let error = other.err().map(|error| report::chain(&error));
+                tracing::warn!(gateway = %self.id, error, "models of the upstream not known; keeping those of the last start");
+                models.extend(files.config().iter().flat_map(|config| check::models(self.gateway, config)));
+            }
+        }
+        // A pattern, as wildcards of the upstream are, names no model.
+        models.retain(|model| !model.contains('*'));
+        let first = default.into_iter().filter(|model| models.contains(model)).collect::<Vec<_>>();
+        let others = models.iter().filter(|model| !first.contains(model));
+        first.iter().chain(others).cloned().collect()
+    }
+}

@@ -1,0 +1,195 @@
+//! Stores the events of a run: numbered, in the order they happened, each once, whichever worker holds the run.
+//!
+//! A move records its own event, in the transaction that makes it. Events between moves come in batches. Each batch
+//! carries the position it has reached, so that it is not stored twice. A worker that takes the run over goes on there.
+//! Followers read the very rows.
+
+use platform_core::{
+    event::{AgentEvent, Phase},
+    id::RunId,
+    limit::ByteSize,
+};
+use runner_model::lifecycle::Failure;
+use sqlx::Row;
+
+use super::{
+    Hold, RetryWhen, Run, Store, Tx,
+    error::{Error, failed},
+    position::{RecordedPosition, Told},
+    read::Event,
+    row::storable,
+};
+
+/// Longest payload of an event of a batch.
+const MAX_PAYLOAD: ByteSize = ByteSize::kib(64);
+/// Events that are read at a time.
+const PAGE_SIZE: usize = 256;
+
+const GET_POSITION: &str = "SELECT events_recorded FROM runs WHERE run = $1";
+const SET_POSITION: &str = "UPDATE runs SET events_recorded = $1 WHERE run = $2";
+const TAKE_NUMBERS: &str = "UPDATE runs SET last_event = last_event + $1 WHERE run = $2 RETURNING last_event";
+const ADD_EVENT: &str = "INSERT INTO events (run, seq, at, kind, payload) VALUES ($1, $2, $3, $4, $5)";
+const GET_ANSWER: &str = "SELECT answer, answer_bytes FROM runs WHERE run = $1";
+const STOPPING: Note =
+    Note { statement: "UPDATE runs SET stopping = $1 WHERE run = $2", action: "store why an agent is ended" };
+const IMAGE: Note =
+    Note { statement: "UPDATE runs SET image = $1 WHERE run = $2", action: "store a run's image" };
+const LIST_AFTER: &str =
+    "SELECT seq, at, kind, payload FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+
+/// Events that are stored together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Its number among those of its hold, from 1: the same batch is stored once.
+    pub number: u64,
+    /// The events.
+    pub events: Vec<AgentEvent>,
+    /// Position of the run once these events are recorded.
+    pub told: Told,
+}
+
+/// Column of a run that its holder sets once.
+struct Note {
+    /// Sets the column to `$1` in the row of run `$2`.
+    statement: &'static str,
+    action: &'static str,
+}
+
+impl Store {
+    /// Stores what happened to a run between its moves. The same batch again changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] if another worker has taken the run over, [`Error::TooLarge`] if an event is larger than 64
+    /// KiB.
+    pub async fn tell(&self, hold: &Hold, batch: &Batch) -> Result<(), Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            self.fence(&mut tx, hold).await?;
+            tx.tell(hold, batch).await?;
+            tx.commit("store a run's events").await
+        })
+        .await
+    }
+
+    /// Records why a run's agent is about to be ended.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] if another worker has taken the run over.
+    pub async fn stopping(&self, hold: &Hold, why: &str) -> Result<(), Error> {
+        self.note(hold, &STOPPING, why).await
+    }
+
+    /// Records the id of the image that a run's containers are made from.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] if another worker has taken the run over.
+    pub async fn image(&self, hold: &Hold, id: &str) -> Result<(), Error> {
+        self.note(hold, &IMAGE, id).await
+    }
+
+    async fn note(&self, hold: &Hold, note: &Note, value: &str) -> Result<(), Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            self.fence(&mut tx, hold).await?;
+            let noted = sqlx::query(note.statement).bind(value).bind(hold.run.as_str());
+            noted.execute(tx.connection()).await.map_err(failed(note.action))?;
+            tx.commit(note.action).await
+        })
+        .await
+    }
+
+    /// Returns a run, and its events after the one with the number `after`: at most 256, so fewer events are the last
+    /// ones.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run.
+    pub async fn told(&self, run_id: &RunId, after: u64) -> Result<(Run, Vec<Event>), Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let action = "read a run's events";
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let found = self.find(&mut tx, run_id).await?;
+            let query =
+                sqlx::query(LIST_AFTER).bind(run_id.as_str()).bind(i64::try_from(after).unwrap_or(i64::MAX));
+            let query = query.bind(i64::try_from(PAGE_SIZE).unwrap_or(i64::MAX));
+            let rows = query.fetch_all(tx.connection()).await.map_err(failed(action))?;
+            tx.commit(action).await?;
+            Ok((found, rows.iter().map(Event::read).collect::<Result<_, _>>()?))
+        })
+        .await
+    }
+}
+
+impl Tx {
+    /// Stores a batch, unless it is stored already.
+    pub(super) async fn tell(&mut self, hold: &Hold, batch: &Batch) -> Result<(), Error> {
+        let action = "store a run's events";
+        let row = sqlx::query(GET_POSITION).bind(hold.run.as_str()).fetch_one(self.connection()).await;
+        let before: Option<String> =
+            row.map_err(failed(action))?.try_get("events_recorded").map_err(failed(action))?;
+        let before = before.and_then(|text| serde_json::from_str::<RecordedPosition>(&text).ok());
+        if before.is_some_and(|before| before.epoch == hold.epoch && before.batch >= batch.number) {
+            return Ok(());
+        }
+        self.append(&hold.run, &batch.events).await?;
+        let recorded = RecordedPosition { epoch: hold.epoch, batch: batch.number, told: batch.told };
+        let recorded = serde_json::to_string(&recorded).unwrap_or_default();
+        let query = sqlx::query(SET_POSITION).bind(recorded).bind(hold.run.as_str());
+        query.execute(self.connection()).await.map(drop).map_err(failed(action))
+    }
+
+    /// Numbers `events` and stores them.
+    pub(super) async fn append(&mut self, run_id: &RunId, events: &[AgentEvent]) -> Result<(), Error> {
+        let action = "add an event";
+        let now = self.now;
+        let count = i64::try_from(events.len()).unwrap_or(i64::MAX);
+        let last: i64 = sqlx::query_scalar(TAKE_NUMBERS)
+            .bind(count)
+            .bind(run_id.as_str())
+            .fetch_one(self.connection())
+            .await
+            .map_err(failed(action))?;
+        for (seq, event) in (last - count + 1..).zip(events) {
+            let payload = serde_json::to_string(event).unwrap_or_default();
+            let is_answer = matches!(event, AgentEvent::AssistantFinal { .. });
+            if payload.len() > MAX_PAYLOAD.as_usize() && !is_answer {
+                return Err(Error::TooLarge {
+                    what: "an event",
+                    bytes: payload.len(),
+                    most: MAX_PAYLOAD.as_usize(),
+                });
+            }
+            let query = sqlx::query(ADD_EVENT).bind(run_id.as_str()).bind(seq).bind(now).bind(event.kind());
+            query.bind(storable(&payload)).execute(self.connection()).await.map_err(failed(action))?;
+        }
+        Ok(())
+    }
+
+    /// Returns a run's last events, when its end and its answer are stored.
+    pub(super) async fn last_events(&mut self, run: &Run) -> Result<Vec<AgentEvent>, Error> {
+        let (answer, end) = match &run.error {
+            Some(Failure { code, message, .. }) => {
+                (None, AgentEvent::Error { code: *code, message: message.clone() })
+            }
+            None => (Some(self.answer(&run.run).await?), AgentEvent::Done),
+        };
+        let usage =
+            run.usage.map(|usage| AgentEvent::UsageReport { calls: usage.calls, tokens: usage.tokens });
+        Ok([answer, usage, Some(end)].into_iter().flatten().collect())
+    }
+
+    async fn answer(&mut self, run_id: &RunId) -> Result<AgentEvent, Error> {
+        let action = "read an answer";
+        let row = sqlx::query(GET_ANSWER).bind(run_id.as_str()).fetch_one(self.connection()).await;
+        let row = row.map_err(failed(action))?;
+        let content: Option<String> = row.try_get("answer").map_err(failed(action))?;
+        let bytes: Option<i64> = row.try_get("answer_bytes").map_err(failed(action))?;
+        let content = content.unwrap_or_default();
+        let whole = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or_default();
+        Ok(AgentEvent::AssistantFinal { cut_bytes: whole.saturating_sub(content.len() as u64), content })
+    }
+}
+
+/// Returns the event of a run that enters a phase.
+pub(super) const fn enters(phase: Phase) -> AgentEvent {
+    AgentEvent::Status { phase }
+}

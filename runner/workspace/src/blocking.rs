@@ -1,0 +1,12 @@
+//! Runs work on file systems on a thread that may block.
+
+use tokio::task::spawn_blocking;
+
+use super::error::Error;
+
+/// Does `work` on a thread of its own.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    spawn_blocking(work).await.unwrap_or(Err(Error::Thread))
+}

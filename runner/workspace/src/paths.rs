@@ -1,0 +1,179 @@
+//! Manages a workspace's files on the host, and removes them in whatever state they are.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use platform_core::{limit::ByteSize, name::SANDBOX_UID};
+use platform_runtime::{kept, socket::private_dir};
+use rustix::{
+    fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs},
+    io::Errno,
+    mount::{MountFlags, UnmountFlags, mount_remount, unmount},
+};
+
+use super::{error::Error, program::run, watch::Exceeded};
+
+/// Mode of a directory that belongs to an agent.
+pub(super) const AGENT_DIR_MODE: u32 = 0o755;
+/// Mode of a file that belongs to an agent.
+pub(super) const AGENT_FILE_MODE: u32 = 0o644;
+/// Upper bound on the number of files that Sluicegate itself has in a workspace with an image.
+pub(super) const MAX_OWN_FILES: u64 = 8;
+
+/// A file system is nearly full if less than one part in so many is free.
+const NEARLY_FULL_DIVISOR: u64 = 50;
+
+/// Number of attempts to remove or unmount what is in use. A reader of a file is done after that time, and so is a
+/// `mount` that was under way.
+const MAX_TRIES: u32 = 40;
+/// Delay before another try.
+const RETRY_DELAY: Duration = Duration::from_millis(25);
+
+/// Paths of one workspace's files.
+#[derive(Debug, Clone)]
+pub(super) struct WorkspacePaths {
+    pub(super) dir: PathBuf,
+    pub(super) image: PathBuf,
+    pub(super) tree: PathBuf,
+    /// Directory that a warm container mounts for its start file; missing in other workspaces.
+    pub(super) start: PathBuf,
+}
+
+impl WorkspacePaths {
+    pub(super) fn of(root: &Path, name: &str) -> Self {
+        let dir = root.join(name);
+        Self { image: dir.join("image"), tree: dir.join("tree"), start: dir.join("start"), dir }
+    }
+
+    /// Makes the directories, which must not exist yet.
+    pub(super) fn claim(&self) -> Result<(), Error> {
+        match fs::create_dir(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(Error::Taken { path: self.dir.clone() });
+            }
+            made => made.map_err(Error::io("make", &self.dir))?,
+        }
+        private_dir(&self.dir, 0o700)?;
+        Ok(private_dir(&self.tree, 0o700)?)
+    }
+
+    pub(super) fn has_image(&self) -> bool {
+        fs::symlink_metadata(&self.image).is_ok()
+    }
+
+    /// Returns by how many bytes an image in use may still grow on disk.
+    pub(super) fn may_grow(&self) -> u64 {
+        if !self.is_mounted().unwrap_or(true) || self.is_frozen() {
+            return 0;
+        }
+        fs::metadata(&self.image).map_or(0, |found| found.len().saturating_sub(found.blocks() * 512))
+    }
+
+    pub(super) fn is_mounted(&self) -> Result<bool, Error> {
+        match rustix::fs::statx(CWD, &self.tree, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE) {
+            Ok(found) => Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(Error::io("look at", &self.tree)(error.into())),
+        }
+    }
+
+    /// Makes the mounted tree read-only.
+    pub(super) fn freeze(&self) -> Result<(), Error> {
+        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
+        mount_remount(&self.tree, flags, "")
+            .map_err(|error| Error::io("mount read-only", &self.tree)(error.into()))
+    }
+
+    fn is_frozen(&self) -> bool {
+        statvfs(&self.tree).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+    }
+
+    /// Returns the bound of the mounted tree that is nearly reached.
+    pub(super) fn fullness(&self) -> Result<Option<Exceeded>, Error> {
+        let found = statvfs(&self.tree).map_err(|error| Error::io("look at", &self.tree)(error.into()))?;
+        let size = || ByteSize(found.f_blocks.saturating_mul(found.f_frsize));
+        let is_short = |free: u64, all: u64| free.saturating_mul(NEARLY_FULL_DIVISOR) < all;
+        Ok(if is_short(found.f_bavail, found.f_blocks) {
+            Some(Exceeded::Size(size()))
+        } else {
+            is_short(found.f_favail, found.f_files).then_some(Exceeded::Files(found.f_files))
+        })
+    }
+
+    /// Unmounts the tree, as often as it is mounted. If a process still uses it at the end, only that process keeps it.
+    pub(super) fn unmount(&self) -> Result<(), Error> {
+        let mut tries = 0..MAX_TRIES;
+        while self.is_mounted()? {
+            match unmount(&self.tree, UnmountFlags::NOFOLLOW) {
+                Ok(()) => {}
+                Err(Errno::BUSY) if tries.next().is_some() => thread::sleep(RETRY_DELAY),
+                Err(Errno::BUSY) => {
+                    tracing::warn!(tree = %self.tree.display(), "workspace in use: unmounted except for the processes that use it");
+                    unmount(&self.tree, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)
+                        .map_err(|error| Error::io("unmount", &self.tree)(error.into()))?;
+                }
+                Err(error) => return Err(Error::io("unmount", &self.tree)(error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes everything. Another process may be removing the workspace too, or still be making it.
+    pub(super) fn remove(&self) -> Result<(), Error> {
+        let mut tries = 1..MAX_TRIES;
+        loop {
+            self.unmount()?;
+            match self.clear() {
+                Ok(()) => return Ok(()),
+                Err(_busy) if tries.next().is_some() => thread::sleep(RETRY_DELAY),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn clear(&self) -> Result<(), Error> {
+        gone(fs::remove_file(&self.image)).map_err(Error::io("remove", &self.image))?;
+        gone(fs::remove_dir_all(&self.start)).map_err(Error::io("remove", &self.start))?;
+        if gone(fs::remove_dir(&self.tree)).and_then(|()| gone(fs::remove_dir(&self.dir))).is_ok() {
+            return Ok(());
+        }
+        // It holds files of an agent. `rm` needs few descriptors however deep it is, and follows no link.
+        let arguments =
+            [OsStr::new("-rf"), OsStr::new("--one-file-system"), OsStr::new("--"), self.dir.as_os_str()];
+        run("rm", &self.dir, &arguments)
+    }
+}
+
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Gives `path` to the sandbox's user with exactly `mode`, whatever the umask says.
+pub(super) fn give(path: &Path, mode: u32) -> Result<(), Error> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .map_err(Error::io("set the mode of", path))?;
+    chown(path, Some(SANDBOX_UID), Some(SANDBOX_UID)).map_err(Error::io("give to the sandbox's user", path))
+}
+
+/// Makes the root with mode 0700: from the host only its owner gets in, and a container mounts its workspace
+/// directly. An existing root is not changed, because it may belong to another user. It is refused if others can
+/// enter it.
+pub(super) fn private_root(root: &Path) -> Result<(), Error> {
+    if !root.exists() {
+        kept::create_dir(root).map_err(Error::io("make", root))?;
+    }
+    let mode = fs::metadata(root).map_err(Error::io("look at", root))?.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(Error::Enterable { path: root.to_owned(), mode });
+    }
+    Ok(())
+}

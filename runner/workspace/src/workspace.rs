@@ -1,0 +1,66 @@
+//! Handles one workspace that exists: fills it, reads it, watches its bounds.
+
+use std::path::{Path, PathBuf};
+
+use platform_core::{limit::ByteSize, start::Start};
+use runner_model::conversation::Message;
+
+use super::{
+    blocking::blocking,
+    conversation,
+    error::Error,
+    reading, start,
+    watch::{Exceeded, WatchedTree},
+};
+
+/// Workspace that exists. Dropping it changes nothing.
+#[derive(Debug)]
+pub struct Workspace {
+    pub(super) tree: PathBuf,
+    /// Directory in which a warm container waits for its start file.
+    pub(super) start: Option<PathBuf>,
+    /// Bounds that only this process enforces, by measuring.
+    pub(super) watched: Option<WatchedTree>,
+}
+
+impl Workspace {
+    /// Returns the directory that a container mounts as its workspace.
+    pub fn path(&self) -> &Path {
+        &self.tree
+    }
+
+    /// Returns the directory that a warm container mounts in addition, for its start file.
+    pub fn start_dir(&self) -> Option<&Path> {
+        self.start.as_deref()
+    }
+
+    /// Writes `conversation` into a workspace whose container is running and has no start file yet.
+    pub async fn furnish(&self, conversation: &[Message]) -> Result<(), Error> {
+        let tree = self.tree.clone();
+        let conversation = conversation.to_owned();
+        blocking(move || conversation::write(&tree, &conversation)).await
+    }
+
+    /// Places the start file `start` for the warm container that waits with this workspace. The first caller wins;
+    /// for later callers, and without a waiting container, this has no effect.
+    pub async fn tell(&self, start: Start) -> Result<(), Error> {
+        let Some(dir) = self.start.clone() else { return Ok(()) };
+        blocking(move || start::place(&dir, &start)).await
+    }
+
+    /// Returns the content of the file at `relative`. It must be a regular file with one name, below the tree,
+    /// reached without a link, and of at most `most` bytes. Blocks for as long as the disk takes.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for what agents leave: results, bundles"))]
+    pub(crate) fn read(&self, relative: &Path, most: ByteSize) -> Result<Vec<u8>, Error> {
+        reading::read(&self.tree, relative, most)
+    }
+
+    /// Returns when the workspace exceeds its bounds and its agent has to be stopped. An image bounds itself: then
+    /// this never returns. Cancel safe.
+    pub async fn watch(&self) -> Exceeded {
+        match &self.watched {
+            Some(watched) => watched.exceeded().await,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A wall clock that a test can set, for a proxy that knows nothing of it. A small library, loaded before the system's
+//! own (`fake_wall_clock.c`), intercepts the calls that read the time of day. It adds the offset that a file contains.
+//! Times of files stay the machine's.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// The clock of one world.
+#[derive(Debug)]
+pub struct FakeWallClock {
+    library: PathBuf,
+    path: PathBuf,
+    file: File,
+    /// Seconds ahead of the machine's.
+    ahead: i64,
+}
+
+impl FakeWallClock {
+    /// Creates a clock without an offset, with its files in `dir`.
+    ///
+    /// # Panics
+    /// If there is no C compiler, with which Rust links its programs.
+    #[must_use]
+    pub fn new(dir: &Path) -> Self {
+        let (library, path) = (dir.join("fake_wall_clock.so"), dir.join("fake_wall_clock"));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/harness/fake_wall_clock.c");
+        let made =
+            Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
+        assert!(made.unwrap().success(), "cc {source}");
+        fs::write(&path, [0; 8]).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        Self { library, path, file, ahead: 0 }
+    }
+
+    /// Returns the environment variables that make a program use this clock.
+    ///
+    /// # Panics
+    /// If its files are in a directory whose name is no text.
+    #[must_use]
+    pub fn variables(&self) -> [(&'static str, &str); 2] {
+        [("LD_PRELOAD", self.library.to_str().unwrap()), ("FAKE_WALL_CLOCK", self.path.to_str().unwrap())]
+    }
+
+    /// Sets it forward by so many seconds, or back.
+    ///
+    /// # Panics
+    /// If its file cannot be written.
+    pub fn step(&mut self, seconds: i64) {
+        self.ahead += seconds;
+        self.file.write_all_at(&self.ahead.to_ne_bytes(), 0).unwrap();
+    }
+
+    /// Seconds by which it is ahead of the machine's.
+    #[must_use]
+    pub const fn ahead(&self) -> i64 {
+        self.ahead
+    }
+
+    /// Seconds since the epoch, as it shows them.
+    ///
+    /// # Panics
+    /// If it shows a time before that.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        now.checked_add_signed(self.ahead).unwrap()
+    }
+}

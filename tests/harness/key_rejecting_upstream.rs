@@ -1,0 +1,71 @@
+//! An upstream that accepts no key, and repeats in every answer the one it was shown.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::Mutex,
+};
+
+/// Answers 401 to whatever it is asked.
+#[derive(Debug)]
+pub struct KeyRejectingUpstream {
+    address: SocketAddr,
+    answers: Arc<Mutex<Vec<String>>>,
+}
+
+impl KeyRejectingUpstream {
+    /// Serves on a free port.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let upstream = Self { address: listener.local_addr().unwrap(), answers: Arc::default() };
+        let answers = Arc::clone(&upstream.answers);
+        platform_runtime::task::spawn("key-rejecting upstream", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let answer = refuse(stream).await.unwrap_or_else(|error| format!("none: {error}"));
+                answers.lock().await.push(answer);
+            }
+        });
+        upstream
+    }
+
+    /// `http://127.0.0.1:PORT`
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Every answer so far, head and body.
+    pub async fn answers(&self) -> Vec<String> {
+        self.answers.lock().await.clone()
+    }
+}
+
+/// Reads one request and refuses it. The key is in the head and in the body of the answer.
+async fn refuse(stream: TcpStream) -> std::io::Result<String> {
+    let mut stream = BufReader::new(stream);
+    let (mut key, mut length, mut line) = (String::new(), 0, String::new());
+    while stream.read_line(&mut line).await? > 0 && line != "\r\n" {
+        match line.trim_end().split_once(": ") {
+            Some((name, value)) if name.eq_ignore_ascii_case("authorization") => value.clone_into(&mut key),
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                length = value.parse().unwrap_or(0);
+            }
+            _ => {}
+        }
+        line.clear();
+    }
+    stream.read_exact(&mut vec![0; length]).await?;
+    let body = format!(r#"{{"error":{{"message":"no such key: {key}","type":"auth_error","code":"401"}}}}"#);
+    let answer = format!(
+        "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         www-authenticate: {key}\r\nrequest-id: {key}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(answer.as_bytes()).await?;
+    Ok(answer)
+}

@@ -1,0 +1,55 @@
+//! `sluice doctor` where something depends on what is broken, and how a person sees it.
+
+use bench::upstream::ScriptedUpstream;
+use harness::{KeyRejectingUpstream, World};
+
+/// The report says how to fix it.
+#[tokio::test]
+async fn doctor_reports_a_rejected_key() {
+    let rejecting = KeyRejectingUpstream::start().await;
+    let world = World::in_front_of(ScriptedUpstream::start().await.unwrap(), &rejecting.base_url(), "").await;
+    let outcome = world.sluice().run(&["doctor", "--json"]).await;
+    let report = outcome.result();
+    assert_eq!((outcome.code, &report["ready"]), (Some(69), &false.into()), "{outcome:?}");
+    let checks = report["checks"].as_array().unwrap();
+    let upstream = checks.iter().find(|check| check["name"] == "upstream").unwrap();
+    assert_eq!(upstream["verdict"], "broken");
+    assert!(upstream["found"].as_str().unwrap().contains("401"), "{upstream}");
+    assert!(upstream["mend"].as_str().unwrap().contains("upstream.key_file"), "{upstream}");
+}
+
+/// A check that depends on something broken is not guessed at.
+#[tokio::test]
+async fn doctor_reports_dependents_as_unknown() {
+    const NO_DOCKER: [&str; 8] = [
+        "broken   docker: ",
+        "         mend: ",
+        "unknown  agents: needs docker",
+        "ok       store: ",
+        "ok       workspaces: ",
+        "ok       proxy: ",
+        "ok       upstream: ",
+        "unknown  socket in a container: needs docker",
+    ];
+    const NO_PROXY: [&str; 8] = [
+        "ok       docker: ",
+        "ok       agents: ",
+        "ok       store: ",
+        "ok       workspaces: ",
+        "broken   proxy: ",
+        "         mend: ",
+        "unknown  upstream: needs proxy",
+        "unknown  socket in a container: needs proxy",
+    ];
+    let world = World::start().await;
+    for (setting, begins) in
+        [("sandbox.docker_socket=/nowhere/docker.sock", NO_DOCKER), ("proxy.run_dir=/nowhere", NO_PROXY)]
+    {
+        let outcome = world.sluice().run(&["doctor", "--set", setting]).await;
+        let lines: Vec<_> = outcome.stdout.lines().collect();
+        assert_eq!((outcome.code, lines.len()), (Some(69), begins.len()), "{outcome:?}");
+        for (line, begin) in lines.iter().zip(begins) {
+            assert!(line.starts_with(begin), "{line:?} does not begin with {begin:?}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Tests the command line, one command after the other.
+
+mod audit;
+mod configuration;
+mod doctor;
+mod invocation;
+mod limits;
+mod output;
+mod retention;
+mod runs;
+mod token;
+mod usage;

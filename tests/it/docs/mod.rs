@@ -1,0 +1,4 @@
+//! Tests the documentation: generated pages are up to date, and commands of its pages work.
+
+mod book;
+mod reference;

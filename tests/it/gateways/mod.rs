@@ -1,0 +1,10 @@
+//! Tests gateways, the bridge to them, and runs that are their sessions. The gateways follow scripts of the tests.
+
+mod commands;
+mod connection;
+mod endings;
+mod isolation;
+mod openclaw_bodies;
+mod scripted;
+mod sessions;
+mod socket;

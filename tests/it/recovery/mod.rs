@@ -1,0 +1,10 @@
+//! Tests recovery: processes are killed, stopped and restarted at any point, and backends are unavailable.
+
+mod chaos;
+mod docker_unavailable;
+mod endurance;
+mod restart;
+mod runner_chaos;
+mod store_unavailable;
+pub(crate) mod survival;
+mod two_workers;

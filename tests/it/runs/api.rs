@@ -1,0 +1,159 @@
+//! Tests the HTTP API of `sluice up`: what it reports to an application on this host, and that it reports nothing to
+//! others.
+
+use std::{fs, net::SocketAddr, time::Duration};
+
+use harness::{Agent, Up, World, eventually};
+use http::Method;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const REVIEWER: &str = "[agents.'team:reviewer']\nargv = ['node', '/agent/run.mjs']\nname = 'Reviewer'\nimage = 'no-such-image:1'\n";
+
+/// Starts a world whose API is up; returns it with a client.
+async fn served(toml: &str) -> (World, Up, Agent) {
+    let mut world = World::with(&format!("[api]\nlisten = '127.0.0.1:0'\n{toml}")).await;
+    assert!(world.stop_proxy().await);
+    let sluice = world.sluice().env("SLUICE_LOG", "info").log_to(&world.path().join("up.log"));
+    let up = Up::start(sluice).await;
+    let address = up.said.lines().find_map(|line| line.strip_prefix("api       http://"));
+    let address: SocketAddr = address.unwrap_or_else(|| panic!("{}", up.said)).parse().unwrap();
+    (world, up, Agent::over_tcp(address).searched())
+}
+
+async fn list(api: &Agent) -> Value {
+    let answer = api.get("/api/v1/ai/agents").await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.headers["content-type"], "application/json");
+    answer.json()
+}
+
+fn ids(list: &Value) -> Vec<&str> {
+    list["agents"].as_array().unwrap().iter().map(|agent| agent["agentId"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_catalogue_lists_runnable_agents() {
+    let (_world, up, api) = served(REVIEWER).await;
+    let shipped = json!({
+        "agentId": "sandbox:agent",
+        "graphId": "sandbox:agent",
+        "name": "Sandbox Agent",
+        "description": "LLM agent in an isolated container",
+    });
+    let expected = json!({ "agents": [shipped], "defaultAgentId": "sandbox:agent" });
+    assert_eq!(list(&api).await, expected);
+    for (method, path, status, code) in [
+        (Method::GET, "/", 404, "not_found"),
+        (Method::GET, "/api/v1/ai/agents/", 404, "not_found"),
+        (Method::POST, "/api/v1/ai/agents", 405, "method_not_allowed"),
+    ] {
+        let answer = api.request(method.clone(), path, "{}".into()).await.unwrap();
+        assert_eq!(
+            (answer.status.as_u16(), &answer.json()["error"]["code"]),
+            (status, &json!(code)),
+            "{method} {path}"
+        );
+    }
+    assert_eq!(up.stop(Signal::TERM).await, (Some(0), "stopped".to_owned()));
+    assert!(api.connect().await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn a_page_that_has_a_browser_ask_is_told_nothing() {
+    let (_world, up, api) = served("").await;
+    let ask = async |host: &str| {
+        let mut wire = api.connect().await.unwrap();
+        let request = format!("GET /api/v1/ai/agents HTTP/1.1\r\n{host}\r\n");
+        wire.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        wire.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    let two = "host: localhost\r\nhost: attacker.example\r\n";
+    for host in ["host: attacker.example:4180\r\n", "host: localhost.attacker.example\r\n", "", two] {
+        let answer = ask(host).await;
+        assert!(answer.starts_with("HTTP/1.1 421 ") && !answer.contains("sandbox:agent"), "{host}: {answer}");
+    }
+    assert!(ask("host: localhost:4180\r\n").await.contains("sandbox:agent"), "control");
+    up.stop(Signal::TERM).await;
+}
+
+#[tokio::test]
+async fn silent_clients_are_cut_for_others() {
+    let (_world, up, api) = served("").await;
+    let mut silent = Vec::new();
+    // More than are accepted at a time.
+    for _ in 0..80 {
+        let mut wire = api.connect().await.unwrap();
+        wire.write_all(b"GET /api").await.unwrap();
+        silent.push(wire);
+    }
+    // Sooner than connections are cut that take too long in all.
+    let answer = tokio::time::timeout(Duration::from_secs(25), list(&api)).await;
+    assert_eq!(ids(&answer.expect("it is answered")), ["sandbox:agent"]);
+    drop(silent);
+    up.stop(Signal::TERM).await;
+}
+
+#[tokio::test]
+async fn a_reload_of_agents_is_all_or_nothing() {
+    let (world, up, api) = served("").await;
+    assert_eq!(ids(&list(&api).await), ["sandbox:agent"]);
+    let hangup =
+        || kill_process(Pid::from_raw(up.child.id().unwrap().cast_signed()).unwrap(), Signal::HUP).unwrap();
+    // Its proxy logs there, too.
+    let logged = async |what: &str| {
+        let log = || async { fs::read_to_string(world.path().join("up.log")).unwrap() };
+        eventually(what, log, |log| log.contains(what)).await;
+    };
+    let good = fs::read_to_string(world.config()).unwrap();
+    let added = format!(
+        "{good}\n[agents.'team:second']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nname = 'Second'\n{REVIEWER}"
+    );
+    fs::write(world.config(), &added).unwrap();
+    hangup();
+    let listed = || async { ids(&list(&api).await).join(" ") };
+    eventually("the new one is listed", listed, |ids| ids == "sandbox:agent team:second").await;
+
+    // With a mistake anywhere, nothing changes: not for `sluice up`, nor for its proxy.
+    let mistaken = good.replace("drain_timeout = '2s'", "drain_timeout = '3s'")
+        + "[agents.'team:third']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmode = 'x'\ndisk = 'y'\n";
+    fs::write(world.config(), mistaken).unwrap();
+    hangup();
+    logged("not reloaded").await;
+    logged("the configuration has 2 mistakes").await;
+    assert_eq!(listed().await, "sandbox:agent team:second");
+    fs::write(world.config(), &good).unwrap();
+    assert_eq!(world.sluice().run(&["reload"]).await.stdout, "nothing has changed\n", "of the proxy's");
+
+    // A change that the proxy refuses is refused here, too; a change that needs a restart is named.
+    fs::write(world.config(), added.replace("threads = 2", "threads = 3").replace("'Second'", "'Other'"))
+        .unwrap();
+    hangup();
+    logged("proxy.threads needs a restart").await;
+    assert!(!list(&api).await.to_string().contains("Other"));
+    fs::write(world.config(), format!("{good}\n[worker]\nmax_concurrent_runs = 3\n")).unwrap();
+    hangup();
+    eventually("the old ones are listed", listed, |ids| ids == "sandbox:agent").await;
+    logged("worker.max_concurrent_runs").await;
+    assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
+}
+
+#[tokio::test]
+async fn a_taken_or_public_address_is_refused() {
+    let (world, up, api) = served("").await;
+    drop(api);
+    let address = up.said.lines().find_map(|line| line.strip_prefix("api       http://")).unwrap().to_owned();
+    let second = world.sluice().run(&["up", "--set", &format!("api.listen={address}")]).await;
+    assert_eq!(second.code, Some(69), "{second:?}");
+    assert!(second.stderr.contains(&format!("api.listen {address} cannot be listened on")), "{second:?}");
+    for address in ["0.0.0.0:4180", "[::]:4180", "10.0.0.1:4180"] {
+        let refused =
+            world.sluice().run(&["config", "check", "--set", &format!("api.listen={address}")]).await;
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("is not on the loopback"), "{refused:?}");
+    }
+    up.stop(Signal::TERM).await;
+}

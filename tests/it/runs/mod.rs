@@ -1,0 +1,13 @@
+//! Tests runs from request to clean-up: the registry of agents, the queue, warm containers, events, removal.
+
+mod admission;
+pub(crate) mod agents;
+mod api;
+mod cleanup;
+mod events;
+mod idempotency;
+mod reaper;
+mod starts;
+mod two_hosts;
+mod up;
+mod warm;

@@ -1,0 +1,106 @@
+//! Attacks by tools that a body offers to a model although the run was not granted them. The table has all the ways in
+//! which a body can name one.
+
+use harness::{World, grant};
+use platform_core::{capability::Capability, grant::RunGrant, id::ToolName, refusal::Refusal};
+use serde_json::{Value, json};
+
+use super::CHAT;
+
+/// An offer: where it goes, and the member that makes it.
+type Offer = (&'static str, &'static str, Value);
+
+/// Returns offers, each of which names `rm`.
+pub(super) fn offers() -> Vec<Offer> {
+    let function = json!({ "type": "function", "function": { "name": "rm" } });
+    vec![
+        (CHAT, "tools", json!([function])),
+        (CHAT, "tools", json!([{ "type": "function", "function": { "name": "bash" } }, function])),
+        (CHAT, "tools", json!([{ "function": { "name": "rm" } }])),
+        (CHAT, "tools", json!([{ "type": "custom", "custom": { "name": "rm" } }])),
+        (CHAT, "functions", json!([{ "name": "rm" }])),
+        (
+            CHAT,
+            "tool_choice",
+            json!({ "type": "allowed_tools", "allowed_tools": { "mode": "auto", "tools": [function] } }),
+        ),
+        ("/v1/responses", "tools", json!([{ "type": "function", "name": "rm" }])),
+        ("/v1/responses", "tools", json!([{ "type": "custom", "name": "rm" }])),
+        ("/v1/messages", "tools", json!([{ "name": "rm", "input_schema": { "type": "object" } }])),
+    ]
+}
+
+fn body(path: &str, member: &str, value: &Value) -> Value {
+    let messages = json!([{ "role": "user", "content": "q" }]);
+    let mut body = json!({ "model": "fake", "max_tokens": 10, "messages": messages });
+    if path == "/v1/responses" {
+        body = json!({ "model": "fake", "input": "q" });
+    }
+    body[member] = value.clone();
+    body
+}
+
+#[tokio::test]
+async fn an_ungranted_tool_is_not_offered() {
+    let world = World::start().await;
+    let tools = |names: &[&str]| Some(names.iter().map(|name| ToolName::parse(name).unwrap()).collect());
+    let some = world.run_with(RunGrant { tools: tools(&["bash", "ls"]), ..grant("r1", "acct-1") }).await;
+    let more = world.run_with(RunGrant { tools: tools(&["bash", "rm"]), ..grant("r2", "acct-1") }).await;
+    let any = world.run_with(grant("r3", "acct-1")).await;
+    for (path, member, value) in offers() {
+        let body = body(path, member, &value);
+        let refused = some.agent.post(path, &body).await;
+        assert_eq!(refused.status, 400, "{body}: {}", refused.text());
+        let error = refused.json()["error"].clone();
+        assert!(error["message"].as_str().unwrap().contains("the tool \"rm\" is not granted"), "{error}");
+        // Controls: the same from runs that may.
+        for run in [&more, &any] {
+            let passed = run.agent.post(path, &body).await;
+            assert_eq!(passed.status, 200, "{body}: {}", passed.text());
+        }
+    }
+    let refused = offers().len();
+    let told: Vec<_> = world
+        .records(3 * refused)
+        .await
+        .into_iter()
+        .filter(|line| line.record.refusal == Some(Refusal::NotGranted))
+        .collect();
+    assert_eq!(told.len(), refused);
+    let rules: Vec<_> =
+        told.iter().filter_map(|line| line.record.rule.as_ref()).map(|rule| rule.as_str()).collect();
+    assert_eq!(rules, vec!["tool:rm"; refused], "and the record says by which");
+    assert_eq!(world.upstream.ledger().all().len(), 2 * refused, "the upstream saw the others only");
+}
+
+#[tokio::test]
+async fn a_capability_grants_no_unlisted_tool() {
+    let world = World::start().await;
+    let tools = |names: &[&str]| Some(names.iter().map(|name| ToolName::parse(name).unwrap()).collect());
+    let open = [Capability::ServerTools, Capability::WebSearch, Capability::Mcp];
+    let capable = |run| RunGrant { capabilities: open.into_iter().collect(), ..grant(run, "acct-1") };
+    let some = world.run_with(RunGrant { tools: tools(&["bash"]), ..capable("r1") }).await;
+    let listed = ["bash", "web_search", "mcp", "computer", "urlContext"];
+    let more = world.run_with(RunGrant { tools: tools(&listed), ..capable("r2") }).await;
+    let none = world.run_with(RunGrant { tools: tools(&[]), ..grant("r3", "acct-1") }).await;
+    let any = world.run_with(capable("r4")).await;
+    let (chat, responses) = (CHAT, "/v1/responses");
+    for (path, tool, is_named) in [
+        (responses, json!({ "type": "web_search" }), true),
+        (responses, json!({ "type": "mcp", "server_label": "x", "server_url": "http://e" }), true),
+        (responses, json!({ "type": "computer", "name": "bash" }), true),
+        ("/v1/messages", json!({ "type": "web_search_20250305", "name": "bash" }), true),
+        (chat, json!({ "type": "function", "function": { "name": "bash" }, "urlContext": {} }), true),
+        (chat, json!({ "type": "function", "function": { "name": null, "description": "rm" } }), false),
+        (chat, json!({ "type": "function" }), false),
+    ] {
+        let body = body(path, "tools", &json!([tool]));
+        let refused = some.agent.post(path, &body).await;
+        assert_eq!(refused.status, 400, "{body}: {}", refused.text());
+        assert_eq!(more.agent.post(path, &body).await.status, if is_named { 200 } else { 400 }, "{body}");
+        assert_eq!(any.agent.post(path, &body).await.status, 200, "{body}");
+    }
+    for (tools, status) in [(json!([{ "function": { "name": "bash" } }]), 400), (json!([]), 200)] {
+        assert_eq!(none.agent.post(chat, &body(chat, "tools", &tools)).await.status, status, "{tools}");
+    }
+}
