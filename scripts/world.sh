@@ -14,7 +14,7 @@ world_start() {
   local profile=$1 more=$2 directory=$1
   [[ $profile != dev ]] || directory=debug
   echo 'building (the first time takes a few minutes) ...' >&2
-  cargo build --quiet --locked --profile "$profile" --package proxy --package runner --package bench --bins
+  cargo build --quiet --locked --profile "$profile" --package proxy --package runner-cli --package bench --bins
   PATH=$PWD/target/$directory:$PATH
   WORLD=$(mktemp -d /tmp/sluice-world.XXXXXX)
   trap world_stop EXIT

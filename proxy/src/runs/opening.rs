@@ -94,7 +94,7 @@ impl Runs {
         }
     }
 
-    /// Lists a run as being opened. [`Runs::open`] and [`Runs::settle`] have to follow.
+    /// Lists a run as being opened. [`Runs::open`] and [`Runs::finish_opening`] have to follow.
     pub(super) fn list_opening(&self, persisted: PersistedRun) -> Result<Arc<LiveRun>, Error> {
         let grant = persisted.grant.clone();
         let run_id = grant.run_id.clone();

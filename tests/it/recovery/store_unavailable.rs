@@ -60,7 +60,7 @@ async fn a_run_being_prepared_waits_for_the_store() {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::CONT).unwrap();
     // Longer than the lease, and than anything would wait that is not meant to.
     let said = || async { std::fs::read_to_string(&log).unwrap() };
-    eventually_within(PATIENCE, "it waits", said, |said| said.contains("the store")).await;
+    eventually_within(PATIENCE, "it waits", said, |said| said.contains("store unavailable")).await;
     postgres.resume();
     let record = ended(&world, "r1").await;
     assert_eq!(record["state"], "succeeded", "{record:#}");

@@ -1,6 +1,6 @@
 //! Decides which agents can run here, and why the others cannot.
 //!
-//! Facts about this host are looked up first ([`host_facts`]) and then judged ([`block_reason`], pure). A result holds
+//! Facts about this host are looked up first (`host_facts`) and then judged (`block_reason`, pure). A result holds
 //! for the moment: a run looks again by itself. Running an agent is not part of this module.
 
 mod block_reason;
