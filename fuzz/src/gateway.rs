@@ -6,7 +6,7 @@
 //!
 //! All of the input is read to its end. The turn receives the same events as if its own frames were the only ones.
 
-use gateway_bridge::{Event, SessionKey, parts};
+use gateway_bridge::{SessionKey, TurnEvent, parts};
 use platform_core::id::{AccountId, RunId};
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub fn holds(input: &[u8]) {
     let own: Vec<&str> = frames.iter().map(String::as_str).filter(|frame| is_own(frame)).collect();
     assert_eq!(all, parts::heard(turn, own.iter().copied()), "it hears what is not its own");
     let told: usize =
-        all.0.iter().map(|event| if let Event::Text(text) = event { text.len() } else { 0 }).sum();
+        all.0.iter().map(|event| if let TurnEvent::Text(text) = event { text.len() } else { 0 }).sum();
     let said: usize = own.iter().map(|frame| frame.len()).sum();
     assert!(told <= said, "more is told than was said");
 }

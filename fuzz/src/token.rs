@@ -9,7 +9,7 @@ use std::{sync::LazyLock, time::Duration};
 use platform_core::{
     id::{RunId, SecretId},
     secret::Secret,
-    token::{Failure, NamedSecret, RunToken, Secrets, SignedToken, UnixSeconds, looks_like_token},
+    token::{NamedSecret, RunToken, Secrets, SignedToken, TokenError, UnixSeconds, looks_like_token},
 };
 
 use crate::SPOILED;
@@ -81,9 +81,9 @@ fn minted(token: &RunToken, (at, byte): (usize, u8)) {
     let last = UnixSeconds(token.expiry.0.saturating_add(5));
     assert!(signed.verify(&OURS, last, skew).is_ok(), "it holds to its last second");
     if let Some(late) = last.0.checked_add(1) {
-        assert_eq!(signed.verify(&OURS, UnixSeconds(late), skew), Err(Failure::Expired));
+        assert_eq!(signed.verify(&OURS, UnixSeconds(late), skew), Err(TokenError::Expired));
     }
-    assert_eq!(signed.verify(&FOREIGN, last, skew), Err(Failure::Invalid));
+    assert_eq!(signed.verify(&FOREIGN, last, skew), Err(TokenError::Invalid));
 
     let mut damaged = text.clone().into_bytes();
     let at = at % damaged.len();
@@ -92,7 +92,7 @@ fn minted(token: &RunToken, (at, byte): (usize, u8)) {
         && let Ok(damaged) = std::str::from_utf8(&damaged)
         && let Ok(signed) = SignedToken::parse(damaged)
     {
-        assert_eq!(signed.verify(&OURS, UnixSeconds(0), skew), Err(Failure::Invalid), "{damaged}");
+        assert_eq!(signed.verify(&OURS, UnixSeconds(0), skew), Err(TokenError::Invalid), "{damaged}");
     }
 }
 

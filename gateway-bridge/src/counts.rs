@@ -11,7 +11,7 @@ pub struct ConnectionCounts {
     pub failed_attempts: u64,
     /// Events of runs, and answers, that belong to no turn or call of this client: those of other clients, and what the
     /// gateway does by itself.
-    pub for_nobody: u64,
+    pub unattributed: u64,
     /// Events of this client's turns that were over already.
     pub late: u64,
     /// Messages that are not valid frames.
@@ -40,7 +40,17 @@ macro_rules! cells {
     };
 }
 
-cells!(connections, failed_attempts, for_nobody, late, malformed, oversize, too_large, silent, slow_readers);
+cells!(
+    connections,
+    failed_attempts,
+    unattributed,
+    late,
+    malformed,
+    oversize,
+    too_large,
+    silent,
+    slow_readers
+);
 
 #[derive(Debug, Default)]
 pub(crate) struct Cell(AtomicU64);

@@ -201,7 +201,7 @@ impl Gateway {
     }
 
     /// Closes the connection for every handle, and waits until it is closed. Turns that are running end as
-    /// [`crate::Failure::Lost`]; cancel them first.
+    /// [`crate::TurnFailure::Lost`]; cancel them first.
     pub async fn close(mut self) {
         // A connection that has failed has no task any more, and is closed.
         drop(self.connection.commands.send(Command::Close).await);

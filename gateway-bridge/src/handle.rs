@@ -23,7 +23,7 @@ use crate::{
     error::Error,
     hello::Hello,
     routes::Routes,
-    settings::Limits,
+    settings::GatewayLimits,
     subscription::Notice,
     wire::{frame::ResponseFrame, request},
 };
@@ -89,7 +89,7 @@ pub(crate) struct ConnectionHandle {
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) cells: Arc<Cells>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: GatewayLimits,
     pub(crate) provider: Option<GatewayProvider>,
     pub(crate) ids: AtomicU64,
 }

@@ -1,6 +1,6 @@
 //! Describes the messages of a conversation, and the end of a turn that no client followed.
 
-use crate::outcome::Failure;
+use crate::outcome::TurnFailure;
 
 /// Message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,5 +33,5 @@ pub enum Waited {
         text: Option<String>,
     },
     /// The turn is over and failed.
-    Failed(Failure),
+    Failed(TurnFailure),
 }

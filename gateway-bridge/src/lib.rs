@@ -51,10 +51,10 @@ pub use self::{
     headers::{InvalidHeaders, MAX_HEADERS_SIZE, OutboundHeaders},
     hello::{GatewayVersion, Generation, Hello},
     history::{Message, Role, Waited},
-    outcome::{Code, Ending, Event, Failure, Phase, ToolState, Usage},
+    outcome::{Code, Ending, Phase, ToolState, TurnEvent, TurnFailure, Usage},
     running::Running,
     session::{InvalidSession, SessionKey},
-    settings::{Limits, Scope, Scopes, Settings},
+    settings::{GatewayLimits, Scope, Scopes, Settings},
     subscription::{Decision, Notice, Subscription, SubscriptionItem},
     turn::{Attribution, Begun, Taken, Turn},
 };

@@ -4,7 +4,7 @@ use platform_core::id::{ModelName, ToolName};
 
 /// Event of a running turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum TurnEvent {
     /// New text of the answer, never repeated. The text of [`Ending::Completed`] is the one that counts.
     Text(String),
     /// The agent uses a tool.
@@ -83,12 +83,12 @@ pub enum Ending {
         model: Option<ModelName>,
     },
     /// The turn failed.
-    Failed(Failure),
+    Failed(TurnFailure),
 }
 
 /// Reason why a turn has no answer. Decided by the structure of frames, never by their prose.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum TurnFailure {
     /// The turn was cancelled: by [`crate::Running::cancel`], because its reader has gone, or by another client.
     #[error("the turn was aborted")]
     Aborted,

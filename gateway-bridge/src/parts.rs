@@ -9,7 +9,7 @@ use platform_core::id::RunId;
 
 use crate::{
     counts::Cells,
-    outcome::Event,
+    outcome::TurnEvent,
     routes::Routes,
     session::SessionKey,
     settings::Scopes,
@@ -31,7 +31,7 @@ const MAX_UNREAD: usize = 1 << 20;
 pub fn heard<'f>(
     (id, session): (&RunId, &SessionKey),
     frames: impl Iterator<Item = &'f str>,
-) -> (Vec<Event>, bool) {
+) -> (Vec<TurnEvent>, bool) {
     let cells: Arc<Cells> = Arc::default();
     let turn = Arc::new(TurnState::new(id.clone(), session.clone(), MAX_UNREAD, cells.clone()));
     let routes = Routes::default();

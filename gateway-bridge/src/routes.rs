@@ -77,11 +77,11 @@ impl Routes {
         match self.find(&target) {
             Destination::Turn(turn) => turn.observe(signal),
             Destination::Unattributed(turn) => {
-                cells.for_nobody.add_one();
+                cells.unattributed.add_one();
                 turn.observe_stray(&signal);
             }
             Destination::Finished => cells.late.add_one(),
-            Destination::NoTurn => cells.for_nobody.add_one(),
+            Destination::NoTurn => cells.unattributed.add_one(),
         }
     }
 

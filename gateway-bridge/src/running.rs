@@ -6,7 +6,7 @@ use platform_core::id::RunId;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    outcome::{Ending, Event},
+    outcome::{Ending, TurnEvent},
     turn_state::TurnState,
 };
 
@@ -43,11 +43,11 @@ impl Running {
 
     /// Returns the next event; `None` when the turn is over. Cancel safe. A turn whose events are not read goes on all
     /// the same.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<TurnEvent> {
         self.state.next().await
     }
 
-    /// Aborts the turn. The ending still comes, as [`crate::Failure::Aborted`] unless the turn was over already.
+    /// Aborts the turn. The ending still comes, as [`crate::TurnFailure::Aborted`] unless the turn was over already.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -59,7 +59,7 @@ impl Running {
     }
 
     /// Waits for the end; events that were not read are dropped. The ending comes within the turn's deadline and
-    /// [`crate::Limits::abort`], whatever the gateway does. Dropping the future aborts the turn.
+    /// [`crate::GatewayLimits::abort`], whatever the gateway does. Dropping the future aborts the turn.
     pub async fn ending(self) -> Ending {
         self.state.ending().await
     }

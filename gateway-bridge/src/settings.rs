@@ -26,11 +26,11 @@ pub struct Settings {
     /// Seed of the jitter between attempts to connect.
     pub seed: u64,
     /// Timeouts and sizes.
-    pub limits: Limits,
+    pub limits: GatewayLimits,
 }
 
 impl Settings {
-    /// Returns settings with the rights to run turns, no device, and the limits of [`Limits::default`].
+    /// Returns settings with the rights to run turns, no device, and the limits of [`GatewayLimits::default`].
     #[must_use]
     pub fn new(endpoint: Endpoint, token: Option<Secret>) -> Self {
         Self {
@@ -41,14 +41,14 @@ impl Settings {
             scopes: Scopes::default(),
             provider: None,
             seed: 0,
-            limits: Limits::default(),
+            limits: GatewayLimits::default(),
         }
     }
 }
 
 /// Times and sizes of one connection.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct GatewayLimits {
     /// Timeout from the first byte to the gateway's hello. After it the client tries again, as with a gateway that is
     /// starting.
     pub handshake: Duration,
@@ -66,7 +66,7 @@ pub struct Limits {
     pub unread: ByteSize,
 }
 
-impl Default for Limits {
+impl Default for GatewayLimits {
     fn default() -> Self {
         Self {
             handshake: Duration::from_secs(20),

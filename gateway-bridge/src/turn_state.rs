@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use crate::{
     counts::Cells,
     delta::Deltas,
-    outcome::{Ending, Event, Failure, Phase},
+    outcome::{Ending, Phase, TurnEvent, TurnFailure},
     session::SessionKey,
     verdict::Evidence,
     wire::run::{ConversationEnd, Signal},
@@ -37,7 +37,7 @@ pub(crate) struct TurnState {
 #[derive(Debug, Default)]
 struct State {
     deltas: Deltas,
-    queue: VecDeque<Event>,
+    queue: VecDeque<TurnEvent>,
     unread: usize,
     evidence: Evidence,
     over: Option<ConversationEnd>,
@@ -65,13 +65,15 @@ impl TurnState {
         match signal {
             Signal::Text(text) => {
                 if let Some(new) = state.deltas.add(&text) {
-                    self.push(&mut state, Event::Text(new));
+                    self.push(&mut state, TurnEvent::Text(new));
                 }
                 state.evidence.answered = state.deltas.any();
             }
-            Signal::Tool { name, state: tool } => self.push(&mut state, Event::Tool { name, state: tool }),
-            Signal::Phase(phase) => self.push(&mut state, Event::Status(phase)),
-            Signal::Usage(usage) => self.push(&mut state, Event::Usage(usage)),
+            Signal::Tool { name, state: tool } => {
+                self.push(&mut state, TurnEvent::Tool { name, state: tool })
+            }
+            Signal::Phase(phase) => self.push(&mut state, TurnEvent::Status(phase)),
+            Signal::Usage(usage) => self.push(&mut state, TurnEvent::Usage(usage)),
             Signal::Hint(hint) => state.evidence.hint = hint,
             Signal::Over(over) => {
                 if let ConversationEnd::Failed(hint) = &over {
@@ -87,7 +89,7 @@ impl TurnState {
                 if state.over.is_some() {
                     state.evidence.again = true;
                 } else {
-                    self.push(&mut state, Event::Status(Phase::Started));
+                    self.push(&mut state, TurnEvent::Status(Phase::Started));
                 }
             }
             Signal::Nothing => {}
@@ -104,16 +106,16 @@ impl TurnState {
     }
 
     /// Reports to the reader an event that the gateway did not send.
-    pub(crate) fn report(&self, event: Event) {
+    pub(crate) fn report(&self, event: TurnEvent) {
         self.push(&mut self.state.lock(), event);
     }
 
-    fn push(&self, state: &mut State, event: Event) {
+    fn push(&self, state: &mut State, event: TurnEvent) {
         if state.ending.is_some() {
             return;
         }
         match event {
-            Event::Text(text) => self.push_text(state, text),
+            TurnEvent::Text(text) => self.push_text(state, text),
             other if state.queue.len() < MAX_QUEUED_EVENTS => state.queue.push_back(other),
             _ => {}
         }
@@ -128,15 +130,15 @@ impl TurnState {
                 self.cells.slow_readers.add_one();
             }
             match state.queue.back_mut() {
-                Some(Event::Missed { bytes }) => *bytes += text.len(),
-                _ => state.queue.push_back(Event::Missed { bytes: text.len() }),
+                Some(TurnEvent::Missed { bytes }) => *bytes += text.len(),
+                _ => state.queue.push_back(TurnEvent::Missed { bytes: text.len() }),
             }
             return;
         }
         state.unread += text.len();
         match state.queue.back_mut() {
-            Some(Event::Text(last)) => last.push_str(&text),
-            _ => state.queue.push_back(Event::Text(text)),
+            Some(TurnEvent::Text(last)) => last.push_str(&text),
+            _ => state.queue.push_back(TurnEvent::Text(text)),
         }
     }
 
@@ -164,7 +166,7 @@ impl TurnState {
     pub(crate) fn unread_text(&self) -> String {
         let state = self.state.lock();
         let texts = state.queue.iter().filter_map(|event| match event {
-            Event::Text(text) => Some(text.as_str()),
+            TurnEvent::Text(text) => Some(text.as_str()),
             _ => None,
         });
         texts.collect()
@@ -177,12 +179,12 @@ impl TurnState {
     }
 
     /// Returns the next event; `None` when the turn is over and everything is read. Cancel safe; for the reader alone.
-    pub(crate) async fn next(&self) -> Option<Event> {
+    pub(crate) async fn next(&self) -> Option<TurnEvent> {
         loop {
             {
                 let mut state = self.state.lock();
                 if let Some(event) = state.queue.pop_front() {
-                    if let Event::Text(text) = &event {
+                    if let TurnEvent::Text(text) = &event {
                         state.unread -= text.len();
                     }
                     return Some(event);
@@ -198,6 +200,6 @@ impl TurnState {
     /// Waits for the ending. For the reader alone: events that were not read are dropped.
     pub(crate) async fn ending(&self) -> Ending {
         while self.next().await.is_some() {}
-        self.state.lock().ending.clone().unwrap_or(Ending::Failed(Failure::Lost))
+        self.state.lock().ending.clone().unwrap_or(Ending::Failed(TurnFailure::Lost))
     }
 }

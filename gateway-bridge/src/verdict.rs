@@ -4,7 +4,7 @@
 //! model has used a token, and no piece of an answer was sent. Every other failure of the upstream is in the journal.
 
 use crate::{
-    outcome::{Code, Ending, Failure, Usage},
+    outcome::{Code, Ending, TurnFailure, Usage},
     wire::{
         answer::{Cut, TurnReport, TurnStatus},
         run::{ConversationEnd, Hint},
@@ -26,13 +26,13 @@ pub(crate) struct Evidence {
 pub(crate) fn of_report(report: TurnReport, evidence: &Evidence) -> Ending {
     let hint = &evidence.hint;
     match (report.status, report.cut) {
-        (TurnStatus::Timeout | TurnStatus::Error, Some(Cut::Aborted)) => Ending::Failed(Failure::Aborted),
-        (TurnStatus::Timeout, _) => Ending::Failed(Failure::TimedOut),
+        (TurnStatus::Timeout | TurnStatus::Error, Some(Cut::Aborted)) => Ending::Failed(TurnFailure::Aborted),
+        (TurnStatus::Timeout, _) => Ending::Failed(TurnFailure::TimedOut),
         (TurnStatus::Error, _) => Ending::Failed(failed(&report, hint)),
         (TurnStatus::Ok, _) if report.has_error => Ending::Failed(failed(&report, hint)),
-        (TurnStatus::Ok, Some(_)) => Ending::Failed(Failure::TimedOut),
+        (TurnStatus::Ok, Some(_)) => Ending::Failed(TurnFailure::TimedOut),
         (TurnStatus::Ok, None) if report.text.is_empty() || !(evidence.answered || used(report.usage)) => {
-            Ending::Failed(Failure::NoAnswer)
+            Ending::Failed(TurnFailure::NoAnswer)
         }
         (TurnStatus::Ok, None) => {
             Ending::Completed { text: report.text, usage: report.usage, model: report.model }
@@ -46,12 +46,12 @@ fn used(usage: Option<Usage>) -> bool {
     usage.is_some_and(|usage| usage.input + usage.output > 0)
 }
 
-fn failed(report: &TurnReport, hint: &Hint) -> Failure {
+fn failed(report: &TurnReport, hint: &Hint) -> TurnFailure {
     if report.cut == Some(Cut::TimedOut) || hint.timed_out {
-        return Failure::TimedOut;
+        return TurnFailure::TimedOut;
     }
     if hint.empty {
-        return Failure::NoAnswer;
+        return TurnFailure::NoAnswer;
     }
     let by_answer = || {
         report
@@ -60,7 +60,7 @@ fn failed(report: &TurnReport, hint: &Hint) -> Failure {
             .or_else(|| report.error.as_ref().map(super::wire::gateway_error::GatewayError::exact))
     };
     let code = hint.code.clone().or_else(by_answer);
-    Failure::Upstream { code: code.unwrap_or_else(|| Code::new("error")) }
+    TurnFailure::Upstream { code: code.unwrap_or_else(|| Code::new("error")) }
 }
 
 /// Decides the ending by what the conversation reports.
@@ -69,17 +69,17 @@ pub(crate) fn of_conversation(over: &ConversationEnd, evidence: &Evidence) -> En
         ConversationEnd::Final(Some(text)) if !text.is_empty() => {
             Ending::Completed { text: text.clone(), usage: None, model: None }
         }
-        ConversationEnd::Final(_) if evidence.hint.timed_out => Ending::Failed(Failure::TimedOut),
-        ConversationEnd::Final(_) => Ending::Failed(Failure::NoAnswer),
-        ConversationEnd::Aborted => Ending::Failed(Failure::Aborted),
+        ConversationEnd::Final(_) if evidence.hint.timed_out => Ending::Failed(TurnFailure::TimedOut),
+        ConversationEnd::Final(_) => Ending::Failed(TurnFailure::NoAnswer),
+        ConversationEnd::Aborted => Ending::Failed(TurnFailure::Aborted),
         ConversationEnd::Failed(hint) => {
             let code = hint.code.clone().or_else(|| evidence.hint.code.clone());
             Ending::Failed(if hint.timed_out || evidence.hint.timed_out {
-                Failure::TimedOut
+                TurnFailure::TimedOut
             } else if evidence.hint.empty {
-                Failure::NoAnswer
+                TurnFailure::NoAnswer
             } else {
-                Failure::Upstream { code: code.unwrap_or_else(|| Code::new("error")) }
+                TurnFailure::Upstream { code: code.unwrap_or_else(|| Code::new("error")) }
             })
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bench::upstream::ScriptedUpstream;
-use gateway_bridge::{Attribution, Ending, Error, Failure, Gateway, Role, Turn, Waited};
+use gateway_bridge::{Attribution, Ending, Error, Gateway, Role, Turn, TurnFailure, Waited};
 use harness::{
     eventually,
     gateway::bridged::{Told, asking, by_model, first_text, run, session, settings, to_openclaw, told},
@@ -111,7 +111,7 @@ async fn nothing_is_spent(upstream: &ScriptedUpstream) {
     assert_eq!(upstream.ledger().len(), before, "another call was made");
 }
 
-fn failure(told: &Told) -> &Failure {
+fn failure(told: &Told) -> &TurnFailure {
     match &told.ending {
         Ending::Failed(failure) => failure,
         Ending::Completed { .. } => panic!("it did not fail: {told:?}"),
@@ -123,7 +123,7 @@ async fn an_abort_stops_what_is_spent(bridge: &Gateway, upstream: &ScriptedUpstr
     let mut running = bridge.run(turn).await.unwrap();
     first_text(&mut running).await;
     running.cancel();
-    assert_eq!(failure(&told(running).await), &Failure::Aborted);
+    assert_eq!(failure(&told(running).await), &TurnFailure::Aborted);
     nothing_is_spent(upstream).await;
 }
 
@@ -131,7 +131,7 @@ async fn a_deadline_stops_it_too(bridge: &Gateway, upstream: &ScriptedUpstream) 
     let turn = by_model(turn("late", "Say much."), "fake-words400-gap50ms");
     let deadline = Instant::now() + Duration::from_secs(3);
     let told = run(bridge, Turn { deadline, ..turn }).await;
-    assert_eq!(failure(&told), &Failure::Deadline);
+    assert_eq!(failure(&told), &TurnFailure::Deadline);
     nothing_is_spent(upstream).await;
 }
 
@@ -139,7 +139,10 @@ async fn a_deadline_stops_it_too(bridge: &Gateway, upstream: &ScriptedUpstream) 
 async fn an_upstream_that_fails_is_named(bridge: &Gateway) {
     for model in ["fake-words0", "fake-status401"] {
         let told = run(bridge, by_model(turn(model, "Say something."), model)).await;
-        assert!(matches!(failure(&told), Failure::Upstream { .. } | Failure::NoAnswer), "{model}: {told:?}");
+        assert!(
+            matches!(failure(&told), TurnFailure::Upstream { .. } | TurnFailure::NoAnswer),
+            "{model}: {told:?}"
+        );
     }
 }
 
@@ -179,13 +182,16 @@ async fn an_older_gateway_does_the_same() {
         bridge.run(by_slot(turn("aborted", "Say much."), "fake-words400-gap50ms")).await.unwrap();
     first_text(&mut running).await;
     running.cancel();
-    assert_eq!(failure(&told(running).await), &Failure::Aborted);
+    assert_eq!(failure(&told(running).await), &TurnFailure::Aborted);
     nothing_is_spent(&upstream).await;
 
     // It says of all of these that they went well.
     for model in ["fake-words0", "fake-status401"] {
         let told = run(&bridge, by_slot(turn(model, "Say something."), model)).await;
-        assert!(matches!(failure(&told), Failure::Upstream { .. } | Failure::NoAnswer), "{model}: {told:?}");
+        assert!(
+            matches!(failure(&told), TurnFailure::Upstream { .. } | TurnFailure::NoAnswer),
+            "{model}: {told:?}"
+        );
     }
     bridge.close().await;
     gateway.stop().await;

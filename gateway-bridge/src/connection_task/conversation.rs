@@ -217,7 +217,7 @@ impl<'a> Conversation<'a> {
         match frame {
             Frame::Response { id, answer } => {
                 if !self.pending.settle(&id, answer) {
-                    cells.for_nobody.add_one();
+                    cells.unattributed.add_one();
                 }
             }
             Frame::Event { name, payload } if name == "agent" || name == "chat" => {

@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout};
 
 use self::peer::{Listener, Peer};
 use crate::{
-    Attribution, Begun, BootId, Code, Decision, Ending, Error, Event, Failure, Gateway, OutboundHeaders,
-    Running, SessionKey, SubscriptionItem, Taken, Turn,
+    Attribution, Begun, BootId, Code, Decision, Ending, Error, Gateway, OutboundHeaders, Running, SessionKey,
+    SubscriptionItem, Taken, Turn, TurnEvent, TurnFailure,
 };
 
 fn turn(id: &str) -> Turn {
@@ -42,14 +42,14 @@ async fn begun(listener: &Listener, turn: Turn) -> (Gateway, Running, Peer, serd
 async fn texts(running: &mut Running) -> String {
     let mut streamed = String::new();
     while let Some(event) = running.next().await {
-        if let Event::Text(text) = event {
+        if let TurnEvent::Text(text) = event {
             streamed += &text;
         }
     }
     streamed
 }
 
-fn failed(ending: &Ending) -> &Failure {
+fn failed(ending: &Ending) -> &TurnFailure {
     let Ending::Failed(failure) = ending else { panic!("{ending:?}") };
     failure
 }
@@ -79,7 +79,7 @@ async fn a_turn_streams_pieces_and_ends_with_its_text() {
     let (called, ()) = tokio::join!(gateway.call("health", json!({})), known);
     called.unwrap();
     let counts = gateway.counts();
-    assert_eq!((counts.for_nobody, counts.late, counts.malformed, counts.connections), (4, 1, 1, 1));
+    assert_eq!((counts.unattributed, counts.late, counts.malformed, counts.connections), (4, 1, 1, 1));
 }
 
 #[tokio::test]
@@ -102,8 +102,8 @@ async fn a_stalled_reader_delays_no_other_turn() {
     let mut missed = 0;
     while let Some(event) = slow.next().await {
         match event {
-            Event::Text(text) => kept += text.len(),
-            Event::Missed { bytes } => missed += bytes,
+            TurnEvent::Text(text) => kept += text.len(),
+            TurnEvent::Missed { bytes } => missed += bytes,
             _ => {}
         }
     }
@@ -120,7 +120,7 @@ async fn deadline_cancel_and_drop_abort_the_turn() {
     let abort = peer.expect("chat.abort").await;
     assert_eq!(abort["params"], json!({ "sessionKey": "agent:main:accta:kdeadline", "runId": "deadline" }));
     // It never answers, and the ending comes all the same.
-    assert_eq!(failed(&running.ending().await), &Failure::Deadline);
+    assert_eq!(failed(&running.ending().await), &TurnFailure::Deadline);
 
     let (_gateway, running, mut peer, request) = begun(&listener, turn("cancelled")).await;
     running.cancel();
@@ -133,7 +133,7 @@ async fn deadline_cancel_and_drop_abort_the_turn() {
         json!({ "ok": true, "aborted": true, "runIds": [request["params"]["idempotencyKey"]] }),
     )
     .await;
-    assert_eq!(failed(&running.ending().await), &Failure::Aborted);
+    assert_eq!(failed(&running.ending().await), &TurnFailure::Aborted);
 
     let (gateway, running, mut peer, _) = begun(&listener, turn("dropped")).await;
     drop((running, gateway));
@@ -164,7 +164,7 @@ async fn a_restarted_gateway_loses_its_turns() {
     peer.close(1012).await;
     let mut peer = listener.hello(json!({ "server": { "version": "2026.9.6", "bootId": "b2" } })).await;
     peer.forget_turn().await;
-    assert_eq!(failed(&running.ending().await), &Failure::Lost);
+    assert_eq!(failed(&running.ending().await), &TurnFailure::Lost);
 
     // The turn was not taken when the connection broke: the same gateway gets it again, another one is only asked.
     let gateway = listener.open();
@@ -177,7 +177,7 @@ async fn a_restarted_gateway_loses_its_turns() {
     peer.close(1012).await;
     let mut peer = listener.hello(json!({})).await;
     peer.forget_turn().await;
-    assert_eq!(failed(&running.ending().await), &Failure::Lost);
+    assert_eq!(failed(&running.ending().await), &TurnFailure::Lost);
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn a_taken_up_turn_is_resent_to_its_boot_only() {
             }
             (false, _) => {
                 peer.forget_turn().await;
-                assert_eq!(failed(&running.ending().await), &Failure::Lost, "{taken:?}");
+                assert_eq!(failed(&running.ending().await), &TurnFailure::Lost, "{taken:?}");
                 continue;
             }
         }

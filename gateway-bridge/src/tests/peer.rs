@@ -14,7 +14,7 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::{Endpoint, Gateway, Limits, Settings};
+use crate::{Endpoint, Gateway, GatewayLimits, Settings};
 
 /// Timeout, longer than anything here takes.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,11 +41,11 @@ impl Listener {
     /// Opens a handle with short pauses and timeouts.
     pub(super) fn open(&self) -> Gateway {
         let token = Some(Secret::new("t".into()));
-        let limits = Limits {
+        let limits = GatewayLimits {
             abort: Duration::from_millis(300),
             first_pause: Duration::from_millis(5),
             longest_pause: Duration::from_millis(50),
-            ..Limits::default()
+            ..GatewayLimits::default()
         };
         Gateway::open(Settings { limits, ..Settings::new(Endpoint::Unix(self.path()), token) })
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Listener, Peer, failed, texts, turn};
-use crate::{Code, Ending, Failure, Gateway, Running};
+use crate::{Code, Ending, Gateway, Running, TurnFailure};
 
 /// Begins a turn that the gateway takes: its model is the session's, and its method can be aborted.
 async fn begun(listener: &Listener) -> (Gateway, Running, Peer, Value) {
@@ -74,8 +74,8 @@ async fn only_the_last_attempts_answer_counts() {
     for (first, stop_reason, expected) in [
         (Some("Cut"), "stop", None),
         (None, "stop", None),
-        (Some("Cut"), "error", Some(Failure::Upstream { code: Code::new("retried") })),
-        (None, "error", Some(Failure::NoAnswer)),
+        (Some("Cut"), "error", Some(TurnFailure::Upstream { code: Code::new("retried") })),
+        (None, "error", Some(TurnFailure::NoAnswer)),
     ] {
         let listener = Listener::bind();
         let (gateway, mut running, mut peer, _) = begun(&listener).await;
@@ -85,7 +85,7 @@ async fn only_the_last_attempts_answer_counts() {
         peer.status("ok").await;
         peer.transcript(stop_reason).await;
         assert_eq!(texts(&mut running).await, "", "events without a session are unattributed");
-        assert_eq!(gateway.counts().for_nobody, 2);
+        assert_eq!(gateway.counts().unattributed, 2);
         match (running.ending().await, expected) {
             (Ending::Completed { text, usage, .. }, None) => {
                 assert_eq!((text.as_str(), usage.unwrap().output), ("At last.", 2));
@@ -101,5 +101,5 @@ async fn a_turn_that_was_refused_at_once_has_no_answer() {
     let (_gateway, running, mut peer, _) = begun(&listener).await;
     peer.finals(None).await;
     peer.status("ok").await;
-    assert_eq!(failed(&running.ending().await), &Failure::NoAnswer);
+    assert_eq!(failed(&running.ending().await), &TurnFailure::NoAnswer);
 }

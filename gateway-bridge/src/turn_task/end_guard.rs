@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     handle::ConnectionHandle,
-    outcome::{Ending, Failure},
+    outcome::{Ending, TurnFailure},
     turn_state::TurnState,
 };
 
@@ -25,6 +25,6 @@ impl EndGuard {
 impl Drop for EndGuard {
     fn drop(&mut self) {
         self.handle.shared.routes.unregister(&self.state);
-        self.state.end(Ending::Failed(Failure::Lost));
+        self.state.end(Ending::Failed(TurnFailure::Lost));
     }
 }

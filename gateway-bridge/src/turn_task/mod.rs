@@ -23,7 +23,7 @@ use crate::{
     connection_phase::OpenConnection,
     error::Error,
     handle::{ConnectionHandle, Outgoing, ReplySender},
-    outcome::{Code, Ending, Event, Failure, Phase},
+    outcome::{Code, Ending, Phase, TurnEvent, TurnFailure},
     turn::{Begun, Taken, Turn},
     turn_state::TurnState,
     verdict,
@@ -86,7 +86,7 @@ enum TurnUpdate {
     /// The conversation reported an end.
     Conversation(ConversationEnd),
     /// The call that starts the turn was not sent: by now the gateway takes less, or too much is under way.
-    Unsent(Failure),
+    Unsent(TurnFailure),
     /// The connection broke.
     Broken,
 }
@@ -129,8 +129,8 @@ impl TurnTask {
         let deadline = self.turn.deadline;
         let stopped = async {
             tokio::select! {
-                () = cancel.cancelled() => Failure::Aborted,
-                () = sleep_until(deadline) => Failure::Deadline,
+                () = cancel.cancelled() => TurnFailure::Aborted,
+                () = sleep_until(deadline) => TurnFailure::Deadline,
             }
         };
         let ended = tokio::select! {
@@ -165,7 +165,7 @@ impl TurnTask {
                         Some(ending) => return ending,
                         None => continue,
                     },
-                    Err(_closed) => return Ending::Failed(Failure::Lost),
+                    Err(_closed) => return Ending::Failed(TurnFailure::Lost),
                 }
             }
             let ending = match self.next_update().await {
@@ -255,7 +255,7 @@ impl TurnTask {
             Ok(said) => {
                 if !self.accepted {
                     self.accepted = true;
-                    self.state.report(Event::Status(Phase::Accepted));
+                    self.state.report(TurnEvent::Status(Phase::Accepted));
                 }
                 // The last answer goes to the call that began the turn, and its connection is no more.
                 return if said == TurnReply::InFlight { self.find_end(Restarted::No).await } else { None };
@@ -283,17 +283,17 @@ impl TurnTask {
                 self.sent_to = None;
                 None
             }
-            _ => Some(Ending::Failed(Failure::Refused { code: error.exact() })),
+            _ => Some(Ending::Failed(TurnFailure::Refused { code: error.exact() })),
         }
     }
 }
 
 /// Maps an error before the turn to the turn's failure.
-fn setup_failure(error: Error) -> Failure {
+fn setup_failure(error: Error) -> TurnFailure {
     match error {
-        Error::Refused { code, .. } => Failure::Refused { code },
-        Error::TooLarge { size, limit, .. } => Failure::TooLarge { size, limit },
-        Error::TooMany { .. } => Failure::Refused { code: Code::new("too_many_calls") },
-        _ => Failure::Lost,
+        Error::Refused { code, .. } => TurnFailure::Refused { code },
+        Error::TooLarge { size, limit, .. } => TurnFailure::TooLarge { size, limit },
+        Error::TooMany { .. } => TurnFailure::Refused { code: Code::new("too_many_calls") },
+        _ => TurnFailure::Lost,
     }
 }

@@ -9,7 +9,7 @@ use super::{Restarted, TurnTask};
 use crate::{
     error::Error,
     history::Waited,
-    outcome::{Ending, Event, Failure, Phase},
+    outcome::{Ending, Phase, TurnEvent, TurnFailure},
     verdict,
     wire::{
         request::{History, Wait},
@@ -32,7 +32,7 @@ const QUERY_RETRY_DELAY: Duration = Duration::from_millis(500);
 impl TurnTask {
     /// Finds out what became of the turn; `None` if its task must listen to it, or send it, again.
     pub(super) async fn resume(&mut self) -> Option<Ending> {
-        self.state.report(Event::Status(Phase::Reconnecting));
+        self.state.report(TurnEvent::Status(Phase::Reconnecting));
         self.answers = None;
         if !self.is_chat()
             && let Some(over) = self.state.conversation_end()
@@ -41,7 +41,7 @@ impl TurnTask {
         }
         match self.handle.up().await {
             Ok(up) => self.up = up,
-            Err(_final) => return Some(Ending::Failed(Failure::Lost)),
+            Err(_final) => return Some(Ending::Failed(TurnFailure::Lost)),
         }
         let restarted = if self.sent_to == Some(self.up.start) { Restarted::No } else { Restarted::Yes };
         if !self.accepted && restarted == Restarted::No {
@@ -63,7 +63,7 @@ impl TurnTask {
         };
         match (found, self.is_chat(), restarted) {
             (QueryResult::Broken, ..) => None,
-            (QueryResult::Lost, ..) => Some(Ending::Failed(Failure::Lost)),
+            (QueryResult::Lost, ..) => Some(Ending::Failed(TurnFailure::Lost)),
             (QueryResult::Conversation(over), ..) => self.handle_conversation_end(over).await,
             // One attempt is over; `settle` finds out whether it was the last.
             (QueryResult::Waited(_), true, Restarted::No) => self.settle(None).await,
@@ -72,11 +72,11 @@ impl TurnTask {
                 Some(Ending::Completed { text, usage: None, model: None })
             }
             (QueryResult::Waited(Waited::Completed { .. }), ..) => {
-                Some(self.read_answer().await.unwrap_or(Ending::Failed(Failure::NoAnswer)))
+                Some(self.read_answer().await.unwrap_or(Ending::Failed(TurnFailure::NoAnswer)))
             }
             // The turn may have ended before the restart.
             (QueryResult::Waited(Waited::Unknown), ..) => {
-                Some(self.read_named_answer().await.unwrap_or(Ending::Failed(Failure::Lost)))
+                Some(self.read_named_answer().await.unwrap_or(Ending::Failed(TurnFailure::Lost)))
             }
         }
     }

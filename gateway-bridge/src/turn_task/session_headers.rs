@@ -4,7 +4,7 @@ use platform_runtime::report;
 
 use super::{TurnTask, setup_failure};
 use crate::{
-    outcome::{Code, Failure},
+    outcome::{Code, TurnFailure},
     turn::Attribution,
     wire::{
         request::{ClearHeaders, HEADERS_CLEAR, HEADERS_SET, SetHeaders},
@@ -14,7 +14,7 @@ use crate::{
 
 impl TurnTask {
     /// Sets up the session before the turn: its model, its headers.
-    pub(super) async fn set_session_headers(&mut self) -> Result<(), Failure> {
+    pub(super) async fn set_session_headers(&mut self) -> Result<(), TurnFailure> {
         let generation = self.up.hello.generation;
         let Some(patch) = self.turn.patch(generation, self.handle.shared.provider.as_ref()) else {
             return Ok(());
@@ -23,7 +23,7 @@ impl TurnTask {
         let patched = self.handle.call("sessions.patch", &patch, limit).await.map_err(setup_failure)?;
         if let Attribution::Plugin(headers) = &self.turn.attribution {
             let session_id = transcript::session_id(&patched)
-                .map_err(|_malformed| Failure::Refused { code: Code::new("malformed") })?;
+                .map_err(|_malformed| TurnFailure::Refused { code: Code::new("malformed") })?;
             // From here on the headers must be removed again, whether or not the answer comes.
             self.headers_session = Some(session_id.clone());
             let params = SetHeaders { session_id: &session_id, headers };

@@ -10,7 +10,7 @@ use platform_runtime::retry::Backoff;
 use super::TurnTask;
 use crate::{
     error::Error,
-    outcome::{Code, Ending, Failure},
+    outcome::{Code, Ending, TurnFailure},
     verdict,
     wire::{
         answer::{self, TurnReply},
@@ -29,7 +29,7 @@ impl TurnTask {
     /// is the end that the conversation reported, if one was heard.
     pub(super) async fn settle(&mut self, over: Option<ConversationEnd>) -> Option<Ending> {
         if over == Some(ConversationEnd::Aborted) {
-            return Some(Ending::Failed(Failure::Aborted));
+            return Some(Ending::Failed(TurnFailure::Aborted));
         }
         let mut backoff = Backoff::new(CHECK_DELAY, MAX_CHECK_DELAY);
         loop {
@@ -43,7 +43,7 @@ impl TurnTask {
                     return Some(verdict::of_report(*report, &self.state.evidence()));
                 }
                 Err(Error::Disconnected { .. }) => return None,
-                Err(Error::Closed) => return Some(Ending::Failed(Failure::Lost)),
+                Err(Error::Closed) => return Some(Ending::Failed(TurnFailure::Lost)),
                 Ok(_) | Err(_) => break,
             }
             backoff.wait().await;
@@ -70,9 +70,9 @@ impl TurnTask {
             (None, Some(failed @ Ending::Failed(_))) => failed,
             // The turn had a piece of an answer, one more attempt, and no answer at its end.
             (None, Some(Ending::Completed { .. })) => {
-                Ending::Failed(Failure::Upstream { code: Code::new("retried") })
+                Ending::Failed(TurnFailure::Upstream { code: Code::new("retried") })
             }
-            (None, None) => Ending::Failed(Failure::NoAnswer),
+            (None, None) => Ending::Failed(TurnFailure::NoAnswer),
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::TurnTask;
 use crate::{
     handle::ConnectionHandle,
-    outcome::{Ending, Failure},
+    outcome::{Ending, TurnFailure},
     session::SessionKey,
     wire::{answer, request::Abort, transcript},
 };
@@ -35,7 +35,7 @@ async fn stop_later(handle: ConnectionHandle, session: SessionKey, run_id: RunId
 impl TurnTask {
     /// Aborts the turn and waits until the gateway confirms it, at most for the abort timeout. The ending is `why` in
     /// any case: for the caller the turn was over when the abort began.
-    pub(super) async fn stop(&mut self, why: Failure) -> Ending {
+    pub(super) async fn stop(&mut self, why: TurnFailure) -> Ending {
         if self.may_run && timeout(self.handle.shared.limits.abort, self.abort_until_over()).await.is_err() {
             tracing::warn!(run_id = %self.turn.id, "the gateway did not confirm the abort of a turn");
             let later = stop_later(self.handle.clone(), self.turn.session.clone(), self.turn.id.clone());

@@ -20,7 +20,7 @@ use super::{
     hello, request, run, transcript,
 };
 use crate::{
-    Attribution, BootId, Ending, Failure, OutboundHeaders, Scope, Scopes, SessionKey, Settings, Turn,
+    Attribution, BootId, Ending, OutboundHeaders, Scope, Scopes, SessionKey, Settings, Turn, TurnFailure,
     hello::Generation, outcome::Code, turn_state::TurnState, verdict, wire::run::ConversationEnd,
 };
 
@@ -135,19 +135,19 @@ fn the_streamed_pieces_are_the_final_text() {
 
 #[test]
 fn each_recorded_failure_has_one_name() {
-    let upstream = |code: &str| Failure::Upstream { code: Code::new(code) };
-    let table: [(&str, Failure, Failure); 10] = [
-        ("status-401", Failure::NoAnswer, upstream("auth")),
-        ("status-402", Failure::NoAnswer, upstream("billing")),
-        ("status-403", Failure::NoAnswer, upstream("auth")),
+    let upstream = |code: &str| TurnFailure::Upstream { code: Code::new(code) };
+    let table: [(&str, TurnFailure, TurnFailure); 10] = [
+        ("status-401", TurnFailure::NoAnswer, upstream("auth")),
+        ("status-402", TurnFailure::NoAnswer, upstream("billing")),
+        ("status-403", TurnFailure::NoAnswer, upstream("auth")),
         // The newer version repeats the call until its time is over.
-        ("status-429", Failure::NoAnswer, Failure::TimedOut),
-        ("status-500", Failure::NoAnswer, upstream("server_error")),
-        ("refused", Failure::NoAnswer, upstream("timeout")),
-        ("empty", Failure::NoAnswer, Failure::NoAnswer),
-        ("overflow", Failure::NoAnswer, upstream("context_overflow")),
-        ("timeout", Failure::TimedOut, Failure::TimedOut),
-        ("chat-abort", Failure::Aborted, Failure::Aborted),
+        ("status-429", TurnFailure::NoAnswer, TurnFailure::TimedOut),
+        ("status-500", TurnFailure::NoAnswer, upstream("server_error")),
+        ("refused", TurnFailure::NoAnswer, upstream("timeout")),
+        ("empty", TurnFailure::NoAnswer, TurnFailure::NoAnswer),
+        ("overflow", TurnFailure::NoAnswer, upstream("context_overflow")),
+        ("timeout", TurnFailure::TimedOut, TurnFailure::TimedOut),
+        ("chat-abort", TurnFailure::Aborted, TurnFailure::Aborted),
     ];
     for (name, old, new) in table {
         for ((version, generation), expected) in VERSIONS.into_iter().zip([old, new]) {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     history::{Message, Role, Waited},
-    outcome::{Code, Ending, Failure, Usage},
+    outcome::{Code, Ending, TurnFailure, Usage},
 };
 
 /// Message, and the turn it belongs to, if the gateway says.
@@ -117,15 +117,15 @@ pub(crate) fn waited(payload: &RawValue) -> Result<Waited, Malformed> {
     let aborted = stopped(raw.stop_reason.as_deref());
     let over = raw.ended_at.is_some() || raw.stop_reason.is_some() || raw.timeout_phase.is_some();
     Ok(match raw.status.as_deref() {
-        Some("ok") if aborted => Waited::Failed(Failure::Aborted),
+        Some("ok") if aborted => Waited::Failed(TurnFailure::Aborted),
         Some("ok") if raw.terminal_reply.disposition.as_deref() == Some("empty") => {
-            Waited::Failed(Failure::NoAnswer)
+            Waited::Failed(TurnFailure::NoAnswer)
         }
         Some("ok") => Waited::Completed { text: raw.terminal_reply.text },
-        Some("error" | "timeout") if aborted => Waited::Failed(Failure::Aborted),
-        Some("error" | "timeout") if raw.timeout_phase.is_some() => Waited::Failed(Failure::TimedOut),
-        Some("timeout") if over => Waited::Failed(Failure::TimedOut),
-        Some("error") => Waited::Failed(Failure::Upstream { code: Code::new("error") }),
+        Some("error" | "timeout") if aborted => Waited::Failed(TurnFailure::Aborted),
+        Some("error" | "timeout") if raw.timeout_phase.is_some() => Waited::Failed(TurnFailure::TimedOut),
+        Some("timeout") if over => Waited::Failed(TurnFailure::TimedOut),
+        Some("error") => Waited::Failed(TurnFailure::Upstream { code: Code::new("error") }),
         _ => Waited::Unknown,
     })
 }

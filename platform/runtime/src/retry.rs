@@ -1,7 +1,7 @@
 //! Repeats operations whose failures pass, with delays between the tries.
 //!
 //! Behaviour while a backend is unavailable is decided here: which failures are repeated ([`Transient`]), how long
-//! ([`Transient::GIVE_UP_AFTER`] or a deadline), and how often ([`Backoff`]).
+//! ([`Transient::RETRY_TIMEOUT`] or a deadline), and how often ([`Backoff`]).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 /// Failure of an operation, which may be worth another try.
 pub trait Transient {
     /// Time after which callers stop repeating an operation on this backend.
-    const GIVE_UP_AFTER: Duration;
+    const RETRY_TIMEOUT: Duration;
 
     /// Returns whether the backend did not answer: the operation may have been done or not, and may be repeated.
     fn is_transient(&self) -> bool;
@@ -55,7 +55,7 @@ impl Backoff {
     }
 }
 
-/// Repeats `operation` until it succeeds, fails for good, or [`Transient::GIVE_UP_AFTER`] has passed.
+/// Repeats `operation` until it succeeds, fails for good, or [`Transient::RETRY_TIMEOUT`] has passed.
 ///
 /// # Errors
 /// The last failure.
@@ -63,7 +63,7 @@ pub async fn retry_transient<T, E: Transient>(
     backoff: Backoff,
     operation: impl AsyncFnMut() -> Result<T, E>,
 ) -> Result<T, E> {
-    retry_until(Instant::now() + E::GIVE_UP_AFTER, backoff, E::is_transient, operation).await
+    retry_until(Instant::now() + E::RETRY_TIMEOUT, backoff, E::is_transient, operation).await
 }
 
 /// Repeats `operation` until it succeeds, its failure is not `retryable`, or `deadline` has passed. The deadline does
@@ -98,7 +98,7 @@ mod tests {
     }
 
     impl Transient for Failed {
-        const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
+        const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
         fn is_transient(&self) -> bool {
             *self == Self::Away

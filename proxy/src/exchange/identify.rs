@@ -17,7 +17,7 @@ use platform_core::{
     name::header as own,
     record::Identity,
     refusal::Refusal,
-    token::{Failure, SignedToken, UnixSeconds, looks_like_token},
+    token::{SignedToken, TokenError, UnixSeconds, looks_like_token},
     traceparent::Traceparent,
 };
 use platform_runtime::settings::Serves;
@@ -148,9 +148,9 @@ fn verify(context: &ServeContext, listener: &ListenerKind, text: &str) -> Result
     let now = UnixSeconds(clock::now().as_secs());
     let verified =
         token.verify(&snapshot.secrets, now, snapshot.token_skew).map_err(|failure| match failure {
-            Failure::Malformed(_) => Refusal::TokenMalformed,
-            Failure::Invalid => Refusal::TokenInvalid,
-            Failure::Expired => Refusal::TokenExpired,
+            TokenError::Malformed(_) => Refusal::TokenMalformed,
+            TokenError::Invalid => Refusal::TokenInvalid,
+            TokenError::Expired => Refusal::TokenExpired,
         })?;
     let claims = verified.claims();
     let run = context.registry.run(claims.run()).filter(|run| listener.is_for(run));

@@ -98,7 +98,7 @@ impl Error {
 
 impl Transient for Error {
     /// Longer than a proxy drains before the next one comes.
-    const GIVE_UP_AFTER: Duration = Duration::from_secs(40);
+    const RETRY_TIMEOUT: Duration = Duration::from_secs(40);
 
     fn is_transient(&self) -> bool {
         matches!(self, Self::NotRunning { .. } | Self::Broken(_) | Self::Silent | Self::Gone)

@@ -30,7 +30,7 @@ pub enum Unattributable {
 }
 
 impl Transient for Unattributable {
-    const GIVE_UP_AFTER: Duration = data_plane::Error::GIVE_UP_AFTER;
+    const RETRY_TIMEOUT: Duration = data_plane::Error::RETRY_TIMEOUT;
 
     fn is_transient(&self) -> bool {
         match self {

@@ -353,7 +353,7 @@ impl Error {
 
 impl Transient for Error {
     /// Longest wait for an unavailable store where a run cannot go on without it.
-    const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
+    const RETRY_TIMEOUT: Duration = Duration::from_secs(300);
 
     fn is_transient(&self) -> bool {
         self.is_transient()

@@ -97,7 +97,7 @@ impl Store {
     /// # Errors
     /// The same as [`Store::step`].
     pub async fn insist(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
-        let retrier = self.retrier(Error::GIVE_UP_AFTER);
+        let retrier = self.retrier(Error::RETRY_TIMEOUT);
         retrier.run(RetryWhen::Always, async |before| self.step_once(hold, step, before).await).await
     }
 

@@ -3,8 +3,8 @@
 use std::{sync::atomic::AtomicU64, time::Duration};
 
 use gateway_bridge::{
-    Attribution, Ending, Event, Gateway, Limits, OutboundHeaders, Running, SessionKey, Settings, ToolState,
-    Turn,
+    Attribution, Ending, Gateway, GatewayLimits, OutboundHeaders, Running, SessionKey, Settings, ToolState,
+    Turn, TurnEvent,
 };
 use platform_core::{
     id::{AccountId, GatewayProvider, ModelName, RunId},
@@ -29,13 +29,13 @@ static TURNS: AtomicU64 = AtomicU64::new(1);
 /// If `url` is no gateway's address.
 #[must_use]
 pub fn settings(url: &str, token: &str) -> Settings {
-    let limits = Limits {
+    let limits = GatewayLimits {
         handshake: Duration::from_secs(10),
         call: Duration::from_secs(10),
         abort: Duration::from_secs(2),
         first_pause: Duration::from_millis(20),
         longest_pause: Duration::from_millis(200),
-        ..Limits::default()
+        ..GatewayLimits::default()
     };
     Settings { limits, ..Settings::new(url.parse().unwrap(), Some(Secret::new(token.to_owned()))) }
 }
@@ -107,7 +107,7 @@ pub fn by_model(turn: Turn, model: &str) -> Turn {
 #[derive(Debug)]
 pub struct Told {
     /// All of its events.
-    pub events: Vec<Event>,
+    pub events: Vec<TurnEvent>,
     /// Its end.
     pub ending: Ending,
 }
@@ -116,8 +116,8 @@ impl Told {
     /// The pieces of text, joined.
     #[must_use]
     pub fn text(&self) -> String {
-        let piece = |event: &Event| match event {
-            Event::Text(piece) => Some(piece.clone()),
+        let piece = |event: &TurnEvent| match event {
+            TurnEvent::Text(piece) => Some(piece.clone()),
             _ => None,
         };
         self.events.iter().filter_map(piece).collect()
@@ -138,7 +138,7 @@ impl Told {
     /// Tools that returned.
     #[must_use]
     pub fn tools(&self) -> usize {
-        let is_end = |event: &&Event| matches!(event, Event::Tool { state: ToolState::Finished, .. });
+        let is_end = |event: &&TurnEvent| matches!(event, TurnEvent::Tool { state: ToolState::Finished, .. });
         self.events.iter().filter(is_end).count()
     }
 }
@@ -174,7 +174,7 @@ pub async fn run(gateway: &Gateway, turn: Turn) -> Told {
 pub async fn first_text(running: &mut Running) -> String {
     loop {
         match running.next().await {
-            Some(Event::Text(text)) => return text,
+            Some(TurnEvent::Text(text)) => return text,
             Some(_) => {}
             None => panic!("the turn ended without a word"),
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway_bridge::{Ending, Error, Failure, Gateway, Limits};
+use gateway_bridge::{Ending, Error, Gateway, GatewayLimits, TurnFailure};
 use harness::{
     eventually,
     gateway::{
@@ -66,7 +66,7 @@ async fn transient_connection_errors_are_retried() {
     let gateway = ScriptedGateway::start(Dialect::Four).await;
     doors.into_iter().for_each(|door| gateway.door(door));
     let mut settings = settings(&gateway.url(), TOKEN);
-    settings.limits = Limits { handshake: Duration::from_millis(300), ..settings.limits };
+    settings.limits = GatewayLimits { handshake: Duration::from_millis(300), ..settings.limits };
     let bridge = Gateway::open(settings);
     let hello = tokio::time::timeout(Duration::from_secs(20), bridge.ready()).await.unwrap().unwrap();
     assert_eq!(hello.version.as_str(), "2026.9.6");
@@ -78,7 +78,7 @@ async fn a_silent_door_is_left_after_a_while() {
     let gateway = ScriptedGateway::start(Dialect::Four).await;
     gateway.door(Door::Silent);
     let mut settings = settings(&gateway.url(), TOKEN);
-    settings.limits = Limits { handshake: Duration::from_millis(100), ..settings.limits };
+    settings.limits = GatewayLimits { handshake: Duration::from_millis(100), ..settings.limits };
     let bridge = Gateway::open(settings);
     bridge.ready().await.unwrap();
     assert_eq!((gateway.accepted(), bridge.counts().failed_attempts), (2, 1));
@@ -150,7 +150,7 @@ async fn a_turn_that_a_restart_lost_fails_alone() {
         let mut turn = without_trace(asking(&session("a"), "hello"));
         turn.deadline = tokio::time::Instant::now() + Duration::from_secs(3);
         let lost = run(&bridge, turn).await;
-        let is_named = matches!(lost.ending, Ending::Failed(Failure::Lost | Failure::Deadline));
+        let is_named = matches!(lost.ending, Ending::Failed(TurnFailure::Lost | TurnFailure::Deadline));
         assert!(is_named, "{dialect:?}: {:?}", lost.ending);
         let next = run(&bridge, without_trace(asking(&session("a"), "hello"))).await;
         assert_eq!(next.answer(), "Hello there.", "{dialect:?}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bench::upstream::ScriptedUpstream;
-use gateway_bridge::{Attribution, Ending, Error, Failure, Turn};
+use gateway_bridge::{Attribution, Ending, Error, Turn, TurnFailure};
 use harness::{
     eventually,
     gateway::{
@@ -28,7 +28,7 @@ async fn gateway(dialect: Dialect) -> ScriptedGateway {
     gateway
 }
 
-fn failure(told: &Told) -> &Failure {
+fn failure(told: &Told) -> &TurnFailure {
     match &told.ending {
         Ending::Failed(failure) => failure,
         completed => panic!("it did not fail: {completed:?}"),
@@ -53,13 +53,16 @@ async fn recorded_failures_fail_in_both_dialects() {
         ] {
             gateway.always(vec![Step::Recorded(story)]);
             let told = run(&bridge, turn(dialect, story)).await;
-            let is_named =
-                matches!(failure(&told), Failure::Upstream { .. } | Failure::NoAnswer | Failure::TimedOut);
+            let is_named = matches!(
+                failure(&told),
+                TurnFailure::Upstream { .. } | TurnFailure::NoAnswer | TurnFailure::TimedOut
+            );
             assert!(is_named, "{dialect:?} {story}: {:?}", told.ending);
         }
         gateway.always(vec![Step::Recorded("timeout")]);
         let told = run(&bridge, turn(dialect, "timeout")).await;
-        let is_named = matches!(failure(&told), Failure::TimedOut | Failure::NoAnswer | Failure::Aborted);
+        let is_named =
+            matches!(failure(&told), TurnFailure::TimedOut | TurnFailure::NoAnswer | TurnFailure::Aborted);
         assert!(is_named, "{dialect:?}: {:?}", told.ending);
 
         // The control: a recorded success is one.
@@ -84,7 +87,7 @@ async fn a_deadline_ends_a_turn_despite_the_gateway() {
             bridge.ready().await.unwrap();
             let (began, patience) = (Instant::now(), Duration::from_millis(300));
             let told = run(&bridge, Turn { deadline: began + patience, ..turn(dialect, "a") }).await;
-            assert_eq!(failure(&told), &Failure::Deadline, "{dialect:?} {abort:?}");
+            assert_eq!(failure(&told), &TurnFailure::Deadline, "{dialect:?} {abort:?}");
             // An abort may take two seconds.
             let took = began.elapsed();
             assert!(
@@ -106,7 +109,7 @@ async fn cancelling_or_dropping_a_turn_aborts_it() {
         let mut running = bridge.run(turn(dialect, "cancelled")).await.unwrap();
         first_text(&mut running).await;
         running.cancel();
-        assert_eq!(failure(&told(running).await), &Failure::Aborted, "{dialect:?}");
+        assert_eq!(failure(&told(running).await), &TurnFailure::Aborted, "{dialect:?}");
 
         let mut running = bridge.run(turn(dialect, "dropped")).await.unwrap();
         first_text(&mut running).await;
@@ -198,7 +201,7 @@ async fn not_now_is_no_upstream_failure() {
     let told = run(&bridge, turn(Dialect::Four, "a")).await;
     match &told.ending {
         Ending::Completed { text, .. } => assert_eq!(text, "Hello there."),
-        Ending::Failed(failure) => assert!(matches!(failure, Failure::Refused { .. }), "{failure:?}"),
+        Ending::Failed(failure) => assert!(matches!(failure, TurnFailure::Refused { .. }), "{failure:?}"),
     }
 }
 
@@ -216,7 +219,7 @@ async fn attributions_are_sent_or_refused() {
 
     // A stock gateway takes no headers in its frames.
     let refused = run(&bridge, without_trace(asking(&session("a"), "hello"))).await;
-    assert!(matches!(failure(&refused), Failure::Refused { .. }), "{:?}", refused.ending);
+    assert!(matches!(failure(&refused), TurnFailure::Refused { .. }), "{:?}", refused.ending);
 
     gateway.set(|options| options.version = Some("2026.7.35".to_owned()));
     let older = to_scripted(&gateway);

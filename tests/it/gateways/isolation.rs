@@ -78,7 +78,7 @@ async fn events_of_other_turns_are_counted_not_passed() {
         ]);
         let mut running = bridge.run(turn(dialect, "mine")).await.unwrap();
         assert_eq!(first_text(&mut running).await.trim(), "One");
-        let count = || async { bridge.counts().for_nobody };
+        let count = || async { bridge.counts().unattributed };
         let counted = eventually("what is another's is counted", count, |count| *count >= 6).await;
         cue.give();
         let own = told(running).await;

@@ -9,7 +9,7 @@ use std::{
 use platform_core::{
     id::{RunId, SecretId},
     secret::Secret,
-    token::{Failure, NamedSecret, RunToken, Secrets, SignedToken, UnixSeconds},
+    token::{NamedSecret, RunToken, Secrets, SignedToken, TokenError, UnixSeconds},
 };
 
 /// Secret that is not ASCII only: every implementation must take its UTF-8 bytes.
@@ -63,7 +63,7 @@ fn secrets(text: &str) -> Secrets {
 }
 
 /// Returns the run and the attempt that `token` proves.
-fn bearer(token: &str, secrets: &Secrets) -> Result<String, Failure> {
+fn bearer(token: &str, secrets: &Secrets) -> Result<String, TokenError> {
     let claims = SignedToken::parse(token)?.verify(secrets, now(), Duration::ZERO)?.claims();
     Ok(format!("{}/{}", claims.run(), claims.attempt()))
 }
@@ -72,7 +72,7 @@ fn bearer(token: &str, secrets: &Secrets) -> Result<String, Failure> {
 fn a_token_by_the_specified_function_is_valid() {
     let token = script(&["node", "-e"], NODE_MINTS, &[]);
     assert_eq!(bearer(&token, &secrets(SECRET)).as_deref(), Ok("run-1/3"), "{token}");
-    assert_eq!(bearer(&token, &secrets("another secret of ours")), Err(Failure::Invalid));
+    assert_eq!(bearer(&token, &secrets("another secret of ours")), Err(TokenError::Invalid));
     let left = SignedToken::parse(&token).unwrap().claims().expiry().0 - now().0;
     assert!((86_300..=86_400).contains(&left), "{left} s are left");
 }
@@ -84,7 +84,7 @@ fn a_token_that_openssl_mints_is_taken() {
         let token = script(&["bash", "-c"], &OPENSSL_MINTS.replace("KEY", key), &[("DATA", &data)]);
         assert_eq!(bearer(&token, &secrets(SECRET)).as_deref(), Ok("run-1/3"), "{key}: {token}");
         let forged = token.replace("|3|", "|4|");
-        assert_eq!(bearer(&forged, &secrets(SECRET)), Err(Failure::Invalid), "{key}: {forged}");
+        assert_eq!(bearer(&forged, &secrets(SECRET)), Err(TokenError::Invalid), "{key}: {forged}");
     }
 }
 

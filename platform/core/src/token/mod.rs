@@ -107,7 +107,7 @@ pub enum Malformed {
 
 /// Reason why a token does not identify its bearer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum TokenError {
     /// The text is not a token.
     #[error("this is not a run token")]
     Malformed(#[from] Malformed),
@@ -119,7 +119,7 @@ pub enum Failure {
     Expired,
 }
 
-impl Failure {
+impl TokenError {
     /// Returns the code as clients and the journal see it.
     #[must_use]
     pub const fn code(self) -> &'static str {
@@ -178,16 +178,16 @@ impl<'t> SignedToken<'t> {
     /// To any other client every token is equally wrong.
     ///
     /// # Errors
-    /// [`Failure::Invalid`] or [`Failure::Expired`].
+    /// [`TokenError::Invalid`] or [`TokenError::Expired`].
     pub fn verify<'s>(
         &self,
         secrets: &'s Secrets,
         now: UnixSeconds,
         skew: Duration,
-    ) -> Result<Verified<'t, 's>, Failure> {
-        let secret = self.signer(secrets).ok_or(Failure::Invalid)?;
+    ) -> Result<Verified<'t, 's>, TokenError> {
+        let secret = self.signer(secrets).ok_or(TokenError::Invalid)?;
         if now.0 > self.claims.expiry.0.saturating_add(skew.as_secs()) {
-            return Err(Failure::Expired);
+            return Err(TokenError::Expired);
         }
         Ok(Verified { claims: self.claims, secret })
     }

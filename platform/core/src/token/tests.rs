@@ -21,7 +21,7 @@ fn mint(run: &str, attempt: u32, expiry: UnixSeconds, secrets: &Secrets) -> Stri
     token.mint(secrets.minting().unwrap()).expose().to_owned()
 }
 
-fn check<'t, 's>(text: &'t str, secrets: &'s Secrets) -> Result<Verified<'t, 's>, Failure> {
+fn check<'t, 's>(text: &'t str, secrets: &'s Secrets) -> Result<Verified<'t, 's>, TokenError> {
     SignedToken::parse(text)?.verify(secrets, NOW, Duration::ZERO)
 }
 
@@ -30,7 +30,7 @@ fn outcome(case: &Value, secrets: &Secrets) -> Value {
     let now = UnixSeconds(case["now"].as_u64().unwrap());
     let skew = Duration::from_secs(case["skew_seconds"].as_u64().unwrap());
     let verified = SignedToken::parse(case["token"].as_str().unwrap())
-        .map_err(Failure::from)
+        .map_err(TokenError::from)
         .and_then(|token| token.verify(secrets, now, skew));
     match verified {
         Ok(verified) => serde_json::json!({ "verified": {
@@ -118,7 +118,7 @@ fn any_secret_verifies_and_the_first_one_mints() {
     {
         let fresh = mint("r1", 0, NOW, &in_use);
         assert_eq!(signer(&fresh, &in_use), Ok(id(mints)));
-        let expected = if old_ok { Ok(id("old")) } else { Err(Failure::Invalid) };
+        let expected = if old_ok { Ok(id("old")) } else { Err(TokenError::Invalid) };
         assert_eq!(signer(&before, &in_use), expected);
     }
 }
@@ -149,7 +149,7 @@ fn without_a_secret_no_token_is_valid() {
     let none = Secrets::default();
     assert!(none.minting().is_none());
     let token = mint("r1", 0, NOW, &one_secret());
-    assert_eq!(check(&token, &none), Err(Failure::Invalid));
+    assert_eq!(check(&token, &none), Err(TokenError::Invalid));
     assert!(check(&token, &one_secret()).is_ok());
 }
 

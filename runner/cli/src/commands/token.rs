@@ -11,7 +11,7 @@ use std::{
 use platform_core::{
     id::RunId,
     limit::Millis,
-    token::{Claims, Failure, RunToken, Secrets, SignedToken, UnixSeconds},
+    token::{Claims, RunToken, Secrets, SignedToken, TokenError, UnixSeconds},
 };
 use platform_runtime::{settings::token_secrets, trust::Trusted};
 use runner_control_client::DataPlane;
@@ -163,7 +163,7 @@ struct Finding<'t> {
     claims: Option<Claims<'t>>,
     /// Name of the secret that signed it.
     secret: Option<String>,
-    failure: Option<Failure>,
+    failure: Option<TokenError>,
     now: UnixSeconds,
     /// True if there are secrets. Without any, no token can be genuine.
     has_secrets: bool,
@@ -171,7 +171,8 @@ struct Finding<'t> {
 
 fn inspect<'t>(text: &'t str, secrets: &Secrets, now: UnixSeconds, skew: Duration) -> Finding<'t> {
     let parsed = SignedToken::parse(text);
-    let verified = parsed.map_err(Failure::from).and_then(|token| token.verify(secrets, now, skew).map(drop));
+    let verified =
+        parsed.map_err(TokenError::from).and_then(|token| token.verify(secrets, now, skew).map(drop));
     Finding {
         claims: parsed.as_ref().ok().map(SignedToken::claims),
         secret: parsed.ok().and_then(|token| token.signer(secrets)).map(ToString::to_string),
@@ -187,7 +188,7 @@ impl Finding<'_> {
         let expiry = claims.map(|claims| claims.expiry().0);
         json!({
             "ok": self.failure.is_none(),
-            "failure": self.failure.map(Failure::code),
+            "failure": self.failure.map(TokenError::code),
             "run": claims.map(Claims::run),
             "attempt": claims.map(Claims::attempt),
             "expiry": expiry,
@@ -209,7 +210,7 @@ impl Finding<'_> {
         }
         match self.failure {
             None => writeln!(out, "holds    yes"),
-            Some(failure @ Failure::Malformed(why)) => {
+            Some(failure @ TokenError::Malformed(why)) => {
                 writeln!(out, "holds    no: {failure}, {why} ({})", failure.code())
             }
 

@@ -1,7 +1,7 @@
 //! Runs sandboxes on Docker. No other module speaks to it.
 //!
 //! Docker may be unavailable for a while, restarted or stopped. A read is repeated until Docker answers, for as long as
-//! [`Error::GIVE_UP_AFTER`]. A change reports the failure, and its caller decides. Each change may be requested twice.
+//! [`Error::RETRY_TIMEOUT`]. A change reports the failure, and its caller decides. Each change may be requested twice.
 
 mod container;
 mod gateway;
@@ -89,7 +89,7 @@ pub enum Error {
 
 impl Transient for Error {
     /// Longest time Docker may be unavailable before a read fails.
-    const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
+    const RETRY_TIMEOUT: Duration = Duration::from_secs(120);
 
     fn is_transient(&self) -> bool {
         match self {
@@ -263,9 +263,9 @@ impl Docker {
     }
 }
 
-/// Repeats `read` until Docker answers, for at most [`Error::GIVE_UP_AFTER`].
+/// Repeats `read` until Docker answers, for at most [`Error::RETRY_TIMEOUT`].
 async fn retry_read<T>(read: impl AsyncFnMut() -> Result<T, ClientError>) -> Result<T, ClientError> {
-    let deadline = Instant::now() + Error::GIVE_UP_AFTER;
+    let deadline = Instant::now() + Error::RETRY_TIMEOUT;
     retry_until(deadline, Backoff::constant(RETRY_DELAY), is_unavailable, read).await
 }
 

@@ -1,7 +1,7 @@
 //! Decides what the end of a turn means, by its frames. Gateways before 2026.4 report what an upstream refused as a
 //! success, with its error as the answer. Newer ones name most failures alike.
 
-use gateway_bridge::{Ending, Failure as TurnFailure, Generation};
+use gateway_bridge::{Ending, Generation, TurnFailure};
 use platform_core::{event::RunErrorCode as Code, record::CallEnd};
 use platform_runtime::settings::Agent;
 use runner_docker::KilledBy;

@@ -47,7 +47,7 @@ impl LeasedRun {
     where
         Error: From<E>,
     {
-        let deadline = Instant::now() + E::GIVE_UP_AFTER;
+        let deadline = Instant::now() + E::RETRY_TIMEOUT;
         let perform = async || Ok(self.perform(operation()).await??);
         retry_until(deadline, Backoff::constant(RETRY_DELAY), Error::is_transient, perform).await
     }

@@ -11,7 +11,7 @@ mod watch;
 
 use std::time::Duration;
 
-use gateway_bridge::{Begun, Ending, Failure as TurnFailure, Gateway, Generation, Hello, SessionKey, Taken};
+use gateway_bridge::{Begun, Ending, Gateway, Generation, Hello, SessionKey, Taken, TurnFailure};
 use platform_core::{event::Phase, grant::RunGrant};
 use platform_runtime::report;
 use runner_control_client::Lines;

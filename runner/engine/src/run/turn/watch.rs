@@ -3,7 +3,7 @@
 use std::{convert::Infallible, future::pending, time::Duration};
 
 use futures_util::{FutureExt, future::LocalBoxFuture};
-use gateway_bridge::{Ending, Event, Failure as TurnFailure, Phase as TurnPhase, Running};
+use gateway_bridge::{Ending, Phase as TurnPhase, Running, TurnEvent, TurnFailure};
 use platform_core::{control::Correlation, id::ToolName, limit::Millis};
 use platform_runtime::{poll::poll, report};
 use runner_docker::KilledBy;
@@ -101,7 +101,7 @@ impl<'r> RunExecutor<'r> {
             let until = if killed_by.is_some() { Instant::now() + ABORT_TIMEOUT } else { deadline };
             let by = tokio::select! {
                 event = running.next() => match event {
-                    Some(Event::Status(TurnPhase::Accepted)) => {
+                    Some(TurnEvent::Status(TurnPhase::Accepted)) => {
                         acceptance = self.accept_turn();
                         continue;
                     }
@@ -131,13 +131,13 @@ impl<'r> RunExecutor<'r> {
     }
 
     /// Records an event of a turn, except that it was accepted.
-    fn record_turn_event(&self, event: Event) {
+    fn record_turn_event(&self, event: TurnEvent) {
         let events = &self.ctx.events;
         match event {
-            Event::Text(text) => events.send_text(text),
+            TurnEvent::Text(text) => events.send_text(text),
             // The data plane reports tools, whatever the gateway's version.
-            Event::Tool { name, .. } => events.note_tool(name.as_ref().map_or("", ToolName::as_str)),
-            Event::Status(_) | Event::Usage(_) | Event::Missed { .. } => {}
+            TurnEvent::Tool { name, .. } => events.note_tool(name.as_ref().map_or("", ToolName::as_str)),
+            TurnEvent::Status(_) | TurnEvent::Usage(_) | TurnEvent::Missed { .. } => {}
         }
     }
 
