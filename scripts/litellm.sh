@@ -25,6 +25,7 @@ run() {
   export LITELLM_LOCAL_POLICY_TEMPLATES=True LITELLM_LOCAL_AUTOROUTER_PRESETS=True
   export DISABLE_ADMIN_UI=True LITELLM_LOG=${LITELLM_LOG:-ERROR}
   export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
+  export PYTHONFAULTHANDLER=1      # a crash in an extension says in its log where
   export PYTHONDONTWRITEBYTECODE=1 # pip compiled the packages; nothing is to appear in the repository
   export PYTHONPATH=$folder${PYTHONPATH:+:$PYTHONPATH} # the configuration's callbacks lie beside it
   exec "$VENV/bin/litellm" --config "$config" --host 127.0.0.1 --port "$port" --num_workers 1

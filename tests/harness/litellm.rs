@@ -27,7 +27,7 @@ pub struct LiteLlm {
     pub base_url: String,
     /// A client without Sluicegate, which has to bring the key itself.
     pub agent: Agent,
-    _process: Child,
+    process: Child,
     dir: tempfile::TempDir,
 }
 
@@ -62,7 +62,7 @@ impl LiteLlm {
             async { agent.connect().await.map(drop) }
         };
         eventually_within(START, "LiteLLM listens", ready, Result::is_ok).await.unwrap();
-        Self { base_url: format!("http://{address}"), agent, _process: process, dir }
+        Self { base_url: format!("http://{address}"), agent, process, dir }
     }
 
     /// LiteLLM's own record of a call, once it has written one.
@@ -81,5 +81,19 @@ impl LiteLlm {
 
     fn records_file(&self) -> PathBuf {
         self.dir.path().join("records")
+    }
+}
+
+impl Drop for LiteLlm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+            let tail = log.char_indices().rev().nth(4000).map_or(0, |(at, _)| at);
+            // The only way to say more of a test that fails.
+            #[expect(clippy::print_stderr, reason = "shown with the test that failed")]
+            {
+                eprintln!("LiteLLM has ended: {:?}; its log ends:\n{}", self.process.try_wait(), &log[tail..]);
+            }
+        }
     }
 }

@@ -277,6 +277,17 @@ impl World {
         fs::read_to_string(self.proxy_log()).unwrap_or_default()
     }
 
+    /// Shows what the proxy warned of, with a test that fails.
+    fn show_complaints(&self) {
+        let log = self.log();
+        let complaints = log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR"));
+        let complaints: Vec<_> = complaints.rev().take(20).map(|line| format!("\n{line}")).collect();
+        #[expect(clippy::print_stderr, reason = "shown with the test that failed")]
+        {
+            eprintln!("The proxy's last complaints, newest first:{}", complaints.concat());
+        }
+    }
+
     fn proxy_log(&self) -> PathBuf {
         self.path().join("proxy.log")
     }
@@ -368,6 +379,7 @@ impl Drop for World {
     /// let no secret out.
     fn drop(&mut self) {
         let canaries = if std::thread::panicking() {
+            self.show_complaints();
             docker::remove_containers_of(&self.installation());
             Vec::new()
         } else {

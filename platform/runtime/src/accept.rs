@@ -4,7 +4,7 @@
 //! lasts, so delays grow. Connections that wait stay in the kernel's backlog.
 
 use std::{
-    fmt, io,
+    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -95,6 +95,7 @@ pub enum AfterFailure {
 }
 
 /// Log of lines that may come in masses: at most one a second is written.
+#[derive(Debug)]
 pub struct RateLimitedLog {
     began: Instant,
     /// Second of the last line, counted from 1.
@@ -105,12 +106,6 @@ pub struct RateLimitedLog {
 impl Default for RateLimitedLog {
     fn default() -> Self {
         Self { began: Instant::now(), last: AtomicU64::new(0), suppressed: AtomicU64::new(0) }
-    }
-}
-
-impl fmt::Debug for RateLimitedLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimitedLog").field("suppressed", &self.suppressed).finish_non_exhaustive()
     }
 }
 

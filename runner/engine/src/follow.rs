@@ -9,7 +9,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use platform_core::{control::TapLine, event::AgentEvent, id::RunId};
-use platform_runtime::{report, settings::Stream};
+use platform_runtime::{report, retry::Transient, settings::Stream};
 use runner_control_client::{DataPlane, Follow, Lines};
 use runner_model::live;
 use runner_store::{Error, Event, Store};

@@ -18,5 +18,5 @@ mod tls;
 pub use self::{
     error::Error,
     links::{Link, Links},
-    paths::{BRIDGE, GatewayPaths, GatewayPaths as Place, SOCKET, STATE, workspace_id},
+    paths::{BRIDGE, GatewayPaths, SOCKET, STATE, workspace_id},
 };

@@ -285,15 +285,6 @@ const TRANSIENT_CODES: [&str; 25] = [
 ];
 
 impl Error {
-    /// Returns whether a retry may succeed.
-    #[must_use]
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Failed { source, .. } | Self::Unreachable { source, .. } => is_transient(source),
-            _ => false,
-        }
-    }
-
     /// Returns whether the store serves another host, so that trying again is of no use.
     #[must_use]
     pub const fn serves_another(&self) -> bool {
@@ -356,7 +347,10 @@ impl Transient for Error {
     const RETRY_TIMEOUT: Duration = Duration::from_secs(300);
 
     fn is_transient(&self) -> bool {
-        self.is_transient()
+        match self {
+            Self::Failed { source, .. } | Self::Unreachable { source, .. } => is_transient(source),
+            _ => false,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use platform_runtime::report;
+use platform_runtime::{report, retry::Transient};
 
 use super::{
     error::{Committed, Error},

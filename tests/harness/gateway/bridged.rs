@@ -13,7 +13,7 @@ use platform_core::{
 };
 use tokio::time::Instant;
 
-use super::{ScriptedGateway, TOKEN};
+use super::{Dialect, ScriptedGateway, TOKEN};
 use crate::openclaw::{OpenClaw, PROVIDER};
 
 /// Longer than a scripted turn takes.
@@ -92,6 +92,19 @@ pub fn asking(session: &SessionKey, message: &str) -> Turn {
 pub fn without_trace(turn: Turn) -> Turn {
     let headers = OutboundHeaders::new([("x-run-token", "token")]).unwrap();
     Turn { attribution: Attribution::Headers(headers), ..turn }
+}
+
+/// A turn of the session with this key, as gateways of `dialect` take one.
+///
+/// # Panics
+/// Never: these are names.
+#[must_use]
+pub fn turn_in(dialect: Dialect, key: &str) -> Turn {
+    let turn = asking(&session(key), "hello");
+    match dialect {
+        Dialect::Three => without_trace(turn),
+        Dialect::Four => turn,
+    }
 }
 
 /// The same, answered by `model`.

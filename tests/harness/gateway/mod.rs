@@ -104,6 +104,16 @@ impl ScriptedGateway {
         self.shared.inner().doors.push_back(door);
     }
 
+    /// Starts one that takes headers of a turn.
+    ///
+    /// # Panics
+    /// If it cannot listen.
+    pub async fn with_headers(dialect: Dialect) -> Self {
+        let gateway = Self::start(dialect).await;
+        gateway.set(|options| options.takes_headers = true);
+        gateway
+    }
+
     /// Changes how it is set up.
     pub fn set(&self, change: impl FnOnce(&mut Options)) {
         change(&mut self.shared.options());

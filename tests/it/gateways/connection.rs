@@ -7,7 +7,7 @@ use harness::{
     eventually,
     gateway::{
         Cue, Dialect, Door, ScriptedGateway, Step, TOKEN,
-        bridged::{asking, first_text, run, session, settings, to_scripted, told, without_trace},
+        bridged::{asking, first_text, run, session, settings, to_scripted, told, turn_in, without_trace},
     },
 };
 
@@ -106,8 +106,7 @@ async fn a_turn_survives_any_end_of_its_connection() {
     ];
     for dialect in Dialect::ALL {
         for end in ends.clone() {
-            let gateway = ScriptedGateway::start(dialect).await;
-            gateway.set(|options| options.takes_headers = true);
+            let gateway = ScriptedGateway::with_headers(dialect).await;
             let bridge = to_scripted(&gateway);
             let cue = Cue::default();
             let steps = vec![
@@ -117,11 +116,7 @@ async fn a_turn_survives_any_end_of_its_connection() {
                 Step::Pause(Duration::from_millis(50)),
             ];
             gateway.always([steps, vec![Step::say("two.")]].concat());
-            let mut turn = asking(&session("a"), "hello");
-            if dialect == Dialect::Three {
-                turn = without_trace(turn);
-            }
-            let mut running = bridge.run(turn).await.unwrap();
+            let mut running = bridge.run(turn_in(dialect, "a")).await.unwrap();
             first_text(&mut running).await;
             cue.give();
             let told = told(running).await;
@@ -143,8 +138,7 @@ async fn a_turn_survives_any_end_of_its_connection() {
 #[tokio::test]
 async fn a_turn_that_a_restart_lost_fails_alone() {
     for dialect in Dialect::ALL {
-        let gateway = ScriptedGateway::start(dialect).await;
-        gateway.set(|options| options.takes_headers = true);
+        let gateway = ScriptedGateway::with_headers(dialect).await;
         let bridge = to_scripted(&gateway);
         gateway.script(session("a").as_str(), vec![Step::say("One "), Step::Restart]);
         let mut turn = without_trace(asking(&session("a"), "hello"));

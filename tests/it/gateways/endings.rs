@@ -8,25 +8,13 @@ use harness::{
     eventually,
     gateway::{
         Abort, Cue, Dialect, ScriptedGateway, Step,
-        bridged::{Told, asking, by_model, first_text, run, session, to_scripted, told, without_trace},
+        bridged::{
+            Told, asking, by_model, first_text, run, session, to_scripted, told, turn_in, without_trace,
+        },
     },
 };
 use platform_core::id::GatewayProvider;
 use tokio::time::Instant;
-
-fn turn(dialect: Dialect, key: &str) -> Turn {
-    let turn = asking(&session(key), "hello");
-    match dialect {
-        Dialect::Three => without_trace(turn),
-        Dialect::Four => turn,
-    }
-}
-
-async fn gateway(dialect: Dialect) -> ScriptedGateway {
-    let gateway = ScriptedGateway::start(dialect).await;
-    gateway.set(|options| options.takes_headers = true);
-    gateway
-}
 
 fn failure(told: &Told) -> &TurnFailure {
     match &told.ending {
@@ -38,7 +26,7 @@ fn failure(told: &Told) -> &TurnFailure {
 #[tokio::test]
 async fn recorded_failures_fail_in_both_dialects() {
     for dialect in Dialect::ALL {
-        let gateway = gateway(dialect).await;
+        let gateway = ScriptedGateway::with_headers(dialect).await;
         let bridge = to_scripted(&gateway);
         for story in [
             "status-401",
@@ -52,7 +40,7 @@ async fn recorded_failures_fail_in_both_dialects() {
             "overflow",
         ] {
             gateway.always(vec![Step::Recorded(story)]);
-            let told = run(&bridge, turn(dialect, story)).await;
+            let told = run(&bridge, turn_in(dialect, story)).await;
             let is_named = matches!(
                 failure(&told),
                 TurnFailure::Upstream { .. } | TurnFailure::NoAnswer | TurnFailure::TimedOut
@@ -60,7 +48,7 @@ async fn recorded_failures_fail_in_both_dialects() {
             assert!(is_named, "{dialect:?} {story}: {:?}", told.ending);
         }
         gateway.always(vec![Step::Recorded("timeout")]);
-        let told = run(&bridge, turn(dialect, "timeout")).await;
+        let told = run(&bridge, turn_in(dialect, "timeout")).await;
         let is_named =
             matches!(failure(&told), TurnFailure::TimedOut | TurnFailure::NoAnswer | TurnFailure::Aborted);
         assert!(is_named, "{dialect:?}: {:?}", told.ending);
@@ -68,7 +56,7 @@ async fn recorded_failures_fail_in_both_dialects() {
         // The control: a recorded success is one.
         for story in ["success", "tool", "words"] {
             gateway.always(vec![Step::Recorded(story)]);
-            let told = run(&bridge, turn(dialect, story)).await;
+            let told = run(&bridge, turn_in(dialect, story)).await;
             assert!(!told.answer().is_empty(), "{dialect:?} {story}");
         }
         bridge.close().await;
@@ -80,13 +68,13 @@ async fn recorded_failures_fail_in_both_dialects() {
 async fn a_deadline_ends_a_turn_despite_the_gateway() {
     for dialect in Dialect::ALL {
         for abort in [Abort::AsRecorded, Abort::Pretended, Abort::Unanswered] {
-            let gateway = gateway(dialect).await;
+            let gateway = ScriptedGateway::with_headers(dialect).await;
             gateway.set(|options| options.abort = abort);
             gateway.always(vec![Step::say("One "), Step::Never]);
             let bridge = to_scripted(&gateway);
             bridge.ready().await.unwrap();
             let (began, patience) = (Instant::now(), Duration::from_millis(300));
-            let told = run(&bridge, Turn { deadline: began + patience, ..turn(dialect, "a") }).await;
+            let told = run(&bridge, Turn { deadline: began + patience, ..turn_in(dialect, "a") }).await;
             assert_eq!(failure(&told), &TurnFailure::Deadline, "{dialect:?} {abort:?}");
             // An abort may take two seconds.
             let took = began.elapsed();
@@ -103,15 +91,15 @@ async fn a_deadline_ends_a_turn_despite_the_gateway() {
 #[tokio::test]
 async fn cancelling_or_dropping_a_turn_aborts_it() {
     for dialect in Dialect::ALL {
-        let gateway = gateway(dialect).await;
+        let gateway = ScriptedGateway::with_headers(dialect).await;
         gateway.always(vec![Step::say("One "), Step::Never]);
         let bridge = to_scripted(&gateway);
-        let mut running = bridge.run(turn(dialect, "cancelled")).await.unwrap();
+        let mut running = bridge.run(turn_in(dialect, "cancelled")).await.unwrap();
         first_text(&mut running).await;
         running.cancel();
         assert_eq!(failure(&told(running).await), &TurnFailure::Aborted, "{dialect:?}");
 
-        let mut running = bridge.run(turn(dialect, "dropped")).await.unwrap();
+        let mut running = bridge.run(turn_in(dialect, "dropped")).await.unwrap();
         first_text(&mut running).await;
         let id = running.id().as_str().to_owned();
         drop(running);
@@ -127,7 +115,7 @@ async fn cancelling_or_dropping_a_turn_aborts_it() {
         // The control: a turn that is read is not.
         gateway.always(vec![Step::say("One "), Step::Pause(Duration::from_millis(50)), Step::say("two.")]);
         let before = gateway.requests("chat.abort").len();
-        assert_eq!(run(&bridge, turn(dialect, "kept")).await.answer(), "One two.");
+        assert_eq!(run(&bridge, turn_in(dialect, "kept")).await.answer(), "One two.");
         assert_eq!(gateway.requests("chat.abort").len(), before, "{dialect:?}");
         bridge.close().await;
     }
@@ -137,14 +125,14 @@ async fn cancelling_or_dropping_a_turn_aborts_it() {
 async fn an_aborted_turn_asks_its_model_nothing_more() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     for dialect in Dialect::ALL {
-        let gateway = gateway(dialect).await;
+        let gateway = ScriptedGateway::with_headers(dialect).await;
         gateway.provider_at(&upstream.base_url());
         let cue = Cue::default();
         let bridge = to_scripted(&gateway);
         for (key, calls) in [("aborted", 1), ("kept", 2)] {
             upstream.ledger().clear();
             gateway.always(vec![Step::Ask("fake"), Step::Until(cue.clone()), Step::Ask("fake")]);
-            let mut running = bridge.run(turn(dialect, key)).await.unwrap();
+            let mut running = bridge.run(turn_in(dialect, key)).await.unwrap();
             first_text(&mut running).await;
             if key == "aborted" {
                 running.cancel();
@@ -163,10 +151,10 @@ async fn an_aborted_turn_asks_its_model_nothing_more() {
 #[tokio::test]
 async fn an_oversized_message_is_refused_unsent() {
     for (dialect, too_large) in [(Dialect::Three, true), (Dialect::Four, false)] {
-        let gateway = gateway(dialect).await;
+        let gateway = ScriptedGateway::with_headers(dialect).await;
         let bridge = to_scripted(&gateway);
         bridge.ready().await.unwrap();
-        let large = Turn { message: "x".repeat(600 << 10), ..turn(dialect, "a") };
+        let large = Turn { message: "x".repeat(600 << 10), ..turn_in(dialect, "a") };
         match bridge.run(large).await {
             Err(Error::TooLarge { size, limit, .. }) => {
                 assert!(too_large && size > limit && limit == 512 << 10, "{dialect:?}: {size} {limit}");
@@ -182,23 +170,23 @@ async fn an_oversized_message_is_refused_unsent() {
 /// The turn goes on over the next connection.
 #[tokio::test]
 async fn an_oversized_frame_costs_only_its_connection() {
-    let gateway = gateway(Dialect::Four).await;
+    let gateway = ScriptedGateway::with_headers(Dialect::Four).await;
     let bridge = to_scripted(&gateway);
     gateway.always(vec![
         Step::Oversize(27 << 20),
         Step::Pause(Duration::from_millis(100)),
         Step::EndAs("Short.".to_owned()),
     ]);
-    assert_eq!(run(&bridge, turn(Dialect::Four, "a")).await.answer(), "Short.");
+    assert_eq!(run(&bridge, turn_in(Dialect::Four, "a")).await.answer(), "Short.");
     assert_eq!(bridge.counts().oversize, 1);
 }
 
 #[tokio::test]
 async fn not_now_is_no_upstream_failure() {
-    let gateway = gateway(Dialect::Four).await;
+    let gateway = ScriptedGateway::with_headers(Dialect::Four).await;
     let bridge = to_scripted(&gateway);
     gateway.script(session("a").as_str(), vec![Step::NotNow(Duration::from_millis(20))]);
-    let told = run(&bridge, turn(Dialect::Four, "a")).await;
+    let told = run(&bridge, turn_in(Dialect::Four, "a")).await;
     match &told.ending {
         Ending::Completed { text, .. } => assert_eq!(text, "Hello there."),
         Ending::Failed(failure) => assert!(matches!(failure, TurnFailure::Refused { .. }), "{failure:?}"),
@@ -236,9 +224,9 @@ async fn attributions_are_sent_or_refused() {
 
 #[tokio::test]
 async fn status_events_carry_no_text() {
-    let gateway = gateway(Dialect::Four).await;
+    let gateway = ScriptedGateway::with_headers(Dialect::Four).await;
     let bridge = to_scripted(&gateway);
-    let turn = turn(Dialect::Four, "a");
+    let turn = turn_in(Dialect::Four, "a");
     let status = serde_json::json!({
         "type": "event", "event": "chat",
         "payload": {

@@ -1,36 +1,21 @@
 //! Tests that a turn receives only its own messages: none of another session or another run, and each piece once.
 
-use gateway_bridge::{Ending, Turn};
+use gateway_bridge::Ending;
 use harness::{
     eventually,
     gateway::{
         Cue, Dialect, ScriptedGateway, Step,
-        bridged::{asking, by_model, first_text, run, session, to_scripted, told, without_trace},
+        bridged::{by_model, first_text, run, session, to_scripted, told, turn_in},
     },
 };
-
-/// Builds a turn as each dialect takes one.
-fn turn(dialect: Dialect, key: &str) -> Turn {
-    let turn = asking(&session(key), "hello");
-    match dialect {
-        Dialect::Three => without_trace(turn),
-        Dialect::Four => turn,
-    }
-}
-
-async fn gateway(dialect: Dialect) -> ScriptedGateway {
-    let gateway = ScriptedGateway::start(dialect).await;
-    gateway.set(|options| options.takes_headers = true);
-    gateway
-}
 
 #[tokio::test]
 async fn pieces_are_clean_and_the_final_text_counts() {
     for dialect in Dialect::ALL {
-        let gateway = gateway(dialect).await;
+        let gateway = ScriptedGateway::with_headers(dialect).await;
         let bridge = to_scripted(&gateway);
         gateway.always(vec![Step::say("One "), Step::say("two "), Step::say("three.")]);
-        let clean = run(&bridge, turn(dialect, "clean")).await;
+        let clean = run(&bridge, turn_in(dialect, "clean")).await;
         assert_eq!(
             (clean.text().trim(), clean.answer()),
             ("One two three.", "One two three."),
@@ -47,13 +32,13 @@ async fn pieces_are_clean_and_the_final_text_counts() {
             Step::EndAs("Another text.".to_owned()),
         ];
         gateway.always(noisy);
-        let noisy = run(&bridge, turn(dialect, "noisy")).await;
+        let noisy = run(&bridge, turn_in(dialect, "noisy")).await;
         assert_eq!(noisy.answer(), "Another text.", "{dialect:?}");
         assert_eq!(noisy.text().matches("One").count(), 1, "{dialect:?}: {:?}", noisy.events);
         assert_eq!(noisy.text().matches("two").count(), 1, "{dialect:?}: {:?}", noisy.events);
 
         gateway.always(vec![Step::Swapped("One ".to_owned(), "two.".to_owned())]);
-        let swapped = run(&bridge, turn(dialect, "swapped")).await;
+        let swapped = run(&bridge, turn_in(dialect, "swapped")).await;
         assert_eq!(swapped.answer(), "One two.", "{dialect:?}");
         bridge.close().await;
     }
@@ -62,7 +47,7 @@ async fn pieces_are_clean_and_the_final_text_counts() {
 #[tokio::test]
 async fn events_of_other_turns_are_counted_not_passed() {
     for dialect in Dialect::ALL {
-        let gateway = gateway(dialect).await;
+        let gateway = ScriptedGateway::with_headers(dialect).await;
         let bridge = to_scripted(&gateway);
         let cue = Cue::default();
         let other = session("other");
@@ -76,7 +61,7 @@ async fn events_of_other_turns_are_counted_not_passed() {
             Step::Until(cue.clone()),
             Step::say("two."),
         ]);
-        let mut running = bridge.run(turn(dialect, "mine")).await.unwrap();
+        let mut running = bridge.run(turn_in(dialect, "mine")).await.unwrap();
         assert_eq!(first_text(&mut running).await.trim(), "One");
         let count = || async { bridge.counts().unattributed };
         let counted = eventually("what is another's is counted", count, |count| *count >= 6).await;
@@ -87,7 +72,7 @@ async fn events_of_other_turns_are_counted_not_passed() {
 
         // The control: the same text in the turn's own name is delivered.
         gateway.always(vec![Step::Elsewhere { run: None, session: None, text: "STOLEN" }]);
-        let own = run(&bridge, turn(dialect, "mine")).await;
+        let own = run(&bridge, turn_in(dialect, "mine")).await;
         assert!(format!("{own:?}").contains("STOLEN"), "{dialect:?}: {own:?}");
         bridge.close().await;
     }
@@ -96,7 +81,7 @@ async fn events_of_other_turns_are_counted_not_passed() {
 #[tokio::test]
 async fn turns_that_run_at_once_never_mix() {
     for dialect in Dialect::ALL {
-        let gateway = gateway(dialect).await;
+        let gateway = ScriptedGateway::with_headers(dialect).await;
         let bridge = to_scripted(&gateway);
         let names = ["red", "green", "blue", "black", "white", "grey", "pink", "gold"];
         for name in names {
@@ -108,7 +93,7 @@ async fn turns_that_run_at_once_never_mix() {
         let all = names.map(|name| {
             let bridge = bridge.clone();
             async move {
-                let told = run(&bridge, turn(dialect, name)).await;
+                let told = run(&bridge, turn_in(dialect, name)).await;
                 (name, told)
             }
         });
@@ -124,12 +109,12 @@ async fn turns_that_run_at_once_never_mix() {
 
 #[tokio::test]
 async fn an_idle_reader_delays_no_other_turn() {
-    let gateway = gateway(Dialect::Four).await;
+    let gateway = ScriptedGateway::with_headers(Dialect::Four).await;
     let bridge = to_scripted(&gateway);
     let piece = "x".repeat(64 << 10);
     gateway.script(session("slow").as_str(), vec![Step::Say(piece); 10]);
-    let slow = bridge.run(turn(Dialect::Four, "slow")).await.unwrap();
-    let quick = run(&bridge, turn(Dialect::Four, "quick")).await;
+    let slow = bridge.run(turn_in(Dialect::Four, "slow")).await.unwrap();
+    let quick = run(&bridge, turn_in(Dialect::Four, "quick")).await;
     assert_eq!(quick.answer(), "Hello there.");
     let slow = told(slow).await;
     assert_eq!(slow.answer().len(), 10 * (64 << 10));
@@ -140,7 +125,7 @@ async fn an_idle_reader_delays_no_other_turn() {
 
 #[tokio::test]
 async fn nonsense_is_counted_and_the_turn_goes_on() {
-    let gateway = gateway(Dialect::Four).await;
+    let gateway = ScriptedGateway::with_headers(Dialect::Four).await;
     let bridge = to_scripted(&gateway);
     gateway.always(vec![
         Step::say("One "),
@@ -151,7 +136,7 @@ async fn nonsense_is_counted_and_the_turn_goes_on() {
         Step::Frame(serde_json::json!({ "type": "res", "id": "nobody-asked", "ok": true, "payload": {} })),
         Step::say("two."),
     ]);
-    let told = run(&bridge, by_model(turn(Dialect::Four, "mine"), "fake")).await;
+    let told = run(&bridge, by_model(turn_in(Dialect::Four, "mine"), "fake")).await;
     assert_eq!(told.answer(), "One two.");
     assert!(matches!(told.ending, Ending::Completed { .. }));
     assert!(bridge.counts().malformed >= 2, "{:?}", bridge.counts());

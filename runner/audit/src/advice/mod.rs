@@ -2,9 +2,6 @@
 //!
 //! The explanation is for operators who read the journal. The data plane's answer to the agent says less.
 
-#[cfg(test)]
-mod tests;
-
 use platform_core::{
     budget::Limit,
     litellm,

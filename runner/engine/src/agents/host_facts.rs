@@ -33,7 +33,7 @@ const DOCKER_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Probes {
     docker: PathBuf,
     data_plane: DataPlane,
-    gateways: Arc<BTreeMap<GatewayId, gateway::Place>>,
+    gateways: Arc<BTreeMap<GatewayId, gateway::GatewayPaths>>,
 }
 
 /// Findings about the backends.
@@ -60,7 +60,7 @@ impl Probes {
         Self {
             docker: settings.sandbox.docker_socket.clone(),
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
-            gateways: Arc::new(gateway::Place::of_all(settings)),
+            gateways: Arc::new(gateway::GatewayPaths::of_all(settings)),
         }
     }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use platform_core::limit::Millis;
+use platform_runtime::retry::Transient;
 use runner_model::lifecycle::{Move, State};
 use runner_store::{Filter, For, Worker};
 use sqlx::{AnyConnection, Connection, Row};

@@ -1,67 +1,142 @@
-//! Tests that the commands which advice names are commands of this program.
+//! Tests that the table of advice is complete, and that the commands and settings it names exist.
 
 use platform_core::{
-    budget::Limit, capability::Capability, id::CallId, record::ExchangeRecord, refusal::Refusal, route::Route,
+    budget::Limit,
+    capability::Capability,
+    id::{AccountId, AgentId, CallId, RunId},
+    record::{CostSource, ExchangeRecord, Identity, Kind, Outcome, Tokens, TokensSource},
+    refusal::Refusal,
+    route::Route,
+    untrusted::JournalText,
 };
-use runner_audit::advice;
-use serde_json::json;
+use platform_runtime::settings::Settings;
+use runner_audit::advice::{self, Advice, Setting};
 
 use crate::commands::{command_lines::words, parses};
 
 /// Returns a refused call of an account whose name needs quotes in a shell.
 fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
-    serde_json::from_value(json!({
-        "ts": "2026-11-21T08:30:00.000000Z",
-        "run_id": "run-1",
-        "attempt": 0,
-        "account": "auth0|acct-7",
-        "graph": "sandbox:agent",
-        "identity": "socket",
-        "route": Route::ChatCompletions,
-        "stream": false,
-        "status": 400,
-        "outcome": "refused",
-        "refusal": refusal,
-        "rule": rule,
-        "request_bytes": 0,
-        "response_bytes": 0,
-        "duration_us": 1,
-        "tokens": { "input": 0, "output": 0, "cached": 0, "reasoning": 0 },
-        "tokens_source": "none",
-        "cost_source": "none",
-        "litellm_call_id": CallId::new(1, 1),
-        "tools": [],
-        "kind": "model",
-        "calls": 1,
-        "tap": "off",
-    }))
-    .unwrap()
+    ExchangeRecord {
+        ts: "2026-11-21T08:30:00.000000Z".to_owned(),
+        run_id: RunId::parse("run-1").unwrap(),
+        attempt: 0,
+        account: AccountId::parse("auth0|acct-7").unwrap(),
+        user: None,
+        graph: AgentId::parse("sandbox:agent").unwrap(),
+        identity: Identity::Socket,
+        route: Route::ChatCompletions,
+        model_asked: Some(JournalText::of("gpt-4o")),
+        model_answered: None,
+        finish_reason: None,
+        stream: false,
+        status: 400,
+        outcome: Outcome::Refused,
+        refusal: Some(refusal),
+        rule: rule.map(JournalText::of),
+        timeout: None,
+        request_bytes: 0,
+        response_bytes: 0,
+        ttfb_us: None,
+        duration_us: 1,
+        tokens: Tokens::default(),
+        tokens_source: TokensSource::None,
+        cost_nanodollars: None,
+        cost_source: CostSource::None,
+        litellm_call_id: CallId::new(1, 1),
+        tools: Vec::new(),
+        kind: Kind::Model,
+        calls: 1,
+        tap: platform_core::grant::Tap::Off,
+    }
 }
 
-/// Returns rules of every kind that the data plane writes, and none.
+/// Returns every rule that the data plane writes, and none.
 fn rules() -> Vec<Option<String>> {
     let limits = Limit::ALL
         .into_iter()
-        .flat_map(|limit| ["run", "account"].map(|owner| format!("{owner}.{}", limit.setting())));
+        .flat_map(|limit| ["run", "account"].map(|whose| format!("{whose}.{}", limit.setting())));
     let capabilities = Capability::ALL.map(|capability| format!("capability:{capability}"));
-    let others = ["field:mcp_servers", "model:gpt-4o", "tool:bash", "all", "account", "model"];
-    let all = limits.chain(capabilities).chain(others.map(str::to_owned));
+    let words = [
+        "field:mcp_servers",
+        "model:gpt-4o",
+        "tool:bash",
+        "all",
+        "account",
+        "model",
+        "<12:0123456789abcdef>",
+    ];
+    let all = limits.chain(capabilities).chain(words.map(str::to_owned));
     std::iter::once(None).chain(all.map(Some)).collect()
+}
+
+fn every_advice() -> impl Iterator<Item = (ExchangeRecord, Advice)> {
+    Refusal::ALL.into_iter().flat_map(|refusal| {
+        rules().into_iter().map(move |rule| {
+            let record = record(refusal, rule.as_deref());
+            let advice = advice::of(&record).unwrap();
+            (record, advice)
+        })
+    })
 }
 
 #[test]
 fn every_advised_command_parses() {
-    let mut commands = 0;
-    for refusal in Refusal::ALL {
-        for rule in rules() {
-            let record = record(refusal, rule.as_deref());
-            for command in &advice::of(&record).unwrap().commands {
-                let parsed = parses(&words(command));
-                assert!(parsed.is_ok(), "{command} for {record:?}: {parsed:?}");
-                commands += 1;
-            }
+    for (record, advice) in every_advice() {
+        for command in &advice.commands {
+            let parsed = parses(&words(command));
+            assert!(parsed.is_ok(), "{command} for {record:?}: {parsed:?}");
         }
     }
-    assert!(commands > Refusal::ALL.len(), "only {commands} commands were tried");
     assert!(parses(&words("sluice limit --accounts a --cost 1")).is_err(), "control");
+}
+
+/// Returns the place of `[section] key` in the schema. Quoted names may be any.
+fn in_schema<'s>(schema: &'s serde_json::Value, section: &str, key: &str) -> &'s serde_json::Value {
+    let (section, is_named) =
+        section.split_once(".\"").map_or((section, false), |(section, _)| (section, true));
+    let section = &schema["properties"][section];
+    let section = if is_named { &section["additionalProperties"] } else { section };
+    &section["properties"][key]
+}
+
+#[test]
+fn every_setting_that_is_named_exists() {
+    let schema = Settings::json_schema();
+    for (_, advice) in every_advice() {
+        for Setting { section, key, .. } in &advice.settings {
+            assert!(in_schema(&schema, section, key).is_object(), "[{section}] {key}");
+        }
+    }
+    assert!(in_schema(&schema, "accounts.\"a\"", "costs").is_null(), "control");
+}
+
+#[test]
+fn every_limit_is_changed_where_it_is_set() {
+    for limit in Limit::ALL {
+        for (whose, section) in
+            [("run", "agents.\"sandbox:agent\""), ("account", "accounts.\"auth0|acct-7\"")]
+        {
+            let rule = format!("{whose}.{}", limit.setting());
+            let advice = advice::of(&record(Refusal::QuotaExhausted, Some(&rule))).unwrap();
+            let [setting] = &advice.settings[..] else { panic!("{advice:?}") };
+            assert_eq!((setting.section.as_str(), setting.key), (section, limit.setting()));
+            assert!(advice.commands[0].starts_with("sluice limit --"), "{advice:?}");
+        }
+    }
+    let advice = advice::of(&record(Refusal::QuotaExhausted, Some("account.cost"))).unwrap();
+    assert_eq!(
+        advice.why,
+        "account auth0|acct-7 has used its limit of money, or has too little left for the call"
+    );
+    assert_eq!(advice.commands[0], "sluice limit --account 'auth0|acct-7' --cost DOLLARS");
+}
+
+#[test]
+fn every_refusal_says_something_of_its_own() {
+    let mut said: Vec<_> =
+        Refusal::ALL.map(|refusal| advice::of(&record(refusal, Some("run.cost"))).unwrap().why).into();
+    let all = said.len();
+    said.sort_unstable();
+    said.dedup();
+    assert_eq!(said.len(), all, "{said:#?}");
 }

@@ -18,7 +18,11 @@ use platform_core::{
     event::{AgentEvent, OutputStream, Phase},
     limit::{ByteSize, events as limit},
 };
-use platform_runtime::{report, retry::Backoff, settings::Stream};
+use platform_runtime::{
+    report,
+    retry::{Backoff, Transient},
+    settings::Stream,
+};
 use runner_docker::{Ended, Piece};
 use runner_model::live;
 use runner_store::{Batch, Told};

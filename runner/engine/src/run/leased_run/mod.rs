@@ -14,7 +14,7 @@ use std::{
 use platform_core::limit::Millis;
 use platform_runtime::{
     report,
-    retry::{Backoff, retry_until},
+    retry::{Backoff, Transient, retry_transient},
 };
 use runner_docker::KilledBy;
 use runner_model::lifecycle::{Ending, Move, StartKind, State};
@@ -30,8 +30,6 @@ use crate::{
 
 /// Delay before a failed request is repeated.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
-/// Longest time without a store before a run that needs it fails.
-const STORE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A stored run on which this process holds the lease.
 #[derive(Debug)]
@@ -156,9 +154,7 @@ impl LeasedRun {
 
     /// Stores the id of the image that containers are created from, for a worker that takes the run over.
     pub(super) async fn record_image(&self, id: &str) -> Result<(), store::Error> {
-        let deadline = Instant::now() + STORE_TIMEOUT;
-        let store = async || self.store.image(&self.hold, id).await;
-        retry_until(deadline, Backoff::constant(RETRY_DELAY), |error| error.is_transient(), store).await
+        retry_transient(Backoff::constant(RETRY_DELAY), async || self.store.image(&self.hold, id).await).await
     }
 
     /// Stores a step, and reports its transition to operators.
