@@ -46,7 +46,7 @@ build: ## Build all programs and tests
 lint: ## Format, clippy, documentation, shell scripts
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy --locked -p proxy --features parts --benches -- -D warnings
+	$(CARGO) clippy --locked -p proxy --features internals --benches -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --no-deps -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
@@ -109,7 +109,7 @@ bench-openclaw: ## Measure how long sandbox:openclaw takes to its first call, an
 	$(CARGO) run --release --locked --quiet -p tests --example bench-openclaw -- services/sandbox-openclaw/README.md
 
 bench-micro: ## What single steps of a call cost
-	$(CARGO) bench --locked -p proxy --features parts --bench steps
+	$(CARGO) bench --locked -p proxy --features internals --bench steps
 
 bench-check: bench-build ## Compare instructions per request with what is kept; 5 % more fail
 	target/release/bench instructions

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The whole path in one command: sets up what is missing, starts everything on temporary paths, runs one agent in a
-# sealed container, and shows what was recorded. With LITELLM_BASE_URL and LITELLM_MASTER_KEY in the environment the
-# answer comes from there (COGNI_MODEL names the model), else from the scripted upstream. Leaves nothing running.
+# Demonstrates a whole run: installs missing software, starts Sluicegate on temporary paths, runs one agent in a container
+# without a network, and prints the journal records. Uses the LiteLLM at LITELLM_BASE_URL with LITELLM_MASTER_KEY and
+# COGNI_MODEL if they are set, else the scripted upstream. Stops all processes at its end.
 #
 # usage: demo.sh [QUESTION]
 set -euo pipefail
@@ -28,7 +28,7 @@ sluice run --account acct-demo --model "$MODEL" --run-id demo "$QUESTION"
 title '$ sluice audit tail --run demo --json'
 sluice audit tail --run demo --json | jq .
 if [[ -z ${LITELLM_BASE_URL:-} ]]; then
-  title 'What the upstream saw: identity and credential are written by the proxy, the agent has neither'
+  title 'Headers that the upstream received: the proxy sets identity and credential, the agent has neither'
   curl -s "$WORLD_UPSTREAM/_ledger" | jq 'map(select(.path == "/v1/chat/completions"))[-1].headers
     | map(select(.[0] | test("^(authorization|x-litellm|x-cogni)")))
     | map(if .[0] == "authorization" then [.[0], (.[1] | .[0:10]) + "…"] else . end)

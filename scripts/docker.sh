@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Docker daemon on a machine without an init system: starts one when none answers, stops the one it started.
-# Not a service manager: nothing restarts the daemon, and a daemon that somebody else started is only ever looked at.
+# Starts and stops a Docker daemon on a machine without an init system. Starts one only if no daemon answers.
+# Does not restart a daemon, and does not stop a daemon that it did not start.
 set -euo pipefail
 
 SOCKET=/var/run/docker.sock
@@ -18,8 +18,8 @@ answers() {
   [[ -S $SOCKET ]] && timeout 5 docker -H "unix://$SOCKET" version --format '{{.Server.Version}}' 2>/dev/null
 }
 
-# A pid alone is reused after a restart of the machine: the name, and for our own daemon the start time, must agree.
-# A zombie is dead: where PID 1 is no init, it may keep its pid for a while.
+# Returns whether process $1 runs the program $2. A pid is reused after a restart, so the name must match; for our daemon,
+# the start time must match too. A zombie counts as dead: without an init as PID 1 it can keep its pid for a while.
 is_program() {
   local name='' state=''
   { [[ -n $1 ]] && read -r _ name state _ <"/proc/$1/stat"; } 2>/dev/null || return 1
@@ -33,7 +33,7 @@ our_pid() {
   is_program "$pid" dockerd && [[ $(start_time "$pid") == "$started" ]] && echo "$pid"
 }
 
-# A daemon that was killed leaves its pid files behind, and the next one refuses to start because of them.
+# Removes the pid files that a killed daemon leaves behind: the next daemon refuses to start because of them.
 remove_stale_files() {
   local pid
   rm -f /var/run/docker.pid
@@ -54,10 +54,10 @@ start() {
   mkdir -p "$STATE"
   exec 9>"$STATE/lock"
   flock 9
-  answers >/dev/null && return # somebody else started it while this one waited
+  answers >/dev/null && return # another process started it while this one waited for the lock
   local pid deadline=$((SECONDS + START_SECONDS))
   pid=$(cat /var/run/docker.pid 2>/dev/null || true)
-  if is_program "$pid" dockerd; then # somebody else's, perhaps just coming up
+  if is_program "$pid" dockerd; then # another process's daemon, perhaps still starting
     wait_for_answer "$pid" "$deadline" || die "dockerd (pid $pid) runs but does not answer on $SOCKET: see its own log"
     return
   fi
@@ -85,7 +85,7 @@ stop() {
   local pid deadline=$((SECONDS + STOP_SECONDS))
   if ! pid=$(our_pid); then
     if answers >/dev/null; then
-      say "the daemon that answers was not started by this script: left alone"
+      say "this script did not start the running daemon: not stopped"
     fi
     return
   fi

@@ -1,60 +1,60 @@
 #!/usr/bin/env bash
-# Fuzzes the proxy's doors and the one to gateways (fuzz/src says what must hold of each), two targets at a time. What was found interesting is
-# kept in target/fuzz/corpus and gone on from; what is checked in is fuzz/seeds. A crash leaves its input in
-# target/fuzz/artifacts: once the defect is mended, the input goes into the seeds.
+# Fuzzes the inputs of the proxy and of the gateway bridge, two targets at a time. fuzz/src defines the oracle of each target.
+# Each run continues from the corpus in target/fuzz/good/corpus; fuzz/seeds is checked in. A crash leaves its input in
+# target/fuzz/good/artifacts: after the fix, add that input to the seeds.
 #
-# Stable Rust takes the compiler's fuzzing options with RUSTC_BOOTSTRAP=1; nothing that is shipped is built so.
+# Stable Rust accepts the compiler's fuzzing options with RUSTC_BOOTSTRAP=1. No shipped binary is built this way.
 #
-# Does a fuzzer find anything at all? `control` builds with the feature `spoiled`, in which each oracle has one thing
-# wrong: it forbids a field that is allowed (body), a slot that ends in `e` (path), a header that passes (header), many
-# attempts (token), the reported usage where a word is repeated (answer, stream), that of a call which used more than was set
-# aside (limits) and a chat event of the turn's own (gateway). None of the seeds trips over it, so each has to be found. That takes seconds, for a body up to a minute;
-# what is not found in SECONDS_EACH fails.
+# `control` checks that the fuzzers find defects. It builds with the feature `spoiled`, which adds one defect to each oracle.
+# The spoiled oracle rejects an allowed field (body), a slot that ends in `e` (path), an allowed header (header), many
+# attempts (token), the reported usage after a repeated word (answer, stream), usage above the reservation (limits), or the
+# turn's own chat event (gateway). No seed triggers these defects, so the fuzzer has to find each input. That takes seconds,
+# for a body up to a minute. A defect that is not found within SECONDS_EACH fails the check.
 #
-# TARGETS="stream answer" has only these run.
+# TARGETS="stream answer" runs only these targets.
 #
-# usage: fuzz.sh run               SECONDS_EACH (30) per target, from SEED (0: any)
-#        fuzz.sh control           at most SECONDS_EACH per target
-#        fuzz.sh record FILE       the same as run, of a commit, written down
-#        fuzz.sh one TARGET INPUT  a single input again
+# usage: fuzz.sh run               fuzzes each target for SECONDS_EACH (30), from SEED (0: random)
+#        fuzz.sh control           checks the fuzzers, for at most SECONDS_EACH per target
+#        fuzz.sh record FILE       the same as run, on a clean commit; writes the figures to FILE
+#        fuzz.sh one TARGET INPUT  runs a single input again
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-HOME_OF_ALL=target/fuzz
+FUZZ_DIR=target/fuzz
 read -ra TARGETS <<<"${TARGETS:-body stream header token path answer limits gateway}"
 SECONDS_EACH=${SECONDS_EACH:-30}
-# Of libFuzzer: the same walk from the same corpus each time; 0 is another one each time.
+# libFuzzer's seed: the same inputs from the same corpus each time; 0 selects a random seed.
 SEED=${SEED:-0}
 AT_ONCE=2
 
-# build NAME [OPTION...]  into $HOME_OF_ALL/NAME
+# build NAME [OPTION...]  Builds all targets into $FUZZ_DIR/NAME.
 build() {
   local name=$1 target
   shift
   cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
-  RUSTC_BOOTSTRAP=1 cargo fuzz build --fuzz-dir fuzz --target-dir "$HOME_OF_ALL" "$@"
-  mkdir -p "$HOME_OF_ALL/$name"
+  RUSTC_BOOTSTRAP=1 cargo fuzz build --fuzz-dir fuzz --target-dir "$FUZZ_DIR" "$@"
+  mkdir -p "$FUZZ_DIR/$name"
   for target in "${TARGETS[@]}"; do
-    cp -f "$HOME_OF_ALL"/*-linux-gnu/release/"$target" "$HOME_OF_ALL/$name/$target"
+    cp -f "$FUZZ_DIR"/*-linux-gnu/release/"$target" "$FUZZ_DIR/$name/$target"
   done
 }
 
-# fuzz NAME TARGET  with the log and what becomes of it in $HOME_OF_ALL/NAME
+# fuzz NAME TARGET  Runs one target. Writes its log, exit code and seconds to $FUZZ_DIR/NAME.
 fuzz() {
   local name=$1 target=$2 began=$SECONDS
-  local own=$HOME_OF_ALL/$name
-  mkdir -p "$own/corpus/$target" "$own/artifacts/$target"
+  local dir=$FUZZ_DIR/$name
+  mkdir -p "$dir/corpus/$target" "$dir/artifacts/$target"
   local code=0
-  "$own/$target" "$own/corpus/$target" "fuzz/seeds/$target" -dict="fuzz/dictionaries/$target" \
-    -artifact_prefix="$own/artifacts/$target/" -max_len=2048 -timeout=10 -rss_limit_mb=2048 \
-    -seed="$SEED" -max_total_time="$SECONDS_EACH" -print_final_stats=1 >"$own/$target.log" 2>&1 || code=$?
-  echo "$code $((SECONDS - began))" >"$own/$target.end"
+  "$dir/$target" "$dir/corpus/$target" "fuzz/seeds/$target" -dict="fuzz/dictionaries/$target" \
+    -artifact_prefix="$dir/artifacts/$target/" -max_len=2048 -timeout=10 -rss_limit_mb=2048 \
+    -seed="$SEED" -max_total_time="$SECONDS_EACH" -print_final_stats=1 >"$dir/$target.log" 2>&1 || code=$?
+  echo "$code $((SECONDS - began))" >"$dir/$target.end"
 }
 
-# all NAME  runs all targets
+# all NAME  Runs all targets, AT_ONCE at a time.
 all() {
   local target
-  rm -rf "${HOME_OF_ALL:?}/$1"/{artifacts,*.end}
+  rm -rf "${FUZZ_DIR:?}/$1"/{artifacts,*.end}
   for target in "${TARGETS[@]}"; do
     while (($(jobs -rp | wc -l) >= AT_ONCE)); do wait -n; done
     fuzz "$1" "$target" &
@@ -62,29 +62,29 @@ all() {
   wait
 }
 
-# stat_of NAME TARGET STAT
+# stat_of NAME TARGET STAT  Prints a final statistic of libFuzzer.
 stat_of() {
-  sed -n "s/^stat::$3: *//p" "$HOME_OF_ALL/$1/$2.log" | tail -n 1
+  sed -n "s/^stat::$3: *//p" "$FUZZ_DIR/$1/$2.log" | tail -n 1
 }
 
-# progress NAME TARGET  the last `cov: 1 ft: 2 corp: 3/4b` as "1 3"
+# progress NAME TARGET  Prints the last `cov: 1 ft: 2 corp: 3/4b` as "1 3".
 progress() {
-  sed -n 's/.* cov: \([0-9]*\) .* corp: \([0-9]*\)\/.*/\1 \2/p' "$HOME_OF_ALL/$1/$2.log" | tail -n 1
+  sed -n 's/.* cov: \([0-9]*\) .* corp: \([0-9]*\)\/.*/\1 \2/p' "$FUZZ_DIR/$1/$2.log" | tail -n 1
 }
 
-# report NAME  a line per target; fails if one has crashed
+# report NAME  Prints a line per target. Fails if one has crashed.
 report() {
   local target code took cov corpus input failed=0
   for target in "${TARGETS[@]}"; do
-    read -r code took <"$HOME_OF_ALL/$1/$target.end"
+    read -r code took <"$FUZZ_DIR/$1/$target.end"
     read -r cov corpus < <(progress "$1" "$target") || true
     printf '%-8s %4d s %12s runs %8s/s   coverage %s, corpus %s\n' "$target" "$took" \
       "$(stat_of "$1" "$target" number_of_executed_units)" "$(stat_of "$1" "$target" average_exec_per_sec)" \
       "${cov:-?}" "${corpus:-?}"
     [[ $code -ne 0 ]] || continue
     failed=1
-    grep -A 4 -E 'panicked at|ERROR: ' "$HOME_OF_ALL/$1/$target.log" | head -n 12 >&2 || true
-    for input in "$HOME_OF_ALL/$1/artifacts/$target"/*; do
+    grep -A 4 -E 'panicked at|ERROR: ' "$FUZZ_DIR/$1/$target.log" | head -n 12 >&2 || true
+    for input in "$FUZZ_DIR/$1/artifacts/$target"/*; do
       [[ -e $input ]] || continue
       printf '%s fails on %s\n  again: scripts/fuzz.sh one %s %s\n' "$target" "$input" "$target" "$input" >&2
     done
@@ -101,11 +101,11 @@ run() {
 control() {
   local target code took missed=0
   build spoiled --features spoiled
-  rm -rf "$HOME_OF_ALL/spoiled/corpus"
+  rm -rf "$FUZZ_DIR/spoiled/corpus"
   all spoiled
   for target in "${TARGETS[@]}"; do
-    read -r code took <"$HOME_OF_ALL/spoiled/$target.end"
-    if [[ $code -ne 0 ]] && grep -q 'panicked at src/' "$HOME_OF_ALL/spoiled/$target.log"; then
+    read -r code took <"$FUZZ_DIR/spoiled/$target.end"
+    if [[ $code -ne 0 ]] && grep -q 'panicked at src/' "$FUZZ_DIR/spoiled/$target.log"; then
       echo "$target: found after $took s"
     else
       echo "$target: NOT found in $took s" >&2
@@ -115,23 +115,23 @@ control() {
   return $missed
 }
 
-# record FILE
+# record FILE  Fuzzes the current commit and writes the figures as JSON.
 record() {
   local target code took cov corpus rows=()
   if [[ -n $(git status --porcelain) ]]; then
-    echo "fuzz: there are changes: commit them, so that the record can name what was run" >&2
+    echo "fuzz: the working tree has changes: commit them, so that the record names the code that ran" >&2
     exit 1
   fi
   build good
   all good
   report good || echo "fuzz: recording crashes" >&2
   for target in "${TARGETS[@]}"; do
-    read -r code took <"$HOME_OF_ALL/good/$target.end"
+    read -r code took <"$FUZZ_DIR/good/$target.end"
     read -r cov corpus < <(progress good "$target")
     rows+=("$(jq -n --arg name "$target" --argjson seconds "$took" --argjson coverage "$cov" --argjson corpus "$corpus" \
       --argjson executions "$(stat_of good "$target" number_of_executed_units)" \
       --argjson exec_per_s "$(stat_of good "$target" average_exec_per_sec)" \
-      --argjson crashes "$(find "$HOME_OF_ALL/good/artifacts/$target" -type f | wc -l)" \
+      --argjson crashes "$(find "$FUZZ_DIR/good/artifacts/$target" -type f | wc -l)" \
       '{$name, $seconds, $executions, $exec_per_s, $coverage, $corpus, $crashes}')")
   done
   mkdir -p "$(dirname "$1")"
@@ -145,7 +145,7 @@ case "$#:${1:-}" in
   2:record) record "$2" ;;
   3:one)
     build good
-    "$HOME_OF_ALL/good/$2" "$3"
+    "$FUZZ_DIR/good/$2" "$3"
     ;;
   *) echo "usage: scripts/fuzz.sh run|control|record FILE|one TARGET INPUT" >&2; exit 64 ;;
 esac

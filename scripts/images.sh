@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Builds the sandbox images that are missing. An image's tag is the fingerprint of what it is made of, so an image that
-# is there is up to date and nothing is ever rebuilt in vain. Not a publisher: nothing is pulled and nothing is pushed,
-# except that a BASE_IMAGE given in the environment comes from where Docker finds it. The data plane's image needs a build:
-# services/proxy-image/build.sh.
+# Builds missing sandbox images. An image's tag is the fingerprint of its inputs, so an existing image is up to date.
+# Does not push images, and does not pull any, except that Docker finds the BASE_IMAGE of the environment.
+# services/proxy-image/build.sh builds the data plane's image.
 #
-# usage: images.sh [runtime|openclaw|--print]     both if neither is named; --print only prints the references, as lines
-#                                                 name=reference
+# usage: images.sh [runtime|openclaw|--print]     without an argument, builds both; --print only prints the references,
+#                                                 as lines name=reference
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,11 +14,11 @@ RUNTIME=services/sandbox-runtime
 say() { echo "images: $*" >&2; }
 die() { echo "images: error: $*" >&2; exit 1; }
 
-# Short hash over files and what else the image is made of.
+# Prints a short hash over files and the image's other inputs.
 fingerprint() {
-  local rest=$1
+  local inputs=$1
   shift
-  { sha256sum "$@"; echo "$rest"; } | sha256sum | cut -c 1-12
+  { sha256sum "$@"; echo "$inputs"; } | sha256sum | cut -c 1-12
 }
 
 exists() { docker image inspect "$1" >/dev/null 2>&1; }
@@ -45,7 +44,7 @@ begin() {
   docker version --format '{{.Server.Version}}' >/dev/null 2>&1 ||
     die "no Docker daemon answers: run scripts/docker.sh start (not installed: scripts/setup.sh docker)"
   mkdir -p "$CACHE"
-  exec 9>"$CACHE/images.lock" # two builds at once would do the same work twice
+  exec 9>"$CACHE/images.lock" # concurrent builds would do the same work twice
   flock 9
   [[ -n ${BASE_IMAGE:-} ]] || services/base-image/build.sh >/dev/null
 }

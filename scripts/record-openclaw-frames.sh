@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Records what a real OpenClaw gateway says on its socket, for the tests of gateway-bridge and for the scripted gateway:
-# tests/openclaw/frames/VERSION. Run it again when a version is added, and look at the difference.
+# Records the frames of a real OpenClaw gateway into tests/openclaw/frames/VERSION. The tests of gateway-bridge and the scripted
+# gateway use them. Run it again when a version is added, and review the difference.
 #
 # usage: scripts/record-openclaw-frames.sh [VERSION [STORY...]]
 set -euo pipefail

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The official SDKs of OpenAI and Anthropic for Python and Node, and aimock, a mock server of their APIs, for tests on
-# one machine: installs pinned versions and runs scripts with them. What the tests do with them is in tests/sdk.
+# Installs pinned versions of the official OpenAI and Anthropic SDKs for Python and Node, and of aimock, a mock server of
+# their APIs. Runs scripts with them. For tests on one machine; the scripts are in tests/sdk.
 set -euo pipefail
 
 PY_OPENAI=3.54.0
 PY_ANTHROPIC=2.12.0
 NODE_OPENAI=6.49.0 # the last that runs on Debian's Node 20
 NODE_ANTHROPIC=1.12.0
-UNDICI=7.30.2 # how Node's SDKs reach a unix socket
+UNDICI=7.30.2 # connects Node's SDKs to a unix socket
 AIMOCK=1.43.0
 
 # shellcheck source=scripts/install.sh
@@ -27,8 +27,8 @@ packages() {
 
 run() {
   [[ -e $FOLDER/.ok ]] || die "the SDKs are not installed: run scripts/setup.sh sdks"
-  export PYTHONDONTWRITEBYTECODE=1 # pip compiled the packages; nothing is to appear in the repository
-  export SDKS=$FOLDER              # where scripts find their packages: they do not lie beside them
+  export PYTHONDONTWRITEBYTECODE=1 # pip compiled the packages; keeps the repository clean
+  export SDKS=$FOLDER              # where scripts find their packages
   exec "$@"
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts what demonstrations and tests need onto a bare Debian 12 with Rust: packages, a running Docker daemon, sandbox
-# images, LiteLLM, OpenClaw, official SDKs, cargo tools. Uses package registries only and installs only what is missing.
-# Not for production hosts: there the engine, the images, LiteLLM and OpenClaw are somebody's considered choice.
+# Prepares a Debian 12 with Rust for demonstrations and tests. Installs packages, a running Docker daemon, sandbox images,
+# LiteLLM, OpenClaw, official SDKs and cargo tools. Uses package registries only and skips what is installed already.
+# Not for production hosts: there an operator chooses the engine, the images, LiteLLM and OpenClaw.
 #
 # usage: setup.sh [all|docker|images|litellm|openclaw|sdks|tools|book]
 set -euo pipefail
@@ -16,7 +16,8 @@ CARGO_NEXTEST=0.9.143
 say() { echo "setup: $*" >&2; }
 die() { echo "setup: error: $*" >&2; exit 1; }
 
-# packages STEP WHAT COMMAND:PACKAGE...  Judged by the command, not by dpkg: a newer one may come from elsewhere.
+# packages STEP WHAT COMMAND:PACKAGE...  Installs the packages of missing commands. Does not ask dpkg: a newer command may
+# come from another source.
 packages() {
   local step=$1 what=$2 pair missing=()
   shift 2
@@ -41,8 +42,8 @@ apt_install() {
   rm -f "$log"
 }
 
-# Tests and benchmark start servers of their own. Debian's packages would start them as services, too: policy-rc.d is
-# Debian's way to forbid that during the installation; a machine that has such a policy already keeps its own.
+# Runs a command while policy-rc.d forbids Debian's packages to start their services. Tests and the benchmark start their own
+# servers. An existing policy is kept.
 without_services() {
   local policy=/usr/sbin/policy-rc.d
   if [[ -e $policy || $EUID -ne 0 ]]; then
@@ -69,10 +70,10 @@ servers() {
   [[ -e /usr/share/lua/5.1/resty/core.lua ]] || missing+=(lua-resty-core)
   [[ -e /usr/lib/postgresql/15/bin/postgres ]] || missing+=(postgresql-15)
   [[ ${#missing[@]} -gt 0 ]] || return 0
-  without_services apt_install tools "servers to compare and to test with" "${missing[@]}"
+  without_services apt_install tools "servers for tests and comparisons" "${missing[@]}"
   [[ -d /run/systemd/system ]] || return 0
   for package in "${missing[@]}"; do
-    case $package in # nor after the next start of the machine
+    case $package in # do not start it at the next boot either
       nginx-light | haproxy) systemctl disable --quiet "${package%-light}" ;;
       postgresql-15) systemctl disable --quiet postgresql ;;
     esac
@@ -95,7 +96,7 @@ docker_() {
 images() {
   docker_
   if [[ -z ${BASE_IMAGE:-} ]]; then
-    packages images "what builds the base image" debootstrap:debootstrap npm:npm
+    packages images "tools that build the base image" debootstrap:debootstrap npm:npm
   fi
   scripts/images.sh runtime
 }
@@ -110,7 +111,7 @@ litellm() {
 }
 
 openclaw() {
-  packages openclaw "what installs OpenClaw" npm:npm
+  packages openclaw "the installer of OpenClaw" npm:npm
   scripts/openclaw.sh install
   docker_
   scripts/images.sh openclaw
@@ -118,19 +119,19 @@ openclaw() {
 
 sdks() {
   python_environments sdks
-  packages sdks "what installs and runs SDKs" npm:npm node:nodejs
+  packages sdks "tools that install and run SDKs" npm:npm node:nodejs
   scripts/sdks.sh install
 }
 
 tools() {
-  packages tools "what tests use" curl:curl git:git ip:iproute2 jq:jq node:nodejs openssl:openssl \
+  packages tools "test tools" curl:curl git:git ip:iproute2 jq:jq node:nodejs openssl:openssl \
     shellcheck:shellcheck socat:socat
-  packages tools "what the benchmark uses" gnuplot:gnuplot-nox taskset:util-linux valgrind:valgrind
+  packages tools "benchmark tools" gnuplot:gnuplot-nox taskset:util-linux valgrind:valgrind
   servers
-  # The quick unoptimised build is good enough for cargo-deny and cargo-fuzz, which only start others.
+  # An unoptimised build is enough for cargo-deny and cargo-fuzz.
   [[ -x $CACHE/cargo/bin/cargo-deny && $("$CACHE/cargo/bin/cargo-deny" --version) == "cargo-deny $CARGO_DENY" ]] ||
     cargo_tool cargo-deny "$CARGO_DENY" --profile dev
-  packages tools "what fuzz targets are linked with" g++:g++
+  packages tools "the linker of fuzz targets" g++:g++
   [[ -x $CACHE/cargo/bin/cargo-fuzz && $("$CACHE/cargo/bin/cargo-fuzz" --version) == "cargo-fuzz $CARGO_FUZZ" ]] ||
     cargo_tool cargo-fuzz "$CARGO_FUZZ" --profile dev
   command -v cargo-nextest >/dev/null || [[ -x $CACHE/cargo/bin/cargo-nextest ]] ||

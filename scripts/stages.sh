@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs make targets one after the other and prints how many seconds each took. Stops at the first that fails.
+# Runs make targets in order and prints the seconds that each took. Stops at the first failure.
 #
 # usage: stages.sh TARGET...
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests what is claimed of one version of OpenClaw: installs it (about 800 MB) and runs the tests of each use of it for which
-# it is in the range. The ranges are those of runner/gateways/src/openclaw.rs, whose tests compare them.
+# Tests one version of OpenClaw: installs it (about 800 MB) and runs the tests of each feature whose range includes it. Tests
+# of runner/gateways/src/openclaw.rs compare its ranges with these.
 #
 # usage: test-openclaw.sh VERSION
 set -euo pipefail
@@ -19,12 +19,12 @@ image 2026.8.2 2026.9.6
 
 say() { echo "test-openclaw: $*" >&2; }
 
-# in_order VERSION...  Whether each is at least the one before it.
+# in_order VERSION...  Returns whether each version is at least the one before it.
 in_order() { printf '%s\n' "$@" | sort --version-sort --check=quiet; }
 
 stack() { cargo nextest run --locked -p tests --test stack --run-ignored all --no-tests=fail -E "$1"; }
 
-# The tests of a use. With protocol 3, slots are all there is.
+# check FEATURE  Runs the tests of a feature. Protocol 3 supports slots only.
 check() {
   case $1 in
     trace) stack 'test(a_real_gateway_keeps_turns_and_models_apart)' ;;
@@ -38,17 +38,17 @@ check() {
       ;;
     plugin) stack 'test(each_sessions_calls_carry_its_own_headers)' ;;
     sealed) stack 'test(a_sealed_gateway_has_one_way_in)' ;;
-    image) services/sandbox-openclaw/build.sh >/dev/null ;; # which rehearses a run
+    image) services/sandbox-openclaw/build.sh >/dev/null ;; # its build runs a rehearsal
   esac
 }
 
 scripts/openclaw.sh install
-while read -r use oldest newest; do
-  [[ -n $use ]] || continue
+while read -r feature oldest newest; do
+  [[ -n $feature ]] || continue
   if in_order "$oldest" "$OPENCLAW_VERSION" "$newest"; then
-    say "$use with OpenClaw $OPENCLAW_VERSION"
-    check "$use" </dev/null
+    say "testing $feature with OpenClaw $OPENCLAW_VERSION"
+    check "$feature" </dev/null
   else
-    say "$use is not claimed of OpenClaw $OPENCLAW_VERSION, but of $oldest to $newest"
+    say "skipping $feature: supported from OpenClaw $oldest to $newest, not $OPENCLAW_VERSION"
   fi
 done <<<"$RANGES"

@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# A whole Sluicegate on temporary paths, for scripts to source: `world_start` starts it, leaving the script stops it.
-# Not for production, and not for tests, which have a harness of their own.
+# Starts a complete Sluicegate on temporary paths, for scripts to source: `world_start` starts it, and the script's exit stops
+# it. Not for production, and not for tests, which have their own harness.
 
 WORLD_PORT=18089
-# Taken out of the environment before anything is started, dockerd and build scripts among it; the control plane
-# refuses to start while it holds the key, and the proxy reads it from a file.
+# Removed from the environment before any program starts, dockerd and build scripts included. The control plane refuses to
+# start with the key in its environment, and the proxy reads it from a file.
 WORLD_KEY=${LITELLM_MASTER_KEY:-sk-demo-key}
 unset LITELLM_MASTER_KEY
 
-# world_start CARGO_PROFILE TOML: builds, starts the scripted upstream (or uses LITELLM_BASE_URL) and `sluice up`.
+# world_start CARGO_PROFILE TOML  Builds, starts the scripted upstream (or uses LITELLM_BASE_URL) and `sluice up`.
 # Sets WORLD (a directory), WORLD_UPSTREAM (a base URL), SLUICE_CONFIG and PATH.
 world_start() {
-  local profile=$1 more=$2 directory=$1
+  local profile=$1 settings=$2 directory=$1
   [[ $profile != dev ]] || directory=debug
   echo 'building (the first time takes a few minutes) ...' >&2
   cargo build --quiet --locked --profile "$profile" --package proxy --package runner-cli --package bench --bins
@@ -24,7 +24,7 @@ world_start() {
     scripted-upstream --listen "127.0.0.1:$WORLD_PORT" >"$WORLD/upstream.log" 2>&1 &
   fi
   export SLUICE_CONFIG=$WORLD/sluice.toml
-  world_config "$more" >"$SLUICE_CONFIG"
+  world_config "$settings" >"$SLUICE_CONFIG"
   sluice up >"$WORLD/up.log" 2>&1 &
   world_wait
 }

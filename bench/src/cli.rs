@@ -177,7 +177,7 @@ async fn count(arguments: Instructions) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::other(format!(
-        "more than {} % over what is kept: mend it, or keep the new figures with `make bench-accept` and say why",
+        "more than {} % over the kept figures: fix it, or keep the new figures with `make bench-accept` and say why",
         instructions::TOLERANCE
     )))
 }

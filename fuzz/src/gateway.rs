@@ -26,10 +26,10 @@ pub fn holds(input: &[u8]) {
     let account = AccountId::parse("a").expect("an account");
     let session = SessionKey::new("main", &account, "k").expect("a session");
     assert_eq!(session.as_str(), SESSION);
-    let turn = (&RunId::parse(RUN).expect("a turn"), &session);
-    let all = parts::heard(turn, frames.iter().map(String::as_str));
+    let run_id = RunId::parse(RUN).expect("a run id");
+    let all = parts::heard(&run_id, &session, frames.iter().map(String::as_str));
     let own: Vec<&str> = frames.iter().map(String::as_str).filter(|frame| is_own(frame)).collect();
-    assert_eq!(all, parts::heard(turn, own.iter().copied()), "it hears what is not its own");
+    assert_eq!(all, parts::heard(&run_id, &session, own.iter().copied()), "it hears what is not its own");
     let told: usize =
         all.0.iter().map(|event| if let TurnEvent::Text(text) = event { text.len() } else { 0 }).sum();
     let said: usize = own.iter().map(|frame| frame.len()).sum();

@@ -30,7 +30,7 @@ pub struct DeviceKey {
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// Other users can read or change the file. Any of them can pass for this device.
-    #[error("{0}, and pair anew")]
+    #[error("{0}, and pair again")]
     Exposed(Exposure),
     /// The file does not hold a key.
     #[error("{} is not a device key: expected base64url of an Ed25519 key in PKCS #8", path.display())]

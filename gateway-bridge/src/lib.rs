@@ -24,7 +24,7 @@ mod hello;
 mod history;
 mod machine;
 mod outcome;
-#[cfg(feature = "parts")]
+#[cfg(feature = "internals")]
 pub mod parts;
 mod routes;
 mod running;

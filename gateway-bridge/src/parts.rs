@@ -1,6 +1,6 @@
 //! Gives fuzzers access to this client: how it reads a gateway's frames, and which of them reach a turn.
 //!
-//! Compiled with the feature `parts` only; not for other programs.
+//! Compiled with the feature `internals` only; not for other programs.
 
 use std::{sync::Arc, time::UNIX_EPOCH};
 
@@ -25,15 +25,16 @@ use crate::{
 /// Limit of unread text, larger than any text that fuzzers try.
 const MAX_UNREAD: usize = 1 << 20;
 
-/// Returns what the turn `id` of `session` receives of `frames`, in their order: its events, and whether its
+/// Returns what the turn `run_id` of `session` receives of `frames`, in their order: its events, and whether its
 /// conversation is over.
 #[must_use]
 pub fn heard<'f>(
-    (id, session): (&RunId, &SessionKey),
+    run_id: &RunId,
+    session: &SessionKey,
     frames: impl Iterator<Item = &'f str>,
 ) -> (Vec<TurnEvent>, bool) {
     let cells: Arc<Cells> = Arc::default();
-    let turn = Arc::new(TurnState::new(id.clone(), session.clone(), MAX_UNREAD, cells.clone()));
+    let turn = Arc::new(TurnState::new(run_id.clone(), session.clone(), MAX_UNREAD, cells.clone()));
     let routes = Routes::default();
     // Entering the first turn of an empty table cannot fail.
     drop(routes.register(&turn));

@@ -20,7 +20,7 @@ mod journal;
 mod log;
 mod mask;
 mod metrics;
-#[cfg(feature = "parts")]
+#[cfg(feature = "internals")]
 pub mod parts;
 mod pieces;
 mod refusal;

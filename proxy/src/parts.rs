@@ -1,4 +1,4 @@
-//! Single steps of a call, for micro-benchmarks and fuzzers to reach (feature `parts`). Not an interface to build on.
+//! Single steps of a call, for micro-benchmarks and fuzzers to reach (feature `internals`). Not an interface to build on.
 
 use std::{path::Path, sync::Arc, time::Duration};
 

@@ -10,14 +10,14 @@ const set = (params, allowed = DEFAULT_HEADERS) => {
   return sessions;
 };
 
-test("a session has the headers that were set for it, another none", () => {
+test("a session has its own headers, and another session has none", () => {
   const sessions = set({ sessionId: "a", headers: { "X-Run-Token": TOKEN } });
   assert.deepEqual(sessions.of("a"), { "x-run-token": TOKEN });
   assert.equal(sessions.of("b"), undefined);
   assert.equal(sessions.of("A"), undefined);
 });
 
-test("headers replace the ones before and go with clear", () => {
+test("set replaces headers and clear removes them", () => {
   const sessions = set({ sessionId: "a", headers: { "x-run-token": "first" } });
   sessions.set({ sessionId: "a", headers: { "x-run-token": "second" } }, DEFAULT_HEADERS);
   assert.deepEqual(sessions.of("a"), { "x-run-token": "second" });
@@ -26,9 +26,9 @@ test("headers replace the ones before and go with clear", () => {
   assert.equal(sessions.clear({ sessionId: "a" }), false);
 });
 
-test("what is no header of ours is refused, and no refusal tells a value", () => {
+test("invalid headers are refused, and no refusal contains a value", () => {
   const value = (text) => ({ sessionId: "a", headers: { "x-run-token": text } });
-  const wrong = [
+  const invalid = [
     undefined,
     null,
     [],
@@ -57,26 +57,26 @@ test("what is no header of ours is refused, and no refusal tells a value", () =>
     value([TOKEN]),
     value(TOKEN.padEnd(8192 - "x-run-token".length, "x")),
   ];
-  for (const params of wrong) {
+  for (const params of invalid) {
     assert.throws(() => set(params), (error) => error instanceof Refused && !error.message.includes(TOKEN), `${params}`);
   }
-  // The same with nothing wrong.
+  // The same with valid values.
   set(value(TOKEN));
   set(value("x".repeat(8191 - "x-run-token".length)));
 });
 
-test("what a session may send is what is configured", () => {
+test("a session may set only configured headers", () => {
   const params = { sessionId: "a", headers: { "x-account": "1", "x-run-token": TOKEN } };
   assert.throws(() => set(params), Refused);
   assert.deepEqual(set(params, ["x-account", "x-run-token"]).of("a"), params.headers);
 });
 
-test("sessions that nobody clears do not grow for ever", () => {
+test("the number of sessions with headers is limited", () => {
   const sessions = new Sessions();
-  const one = (n) => sessions.set({ sessionId: `s${n}`, headers: { "x-run-token": TOKEN } }, DEFAULT_HEADERS);
-  for (let n = 0; n < 4096; n += 1) one(n);
-  assert.throws(() => one(4096), Refused);
-  one(0);
+  const add = (n) => sessions.set({ sessionId: `s${n}`, headers: { "x-run-token": TOKEN } }, DEFAULT_HEADERS);
+  for (let n = 0; n < 4096; n += 1) add(n);
+  assert.throws(() => add(4096), Refused);
+  add(0);
   sessions.clear({ sessionId: "s0" });
-  one(4096);
+  add(4096);
 });

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the image of the data plane: one static binary in an empty root (README.md says how to run it), and prints its
-# reference. The tag is the fingerprint of the sources, so an image that is there is up to date.
+# Builds the data plane's image, one static binary in an empty root, and prints its reference. README.md describes how to run
+# it. The tag is the fingerprint of the sources, so an existing image is up to date.
 #
 # usage: build.sh [--print]      --print only prints the reference
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# Without link-time optimisation, which would cost minutes: for production build with PROFILE=release.
+# Skips link-time optimisation, which takes minutes. For production, build with PROFILE=release.
 PROFILE=${PROFILE:-static}
 
 sources() {
@@ -21,11 +21,11 @@ say() { echo "proxy-image: $*" >&2; }
 die() { echo "proxy-image: error: $*" >&2; exit 1; }
 
 build() {
-  local target context said
+  local target context output
   target=$(rustc -vV | sed -n 's/^host: //p')
   [[ $target == *-linux-gnu ]] || die "a static binary is built on Linux with glibc, not on $target"
   say "building the static binary ..."
-  # Naming the target keeps the flag from compilers' plug-ins, which cannot be static.
+  # An explicit target keeps the flag from procedural macros, which cannot be static.
   RUSTFLAGS='-C target-feature=+crt-static' \
     cargo build --quiet --locked -p proxy --bin sluice-proxy --profile "$PROFILE" --target "$target"
   context=$(mktemp -d)
@@ -33,7 +33,7 @@ build() {
   trap "rm -rf '$context'" EXIT
   cp "target/$target/$PROFILE/sluice-proxy" services/proxy-image/Dockerfile "$context"
   # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
-  said=$(DOCKER_BUILDKIT=0 docker build --quiet --tag "$IMAGE" "$context" 2>&1) || die "docker could not build $IMAGE: $said"
+  output=$(DOCKER_BUILDKIT=0 docker build --quiet --tag "$IMAGE" "$context" 2>&1) || die "docker could not build $IMAGE: $output"
   docker tag "$IMAGE" sluicegate/proxy:latest
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds sandbox-init as one static binary, which runs in any image, and prints where it is. The profile and target directory
-# are those of services/proxy-image, so that what both depend on is compiled once.
+# Builds sandbox-init as one static binary, which runs in any image, and prints its path. Uses the profile and target directory
+# of services/proxy-image, so that shared dependencies are compiled once.
 #
 # usage: build.sh [--print]      --print only prints the fingerprint of the sources
 set -euo pipefail
@@ -22,7 +22,7 @@ build() {
   command -v cargo >/dev/null || die "cargo is missing: install Rust with rustup first"
   target=$(rustc -vV | sed -n 's/^host: //p')
   [[ $target == *-linux-gnu ]] || die "a static binary is built on Linux with glibc, not on $target"
-  # Naming the target keeps the flag from compilers' plug-ins, which cannot be static.
+  # An explicit target keeps the flag from procedural macros, which cannot be static.
   RUSTFLAGS='-C target-feature=+crt-static' \
     cargo build --quiet --locked -p sandbox-init --profile "$PROFILE" --target "$target" >&2
   echo "${CARGO_TARGET_DIR:-target}/$target/$PROFILE/sandbox-init"

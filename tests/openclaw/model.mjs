@@ -1,8 +1,8 @@
-// A model for gateways under test: streamed chat completions that do what the user's message says.
+// Serves streamed chat completions to gateways under test. Directives in the user's message script the answer.
 //
-// The newest `{{verb argument}}` of the conversation decides: `say TEXT`, `words COUNT MILLISECONDS`, `tool NAME JSON`
-// (then, once it has a result, a word), `status CODE`, `overflow`, `empty`, `cut`, `hang`. Without any it says hello.
-// Its words, and everything else that it sends, are the same each time.
+// The newest `{{verb argument}}` of the conversation applies: `say TEXT`, `words COUNT MILLISECONDS`, `tool NAME JSON`
+// (after the tool's result, a short text), `status CODE`, `overflow`, `empty`, `cut`, `hang`. Without a directive the model
+// says hello. Equal conversations get equal bytes.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
@@ -15,8 +15,8 @@ const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mil
 const textOf = (content) =>
   typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? "").join("\n");
 
-// What the conversation asks for, and whether a tool has answered since.
-function asked(messages) {
+// Returns the newest directive, and whether a tool's result follows it.
+function parseDirective(messages) {
   const from = messages.findLastIndex(({ role, content }) => role === "user" && textOf(content).match(DIRECTIVE));
   if (from < 0) return { verb: "say", argument: "Hello from the model.", answered: false };
   const [, verb, argument] = [...textOf(messages[from].content).matchAll(DIRECTIVE)].at(-1);
@@ -56,17 +56,17 @@ async function stream(response, model, { verb, argument, answered }) {
   response.end("data: [DONE]\n\n");
 }
 
-// Starts one: its port, the calls that it had (`{ headers, body }`), and how to end it.
+// Starts a model. Returns its port, the calls it received (`{ url, headers, body }`), and a function that stops it.
 export async function startModel() {
   const calls = [];
   const server = createServer(async (request, response) => {
     const body = JSON.parse(await text(request));
     calls.push({ url: request.url, headers: request.headers, body });
-    const what = asked(body.messages);
-    if (what.verb === "hang") return;
-    if (what.verb === "status") return refuse(response, +what.argument, null, `scripted error ${what.argument}`);
-    if (what.verb === "overflow") return refuse(response, 400, "context_length_exceeded", OVERFLOW);
-    await stream(response, body.model, what);
+    const directive = parseDirective(body.messages);
+    if (directive.verb === "hang") return;
+    if (directive.verb === "status") return refuse(response, +directive.argument, null, `scripted error ${directive.argument}`);
+    if (directive.verb === "overflow") return refuse(response, 400, "context_length_exceeded", OVERFLOW);
+    await stream(response, body.model, directive);
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const stop = () => {

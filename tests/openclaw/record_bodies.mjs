@@ -1,10 +1,10 @@
-// Records what the real OpenClaw sends to a model, in each of the three dialects it speaks: a turn with a tool, then a
-// turn that thinks and is shown an image. The recordings are kept in tests/openclaw/bodies and sent through Sluicegate.
+// Records the requests that the real OpenClaw sends to a model, in each of its three APIs: a turn with a tool, then a turn
+// with thinking and an image. Tests send the recordings in tests/openclaw/bodies through Sluicegate.
 //
 // usage: scripts/openclaw.sh node tests/openclaw/record_bodies.mjs tests/openclaw/bodies/VERSION
 //
-// OPENCLAW_PACKAGE may name the folder of another version's package. Texts are cut short: nothing that passes or does
-// not is decided by them. Takes a minute or two. OPENCLAW_STDERR=1 shows what OpenClaw says meanwhile.
+// OPENCLAW_PACKAGE may name the folder of another version's package. Truncates texts: they decide no check. Takes a minute or
+// two. OPENCLAW_STDERR=1 shows OpenClaw's stderr.
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -15,23 +15,23 @@ import { text } from "node:stream/consumers";
 import { config, turn } from "./command_line.mjs";
 
 const APIS = ["openai-completions", "openai-responses", "anthropic-messages"];
-const LONGEST = 120; // characters kept of a text
+const MAX_TEXT_CHARS = 120;
 const TURN_SECONDS = 120;
 const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-// Of the connection, not of the call.
+// Headers of the connection, not of the call.
 const HEADERS_LEFT_OUT = ["host", "connection", "content-length", "transfer-encoding"];
 
 const target = process.argv[2];
 
-// The models' names mean something to the scripted upstream.
+// The scripted upstream interprets the models' names.
 const MODELS = [{ id: "fake" }, { id: "fake-words5", reasoning: true, input: ["text", "image"] }];
-// Those that the specification has a gateway go without.
+// Denies the tools that the specification forbids for gateways.
 const TOOLS = {
   elevated: { enabled: false },
   deny: ["group:web", "browser", "cron", "gateway", "nodes", "sessions_send", "sessions_spawn", "message"],
 };
 
-// Each answer thinks, then calls a tool; the answer to the tool's result is a word.
+// Builds answers: one that thinks and calls a tool, and a short text after the tool's result.
 const answers = {
   "openai-completions": (call) => {
     const chunk = (delta, finish_reason = null) => ({
@@ -98,23 +98,25 @@ const answers = {
   },
 };
 
-// Cuts every long text, and every mention of where this ran. Media stay as they are: they are checked.
-function shortened(value, folder) {
-  if (Array.isArray(value)) return value.map((one) => shortened(one, folder));
+// Truncates long texts and replaces the folder's path. Media are unchanged, because tests check them.
+function truncate(value, folder) {
+  if (Array.isArray(value)) return value.map((one) => truncate(one, folder));
   if (value && typeof value === "object") {
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shortened(inner, folder)]));
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, truncate(inner, folder)]));
   }
   if (typeof value !== "string" || value.includes(DOT)) return value;
-  const elsewhere = value.replaceAll(folder, "/home/node");
-  return elsewhere.length > LONGEST ? `${elsewhere.slice(0, LONGEST)} …` : elsewhere;
+  const text = value.replaceAll(folder, "/home/node");
+  return text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)} …` : text;
 }
 
-async function told(folder, message, ...options) {
+// Runs one turn and fails if OpenClaw does.
+async function runTurn(folder, message, ...options) {
   const limits = { seconds: TURN_SECONDS, wall: 2 * TURN_SECONDS };
   const { code, output } = await turn({ folder, session: "recorded", message, options, ...limits });
   if (code !== 0) throw new Error(`OpenClaw ended with ${code}: ${output}`);
 }
 
+// Records the calls of both turns for one API.
 async function record(api) {
   const folder = mkdtempSync(join(tmpdir(), "sw-openclaw-"));
   const calls = [];
@@ -122,14 +124,14 @@ async function record(api) {
   const server = createServer(async (request, response) => {
     const body = JSON.parse(await text(request));
     const headers = Object.entries(request.headers).filter(([name]) => !HEADERS_LEFT_OUT.includes(name));
-    calls.push({ path: request.url, headers: Object.fromEntries(headers), body: shortened(body, folder) });
+    calls.push({ path: request.url, headers: Object.fromEntries(headers), body: truncate(body, folder) });
     response.writeHead(200, { "content-type": "text/event-stream" }).end(answers[api](next));
     next = undefined;
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const configure = (primary) => {
-    const asked = { folder, port: server.address().port, api, models: MODELS, primary, tools: TOOLS };
-    writeFileSync(join(folder, "openclaw.json"), JSON.stringify(config({ ...asked, seconds: TURN_SECONDS })));
+    const options = { folder, port: server.address().port, api, models: MODELS, primary, tools: TOOLS };
+    writeFileSync(join(folder, "openclaw.json"), JSON.stringify(config({ ...options, seconds: TURN_SECONDS })));
   };
   try {
     mkdirSync(join(folder, "workspace"));
@@ -137,10 +139,10 @@ async function record(api) {
     writeFileSync(join(folder, "workspace", "dot.png"), Buffer.from(DOT, "base64"));
     configure("fake");
     next = JSON.stringify({ path: "AGENTS.md" });
-    await told(folder, "Read AGENTS.md");
+    await runTurn(folder, "Read AGENTS.md");
     configure("fake-words5");
     next = JSON.stringify({ path: "dot.png" });
-    await told(folder, "Look at dot.png", "--thinking", "low");
+    await runTurn(folder, "Look at dot.png", "--thinking", "low");
   } finally {
     rmSync(folder, { recursive: true, force: true });
     server.closeAllConnections();

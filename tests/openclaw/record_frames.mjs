@@ -1,10 +1,10 @@
-// Records what a real gateway says on its socket, story by story, into tests/openclaw/frames/VERSION/STORY.jsonl.
+// Records the frames of a real gateway, story by story, into tests/openclaw/frames/VERSION/STORY.jsonl.
 //
 // usage: scripts/record-openclaw-frames.sh [VERSION] [STORY...]
 //
-// A line is `{"dir":"send|recv|close","frame":...}`: what a client sent, what it received, and with which code and reason
-// the connection ended. What differs between two recordings of the same is made the same (stable.mjs), except how the
-// gateway happened to cut a text into pieces. Takes about four minutes, most of them the repeats of failing calls.
+// A line is `{"dir":"send|recv|close","frame":...}`: a frame the client sent, a frame it received, or the close code and
+// reason. stable.mjs normalises values that differ between recordings, except how the gateway splits a text into deltas.
+// Takes about four minutes, mostly for retries of failing calls.
 import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
@@ -12,13 +12,13 @@ import { join } from "node:path";
 
 import { Client, PROTOCOL, SCOPES, newDevice, sleep, startGateway } from "./gateway.mjs";
 import { startModel } from "./model.mjs";
-import { stabiliser, stable } from "./stable.mjs";
+import { normaliser, stable } from "./stable.mjs";
 
 const [target, ...only] = process.argv.slice(2);
 const TRACEPARENT = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01";
 const OLD = PROTOCOL === 3;
 
-// One run of `agent`: its parameters, the same way the bridge will send them.
+// Builds the parameters of one `agent` request, as the bridge sends them.
 const turn = (message, more = {}) => ({
   message,
   agentId: "main",
@@ -41,15 +41,15 @@ const firstWords = (client, { idempotencyKey }) =>
       event === "agent" && payload.runId === idempotencyKey && payload.stream === "assistant",
   );
 
-// A run on a provider that no other story uses, for what locks a provider for everybody.
+// Runs a turn on a provider of its own, for answers that lock a provider for all sessions.
 async function runOn(client, provider, message) {
   const params = turn(message);
   await client.call("sessions.patch", { key: params.sessionKey, model: `${provider}/fake` });
   return client.call("agent", params, { final: true });
 }
 
-// What happens before a client is let in: each opens the conversation itself.
-const doors = {
+// Stories of the handshake. Each sends its own first frame.
+const handshakes = {
   handshake: (client) => client.connect(),
   "handshake-no-scopes": (client) => client.connect({ scopes: [] }),
   "bad-token": (client) => client.connect({ auth: { token: "wrong" } }),
@@ -155,43 +155,46 @@ const stories = {
 const CAPS = { approval: ["tool-events", "exec-approvals", "approvals"] };
 if (OLD) delete stories.approval;
 
-// Stories that repeat their calls for a minute or two: told at once, each without the frames of the others.
-const slow = {
+// Stories whose retries take a minute or two. They run concurrently, each recorded without the others' frames.
+const slowStories = {
   "status-429": (client) => run(client, "{{status 429}}"),
   "status-500": (client) => run(client, "{{status 500}}"),
   cut: (client) => run(client, "{{cut}}"),
   refused: (client) => runOn(client, "nowhere", "{{say hello}}"),
 };
 
-const wanted = (entries) => Object.entries(entries).filter(([name]) => !only.length || only.includes(name));
+const selected = (entries) => Object.entries(entries).filter(([name]) => !only.length || only.includes(name));
 let write;
 
+// Returns the function that writes one story's frames.
 function writer(gateway, model) {
   const ports = { [gateway.port]: 18789, [model.port]: 9099 };
   return (name, lines, options) => {
-    const make = stabiliser({ folder: gateway.folder, ports });
-    const text = stable(lines, make, options).map((line) => `${JSON.stringify(line)}\n`);
+    const normalise = normaliser({ folder: gateway.folder, ports });
+    const text = stable(lines, normalise, options).map((line) => `${JSON.stringify(line)}\n`);
     writeFileSync(join(target, `${name}.jsonl`), text.join(""));
     console.log(`${name}: ${text.length} frames`);
   };
 }
 
-async function told(gateway, name, story, { door = false, own } = {}) {
+// Runs one story on a new connection and writes its frames.
+async function recordStory(gateway, name, story, { connects = true, own } = {}) {
   const client = new Client(gateway.port);
   await client.opened;
-  if (!door) await client.connect({ caps: CAPS[name] });
+  if (connects) await client.connect({ caps: CAPS[name] });
   await story(client);
   await Promise.race([client.closed, sleep(300)]);
   await client.close();
   write(name, client.lines, { own: own?.(client) });
 }
 
-// A client's own runs and sessions, as it named them.
-const ownOf = (client) =>
+// Returns the names of a client's own runs and sessions.
+const ownNames = (client) =>
   client.lines
     .filter(({ dir, frame }) => dir === "send" && frame.params?.sessionKey)
     .flatMap(({ frame }) => [frame.params.idempotencyKey, frame.params.sessionKey.toLowerCase()]);
 
+// Records the gateway's answer to a frame above its limit.
 async function oversize(gateway) {
   const client = new Client(gateway.port);
   await client.opened;
@@ -202,7 +205,7 @@ async function oversize(gateway) {
   write("oversize", client.lines);
 }
 
-// What a gateway says when it is told to end, to a client that does nothing and to one that has a run.
+// Records a gateway's shutdown, for an idle client and for a client with a run.
 async function shutdown(gateway) {
   const [idle, busy] = [new Client(gateway.port), new Client(gateway.port)];
   await Promise.all([idle.opened, busy.opened]);
@@ -217,7 +220,7 @@ async function shutdown(gateway) {
   write("shutdown-in-run", busy.lines);
 }
 
-// A client that does not come from this machine: without a device, with an unknown one, and once that is approved.
+// Records a client from another machine: without a device, with an unknown device, and after its approval.
 async function pairing(gateway, host) {
   const remote = async (name, device, story = () => {}) => {
     const client = new Client(gateway.port, host);
@@ -243,6 +246,7 @@ async function pairing(gateway, host) {
   await remote("remote-paired", device, (client) => run(client, "{{say hello}}"));
 }
 
+// Runs `work` with a new gateway and stops the gateway after it.
 async function withGateway(model, bind, work) {
   const folder = mkdtempSync(join(tmpdir(), "sw-frames-"));
   let early;
@@ -263,13 +267,13 @@ async function withGateway(model, bind, work) {
 mkdirSync(target, { recursive: true });
 const model = await startModel();
 await withGateway(model, "loopback", async (gateway) => {
-  for (const [name, story] of wanted(doors)) await told(gateway, name, story, { door: true });
-  for (const [name, story] of wanted(stories)) await told(gateway, name, story);
-  await Promise.all(wanted(slow).map(([name, story]) => told(gateway, name, story, { own: ownOf })));
-  if (wanted({ oversize }).length) await oversize(gateway);
-  if (wanted({ shutdown }).length) await shutdown(gateway);
+  for (const [name, story] of selected(handshakes)) await recordStory(gateway, name, story, { connects: false });
+  for (const [name, story] of selected(stories)) await recordStory(gateway, name, story);
+  await Promise.all(selected(slowStories).map(([name, story]) => recordStory(gateway, name, story, { own: ownNames })));
+  if (selected({ oversize }).length) await oversize(gateway);
+  if (selected({ shutdown }).length) await shutdown(gateway);
 });
 const host = Object.values(networkInterfaces()).flat().find(({ family, internal }) => family === "IPv4" && !internal)?.address;
-if (host && wanted({ pairing }).length) await withGateway(model, "lan", (gateway) => pairing(gateway, host));
+if (host && selected({ pairing }).length) await withGateway(model, "lan", (gateway) => pairing(gateway, host));
 model.stop();
 process.exit(0);

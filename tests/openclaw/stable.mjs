@@ -1,9 +1,9 @@
-// Makes recorded frames the same on every machine and at every time: ids, times, paths, ports, keys and durations become
-// fixed ones, numbered in the order of their appearance, so that equal ones stay equal. What is long and of no use to a
-// client (prompt reports, health snapshots, lists of methods) is left out.
+// Normalises recorded frames, so that recordings from different machines and times are equal. Replaces ids, times, paths,
+// ports, keys and durations with fixed values, numbered in order of appearance, so that equal values stay equal. Omits long
+// values that clients do not use: prompt reports, health snapshots, lists of methods.
 const TIME = 1795200000000;
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
-const LONGEST = 400;
+const MAX_TEXT_CHARS = 400;
 const LEFT_OUT = new Set([
   "snapshot",
   "systemPromptReport",
@@ -21,16 +21,17 @@ const LEFT_OUT = new Set([
   "deltaCursor",
   "transcriptPosition",
 ]);
-// A gateway repeats the whole row of its session in some events; this much of it is kept.
+// Some events repeat the whole session row; only these fields are kept.
 const ROW = new Set("runId stream data sessionKey sessionId agentId spawnedBy seq ts phase status".split(" "));
-// Settings, not measurements.
+// Durations that are settings, not measurements.
 const SETTINGS = new Set(["tickIntervalMs", "restartExpectedMs", "retryAfterMs", "timeoutMs"]);
 const SECRETS = /^(publicKey|signature|nonce|deviceToken|recoveryScope|lifecycleRevision)$/;
 const METHODS = /^(connect|health|status|agent|agent\.wait|chat\.\w+|sessions\.(list|patch|create|abort|compact|delete)|exec\.approval\.\w+|device\.pair\.\w+)$/;
-// Events that say nothing about a run which its own do not say as well; that they come is kept.
+// Events without information about a run beyond its own events. Their payload is omitted.
 const NOISE = /^(health|presence|heartbeat|task|cron|update\.available|models\.snapshot|sessions\.changed|chat\.metadata\.changed)$/;
 
-export function stabiliser({ folder, ports }) {
+// Returns a function that normalises one frame.
+export function normaliser({ folder, ports }) {
   const seen = new Map();
   const numbered = (kind, value, make) => {
     const known = seen.get(kind) ?? seen.set(kind, new Map()).get(kind);
@@ -45,7 +46,7 @@ export function stabiliser({ folder, ports }) {
       .replace(/\b20\d\d-\d\d-\d\d[T ][\d:.-]+Z?/g, "2026-11-20T00:00:00.000Z")
       .replace(/(?<=release-)\w+-[\w.:-]+/, "build")
       .replace(/\b[0-9a-f]{64}\b/g, (id) => numbered("hash", id, (n) => `${n}`.padStart(64, "0")));
-    return stable.length > LONGEST ? `${stable.slice(0, LONGEST)} …` : stable;
+    return stable.length > MAX_TEXT_CHARS ? `${stable.slice(0, MAX_TEXT_CHARS)} …` : stable;
   };
   const value = (name, inner) => {
     if (typeof inner === "string" && SECRETS.test(name)) return numbered(name, inner, (n) => `${name}-${n}`);
@@ -73,16 +74,16 @@ export function stabiliser({ folder, ports }) {
   };
 }
 
-// The lines of one connection, with the frames of other connections' runs left out and the rest counted anew.
-export function stable(lines, make, { own } = {}) {
+// Normalises the lines of one connection. Omits frames of other connections' runs and renumbers the events.
+export function stable(lines, normalise, { own } = {}) {
   let count = 0;
-  const concerns = ({ dir, frame }) => {
+  const isOwn = ({ dir, frame }) => {
     if (!own || dir !== "recv" || frame.type !== "event") return true;
     const about = JSON.stringify(frame.payload ?? null);
     return frame.event === "connect.challenge" || own.some((word) => about.includes(word));
   };
-  return lines.filter(concerns).map(({ dir, frame }) => {
-    const kept = make(frame);
+  return lines.filter(isOwn).map(({ dir, frame }) => {
+    const kept = normalise(frame);
     if (typeof kept.seq === "number" && kept.type === "event") kept.seq = ++count;
     return { dir, frame: kept };
   });

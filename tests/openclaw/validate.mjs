@@ -1,9 +1,9 @@
-// Whether frames that a client sends are what OpenClaw's own schema of its protocol says.
+// Validates a client's frames against OpenClaw's own schema of its protocol.
 //
 // usage: scripts/openclaw.sh node tests/openclaw/validate.mjs <FRAMES
 //
-// One frame a line in, one line out, in the same order: `[]`, or what is wrong. A request is checked twice, as a frame and
-// by its method's own parameters; methods without any in the schema (those of plugins) are wrong.
+// Reads one frame a line and prints one line for each, in the same order: `[]`, or a list of errors. Checks a request as a
+// frame and by its method's parameters. A method that the schema does not define, such as a plugin's, is an error.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
@@ -17,12 +17,13 @@ const schema = JSON.parse(readFileSync(`${OPENCLAW_PROTOCOL}/protocol.schema.jso
 const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: false });
 ajv.addSchema(schema, "protocol");
 
-// `exec.approval.resolve` has `ExecApprovalResolveParams`.
+// Returns the name of a method's parameters: `exec.approval.resolve` has `ExecApprovalResolveParams`.
 const definition = (method) =>
   `${method.replace(/(?:^|\.)(\w)/g, (_, letter) => letter.toUpperCase())}Params`;
 
+// Validates a value against one definition of the schema.
 function errors(name, value) {
-  if (!schema.definitions[name]) return [`there is no ${name}`];
+  if (!schema.definitions[name]) return [`the schema does not define ${name}`];
   const check = ajv.getSchema(`protocol#/definitions/${name}`);
   if (check(value)) return [];
   return check.errors.map(({ instancePath, message, params }) => `${name}${instancePath} ${message} ${JSON.stringify(params)}`);
@@ -31,6 +32,6 @@ function errors(name, value) {
 for await (const line of createInterface({ input: process.stdin })) {
   if (!line.trim()) continue;
   const frame = JSON.parse(line);
-  const wrong = errors("RequestFrame", frame);
-  console.log(JSON.stringify([...wrong, ...errors(definition(frame.method ?? ""), frame.params ?? {})]));
+  const found = errors("RequestFrame", frame);
+  console.log(JSON.stringify([...found, ...errors(definition(frame.method ?? ""), frame.params ?? {})]));
 }

@@ -84,14 +84,14 @@ pub const FIELDS: [Field; 34] = [
         "Source of the identity; `none`: there was none, and the call was refused.",
     ),
     field("route", Holds::Word(routes), "Route of the model API."),
-    or_null("model_asked", Holds::Untrusted, "Model the agent asked for."),
+    or_null("model_asked", Holds::Untrusted, "Model that the agent requested."),
     or_null("model_answered", Holds::Untrusted, "Model the upstream says has answered."),
     or_null(
         "finish_reason",
         Holds::Untrusted,
         "Why the model stopped, in the upstream's word; of several answers to one call, the first to end.",
     ),
-    field("stream", Holds::Bool, "Whether a stream was asked for."),
+    field("stream", Holds::Bool, "Whether a stream was requested."),
     field(
         "status",
         Holds::Count,

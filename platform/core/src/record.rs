@@ -105,7 +105,7 @@ pub struct ExchangeRecord {
     pub identity: Identity,
     /// Route of the model API.
     pub route: Route,
-    /// Model the agent asked for.
+    /// Model that the agent requested.
     pub model_asked: Option<JournalText>,
     /// Model that answered, as the upstream says.
     pub model_answered: Option<JournalText>,

@@ -26,7 +26,7 @@ pub(crate) enum Body {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BrokenOff {
     /// The upstream broke off.
-    #[error("the upstream broke off")]
+    #[error("the upstream closed the connection")]
     Upstream(#[source] hyper::Error),
     /// A limit of the call passed.
     #[error("the limit {} of the call passed", .0.word())]

@@ -17,7 +17,7 @@ mod identify;
 mod inbound;
 mod models;
 mod observe;
-#[cfg(feature = "parts")]
+#[cfg(feature = "internals")]
 pub(crate) mod parts;
 mod passed;
 mod record_builder;

@@ -1,7 +1,7 @@
 //! Finds lines that are gone although they were never removed: a file was moved away, deleted or cut short from
 //! outside.
 //!
-//! The numbers of such lines are not used again, and their usage stays counted as far as a checkpoint knows it.
+//! The numbers of such lines are not used again, and their usage remains counted as far as a checkpoint knows it.
 
 use std::{path::Path, sync::Arc};
 
@@ -33,7 +33,7 @@ impl Gaps {
                 from,
                 to,
                 dir = %dir.display(),
-                "lines of the journal are gone: a file was moved, deleted or cut short; restore it. Their numbers are not used again, and their usage stays counted"
+                "lines of the journal are gone: a file was moved, deleted or cut short; restore it. Their numbers are not used again, and their usage remains counted"
             );
         }
         Ok(Self(lost.into()))

@@ -130,7 +130,7 @@ fn present(text: &mut Exposition, gauges: &Gauges) {
 }
 
 fn reserved(text: &mut Exposition, reserved: &Reserved) {
-    let help = "Requests that calls in flight have set aside of their accounts' limits.";
+    let help = "Requests that calls in flight have reserved of their accounts' limits.";
     text.single(Kind::Gauge, "sluicegate_reserved_requests", reserved.requests, help);
     let mut family = text.family(
         Kind::Gauge,

@@ -176,7 +176,7 @@ impl From<QuotaError> for Refused {
                 format!("the limit of {limit} of {whose} is used up")
             }
             QuotaError::Exceeded(_, limit, QuotaShortfall::Reserved) => {
-                format!("what is left under the limit of {limit} of {whose} is set aside for calls under way")
+                format!("the rest of the limit of {limit} of {whose} is reserved for calls in progress")
             }
             QuotaError::RateLimited(..) | QuotaError::Unpriced(_) => {
                 message(reason).replace("this run or account", whose)

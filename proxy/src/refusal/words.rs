@@ -49,30 +49,30 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         Refusal::IdentityConflict => "the call says in two ways whose it is, and they disagree",
         Refusal::Unattributed => "the call is not known to be of any run",
         Refusal::BodyMemoryExhausted => {
-            "too many large requests are under way; send this one again in a moment"
+            "too many large requests are in progress; send this one again in a moment"
         }
         Refusal::RateLimited => "calls come faster than this run or account may make them",
-        Refusal::ConcurrencyLimited => "as many calls are under way as this run or account may have",
+        Refusal::ConcurrencyLimited => "this run or account has as many calls in progress as it may have",
         Refusal::QuotaReserved => {
-            "what is left under a limit of this run or account is set aside for calls under way"
+            "the rest of a limit of this run or account is reserved for calls in progress"
         }
         Refusal::QuotaExhausted => "a limit of this run or account is used up",
         Refusal::ModelUnpriced => {
             "this run or account has a limit of money, and the model has no price: its operator has to set one"
         }
-        Refusal::RunDeadlineExceeded => "the time of this run is over",
-        Refusal::Frozen => "calls of this account or model are stopped until an operator lets them go on",
+        Refusal::RunDeadlineExceeded => "the time of this run is up",
+        Refusal::Frozen => "calls of this account or model are stopped until an operator allows them again",
         Refusal::RunClosed => "this run is closed and takes no more calls",
         Refusal::Draining => "the gateway is restarting",
         Refusal::JournalUnavailable => "the gateway cannot record calls at the moment",
         Refusal::UpstreamUnreachable => "the model service cannot be reached",
         Refusal::UpstreamUnavailable => {
-            "the model service has been out of reach for a while; calls pass again as soon as it is back"
+            "the model service cannot be reached at the moment; calls pass again as soon as it is back"
         }
-        Refusal::UpstreamFailed => "the model service broke off before its answer was complete",
+        Refusal::UpstreamFailed => "the model service closed the connection before its answer was complete",
         Refusal::UpstreamTimeout => "the model service did not answer in the time this run allows",
         Refusal::UpstreamAuth => {
-            "the model service does not accept the gateway's own access; its operator has to mend that"
+            "the model service does not accept the gateway's own access; its operator must fix that"
         }
     }
 }

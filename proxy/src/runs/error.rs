@@ -42,7 +42,7 @@ pub(crate) enum Error {
         run_id: RunId,
     },
     /// A socket directory could not be removed.
-    #[error("socket directory {} stays, and the proxy's log says why", path.display())]
+    #[error("socket directory {} is not removed; the proxy's log says why", path.display())]
     Leftover {
         /// Path of the directory.
         path: PathBuf,

@@ -49,7 +49,7 @@ pub(crate) enum ReadError {
         limit: usize,
     },
     /// The upstream broke off.
-    #[error("the answer broke off")]
+    #[error("the answer ended early")]
     Broken(#[source] hyper::Error),
 }
 

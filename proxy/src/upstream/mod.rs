@@ -48,7 +48,7 @@ pub(crate) enum Error {
     #[error("cannot reach the upstream")]
     Unreachable(#[source] ConnectError),
     /// The connection broke after some of the request may have been sent.
-    #[error("the upstream broke off before its answer")]
+    #[error("the upstream closed the connection before its answer")]
     Broken(#[source] hyper::Error),
 }
 

@@ -162,7 +162,7 @@ impl fmt::Display for TlsProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::UnknownIssuer => {
-                "nobody who is trusted here has signed its certificate; name the CA in upstream.ca_file"
+                "no trusted authority has signed its certificate; name the CA in upstream.ca_file"
             }
             Self::Expired => "its certificate has run out",
             Self::NotYetValid => "its certificate holds from a later time on; are the clocks right?",

@@ -63,7 +63,7 @@ impl EventText {
 
 impl EventFacts {
     /// Bytes that are kept.
-    #[cfg(any(test, feature = "parts"))]
+    #[cfg(any(test, feature = "internals"))]
     pub(super) fn kept(&self) -> usize {
         [&self.part_name, &self.item, &self.delta].into_iter().flatten().map(String::len).sum()
     }

@@ -82,7 +82,7 @@ impl DocumentReader {
     }
 
     /// Returns the capacity of the scanner's buffer.
-    #[cfg(any(test, feature = "parts"))]
+    #[cfg(any(test, feature = "internals"))]
     pub(super) fn kept(&self) -> usize {
         self.scanner.kept()
     }

@@ -164,7 +164,7 @@ impl Meter {
     }
 
     /// Returns the capacity of the buffers for parts of the answer.
-    #[cfg(any(test, feature = "parts"))]
+    #[cfg(any(test, feature = "internals"))]
     pub(crate) fn kept(&self) -> usize {
         self.documents.kept() + self.event.kept()
     }
@@ -180,7 +180,7 @@ impl Meter {
     }
 
     /// Returns whether a stream is between two events.
-    #[cfg(any(test, feature = "parts"))]
+    #[cfg(any(test, feature = "internals"))]
     pub(crate) fn between_events(&self) -> bool {
         matches!(&self.body, Body::Events(events, _) if events.between())
     }

@@ -91,7 +91,7 @@ impl EventParser {
     }
 
     /// Returns whether the stream stands between two events.
-    #[cfg(any(test, feature = "parts"))]
+    #[cfg(any(test, feature = "internals"))]
     pub(super) fn between(&self) -> bool {
         self.event == EventProgress::None && self.line == LineKind::Head && self.length == 0
     }

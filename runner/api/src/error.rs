@@ -16,10 +16,10 @@ pub(super) enum Error {
     #[error("this path takes GET alone")]
     Method,
     /// The request was sent to a name that is not this host's own.
-    #[error("requests are heard that were sent to localhost, 127.0.0.1 or [::1]")]
+    #[error("only requests to localhost, 127.0.0.1 or [::1] are answered")]
     Host,
     /// A browser sent the request for a page from another site.
-    #[error("requests of pages from other sites are not heard")]
+    #[error("requests from pages of other sites are refused")]
     Site,
 }
 

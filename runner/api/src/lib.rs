@@ -95,8 +95,7 @@ impl Api {
     }
 
     /// Serves until `stop` is triggered. Connections that are open then are cut.
-    pub async fn serve(self, told: (Arc<Catalog>, Observer), stop: CancellationToken) {
-        let (catalog, observer) = told;
+    pub async fn serve(self, catalog: Arc<Catalog>, observer: Observer, stop: CancellationToken) {
         let routes = routes(catalog, observer);
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut acceptor = Acceptor::new(self.listener, Arc::default());

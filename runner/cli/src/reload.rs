@@ -114,7 +114,7 @@ impl Reloading {
         let keys = self.values.keys().chain(values.keys());
         let differs = |key: &&String| is_read_once(key) && self.values.get(*key) != values.get(*key);
         for key in keys.filter(differs).collect::<std::collections::BTreeSet<_>>() {
-            tracing::warn!(key, "setting stays as it is until `sluice up` is started again");
+            tracing::warn!(key, "setting keeps its value until `sluice up` is restarted");
         }
         self.metrics.know(settings.agents.keys());
         self.catalog.replace(&settings).await;

@@ -67,7 +67,7 @@ pub enum Error {
     #[error("the proxy did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
     Silent,
     /// The proxy ended a stream that goes on for as long as it lives.
-    #[error("the proxy went away")]
+    #[error("the connection to the proxy broke")]
     Gone,
     /// The answer is not in the protocol.
     #[error("the proxy's answer is not in the protocol: {0}")]

@@ -60,7 +60,8 @@ impl Registered {
 pub async fn register(
     link: &Link,
     data_plane: &DataPlane,
-    (run_id, expiry): (&RunId, UnixSeconds),
+    run_id: &RunId,
+    expiry: UnixSeconds,
 ) -> Result<Registered, Unattributable> {
     let attribution = match link.gateway.attribution {
         settings::Attribution::Slot => return slot(link, data_plane, run_id).await,

@@ -207,7 +207,7 @@ impl State {
     pub const fn anew(self) -> Result<Self, Illegal> {
         match self {
             Self::Ended(_) => Ok(Self::Queued),
-            from => Err(Illegal { from, to: "start anew" }),
+            from => Err(Illegal { from, to: "restart" }),
         }
     }
 
@@ -423,7 +423,7 @@ mod tests {
                 reached.push(after.name());
                 after
             });
-            assert_eq!(end.anew(), Ok(State::Queued), "an ended run may be started anew");
+            assert_eq!(end.anew(), Ok(State::Queued), "an ended run may restart");
         }
         assert!(State::NAMES.iter().all(|name| reached.contains(name)), "{reached:?}");
         assert!(State::Running.anew().is_err());

@@ -136,7 +136,7 @@ pub enum Error {
     Full(Box<QueueFull>),
     /// The run is a turn of a session in which another run is worked on.
     #[error(
-        "run {by} is at work in this session: wait for its end, or have the run wait for that (`sluice run --detach`)"
+        "run {by} is active in this session: wait for its end, or queue this run behind it (`sluice run --detach`)"
     )]
     SessionBusy {
         /// The run that is at work.

@@ -95,7 +95,7 @@ impl Store {
     /// # Errors
     /// [`Error::ServesAnother`] if it was moved to another host.
     pub async fn keep_serving(&self, span: Millis) -> Result<(), Error> {
-        let action = "record that this host is at work";
+        let action = "record that this host is active";
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             let here = self.claim_host(&mut tx, RowLock::Change).await?;

@@ -74,7 +74,7 @@ impl fmt::Display for QueueFull {
         write!(f, ": {waiting} runs wait, and {setting} lets {most}; ")?;
         match lately {
             0 => f.write_str(
-                "none was taken to be worked on in the last five minutes (is `sluice up` at work?)",
+                "none was taken to be worked on in the last five minutes (is `sluice up` running?)",
             )?,
             1 => f.write_str("one was taken to be worked on in the last five minutes")?,
             more => write!(f, "{more} were taken to be worked on in the last five minutes")?,
@@ -102,7 +102,7 @@ mod tests {
         let json = full.json();
         assert_eq!((&json["retry_after_s"], &json["account"]), (&json!(24), &json!("acct-1")));
         let full = QueueFull { bound: QueueBound::All, lately: 0, ..full };
-        assert!(full.to_string().contains("is `sluice up` at work?"), "{full}");
+        assert!(full.to_string().contains("is `sluice up` running?"), "{full}");
         assert_eq!(full.json()["account"], Value::Null);
     }
 }

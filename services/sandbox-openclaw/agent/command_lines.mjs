@@ -1,70 +1,71 @@
-// The two command lines that OpenClaw has had for a turn without a gateway: what each is told, and what its end means.
+// Describes OpenClaw's two command lines for a turn without a gateway: their options, and how each reports its outcome.
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 
-import { NEVER, older, SETTINGS } from "./configuration.mjs";
-import { AgentError, MOST, MOST_ARGUMENT } from "./message.mjs";
-import { translated, translatedOlder } from "./outcome.mjs";
+import { SESSION_SETTINGS, TIMEOUT_SECONDS, toOlderConfiguration } from "./configuration.mjs";
+import { AgentError, MAX_ARGUMENT_BYTES, MAX_MESSAGE_BYTES } from "./message.mjs";
+import { parseOutcome, parseLocalOutcome } from "./outcome.mjs";
 
-const MOST_HELP = 1 << 20; // bytes
-const SESSION = "turn"; // the only one there is
-const MESSAGE = "--message="; // in one piece with it: what begins with a dash would be an option
+const MAX_HELP_BYTES = 1 << 20;
+const SESSION = "turn"; // the container has only this session
+const MESSAGE_OPTION = "--message="; // joined to its value, because a value that begins with a dash would be an option
 
-// `openclaw agent exec`: the message comes from a file, and the end is told apart.
+// `openclaw agent exec` reads the message from a file and reports failures as such.
 const EXEC = {
-  most: MOST,
+  maxBytes: MAX_MESSAGE_BYTES,
   configuration: (config) => config,
-  // Where OpenClaw looks for settings of sessions.
-  files: { "state/agents/main/agent/settings.json": SETTINGS },
-  args: ({ place, workspace, file }) => [
+  // OpenClaw reads session settings from this path.
+  files: { "state/agents/main/agent/settings.json": SESSION_SETTINGS },
+  args: ({ statePath, workspace, file }) => [
     ...["agent", "exec", "--json"],
-    ...["--config", place("openclaw.json"), "--state-dir", place("state"), "--cwd", workspace],
-    ...["--message-file", file, "--timeout", String(NEVER)],
+    ...["--config", statePath("openclaw.json"), "--state-dir", statePath("state"), "--cwd", workspace],
+    ...["--message-file", file, "--timeout", String(TIMEOUT_SECONDS)],
   ],
-  translated: (ended) => translated(ended),
+  parseOutcome: (ended) => parseOutcome(ended),
 };
 
-// `openclaw agent --local`, until 2026.7 or so: the message is an argument, and everything is a success.
+// `openclaw agent --local`, until about 2026.7, takes the message as an argument and reports every outcome as a success.
 const LOCAL = {
-  most: MOST_ARGUMENT - MESSAGE.length,
-  configuration: older,
+  maxBytes: MAX_ARGUMENT_BYTES - MESSAGE_OPTION.length,
+  configuration: toOlderConfiguration,
   files: {},
-  args: ({ said }) => [
+  args: ({ text }) => [
     ...["agent", "--local", "--agent", "main", "--json"],
-    ...["--session-id", SESSION, `${MESSAGE}${said}`, "--timeout", String(NEVER)],
+    ...["--session-id", SESSION, `${MESSAGE_OPTION}${text}`, "--timeout", String(TIMEOUT_SECONDS)],
   ],
-  translated: (ended, place) => translatedOlder(ended, transcript(place)),
+  parseOutcome: (ended, statePath) => parseLocalOutcome(ended, readTranscript(statePath)),
 };
 
-function transcript(place) {
+// Reads the session's transcript; empty if OpenClaw wrote none.
+function readTranscript(statePath) {
   try {
-    return readFileSync(path.join(place("state"), "agents", "main", "sessions", `${SESSION}.jsonl`), "utf8");
+    return readFileSync(path.join(statePath("state"), "agents", "main", "sessions", `${SESSION}.jsonl`), "utf8");
   } catch {
-    return ""; // it did not come to that
+    return "";
   }
 }
 
-const NAMED = { exec: EXEC, local: LOCAL };
+const COMMAND_LINES = { exec: EXEC, local: LOCAL };
 
-// Which of them an OpenClaw has whose `agent exec --help` says so: an older one takes `exec` for a word of its own.
-export function nameOf(help) {
+// Returns the command line that the output of `agent exec --help` belongs to. An older OpenClaw ignores the word `exec`.
+export function detectCommandLine(help) {
   return help.includes("--message-file") ? "exec" : "local";
 }
 
-// The one that `name` says, or that OpenClaw, started with `start` in `options`, says itself, which takes it seconds.
-export async function commandLine(name, start, options) {
-  const known = name || nameOf(await help(start, options));
-  if (Object.hasOwn(NAMED, known)) return NAMED[known];
+// Returns the command line called `name`. Without a name, asks OpenClaw for its help, which takes seconds.
+export async function selectCommandLine(name, start, options) {
+  const known = name || detectCommandLine(await readHelp(start, options));
+  if (Object.hasOwn(COMMAND_LINES, known)) return COMMAND_LINES[known];
   throw new AgentError("config_error", `SANDBOX_OPENCLAW_COMMAND is neither exec nor local: ${known}`);
 }
 
-async function help(start, options) {
+async function readHelp(start, options) {
   try {
     const args = [...start, "agent", "exec", "--help"];
-    return (await promisify(execFile)(process.execPath, args, { ...options, maxBuffer: MOST_HELP })).stdout;
+    return (await promisify(execFile)(process.execPath, args, { ...options, maxBuffer: MAX_HELP_BYTES })).stdout;
   } catch (error) {
-    throw new AgentError("start_error", `OpenClaw does not say what it can do: ${error.message}`);
+    throw new AgentError("start_error", `OpenClaw did not print its help: ${error.message}`);
   }
 }

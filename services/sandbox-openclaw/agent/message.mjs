@@ -1,9 +1,9 @@
-// What OpenClaw is asked: the last message, and before it what was said until then, because it takes one text. Pure.
+// Builds the one text that OpenClaw accepts: the conversation so far, then the message to answer. Performs no I/O.
 
-// The most that OpenClaw takes from a file, in bytes;
-export const MOST = 4 << 20;
-// and the most that Linux passes as one argument, less its end.
-export const MOST_ARGUMENT = (128 << 10) - 1;
+// OpenClaw's limit for a message from a file.
+export const MAX_MESSAGE_BYTES = 4 << 20;
+// Linux's limit for one argument, without its terminating zero.
+export const MAX_ARGUMENT_BYTES = (128 << 10) - 1;
 
 export class AgentError extends Error {
   constructor(code, message) {
@@ -12,39 +12,41 @@ export class AgentError extends Error {
   }
 }
 
-const wrong = (why) => new AgentError("input_error", `messages.json: ${why}`);
+const inputError = (why) => new AgentError("input_error", `messages.json: ${why}`);
 
-// The text for `messages`, a JSON list of `{role, content}` that ends with the one to answer, of at most so many bytes.
-export function message(messages, most = MOST) {
-  let said;
+// Builds a text of at most `maxBytes` from `messages`, a JSON list of `{role, content}` that ends with the one to answer.
+export function buildMessage(messages, maxBytes = MAX_MESSAGE_BYTES) {
+  let conversation;
   try {
-    said = JSON.parse(messages);
+    conversation = JSON.parse(messages);
   } catch (error) {
-    throw wrong(`not JSON: ${error.message}`);
+    throw inputError(`not JSON: ${error.message}`);
   }
-  if (!Array.isArray(said) || said.length === 0) throw wrong("not a list of messages, or an empty one");
-  const bad = said.findIndex((one) => typeof one?.role !== "string" || typeof one?.content !== "string");
-  if (bad >= 0) throw wrong(`message ${bad} has no role or no text`);
-  const last = said.pop();
-  if (last.role !== "user") throw wrong(`the last message is of the ${last.role}; OpenClaw answers a user`);
-  if (last.content.trim() === "") throw wrong("the last message is empty");
-  if (Buffer.byteLength(last.content) > most) throw wrong(`the last message is larger than ${most} bytes, which OpenClaw takes`);
-  return said.length === 0 ? last.content : withHistory(said, last.content, most);
+  if (!Array.isArray(conversation) || conversation.length === 0) throw inputError("not a list of messages, or an empty one");
+  const bad = conversation.findIndex((one) => typeof one?.role !== "string" || typeof one?.content !== "string");
+  if (bad >= 0) throw inputError(`message ${bad} has no role or no text`);
+  const last = conversation.pop();
+  if (last.role !== "user") throw inputError(`the last message has role ${last.role}; OpenClaw answers a user`);
+  if (last.content.trim() === "") throw inputError("the last message is empty");
+  if (Buffer.byteLength(last.content) > maxBytes) {
+    throw inputError(`the last message is larger than ${maxBytes} bytes, OpenClaw's limit`);
+  }
+  return conversation.length === 0 ? last.content : addHistory(conversation, last.content, maxBytes);
 }
 
-// As much of the history as there is room for, the latest first to stay.
-function withHistory(history, last, most) {
-  const frame = (told, left) =>
-    `# Conversation so far\n\n${left ? "Its beginning is left out; .cogni/conversation.md has all of it.\n\n" : ""}` +
-    `${told.join("\n")}\n# Message to answer\n\n${last}`;
-  const told = history.map(section);
+// Puts as much of the history in front of the message as fits. Drops the oldest messages first.
+function addHistory(history, last, maxBytes) {
+  const format = (sections, isTruncated) =>
+    `# Conversation so far\n\n${isTruncated ? "Its beginning is left out; .cogni/conversation.md has all of it.\n\n" : ""}` +
+    `${sections.join("\n")}\n# Message to answer\n\n${last}`;
+  const sections = history.map(formatSection);
   let from = 0;
-  while (from < told.length && Buffer.byteLength(frame(told.slice(from), from > 0)) > most) from += 1;
-  return from === told.length ? last : frame(told.slice(from), from > 0);
+  while (from < sections.length && Buffer.byteLength(format(sections.slice(from), from > 0)) > maxBytes) from += 1;
+  return from === sections.length ? last : format(sections.slice(from), from > 0);
 }
 
-// No text can end its block: the fence is longer than any in it.
-function section({ role, content }) {
+// Fences a message. The fence is longer than any in the text, so no text can end its own block.
+function formatSection({ role, content }) {
   const longest = Math.max(2, ...(content.match(/`+/g) ?? []).map((ticks) => ticks.length));
   const fence = "`".repeat(longest + 1);
   return `## ${role}\n\n${fence}\n${content}${content === "" || content.endsWith("\n") ? "" : "\n"}${fence}\n`;

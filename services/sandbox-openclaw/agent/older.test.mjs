@@ -1,5 +1,5 @@
-// The agent with an OpenClaw that has no `agent exec`, for real, against a model of its own.
-// make test-openclaw VERSION=2026.2.6-3
+// Tests the agent with a real OpenClaw without `agent exec`, against a scripted model.
+// usage: make test-openclaw VERSION=2026.2.6-3
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,13 +9,13 @@ import path from "node:path";
 import test from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { MOST_ARGUMENT } from "./message.mjs";
+import { MAX_ARGUMENT_BYTES } from "./message.mjs";
 
 const AGENT = fileURLToPath(new URL("run.mjs", import.meta.url));
 
-// What the model does next, and what it was asked.
+// The model's next responses, and the requests it received.
 let script = [];
-let asked = [];
+let requests = [];
 
 function chunk(delta, finish_reason = null) {
   const head = { id: "answer", object: "chat.completion.chunk", created: 0, model: "m" };
@@ -39,11 +39,11 @@ const refuse = (status) => (response) => {
 };
 
 async function run(steps, question) {
-  [script, asked] = [steps, []];
+  [script, requests] = [steps, []];
   const model = http.createServer((request, response) => {
     const pieces = [];
     request.on("data", (piece) => pieces.push(piece)).on("end", () => {
-      asked.push(Buffer.concat(pieces).toString("utf8"));
+      requests.push(Buffer.concat(pieces).toString("utf8"));
       (script.shift() ?? refuse(500))(response);
     });
   });
@@ -53,38 +53,39 @@ async function run(steps, question) {
   writeFileSync(path.join(workspace, ".cogni", "messages.json"), JSON.stringify([{ role: "user", content: question }]));
   const env = { ...process.env, SANDBOX_WORKSPACE: workspace, COGNI_MODEL: "m" };
   env.OPENAI_API_BASE = `http://127.0.0.1:${model.address().port}`;
-  const ended = await new Promise((resolve) => {
-    execFile(process.execPath, [AGENT], { env, maxBuffer: 64 << 20 }, (error, stdout) => resolve({ exit: error?.code ?? 0, stdout }));
+  const result = await new Promise((resolve) => {
+    const options = { env, maxBuffer: 64 << 20 };
+    execFile(process.execPath, [AGENT], options, (error, stdout) => resolve({ exit: error?.code ?? 0, stdout }));
   });
   model.close();
   model.closeAllConnections();
   rmSync(workspace, { recursive: true });
-  const { payloads, meta } = JSON.parse(ended.stdout);
-  return [ended.exit, meta.error?.code ?? null, payloads.map(({ text }) => text).join()];
+  const { payloads, meta } = JSON.parse(result.stdout);
+  return [result.exit, meta.error?.code ?? null, payloads.map(({ text }) => text).join()];
 }
 
-test("it is the older one", () => {
+test("the installed version is the older one", () => {
   const { version } = JSON.parse(readFileSync(path.join(process.env.OPENCLAW_PACKAGE, "package.json"), "utf8"));
   assert.equal(version, "2026.2.6-3");
 });
 
-test("it uses a tool and answers", async () => {
+test("uses a tool and answers", async () => {
   const steps = [call("exec", { command: "echo $((40 + 2))" }), say("It is 42.")];
   assert.deepEqual(await run(steps, "--help is what I ask; and $(what) `is` it?"), [0, null, "It is 42."]);
-  assert.ok(asked[0].includes("--help is what I ask; and $(what) `is` it?"), "no shell, and no option");
-  assert.ok(asked[1].includes('"42'), "what the tool said");
+  assert.ok(requests[0].includes("--help is what I ask; and $(what) `is` it?"), "neither a shell nor an option parser read the message");
+  assert.ok(requests[1].includes('"42'), "the tool's output");
 });
 
-test("what it calls a success is none", async () => {
+test("a reported success without an answer is a failure", async () => {
   assert.deepEqual(await run([refuse(401)], "Hi"), [1, "model_error", ""]);
-  assert.equal(asked.length, 1);
+  assert.equal(requests.length, 1);
   assert.deepEqual(await run([say("")], "Hi"), [1, "no_answer", ""]);
 });
 
-test("a message as long as an argument may be is answered, and a longer one refused before anything is asked", async () => {
-  const most = "x".repeat(MOST_ARGUMENT - "--message=".length);
-  assert.deepEqual(await run([say("Long.")], most), [0, null, "Long."]);
-  assert.ok(asked[0].includes(most));
-  assert.deepEqual(await run([say("Longer.")], `${most}x`), [1, "input_error", ""]);
-  assert.equal(asked.length, 0);
+test("a message at the argument limit is answered, and a longer one is refused before any call", async () => {
+  const longest = "x".repeat(MAX_ARGUMENT_BYTES - "--message=".length);
+  assert.deepEqual(await run([say("Long.")], longest), [0, null, "Long."]);
+  assert.ok(requests[0].includes(longest));
+  assert.deepEqual(await run([say("Longer.")], `${longest}x`), [1, "input_error", ""]);
+  assert.equal(requests.length, 0);
 });

@@ -1,5 +1,5 @@
-// Runs the agent once while the image is built, against a model of its own that calls a tool and then answers, so that what
-// Node compiles for a run is in the cache. Fails if the run does, which makes it the image's first test.
+// Runs the agent once while the image is built, so that the image contains Node's compile cache for a run. The scripted model
+// calls tools and then answers. A failed run fails the build, so this is also the image's first test.
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
@@ -51,8 +51,8 @@ model.listen(0, "127.0.0.1", () => {
     model.close();
     model.closeAllConnections();
     rmSync(workspace, { recursive: true, force: true });
-    const isRight = !error && JSON.parse(stdout).payloads.some(({ text }) => text === ANSWER) && turn === CALLS.length + 1;
-    if (!isRight) {
+    const succeeded = !error && JSON.parse(stdout).payloads.some(({ text }) => text === ANSWER) && turn === CALLS.length + 1;
+    if (!succeeded) {
       console.error(`the rehearsal failed after ${turn} calls: ${error?.message ?? ""}\n${stdout}\n${stderr}`);
       process.exitCode = 1;
     }

@@ -1,21 +1,21 @@
-// Runs one OpenClaw turn in a sandbox: what the host has put into the workspace becomes its configuration and its message,
-// and what it says at its end becomes the one JSON envelope that Sluicegate reads (README.md has its shape). OpenClaw itself
-// is as npm has it. No shell, no retries, and nothing of the workspace is read as configuration.
+// Runs one OpenClaw turn in a sandbox. Builds OpenClaw's configuration and message from the environment and the workspace, and
+// prints OpenClaw's outcome as the one JSON envelope that Sluicegate reads (README.md shows it). The npm package of OpenClaw is
+// unchanged. Does not start a shell, does not retry, and does not read configuration from the workspace.
 //
 // usage: node run.mjs
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
-import { commandLine } from "./command_lines.mjs";
-import { configuration } from "./configuration.mjs";
-import { AgentError, message } from "./message.mjs";
+import { selectCommandLine } from "./command_lines.mjs";
+import { buildConfiguration } from "./configuration.mjs";
+import { AgentError, buildMessage } from "./message.mjs";
 
 const WORKSPACE = process.env.SANDBOX_WORKSPACE ?? "/workspace";
 const OPENCLAW = process.env.OPENCLAW_PACKAGE ?? "/opt/openclaw/node_modules/openclaw";
-const OWN = ".openclaw-state"; // below the workspace: what OpenClaw keeps, beside any repository
-const MOST_STDOUT = 16 << 20; // bytes; the end is kept
-const MOST_STDERR = 64 << 10;
+const STATE_DIR = ".openclaw-state"; // OpenClaw's files below the workspace, beside any repository
+const MAX_STDOUT_BYTES = 16 << 20; // the end is kept
+const MAX_STDERR_BYTES = 64 << 10;
 
 const INSTRUCTIONS = `You are a coding agent in a closed container. You can run commands and read, write and edit files below
 ${WORKSPACE}. There is no network: do not fetch, search, clone, or install from a registry; it will fail.
@@ -23,15 +23,15 @@ A repository, if there is one, is in ${WORKSPACE}/repo. Commit what you change t
 `;
 const PERSONA = "Be direct and concise. Do what was asked, check that it works, and say what you did.\n";
 
-// What is told of the model by whoever ordered the run.
-function order(env) {
+// Reads the run's settings from the environment.
+function readConfig(env) {
   const { OPENAI_API_BASE: base, COGNI_MODEL: model } = env;
-  const wrong = (why) => new AgentError("config_error", why);
-  if (!base || !/^https?:/.test(base) || !URL.canParse(base)) throw wrong(`OPENAI_API_BASE is no HTTP address: ${base}`);
-  if (!model) throw wrong("COGNI_MODEL is not set");
-  const count = (name, usual) => {
-    const text = env[name] ?? String(usual);
-    if (!/^[1-9]\d{0,8}$/.test(text)) throw wrong(`${name} is no number of tokens: ${text}`);
+  const configError = (why) => new AgentError("config_error", why);
+  if (!base || !/^https?:/.test(base) || !URL.canParse(base)) throw configError(`OPENAI_API_BASE is not an HTTP address: ${base}`);
+  if (!model) throw configError("COGNI_MODEL is not set");
+  const count = (name, fallback) => {
+    const text = env[name] ?? String(fallback);
+    if (!/^[1-9]\d{0,8}$/.test(text)) throw configError(`${name} is not a number of tokens: ${text}`);
     return Number(text);
   };
   return {
@@ -43,41 +43,41 @@ function order(env) {
   };
 }
 
-const place = (name) => path.join(WORKSPACE, OWN, name);
+const statePath = (name) => path.join(WORKSPACE, STATE_DIR, name);
 
-// Makes the directories in which OpenClaw is started. What is there already was put in the way.
-function clear() {
-  mkdirSync(path.join(WORKSPACE, OWN), { mode: 0o700 });
-  // Started in an empty directory: it reads `.env` where it starts.
-  for (const dir of ["home", "state", "start"]) mkdirSync(place(dir), { mode: 0o700 });
+// Creates the directories in which OpenClaw starts. An existing state directory is an error: OpenClaw would read its files.
+function createDirectories() {
+  mkdirSync(path.join(WORKSPACE, STATE_DIR), { mode: 0o700 });
+  // OpenClaw reads `.env` in its working directory, so that directory is an empty one.
+  for (const dir of ["home", "state", "start"]) mkdirSync(statePath(dir), { mode: 0o700 });
 }
 
-// Makes everything OpenClaw is to find there, and beside it.
-function furnish(files) {
+// Writes OpenClaw's files, and the agent's instructions unless the workspace has its own.
+function writeFiles(files) {
   for (const [file, content] of Object.entries(files)) {
-    mkdirSync(path.dirname(place(file)), { mode: 0o700, recursive: true });
+    mkdirSync(path.dirname(statePath(file)), { mode: 0o700, recursive: true });
     const text = typeof content === "string" ? content : JSON.stringify(content, null, 2);
-    writeFileSync(place(file), text, { mode: 0o600, flag: "wx" });
+    writeFileSync(statePath(file), text, { mode: 0o600, flag: "wx" });
   }
   for (const [name, text] of [["AGENTS.md", INSTRUCTIONS], ["SOUL.md", PERSONA]]) {
     try {
       writeFileSync(path.join(WORKSPACE, name), text, { flag: "wx" });
     } catch (error) {
-      if (error.code !== "EEXIST") throw error; // somebody's own
+      if (error.code !== "EEXIST") throw error; // the workspace has its own
     }
   }
 }
 
-// OpenClaw's variables: those of the run, but none by which it would take its configuration from elsewhere.
-function environment() {
+// Builds OpenClaw's environment: the run's variables without those that point to another configuration.
+function buildEnvironment() {
   const kept = Object.entries(process.env).filter(([name]) => !/^(OPENCLAW_|NODE_OPTIONS$|NODE_PATH$)/.test(name));
   return {
     ...Object.fromEntries(kept),
-    HOME: place("home"),
-    OPENCLAW_CONFIG_PATH: place("openclaw.json"),
-    OPENCLAW_STATE_DIR: place("state"),
+    HOME: statePath("home"),
+    OPENCLAW_CONFIG_PATH: statePath("openclaw.json"),
+    OPENCLAW_STATE_DIR: statePath("state"),
     OPENCLAW_LOAD_SHELL_ENV: "0",
-    // It is started as it wants to be, so it need not start itself anew.
+    // The options are already those that OpenClaw would restart itself with.
     OPENCLAW_NO_RESPAWN: "1",
     OPENCLAW_PACKAGED_COMPILE_CACHE_RESPAWNED: "1",
   };
@@ -85,38 +85,40 @@ function environment() {
 
 const START = ["--disable-warning=ExperimentalWarning", path.join(OPENCLAW, "openclaw.mjs")];
 
-// The end of a stream, as it comes.
-function tail(stream, most, onPiece) {
+// Captures the last `maxBytes` of a stream. Returns a function that returns the text.
+function captureTail(stream, maxBytes, onChunk) {
   let text = Buffer.alloc(0);
-  stream.on("data", (piece) => {
-    onPiece?.(piece);
-    text = Buffer.concat([text, piece]);
-    if (text.length > 2 * most) text = text.subarray(text.length - most);
+  stream.on("data", (chunk) => {
+    onChunk?.(chunk);
+    text = Buffer.concat([text, chunk]);
+    if (text.length > 2 * maxBytes) text = text.subarray(text.length - maxBytes);
   });
   return () => text.toString("utf8");
 }
 
-function openclaw(args, options) {
+// Runs OpenClaw to its end.
+function runOpenclaw(args, options) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [...START, ...args], { ...options, stdio: ["ignore", "pipe", "pipe"] });
-    const stdout = tail(child.stdout, MOST_STDOUT);
-    const stderr = tail(child.stderr, MOST_STDERR, (piece) => process.stderr.write(piece));
+    const stdout = captureTail(child.stdout, MAX_STDOUT_BYTES);
+    const stderr = captureTail(child.stderr, MAX_STDERR_BYTES, (chunk) => process.stderr.write(chunk));
     child.on("error", (error) => reject(new AgentError("start_error", `OpenClaw cannot be started: ${error.message}`)));
     child.on("close", (code, signal) => resolve({ code, signal, stdout: stdout(), stderr: stderr() }));
   });
 }
 
 async function run() {
-  const wanted = order(process.env);
+  const config = readConfig(process.env);
   const messages = readFileSync(path.join(WORKSPACE, ".cogni", "messages.json"), "utf8");
-  message(messages); // nothing is begun that nobody could answer
-  clear();
-  const options = { cwd: place("start"), env: environment() };
-  const command = await commandLine(process.env.SANDBOX_OPENCLAW_COMMAND, START, options);
-  const said = message(messages, command.most);
-  furnish({ ...command.files, "openclaw.json": command.configuration(configuration(wanted)), "message.txt": said });
-  const args = command.args({ place, workspace: WORKSPACE, file: place("message.txt"), said });
-  return command.translated(await openclaw(args, options), place);
+  buildMessage(messages); // refuses bad input before anything starts
+  createDirectories();
+  const options = { cwd: statePath("start"), env: buildEnvironment() };
+  const command = await selectCommandLine(process.env.SANDBOX_OPENCLAW_COMMAND, START, options);
+  const text = buildMessage(messages, command.maxBytes);
+  const configuration = command.configuration(buildConfiguration(config));
+  writeFiles({ ...command.files, "openclaw.json": configuration, "message.txt": text });
+  const args = command.args({ statePath, workspace: WORKSPACE, file: statePath("message.txt"), text });
+  return command.parseOutcome(await runOpenclaw(args, options), statePath);
 }
 
 const started = performance.now();

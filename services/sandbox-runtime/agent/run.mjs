@@ -1,6 +1,5 @@
-// The smallest agent: one conversation in, one answer out. Reads the messages, asks the model once, streamed, and
-// prints one JSON envelope on stdout, whatever happened (README.md has its shape). It has no tools and never retries:
-// what to do about a failure is decided by whoever started it.
+// Answers one conversation with one streamed call: the smallest agent. Always prints one JSON envelope on stdout (README.md
+// shows it). Has no tools and does not retry: the caller decides what to do about a failure.
 //
 // usage: node run.mjs [MESSAGES_FILE]
 import { readFile } from "node:fs/promises";
@@ -8,8 +7,8 @@ import http from "node:http";
 import https from "node:https";
 
 const MESSAGES_FILE = "/workspace/.cogni/messages.json";
-const MAX_ERROR_BODY = 64 * 1024; // bytes read of an HTTP error's body
-const MAX_ERROR_MESSAGE = 2000; // characters of it that are passed on
+const MAX_ERROR_BODY = 64 * 1024; // bytes read from an HTTP error's body
+const MAX_ERROR_MESSAGE = 2000; // characters
 
 class AgentError extends Error {
   constructor(code, message) {
@@ -48,7 +47,7 @@ async function readMessages(file) {
   return messages;
 }
 
-// node:http and not fetch: fetch gives up after 300 s without a byte, and long silences are normal for models.
+// Sends the request with node:http. `fetch` gives up after 300 s without a byte, and models are often silent for longer.
 function post(url, body) {
   const client = url.protocol === "https:" ? https : http;
   const headers = { "content-type": "application/json", accept: "text/event-stream", connection: "close" };
@@ -59,6 +58,7 @@ function post(url, body) {
   });
 }
 
+// Builds an error from the status and the server's message.
 async function httpError(response) {
   let size = 0;
   const chunks = [];
@@ -69,7 +69,7 @@ async function httpError(response) {
       if (size >= MAX_ERROR_BODY) break;
     }
   } catch {
-    // The status alone says enough; what came of the body is used below.
+    // The status alone is enough; the part of the body that arrived is used below.
   }
   const text = Buffer.concat(chunks).toString("utf8");
   let reason = text.trim();
@@ -82,8 +82,8 @@ async function httpError(response) {
   return llmError(`HTTP ${response.statusCode}: ${reason || response.statusMessage}`);
 }
 
-// Yields the data of each server-sent event, however the stream was cut into chunks (in the middle of a character or
-// of CRLF included). The stream's own end ends the last event too: whether that was too early is for the caller to say.
+// Yields the data of each server-sent event. A chunk may end anywhere, even inside a character or CRLF. The end of the
+// stream also ends the last event; the caller decides whether the answer was complete.
 async function* events(response) {
   const decoder = new TextDecoder();
   let buffer = "";
@@ -111,7 +111,7 @@ async function* withEnd(response) {
   yield END;
 }
 
-// Collects the answer in `answer.text`, which the caller keeps when this throws half-way.
+// Collects the answer in `answer.text`. The caller keeps the partial text if this throws.
 async function readAnswer(response, answer) {
   let finished = false;
   try {
@@ -119,7 +119,7 @@ async function readAnswer(response, answer) {
       if (data === "[DONE]") return;
       const event = parseEvent(data);
       if (event.error) throw llmError(event.error.message ?? JSON.stringify(event.error));
-      const choice = event.choices?.[0]; // none in the event that carries the usage
+      const choice = event.choices?.[0]; // the event with the usage has none
       if (typeof choice?.delta?.content === "string") answer.text += choice.delta.content;
       if (choice?.finish_reason) finished = true;
     }
@@ -148,7 +148,7 @@ async function run(file, answer) {
     if (!type.startsWith("text/event-stream")) throw llmError(`expected an event stream, got content type ${type}`);
     await readAnswer(response, answer);
   } finally {
-    response.destroy(); // an open connection would keep this process alive
+    response.destroy(); // an open connection keeps the process alive
   }
 }
 

@@ -1,4 +1,4 @@
-// run.mjs as its caller sees it: a process with a messages file, a server, and one envelope on stdout.
+// Tests run.mjs as a process: with a messages file, a server, and one envelope on stdout.
 // usage: node --test services/sandbox-runtime/agent/run.test.mjs
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-/** Runs the agent with `env` and what lies in the messages file (nothing: no file). */
+/** Runs the agent with `env` and the content of the messages file (null: no file). */
 async function runAgent(env, messages = JSON.stringify(MESSAGES)) {
   const file = join(folder, `${Math.random()}.json`);
   if (messages !== null) await writeFile(file, messages);
@@ -51,12 +51,12 @@ async function askServer(respond, { suffix = "" } = {}) {
   return { ...result, seen };
 }
 
-/** A server's answer: these chunks as an event stream, one write each, then a clean end. */
+/** Answers with these chunks as an event stream, one write each, then ends cleanly. */
 const stream = (...chunks) => async (response) => {
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
   for (const chunk of chunks) {
     response.write(chunk);
-    await new Promise((resolve) => setTimeout(resolve, 2)); // so that writes do not melt into one
+    await new Promise((resolve) => setTimeout(resolve, 2)); // keeps the writes separate
   }
   response.end();
 };

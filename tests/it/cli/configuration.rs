@@ -36,7 +36,7 @@ async fn mistakes_are_reported_with_file_and_line() {
         assert_eq!(outcome.stderr.matches(&place).count(), 1, "{line} in {}", outcome.stderr);
     }
     for words in [
-        "has 12 mistakes",
+        "has 12 errors",
         "upstream.colour: unknown key; known here: ",
         "proxy.drain_timeout: ",
         "environment variable SLUICE_PROXY_DRIAN: ",

@@ -15,7 +15,7 @@ async fn doctor_reports_a_rejected_key() {
     let upstream = checks.iter().find(|check| check["name"] == "upstream").unwrap();
     assert_eq!(upstream["verdict"], "broken");
     assert!(upstream["found"].as_str().unwrap().contains("401"), "{upstream}");
-    assert!(upstream["mend"].as_str().unwrap().contains("upstream.key_file"), "{upstream}");
+    assert!(upstream["fix"].as_str().unwrap().contains("upstream.key_file"), "{upstream}");
 }
 
 /// A check that depends on something broken is not guessed at.
@@ -23,7 +23,7 @@ async fn doctor_reports_a_rejected_key() {
 async fn doctor_reports_dependents_as_unknown() {
     const NO_DOCKER: [&str; 8] = [
         "broken   docker: ",
-        "         mend: ",
+        "         fix: ",
         "unknown  agents: needs docker",
         "ok       store: ",
         "ok       workspaces: ",
@@ -37,7 +37,7 @@ async fn doctor_reports_dependents_as_unknown() {
         "ok       store: ",
         "ok       workspaces: ",
         "broken   proxy: ",
-        "         mend: ",
+        "         fix: ",
         "unknown  upstream: needs proxy",
         "unknown  socket in a container: needs proxy",
     ];

@@ -34,8 +34,8 @@ async fn doctor_names_each_problem_and_its_fix() {
         ("sandbox.docker_socket=/no/docker.sock", "docker", "start Docker"),
         ("proxy.run_dir=/tmp/no-proxy-here", "proxy", "sluice up"),
     ];
-    for (setting, broken, mend) in table {
-        check_doctor(&World::start().await, &["--set", setting], broken, mend).await;
+    for (setting, broken, fix) in table {
+        check_doctor(&World::start().await, &["--set", setting], broken, fix).await;
     }
     check_doctor(
         &World::with("[agents.'test:x']\nargv = ['node', '/agent/run.mjs']\nimage = 'no-such-image:1'").await,
@@ -49,12 +49,12 @@ async fn doctor_names_each_problem_and_its_fix() {
         .await;
 }
 
-async fn check_doctor(world: &World, arguments: &[&str], broken: &str, mend: &str) {
+async fn check_doctor(world: &World, arguments: &[&str], broken: &str, fix: &str) {
     let outcome = world.sluice().run(&[arguments, &["doctor", "--json"]].concat()).await;
     let doctor: Value = serde_json::from_str(&outcome.stdout).unwrap();
     let check = doctor["checks"].as_array().unwrap().iter().find(|check| check["name"] == broken).unwrap();
     assert_eq!((outcome.code, &check["verdict"]), (Some(69), &json!("broken")), "{broken}: {outcome:?}");
-    assert!(check["mend"].as_str().unwrap().contains(mend), "{broken}: {check}");
+    assert!(check["fix"].as_str().unwrap().contains(fix), "{broken}: {check}");
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn all_configuration_mistakes_come_at_once() {
     let outcome = world.sluice().env("SLUICE_PROXY_THREADS", "many").run(&["config", "check"]).await;
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
     for mistake in [
-        "4 mistakes",
+        "4 errors",
         "agents.test:x.memroy: unknown key",
         "agents.test:x.run_timeout: `soon`",
         "proxi: unknown key",

@@ -81,7 +81,7 @@ async fn gateway_commands_wait_for_each_other() {
     let mut down = world.sluice().spawn(&["gateway", "down", "here", "--purge"]);
     let mut told = BufReader::new(down.stderr.take().unwrap()).lines();
     let line = told.next_line().await.unwrap().unwrap();
-    assert!(line.contains("another command is at work on gateway here"), "{line}");
+    assert!(line.contains("another command is working on gateway here"), "{line}");
     assert_eq!(down.try_wait().unwrap(), None, "it waits");
 
     other.kill().await.unwrap();

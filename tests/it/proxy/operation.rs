@@ -28,7 +28,7 @@ async fn a_check_reads_everything_and_opens_nothing() {
     assert_eq!(code, Some(2), "{said}");
     let line = |line: usize| format!("{}:{line}: ", world.config().display());
     for words in [
-        "has 4 mistakes",
+        "has 4 errors",
         &format!("{}upstream.key_file: the key is empty", line(3)),
         &format!("{}proxy.threads: ", line(8)),
         &format!("{}proxy.token_secrets_file: cannot read", line(9)),

@@ -60,7 +60,7 @@ async fn a_bad_reload_changes_nothing() {
     let (status, problem) = reload(&world).await;
     let message = problem["error"]["message"].as_str().unwrap();
     assert_eq!((status, &problem["error"]["code"]), (409, &json!("reload_refused")));
-    for words in ["has 3 mistakes", "proxy.drain_timeout", "accounts.acct-1.colour", "upstream.key_file"] {
+    for words in ["has 3 errors", "proxy.drain_timeout", "accounts.acct-1.colour", "upstream.key_file"] {
         assert!(message.contains(words), "{words} is not in {message}");
     }
     assert!(!message.contains("two words"), "{message}");

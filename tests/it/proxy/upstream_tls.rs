@@ -79,8 +79,8 @@ async fn an_impostor_of_the_upstream_gets_nothing() {
     for (certificate, words) in [
         (Certificate::Expired, "run out"),
         (Certificate::OtherName, "for another name"),
-        (Certificate::OtherIssuer, "nobody who is trusted here has signed its certificate"),
-        (Certificate::SelfSigned, "nobody who is trusted here has signed its certificate"),
+        (Certificate::OtherIssuer, "no trusted authority has signed its certificate"),
+        (Certificate::SelfSigned, "no trusted authority has signed its certificate"),
     ] {
         let upstream = ScriptedUpstream::start().await.unwrap();
         let terminator = TlsTerminator::to(upstream.address(), certificate).await;

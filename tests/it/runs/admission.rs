@@ -125,7 +125,7 @@ async fn urgent_runs_go_first_and_none_starves() {
     let table = world.sluice().run(&["runs", "ls"]).await.stdout;
     assert!(table.contains("queued, 0 ahead") && table.contains("high"), "{table}");
     let shown = world.sluice().run(&["runs", "show", "low"]).await.stdout;
-    assert!(shown.contains("is `sluice up` at work?"), "{shown}");
+    assert!(shown.contains("is `sluice up` running?"), "{shown}");
     rewrite(&world, |table, row| {
         if table == "runs" && row["run"] == "old" {
             row["queued"] = json!(row["queued"].as_i64().unwrap() - AN_HOUR);
@@ -173,7 +173,7 @@ async fn a_full_queue_refuses_with_a_retry_time() {
     {
         let refused = ask(&world, run, account, &[]).await;
         assert_eq!((refused.code, refused.stdout.as_str()), (Some(75), ""), "{refused:?}");
-        for words in ["try again in 300 s", &format!("or raise {setting}"), "is `sluice up` at work?"] {
+        for words in ["try again in 300 s", &format!("or raise {setting}"), "is `sluice up` running?"] {
             assert!(refused.stderr.contains(words), "{words}: {refused:?}");
         }
         let refused = ask(&world, run, account, &["--json"]).await;
@@ -327,7 +327,7 @@ async fn an_unsupported_option_is_refused_everywhere() {
     for door in [&["--detach"][..], &[]] {
         let refused = world.sluice().run(&[&["run", "--state-key", "chat"], door, &["q"]].concat()).await;
         assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.stderr.contains("begins anew, in a container of its own"), "{refused:?}");
+        assert!(refused.stderr.contains("starts afresh, in a container of its own"), "{refused:?}");
     }
     assert!(list(&world, &[]).await.is_empty());
 }

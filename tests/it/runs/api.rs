@@ -123,7 +123,7 @@ async fn a_reload_of_agents_is_all_or_nothing() {
     fs::write(world.config(), mistaken).unwrap();
     hangup();
     logged("not reloaded").await;
-    logged("the configuration has 2 mistakes").await;
+    logged("the configuration has 2 errors").await;
     assert_eq!(listed().await, "sandbox:agent team:second");
     fs::write(world.config(), &good).unwrap();
     assert_eq!(world.sluice().run(&["reload"]).await.stdout, "nothing has changed\n", "of the proxy's");

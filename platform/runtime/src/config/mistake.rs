@@ -107,7 +107,7 @@ impl Mistakes {
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.len();
-        write!(f, "the configuration has {count} {}", if count == 1 { "mistake" } else { "mistakes" })?;
+        write!(f, "the configuration has {count} {}", if count == 1 { "error" } else { "errors" })?;
         self.0.iter().try_for_each(|mistake| write!(f, "\n  {mistake}"))
     }
 }

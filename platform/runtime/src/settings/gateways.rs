@@ -185,7 +185,7 @@ impl Gateway {
                 "The only account that has sessions there. Without one the gateway is shared, and its agents may have no tool that executes or reads files.",
             )
             .optional(),
-            sessions: field("max_concurrent_sessions", "Sessions at work at a time; others wait.")
+            sessions: field("max_concurrent_sessions", "Active sessions at a time; others wait.")
                 .renamed_from("sessions").or(limit::gateway::SESSIONS),
             sealed: Sealed::section(section),
         }

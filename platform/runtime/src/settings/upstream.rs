@@ -72,7 +72,7 @@ impl Upstream {
                 .renamed_from("pool_idle").or(limit::data_plane::POOL_IDLE),
             pool_max: field("pool_max_idle_per_thread", "Most idle connections that each data-plane thread keeps.")
                 .renamed_from("pool_max").or(limit::data_plane::POOL_MAX),
-            probe: field("probe_path", "Path that an upstream which is down is asked for, without a key, to find out whether it is up again, such as `/health/liveliness` of LiteLLM; if absent, a connection is enough.")
+            probe: field("probe_path", "Path that is requested of an upstream that is down, without a key, to detect that it is up again, such as `/health/liveliness` of LiteLLM; if absent, a connection is enough.")
                 .renamed_from("probe").optional(),
         };
         if let Err(problem) = BaseUrl::parse(&settings.base_url) {

@@ -28,7 +28,7 @@ impl Worker {
     pub(super) fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
         Self {
-            runs: field("max_concurrent_runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over what others have left.")
+            runs: field("max_concurrent_runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over abandoned runs.")
                 .renamed_from("runs").may_be_zero().or(limit::worker::RUNS),
             starts: field(
                 "max_concurrent_starts",

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 use platform_core::{id::CallId, refusal::Refusal};
 
 pub(super) use self::body::Checked;
-#[cfg(feature = "parts")]
+#[cfg(feature = "internals")]
 pub(super) use self::body::check;
 pub(super) use self::receive::{discard, is_plain, read_body};
 pub(crate) use self::{

@@ -151,7 +151,7 @@ impl<P: Copy + Eq> Scanner<P> {
     }
 
     /// Returns the capacity of the buffer.
-    #[cfg(any(test, feature = "parts"))]
+    #[cfg(any(test, feature = "internals"))]
     pub(super) fn kept(&self) -> usize {
         self.held.capacity()
     }

@@ -88,7 +88,7 @@ impl EventFilter {
     }
 
     /// Returns the number of bytes of events that have not come whole.
-    #[cfg(feature = "parts")]
+    #[cfg(feature = "internals")]
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }

@@ -127,7 +127,7 @@ impl Case<'_> {
             _ => String::new(),
         };
         match (refusal, rule) {
-            (Refusal::RouteUnknown, _) => why("the call asked for a route that the model API does not have; no setting adds one"),
+            (Refusal::RouteUnknown, _) => why("the model API does not have the route of this call; no setting adds one"),
             (Refusal::HeadInvalid, _) => why("the head can be read in two ways (RFC 9112); the client has to send another"),
             (Refusal::HeadTooLarge, _) => why("the head is larger than any SDK sends; the client has to send a smaller one"),
             (Refusal::HeadTooSlow, _) => {
@@ -146,7 +146,7 @@ impl Case<'_> {
             (Refusal::BodyTooLarge, _) => {
                 why("the body is larger than the run's grant takes: `limits.request_body`, which the client that registers the run sets")
             }
-            (Refusal::BodyMemoryExhausted, _) => why("the bodies under way fill the memory that is set aside for them")
+            (Refusal::BodyMemoryExhausted, _) => why("the request bodies in flight fill the memory reserved for them")
                 .setting("proxy", "max_body_memory_per_run", None)
                 .setting("proxy", "max_body_memory", None),
             (Refusal::FieldUnknown, Rule::Field(name)) if litellm::is_control(name) => {
@@ -191,7 +191,7 @@ impl Case<'_> {
             Refusal::TokenMissing => why("no run token came with the call").command(mint),
             Refusal::TokenMalformed => why("what came as a run token is none").command("sluice token inspect").command(mint),
             Refusal::TokenExpired => {
-                why("the run token's time is over").command(mint).setting("proxy", "token_leeway", None)
+                why("the run token has expired").command(mint).setting("proxy", "token_leeway", None)
             }
             Refusal::TokenInvalid => {
                 why("the run token is not signed with a secret that the proxy knows, or is another attempt's")
@@ -244,7 +244,7 @@ impl Case<'_> {
             Refusal::ConcurrencyLimited => format!("{owner} has as many calls in flight as its limit allows"),
             Refusal::QuotaReserved => {
                 format!(
-                    "what {owner} has left under its limit of {what} is set aside for calls in flight: it may pass later"
+                    "the rest of {owner}'s limit of {what} is reserved for calls in flight: it may pass later"
                 )
             }
             _ => format!("{owner} has used its limit of {what}, or has too little left for the call"),
@@ -264,7 +264,7 @@ impl Case<'_> {
         let account = self.record.account.as_str();
         match (refusal, rule) {
             (Refusal::RunDeadlineExceeded, _) => {
-                why(&format!("the time of run {} is over", self.record.run_id)).setting(&self.agent(), "run_timeout", None)
+                why(&format!("the time of run {} is up", self.record.run_id)).setting(&self.agent(), "run_timeout", None)
             }
             (Refusal::Frozen, Rule::Stopped("all")) => {
                 why("an operator has stopped every call").command("sluice thaw --all")
@@ -304,7 +304,7 @@ impl Case<'_> {
                 .setting("upstream", "base_url", None)
                 .setting("upstream", "connect_timeout", None),
             Refusal::UpstreamFailed => {
-                why("the upstream broke off, or answered with nothing that a model API answers; it may have worked on the call")
+                why("the upstream closed the connection, or its answer is not that of a model API; it may have processed the call")
                     .command("sluice doctor")
             }
             Refusal::UpstreamTimeout => self.timeout(),
@@ -314,7 +314,7 @@ impl Case<'_> {
                     .setting("upstream", "key_file", None)
             }
             Refusal::UpstreamRefused => {
-                why(&format!("the upstream answered {status} to the request; a gateway is not told its words"))
+                why(&format!("the upstream answered {status} to the request; a gateway does not receive its text"))
             }
             Refusal::UpstreamBusy => {
                 why(&format!("the upstream answered {status}: it failed or has too much to do; the call may be sent again"))
@@ -338,7 +338,7 @@ impl Case<'_> {
             Some(Timeout::FirstByte) | None => {
                 ("the answer did not begin", self.agent(), "first_byte_timeout")
             }
-            Some(Timeout::BetweenBytes) => ("the answer did not go on", self.agent(), "stream_idle_timeout"),
+            Some(Timeout::BetweenBytes) => ("the answer stalled", self.agent(), "stream_idle_timeout"),
             Some(Timeout::Client) => {
                 ("nothing of the answer was taken", self.agent(), "client_write_timeout")
             }

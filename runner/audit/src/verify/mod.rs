@@ -247,7 +247,7 @@ impl Verifier {
             seq: *seq,
             call: Some(call.clone()),
             message: format!(
-                "record {} does not follow the record {} that {} knows: the journal was written anew",
+                "record {} does not follow the record {} that {} knows: the journal was rewritten",
                 named(&line.at),
                 known.cursor.seq,
                 known.who
@@ -294,7 +294,7 @@ impl Verifier {
         let other =
             self.known.iter().find(|known| known.cursor.seq == *seq && known.cursor.hash != line.hash)?;
         let message = format!(
-            "record {} is not the one that {} knows: it was changed, or the journal written anew, from there or before",
+            "record {} is not the one that {} knows: it was changed, or the journal was rewritten, from there or before",
             named(&line.at),
             other.who
         );

@@ -98,7 +98,7 @@ fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {
     match &check.verdict {
         Verdict::Ok { found } => writeln!(out, "ok       {name}: {found}"),
         Verdict::Broken { found, fix } => {
-            writeln!(out, "broken   {name}: {}\n         mend: {fix}", terminal::safe(found))
+            writeln!(out, "broken   {name}: {}\n         fix: {fix}", terminal::safe(found))
         }
         Verdict::Unknown { needs } => writeln!(out, "unknown  {name}: needs {needs}"),
     }

@@ -169,7 +169,7 @@ fn describe(event: &AgentEvent) -> (&'static str, String) {
         AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } => ("text", text.clone()),
         AgentEvent::Missed { count } => ("missed", count.to_string()),
         AgentEvent::Pruned { count } => {
-            ("pruned", format!("{count} events up to here are kept no longer (store.event_retention)"))
+            ("pruned", format!("{count} events up to here have been pruned (store.event_retention)"))
         }
         AgentEvent::UsageReport { calls, tokens } => {
             ("used", format!("{calls} calls, {} tokens in, {} out", tokens.input, tokens.output))

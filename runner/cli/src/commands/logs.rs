@@ -66,7 +66,7 @@ pub(super) async fn logs(context: &Context, arguments: Arguments) -> Result<Exit
                 exit = Exit::Failure;
                 writeln!(
                     io::stderr(),
-                    "sluice: what {run_id} printed is kept no longer (store.event_retention)"
+                    "sluice: the output of {run_id} has been pruned (store.event_retention)"
                 )?;
                 continue;
             }

@@ -16,7 +16,7 @@ use super::{
 /// Returns why a queued run waits, if it does.
 fn waits(run: &Run, standing: Option<Standing>) -> Option<String> {
     if let Some(Standing { ahead, waiting, held, lately }) = standing {
-        let no_worker = "; none was taken to be worked on in the last five minutes: is `sluice up` at work?";
+        let no_worker = "; none was taken to be worked on in the last five minutes: is `sluice up` running?";
         return Some(format!(
             "for its turn: {ahead} of its account and priority go before it; {waiting} wait in all, {held} are worked on{}",
             if lately == 0 { no_worker } else { "" }
@@ -101,7 +101,7 @@ fn history(record: &Record, workspaces: &Path) -> String {
     }
     let pruned = match record.pruned_events {
         0 => String::new(),
-        count => format!("{count} events before these are kept no longer (store.event_retention)\n"),
+        count => format!("{count} earlier events have been pruned (store.event_retention)\n"),
     };
     format!("\n{made}\n{pruned}{happened}")
 }

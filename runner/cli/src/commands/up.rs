@@ -87,7 +87,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     };
     let served = async {
         if let Some(api) = api {
-            api.serve((Arc::clone(&catalog), observer.clone()), cancel.clone()).await;
+            api.serve(Arc::clone(&catalog), observer.clone(), cancel.clone()).await;
         }
     };
     let (watched, worked, ()) = tokio::join!(watched, worked, served);
@@ -177,7 +177,7 @@ async fn run_observed(
     work: impl Future<Output = ()>,
 ) {
     tokio::select! {
-        () = traces::beside(export, (&host.store, Some(&host.data_plane)), work) => {}
+        () = traces::beside(export, &host.store, Some(&host.data_plane), work) => {}
         () = host.observer.metrics.ask(&host.store) => {}
         () = Box::pin(sealed::tend(settings)) => {}
     }

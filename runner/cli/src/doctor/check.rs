@@ -16,10 +16,9 @@ pub(crate) struct Check {
 pub(crate) enum Verdict {
     /// The checked part works.
     Ok { found: String },
-    /// The checked part does not work. The fix has its first name in JSON, which scripts read.
+    /// The checked part does not work.
     Broken {
         found: String,
-        #[serde(rename = "mend")]
         fix: String,
     },
     /// The check was skipped, because the part that it needs is broken.

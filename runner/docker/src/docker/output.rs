@@ -108,7 +108,7 @@ impl Output {
                 SourceState::Open
             }
             Some(Err(error)) => {
-                tracing::debug!(error = report::chain(&error), "container output broke off");
+                tracing::debug!(error = report::chain(&error), "container output ended early");
                 self.is_broken = true;
                 SourceState::AtEnd
             }

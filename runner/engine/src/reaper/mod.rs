@@ -102,7 +102,7 @@ impl Reaper {
             && unreadable.is_empty()
             && let Err(error) = self.store.forget_warm_containers().await
         {
-            tracing::debug!(error = report::chain(&error), "rows of removed warm containers kept for now");
+            tracing::debug!(error = report::chain(&error), "rows of removed warm containers not deleted yet");
         }
         let gc_report = GcReport { act: mode.act, unreadable, entries };
         self.log(&gc_report);

@@ -63,7 +63,7 @@ impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lives(state) => write!(f, "its run is {state}"),
-            Self::Deliberately => f.write_str("its run has ended, and it was kept on purpose"),
+            Self::Deliberately => f.write_str("its run has ended, and it was kept deliberately"),
             Self::Configured => f.write_str("the configuration opens it"),
             Self::Closing => f.write_str("it is being closed"),
             Self::Waits(PoolStage::Wanted) => f.write_str("it is being made, to wait for a run"),
@@ -91,12 +91,12 @@ impl fmt::Display for RemovalReason {
             Self::Fenced { made, present } => {
                 write!(
                     f,
-                    "it is of epoch {made}; its run was taken over, is at epoch {present} and has it removed"
+                    "it is of epoch {made}; its run was taken over and is at epoch {present}, which removes it"
                 )
             }
             Self::Abandoned => f.write_str("it waited for a run, and the process that made it is gone"),
             Self::Gone(state) => write!(f, "it is not there, and its run has ended: {state}"),
-            Self::OnDemand(why) => write!(f, "{why}; asked for with --unknown"),
+            Self::OnDemand(why) => write!(f, "{why}; requested with --unknown"),
         }
     }
 }

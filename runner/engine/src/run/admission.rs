@@ -14,7 +14,7 @@ use crate::request::RunRequest;
 pub enum NotAdmitted {
     /// The request names a conversation to continue, and its agent has none.
     #[error(
-        "each run of {agent} begins anew, in a container of its own: only agents with `mode = \"gateway\"` have conversations to go on with"
+        "each run of {agent} starts afresh, in a container of its own: only agents with `mode = \"gateway\"` can continue a conversation"
     )]
     NoSession {
         /// Agent without conversations.

@@ -75,7 +75,7 @@ impl Error {
                 Failure::new(Code::InsufficientDisk, "there was no room for its workspace")
             }
             Self::Workspace(_) => {
-                Failure::new(Code::WorkspaceFailed, "its workspace could not be made or kept")
+                Failure::new(Code::WorkspaceFailed, "its workspace could not be created or kept")
             }
             Self::Docker(error) => of_docker(error),
         }

@@ -116,7 +116,7 @@ impl RunExecutor<'_> {
         if let Ok(Err(error)) = self.ctx.run.perform(self.ctx.engine.workspaces.keep(&id)).await {
             let run = self.ctx.run_id();
             let error = report::chain(&error);
-            tracing::warn!(%run, workspace = %id, error, "kept workspace can still be changed");
+            tracing::warn!(%run, workspace = %id, error, "the kept workspace is still writable");
         }
     }
 

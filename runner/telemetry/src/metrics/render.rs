@@ -83,7 +83,7 @@ fn pool(text: &mut Exposition, agents: &[(String, Arc<AgentCounters>)]) {
 
 /// Renders the store's numbers of runs, over all workers. If the store did not answer, only that is rendered.
 fn present(text: &mut Exposition, sample: &StoreSample) {
-    let help = "1 if the store told how many runs there are; else it did not answer within two seconds, and they are left out.";
+    let help = "1 if the store answered within two seconds; otherwise the figures of runs are left out.";
     text.single(Kind::Gauge, "sluice_store_up", u8::from(sample.present.is_some()), help);
     let Some((present, queue)) = &sample.present else { return };
     let count = |state: &str| {
@@ -132,7 +132,7 @@ fn store(text: &mut Exposition, sample: &StoreSample) {
     text.family(Kind::Histogram, "sluice_store_operation_seconds", help).histogram(&[], &metered.durations);
     let help = "Tries of the store after the first one.";
     text.single(Kind::Counter, "sluice_store_retries_total", metered.retries, help);
-    let help = "Questions that the store did not answer, or with no: away passes by itself, fenced is another worker's run, refused cannot be, broken is for a person.";
+    let help = "Store operations that failed: away is transient, fenced means another worker holds the run, refused is illegal, broken needs an operator.";
     let mut family = text.family(Kind::Counter, "sluice_store_errors_total", help);
     metered.errors.iter().for_each(|(class, count)| family.sample(&[("class", class.word())], count));
 }

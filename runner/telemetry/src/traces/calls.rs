@@ -135,7 +135,7 @@ impl Exporter {
                     Err(_elapsed) => break,
                 },
             };
-            let line = line?.ok_or("the proxy went away")?;
+            let line = line?.ok_or("the connection to the proxy broke")?;
             until.get_or_insert_with(|| Instant::now() + BATCH_DELAY);
             // Skips lines that a later version wrote.
             let Ok(JournalLine { seq, record, .. }) = serde_json::from_slice(line) else { continue };

@@ -108,7 +108,8 @@ impl Traces {
 /// exports the model calls of its journal as well. Afterwards the queue is exported for a second and a half more.
 pub async fn beside<T>(
     export: Option<Export>,
-    (store, data_plane): (&Store, Option<&DataPlane>),
+    store: &Store,
+    data_plane: Option<&DataPlane>,
     work: impl Future<Output = T>,
 ) -> T {
     let Some(Export { from, exporter }) = export else { return work.await };

@@ -113,7 +113,7 @@ async fn turns_of_one_conversation_are_serialized() {
     // A client that wants to watch at once receives an answer to wait.
     let busy = there.run_with(&["--run-id", "r0", "--state-key", "Chat"], "r0").await;
     assert_eq!(busy.code, Some(75), "{busy:?}");
-    assert!(busy.stderr.contains("run r1 is at work in this session"), "{busy:?}");
+    assert!(busy.stderr.contains("run r1 is active in this session"), "{busy:?}");
     let up = Up::start(there.world.sluice()).await;
     order(&there, "r2", &["--state-key", "Chat"]).await;
     order(&there, "r3", &["--state-key", "chat"]).await;

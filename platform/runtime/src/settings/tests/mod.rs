@@ -79,7 +79,7 @@ fn all_mistakes_of_an_agent_are_reported() {
     ];
     let text: String = lines.iter().map(|(line, _)| format!("{line}\n")).collect();
     let error = parse(&format!("[agents.'team:a']\n{text}")).unwrap_err().to_string();
-    assert!(error.contains("has 10 mistakes") && !error.contains("canary"), "{error}");
+    assert!(error.contains("has 10 errors") && !error.contains("canary"), "{error}");
     for (at, (_, expected)) in lines.iter().enumerate().filter(|(_, (_, expected))| !expected.is_empty()) {
         let expected = format!("s.toml:{}: agents.team:a.{expected}", at + 2);
         assert!(error.contains(&expected), "{expected} is not in {error}");

@@ -200,7 +200,7 @@ const fn ending(outcome: Outcome) -> &'static str {
         Outcome::Complete => "the answer reached its end and was passed on whole",
         Outcome::StreamError => "the stream carried an error, or ended without its mark",
         Outcome::ClientGone => "the client left first",
-        Outcome::UpstreamGone => "the upstream could not be reached, or broke off",
+        Outcome::UpstreamGone => "the upstream could not be reached, or closed the connection",
         Outcome::TimedOut => "a time limit passed",
         Outcome::Refused => "it was refused, and nothing was sent",
         Outcome::RunClosed => "the run was closed during the call",

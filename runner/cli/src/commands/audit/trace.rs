@@ -90,7 +90,7 @@ fn describe(step: &Step) -> (&'static str, String) {
         }
         Step::Reserved { input_tokens, output_tokens, cost_nanodollars } => {
             let cost = cost_nanodollars.map_or_else(String::new, |cost| format!(", {cost}"));
-            ("set aside", format!("at most {input_tokens} tokens in, {output_tokens} out{cost}"))
+            ("reserved", format!("at most {input_tokens} tokens in, {output_tokens} out{cost}"))
         }
         Step::Sent { connection: Connection::Fresh } => ("sent", "upstream, on a new connection".to_owned()),
         Step::Sent { connection: Connection::Pooled } => {

@@ -89,5 +89,5 @@ pub(super) async fn down(context: &Context, arguments: DownArguments) -> Result<
 
 fn waiting(id: &GatewayId) {
     // The command waits all the same if the message cannot be written.
-    drop(writeln!(io::stderr(), "sluice: another command is at work on gateway {id}: waiting for it"));
+    drop(writeln!(io::stderr(), "sluice: another command is working on gateway {id}: waiting for it"));
 }

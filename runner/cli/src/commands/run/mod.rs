@@ -141,7 +141,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
         Err(error) => return Err(error.into()),
     };
     // Calls are traced by `sluice up`, which reads the journal.
-    traces::beside(export, (&host.store, None), execute(&host, &booked, output, &cancel)).await
+    traces::beside(export, &host.store, None, execute(&host, &booked, output, &cancel)).await
 }
 
 /// Executes a run of this process, and shows it.

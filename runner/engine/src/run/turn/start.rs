@@ -61,7 +61,7 @@ impl RunExecutor<'_> {
         let data_plane = &ctx.engine.data_plane;
         let expiry = prepared.grant.expires.unwrap_or(UnixSeconds(u64::MAX));
         let link = prepared.target.link;
-        ctx.run.retry(async || attribution::register(link, data_plane, (ctx.run_id(), expiry)).await).await
+        ctx.run.retry(async || attribution::register(link, data_plane, ctx.run_id(), expiry).await).await
     }
 
     /// Stores that the turn may run, and at which boot of the gateway.

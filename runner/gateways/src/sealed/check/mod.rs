@@ -110,11 +110,11 @@ impl fmt::Display for Finding {
                 "its agents have sessions_spawn, and calls of sub-agents belong to their run only with `attribution = \"trace\"`: set that, or deny them sessions_spawn",
             ),
             Self::Network(network) => {
-                write!(f, "its container is in network `{network}`: `sluice gateway up` makes it anew without one")
+                write!(f, "its container is in network `{network}`: `sluice gateway up` creates it again without one")
             }
             Self::Container(what) => write!(
                 f,
-                "its container is not as it was made: {}; `sluice gateway up` makes it anew",
+                "its container has changed since it was created: {}; `sluice gateway up` creates it again",
                 what.join(", ")
             ),
             Self::Disk(how) => write!(
