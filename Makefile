@@ -1,11 +1,11 @@
-# The only commands there are to know. Each does the set-up it needs and says so.
+# Defines the commands for developers. Each runs the set-up that it needs and prints it.
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sluicegate
 export PATH := $(CACHE)/cargo/bin:$(PATH)
-# The same flags everywhere, so that nothing is built twice.
+# The same flags everywhere, so that no crate is built twice.
 CARGO := cargo
 PROFILE ?= dev
-# How long each fuzz target runs.
+# Seconds that each fuzz target runs.
 SECONDS_EACH ?= 15
 SEED ?= 1
 RECORD_SECONDS ?= 600
@@ -23,13 +23,13 @@ TEST_STAGES := setup tidy build proxy-image unit it stack
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## Run one agent through everything and show what was recorded (LITELLM_BASE_URL and a key: for real)
+demo: ## Run one agent and print its journal records (against LiteLLM if LITELLM_BASE_URL and a key are set)
 	@scripts/demo.sh
 
 test: ## Set up and run every test
 	@scripts/stages.sh $(TEST_STAGES)
 
-setup: ## Install what is missing: Docker, images, LiteLLM, OpenClaw, SDKs, tools
+setup: ## Install missing software: Docker, images, LiteLLM, OpenClaw, SDKs, tools
 	@scripts/setup.sh all
 
 images: ## Build the sandbox images if their inputs have changed
@@ -43,7 +43,7 @@ proxy-image: ## Build the data plane's static binary and its image, if their sou
 build: ## Build all programs and tests
 	$(CARGO) build --workspace --all-targets --locked
 
-lint: ## Format, clippy, documentation, shell scripts
+lint: ## Check format, clippy, documentation and shell scripts
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --locked -p proxy --features internals --benches -- -D warnings
@@ -52,14 +52,14 @@ lint: ## Format, clippy, documentation, shell scripts
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	shellcheck -x .ci/run scripts/*.sh services/*/*.sh
 
-deny: ## Licences, sources and banned crates
+deny: ## Check licences, sources and banned crates
 	cargo-deny --locked --offline check bans licenses sources
 	cargo-deny --locked --offline --manifest-path fuzz/Cargo.toml --config deny.toml check bans licenses sources
 
 tidy: ## House rules: imports, loops, documents, language (`cargo run -p tidy --bin measure` prints the figures)
 	$(CARGO) nextest run --locked -p tidy
 
-unit: ## Tests beside the code, documentation examples, the sandbox agent's own tests
+unit: ## Run tests beside the code, documentation examples, the sandbox agent's own tests
 	$(CARGO) nextest run --workspace --locked --lib --bins -E 'not package(tests)'
 	$(CARGO) nextest run --locked -p bench --tests
 	$(CARGO) nextest run --locked --workspace --test store
@@ -67,61 +67,61 @@ unit: ## Tests beside the code, documentation examples, the sandbox agent's own 
 	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs \
 	  services/sandbox-openclaw/agent/agent.test.mjs
 
-it: ## Whole-system tests: real processes, real containers
+it: ## Run whole-system tests with real processes and containers
 	$(CARGO) nextest run --locked -p tests --test it
 
-stack: ## The same with the real LiteLLM
+stack: ## Run whole-system tests with the real LiteLLM
 	$(CARGO) nextest run --locked -p tests --test stack --no-tests=fail
 
-test-openclaw: ## Install OpenClaw VERSION=2026.8.2 (800 MB) and test what is claimed of that version
+test-openclaw: ## Install OpenClaw VERSION=2026.8.2 (800 MB) and test the features supported with that version
 	@scripts/test-openclaw.sh "$(VERSION)"
 
-fuzz: ## Fuzz what agents, upstreams and gateways can say: eight targets, SECONDS_EACH=15, the same walk each time but for SEED=0
+fuzz: ## Fuzz the inputs from agents, upstreams and gateways: eight targets, SECONDS_EACH=15, reproducible unless SEED=0
 	@scripts/setup.sh tools
 	@SEED=$(SEED) SECONDS_EACH=$(SECONDS_EACH) TARGETS="$(TARGETS)" scripts/fuzz.sh run
 
-fuzz-control: ## Show that the fuzzers find what is wrong: with spoiled oracles each must fail, most within seconds
+fuzz-control: ## Check that the fuzzers find defects: with spoiled oracles each target must fail, most within seconds
 	@scripts/setup.sh tools
 	@SECONDS_EACH=300 TARGETS="$(TARGETS)" scripts/fuzz.sh control
 
-fuzz-record: ## Fuzz for RECORD_SECONDS=600 each and keep the figures in RECORD (forty minutes; fewer TARGETS are faster)
+fuzz-record: ## Fuzz each target for RECORD_SECONDS=600 and write the figures to RECORD (forty minutes; fewer TARGETS are faster)
 	@scripts/setup.sh tools
 	@SECONDS_EACH=$(RECORD_SECONDS) TARGETS="$(TARGETS)" scripts/fuzz.sh record $(RECORD)
 
-bench: bench-build ## Measure Sluicegate beside its peers (10 minutes), keep the run, renew the README's figures
+bench: bench-build ## Benchmark Sluicegate and its peers (10 minutes), store the run, update the README's figures
 	target/release/bench run --keep bench/runs --readme README.md
 
-bench-quick: bench-build ## The same, shorter and not kept (2 minutes)
+bench-quick: bench-build ## Run a shorter benchmark without storing it (2 minutes)
 	target/release/bench run --rounds 2 --span 200
 
-bench-before: bench-build ## Put this build aside: `bench run --peers before,sluicegate` then compares a change with it
+bench-before: bench-build ## Save this build as a baseline for `bench run --peers before,sluicegate`
 	cp target/release/sluice-proxy target/release/sluice-proxy.before
 
-bench-starts: ## Measure how long runs take to begin, cold, warm and as the predecessor did; renew the table of docs/src/explanation/benchmarks.md (5 minutes)
+bench-starts: ## Measure the start of runs: cold, warm and as in the predecessor; update the table of docs/src/explanation/benchmarks.md (5 minutes)
 	@$(MAKE) --no-print-directory images
 	$(CARGO) build --release --locked --quiet --workspace --bins
 	$(CARGO) run --release --locked --quiet -p tests --example bench-starts -- bench/runs/starts.json docs/src/explanation/benchmarks.md
 
-bench-openclaw: ## Measure how long sandbox:openclaw takes to its first call, and its memory; renew its README's table (4 minutes)
+bench-openclaw: ## Measure time to the first call and memory of sandbox:openclaw; update its README's table (4 minutes)
 	@$(MAKE) --no-print-directory images
 	@scripts/images.sh openclaw
 	$(CARGO) build --release --locked --quiet --workspace --bins
 	$(CARGO) run --release --locked --quiet -p tests --example bench-openclaw -- services/sandbox-openclaw/README.md
 
-bench-micro: ## What single steps of a call cost
+bench-micro: ## Measure the cost of single steps of a call
 	$(CARGO) bench --locked -p proxy --features internals --bench steps
 
-bench-check: bench-build ## Compare instructions per request with what is kept; 5 % more fail
+bench-check: bench-build ## Compare instructions per request with the stored baseline; 5 % more fail
 	target/release/bench instructions
 
-bench-accept: bench-build ## Keep the instructions per request as they are now
+bench-accept: bench-build ## Store the current instructions per request as the baseline
 	target/release/bench instructions --accept
 
 bench-build:
 	@scripts/setup.sh tools
 	$(CARGO) build --release --locked --quiet -p bench -p proxy --bins
 
-ci: ## Everything CI runs, with seconds per stage
+ci: ## Run all stages of CI and print the seconds of each
 	@scripts/stages.sh setup lint deny $(filter-out setup,$(TEST_STAGES)) fuzz bench-check
 
 docs: ## Build the book into target/book with mdBook (built once, minutes) and check links, anchors and paths
@@ -129,5 +129,5 @@ docs: ## Build the book into target/book with mdBook (built once, minutes) and c
 	mdbook build docs
 	$(CARGO) nextest run --locked -p tidy --test documents
 
-clean: ## Remove what was built; the cache in $(CACHE) stays
+clean: ## Remove build outputs; the cache in $(CACHE) stays
 	$(CARGO) clean

@@ -13,7 +13,7 @@ RANGES='
 trace 2026.8.2 2026.9.6
 slot 2026.2.6-3 2026.9.6
 plugin 2026.9.5 2026.9.6
-sealed 2026.9.6 2026.9.6
+managed 2026.9.6 2026.9.6
 image 2026.8.2 2026.9.6
 '
 
@@ -37,7 +37,7 @@ check() {
       fi
       ;;
     plugin) stack 'test(each_sessions_calls_carry_its_own_headers)' ;;
-    sealed) stack 'test(a_sealed_gateway_has_one_way_in)' ;;
+    managed) stack 'test(a_managed_gateway_has_one_way_in)' ;;
     image) services/sandbox-openclaw/build.sh >/dev/null ;; # its build runs a rehearsal
   esac
 }

@@ -9,7 +9,7 @@
 //! digits or characters of a name touch them. A document stays a document and an event stays an event, with nothing in
 //! them but what clients read.
 
-use proxy::parts;
+use proxy::fuzzing;
 use serde_json::Value;
 
 use crate::truth;
@@ -72,7 +72,7 @@ pub fn holds(input: &[u8]) {
         }
     }
     let unspoken = [OWN[0], OWN[1], HOST].map(str::to_owned);
-    let told = parts::scrubbed(&text, &unspoken);
+    let told = fuzzing::scrubbed(&text, &unspoken);
     for secret in OWN.iter().chain([&HOST]) {
         assert!(!told.contains(secret), "{secret} gets out: {told:?}");
     }
@@ -83,10 +83,10 @@ pub fn holds(input: &[u8]) {
             assert!(!hidden, "{trace} gets out: {told:?}");
         }
     }
-    let document = parts::scrubbed_document(text.as_bytes(), &unspoken);
+    let document = fuzzing::scrubbed_document(text.as_bytes(), &unspoken);
     document.iter().for_each(|told| is_clean_document(told));
     for event in [format!("data: {text}\n\n"), text] {
-        if let Some(told) = parts::scrubbed_event(event.as_bytes(), &unspoken) {
+        if let Some(told) = fuzzing::scrubbed_event(event.as_bytes(), &unspoken) {
             is_clean_event(&told);
         }
     }

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use platform_core::{capability::Capability, grant::RunGrant, route::Route};
-use proxy::parts;
+use proxy::fuzzing;
 use serde_json::{Value, json};
 
 use crate::{
@@ -68,7 +68,7 @@ pub fn holds(input: &[u8]) {
         _ => return,
     };
     let grant: &RunGrant = if choice.is_ascii_uppercase() { &EVERYTHING } else { &NOTHING };
-    let check = |body: &Bytes| parts::rewritten(route, body, grant, MOST);
+    let check = |body: &Bytes| fuzzing::rewritten(route, body, grant, MOST);
     let Ok(rewritten) = check(&body) else { return };
     assert_ne!(route, Route::Unknown, "a route that does not exist takes a body");
 

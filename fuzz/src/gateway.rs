@@ -6,7 +6,7 @@
 //!
 //! All of the input is read to its end. The turn receives the same events as if its own frames were the only ones.
 
-use gateway_bridge::{SessionKey, TurnEvent, parts};
+use gateway_bridge::{SessionKey, TurnEvent, fuzzing};
 use platform_core::id::{AccountId, RunId};
 use serde_json::Value;
 
@@ -22,14 +22,14 @@ const SESSION: &str = "agent:main:accta:kk";
 pub fn holds(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let frames: Vec<String> = text.lines().map(spelled).collect();
-    frames.iter().for_each(|frame| parts::read(frame));
+    frames.iter().for_each(|frame| fuzzing::read(frame));
     let account = AccountId::parse("a").expect("an account");
     let session = SessionKey::new("main", &account, "k").expect("a session");
     assert_eq!(session.as_str(), SESSION);
     let run_id = RunId::parse(RUN).expect("a run id");
-    let all = parts::heard(&run_id, &session, frames.iter().map(String::as_str));
+    let all = fuzzing::heard(&run_id, &session, frames.iter().map(String::as_str));
     let own: Vec<&str> = frames.iter().map(String::as_str).filter(|frame| is_own(frame)).collect();
-    assert_eq!(all, parts::heard(&run_id, &session, own.iter().copied()), "it hears what is not its own");
+    assert_eq!(all, fuzzing::heard(&run_id, &session, own.iter().copied()), "it hears what is not its own");
     let told: usize =
         all.0.iter().map(|event| if let TurnEvent::Text(text) = event { text.len() } else { 0 }).sum();
     let said: usize = own.iter().map(|frame| frame.len()).sum();

@@ -8,7 +8,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use platform_core::id::CallId;
-use proxy::parts;
+use proxy::fuzzing;
 use serde_json::{Map, Value, json};
 
 use crate::SPOILED;
@@ -34,7 +34,7 @@ pub fn holds(input: &[u8]) {
 
     let from: HeaderMap = lines.filter_map(header).collect();
     let (call, key) = (CallId::new(1, 2), HeaderValue::from_static("Bearer sk-upstream"));
-    let sent = parts::headers(&grant, key, &from, call).expect("checked ids can be headers");
+    let sent = fuzzing::headers(&grant, key, &from, call).expect("checked ids can be headers");
     let call = call.to_string();
     let ours = [
         ("authorization", "Bearer sk-upstream"),

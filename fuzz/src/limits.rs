@@ -18,7 +18,7 @@ use platform_core::{
     money::NanoDollars,
     record::Tokens,
 };
-use proxy::parts::{CallSize, Limits};
+use proxy::fuzzing::{CallSize, Limits};
 
 use crate::SPOILED;
 

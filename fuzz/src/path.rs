@@ -4,7 +4,7 @@
 //! never forwarded. `http` cuts off the part after a `#`, which no client sends.
 
 use platform_core::{control::Correlation, route::Route};
-use proxy::parts;
+use proxy::fuzzing;
 
 use crate::SPOILED;
 
@@ -25,7 +25,7 @@ pub fn holds(input: &[u8]) {
     let Some((method, target)) = std::str::from_utf8(input).ok().and_then(|line| line.split_once(' ')) else {
         return;
     };
-    let found = parts::addressed(method, target);
+    let found = fuzzing::addressed(method, target);
     let path = target.split(['?', '#']).next().unwrap_or_default();
     let (slot, rest) = slot(path);
     let listed = match method {

@@ -10,7 +10,7 @@
 
 use bytes::Bytes;
 use platform_core::route::Route;
-use proxy::parts::{self, Answer};
+use proxy::fuzzing::{self, Answer};
 use serde_json::Value;
 
 use crate::{
@@ -24,7 +24,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Mark around an event that was scrubbed. No answer contains it.
 const TOLD: u8 = 0x1e;
 /// Most of a document that is held back: a secret with all letters but one, each escaped.
-const LONGEST_MASKED: usize = 6 * parts::SECRET.len();
+const LONGEST_MASKED: usize = 6 * fuzzing::SECRET.len();
 
 /// Checks one input.
 ///
@@ -57,13 +57,13 @@ pub fn holds(input: &[u8]) {
     ];
     for told in [None, Some(Vec::new())] {
         let observed =
-            ways.each_ref().map(|way| parts::observed(answer, told.clone(), way.iter().copied(), scrub));
+            ways.each_ref().map(|way| fuzzing::observed(answer, told.clone(), way.iter().copied(), scrub));
         let (read, passed) = &observed[0];
         for (other, rest) in &observed {
             assert_eq!(other, read, "the meter reads otherwise when it is cut");
             assert_eq!(rest.bytes, passed.bytes, "something else passes when it is cut");
             assert_eq!(rest.is_answer, passed.is_answer, "it is an answer only when it is cut");
-            assert!(rest.kept <= parts::MAX_KEPT, "the meter keeps {}", rest.kept);
+            assert!(rest.kept <= fuzzing::MAX_KEPT, "the meter keeps {}", rest.kept);
             let longest = if is_stream { longest } else { LONGEST_MASKED };
             assert!(rest.held <= longest, "{} are held back of {longest}", rest.held);
         }
@@ -78,7 +78,7 @@ pub fn holds(input: &[u8]) {
 
 /// Compares a document that passed with the one that came.
 fn only_the_secret_is_masked(whole: &[u8], passed: &[u8]) {
-    let secret = parts::SECRET.as_bytes();
+    let secret = fuzzing::SECRET.as_bytes();
     let has = |bytes: &[u8]| bytes.windows(secret.len()).any(|window| window == secret);
     assert!(!has(passed), "the secret passes");
     assert_eq!(passed.len(), whole.len(), "masked bytes keep their length");

@@ -37,7 +37,7 @@ pub fn holds(input: &[u8]) {
     }
     if let [at, byte, run @ ..] = input {
         let token = RunToken {
-            run: run_of(run),
+            run_id: run_of(run),
             attempt: run.iter().fold(0, |sum: u32, byte| sum.wrapping_mul(257).wrapping_add((*byte).into())),
             expiry: UnixSeconds(
                 run.iter().rev().fold(0, |sum: u64, byte| sum.rotate_left(9) ^ u64::from(*byte)),
@@ -53,7 +53,7 @@ fn claimed(text: &str) {
     assert!(looks_like_token(text), "a token does not look like one");
     let claims = token.claims();
     let said = RunToken {
-        run: claims.run().parse().expect("the run of a token is a run id"),
+        run_id: claims.run().parse().expect("the run of a token is a run id"),
         attempt: claims.attempt(),
         expiry: claims.expiry(),
     };
@@ -75,7 +75,7 @@ fn minted(token: &RunToken, (at, byte): (usize, u8)) {
     let claims = signed.claims();
     assert_eq!(
         (claims.run(), claims.attempt(), claims.expiry()),
-        (token.run.as_str(), token.attempt, token.expiry)
+        (token.run_id.as_str(), token.attempt, token.expiry)
     );
     let skew = Duration::from_secs(5);
     let last = UnixSeconds(token.expiry.0.saturating_add(5));

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::{
     protocol::{CloseFrame, frame::coding::CloseCode},
 };
 
-use crate::{error::Broken, transport::GatewaySocket};
+use crate::{error::DisconnectReason, transport::GatewaySocket};
 
 /// Most frames, and bytes of them, in the write queue before no more are taken.
 const MAX_QUEUED_FRAMES: usize = 64;
@@ -47,10 +47,12 @@ impl Duplex {
 
     /// Returns the next text from the gateway, empty for a sign of life that is none; writes what is queued meanwhile.
     /// Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Utf8Bytes, Broken> {
+    pub(crate) async fn next(&mut self) -> Result<Utf8Bytes, DisconnectReason> {
         match poll_fn(|context| self.poll(context)).await? {
             Message::Text(text) => Ok(text),
-            Message::Close(frame) => Err(Broken::Closed(frame.map_or(1005, |frame| frame.code.into()))),
+            Message::Close(frame) => {
+                Err(DisconnectReason::Closed(frame.map_or(1005, |frame| frame.code.into())))
+            }
             // These are signs of life, but no frames of the protocol.
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
                 Ok(Utf8Bytes::default())
@@ -58,14 +60,14 @@ impl Duplex {
         }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Message, Broken>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Message, DisconnectReason>> {
         if let Poll::Ready(Err(error)) = self.write(context) {
             return Poll::Ready(Err(broken(&error)));
         }
         match Pin::new(&mut self.socket).poll_next(context) {
             Poll::Ready(Some(Ok(message))) => Poll::Ready(Ok(message)),
             Poll::Ready(Some(Err(error))) => Poll::Ready(Err(broken(&error))),
-            Poll::Ready(None) => Poll::Ready(Err(Broken::Closed(1006))),
+            Poll::Ready(None) => Poll::Ready(Err(DisconnectReason::Closed(1006))),
             Poll::Pending => Poll::Pending,
         }
     }
@@ -86,20 +88,20 @@ impl Duplex {
     }
 
     /// Sends a close message. Queued frames are dropped.
-    pub(crate) async fn close(mut self) -> Result<(), Broken> {
+    pub(crate) async fn close(mut self) -> Result<(), DisconnectReason> {
         let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         self.socket.close(Some(frame)).await.map_err(|error| broken(&error))
     }
 }
 
-fn broken(error: &tungstenite::Error) -> Broken {
+fn broken(error: &tungstenite::Error) -> DisconnectReason {
     use tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
     match error {
-        tungstenite::Error::Capacity(_) => Broken::Oversize,
+        tungstenite::Error::Capacity(_) => DisconnectReason::Oversize,
         tungstenite::Error::Io(_)
         | tungstenite::Error::ConnectionClosed
         | tungstenite::Error::AlreadyClosed
-        | tungstenite::Error::Protocol(ResetWithoutClosingHandshake) => Broken::Closed(1006),
-        _ => Broken::Protocol,
+        | tungstenite::Error::Protocol(ResetWithoutClosingHandshake) => DisconnectReason::Closed(1006),
+        _ => DisconnectReason::Protocol,
     }
 }

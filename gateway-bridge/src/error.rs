@@ -79,7 +79,7 @@ pub enum Error {
     #[error("the connection to the gateway broke: {why}")]
     Disconnected {
         /// Reason of the end.
-        why: Broken,
+        why: DisconnectReason,
     },
     /// The gateway did not answer in time. The request may have been executed or not.
     #[error("the gateway did not answer {method} within {limit:?}")]
@@ -170,7 +170,7 @@ impl Error {
 
 /// Reason why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Broken {
+pub enum DisconnectReason {
     /// The gateway closed the connection, with this code (RFC 6455, 7.4); 1006 if it gave none.
     Closed(u16),
     /// The gateway missed two ticks.
@@ -181,7 +181,7 @@ pub enum Broken {
     Protocol,
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for DisconnectReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Closed(code) => write!(f, "closed with code {code}"),

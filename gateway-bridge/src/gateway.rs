@@ -113,7 +113,7 @@ impl Gateway {
         let shared = &self.connection.shared;
         let unread = shared.limits.unread.as_usize();
         let state =
-            Arc::new(TurnState::new(turn.id.clone(), turn.session.clone(), unread, shared.cells.clone()));
+            Arc::new(TurnState::new(turn.run_id.clone(), turn.session.clone(), unread, shared.cells.clone()));
         shared.routes.register(&state)?;
         let cancel = CancellationToken::new();
         let left = CancellationToken::new();

@@ -6,14 +6,14 @@ use crate::outcome::TurnFailure;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Author of the message.
-    pub role: Role,
+    pub role: MessageRole,
     /// Text of the message, without its other parts.
     pub text: String,
 }
 
 /// Kind of author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum MessageRole {
     /// The person or program that talks to the agent.
     User,
     /// The agent.

@@ -17,6 +17,8 @@ mod device;
 mod duplex;
 mod endpoint;
 mod error;
+#[cfg(feature = "internals")]
+pub mod fuzzing;
 mod gateway;
 mod handle;
 mod headers;
@@ -24,8 +26,6 @@ mod hello;
 mod history;
 mod machine;
 mod outcome;
-#[cfg(feature = "internals")]
-pub mod parts;
 mod routes;
 mod running;
 mod session;
@@ -46,15 +46,15 @@ pub use self::{
     counts::ConnectionCounts,
     device::{DeviceError, DeviceKey},
     endpoint::{Endpoint, InvalidEndpoint},
-    error::{Broken, Error},
+    error::{DisconnectReason, Error},
     gateway::Gateway,
     headers::{InvalidHeaders, MAX_HEADERS_SIZE, OutboundHeaders},
     hello::{GatewayVersion, Generation, Hello},
-    history::{Message, Role, Waited},
-    outcome::{Code, Ending, Phase, ToolState, TurnEvent, TurnFailure, Usage},
+    history::{Message, MessageRole, Waited},
+    outcome::{Code, Ending, ToolState, TurnEvent, TurnFailure, TurnPhase, Usage},
     running::Running,
     session::{InvalidSession, SessionKey},
     settings::{GatewayLimits, Scope, Scopes, Settings},
     subscription::{Decision, Notice, Subscription, SubscriptionItem},
-    turn::{Attribution, Begun, Taken, Turn},
+    turn::{Attribution, Begun, Delivery, Turn},
 };

@@ -15,7 +15,7 @@ pub enum TurnEvent {
         state: ToolState,
     },
     /// The turn has reached this phase.
-    Status(Phase),
+    Status(TurnPhase),
     /// Tokens, as far as the gateway says while the turn runs.
     Usage(Usage),
     /// The reader was too slow, and text was dropped. It is in the text of [`Ending::Completed`].
@@ -38,7 +38,7 @@ pub enum ToolState {
 
 /// Phase of a turn. Phases that a later gateway invents are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum TurnPhase {
     /// The gateway has taken the turn.
     Accepted,
     /// The gateway prepares the turn: files, context.

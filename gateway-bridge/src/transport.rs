@@ -19,7 +19,7 @@ use tokio_tungstenite::{
 
 use crate::{
     endpoint::Endpoint,
-    error::{Broken, Error},
+    error::{DisconnectReason, Error},
     settings::Settings,
 };
 
@@ -54,7 +54,7 @@ pub(crate) async fn connect(settings: &Settings) -> Result<GatewaySocket, Error>
             Err(Error::NotUpgraded { status: response.status().as_u16() })
         }
         Err(tungstenite::Error::Io(source)) => Err(unreachable(source)),
-        Err(_other) => Err(Error::Disconnected { why: Broken::Protocol }),
+        Err(_other) => Err(Error::Disconnected { why: DisconnectReason::Protocol }),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{boot_id::BootId, headers::OutboundHeaders, session::SessionKey};
 pub struct Turn {
     /// Id of the turn: the gateway's idempotency key, and its name for the turn in every event. Between two
     /// restarts a gateway runs one id at most once.
-    pub id: RunId,
+    pub run_id: RunId,
     /// Conversation of the turn. It has one turn at a time: a second one is refused, because a gateway may mix them.
     pub session: SessionKey,
     /// Message for the agent.
@@ -51,14 +51,14 @@ pub struct Begun {
     /// Start of the gateway that the turn was sent to.
     pub at: BootId,
     /// Knowledge of that process: does the gateway have the turn?
-    pub taken: Taken,
+    pub delivery: Delivery,
 }
 
 /// Certainty that a gateway has a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum Delivery {
     /// The gateway has confirmed it.
-    Yes,
+    Confirmed,
     /// There was no confirmation: the turn may never have been sent.
-    Maybe,
+    Unconfirmed,
 }

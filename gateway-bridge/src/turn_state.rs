@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use crate::{
     counts::Cells,
     delta::Deltas,
-    outcome::{Ending, Phase, TurnEvent, TurnFailure},
+    outcome::{Ending, TurnEvent, TurnFailure, TurnPhase},
     session::SessionKey,
     verdict::Evidence,
     wire::run::{ConversationEnd, Signal},
@@ -89,7 +89,7 @@ impl TurnState {
                 if state.over.is_some() {
                     state.evidence.again = true;
                 } else {
-                    self.push(&mut state, TurnEvent::Status(Phase::Started));
+                    self.push(&mut state, TurnEvent::Status(TurnPhase::Started));
                 }
             }
             Signal::Nothing => {}

@@ -13,7 +13,7 @@ use platform_core::{
     secret::Secret,
     token::{NamedSecret, RunToken, Secrets, SignedToken, UnixSeconds},
 };
-use proxy::parts;
+use proxy::fuzzing;
 
 const EVENT: &str = "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"}}]}\n\n";
 /// Names the model; once it is known, later events need less parsing.
@@ -38,7 +38,7 @@ fn body_scan(criterion: &mut Criterion) {
         let body = Bytes::from(chat(bytes));
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_function(name, |bencher| {
-            bencher.iter(|| assert!(parts::body_is_good(black_box(&body))));
+            bencher.iter(|| assert!(fuzzing::body_is_good(black_box(&body))));
         });
     }
 }
@@ -57,7 +57,7 @@ fn meter(criterion: &mut Criterion) {
         events.extend(vec![Bytes::from_static(event.as_bytes()); 64]);
         events.push(Bytes::from_static(last.as_bytes()));
         group.bench_function(name, |bencher| {
-            bencher.iter(|| parts::metered(route, "text/event-stream", black_box(&events)).unwrap());
+            bencher.iter(|| fuzzing::metered(route, "text/event-stream", black_box(&events)).unwrap());
         });
     }
     let content = "Hello from the upstream. ".repeat(14);
@@ -67,7 +67,7 @@ fn meter(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     group.bench_function("document of 600 bytes", |bencher| {
         bencher.iter(|| {
-            parts::metered(
+            fuzzing::metered(
                 Route::ChatCompletions,
                 "application/json",
                 black_box(std::slice::from_ref(&document)),
@@ -81,7 +81,7 @@ fn journal(criterion: &mut Criterion) {
     let line: JournalLine = serde_json::from_str(include_str!("../tests/golden/journal-line.json")).unwrap();
     let record: ExchangeRecord = line.record;
     let dir = tempfile::tempdir().unwrap();
-    let records = parts::Records::open(dir.path()).unwrap();
+    let records = fuzzing::Records::open(dir.path()).unwrap();
     criterion.bench_function("journal: mark, append, clear", |bencher| {
         bencher.iter(|| records.append(black_box(&record)).unwrap())
     });
@@ -90,7 +90,7 @@ fn journal(criterion: &mut Criterion) {
 fn token_check(criterion: &mut Criterion) {
     let secret = Secret::new("0123456789abcdef".to_owned());
     let secret = NamedSecret::new(SecretId::parse("one").unwrap(), &secret).unwrap();
-    let token = RunToken { run: "run-1".parse().unwrap(), attempt: 0, expiry: UnixSeconds(9_999_999_999) };
+    let token = RunToken { run_id: "run-1".parse().unwrap(), attempt: 0, expiry: UnixSeconds(9_999_999_999) };
     let text = token.mint(&secret).expose().to_owned();
     let secrets = Secrets::new(vec![secret]).unwrap();
     criterion.bench_function("token check", |bencher| {

@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::Arc};
 use http::{HeaderValue, uri::PathAndQuery};
 use platform_core::{limit::ByteSize, name, secret::Secret, token::Secrets};
 use platform_runtime::{
-    config::{About, Environment, Mistakes, Objection, Sources, Values},
+    config::{About, ConfigErrors, Environment, Sources, ValidationError, Values},
     file, report,
     settings::{self, Settings, token_secrets},
     trust::Trusted,
@@ -42,7 +42,7 @@ impl ConfigSources {
     ///
     /// # Errors
     /// Every mistake in the settings, and in the files of secrets that they name.
-    pub fn read(&self) -> Result<Config, Mistakes> {
+    pub fn read(&self) -> Result<Config, ConfigErrors> {
         self.read_trusting(Settings::trusted_at_start)
     }
 
@@ -51,13 +51,13 @@ impl ConfigSources {
     ///
     /// # Errors
     /// As for [`ConfigSources::read`].
-    pub fn check(&self) -> Result<(), Mistakes> {
+    pub fn check(&self) -> Result<(), ConfigErrors> {
         let is_root = rustix::process::geteuid().is_root();
         let trust = if is_root { Settings::trusted_by_proxy } else { Settings::trusted_at_start };
         self.read_trusting(trust).map(drop)
     }
 
-    fn read_trusting(&self, trust: fn(&Settings) -> Trusted) -> Result<Config, Mistakes> {
+    fn read_trusting(&self, trust: fn(&Settings) -> Trusted) -> Result<Config, ConfigErrors> {
         let sources = Sources::locate(self.file.clone(), self.environment.clone(), self.flags.clone())?;
         let file = sources.file.as_ref().map(|(path, _)| path.as_path());
         let resolve = |settings: &Settings| {
@@ -73,8 +73,8 @@ impl ConfigSources {
         &self,
         settings: &Settings,
         trusted: &Trusted,
-        mut objections: Vec<Objection>,
-    ) -> Result<Resolved, Vec<Objection>> {
+        mut objections: Vec<ValidationError>,
+    ) -> Result<Resolved, Vec<ValidationError>> {
         let resolved = (
             self.authorization(settings, trusted),
             self.secrets(settings, trusted),
@@ -91,9 +91,9 @@ impl ConfigSources {
         }
     }
 
-    fn secrets(&self, settings: &Settings, trusted: &Trusted) -> Result<Secrets, Objection> {
+    fn secrets(&self, settings: &Settings, trusted: &Trusted) -> Result<Secrets, ValidationError> {
         let file = settings.proxy.token_secrets_file.as_deref();
-        token_secrets::read(file, self.token_secret.as_ref(), trusted).map_err(|error| Objection {
+        token_secrets::read(file, self.token_secret.as_ref(), trusted).map_err(|error| ValidationError {
             about: match file {
                 Some(_) => About::Setting("proxy.token_secrets_file".to_owned()),
                 None => About::Variable(name::env::PROXY_SHARED_SECRET),
@@ -108,14 +108,14 @@ impl ConfigSources {
         &self,
         settings: &Settings,
         trusted: &Trusted,
-    ) -> Result<Option<HeaderValue>, Objection> {
+    ) -> Result<Option<HeaderValue>, ValidationError> {
         let unusable = "the key is empty or holds characters that a header cannot carry";
         let (key, about) = match &settings.upstream.key_file {
             Some(path) => {
                 let about = About::Setting("upstream.key_file".to_owned());
                 let problem = |error| format!("cannot read upstream.key_file {}: {error}", path.display());
                 let key = file::secret(path, MAX_KEY, trusted)
-                    .map_err(|error| Objection { about: about.clone(), problem: problem(error) })?;
+                    .map_err(|error| ValidationError { about: about.clone(), problem: problem(error) })?;
                 (bearer(&key), about)
             }
             None => match &self.key {
@@ -123,7 +123,7 @@ impl ConfigSources {
                 None => return Ok(None),
             },
         };
-        key.map(Some).ok_or_else(|| Objection { about, problem: unusable.to_owned() })
+        key.map(Some).ok_or_else(|| ValidationError { about, problem: unusable.to_owned() })
     }
 }
 
@@ -170,8 +170,8 @@ impl Config {
             .extend(earlier.filter(|word| !redacted_terms.contains(word)).cloned().collect::<Vec<_>>());
         let mask = Mask::of(self.key().into_iter().chain(self.secrets.expose()));
         Snapshot {
-            header_read: self.settings.proxy.connections.header_read.duration(),
-            keep_alive: self.settings.proxy.connections.keep_alive.duration(),
+            header_read: self.settings.proxy.connections.header_read_timeout.duration(),
+            keep_alive: self.settings.proxy.connections.keep_alive_timeout.duration(),
             authorization: self.authorization.clone(),
             redacted_terms: redacted_terms.into(),
             mask: Arc::new(match before {
@@ -180,7 +180,7 @@ impl Config {
             }),
             secrets: Arc::clone(&self.secrets),
             prices: Prices::new(self.settings.prices.clone()),
-            token_skew: self.settings.proxy.token_skew.duration(),
+            token_skew: self.settings.proxy.token_leeway.duration(),
         }
     }
 
@@ -188,7 +188,7 @@ impl Config {
     pub(crate) fn run_defaults(&self) -> RunDefaults {
         RunDefaults {
             extra_fields: self.settings.proxy.extra_fields.clone(),
-            body_memory: self.settings.proxy.run_bodies,
+            body_memory: self.settings.proxy.max_body_memory_per_run,
         }
     }
 
@@ -232,8 +232,8 @@ impl Config {
     }
 }
 
-fn target(settings: &settings::Upstream) -> Result<upstream::Target, Objection> {
-    let objection = |setting: &str, problem: String| Objection {
+fn target(settings: &settings::Upstream) -> Result<upstream::Target, ValidationError> {
+    let objection = |setting: &str, problem: String| ValidationError {
         about: About::Setting(format!("upstream.{setting}")),
         problem,
     };
@@ -241,7 +241,7 @@ fn target(settings: &settings::Upstream) -> Result<upstream::Target, Objection> 
         settings::BaseUrl::parse(&settings.base_url).map_err(|problem| objection("base_url", problem))?;
     let authority = HeaderValue::from_str(&settings.authority())
         .map_err(|error| objection("base_url", error.to_string()))?;
-    let probe = settings.probe.as_ref().map(|path| path.parse::<PathAndQuery>()).transpose();
+    let probe = settings.probe_path.as_ref().map(|path| path.parse::<PathAndQuery>()).transpose();
     let config = upstream::Config {
         host,
         port,
@@ -250,10 +250,10 @@ fn target(settings: &settings::Upstream) -> Result<upstream::Target, Objection> 
             settings::Scheme::Http => upstream::Scheme::Http,
             settings::Scheme::Https => upstream::Scheme::Https { ca_file: settings.ca_file.clone() },
         },
-        connect_timeout: settings.connect.duration(),
-        tls_timeout: settings.tls_handshake.duration(),
-        idle_timeout: settings.pool_idle.duration(),
-        max_idle: usize::try_from(settings.pool_max).unwrap_or(usize::MAX),
+        connect_timeout: settings.connect_timeout.duration(),
+        tls_timeout: settings.tls_handshake_timeout.duration(),
+        idle_timeout: settings.pool_idle_timeout.duration(),
+        max_idle: usize::try_from(settings.pool_max_idle_per_thread).unwrap_or(usize::MAX),
         probe_path: probe.map_err(|error| objection("probe", error.to_string()))?,
     };
     upstream::Target::new(config).map_err(|error| objection("ca_file", report::chain(&error)))

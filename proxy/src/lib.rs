@@ -16,12 +16,12 @@ mod control;
 mod data_plane_thread;
 mod exchange;
 mod freezes;
+#[cfg(feature = "internals")]
+pub mod fuzzing;
 mod journal;
 mod log;
 mod mask;
 mod metrics;
-#[cfg(feature = "internals")]
-pub mod parts;
 mod pieces;
 mod refusal;
 mod registry;
@@ -54,7 +54,7 @@ use platform_runtime::{
     poll::poll_until,
     report,
     settings::{self, Settings},
-    shutdown::{Asked, Shutdown, Signals},
+    shutdown::{Shutdown, Signalled, Signals},
     socket, task,
 };
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
@@ -160,7 +160,7 @@ impl App {
         let metrics_listener = proxy.metrics_listen.map(control::metrics::bind).transpose()?;
         let shared = shared_listeners.first().and_then(|listener| listener.local_addr().ok());
         let run_defaults = config.run_defaults();
-        let body_memory = Arc::new(BodyMemory::new(proxy.all_bodies));
+        let body_memory = Arc::new(BodyMemory::new(proxy.max_body_memory));
         let metrics = Arc::new(Metrics::new(config.models(), thread_count));
         let shared_state = SharedState {
             upstream: Arc::clone(&config.upstream),
@@ -247,14 +247,14 @@ impl App {
             let control = Arc::clone(&retried);
             async move { control::reload::retry(&control).await }
         });
-        while signals.next().await == Asked::Reload {
+        while signals.next().await == Signalled::Reload {
             hangups.notify_one();
         }
         reloads.abort();
         retries.abort();
         let config = control.config.load_full();
         let proxy = &config.settings.proxy;
-        tracing::info!(drain = %proxy.drain, "stopping, calls in flight may end");
+        tracing::info!(drain = %proxy.drain_timeout, "stopping, calls in flight may end");
         notifier.stopping(proxy.longest_stop().duration());
         force_exit_after(proxy.longest_stop().duration());
         self.stop.begin();
@@ -262,7 +262,10 @@ impl App {
         clock.abort();
         taps.abort();
         changes.abort();
-        control.runs.shut_down(proxy.drain.duration(), proxy.drain_cut.duration(), signals.stop()).await;
+        control
+            .runs
+            .shut_down(proxy.drain_timeout.duration(), proxy.drain_abort_timeout.duration(), signals.stop())
+            .await;
         metrics.inspect(JoinHandle::abort);
         watched.abort();
         join(self.threads).await;

@@ -9,7 +9,7 @@ use std::{
 use clap::Parser;
 use platform_core::name;
 use platform_runtime::{
-    config::{Environment, Mistakes},
+    config::{ConfigErrors, Environment},
     notify::Notifier,
     report,
     shutdown::{RunBy, Signals},
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     run(arguments, environment).map_or_else(
         |error| {
             report::error("sluice-proxy", error.as_ref());
-            if error.is::<Mistakes>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if error.is::<ConfigErrors>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         },
         |()| ExitCode::SUCCESS,
     )

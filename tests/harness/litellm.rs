@@ -92,7 +92,11 @@ impl Drop for LiteLlm {
             // The only way to say more of a test that fails.
             #[expect(clippy::print_stderr, reason = "shown with the test that failed")]
             {
-                eprintln!("LiteLLM has ended: {:?}; its log ends:\n{}", self.process.try_wait(), &log[tail..]);
+                eprintln!(
+                    "LiteLLM has ended: {:?}; its log ends:\n{}",
+                    self.process.try_wait(),
+                    &log[tail..]
+                );
             }
         }
     }

@@ -52,7 +52,7 @@ pub fn token(run: &str, attempt: u32, secret: &str, lasts: i64) -> String {
     let expiry = UnixSeconds(now.saturating_add_signed(lasts));
     let name = SecretId::parse("any").unwrap();
     let secret = NamedSecret::new(name, &Secret::new(format!("{CANARY_SECRET}{secret}"))).unwrap();
-    let token = RunToken { run: run.parse().unwrap(), attempt, expiry }.mint(&secret).expose().to_owned();
+    let token = RunToken { run_id: run.parse().unwrap(), attempt, expiry }.mint(&secret).expose().to_owned();
     canary::hand_out(&token);
     token
 }

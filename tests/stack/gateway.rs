@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bench::upstream::ScriptedUpstream;
-use gateway_bridge::{Attribution, Ending, Error, Gateway, Role, Turn, TurnFailure, Waited};
+use gateway_bridge::{Attribution, Ending, Error, Gateway, MessageRole, Turn, TurnFailure, Waited};
 use harness::{
     eventually,
     gateway::bridged::{Told, asking, by_model, first_text, run, session, settings, to_openclaw, told},
@@ -62,7 +62,7 @@ async fn a_wrong_token_is_named(gateway: &OpenClaw) {
 
 async fn a_turn_is_firstwaited_for_and_remembered(bridge: &Gateway) {
     let turn = by_model(turn("told", "Say something."), "fake-words5");
-    let (id, key) = (turn.id.clone(), turn.session.clone());
+    let (id, key) = (turn.run_id.clone(), turn.session.clone());
     let told = run(bridge, turn).await;
     assert_eq!(told.answer().split_whitespace().count(), 5, "{told:?}");
     assert_eq!(told.text().trim(), told.answer());
@@ -72,7 +72,7 @@ async fn a_turn_is_firstwaited_for_and_remembered(bridge: &Gateway) {
     );
     let history = bridge.history(&key).await.unwrap();
     let said: Vec<_> = history.iter().map(|message| (message.role, message.text.trim())).collect();
-    assert_eq!(said, [(Role::User, "Say something."), (Role::Assistant, told.answer())]);
+    assert_eq!(said, [(MessageRole::User, "Say something."), (MessageRole::Assistant, told.answer())]);
 }
 
 async fn tool_loops_that_run_at_once_never_mix(bridge: &Gateway, upstream: &ScriptedUpstream) {

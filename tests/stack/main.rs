@@ -23,7 +23,7 @@ mod refusals;
 mod replays;
 mod restart;
 mod sdk;
-mod sealed_gateway;
+mod managed_gateway;
 mod streams;
 
 use bench::upstream::ScriptedUpstream;

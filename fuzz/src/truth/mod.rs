@@ -11,7 +11,7 @@ mod form;
 
 use bytes::Bytes;
 use platform_core::{record::Tokens, route::Route};
-use proxy::parts;
+use proxy::fuzzing;
 use serde_json::{Map, Value, json};
 
 use self::form::Form;
@@ -225,7 +225,7 @@ impl Known {
             if self.form.is_loud() { content_type.to_uppercase() } else { content_type.to_owned() };
         let pieces: Vec<_> =
             answer.chunks(self.form.piece().min(answer.len().max(1))).map(Bytes::copy_from_slice).collect();
-        let read = parts::metered(self.route, &content_type, &pieces);
+        let read = fuzzing::metered(self.route, &content_type, &pieces);
         let Figures { input, output } = self.figures;
         // The control: where this word is repeated, one token more was used than was reported.
         let output = output + u64::from(SPOILED && self.text.contains("completion_tokens"));
@@ -269,5 +269,5 @@ fn nested(words: &[String]) -> Value {
 
 /// Returns the same beside a text that is longer than a meter keeps.
 fn large(words: &[String]) -> Value {
-    json!({ "description": " ".repeat(parts::MAX_KEPT + 17), "parameters": nested(words) })
+    json!({ "description": " ".repeat(fuzzing::MAX_KEPT + 17), "parameters": nested(words) })
 }

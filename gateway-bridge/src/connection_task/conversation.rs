@@ -11,7 +11,7 @@ use super::{ConnectionEnd, ConnectionTask, PendingCalls};
 use crate::{
     connection_phase::ConnectionPhase,
     duplex::Duplex,
-    error::{Broken, Error},
+    error::{DisconnectReason, Error},
     handle::{Command, Outgoing},
     machine::{Input, Next, State},
     subscription::{MAX_NOTICE_SIZE, Notice, is_published},
@@ -47,7 +47,7 @@ pub(super) struct Conversation<'a> {
 
 /// Event that a connection waits for.
 enum Received {
-    Text(Result<Utf8Bytes, Broken>),
+    Text(Result<Utf8Bytes, DisconnectReason>),
     Command(Option<Command>),
     Deadline,
 }
@@ -77,7 +77,7 @@ impl<'a> Conversation<'a> {
         // The state changes before callers learn that there is no answer, so that none of them uses this connection.
         self.task.phase.send_replace(phase);
         self.pending.refuse(why);
-        let is_broken = matches!(why, Error::Disconnected { why: Broken::Closed(_) });
+        let is_broken = matches!(why, Error::Disconnected { why: DisconnectReason::Closed(_) });
         if !is_broken && timeout(CLOSE_TIMEOUT, self.duplex.close()).await.is_err() {
             tracing::debug!("the gateway does not read the end of the connection");
         }
@@ -102,7 +102,7 @@ impl<'a> Conversation<'a> {
                     self.send(outgoing);
                     None
                 }
-                Received::Deadline if self.silence.is_some() => self.handle_break(Broken::Silent),
+                Received::Deadline if self.silence.is_some() => self.handle_break(DisconnectReason::Silent),
                 Received::Deadline => self.step(Input::Late(self.task.settings.limits.handshake)),
             };
             if let Some(end) = end {
@@ -118,11 +118,11 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn handle_break(&mut self, broken: Broken) -> Option<ConnectionEnd> {
+    fn handle_break(&mut self, broken: DisconnectReason) -> Option<ConnectionEnd> {
         match broken {
-            Broken::Oversize => self.task.shared.cells.oversize.add_one(),
-            Broken::Silent => self.task.shared.cells.silent.add_one(),
-            Broken::Closed(_) | Broken::Protocol => {}
+            DisconnectReason::Oversize => self.task.shared.cells.oversize.add_one(),
+            DisconnectReason::Silent => self.task.shared.cells.silent.add_one(),
+            DisconnectReason::Closed(_) | DisconnectReason::Protocol => {}
         }
         self.step(Input::Broken(broken))
     }
@@ -144,7 +144,8 @@ impl<'a> Conversation<'a> {
             }
             Next::Reconnect { why, min_delay } => {
                 // Gateways close like this when they stop or start anew, and not otherwise.
-                self.task.boots.stopped |= matches!(why, Error::Disconnected { why: Broken::Closed(1012) });
+                self.task.boots.stopped |=
+                    matches!(why, Error::Disconnected { why: DisconnectReason::Closed(1012) });
                 Some(ConnectionEnd::Reconnect { why, min_delay })
             }
             Next::Fail(error) => Some(ConnectionEnd::Fail(error)),
@@ -189,7 +190,7 @@ impl<'a> Conversation<'a> {
 
     fn handle_malformed(&mut self) -> Option<ConnectionEnd> {
         self.task.shared.cells.malformed.add_one();
-        self.handle_break(Broken::Protocol)
+        self.handle_break(DisconnectReason::Protocol)
     }
 
     fn handle_challenge(&mut self, payload: Option<&RawValue>) -> Option<ConnectionEnd> {
@@ -243,7 +244,7 @@ impl<'a> Conversation<'a> {
         let Outgoing { id, method, text, reply, connection } = outgoing;
         let is_ours = connection.is_none_or(|connection| connection == self.task.connections);
         if self.silence.is_none() || !is_ours {
-            return reply.refuse(Error::Disconnected { why: Broken::Closed(1006) });
+            return reply.refuse(Error::Disconnected { why: DisconnectReason::Closed(1006) });
         }
         if reply.is_closed() {
             return;

@@ -19,7 +19,7 @@ use crate::{
     backoff::JitteredBackoff,
     boot_id::{BootId, MAX_CLOCK_SKEW},
     connection_phase::{ConnectionPhase, OpenConnection},
-    error::{Broken, Error},
+    error::{DisconnectReason, Error},
     handle::{Command, Shared},
     hello::Hello,
     settings::Settings,
@@ -145,7 +145,7 @@ async fn refuse_during<F: Future>(future: F, commands: &mut mpsc::Receiver<Comma
             output = &mut future => return Some(output),
             command = commands.recv() => match command {
                 None | Some(Command::Close) => return None,
-                Some(command) => refuse(command, &Error::Disconnected { why: Broken::Closed(1006) }),
+                Some(command) => refuse(command, &Error::Disconnected { why: DisconnectReason::Closed(1006) }),
             },
         }
     }

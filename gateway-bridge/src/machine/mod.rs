@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::{
-    error::{Broken, Error},
+    error::{DisconnectReason, Error},
     hello::Hello,
     outcome::Code,
     wire::gateway_error::GatewayError,
@@ -46,7 +46,7 @@ pub(crate) enum Input {
     },
     /// An event or an answer of any other kind.
     Frame,
-    Broken(Broken),
+    Broken(DisconnectReason),
     /// The gateway took too long to say hello.
     Late(Duration),
 }
@@ -91,11 +91,11 @@ impl State {
             }
             (
                 Self::AwaitingChallenge | Self::AwaitingHello,
-                Input::Broken(Broken::Closed(CLOSE_PROTOCOL)),
+                Input::Broken(DisconnectReason::Closed(CLOSE_PROTOCOL)),
             ) => (Self::Over, Next::Fail(Error::ProtocolMismatch { expected: None })),
             (
                 Self::AwaitingChallenge | Self::AwaitingHello,
-                Input::Broken(Broken::Closed(CLOSE_TRY_LATER)),
+                Input::Broken(DisconnectReason::Closed(CLOSE_TRY_LATER)),
             ) => reconnect(Error::NotReady { code: Code::new("1013") }, None),
             (Self::Serving | Self::Stopping { .. }, Input::Frame) => (self, Next::Handle),
             (Self::Serving | Self::Stopping { .. }, Input::Shutdown { back_in }) => {
@@ -112,7 +112,7 @@ impl State {
             (Self::Over, _) => (self, Next::Stay),
             // A second challenge, a second hello, or a hello without a request.
             (_, Input::Challenge | Input::Hello(_) | Input::Refusal(_)) => {
-                reconnect(Error::Disconnected { why: Broken::Protocol }, None)
+                reconnect(Error::Disconnected { why: DisconnectReason::Protocol }, None)
             }
         }
     }

@@ -9,7 +9,7 @@ use super::{
     State::{self, AwaitingChallenge, AwaitingHello, Over, Serving, Stopping},
 };
 use crate::{
-    error::{Broken, Error},
+    error::{DisconnectReason, Error},
     outcome::Code,
     settings::Scopes,
     wire::{gateway_error::GatewayError, hello},
@@ -64,7 +64,7 @@ const fn late() -> Input {
 }
 
 const fn closed(code: u16) -> Input {
-    Input::Broken(Broken::Closed(code))
+    Input::Broken(DisconnectReason::Closed(code))
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn moves_after_the_hello() {
         (Serving, closed(1009), Over, "again 0: the connection to the gateway broke: closed with code 1009"),
         (
             Serving,
-            Input::Broken(Broken::Silent),
+            Input::Broken(DisconnectReason::Silent),
             Over,
             "again 0: the connection to the gateway broke: two ticks",
         ),

@@ -14,14 +14,14 @@ use tokio::time::{Instant, timeout};
 
 use self::peer::{Listener, Peer};
 use crate::{
-    Attribution, Begun, BootId, Code, Decision, Ending, Error, Gateway, OutboundHeaders, Running, SessionKey,
-    SubscriptionItem, Taken, Turn, TurnEvent, TurnFailure,
+    Attribution, Begun, BootId, Code, Decision, Delivery, Ending, Error, Gateway, OutboundHeaders, Running,
+    SessionKey, SubscriptionItem, Turn, TurnEvent, TurnFailure,
 };
 
 fn turn(id: &str) -> Turn {
     let account = AccountId::parse("a").unwrap();
     Turn {
-        id: RunId::parse(id).unwrap(),
+        run_id: RunId::parse(id).unwrap(),
         session: SessionKey::new("main", &account, id).unwrap(),
         message: "Hello".into(),
         model: Some(ModelName::parse("fake").unwrap()),
@@ -184,19 +184,22 @@ async fn a_restarted_gateway_loses_its_turns() {
 async fn a_taken_up_turn_is_resent_to_its_boot_only() {
     let first = "b1@".parse::<BootId>().unwrap();
     let second = "b0@".parse::<BootId>().unwrap();
-    for (at, taken) in
-        [(&first, Taken::Yes), (&first, Taken::Maybe), (&second, Taken::Yes), (&second, Taken::Maybe)]
-    {
+    for (at, delivery) in [
+        (&first, Delivery::Confirmed),
+        (&first, Delivery::Unconfirmed),
+        (&second, Delivery::Confirmed),
+        (&second, Delivery::Unconfirmed),
+    ] {
         let listener = Listener::bind();
         let gateway = listener.open();
         let mut peer = listener.hello(json!({})).await;
-        let running = gateway.take_up(turn("r1"), Begun { at: at.clone(), taken }).await.unwrap();
-        match (at == &first, taken) {
-            (true, Taken::Maybe) => {
+        let running = gateway.take_up(turn("r1"), Begun { at: at.clone(), delivery }).await.unwrap();
+        match (at == &first, delivery) {
+            (true, Delivery::Unconfirmed) => {
                 let request = peer.expect("agent").await;
                 peer.complete_turn(&request, "as it was").await;
             }
-            (true, Taken::Yes) => {
+            (true, Delivery::Confirmed) => {
                 let wait = peer.expect("agent.wait").await;
                 peer.answer(&wait, json!({ "status": "ok" })).await;
                 let history = peer.expect("chat.history").await;
@@ -205,7 +208,7 @@ async fn a_taken_up_turn_is_resent_to_its_boot_only() {
             }
             (false, _) => {
                 peer.forget_turn().await;
-                assert_eq!(failed(&running.ending().await), &TurnFailure::Lost, "{taken:?}");
+                assert_eq!(failed(&running.ending().await), &TurnFailure::Lost, "{delivery:?}");
                 continue;
             }
         }

@@ -23,8 +23,8 @@ use crate::{
     connection_phase::OpenConnection,
     error::Error,
     handle::{ConnectionHandle, Outgoing, ReplySender},
-    outcome::{Code, Ending, Phase, TurnEvent, TurnFailure},
-    turn::{Begun, Taken, Turn},
+    outcome::{Code, Ending, TurnEvent, TurnFailure, TurnPhase},
+    turn::{Begun, Delivery, Turn},
     turn_state::TurnState,
     verdict,
     wire::{
@@ -116,7 +116,7 @@ impl TurnTask {
 
     /// Continues a turn that another process has begun.
     pub(crate) fn continuing(mut self, begun: &Begun) -> Self {
-        self.accepted = begun.taken == Taken::Yes;
+        self.accepted = begun.delivery == Delivery::Confirmed;
         self.may_run = true;
         let is_gone = begun.at.is_other_than(&self.up.hello.boot);
         self.sent_to = Some(if is_gone { EARLIER_START } else { self.up.start });
@@ -255,7 +255,7 @@ impl TurnTask {
             Ok(said) => {
                 if !self.accepted {
                     self.accepted = true;
-                    self.state.report(TurnEvent::Status(Phase::Accepted));
+                    self.state.report(TurnEvent::Status(TurnPhase::Accepted));
                 }
                 // The last answer goes to the call that began the turn, and its connection is no more.
                 return if said == TurnReply::InFlight { self.find_end(Restarted::No).await } else { None };

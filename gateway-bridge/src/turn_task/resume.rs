@@ -9,7 +9,7 @@ use super::{Restarted, TurnTask};
 use crate::{
     error::Error,
     history::Waited,
-    outcome::{Ending, Phase, TurnEvent, TurnFailure},
+    outcome::{Ending, TurnEvent, TurnFailure, TurnPhase},
     verdict,
     wire::{
         request::{History, Wait},
@@ -32,7 +32,7 @@ const QUERY_RETRY_DELAY: Duration = Duration::from_millis(500);
 impl TurnTask {
     /// Finds out what became of the turn; `None` if its task must listen to it, or send it, again.
     pub(super) async fn resume(&mut self) -> Option<Ending> {
-        self.state.report(TurnEvent::Status(Phase::Reconnecting));
+        self.state.report(TurnEvent::Status(TurnPhase::Reconnecting));
         self.answers = None;
         if !self.is_chat()
             && let Some(over) = self.state.conversation_end()
@@ -87,7 +87,7 @@ impl TurnTask {
             Restarted::No => WAIT_TIMEOUT,
         };
         loop {
-            let wait = Wait::new(&self.turn.id, time);
+            let wait = Wait::new(&self.turn.run_id, time);
             let waited = self.handle.call("agent.wait", &wait, time + RESPONSE_GRACE).await;
             match (waited.as_deref().map(transcript::waited), restarted) {
                 (Ok(Ok(Waited::Unknown)), Restarted::No) => {}
@@ -104,12 +104,12 @@ impl TurnTask {
     /// Reads the answer of a turn that is over and went well.
     async fn read_answer(&self) -> Option<Ending> {
         let entries = self.read_history().await?;
-        transcript::answer_of(&entries, &self.turn.id).or_else(|| transcript::last_answer(entries.iter()))
+        transcript::answer_of(&entries, &self.turn.run_id).or_else(|| transcript::last_answer(entries.iter()))
     }
 
     /// Reads the answer where the turn may not be over: only from messages that name it.
     async fn read_named_answer(&self) -> Option<Ending> {
-        transcript::answer_of(&self.read_history().await?, &self.turn.id)
+        transcript::answer_of(&self.read_history().await?, &self.turn.run_id)
     }
 
     async fn read_history(&self) -> Option<Vec<transcript::TranscriptEntry>> {

@@ -40,7 +40,7 @@ impl TurnTask {
             let cleared =
                 self.handle.call(HEADERS_CLEAR, &ClearHeaders { session_id: &session_id }, limit).await;
             if let Err(error) = cleared {
-                let run_id = &self.turn.id;
+                let run_id = &self.turn.run_id;
                 tracing::warn!(%run_id, error = report::chain(&error), "headers of a session not removed");
             }
         }

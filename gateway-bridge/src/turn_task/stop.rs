@@ -37,8 +37,8 @@ impl TurnTask {
     /// any case: for the caller the turn was over when the abort began.
     pub(super) async fn stop(&mut self, why: TurnFailure) -> Ending {
         if self.may_run && timeout(self.handle.shared.limits.abort, self.abort_until_over()).await.is_err() {
-            tracing::warn!(run_id = %self.turn.id, "the gateway did not confirm the abort of a turn");
-            let later = stop_later(self.handle.clone(), self.turn.session.clone(), self.turn.id.clone());
+            tracing::warn!(run_id = %self.turn.run_id, "the gateway did not confirm the abort of a turn");
+            let later = stop_later(self.handle.clone(), self.turn.session.clone(), self.turn.run_id.clone());
             drop(task::spawn("gateway abort", timeout(LATE_ABORT_TIMEOUT, later)));
         }
         Ending::Failed(why)
@@ -47,7 +47,7 @@ impl TurnTask {
     async fn abort_until_over(&mut self) {
         let handle = self.handle.clone();
         loop {
-            let abort = Abort::new(&self.turn.session, &self.turn.id);
+            let abort = Abort::new(&self.turn.session, &self.turn.run_id);
             let aborted = handle.call("chat.abort", &abort, handle.shared.limits.abort).await;
             if aborted.is_ok_and(|payload| transcript::aborted(&payload)) {
                 return;

@@ -134,7 +134,7 @@ impl Turn {
             message: &self.message,
             agent_id: self.session.agent(),
             session_key: self.session.as_str(),
-            idempotency_key: self.id.as_str(),
+            idempotency_key: self.run_id.as_str(),
             deliver: false,
             // This backs up the turn's own deadline, which is what counts.
             timeout: left.as_secs() + 1,
@@ -150,7 +150,7 @@ impl Turn {
             message: no_command(&self.message),
             deliver: false,
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).saturating_add(1000),
-            idempotency_key: self.id.as_str(),
+            idempotency_key: self.run_id.as_str(),
         }
     }
 

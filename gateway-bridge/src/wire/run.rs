@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Malformed;
-use crate::outcome::{Code, Phase, ToolState, Usage};
+use crate::outcome::{Code, ToolState, TurnPhase, Usage};
 
 /// Run and session that an event belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) enum Signal<'a> {
         name: Option<ToolName>,
         state: ToolState,
     },
-    Phase(Phase),
+    Phase(TurnPhase),
     Usage(Usage),
     /// The gateway reports why a turn fails, before it reports the failure.
     Hint(Hint),
@@ -223,8 +223,8 @@ fn chat<'a>(head: RawHead<'a>) -> Result<Signal<'a>, Malformed> {
         }
         Some("aborted") => Signal::Over(ConversationEnd::Aborted),
         Some("status") => match head.phase.as_deref() {
-            Some("preparing_workspace" | "preparing_context") => Signal::Phase(Phase::Preparing),
-            Some("starting_model") => Signal::Phase(Phase::Model),
+            Some("preparing_workspace" | "preparing_context") => Signal::Phase(TurnPhase::Preparing),
+            Some("starting_model") => Signal::Phase(TurnPhase::Model),
             _ => Signal::Nothing,
         },
         _ => Signal::Nothing,
@@ -252,7 +252,7 @@ fn agent<'a>(head: &RawHead<'a>) -> Result<Signal<'a>, Malformed> {
             output: data.output_tokens.unwrap_or_default(),
             cache_read: 0,
         }),
-        "compaction" if data.phase.as_deref() == Some("start") => Signal::Phase(Phase::Compacting),
+        "compaction" if data.phase.as_deref() == Some("start") => Signal::Phase(TurnPhase::Compacting),
         "lifecycle" => lifecycle(&data),
         _ => Signal::Nothing,
     })
@@ -275,9 +275,9 @@ fn lifecycle<'a>(data: &RawData<'a>) -> Signal<'a> {
         Some("end") if data.aborted == Some(true) && data.stop_reason.is_none() => {
             Signal::Hint(Hint { timed_out: true, ..Hint::default() })
         }
-        Some("model") if data.model.is_some() => Signal::Phase(Phase::Model),
-        Some("waiting-approval") => Signal::Phase(Phase::WaitingForApproval),
-        Some("approval-resolved") => Signal::Phase(Phase::ApprovalResolved),
+        Some("model") if data.model.is_some() => Signal::Phase(TurnPhase::Model),
+        Some("waiting-approval") => Signal::Phase(TurnPhase::WaitingForApproval),
+        Some("approval-resolved") => Signal::Phase(TurnPhase::ApprovalResolved),
         Some("error") => {
             let reason = data.error_observation.as_ref().and_then(|detail| detail.failover_reason.as_deref());
             let reply = data.terminal_reply.as_ref().and_then(|reply| reply.disposition.as_deref());
@@ -288,7 +288,7 @@ fn lifecycle<'a>(data: &RawData<'a>) -> Signal<'a> {
             })
         }
         // After an error the gateway may try again; an attempt that fails says `error` only for the last time.
-        Some("finishing") if data.error_observation.is_none() => Signal::Phase(Phase::Finishing),
+        Some("finishing") if data.error_observation.is_none() => Signal::Phase(TurnPhase::Finishing),
         _ => Signal::Nothing,
     }
 }

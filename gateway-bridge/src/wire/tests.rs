@@ -240,7 +240,7 @@ fn raw(json: &str) -> Box<serde_json::value::RawValue> {
 fn turn(attribution: Attribution) -> Turn {
     let account = platform_core::id::AccountId::parse("Acct-1").unwrap();
     Turn {
-        id: RunId::parse("run-1").unwrap(),
+        run_id: RunId::parse("run-1").unwrap(),
         session: SessionKey::new("main", &account, "state-1").unwrap(),
         message: "Say hello to /etc".into(),
         model: Some(platform_core::id::ModelName::parse("fake").unwrap()),
@@ -283,8 +283,8 @@ fn sent() -> Vec<(&'static str, String)> {
             "sluicegate.headers.clear (our plugin)",
             call(request::HEADERS_CLEAR, &request::ClearHeaders { session_id: "s" }),
         ),
-        ("chat.abort", call("chat.abort", &request::Abort::new(&slot.session, &slot.id))),
-        ("agent.wait", call("agent.wait", &request::Wait::new(&slot.id, left))),
+        ("chat.abort", call("chat.abort", &request::Abort::new(&slot.session, &slot.run_id))),
+        ("agent.wait", call("agent.wait", &request::Wait::new(&slot.run_id, left))),
         ("chat.history", call("chat.history", &request::History::new(&slot.session))),
         (
             "exec.approval.resolve",

@@ -12,7 +12,7 @@ use super::{
     run::Content,
 };
 use crate::{
-    history::{Message, Role, Waited},
+    history::{Message, MessageRole, Waited},
     outcome::{Code, Ending, TurnFailure, Usage},
 };
 
@@ -62,9 +62,9 @@ pub(crate) fn read(payload: &RawValue) -> Result<Vec<TranscriptEntry>, Malformed
         model: raw.model.and_then(|model| ModelName::parse(&model).ok()),
         message: Message {
             role: match raw.role.as_str() {
-                "user" => Role::User,
-                "assistant" => Role::Assistant,
-                _ => Role::Other,
+                "user" => MessageRole::User,
+                "assistant" => MessageRole::Assistant,
+                _ => MessageRole::Other,
             },
             text: raw.content.into_text().trim().to_owned(),
         },
@@ -83,8 +83,8 @@ pub(crate) fn answer_of(entries: &[TranscriptEntry], run_id: &RunId) -> Option<E
 pub(crate) fn last_answer<'a>(
     entries: impl DoubleEndedIterator<Item = &'a TranscriptEntry>,
 ) -> Option<Ending> {
-    let mut since = entries.rev().take_while(|entry| entry.message.role != Role::User);
-    let last = since.find(|entry| entry.message.role == Role::Assistant)?;
+    let mut since = entries.rev().take_while(|entry| entry.message.role != MessageRole::User);
+    let last = since.find(|entry| entry.message.role == MessageRole::Assistant)?;
     (last.complete && !last.message.text.is_empty()).then(|| Ending::Completed {
         text: last.message.text.clone(),
         usage: last.usage,

@@ -392,7 +392,7 @@ pub enum NotReady {
     /// A run of the configuration, or of an earlier proxy, could not be opened. The proxy tries again.
     RunNotOpen {
         /// The run.
-        run: RunId,
+        run_id: RunId,
         /// Reason in words.
         why: String,
     },

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Most bytes of a start file: hardly less than Linux accepts as arguments and environment of a program.
-pub const MOST_BYTES: u64 = 1 << 20;
+pub const MAX_SIZE: u64 = 1 << 20;
 
 /// Program to start, checked as far as is possible without starting it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,6 @@
 pub mod accept;
 pub mod config;
 pub mod file;
-pub mod kept;
 pub mod lock;
 pub mod metrics;
 pub mod notify;
@@ -17,6 +16,7 @@ pub mod retry;
 pub mod settings;
 pub mod shutdown;
 pub mod socket;
+pub mod state_file;
 pub mod sync;
 pub mod task;
 pub mod telemetry;

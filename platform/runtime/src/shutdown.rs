@@ -77,7 +77,7 @@ pub enum RunBy {
 
 /// Request that a signal stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum Signalled {
     /// Stop the program.
     Stop,
     /// Read the configuration again.
@@ -108,20 +108,20 @@ impl Signals {
     }
 
     /// Waits for the next signal and returns its request. Cancel safe.
-    pub async fn next(&mut self) -> Asked {
+    pub async fn next(&mut self) -> Signalled {
         tokio::select! {
-            _ = self.interrupt.recv() => Asked::Stop,
-            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.interrupt.recv() => Signalled::Stop,
+            _ = self.terminate.recv() => Signalled::Stop,
             _ = self.hangup.recv() => match self.by {
-                RunBy::Service => Asked::Reload,
-                RunBy::Person => Asked::Stop,
+                RunBy::Service => Signalled::Reload,
+                RunBy::Person => Signalled::Stop,
             },
         }
     }
 
     /// Waits for the next signal that means stop. Cancel safe.
     pub async fn stop(&mut self) {
-        while self.next().await != Asked::Stop {}
+        while self.next().await != Signalled::Stop {}
     }
 }
 

@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use platform_core::{control::Reloaded, id::RunId};
 use platform_runtime::{
-    config::{Mistakes, Values},
+    config::{ConfigErrors, Values},
     report,
-    settings::{Owner, Part, Proxy},
+    settings::{OwningProgram, Proxy, SectionName},
 };
 use tokio::task::JoinError;
 
@@ -38,7 +38,7 @@ const CHANGES: [&str; 15] = [
 pub(crate) enum Error {
     /// The configuration has mistakes.
     #[error("nothing was changed")]
-    Mistakes(#[from] Mistakes),
+    Invalid(#[from] ConfigErrors),
     /// Reading it failed in a way that is a defect.
     #[error("nothing was changed: reading the configuration failed")]
     Panicked(#[source] JoinError),
@@ -82,7 +82,7 @@ async fn replace(control: &Control) -> Result<Reloaded, Error> {
         return Err(Error::Taken(taken));
     }
     changed.extend(by_content(&before, &after));
-    let Proxy { drain, all_bodies, .. } = after.settings.proxy;
+    let Proxy { drain_timeout: drain, max_body_memory: all_bodies, .. } = after.settings.proxy;
     control.snapshot.store(Arc::new(after.snapshot(Some(&control.snapshot.load()))));
     control.body_memory.allow(all_bodies);
     control.runs.set_defaults(after.run_defaults());
@@ -105,7 +105,7 @@ pub(crate) async fn retry(control: &Control) {
 /// Returns the proxy's settings that differ. A section without an owner counts as the proxy's.
 fn differing(before: &Values, after: &Values) -> Vec<String> {
     let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
-    let is_ours = |key: &str| Part::of(key).is_none_or(|part| part.owner() == Owner::Proxy);
+    let is_ours = |key: &str| SectionName::of(key).is_none_or(|part| part.owner() == OwningProgram::Proxy);
     let differs = |key: &&&String| before.get(**key) != after.get(**key) && is_ours(key);
     keys.iter().filter(differs).map(|key| (*key).clone()).collect()
 }

@@ -259,8 +259,8 @@ fn not_stored(error: std::io::Error) -> Error {
 
 async fn close(control: &Arc<Control>, run_id: &RunId, uri: &Uri) -> Result<ControlResponse, Error> {
     let epoch = number(uri, "epoch")?.unwrap_or_default();
-    let drain =
-        milliseconds(uri, "drain_ms")?.unwrap_or(control.config.load().settings.proxy.drain.duration());
+    let drain = milliseconds(uri, "drain_ms")?
+        .unwrap_or(control.config.load().settings.proxy.drain_timeout.duration());
     // In a task of its own: a client that gives up waiting must not leave the run half closed.
     let control = Arc::clone(control);
     let closed = run_id.clone();

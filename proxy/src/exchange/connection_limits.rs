@@ -105,18 +105,18 @@ impl ConnectionLimits {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let reserved = RESERVED_DESCRIPTORS + RESERVED_DESCRIPTORS_PER_THREAD * threads as u64;
         let descriptors = limit.saturating_sub(reserved).max(MIN_CONNECTIONS * DESCRIPTORS_PER_CONNECTION);
-        let all = caps.all.map_or(u64::MAX, u64::from).min(descriptors / DESCRIPTORS_PER_CONNECTION);
+        let all = caps.max.map_or(u64::MAX, u64::from).min(descriptors / DESCRIPTORS_PER_CONNECTION);
         Self {
             descriptors: Arc::new(ConnectionLimit::new(descriptors)),
             connections: Arc::new(ConnectionLimit::new(all)),
             shared: ListenerLimits {
                 // Clients of that listener must not be able to shut out those with a socket of their own.
-                connections: Arc::new(ConnectionLimit::new(u64::from(caps.listen).min(all.div_ceil(2)))),
-                heads: Arc::new(HeadMemory::new(caps.listener_heads)),
+                connections: Arc::new(ConnectionLimit::new(u64::from(caps.max_shared).min(all.div_ceil(2)))),
+                heads: Arc::new(HeadMemory::new(caps.max_header_memory_per_listener)),
             },
-            max_per_run: caps.run.into(),
-            heads: Arc::new(HeadMemory::new(caps.all_heads)),
-            max_heads_per_listener: caps.listener_heads,
+            max_per_run: caps.max_per_run.into(),
+            heads: Arc::new(HeadMemory::new(caps.max_header_memory)),
+            max_heads_per_listener: caps.max_header_memory_per_listener,
             log: Arc::default(),
         }
     }
@@ -188,13 +188,13 @@ mod tests {
 
     fn connection_limits(all: u32, run: u32) -> ConnectionLimits {
         let caps = Connections {
-            all: Some(all),
-            run,
-            listen: 4096,
-            header_read: Millis::seconds(1),
-            keep_alive: Millis::seconds(1),
-            all_heads: ByteSize::mib(1),
-            listener_heads: ByteSize::mib(1),
+            max: Some(all),
+            max_per_run: run,
+            max_shared: 4096,
+            header_read_timeout: Millis::seconds(1),
+            keep_alive_timeout: Millis::seconds(1),
+            max_header_memory: ByteSize::mib(1),
+            max_header_memory_per_listener: ByteSize::mib(1),
         };
         ConnectionLimits::new(caps, 2)
     }

@@ -11,14 +11,14 @@ mod body;
 mod connection_limits;
 mod connection_state;
 mod forward;
+#[cfg(feature = "internals")]
+pub(crate) mod fuzzing;
 mod gateway_socket;
 mod head_memory;
 mod identify;
 mod inbound;
 mod models;
 mod observe;
-#[cfg(feature = "internals")]
-pub(crate) mod parts;
 mod passed;
 mod record_builder;
 mod redact;

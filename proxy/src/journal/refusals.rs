@@ -80,7 +80,7 @@ impl RefusalAggregator {
     /// Creates empty counts, whose lines have a share of a journal with such `settings`; earlier proxies have `used`
     /// some of it.
     pub(super) fn new(settings: &settings::Journal, used: u64) -> Self {
-        let keep = settings.keep.duration().max(Duration::from_secs(1));
+        let keep = settings.retention.duration().max(Duration::from_secs(1));
         let state = Counted { used_before: used, used, ..Counted::default() };
         Self { share: settings.disk_budget.0 / SHARE_DIVISOR, keep, state: Mutex::new(state) }
     }

@@ -38,7 +38,7 @@ impl Journal {
         let mut going = Vec::new();
         for ((segment, end), (length, written)) in segments.iter().zip(ends).zip(&sizes) {
             let age = now.duration_since(*written).unwrap_or_default();
-            let is_due = age > self.settings.keep.duration() || size > budget;
+            let is_due = age > self.settings.retention.duration() || size > budget;
             if !is_due || end > summed.min(slowest) {
                 break;
             }

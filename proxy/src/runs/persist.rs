@@ -39,7 +39,7 @@ impl Runs {
             match restored {
                 Ok(restored) => count += usize::from(restored),
                 Err(error) => {
-                    not_open.push(NotReady::RunNotOpen { run: run_id, why: report::chain(&error) });
+                    not_open.push(NotReady::RunNotOpen { run_id, why: report::chain(&error) });
                     claims.extend(claim.ok().flatten());
                 }
             }

@@ -102,7 +102,7 @@ impl RunStateDir {
                 Ok(persisted) => all.push(persisted),
                 Err(error) => {
                     let why = format!("cannot read {}: {error}", path.display());
-                    unreadable.push(NotReady::RunNotOpen { run: run_id, why });
+                    unreadable.push(NotReady::RunNotOpen { run_id, why });
                 }
             }
         }
@@ -187,7 +187,7 @@ mod tests {
         fs::write(dir.path().join("r3.new"), "").unwrap();
         let (all, unreadable) = runs.all(|_| true).unwrap();
         assert_eq!(all, [persisted.clone()]);
-        assert!(matches!(&unreadable[..], [NotReady::RunNotOpen { run, .. }] if run.as_str() == "r2"));
+        assert!(matches!(&unreadable[..], [NotReady::RunNotOpen { run_id, .. }] if run_id.as_str() == "r2"));
         assert_eq!(runs.all(|_| false).unwrap(), (vec![], vec![]));
         persisted.correlations.clear();
         runs.write(&persisted).unwrap();

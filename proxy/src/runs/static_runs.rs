@@ -71,7 +71,7 @@ impl Runs {
                     .await
                     .map_err(|error| report::chain(&error)),
             };
-            Some(NotReady::RunNotOpen { run: run.clone(), why: opened.err()? })
+            Some(NotReady::RunNotOpen { run_id: run.clone(), why: opened.err()? })
         }));
         let not_open: Vec<_> = opened.await.into_iter().flatten().collect();
         self.not_open.replace(not_open.clone());

@@ -9,9 +9,9 @@ use std::{
 };
 
 use platform_runtime::{
-    config::{DEFAULT_FILE, Environment, Mistakes, Sources, Values},
+    config::{ConfigErrors, DEFAULT_FILE, Environment, Sources, Values},
     report,
-    settings::{Owner, Part, Settings},
+    settings::{OwningProgram, SectionName, Settings},
 };
 use runner_control_client::{self as data_plane, DataPlane};
 use runner_engine::agents::Catalog;
@@ -19,7 +19,8 @@ use runner_telemetry::metrics::Metrics;
 
 /// Returns whether the setting with this key is the control plane's and read once: all but agents are.
 fn is_read_once(key: &str) -> bool {
-    Part::of(key).is_some_and(|part| part.owner() == Owner::ControlPlane && part != Part::Agents)
+    SectionName::of(key)
+        .is_some_and(|part| part.owner() == OwningProgram::ControlPlane && part != SectionName::Agents)
 }
 
 /// Sources of the configuration.
@@ -43,7 +44,7 @@ pub(crate) enum Purpose {
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("nothing was changed")]
-    Mistakes(#[from] Mistakes),
+    Invalid(#[from] ConfigErrors),
     #[error("nothing was changed, neither in the proxy nor here")]
     Proxy(#[from] data_plane::Error),
 }
@@ -60,7 +61,7 @@ pub(crate) struct Reloading {
 }
 
 impl ConfigSources {
-    pub(crate) fn read(&self, purpose: Purpose) -> Result<(Settings, Values), Mistakes> {
+    pub(crate) fn read(&self, purpose: Purpose) -> Result<(Settings, Values), ConfigErrors> {
         let Self { file, environment, flags } = self.clone();
         let sources = Sources::locate(file, environment, flags)?;
         let check = |settings: &Settings| {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use platform_core::limit::ByteSize;
-use runner_model::escaped;
+use runner_model::json_len;
 
 /// An output being captured. Holds at most its limit in memory.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Captured {
             let rest = end.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
             end = &end[rest..];
         }
-        let end = &end[escaped::excess(end, most)..];
+        let end = &end[json_len::excess(end, most)..];
         OutputEnd { cut: left - end.len() as u64, text: String::from_utf8_lossy(end).into_owned() }
     }
 }

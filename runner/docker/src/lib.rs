@@ -22,8 +22,8 @@ use platform_runtime::settings::{Agent, Volume};
 pub use self::{
     capture::{Capture, Captured, mark},
     docker::{
-        Container, Docker, Error, Found, GatewayContainer, GatewaySpec, Listed, Removal, Version, Waits,
-        labels, warm_labels,
+        Container, Docker, Error, FoundContainer, GatewayContainer, GatewaySpec, Listed, Removal, Version,
+        Waits, labels, warm_labels,
     },
 };
 
@@ -82,14 +82,14 @@ pub struct Limits {
 impl Limits {
     /// Returns the limits of an agent.
     pub const fn of(agent: &Agent) -> Self {
-        let Agent { memory, pids, milli_cpu, output, .. } = *agent;
+        let Agent { memory, pids, milli_cpu, output_capture_limit: output, .. } = *agent;
         Self { memory, pids, milli_cpu, output }
     }
 }
 
 /// End of a sandbox.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub struct ContainerExit {
     /// Exit code of the agent's process; absent if it never ran.
     pub exit_code: Option<i64>,
     /// Cause of the kill, if it did not end by itself.

@@ -6,7 +6,7 @@ use platform_core::{id::InstallationId, limit::Millis};
 use platform_runtime::settings::{Accounts, Settings};
 use runner_control_client::DataPlane;
 use runner_docker::Docker;
-use runner_gateways::Links;
+use runner_gateways::GatewayPool;
 use runner_store::{Store, Worker};
 use runner_workspace::Workspaces;
 use tokio::sync::Semaphore;
@@ -33,7 +33,7 @@ pub struct EngineHandles {
     /// Limits that the configuration sets for accounts.
     pub accounts: Accounts,
     /// Connections to the gateways in which runs may be sessions.
-    pub gateways: Arc<Links>,
+    pub gateways: Arc<GatewayPool>,
     /// Permits for runs that are being provisioned and started. Docker starts many containers at once more slowly than
     /// one after the other.
     pub starts: Arc<Semaphore>,
@@ -49,12 +49,12 @@ impl EngineHandles {
             docker,
             store,
             worker: Worker::this_process(),
-            lease: settings.worker.lease,
+            lease: settings.worker.lease_duration,
             workspaces,
             installation: settings.sandbox.installation.clone(),
             accounts: settings.accounts.clone(),
-            gateways: Arc::new(Links::of(settings)),
-            starts: Arc::new(Semaphore::new(settings.worker.starts as usize)),
+            gateways: Arc::new(GatewayPool::of(settings)),
+            starts: Arc::new(Semaphore::new(settings.worker.max_concurrent_starts as usize)),
             observer: Observer::default(),
         }
     }

@@ -11,7 +11,7 @@ use std::{collections::VecDeque, time::Duration};
 use platform_core::{control::TapLine, event::AgentEvent, id::RunId};
 use platform_runtime::{report, retry::Transient, settings::Stream};
 use runner_control_client::{DataPlane, Follow, Lines};
-use runner_model::live;
+use runner_model::tap_event;
 use runner_store::{Error, Event, Store};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -188,7 +188,7 @@ impl LiveText {
             if n > 0 {
                 self.after = n;
             }
-            match live::event(event, self.stream) {
+            match tap_event::event(event, self.stream) {
                 // Tool calls come from the store, with a number.
                 Some(AgentEvent::Tool { .. }) | None => {}
                 event => return event,

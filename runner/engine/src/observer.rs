@@ -13,11 +13,11 @@ use std::{sync::Arc, time::Duration};
 
 use platform_core::control::Usage;
 use platform_runtime::settings::Settings;
-use runner_model::lifecycle::{Move, StartKind, State};
+use runner_model::lifecycle::{StartKind, State, Transition};
 use runner_store::Run;
 use runner_telemetry::{
     metrics::Metrics,
-    traces::{self, Export, Traces},
+    traces::{self, SpanQueue, Traces},
 };
 
 use crate::request::RunRequest;
@@ -46,10 +46,10 @@ pub(crate) struct Starting(Arc<Metrics>);
 impl Observer {
     /// Builds an observer that counts runs of the agents in `settings`, and exports traces if they say so; with the
     /// export task to run for that.
-    pub fn of(settings: &Settings) -> Result<(Self, Option<Export>), traces::Unusable> {
+    pub fn of(settings: &Settings) -> Result<(Self, Option<SpanQueue>), traces::Unusable> {
         let metrics = Arc::<Metrics>::default();
         metrics.know(settings.agents.keys());
-        metrics.starting_at_most(u64::from(settings.worker.starts));
+        metrics.starting_at_most(u64::from(settings.worker.max_concurrent_starts));
         let (traces, export) = traces::open(settings, &metrics)?.unzip();
         Ok((Self { metrics, traces }, export))
     }
@@ -66,17 +66,17 @@ impl Observer {
         &self,
         request: &RunRequest,
         run: &Run,
-        transition: &Move,
+        transition: &Transition,
         start: Option<ContainerStart>,
     ) {
         match (transition, run.state) {
-            (Move::Run, _) => log_started(request, run),
-            (Move::Finish(_) | Move::Withdraw(_), State::Ended(outcome)) => {
+            (Transition::Run, _) => log_started(request, run),
+            (Transition::Finish(_) | Transition::Withdraw(_), State::Ended(outcome)) => {
                 log_complete(request, run, start);
                 let after = run.ended.map(|ended| run.created.until(ended));
                 self.metrics.ended(&run.agent, outcome, after.unwrap_or_default());
                 if let Some(traces) = &self.traces {
-                    traces.ended(&run.run);
+                    traces.ended(&run.run_id);
                 }
             }
             _ => {}
@@ -93,7 +93,7 @@ impl Drop for Starting {
 fn log_started(request: &RunRequest, run: &Run) {
     tracing::info!(
         target: "sandbox",
-        run_id = %run.run,
+        run_id = %run.run_id,
         attempt = run.attempt,
         epoch = run.epoch,
         agent_variant = %run.agent,
@@ -110,7 +110,7 @@ fn log_complete(request: &RunRequest, run: &Run, start: Option<ContainerStart>) 
     let known = |count: u64| run.usage.map(|_usage| count);
     tracing::info!(
         target: "sandbox",
-        run_id = %run.run,
+        run_id = %run.run_id,
         attempt = run.attempt,
         epoch = run.epoch,
         agent_variant = %run.agent,

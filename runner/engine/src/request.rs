@@ -129,7 +129,7 @@ impl RunRequest {
     /// Returns the row to store.
     pub(crate) fn row(&self) -> Result<NewRun, serde_json::Error> {
         Ok(NewRun {
-            run: self.run_id.clone(),
+            run_id: self.run_id.clone(),
             account: self.account.clone(),
             agent: self.agent_id.clone(),
             correlation: self.correlation.clone(),
@@ -142,9 +142,9 @@ impl RunRequest {
     /// Reads a stored request.
     pub(crate) fn stored(record: &Record) -> Result<Self, Unreadable> {
         let run = &record.run;
-        let unreadable = |source| Unreadable { run_id: run.run.clone(), source };
+        let unreadable = |source| Unreadable { run_id: run.run_id.clone(), source };
         Ok(Self {
-            run_id: run.run.clone(),
+            run_id: run.run_id.clone(),
             account: run.account.clone(),
             correlation: run.correlation.clone(),
             agent_id: run.agent.clone(),

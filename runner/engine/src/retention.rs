@@ -14,7 +14,7 @@ const TRANSACTION_DELAY: Duration = Duration::from_millis(50);
 
 /// Removes old events at once, and then each time that `interval` has passed.
 pub(crate) async fn prune_events(store: &Store, settings: &settings::Store, interval: Duration) {
-    let keep = Keep { age: settings.keep_events, runs: settings.keep_events_of };
+    let keep = Keep { age: settings.event_retention, runs: settings.event_retention_max_runs };
     loop {
         match pass(store, keep).await {
             Ok(Pruned { events: 0, .. }) => {}

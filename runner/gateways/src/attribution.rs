@@ -16,7 +16,7 @@ use platform_core::{
 use platform_runtime::{random, retry::Transient, settings};
 use runner_control_client::{self as data_plane, DataPlane};
 
-use super::{Error, Link, secrets};
+use super::{Error, GatewayConnection, secrets};
 
 /// Reason why a run's calls cannot be distinguished from others'.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ impl Registered {
 /// Attributes calls that `link`'s gateway makes in a turn of `run_id` to that run, which is open at the proxy until
 /// `expiry`.
 pub async fn register(
-    link: &Link,
+    link: &GatewayConnection,
     data_plane: &DataPlane,
     run_id: &RunId,
     expiry: UnixSeconds,
@@ -84,7 +84,11 @@ async fn trace(data_plane: &DataPlane, run_id: &RunId) -> Result<Attribution, Un
 }
 
 /// Leases the first free slot: the proxy knows which are taken.
-async fn slot(link: &Link, data_plane: &DataPlane, run_id: &RunId) -> Result<Registered, Unattributable> {
+async fn slot(
+    link: &GatewayConnection,
+    data_plane: &DataPlane,
+    run_id: &RunId,
+) -> Result<Registered, Unattributable> {
     let slots = secrets::slots(&link.paths.slots())?;
     let first = random::below(slots.len());
     for at in (first..slots.len()).chain(0..first) {
@@ -101,7 +105,7 @@ async fn slot(link: &Link, data_plane: &DataPlane, run_id: &RunId) -> Result<Reg
     Err(Error::NoSlot(link.id.clone()).into())
 }
 
-fn headers(link: &Link, run_id: &RunId, expiry: UnixSeconds) -> Result<OutboundHeaders, Error> {
+fn headers(link: &GatewayConnection, run_id: &RunId, expiry: UnixSeconds) -> Result<OutboundHeaders, Error> {
     let token = link.run_token(run_id, expiry)?;
     Ok(OutboundHeaders::new([(header::RUN_TOKEN, token.expose())])?)
 }

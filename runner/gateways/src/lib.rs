@@ -2,21 +2,21 @@
 //!
 //! Does not run turns: the engine does. Does not trust what a gateway says about identity.
 //!
-//! Start reading at [`Links`] (connections), [`attribution`] and [`sealed`] (managed gateways).
+//! Start reading at [`GatewayPool`] (connections), [`attribution`] and [`managed`].
 //!
 //! Invariants: a managed gateway has no network and one way in.
 
 pub mod attribution;
 mod error;
-mod links;
+pub mod managed;
 mod openclaw;
 mod paths;
-pub mod sealed;
+mod pool;
 mod secrets;
 mod tls;
 
 pub use self::{
     error::Error,
-    links::{Link, Links},
     paths::{BRIDGE, GatewayPaths, SOCKET, STATE, workspace_id},
+    pool::{GatewayConnection, GatewayPool},
 };

@@ -17,7 +17,7 @@ pub(crate) enum Feature {
     /// `attribution = "plugin"`.
     Plugin,
     /// A gateway of `sluice gateway up`.
-    Sealed,
+    Managed,
     /// A container of its own for each run: `services/sandbox-openclaw`.
     Image,
 }
@@ -65,7 +65,7 @@ const TESTED_RANGES: [TestedRange; 5] = [
         older: OlderVersions::Fails("2026.9.3"),
     },
     TestedRange {
-        feature: Feature::Sealed,
+        feature: Feature::Managed,
         oldest: NEWEST_TESTED,
         newest: NEWEST_TESTED,
         older: OlderVersions::Untested,
@@ -109,7 +109,7 @@ impl Feature {
             Self::Trace => "`attribution = \"trace\"`",
             Self::Slot => "`attribution = \"slot\"`",
             Self::Plugin => "`attribution = \"plugin\"`",
-            Self::Sealed => "a gateway that runs here",
+            Self::Managed => "a gateway that runs here",
             Self::Image => "`sandbox:openclaw`",
         }
     }
@@ -142,7 +142,7 @@ pub(crate) fn features(gateway: &Gateway) -> Vec<Feature> {
         // What a patched gateway can do is not known here.
         Attribution::Headers => None,
     };
-    attribution.into_iter().chain(gateway.is_sealed().then_some(Feature::Sealed)).collect()
+    attribution.into_iter().chain(gateway.is_managed().then_some(Feature::Managed)).collect()
 }
 
 /// A version of OpenClaw.
@@ -196,7 +196,7 @@ mod tests {
             (Feature::Slot, "2026.2.6-2", Some((false, "use 2026.2.6-3 to"))),
             (Feature::Slot, "2026.2.6", Some((false, "was not tested"))),
             (Feature::Slot, "dev", None),
-            (Feature::Sealed, "2026.9.5", Some((false, "use 2026.9.6"))),
+            (Feature::Managed, "2026.9.5", Some((false, "use 2026.9.6"))),
             (Feature::Image, "2027.1.0", Some((false, "`sandbox:openclaw` was not tested"))),
         ] {
             let outside = feature.outside(version);

@@ -9,7 +9,7 @@
 //! [`lifecycle`] allows.
 
 pub mod conversation;
-pub mod escaped;
 pub mod failpoint;
+pub mod json_len;
 pub mod lifecycle;
-pub mod live;
+pub mod tap_event;

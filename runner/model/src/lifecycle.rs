@@ -72,7 +72,7 @@ impl Failure {
 
 /// End of the agent, before anything is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub struct Completion {
     /// Exit code of the agent's process; absent if it never ran.
     pub exit_code: Option<i64>,
     /// True if a process of it was killed for want of memory; absent if that is unknown.
@@ -81,7 +81,7 @@ pub struct Ending {
     pub answer: Result<String, Failure>,
 }
 
-impl Ending {
+impl Completion {
     /// Makes the end of a run that failed before its agent ran.
     #[must_use]
     pub const fn without_agent(failure: Failure) -> Self {
@@ -143,7 +143,7 @@ pub enum State {
 
 /// A step in the life of a run, with what has to be known for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Move {
+pub enum Transition {
     /// The run begins to make what it needs.
     Prepare,
     /// The run begins to make its container.
@@ -151,7 +151,7 @@ pub enum Move {
     /// The agent may run.
     Run,
     /// The run ends: from here on its resources are only removed.
-    Settle(Ending),
+    Settle(Completion),
     /// The run is closed, with what its calls used; absent if that is unknown.
     Finish(Option<Usage>),
     /// The run ends before anything was made.
@@ -186,16 +186,16 @@ impl State {
     ///
     /// # Errors
     /// If this state does not allow it.
-    pub fn after(self, step: &Move) -> Result<Self, Illegal> {
+    pub fn after(self, step: &Transition) -> Result<Self, Illegal> {
         match (self, step) {
-            (Self::Queued, Move::Prepare) => Ok(Self::Preparing),
-            (Self::Preparing, Move::Start) => Ok(Self::Starting),
-            (Self::Starting, Move::Run) => Ok(Self::Running),
-            (Self::Preparing | Self::Starting | Self::Running, Move::Settle(ending)) => {
+            (Self::Queued, Transition::Prepare) => Ok(Self::Preparing),
+            (Self::Preparing, Transition::Start) => Ok(Self::Starting),
+            (Self::Starting, Transition::Run) => Ok(Self::Running),
+            (Self::Preparing | Self::Starting | Self::Running, Transition::Settle(ending)) => {
                 Ok(Self::Settling(ending.outcome()))
             }
-            (Self::Settling(outcome), Move::Finish(_)) => Ok(Self::Ended(outcome)),
-            (Self::Queued, Move::Withdraw(failure)) => Ok(Self::Ended(Outcome::of(Some(failure.code)))),
+            (Self::Settling(outcome), Transition::Finish(_)) => Ok(Self::Ended(outcome)),
+            (Self::Queued, Transition::Withdraw(failure)) => Ok(Self::Ended(Outcome::of(Some(failure.code)))),
             (from, step) => Err(Illegal { from, to: step.name() }),
         }
     }
@@ -204,7 +204,7 @@ impl State {
     ///
     /// # Errors
     /// If it has not ended.
-    pub const fn anew(self) -> Result<Self, Illegal> {
+    pub const fn restart(self) -> Result<Self, Illegal> {
         match self {
             Self::Ended(_) => Ok(Self::Queued),
             from => Err(Illegal { from, to: "restart" }),
@@ -220,7 +220,7 @@ impl State {
     /// Returns whether resources may be made for the run. Before, no worker would know to remove them; afterwards, none
     /// would.
     #[must_use]
-    pub const fn makes(self) -> bool {
+    pub const fn can_allocate(self) -> bool {
         matches!(self, Self::Preparing | Self::Starting | Self::Running)
     }
 
@@ -255,7 +255,7 @@ impl fmt::Display for State {
     }
 }
 
-impl Move {
+impl Transition {
     /// Returns its name, as errors show it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -323,22 +323,22 @@ mod tests {
         codes().prop_map(|code| Failure::new(code, "why"))
     }
 
-    fn endings() -> impl Strategy<Value = Ending> {
-        (any::<Option<i64>>(), proptest::option::of(failures())).prop_map(|(exit_code, failure)| Ending {
+    fn endings() -> impl Strategy<Value = Completion> {
+        (any::<Option<i64>>(), proptest::option::of(failures())).prop_map(|(exit_code, failure)| Completion {
             exit_code,
             oom_seen: None,
             answer: failure.map_or_else(|| Ok("answer".to_owned()), Err),
         })
     }
 
-    fn moves() -> impl Strategy<Value = Move> {
+    fn moves() -> impl Strategy<Value = Transition> {
         prop_oneof![
-            Just(Move::Prepare),
-            Just(Move::Start),
-            Just(Move::Run),
-            endings().prop_map(Move::Settle),
-            Just(Move::Finish(Some(Usage::default()))),
-            failures().prop_map(Move::Withdraw),
+            Just(Transition::Prepare),
+            Just(Transition::Start),
+            Just(Transition::Run),
+            endings().prop_map(Transition::Settle),
+            Just(Transition::Finish(Some(Usage::default()))),
+            failures().prop_map(Transition::Withdraw),
         ]
     }
 
@@ -362,14 +362,14 @@ mod tests {
                         assert!(both.contains(before.name()) && both.contains(step.name()), "{both}");
                     }
                 }
-                made |= state.makes();
+                made |= state.can_allocate();
                 if let State::Settling(outcome) = state {
                     settled.get_or_insert(outcome);
                 }
                 if let State::Ended(outcome) = state {
                     assert!(!made || settled == Some(outcome), "made, and ended without being settled as {outcome:?}");
                 }
-                assert!(!(settled.is_some() && state.makes()), "something is made after the end");
+                assert!(!(settled.is_some() && state.can_allocate()), "something is made after the end");
             }
         }
 
@@ -410,22 +410,22 @@ mod tests {
             failed(RunErrorCode::Timeout),
         ];
         for answer in answers {
-            let ending = Ending { exit_code: None, oom_seen: None, answer };
+            let ending = Completion { exit_code: None, oom_seen: None, answer };
             let steps = [
-                Move::Prepare,
-                Move::Start,
-                Move::Run,
-                Move::Settle(ending),
-                Move::Finish(Some(Usage::default())),
+                Transition::Prepare,
+                Transition::Start,
+                Transition::Run,
+                Transition::Settle(ending),
+                Transition::Finish(Some(Usage::default())),
             ];
             let end = steps.iter().fold(State::Queued, |state, step| {
                 let after = state.after(step).unwrap();
                 reached.push(after.name());
                 after
             });
-            assert_eq!(end.anew(), Ok(State::Queued), "an ended run may restart");
+            assert_eq!(end.restart(), Ok(State::Queued), "an ended run may restart");
         }
         assert!(State::NAMES.iter().all(|name| reached.contains(name)), "{reached:?}");
-        assert!(State::Running.anew().is_err());
+        assert!(State::Running.restart().is_err());
     }
 }

@@ -11,8 +11,11 @@ use platform_core::{
     limit::Millis,
     priority::Priority,
 };
-use runner_model::lifecycle::{Ending, Move};
-use runner_store::{Address, Change, Created, For, HostId, HostIdentity, Kind, NewRun, Step, Store, Worker};
+use runner_model::lifecycle::{Completion, Transition};
+use runner_store::{
+    Address, Claimant, Created, HostId, HostIdentity, NewRun, ResourceChange, ResourceKind, Step, Store,
+    Worker,
+};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let worker = Worker::this_process();
     for n in 0_u64.. {
         let new = NewRun {
-            run: RunId::parse(&format!("{prefix}-{n}"))?,
+            run_id: RunId::parse(&format!("{prefix}-{n}"))?,
             account: AccountId::parse("acct-1")?,
             agent: AgentId::parse("sandbox:agent")?,
             correlation: Correlation::default(),
@@ -31,23 +34,26 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             session: None,
             wanted: "{}".to_owned(),
         };
-        let Created::New(run) = store.create(&new, For::Me(&worker, Millis(0))).await? else { continue };
-        say(&run.run, run.state.name())?;
-        let ending = Ending { exit_code: Some(0), oom_seen: Some(false), answer: Ok("answer".to_owned()) };
+        let Created::New(run) = store.create(&new, Claimant::Worker(&worker, Millis(0))).await? else {
+            continue;
+        };
+        say(&run.run_id, run.state.name())?;
+        let ending =
+            Completion { exit_code: Some(0), oom_seen: Some(false), answer: Ok("answer".to_owned()) };
         let moves = [
-            Move::Prepare,
-            Move::Start,
-            Move::Run,
-            Move::Settle(ending),
-            Move::Finish(Some(Usage::default())),
+            Transition::Prepare,
+            Transition::Start,
+            Transition::Run,
+            Transition::Settle(ending),
+            Transition::Finish(Some(Usage::default())),
         ];
         for step in moves {
             let mut step = Step::from(step);
-            if step.makes == Some(Move::Prepare) {
-                step = step.with([Change::wanted(Kind::Workspace, "/w")]);
+            if step.makes == Some(Transition::Prepare) {
+                step = step.with([ResourceChange::wanted(ResourceKind::Workspace, "/w")]);
             }
-            let run = store.step(&run.hold(), &step).await?;
-            say(&run.run, run.state.name())?;
+            let run = store.step(&run.fencing_token(), &step).await?;
+            say(&run.run_id, run.state.name())?;
         }
     }
     Ok(())

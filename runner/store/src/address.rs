@@ -9,7 +9,7 @@ use std::{
 use platform_core::{limit::ByteSize, secret::Secret};
 use platform_runtime::{
     file::{self, Unread},
-    kept, settings,
+    settings, state_file,
     trust::Trusted,
 };
 use sqlx::{ConnectOptions, any::AnyConnectOptions};
@@ -88,15 +88,15 @@ impl Address {
             return Ok(());
         };
         let failed = |action| move |source| Error::File { action, path: path.to_owned(), source };
-        kept::check_way(path).map_err(Error::Exposed)?;
+        state_file::check_path(path).map_err(Error::Exposed)?;
         if fs::symlink_metadata(path).is_err() {
-            kept::create_dir(dir).map_err(failed("make the directory of"))?;
-            match kept::create(path, b"") {
+            state_file::create_dir(dir).map_err(failed("make the directory of"))?;
+            match state_file::create(path, b"") {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 created => created.map_err(failed("create"))?,
             }
         }
-        kept::check(path).map_err(|unread| match unread {
+        state_file::check(path).map_err(|unread| match unread {
             Unread::Exposed(exposure) => Error::Exposed(exposure),
             Unread::Io(source) => failed("open")(source),
         })

@@ -76,7 +76,7 @@ impl Store {
             let lock = sqlx::query(lock).bind(self.installation.as_str());
             lock.execute(tx.connection()).await.map_err(failed("wait for the lock on orders"))?;
         }
-        if self.is_stored(tx, &new.run).await? {
+        if self.is_stored(tx, &new.run_id).await? {
             return Ok(());
         }
         let Bounds { all, of_account } = self.bounds;

@@ -1,7 +1,7 @@
 //! Records requests for a run to stop. The worker that holds the run finds them by itself.
 
 use platform_core::{event::RunErrorCode, id::RunId};
-use runner_model::lifecycle::{Failure, Move, State};
+use runner_model::lifecycle::{Failure, State, Transition};
 
 use super::{
     RetryWhen, Store,
@@ -37,7 +37,7 @@ impl Store {
         if run.state == State::Queued && run.lease.as_ref().is_none_or(|lease| lease.over) {
             // No worker holds it, so none would find out. A worker that comes back late finds that it has ended.
             let withdraw = Failure::new(RunErrorCode::Cancelled, "cancelled before it began");
-            let withdraw = Move::Withdraw(withdraw);
+            let withdraw = Transition::Withdraw(withdraw);
             if let Ok(after) = run.state.after(&withdraw) {
                 tx.make(&mut run, after, &withdraw).await?;
             }

@@ -126,10 +126,10 @@ pub enum Error {
         source: sqlx::Error,
     },
     /// The id is taken.
-    #[error("run {run} exists already, and was created by another order")]
+    #[error("run {run_id} exists already, and was created by another order")]
     Conflict {
         /// The run.
-        run: RunId,
+        run_id: RunId,
     },
     /// The queue is full.
     #[error(transparent)]
@@ -143,35 +143,35 @@ pub enum Error {
         by: String,
     },
     /// There is no such run here.
-    #[error("no run {run}")]
+    #[error("no run {run_id}")]
     Unknown {
         /// The run.
-        run: RunId,
+        run_id: RunId,
     },
     /// Another worker has taken the run over: its former holder can do nothing for it any more.
-    #[error("run {run} was taken over: this is epoch {held}, and it is at {epoch}")]
+    #[error("run {run_id} was taken over: this is epoch {held}, and it is at {epoch}")]
     Fenced {
         /// The run.
-        run: RunId,
+        run_id: RunId,
         /// The epoch in whose name something was tried.
         held: u64,
         /// The epoch the run is at.
         epoch: u64,
     },
     /// The run's state does not allow it.
-    #[error("run {run} does not allow this transition")]
+    #[error("run {run_id} does not allow this transition")]
     Illegal {
         /// The run.
-        run: RunId,
+        run_id: RunId,
         /// Move that was tried, and the state it was tried from.
         #[source]
         source: Illegal,
     },
     /// The state allows no new resources: they are made only while a worker is there to remove them.
-    #[error("no resource is created for run {run}, which is {state}")]
+    #[error("no resource is created for run {run_id}, which is {state}")]
     NotMaking {
         /// The run.
-        run: RunId,
+        run_id: RunId,
         /// Its state.
         state: State,
     },
@@ -182,10 +182,10 @@ pub enum Error {
         container: String,
     },
     /// The resource was not recorded before it was changed.
-    #[error("the {kind} {name} was never recorded for run {run}")]
+    #[error("the {kind} {name} was never recorded for run {run_id}")]
     NotWanted {
         /// The run.
-        run: RunId,
+        run_id: RunId,
         /// Kind of the resource.
         kind: &'static str,
         /// Its name.
@@ -193,11 +193,11 @@ pub enum Error {
     },
     /// Only the run's holder may record what became of the resource: the run has not ended, or wanted it again.
     #[error(
-        "the {kind} {name} of run {run} may not be removed by others: the run continues, or was started again"
+        "the {kind} {name} of run {run_id} may not be removed by others: the run continues, or was started again"
     )]
     NotOver {
         /// The run.
-        run: String,
+        run_id: String,
         /// Kind of the resource.
         kind: &'static str,
         /// Its name.

@@ -13,9 +13,9 @@ use runner_model::lifecycle::Failure;
 use sqlx::Row;
 
 use super::{
-    Hold, RetryWhen, Run, Store, Tx,
+    FencingToken, RetryWhen, Run, Store, Tx,
     error::{Error, failed},
-    position::{RecordedPosition, Told},
+    position::{EventCursor, RecordedPosition},
     read::Event,
     row::storable,
 };
@@ -45,7 +45,7 @@ pub struct Batch {
     /// The events.
     pub events: Vec<AgentEvent>,
     /// Position of the run once these events are recorded.
-    pub told: Told,
+    pub told: EventCursor,
 }
 
 /// Column of a run that its holder sets once.
@@ -61,11 +61,11 @@ impl Store {
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over, [`Error::TooLarge`] if an event is larger than 64
     /// KiB.
-    pub async fn tell(&self, hold: &Hold, batch: &Batch) -> Result<(), Error> {
+    pub async fn record_events(&self, hold: &FencingToken, batch: &Batch) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             self.fence(&mut tx, hold).await?;
-            tx.tell(hold, batch).await?;
+            tx.record_events(hold, batch).await?;
             tx.commit("store a run's events").await
         })
         .await
@@ -75,7 +75,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over.
-    pub async fn stopping(&self, hold: &Hold, why: &str) -> Result<(), Error> {
+    pub async fn stopping(&self, hold: &FencingToken, why: &str) -> Result<(), Error> {
         self.note(hold, &STOPPING, why).await
     }
 
@@ -83,15 +83,15 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over.
-    pub async fn image(&self, hold: &Hold, id: &str) -> Result<(), Error> {
+    pub async fn image(&self, hold: &FencingToken, id: &str) -> Result<(), Error> {
         self.note(hold, &IMAGE, id).await
     }
 
-    async fn note(&self, hold: &Hold, note: &Note, value: &str) -> Result<(), Error> {
+    async fn note(&self, hold: &FencingToken, note: &Note, value: &str) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             self.fence(&mut tx, hold).await?;
-            let noted = sqlx::query(note.statement).bind(value).bind(hold.run.as_str());
+            let noted = sqlx::query(note.statement).bind(value).bind(hold.run_id.as_str());
             noted.execute(tx.connection()).await.map_err(failed(note.action))?;
             tx.commit(note.action).await
         })
@@ -121,19 +121,19 @@ impl Store {
 
 impl Tx {
     /// Stores a batch, unless it is stored already.
-    pub(super) async fn tell(&mut self, hold: &Hold, batch: &Batch) -> Result<(), Error> {
+    pub(super) async fn record_events(&mut self, hold: &FencingToken, batch: &Batch) -> Result<(), Error> {
         let action = "store a run's events";
-        let row = sqlx::query(GET_POSITION).bind(hold.run.as_str()).fetch_one(self.connection()).await;
+        let row = sqlx::query(GET_POSITION).bind(hold.run_id.as_str()).fetch_one(self.connection()).await;
         let before: Option<String> =
             row.map_err(failed(action))?.try_get("events_recorded").map_err(failed(action))?;
         let before = before.and_then(|text| serde_json::from_str::<RecordedPosition>(&text).ok());
         if before.is_some_and(|before| before.epoch == hold.epoch && before.batch >= batch.number) {
             return Ok(());
         }
-        self.append(&hold.run, &batch.events).await?;
+        self.append(&hold.run_id, &batch.events).await?;
         let recorded = RecordedPosition { epoch: hold.epoch, batch: batch.number, told: batch.told };
         let recorded = serde_json::to_string(&recorded).unwrap_or_default();
-        let query = sqlx::query(SET_POSITION).bind(recorded).bind(hold.run.as_str());
+        let query = sqlx::query(SET_POSITION).bind(recorded).bind(hold.run_id.as_str());
         query.execute(self.connection()).await.map(drop).map_err(failed(action))
     }
 
@@ -170,7 +170,7 @@ impl Tx {
             Some(Failure { code, message, .. }) => {
                 (None, AgentEvent::Error { code: *code, message: message.clone() })
             }
-            None => (Some(self.answer(&run.run).await?), AgentEvent::Done),
+            None => (Some(self.answer(&run.run_id).await?), AgentEvent::Done),
         };
         let usage =
             run.usage.map(|usage| AgentEvent::UsageReport { calls: usage.calls, tokens: usage.tokens });

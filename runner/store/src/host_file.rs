@@ -5,7 +5,7 @@ use std::{fs, io, path::Path};
 use platform_core::limit::ByteSize;
 use platform_runtime::{
     file::Unread,
-    kept, random,
+    random, state_file,
     trust::{Trusted, check_directory},
 };
 
@@ -32,7 +32,7 @@ impl HostIdentity {
     pub fn of(state_dir: &Path) -> Result<Self, Error> {
         let path = state_dir.join(FILE);
         // Before anything is made there: what another user could have put there is refused the first time as well.
-        let trusted = Trusted::keeping(state_dir).map_err(Error::Exposed)?;
+        let trusted = Trusted::for_state_in(state_dir).map_err(Error::Exposed)?;
         check_directory(state_dir, &trusted).map_err(Error::Exposed)?;
         let id = match read(&path)? {
             Some(id) => id,
@@ -50,7 +50,7 @@ fn fault(path: &Path, fault: HostIdFault) -> Error {
 
 /// Reads the id, if the file is there. Symbolic links are refused: the file says which runs may be taken over.
 fn read(path: &Path) -> Result<Option<HostId>, Error> {
-    let text = match kept::text(path, MAX_FILE) {
+    let text = match state_file::text(path, MAX_FILE) {
         Ok(text) => text,
         Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(Unread::Io(source)) => return Err(fault(path, HostIdFault::Unusable { action: "read", source })),
@@ -63,9 +63,9 @@ fn read(path: &Path) -> Result<Option<HostId>, Error> {
 /// is on the disk at once: an id that a power failure takes away would make this host a stranger to its own runs.
 fn create(state_dir: &Path, path: &Path) -> Result<HostId, Error> {
     let failed = |source| fault(path, HostIdFault::Unusable { action: "created", source });
-    kept::create_dir(state_dir).map_err(failed)?;
+    state_file::create_dir(state_dir).map_err(failed)?;
     let id = HostId::from_random(random::bits());
-    match kept::create(path, format!("{id}\n").as_bytes()) {
+    match state_file::create(path, format!("{id}\n").as_bytes()) {
         Ok(()) => Ok(id),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             read(path)?.ok_or_else(|| fault(path, HostIdFault::NoId))

@@ -49,9 +49,9 @@ impl fmt::Display for Worker {
 
 /// The right to act for a run, until another worker takes it over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hold {
+pub struct FencingToken {
     /// The run.
-    pub run: RunId,
+    pub run_id: RunId,
     /// The epoch in whose name things are done.
     pub epoch: u64,
 }
@@ -60,7 +60,7 @@ pub struct Hold {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
     /// Its id, by which it is ordered only once.
-    pub run: RunId,
+    pub run_id: RunId,
     /// Account that pays.
     pub account: AccountId,
     /// The agent to run.
@@ -77,11 +77,11 @@ pub struct NewRun {
 
 /// Worker that a new run is for.
 #[derive(Debug, Clone, Copy)]
-pub enum For<'w> {
+pub enum Claimant<'w> {
     /// Any worker that claims it.
-    Anybody,
+    AnyWorker,
     /// The worker that orders it, with a lease this long.
-    Me(&'w Worker, Millis),
+    Worker(&'w Worker, Millis),
 }
 
 /// Result of an order.
@@ -96,8 +96,8 @@ pub enum Created {
 impl Run {
     /// Returns the hold of the worker that just got this run.
     #[must_use]
-    pub fn hold(&self) -> Hold {
-        Hold { run: self.run.clone(), epoch: self.epoch }
+    pub fn fencing_token(&self) -> FencingToken {
+        FencingToken { run_id: self.run_id.clone(), epoch: self.epoch }
     }
 }
 
@@ -121,29 +121,34 @@ impl Store {
     /// # Errors
     /// [`Error::ServesAnother`] on another host than the store's, [`Error::Conflict`] if the id stands for another
     /// order, [`Error::Full`] if enough wait and it is a new one for any worker.
-    pub async fn create(&self, new: &NewRun, who: For<'_>) -> Result<Created, Error> {
+    pub async fn create(&self, new: &NewRun, who: Claimant<'_>) -> Result<Created, Error> {
         if new.wanted.len() > MAX_ORDER {
             return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: MAX_ORDER });
         }
         self.retry(RetryWhen::Always, async |before| self.create_once(new, who, before).await).await
     }
 
-    async fn create_once(&self, new: &NewRun, who: For<'_>, before: Committed) -> Result<Created, Error> {
+    async fn create_once(
+        &self,
+        new: &NewRun,
+        who: Claimant<'_>,
+        before: Committed,
+    ) -> Result<Created, Error> {
         let action = "order a run";
         let mut tx = self.begin().await?;
         let (epoch, owner, until) = match who {
-            For::Anybody => {
+            Claimant::AnyWorker => {
                 self.refuse_if_full(&mut tx, new).await?;
                 (0, None, None)
             }
-            For::Me(worker, span) => {
+            Claimant::Worker(worker, span) => {
                 self.refuse_if_busy(&mut tx, new).await?;
                 (1, Some(worker.to_string()), Some(tx.after(span)))
             }
         };
         let correlation = serde_json::to_string(&new.correlation).unwrap_or_default();
         let inserted = sqlx::query(CREATE)
-            .bind(new.run.as_str())
+            .bind(new.run_id.as_str())
             .bind(self.installation.as_str())
             .bind(new.account.as_str())
             .bind(new.agent.as_str())
@@ -159,7 +164,7 @@ impl Store {
             .await
             .map_err(failed(action))?;
         let same: i64 = sqlx::query_scalar(SAME)
-            .bind(new.run.as_str())
+            .bind(new.run_id.as_str())
             .bind(self.installation.as_str())
             .bind(new.account.as_str())
             .bind(new.agent.as_str())
@@ -170,9 +175,9 @@ impl Store {
             .await
             .map_err(failed(action))?;
         if same == 0 {
-            return Err(Error::Conflict { run: new.run.clone() });
+            return Err(Error::Conflict { run_id: new.run_id.clone() });
         }
-        let run = self.find(&mut tx, &new.run).await?;
+        let run = self.find(&mut tx, &new.run_id).await?;
         self.check_host(&mut tx).await?;
         tx.commit(action).await?;
         // The answer to the commit before may have been lost: then the run is ours, and no other worker has touched it
@@ -191,7 +196,7 @@ impl Store {
         let busy = sqlx::query_scalar(AT_WORK)
             .bind(self.installation.as_str())
             .bind(session)
-            .bind(new.run.as_str())
+            .bind(new.run_id.as_str())
             .fetch_optional(tx.connection())
             .await
             .map_err(failed("check whether a session is busy"))?;
@@ -202,11 +207,11 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over.
-    pub async fn renew(&self, hold: &Hold, span: Millis) -> Result<(), Error> {
+    pub async fn renew(&self, hold: &FencingToken, span: Millis) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| self.renew_once(hold, span).await).await
     }
 
-    async fn renew_once(&self, hold: &Hold, span: Millis) -> Result<(), Error> {
+    async fn renew_once(&self, hold: &FencingToken, span: Millis) -> Result<(), Error> {
         let action = "renew a lease";
         let mut tx = self.begin().await?;
         self.fence(&mut tx, hold).await?;
@@ -214,7 +219,7 @@ impl Store {
         sqlx::query(RENEW)
             .bind(until)
             .bind(tx.now)
-            .bind(hold.run.as_str())
+            .bind(hold.run_id.as_str())
             .execute(tx.connection())
             .await
             .map_err(failed(action))?;
@@ -222,10 +227,10 @@ impl Store {
     }
 
     /// Returns the run, if `hold` still holds. No other process changes it until `tx` ends.
-    pub(super) async fn fence(&self, tx: &mut Tx, hold: &Hold) -> Result<Run, Error> {
+    pub(super) async fn fence(&self, tx: &mut Tx, hold: &FencingToken) -> Result<Run, Error> {
         let held = sqlx::query(FENCE)
             .bind(tx.now)
-            .bind(hold.run.as_str())
+            .bind(hold.run_id.as_str())
             .bind(self.installation.as_str())
             .bind(i64::try_from(hold.epoch).unwrap_or(i64::MAX))
             .fetch_optional(tx.connection())
@@ -238,17 +243,21 @@ impl Store {
         }
     }
 
-    async fn no_longer_held(&self, connection: &mut AnyConnection, hold: &Hold) -> Result<Error, Error> {
+    async fn no_longer_held(
+        &self,
+        connection: &mut AnyConnection,
+        hold: &FencingToken,
+    ) -> Result<Error, Error> {
         let row = sqlx::query(FIND)
-            .bind(hold.run.as_str())
+            .bind(hold.run_id.as_str())
             .bind(self.installation.as_str())
             .fetch_optional(connection)
             .await
             .map_err(failed("look for a run"))?;
-        let run = hold.run.clone();
+        let run = hold.run_id.clone();
         Ok(match row {
-            None => Error::Unknown { run },
-            Some(row) => Error::Fenced { run, held: hold.epoch, epoch: count(&row, "epoch")? },
+            None => Error::Unknown { run_id: run },
+            Some(row) => Error::Fenced { run_id: run, held: hold.epoch, epoch: count(&row, "epoch")? },
         })
     }
 
@@ -260,7 +269,7 @@ impl Store {
             .fetch_optional(tx.connection())
             .await
             .map_err(failed("look for a run"))?;
-        row.map_or_else(|| Err(Error::Unknown { run: run_id.clone() }), |row| Run::read(&row, now))
+        row.map_or_else(|| Err(Error::Unknown { run_id: run_id.clone() }), |row| Run::read(&row, now))
     }
 }
 

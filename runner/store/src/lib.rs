@@ -6,7 +6,7 @@
 //!
 //! Every operation is one transaction. All times are the database's clock, read once per transaction. On Postgres that
 //! is the server's, whatever the clocks of its clients say; on SQLite the host's. A change to a run is made in the name
-//! of a [`Hold`] and refused once its epoch has passed. An expired lease does not by itself end a hold. It lets another
+//! of a [`FencingToken`] and refused once its epoch has passed. An expired lease does not by itself end a hold. It lets another
 //! worker take the run over, and that ends it. Until then the holder may go on and renew the lease.
 //!
 //! Transient failures (a lock, a lost connection) are retried where a retry cannot do the operation twice. There are
@@ -67,16 +67,16 @@ pub use self::{
     events::Batch,
     host::Adopted,
     identity::{HostId, HostIdentity, Served},
-    lease::{Created, For, Hold, NewRun, Worker},
+    lease::{Claimant, Created, FencingToken, NewRun, Worker},
     meter::StoreMetrics,
-    pool::{PoolStage, Pooled, WarmContainer},
-    position::{OutputPosition, Told},
+    pool::{PoolEntry, PoolStage, WarmContainer},
+    position::{EventCursor, OutputPosition},
     present::Present,
     prune::{Keep, Pruned},
-    queue::{Queue, Standing, Waiting},
+    queue::{Queue, QueuePosition, Waiting},
     queue_full::{QueueBound, QueueFull},
     read::{Event, Filter, Page, Record},
-    resource::{Change, Kind, Resource, Stage},
+    resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},
     schema::SCHEMA,
     step::Step,

@@ -11,7 +11,7 @@ use platform_core::{
 use sqlx::any::AnyRow;
 
 use super::{
-    Change, Kind, RetryWhen, Store, Tx, UnixMillis, Worker,
+    ResourceChange, ResourceKind, RetryWhen, Store, Tx, UnixMillis, Worker,
     error::{Error, failed},
     row::{number, parsed, text},
 };
@@ -33,7 +33,7 @@ pub struct WarmContainer {
 
 /// Row of a container that waits for a run, or did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pooled {
+pub struct PoolEntry {
     /// The container and its parts.
     pub warm: WarmContainer,
     /// The process that made it.
@@ -107,16 +107,16 @@ const GONE_RETENTION: Millis = Millis::seconds(3600);
 impl WarmContainer {
     /// Returns the resources that a run has once it takes this container.
     #[must_use]
-    pub fn things(&self) -> [Change; 3] {
+    pub fn things(&self) -> [ResourceChange; 3] {
         [
-            Change::wanted(Kind::Workspace, self.workspace.as_str()),
-            Change::wanted(Kind::Listener, self.listener.as_str()),
-            Change::wanted(Kind::Container, self.container.as_str()),
+            ResourceChange::wanted(ResourceKind::Workspace, self.workspace.as_str()),
+            ResourceChange::wanted(ResourceKind::Listener, self.listener.as_str()),
+            ResourceChange::wanted(ResourceKind::Container, self.container.as_str()),
         ]
     }
 }
 
-impl Pooled {
+impl PoolEntry {
     fn read(row: &AnyRow, now: i64) -> Result<Self, Error> {
         let warm = WarmContainer {
             container: text(row, "name")?,
@@ -214,7 +214,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn pool(&self) -> Result<Vec<Pooled>, Error> {
+    pub async fn pool(&self) -> Result<Vec<PoolEntry>, Error> {
         let action = "list warm containers";
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
@@ -222,7 +222,7 @@ impl Store {
             let rows = sqlx::query(ALL).bind(self.installation.as_str()).fetch_all(tx.connection()).await;
             let rows = rows.map_err(failed(action))?;
             tx.commit(action).await?;
-            rows.iter().map(|row| Pooled::read(row, now)).collect()
+            rows.iter().map(|row| PoolEntry::read(row, now)).collect()
         })
         .await
     }
@@ -255,7 +255,7 @@ impl Store {
             let rows =
                 query.bind(template).bind(now).fetch_all(tx.connection()).await.map_err(failed(action))?;
             tx.commit(action).await?;
-            rows.iter().map(|row| Pooled::read(row, now).map(|pooled| pooled.warm)).collect()
+            rows.iter().map(|row| PoolEntry::read(row, now).map(|pooled| pooled.warm)).collect()
         })
         .await
     }

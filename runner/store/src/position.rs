@@ -7,7 +7,7 @@ use super::Error;
 
 /// Position up to which a run's events between its moves are recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct EventCursor {
     /// Position in what its agent printed on standard output.
     pub stdout: OutputPosition,
     /// Position in what its agent printed on standard error.
@@ -37,10 +37,10 @@ pub(super) struct RecordedPosition {
     pub(super) epoch: u64,
     pub(super) batch: u64,
     #[serde(flatten)]
-    pub(super) told: Told,
+    pub(super) told: EventCursor,
 }
 
-impl Told {
+impl EventCursor {
     /// Returns the position of one of the two outputs.
     #[must_use]
     pub const fn of(&mut self, stream: OutputStream) -> &mut OutputPosition {

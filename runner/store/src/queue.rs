@@ -63,7 +63,7 @@ impl Waiting {
 
 /// Position of a waiting run in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct QueuePosition {
     /// Runs of the same account and priority that go before it.
     pub ahead: u64,
     /// All runs that wait.
@@ -131,7 +131,7 @@ impl Store {
                 .bind(run.account.as_str())
                 .bind(rank(run.priority))
                 .bind(run.queued.0)
-                .bind(run.run.as_str());
+                .bind(run.run_id.as_str());
             let row = ahead.fetch_one(&self.pool).await.map_err(failed("count the runs before a run"))?;
             count(&row, "ahead").map(Some)
         })
@@ -142,7 +142,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn standing(&self, run: &Run) -> Result<Option<Standing>, Error> {
+    pub async fn standing(&self, run: &Run) -> Result<Option<QueuePosition>, Error> {
         let Some(ahead) = self.ahead(run).await? else { return Ok(None) };
         let action = "read the queue position of a run";
         self.retry(RetryWhen::Always, async |_| {
@@ -152,7 +152,7 @@ impl Store {
             let (waiting, _) = self.waiting(&mut tx, &run.account).await?;
             let lately = self.recent_claims(&mut tx, &QueueBound::All).await?.runs;
             tx.commit(action).await?;
-            Ok(Some(Standing { ahead, waiting, held: count(&held, "held")?, lately }))
+            Ok(Some(QueuePosition { ahead, waiting, held: count(&held, "held")?, lately }))
         })
         .await
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    Resource, RetryWhen, Run, Store, Told, UnixMillis,
+    EventCursor, Resource, RetryWhen, Run, Store, UnixMillis,
     error::{Error, failed},
     row::{columns, count, number, text},
 };
@@ -59,7 +59,7 @@ pub struct Record {
     pub pruned_events: u64,
     /// Position up to which the events between its moves are recorded.
     #[serde(skip)]
-    pub told: Told,
+    pub told: EventCursor,
     /// Reason why its agent was about to be ended, if it was.
     #[serde(skip)]
     pub stopping: Option<String>,
@@ -146,7 +146,7 @@ impl Store {
         tx.commit("list runs").await?;
         let more = runs.len() > most as usize;
         runs.truncate(most as usize);
-        let next = runs.last().filter(|_| more).map(|run| (run.created, run.run.clone()));
+        let next = runs.last().filter(|_| more).map(|run| (run.created, run.run_id.clone()));
         Ok(Page { runs, next, now })
     }
 
@@ -192,7 +192,7 @@ impl Store {
             resources,
             events: events.iter().map(Event::read).collect::<Result<_, _>>()?,
             pruned_events: first.and_then(|first| u64::try_from(first - 1).ok()).unwrap_or_default(),
-            told: Told::read(told.as_deref())?,
+            told: EventCursor::read(told.as_deref())?,
             stopping: large.try_get("stopping").map_err(failed(action))?,
             image: large.try_get("image").map_err(failed(action))?,
             now,

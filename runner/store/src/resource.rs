@@ -16,7 +16,7 @@ use super::{
 /// Kind of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ResourceKind {
     /// A workspace on the host, by its id.
     Workspace,
     /// A run's registration at the data plane, by the run's id.
@@ -36,7 +36,7 @@ pub enum Kind {
 /// Stage of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum ResourceState {
     /// The resource is about to be made: it may exist.
     Wanted,
     /// The resource exists.
@@ -52,9 +52,9 @@ pub enum Stage {
 pub struct Resource {
     /// Id of the run.
     #[serde(skip)]
-    pub run: String,
+    pub run_id: String,
     /// Kind of the resource.
-    pub kind: Kind,
+    pub kind: ResourceKind,
     /// Name of the resource.
     pub name: String,
     /// Epoch in which it was wanted.
@@ -62,7 +62,7 @@ pub struct Resource {
     /// The process that wanted it, on whose host it is.
     pub owner: String,
     /// Stage that it has reached.
-    pub stage: Stage,
+    pub stage: ResourceState,
     /// Time of the last change.
     #[serde(rename = "changed_ms")]
     pub changed: UnixMillis,
@@ -70,16 +70,16 @@ pub struct Resource {
 
 /// Change of a resource, about to happen or done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct ResourceChange {
     /// Kind of the resource.
-    pub kind: Kind,
+    pub kind: ResourceKind,
     /// Name of the resource.
     pub name: String,
     /// Stage that it reaches.
-    pub stage: Stage,
+    pub stage: ResourceState,
 }
 
-impl Kind {
+impl ResourceKind {
     /// All of them, in the order in which they are declared.
     pub const ALL: [Self; 7] = [
         Self::Workspace,
@@ -106,7 +106,7 @@ impl Kind {
     }
 }
 
-impl Stage {
+impl ResourceState {
     const ALL: [Self; 4] = [Self::Wanted, Self::Made, Self::Kept, Self::Removed];
 
     /// Returns its name, as it is stored and shown.
@@ -121,16 +121,16 @@ impl Stage {
     }
 }
 
-impl Change {
+impl ResourceChange {
     /// Returns the change of a resource that is about to be made.
     #[must_use]
-    pub fn wanted(kind: Kind, name: impl Into<String>) -> Self {
-        Self { kind, name: name.into(), stage: Stage::Wanted }
+    pub fn wanted(kind: ResourceKind, name: impl Into<String>) -> Self {
+        Self { kind, name: name.into(), stage: ResourceState::Wanted }
     }
 
     /// Returns a change of the same resource to `stage`.
     #[must_use]
-    pub fn to(&self, stage: Stage) -> Self {
+    pub fn to(&self, stage: ResourceState) -> Self {
         Self { stage, ..self.clone() }
     }
 }
@@ -168,12 +168,14 @@ const REMOVED: &str = "UPDATE resources SET state = 'removed', changed = $1 \
 impl Resource {
     fn read(row: &AnyRow) -> Result<Self, Error> {
         Ok(Self {
-            run: text(row, "run")?,
-            kind: parsed(row, "kind", |text| Kind::ALL.into_iter().find(|kind| kind.name() == text))?,
+            run_id: text(row, "run")?,
+            kind: parsed(row, "kind", |text| ResourceKind::ALL.into_iter().find(|kind| kind.name() == text))?,
             name: text(row, "name")?,
             epoch: count(row, "epoch")?,
             owner: text(row, "owner")?,
-            stage: parsed(row, "state", |text| Stage::ALL.into_iter().find(|stage| stage.name() == text))?,
+            stage: parsed(row, "state", |text| {
+                ResourceState::ALL.into_iter().find(|stage| stage.name() == text)
+            })?,
             changed: UnixMillis(number(row, "changed")?),
         })
     }
@@ -193,7 +195,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn named(&self, kind: Kind, name: &str) -> Result<Vec<Resource>, Error> {
+    pub async fn named(&self, kind: ResourceKind, name: &str) -> Result<Vec<Resource>, Error> {
         let query = sqlx::query(NAMED).bind(kind.name()).bind(name).bind(self.installation.as_str());
         let rows = query.fetch_all(&self.pool).await;
         rows.map_err(failed("look for resources"))?.iter().map(Resource::read).collect()
@@ -222,12 +224,12 @@ impl Store {
     pub async fn removed(&self, resource: &Resource) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            let query = sqlx::query(REMOVED).bind(tx.now).bind(&resource.run).bind(resource.kind.name());
+            let query = sqlx::query(REMOVED).bind(tx.now).bind(&resource.run_id).bind(resource.kind.name());
             let query = query.bind(&resource.name).bind(i64::try_from(resource.epoch).unwrap_or(i64::MAX));
             let changed = query.bind(self.installation.as_str()).execute(tx.connection()).await;
             if changed.map_err(failed("record a removed resource"))?.rows_affected() == 0 {
                 return Err(Error::NotOver {
-                    run: resource.run.clone(),
+                    run_id: resource.run_id.clone(),
                     kind: resource.kind.name(),
                     name: resource.name.clone(),
                 });
@@ -247,26 +249,36 @@ impl Tx {
     }
 
     /// Stores `change` to a resource of `run`, which is at `state`.
-    pub(super) async fn change(&mut self, run: &Run, state: State, change: &Change) -> Result<(), Error> {
+    pub(super) async fn change(
+        &mut self,
+        run: &Run,
+        state: State,
+        change: &ResourceChange,
+    ) -> Result<(), Error> {
         let kind = change.kind.name();
         let name = storable(&change.name);
         let now = self.now;
         let query = match change.stage {
-            Stage::Wanted if !state.makes() => return Err(Error::NotMaking { run: run.run.clone(), state }),
-            Stage::Wanted => sqlx::query(WANT)
-                .bind(run.run.as_str())
+            ResourceState::Wanted if !state.can_allocate() => {
+                return Err(Error::NotMaking { run_id: run.run_id.clone(), state });
+            }
+            ResourceState::Wanted => sqlx::query(WANT)
+                .bind(run.run_id.as_str())
                 .bind(kind)
                 .bind(&name)
                 .bind(i64::try_from(run.epoch).unwrap_or(i64::MAX))
                 .bind(run.lease.as_ref().map(|lease| lease.owner.as_str()).unwrap_or_default())
                 .bind(now),
-            stage => {
-                sqlx::query(CHANGE).bind(stage.name()).bind(now).bind(run.run.as_str()).bind(kind).bind(&name)
-            }
+            stage => sqlx::query(CHANGE)
+                .bind(stage.name())
+                .bind(now)
+                .bind(run.run_id.as_str())
+                .bind(kind)
+                .bind(&name),
         };
         let changed = query.execute(self.connection()).await.map_err(failed("record a resource"))?;
         if changed.rows_affected() == 0 {
-            return Err(Error::NotWanted { run: run.run.clone(), kind, name });
+            return Err(Error::NotWanted { run_id: run.run_id.clone(), kind, name });
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ pub(super) use columns;
 pub struct Run {
     /// Its id.
     #[serde(rename = "run_id")]
-    pub run: RunId,
+    pub run_id: RunId,
     /// The installation it belongs to.
     pub installation: InstallationId,
     /// Account that pays.
@@ -148,7 +148,7 @@ impl Run {
             over: until.0 < now,
         });
         Ok(Self {
-            run: parsed(row, "run", |text| RunId::parse(text).ok())?,
+            run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
             installation: parsed(row, "installation", |text| InstallationId::parse(text).ok())?,
             account: parsed(row, "account", |text| AccountId::parse(text).ok())?,
             agent: parsed(row, "agent", |text| AgentId::parse(text).ok())?,

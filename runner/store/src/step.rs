@@ -3,12 +3,12 @@
 use platform_core::{control::Usage, event::Phase, limit::ByteSize};
 use platform_runtime::retry::Transient;
 use runner_model::{
-    escaped::beginning,
-    lifecycle::{Detail, Ending, Failure, Move, State},
+    json_len::beginning,
+    lifecycle::{Completion, Detail, Failure, State, Transition},
 };
 
 use super::{
-    Batch, Change, Hold, RetryWhen, Store, Tx, UnixMillis, WarmContainer,
+    Batch, FencingToken, ResourceChange, RetryWhen, Store, Tx, UnixMillis, WarmContainer,
     error::{Committed, Error, failed},
     events::enters,
     row::{Run, storable},
@@ -26,23 +26,23 @@ const MAX_MESSAGE: ByteSize = ByteSize::kib(4);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Step {
     /// Move of the run, if it makes one.
-    pub makes: Option<Move>,
+    pub makes: Option<Transition>,
     /// Changes to resources. A resource that is wanted now may be made once this is stored.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ResourceChange>,
     /// Events of the run before the move.
     pub told: Vec<Batch>,
     /// Warm container that this run takes: its parts are among `changes`.
     pub takes: Option<WarmContainer>,
 }
 
-impl From<Move> for Step {
-    fn from(makes: Move) -> Self {
+impl From<Transition> for Step {
+    fn from(makes: Transition) -> Self {
         Self { makes: Some(makes), ..Self::default() }
     }
 }
 
-impl From<Change> for Step {
-    fn from(change: Change) -> Self {
+impl From<ResourceChange> for Step {
+    fn from(change: ResourceChange) -> Self {
         Self { changes: vec![change], ..Self::default() }
     }
 }
@@ -50,7 +50,7 @@ impl From<Change> for Step {
 impl Step {
     /// Returns the same step, with `changes` to resources.
     #[must_use]
-    pub fn with(mut self, changes: impl IntoIterator<Item = Change>) -> Self {
+    pub fn with(mut self, changes: impl IntoIterator<Item = ResourceChange>) -> Self {
         self.changes.extend(changes);
         self
     }
@@ -87,7 +87,7 @@ impl Store {
     /// [`Error::Fenced`] if another worker has taken the run over, [`Error::Illegal`] if its state does not allow the
     /// move, [`Error::NotMaking`] and [`Error::NotWanted`] if resources are out of order, [`Error::NotWarm`] if another
     /// run was faster. Then nothing has changed.
-    pub async fn step(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
+    pub async fn step(&self, hold: &FencingToken, step: &Step) -> Result<Run, Error> {
         self.retry(RetryWhen::Always, async |before| self.step_once(hold, step, before).await).await
     }
 
@@ -96,12 +96,12 @@ impl Store {
     ///
     /// # Errors
     /// The same as [`Store::step`].
-    pub async fn insist(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
+    pub async fn insist(&self, hold: &FencingToken, step: &Step) -> Result<Run, Error> {
         let retrier = self.retrier(Error::RETRY_TIMEOUT);
         retrier.run(RetryWhen::Always, async |before| self.step_once(hold, step, before).await).await
     }
 
-    async fn step_once(&self, hold: &Hold, step: &Step, before: Committed) -> Result<Run, Error> {
+    async fn step_once(&self, hold: &FencingToken, step: &Step, before: Committed) -> Result<Run, Error> {
         let mut tx = self.begin().await?;
         let mut run = self.fence(&mut tx, hold).await?;
         let after = match &step.makes {
@@ -110,11 +110,11 @@ impl Store {
                 Ok(after) => Some((after, to)),
                 // Only its holder moves a run: it was this step.
                 Err(_) if before == Committed::Perhaps && to.leads_to(run.state) => return Ok(run),
-                Err(source) => return Err(Error::Illegal { run: hold.run.clone(), source }),
+                Err(source) => return Err(Error::Illegal { run_id: hold.run_id.clone(), source }),
             },
         };
         for batch in &step.told {
-            tx.tell(hold, batch).await?;
+            tx.record_events(hold, batch).await?;
         }
         if let Some((after, to)) = after {
             tx.make(&mut run, after, to).await?;
@@ -133,23 +133,23 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Illegal`] if it has not ended, and the errors of [`Store::step`].
-    pub async fn start_anew(&self, hold: &Hold) -> Result<Run, Error> {
+    pub async fn start_anew(&self, hold: &FencingToken) -> Result<Run, Error> {
         self.retry(RetryWhen::UnlessDone, async |_| self.start_anew_once(hold).await).await
     }
 
-    async fn start_anew_once(&self, hold: &Hold) -> Result<Run, Error> {
+    async fn start_anew_once(&self, hold: &FencingToken) -> Result<Run, Error> {
         let mut tx = self.begin().await?;
         let run = self.fence(&mut tx, hold).await?;
-        run.state.anew().map_err(|source| Error::Illegal { run: hold.run.clone(), source })?;
+        run.state.restart().map_err(|source| Error::Illegal { run_id: hold.run_id.clone(), source })?;
         let now = tx.now;
         sqlx::query(START_ANEW)
             .bind(now)
-            .bind(hold.run.as_str())
+            .bind(hold.run_id.as_str())
             .execute(tx.connection())
             .await
             .map_err(failed("restart a run"))?;
-        tx.append(&hold.run, &[enters(Phase::Queued)]).await?;
-        let run = self.find(&mut tx, &hold.run).await?;
+        tx.append(&hold.run_id, &[enters(Phase::Queued)]).await?;
+        let run = self.find(&mut tx, &hold.run_id).await?;
         tx.commit("restart a run").await?;
         Ok(run)
     }
@@ -159,11 +159,11 @@ impl Store {
     ///
     /// # Errors
     /// If the database fails.
-    pub async fn used_after_all(&self, hold: &Hold, usage: &Usage) -> Result<(), Error> {
+    pub async fn used_after_all(&self, hold: &FencingToken, usage: &Usage) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             let query =
-                sqlx::query(SET_USAGE).bind(serde_json::to_string(usage).ok()).bind(hold.run.as_str());
+                sqlx::query(SET_USAGE).bind(serde_json::to_string(usage).ok()).bind(hold.run_id.as_str());
             let query = query.bind(self.installation.as_str());
             let query = query.bind(i64::try_from(hold.epoch).unwrap_or(i64::MAX));
             query.execute(tx.connection()).await.map_err(failed("store a run's usage"))?;
@@ -175,28 +175,28 @@ impl Store {
 
 impl Tx {
     /// Moves `run` to `after`.
-    pub(super) async fn make(&mut self, run: &mut Run, after: State, to: &Move) -> Result<(), Error> {
+    pub(super) async fn make(&mut self, run: &mut Run, after: State, to: &Transition) -> Result<(), Error> {
         run.state = after;
         let mut answer = None;
         let phase = match to {
-            Move::Prepare => Some(Phase::Preparing),
-            Move::Start => Some(Phase::Starting),
-            Move::Run => {
+            Transition::Prepare => Some(Phase::Preparing),
+            Transition::Start => Some(Phase::Starting),
+            Transition::Run => {
                 run.started = Some(UnixMillis(self.now));
                 Some(Phase::Running)
             }
-            Move::Settle(Ending { exit_code, oom_seen, answer: said }) => {
+            Transition::Settle(Completion { exit_code, oom_seen, answer: said }) => {
                 run.exit_code = *exit_code;
                 run.oom_seen = *oom_seen;
                 run.error = said.as_ref().err().map(bounded);
                 answer = said.as_ref().ok();
                 Some(Phase::Settling)
             }
-            Move::Finish(usage) => {
+            Transition::Finish(usage) => {
                 run.usage = *usage;
                 None
             }
-            Move::Withdraw(failure) => {
+            Transition::Withdraw(failure) => {
                 run.error = Some(bounded(failure));
                 None
             }
@@ -210,7 +210,7 @@ impl Tx {
             Some(phase) => vec![enters(phase)],
             None => self.last_events(run).await?,
         };
-        self.append(&run.run, &told).await
+        self.append(&run.run_id, &told).await
     }
 
     async fn save(&mut self, run: &Run, answer: Option<&str>) -> Result<(), Error> {
@@ -233,7 +233,7 @@ impl Tx {
             .bind(run.lease.as_ref().map(|lease| lease.until.0))
             .bind(kept)
             .bind(answer.as_ref().map(|answer| i64::try_from(answer.len()).unwrap_or(i64::MAX)))
-            .bind(run.run.as_str())
+            .bind(run.run_id.as_str())
             .execute(self.connection())
             .await
             .map_err(failed("store a run's state"))?;

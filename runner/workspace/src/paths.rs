@@ -10,7 +10,7 @@ use std::{
 };
 
 use platform_core::{limit::ByteSize, name::SANDBOX_UID};
-use platform_runtime::{kept, socket::private_dir};
+use platform_runtime::{socket::private_dir, state_file};
 use rustix::{
     fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs},
     io::Errno,
@@ -169,7 +169,7 @@ pub(super) fn give(path: &Path, mode: u32) -> Result<(), Error> {
 /// enter it.
 pub(super) fn private_root(root: &Path) -> Result<(), Error> {
     if !root.exists() {
-        kept::create_dir(root).map_err(Error::io("make", root))?;
+        state_file::create_dir(root).map_err(Error::io("make", root))?;
     }
     let mode = fs::metadata(root).map_err(Error::io("look at", root))?.permissions().mode() & 0o7777;
     if mode & 0o077 != 0 {

@@ -43,7 +43,7 @@ impl Workspace {
 
     /// Places the start file `start` for the warm container that waits with this workspace. The first caller wins;
     /// for later callers, and without a waiting container, this has no effect.
-    pub async fn tell(&self, start: Start) -> Result<(), Error> {
+    pub async fn place_start_file(&self, start: Start) -> Result<(), Error> {
         let Some(dir) = self.start.clone() else { return Ok(()) };
         blocking(move || start::place(&dir, &start)).await
     }

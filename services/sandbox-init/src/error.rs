@@ -37,7 +37,7 @@ pub(crate) enum Error {
     Watch { directory: PathBuf, source: io::Error },
     #[error("cannot read the start file {}", file.display())]
     Read { file: PathBuf, source: io::Error },
-    #[error("the start file {} has more than {} bytes", file.display(), start::MOST_BYTES)]
+    #[error("the start file {} has more than {} bytes", file.display(), start::MAX_SIZE)]
     TooLarge { file: PathBuf },
     #[error("the start file {} is not one", file.display())]
     Content { file: PathBuf, source: serde_json::Error },

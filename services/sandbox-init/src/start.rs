@@ -12,7 +12,7 @@ use std::{
     path::Path,
 };
 
-use platform_core::start::{MOST_BYTES, Start};
+use platform_core::start::{MAX_SIZE, Start};
 use rustix::{
     fs::inotify::{self, CreateFlags, Reader, WatchFlags},
     io::Errno,
@@ -69,8 +69,8 @@ async fn wait_for_rename(watch: &AsyncFd<OwnedFd>, file: &Path) -> io::Result<()
 fn read(file: &Path) -> Result<Start, Error> {
     let failed = |source| Error::Read { file: file.to_owned(), source };
     let mut text = Vec::new();
-    File::open(file).and_then(|open| open.take(MOST_BYTES + 1).read_to_end(&mut text)).map_err(failed)?;
-    if text.len() as u64 > MOST_BYTES {
+    File::open(file).and_then(|open| open.take(MAX_SIZE + 1).read_to_end(&mut text)).map_err(failed)?;
+    if text.len() as u64 > MAX_SIZE {
         return Err(Error::TooLarge { file: file.to_owned() });
     }
     serde_json::from_slice(&text).map_err(|source| Error::Content { file: file.to_owned(), source })

@@ -75,7 +75,7 @@ pub fn asking(session: &SessionKey, message: &str) -> Turn {
     let number = TURNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let (trace, span) = (TraceId::from_random(u128::from(number) << 64 | 7), SpanId::from_random(number));
     Turn {
-        id: RunId::parse(&format!("turn-{}-{number}", std::process::id())).unwrap(),
+        run_id: RunId::parse(&format!("turn-{}-{number}", std::process::id())).unwrap(),
         session: session.clone(),
         message: message.to_owned(),
         model: None,

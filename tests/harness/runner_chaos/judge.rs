@@ -7,7 +7,7 @@ use platform_core::{
     control::{RunState, RunView},
     record::Outcome,
 };
-use runner_store::Stage as Stored;
+use runner_store::ResourceState as Stored;
 
 use super::{Ordered, PATIENCE, Script, Stage, agents};
 

@@ -196,7 +196,7 @@ impl Stage {
     async fn not_ended(&self) -> Vec<RunId> {
         let states = vec!["queued", "preparing", "starting", "running", "settling"];
         let page = self.store.list(&Filter { states, ..Filter::default() }, 100).await.unwrap();
-        page.runs.into_iter().map(|run| run.run).collect()
+        page.runs.into_iter().map(|run| run.run_id).collect()
     }
 
     async fn cancel_one(&mut self) {

@@ -230,7 +230,7 @@ async fn status_events_carry_no_text() {
     let status = serde_json::json!({
         "type": "event", "event": "chat",
         "payload": {
-            "runId": turn.id.as_str(), "sessionKey": turn.session.as_str(), "agentId": "main", "seq": 1,
+            "runId": turn.run_id.as_str(), "sessionKey": turn.session.as_str(), "agentId": "main", "seq": 1,
             "state": "status", "phase": "preparing_context",
             "message": { "role": "assistant", "content": [{ "type": "text", "text": "STATUS" }] },
         },

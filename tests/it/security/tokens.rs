@@ -92,7 +92,7 @@ fn a_token_that_openssl_mints_is_taken() {
 fn a_token_that_we_mint_is_taken_by_node() {
     let takes = |token: &str| script(&["node", "-e"], NODE_VERIFIES, &[("TOKEN", token)]);
     let ours = |expiry| {
-        let token = RunToken { run: RunId::parse("run-1").unwrap(), attempt: 3, expiry };
+        let token = RunToken { run_id: RunId::parse("run-1").unwrap(), attempt: 3, expiry };
         token.mint(secrets(SECRET).minting().unwrap()).expose().to_owned()
     };
     let good = ours(UnixSeconds(now().0 + 60));

@@ -37,7 +37,7 @@ pub struct UnixSeconds(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunToken {
     /// Run the token is for.
-    pub run: RunId,
+    pub run_id: RunId,
     /// Attempt of the run.
     pub attempt: u32,
     /// Last second in which the token is valid.
@@ -49,7 +49,7 @@ impl RunToken {
     #[must_use]
     pub fn mint(&self, secret: &NamedSecret) -> Secret {
         let mut text = String::with_capacity(MAX_LENGTH);
-        text += &format!("{}|{}|{}", self.run, self.attempt, self.expiry.0);
+        text += &format!("{}|{}|{}", self.run_id, self.attempt, self.expiry.0);
         let tag = secret.sign(text.as_bytes());
         text.push('.');
         URL_SAFE_NO_PAD.encode_string(tag, &mut text);

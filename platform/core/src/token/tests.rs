@@ -17,7 +17,7 @@ fn one_secret() -> Secrets {
 }
 
 fn mint(run: &str, attempt: u32, expiry: UnixSeconds, secrets: &Secrets) -> String {
-    let token = RunToken { run: RunId::parse(run).unwrap(), attempt, expiry };
+    let token = RunToken { run_id: RunId::parse(run).unwrap(), attempt, expiry };
     token.mint(secrets.minting().unwrap()).expose().to_owned()
 }
 

@@ -146,7 +146,7 @@ impl<'s, 'a> Field<'s, 'a> {
         if let Some((origin, text)) = reader.override_of(&key, variables) {
             return T::from_text(text)
                 .and_then(|value| self.check_bounds(value))
-                .map_err(|problem| reader.mistake(origin, &key, problem))
+                .map_err(|problem| reader.record_error(origin, &key, problem))
                 .ok();
         }
         let value = self.section.entry(self.name)?;
@@ -209,7 +209,7 @@ impl<'s, 'a> Field<'s, 'a> {
     }
 
     fn report_at(&self, value: &toml::Spanned<DeValue<'_>>, problem: String) {
-        self.section.reader.mistake(self.section.origin(value), &self.key(), problem);
+        self.section.reader.record_error(self.section.origin(value), &self.key(), problem);
     }
 }
 

@@ -6,8 +6,8 @@
 //!
 //! This module and [`Environment`] are the only readers of the process's environment.
 
+mod error;
 mod field;
-mod mistake;
 mod named;
 mod reader;
 mod schema;
@@ -19,8 +19,8 @@ use platform_core::{limit::ByteSize, name, secret::Secret};
 
 pub(crate) use self::value::{kind, written_as_word};
 pub use self::{
+    error::{About, ConfigError, ConfigErrors, Origin, ValidationError},
     field::Field,
-    mistake::{About, Mistake, Mistakes, Objection, Origin},
     reader::{Section, Values, defaults, read},
     schema::json_schema,
     value::Value,
@@ -103,18 +103,18 @@ impl Sources {
     /// Reads the file named by the flag or by `SLUICE_CONFIG`, else [`DEFAULT_FILE`] if there is one.
     ///
     /// # Errors
-    /// [`Mistakes`] with one entry, if a named file cannot be read.
+    /// [`ConfigErrors`] with one entry, if a named file cannot be read.
     pub fn locate(
         flag: Option<PathBuf>,
         environment: Environment,
         flags: Vec<String>,
-    ) -> Result<Self, Mistakes> {
+    ) -> Result<Self, ConfigErrors> {
         let named = flag.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
         let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
         let file = match file::text(&path, MAX_FILE) {
             Ok(text) => Some((path, text)),
             Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Mistakes::unreadable(&path, &error)),
+            Err(error) => return Err(ConfigErrors::unreadable(&path, &error)),
         };
         Ok(Self { file, environment, flags })
     }

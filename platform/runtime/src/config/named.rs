@@ -25,7 +25,7 @@ impl Section<'_> {
             let read = T::from_toml(value.get_ref()).and_then(|read| check(entry, &read).map(|()| read));
             match read {
                 Ok(read) => drop(values.insert(entry.to_string(), read)),
-                Err(problem) => self.reader.mistake(self.origin(value), &join(&key, entry), problem),
+                Err(problem) => self.reader.record_error(self.origin(value), &join(&key, entry), problem),
             }
         }
         let noted = values.iter().map(|(name, value)| (name.clone(), value.to_json()));

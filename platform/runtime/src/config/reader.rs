@@ -12,7 +12,7 @@ use toml::{
 };
 
 use super::{
-    About, Environment, Mistake, Mistakes, Objection, Origin, Sources,
+    About, ConfigError, ConfigErrors, Environment, Origin, Sources, ValidationError,
     field::{Field, FieldDoc, override_variable},
     value::kind,
 };
@@ -31,39 +31,39 @@ pub type Values = BTreeMap<String, serde_json::Value>;
 pub fn read<T, C>(
     sources: &Sources,
     build: impl FnOnce(&Section<'_>) -> T,
-    check: impl FnOnce(&T) -> Result<C, Vec<Objection>>,
-) -> Result<(T, Values, C), Mistakes> {
+    check: impl FnOnce(&T) -> Result<C, Vec<ValidationError>>,
+) -> Result<(T, Values, C), ConfigErrors> {
     let (path, text) =
         sources.file.as_ref().map_or((Path::new(""), ""), |(path, text)| (path.as_path(), text.as_str()));
     let (document, broken) = DeTable::parse_recoverable(text);
     let reader = Reader::new(SourceText { path, text }, sources);
     for error in broken {
         let at = error.span().map_or(0, |span| span.start);
-        reader.mistake(reader.text.origin(at), "", error.message().to_owned());
+        reader.record_error(reader.text.origin(at), "", error.message().to_owned());
     }
     let built =
         build(&Section { reader: &reader, key: String::new(), table: Some(document.get_ref()), at: 0 });
     reader.refuse_unknown(document.get_ref(), "");
     reader.refuse_unused_overrides();
     let checked = check(&built);
-    for Objection { about, problem } in checked.as_ref().err().into_iter().flatten() {
+    for ValidationError { about, problem } in checked.as_ref().err().into_iter().flatten() {
         match about {
             About::File => {
                 let origin = Origin::File { path: path.display().to_string(), line: 0 };
-                reader.mistake(origin, "", problem.clone());
+                reader.record_error(origin, "", problem.clone());
             }
             About::Setting(key) => {
-                reader.mistake(reader.origin_of(document.get_ref(), key), key, problem.clone());
+                reader.record_error(reader.origin_of(document.get_ref(), key), key, problem.clone());
             }
             About::Variable(name) => {
-                reader.mistake(Origin::Variable((*name).to_owned()), "", problem.clone());
+                reader.record_error(Origin::Variable((*name).to_owned()), "", problem.clone());
             }
         }
     }
-    let mistakes = reader.mistakes.into_inner();
+    let mistakes = reader.errors.into_inner();
     match checked {
         Ok(found) if mistakes.is_empty() => Ok((built, reader.values.into_inner(), found)),
-        _ => Err(Mistakes::sorted(mistakes)),
+        _ => Err(ConfigErrors::sorted(mistakes)),
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) struct Reader<'a> {
     text: SourceText<'a>,
     environment: &'a Environment,
     flags: BTreeMap<&'a str, &'a str>,
-    mistakes: RefCell<Vec<Mistake>>,
+    errors: RefCell<Vec<ConfigError>>,
     fields: RefCell<Vec<FieldDoc>>,
     /// Dotted keys that were read; `section.*` where any name is allowed.
     known: RefCell<BTreeSet<String>>,
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
             text,
             environment: &sources.environment,
             flags: sources.flags.iter().filter_map(|flag| flag.split_once('=')).collect(),
-            mistakes: RefCell::default(),
+            errors: RefCell::default(),
             fields: RefCell::default(),
             known: RefCell::default(),
             retired: RefCell::default(),
@@ -127,13 +127,13 @@ impl<'a> Reader<'a> {
             values: RefCell::default(),
         };
         for flag in sources.flags.iter().filter(|flag| !flag.contains('=')) {
-            reader.mistake(Origin::Flag(flag.clone()), "", "expected section.key=value".to_owned());
+            reader.record_error(Origin::Flag(flag.clone()), "", "expected section.key=value".to_owned());
         }
         reader
     }
 
-    pub(super) fn mistake(&self, origin: Origin, key: &str, problem: String) {
-        self.mistakes.borrow_mut().push(Mistake { origin, key: key.to_owned(), problem });
+    pub(super) fn record_error(&self, origin: Origin, key: &str, problem: String) {
+        self.errors.borrow_mut().push(ConfigError { origin, key: key.to_owned(), problem });
     }
 
     pub(super) fn describe(&self, field: FieldDoc) {
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
                 });
                 let problem =
                     successor.unwrap_or_else(|| format!("unknown key; known here: {}", here.join(", ")));
-                self.mistake(self.text.origin(key.span().start), &path, problem);
+                self.record_error(self.text.origin(key.span().start), &path, problem);
             } else if let DeValue::Table(inner) = value.get_ref() {
                 drop(known);
                 self.refuse_unknown(inner, &path);
@@ -215,13 +215,13 @@ impl<'a> Reader<'a> {
                 || "overrides no setting".to_owned(),
                 |(_, successor)| format!("was renamed: set {}", override_variable(successor)),
             );
-            self.mistake(Origin::Variable(name.to_owned()), "", problem);
+            self.record_error(Origin::Variable(name.to_owned()), "", problem);
         }
         for (key, value) in self.flags.iter().filter(|(key, _)| !self.known.borrow().contains(**key)) {
             let successor =
                 self.retired.borrow().get(*key).map(|successor| format!("was renamed: set {successor}"));
             let problem = successor.unwrap_or_else(|| "no such setting".to_owned());
-            self.mistake(Origin::Flag(format!("{key}={value}")), key, problem);
+            self.record_error(Origin::Flag(format!("{key}={value}")), key, problem);
         }
     }
 }
@@ -304,12 +304,12 @@ impl<'a> Section<'a> {
     /// Reports that the value of `name` is wrong for a reason that its type cannot check.
     pub fn reject(&self, name: &str, problem: String) {
         let at = self.entry(name).map_or(self.at, |value| value.span().start);
-        self.reader.mistake(self.reader.text.origin(at), &join(&self.key, name), problem);
+        self.reader.record_error(self.reader.text.origin(at), &join(&self.key, name), problem);
     }
 
     /// Reports that this section is not allowed, or not under this name.
     pub fn reject_itself(&self, problem: String) {
-        self.reader.mistake(self.reader.text.origin(self.at), &self.key, problem);
+        self.reader.record_error(self.reader.text.origin(self.at), &self.key, problem);
     }
 
     /// Returns whether `name` is set, to any value.
@@ -332,7 +332,7 @@ impl<'a> Section<'a> {
         if let DeValue::Table(table) = value.get_ref() {
             return Some(table);
         }
-        self.reader.mistake(
+        self.reader.record_error(
             self.origin(value),
             key,
             format!("expected a table, found {}", kind(value.get_ref())),

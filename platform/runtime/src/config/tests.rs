@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use platform_core::limit::{ByteSize, Millis};
 use serde_json::json;
 
-use super::{Environment, Mistakes, Section, Sources, json_schema, read};
+use super::{ConfigErrors, Environment, Section, Sources, json_schema, read};
 
 #[derive(Debug, PartialEq, Eq)]
 struct Sample {
@@ -36,7 +36,7 @@ fn sample(root: &Section<'_>) -> Sample {
     })
 }
 
-fn with(text: &str, environment: Environment, flags: &[&str]) -> Result<Sample, Mistakes> {
+fn with(text: &str, environment: Environment, flags: &[&str]) -> Result<Sample, ConfigErrors> {
     let file = Some((PathBuf::from("s.toml"), text.to_owned()));
     let flags = flags.iter().map(ToString::to_string).collect();
     read(&Sources { file, environment, flags }, sample, |_| Ok(())).map(|(sample, _values, ())| sample)

@@ -9,8 +9,8 @@ use platform_core::{
     priority::Priority,
 };
 
-use super::{Part, Settings};
-use crate::config::{About, Objection, Section, written_as_word};
+use super::{SectionName, Settings};
+use crate::config::{About, Section, ValidationError, written_as_word};
 
 /// `[accounts."id"]`: settings of accounts.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +56,7 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
         }
     };
     root.each(
-        Part::Accounts.name(),
+        SectionName::Accounts.name(),
         "Budget and highest priority of an account over all its runs, by account id; `*` is each account that is not named.",
         read,
     );
@@ -131,11 +131,11 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
     };
     let doc = "Price of a model, by the name in the request; `*` is each model that is not named. A cost that the \
                upstream itself reports for a call goes before, unless it is zero.";
-    root.each(Part::Prices.name(), doc, read).into_iter().collect()
+    root.each(SectionName::Prices.name(), doc, read).into_iter().collect()
 }
 
 /// Returns the conflicts between cost limits and prices: a model without a price cannot be called under a cost limit.
-pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
+pub(super) fn objections(settings: &Settings) -> Vec<ValidationError> {
     let default = settings.upstream.default_model.as_deref();
     let agents = settings.agents.iter().map(|(id, agent)| {
         let models = agent.models.iter().map(ModelName::as_str).chain(agent.model.as_deref());
@@ -154,7 +154,7 @@ pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
     limited
         .filter_map(|(key, _, models)| {
             let problem = find_unpriced(settings, models)?;
-            Some(Objection { about: About::Setting(format!("{key}.cost")), problem })
+            Some(ValidationError { about: About::Setting(format!("{key}.cost")), problem })
         })
         .collect()
 }

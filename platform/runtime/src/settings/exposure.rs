@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 
 use super::Settings;
 use crate::{
-    config::{About, Objection},
+    config::{About, ValidationError},
     trust::{Exposure, Trusted, User, check_directory, check_file, check_secret},
 };
 
@@ -37,13 +37,13 @@ impl Named {
         Some(Self { about: About::File, path: file?.to_owned(), check: check_file })
     }
 
-    fn exposure(&self, trusted: &Trusted) -> Option<Objection> {
+    fn exposure(&self, trusted: &Trusted) -> Option<ValidationError> {
         let problem = (self.check)(&self.path, trusted).err()?.to_string();
-        Some(Objection { about: self.about.clone(), problem })
+        Some(ValidationError { about: self.about.clone(), problem })
     }
 }
 
-fn exposures(named: impl IntoIterator<Item = Named>, trusted: &Trusted) -> Vec<Objection> {
+fn exposures(named: impl IntoIterator<Item = Named>, trusted: &Trusted) -> Vec<ValidationError> {
     named.into_iter().filter_map(|named| named.exposure(trusted)).collect()
 }
 
@@ -59,14 +59,14 @@ impl Settings {
     /// directories, the files it reads that are no secrets, and the configuration `file`. Secrets are checked when they
     /// are read.
     #[must_use]
-    pub fn exposures_of_proxy(&self, file: Option<&Path>, trusted: &Trusted) -> Vec<Objection> {
+    pub fn exposures_of_proxy(&self, file: Option<&Path>, trusted: &Trusted) -> Vec<ValidationError> {
         exposures(self.of_proxy().into_iter().chain(Named::configuration(file)), trusted)
     }
 
     /// Returns the same for the paths that the control plane starts with; see [`Settings::exposures_of_proxy`]. Root
     /// also accepts directories of a service's user, as [`Trusted::keeping`] says.
     #[must_use]
-    pub fn exposures_of_control_plane(&self, file: Option<&Path>) -> Vec<Objection> {
+    pub fn exposures_of_control_plane(&self, file: Option<&Path>) -> Vec<ValidationError> {
         let mut exposed = self.exposed_directories(|dir| self.check_kept(dir));
         let files = self.files_of_control_plane().into_iter().chain(Named::configuration(file));
         exposed.extend(exposures(files, &Trusted::own()));
@@ -76,7 +76,7 @@ impl Settings {
     /// Returns an objection for each path in these settings, and for the configuration `file`, that other users can
     /// change or read.
     #[must_use]
-    pub fn exposures(&self, file: Option<&Path>) -> Vec<Objection> {
+    pub fn exposures(&self, file: Option<&Path>) -> Vec<ValidationError> {
         let proxys = self.trusted_by_proxy();
         let mut exposed = self.exposures_of_proxy(file, &proxys);
         exposed.extend(exposures(self.further_of_proxy(), &proxys));
@@ -92,11 +92,11 @@ impl Settings {
 
     /// Returns the sockets of `[runs]` that their agents, or other users, can replace.
     #[must_use]
-    pub fn exposed_sockets(&self) -> Vec<Objection> {
+    pub fn exposed_sockets(&self) -> Vec<ValidationError> {
         let trusted = self.trusted_by_proxy();
         let exposed = self.runs.iter().filter_map(|(run, settings)| {
             let problem = settings.exposed_directory(&trusted)?.to_string();
-            Some(Objection { about: About::Setting(format!("runs.{run}.socket")), problem })
+            Some(ValidationError { about: About::Setting(format!("runs.{run}.socket")), problem })
         });
         exposed.collect()
     }
@@ -176,7 +176,7 @@ impl Settings {
     }
 
     /// Returns an objection for each directory of the control plane that `check` refuses.
-    fn exposed_directories(&self, check: impl Fn(&Path) -> Result<(), Exposure>) -> Vec<Objection> {
+    fn exposed_directories(&self, check: impl Fn(&Path) -> Result<(), Exposure>) -> Vec<ValidationError> {
         let sandbox = &self.sandbox;
         let dirs = [
             ("sandbox.state_dir", &sandbox.state_dir),
@@ -185,7 +185,7 @@ impl Settings {
         ];
         let exposed = dirs.into_iter().filter_map(|(setting, dir)| {
             let problem = check(dir).err()?.to_string();
-            Some(Objection { about: About::Setting(setting.to_owned()), problem })
+            Some(ValidationError { about: About::Setting(setting.to_owned()), problem })
         });
         exposed.collect()
     }
@@ -193,7 +193,7 @@ impl Settings {
     /// Checks a directory of the control plane. Root accepts one of a service's user, but never one of an agent's.
     fn check_kept(&self, dir: &Path) -> Result<(), Exposure> {
         let is_agents = owner_of(dir).is_some_and(|owner| self.is_agents(owner));
-        let trusted = if is_agents { Trusted::own() } else { Trusted::keeping(dir)? };
+        let trusted = if is_agents { Trusted::own() } else { Trusted::for_state_in(dir)? };
         check_directory(dir, &trusted)
     }
 

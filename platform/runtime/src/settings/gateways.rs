@@ -8,8 +8,10 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, Execution, Image, Part, Serves, Settings, agents::image, sandbox::MIN_FILE_SYSTEM};
-use crate::config::{About, Objection, Section, written_as_word};
+use super::{
+    Agent, Execution, Image, SectionName, Serves, Settings, agents::image, sandbox::MIN_FILE_SYSTEM,
+};
+use crate::config::{About, Section, ValidationError, written_as_word};
 
 /// `[gateways.NAME]`
 #[derive(Debug, Clone)]
@@ -32,14 +34,14 @@ pub struct Gateway {
     /// files.
     pub account: Option<AccountId>,
     /// Most sessions at work at a time.
-    pub sessions: u32,
+    pub max_concurrent_sessions: u32,
     /// Settings of a managed gateway's container.
-    pub sealed: Sealed,
+    pub managed: ManagedSettings,
 }
 
 /// Settings of the container of a managed gateway, which `sluice gateway up` runs.
 #[derive(Debug, Clone)]
-pub struct Sealed {
+pub struct ManagedSettings {
     /// Image of the container.
     pub image: Image,
     /// Agents in the gateway, by the names that entries of `[agents]` may give.
@@ -55,7 +57,7 @@ pub struct Sealed {
     /// Size of its file system, fixed when it is made: conversations, and its agents' files.
     pub disk: ByteSize,
     /// Time that its sessions have to end when it is stopped.
-    pub drain: Millis,
+    pub drain_timeout: Millis,
 }
 
 /// Way in which calls of a gateway are matched to runs.
@@ -108,7 +110,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<GatewayId, Gateway> {
         Some((id, gateway))
     };
     root.each(
-        Part::Gateways.name(),
+        SectionName::Gateways.name(),
         "OpenClaw gateways, in which runs are sessions. The table's name is the gateway's.",
         read,
     )
@@ -120,7 +122,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<GatewayId, Gateway> {
 impl Gateway {
     /// Returns whether this is a managed gateway, which `sluice gateway up` runs without a network.
     #[must_use]
-    pub const fn is_sealed(&self) -> bool {
+    pub const fn is_managed(&self) -> bool {
         self.url.is_none()
     }
 
@@ -185,14 +187,14 @@ impl Gateway {
                 "The only account that has sessions there. Without one the gateway is shared, and its agents may have no tool that executes or reads files.",
             )
             .optional(),
-            sessions: field("max_concurrent_sessions", "Active sessions at a time; others wait.")
+            max_concurrent_sessions: field("max_concurrent_sessions", "Active sessions at a time; others wait.")
                 .renamed_from("sessions").or(limit::gateway::SESSIONS),
-            sealed: Sealed::section(section),
+            managed: ManagedSettings::section(section),
         }
     }
 }
 
-impl Sealed {
+impl ManagedSettings {
     fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
         Self {
@@ -204,7 +206,7 @@ impl Sealed {
             pids: field("pids", "Processes and threads.").or(limit::gateway::PIDS),
             milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.").at_least(&limit::sandbox::LEAST_MILLI_CPU).or(limit::sandbox::MILLI_CPU),
             disk: read_disk(section),
-            drain: field("drain_timeout", "Grace for its sessions when it is stopped; with `0s` they are cut at once.")
+            drain_timeout: field("drain_timeout", "Grace for its sessions when it is stopped; with `0s` they are cut at once.")
                 .renamed_from("drain").may_be_zero().or(limit::gateway::DRAIN),
         }
     }
@@ -239,16 +241,16 @@ fn agents(section: &Section<'_>) -> Vec<String> {
 }
 
 /// Returns conflicts between gateways and other settings.
-pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
+pub(super) fn objections(settings: &Settings) -> Vec<ValidationError> {
     let gateways = settings.gateways.iter().flat_map(|(id, gateway)| {
         let about = About::Setting(format!("gateways.{id}"));
-        let objection = move |problem| Objection { about: about.clone(), problem };
+        let objection = move |problem| ValidationError { about: about.clone(), problem };
         of_gateway(gateway, settings).into_iter().map(objection)
     });
     let agents = settings.agents.iter().filter(|(_, agent)| agent.mode == Execution::Gateway);
     let agents = agents.flat_map(|(id, agent)| {
         let about = About::Setting(format!("agents.{id}"));
-        of_agent(agent, settings).map(|problem| Objection { about, problem })
+        of_agent(agent, settings).map(|problem| ValidationError { about, problem })
     });
     gateways.chain(agents).collect()
 }
@@ -267,7 +269,7 @@ fn of_gateway(gateway: &Gateway, settings: &Settings) -> Vec<String> {
             "attribution by slots needs a `slots_file`",
         ),
     ];
-    let elsewhere = elsewhere.into_iter().filter(|(lacks, _)| *lacks && !gateway.is_sealed());
+    let elsewhere = elsewhere.into_iter().filter(|(lacks, _)| *lacks && !gateway.is_managed());
     let elsewhere = elsewhere.map(|(_, problem)| format!("it is not run here: {problem}"));
     let sends_tokens = matches!(gateway.attribution, Attribution::Headers | Attribution::Plugin);
     let unsigned = (sends_tokens && proxy.token_secrets_file.is_none()).then(|| {
@@ -287,7 +289,7 @@ fn of_agent(agent: &Agent, settings: &Settings) -> Option<String> {
             let lacks = |id: &&GatewayId| {
                 let gateway = settings.gateways.get(*id);
                 gateway.is_some_and(|gateway| {
-                    gateway.is_sealed() && !gateway.sealed.agents.contains(&agent.gateway_agent)
+                    gateway.is_managed() && !gateway.managed.agents.contains(&agent.gateway_agent)
                 })
             };
             let without = agent.gateways.iter().find(lacks)?;

@@ -14,7 +14,7 @@ pub struct Journal {
     /// Age at which a file is full.
     pub segment_age: Millis,
     /// Age at which full files are removed.
-    pub keep: Millis,
+    pub retention: Millis,
     /// Size of all files at which the oldest are removed.
     pub disk_budget: ByteSize,
 }
@@ -49,7 +49,7 @@ impl Journal {
                 .or(limit::journal::SEGMENT_SIZE),
             segment_age: field("segment_age", "Age at which it is full, whatever its size.")
                 .or(limit::journal::SEGMENT_AGE),
-            keep: field(
+            retention: field(
                 "retention",
                 "Full files are removed when they are older, unless a consumer has not acknowledged them.",
             )

@@ -9,10 +9,10 @@ mod budgets;
 mod exposure;
 pub mod gateways;
 mod journal;
-mod part;
 mod proxy;
 mod runs;
 mod sandbox;
+mod section_name;
 mod store;
 mod telemetry;
 #[cfg(test)]
@@ -35,18 +35,18 @@ pub use self::{
     },
     api::Api,
     budgets::{Account, Accounts},
-    gateways::{Attribution, Gateway, NoGateway, Sealed},
+    gateways::{Attribution, Gateway, NoGateway, ManagedSettings},
     journal::{Durability, Journal},
-    part::{Owner, Part},
     proxy::{Connections, Proxy, Serves},
     runs::StaticRun,
     sandbox::{Sandbox, WorkspaceForm},
+    section_name::{OwningProgram, SectionName},
     store::Store,
     telemetry::Telemetry,
     upstream::{BaseUrl, Scheme, Upstream},
     worker::Worker,
 };
-use crate::config::{self, Mistakes, Objection, Section, Sources, Values};
+use crate::config::{self, ConfigErrors, Section, Sources, ValidationError, Values};
 
 /// The whole configuration.
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ impl Settings {
     ///
     /// # Errors
     /// All mistakes together.
-    pub fn read(sources: &Sources) -> Result<Self, Mistakes> {
+    pub fn read(sources: &Sources) -> Result<Self, ConfigErrors> {
         Self::read_and(sources, |_settings| Ok(())).map(|(settings, _values, ())| settings)
     }
 
@@ -95,8 +95,8 @@ impl Settings {
     /// All mistakes together, those that `check` reports among them.
     pub fn read_and<F>(
         sources: &Sources,
-        check: impl FnOnce(&Self) -> Result<F, Vec<Objection>>,
-    ) -> Result<(Self, Values, F), Mistakes> {
+        check: impl FnOnce(&Self) -> Result<F, Vec<ValidationError>>,
+    ) -> Result<(Self, Values, F), ConfigErrors> {
         config::read(sources, Self::section, |settings| {
             let checked = check(settings);
             let mut objections = runs::objections(settings);
@@ -130,21 +130,21 @@ impl Settings {
     fn section(root: &Section<'_>) -> Self {
         Self {
             upstream: root.section(
-                Part::Upstream.name(),
+                SectionName::Upstream.name(),
                 "The model API that calls are forwarded to.",
                 Upstream::section,
             ),
-            proxy: root.section(Part::Proxy.name(), "The data plane, `sluice-proxy`.", Proxy::section),
-            journal: root.section(Part::Journal.name(), "The record of every call.", Journal::section),
-            sandbox: root.section(Part::Sandbox.name(), "Sandboxes on this host.", Sandbox::section),
-            store: root.section(Part::Store.name(), "Storage of runs.", Store::section),
+            proxy: root.section(SectionName::Proxy.name(), "The data plane, `sluice-proxy`.", Proxy::section),
+            journal: root.section(SectionName::Journal.name(), "The record of every call.", Journal::section),
+            sandbox: root.section(SectionName::Sandbox.name(), "Sandboxes on this host.", Sandbox::section),
+            store: root.section(SectionName::Store.name(), "Storage of runs.", Store::section),
             worker: root.section(
-                Part::Worker.name(),
+                SectionName::Worker.name(),
                 "Limits and intervals of `sluice up`.",
                 Worker::section,
             ),
-            api: root.section(Part::Api.name(), "The HTTP API of `sluice up`.", Api::section),
-            telemetry: root.section(Part::Telemetry.name(), "Export of traces.", Telemetry::section),
+            api: root.section(SectionName::Api.name(), "The HTTP API of `sluice up`.", Api::section),
+            telemetry: root.section(SectionName::Telemetry.name(), "Export of traces.", Telemetry::section),
             agents: agents::read(root),
             gateways: gateways::read(root),
             accounts: budgets::accounts(root),

@@ -10,7 +10,7 @@ use platform_core::{
 };
 
 use super::Settings;
-use crate::config::{About, Objection, Section, written_as_word};
+use crate::config::{About, Section, ValidationError, written_as_word};
 
 /// Most data-plane threads, more than any machine has cores.
 const MAX_THREADS: u16 = 1024;
@@ -25,9 +25,9 @@ pub struct Proxy {
     /// Data-plane threads; one per core if absent.
     pub threads: Option<u16>,
     /// Time after a stop in which calls in flight may end.
-    pub drain: Millis,
+    pub drain_timeout: Millis,
     /// Time after that in which the remaining calls are cut and recorded.
-    pub drain_cut: Millis,
+    pub drain_abort_timeout: Millis,
     /// Limits and timeouts of clients' connections.
     pub connections: Connections,
     /// Users besides the proxy's own and root who may use the control socket.
@@ -41,63 +41,63 @@ pub struct Proxy {
     /// Address where Prometheus reads metrics; none if absent.
     pub metrics_listen: Option<SocketAddr>,
     /// Request bodies of one run held in memory at a time.
-    pub run_bodies: ByteSize,
+    pub max_body_memory_per_run: ByteSize,
     /// Request bodies of all runs held in memory at a time.
-    pub all_bodies: ByteSize,
+    pub max_body_memory: ByteSize,
     /// File of the secrets that run tokens are signed with; read by [`super::token_secrets::read`].
     pub token_secrets_file: Option<PathBuf>,
     /// Time that a run token stays valid after its expiry.
-    pub token_skew: Millis,
+    pub token_leeway: Millis,
 }
 
 /// Limits and timeouts of clients' connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Connections {
     /// Connections of all runs; derived from the limit of open files if absent.
-    pub all: Option<u32>,
+    pub max: Option<u32>,
     /// Connections of one run's own socket.
-    pub run: u32,
+    pub max_per_run: u32,
     /// Connections of the shared listener.
-    pub listen: u32,
+    pub max_shared: u32,
     /// Longest time in which a client may send a request's head.
-    pub header_read: Millis,
+    pub header_read_timeout: Millis,
     /// Longest time that a client's connection may be idle between two calls.
-    pub keep_alive: Millis,
+    pub keep_alive_timeout: Millis,
     /// Memory of the unfinished request heads of all connections.
-    pub all_heads: ByteSize,
+    pub max_header_memory: ByteSize,
     /// Memory of the unfinished request heads of one listener.
-    pub listener_heads: ByteSize,
+    pub max_header_memory_per_listener: ByteSize,
 }
 
 impl Connections {
     fn of(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
         Self {
-            all: field(
+            max: field(
                 "max_connections",
                 "Connections of clients at a time, of all runs; what the limit of open files leaves if absent.",
             )
             .renamed_from("connections").optional(),
-            run: field("max_connections_per_run", "Connections of one run's own socket at a time.")
+            max_per_run: field("max_connections_per_run", "Connections of one run's own socket at a time.")
                 .renamed_from("run_connections").or(limit::data_plane::RUN_CONNECTIONS),
-            listen: field(
+            max_shared: field(
                 "max_shared_connections",
                 "Connections on the shared listener at a time, and never more than half of all.",
             )
             .renamed_from("listen_connections").or(limit::data_plane::LISTEN_CONNECTIONS),
-            header_read: field("header_read_timeout", "Longest time for a client to send a request's head.")
+            header_read_timeout: field("header_read_timeout", "Longest time for a client to send a request's head.")
                 .renamed_from("header_read").or(limit::data_plane::HEADER_READ),
-            keep_alive: field(
+            keep_alive_timeout: field(
                 "keep_alive_timeout",
                 "Longest time that a client's connection may be idle between two calls.",
             )
             .renamed_from("keep_alive").or(limit::data_plane::KEEP_ALIVE),
-            all_heads: field(
+            max_header_memory: field(
                 "max_header_memory",
                 "Memory of the unfinished request heads of all connections. Beyond it the oldest of them are closed.",
             )
             .renamed_from("max_header_bytes_in_flight").or(limit::data_plane::HEADER_BYTES),
-            listener_heads: field(
+            max_header_memory_per_listener: field(
                 "max_header_memory_per_listener",
                 "Memory of the unfinished request heads of one listener, a run's own or the shared one. Beyond it the oldest of them are closed.",
             )
@@ -128,10 +128,10 @@ impl Proxy {
             .or("/run/sluicegate".into()),
             state_dir: field("state_dir", "Directory of the journal, and of what else must outlive the proxy.").or("/var/lib/sluicegate/proxy".into()),
             threads: field("threads", "Data-plane threads; one per core if absent.").at_most(&MAX_THREADS).optional(),
-            drain: field("drain_timeout", "Grace for calls in flight after a stop is requested; with `0s` they are cut at once.")
+            drain_timeout: field("drain_timeout", "Grace for calls in flight after a stop is requested; with `0s` they are cut at once.")
                 .renamed_from("drain").may_be_zero()
                 .or(limit::data_plane::DRAIN),
-            drain_cut: field(
+            drain_abort_timeout: field(
                 "drain_abort_timeout",
                 "Time for calls that outlive `drain_timeout` to be cut and recorded. After both times the process ends in any case.",
             )
@@ -158,10 +158,10 @@ impl Proxy {
                 "Address where Prometheus reads metrics, `GET /metrics` in plain HTTP, open to all clients that can reach it; none if absent.",
             )
             .optional(),
-            run_bodies: field("max_body_memory_per_run", "Request bodies of one run that are held in memory at a time.")
+            max_body_memory_per_run: field("max_body_memory_per_run", "Request bodies of one run that are held in memory at a time.")
                 .renamed_from("run_bodies").at_least(&limit::data_plane::LEAST_BODIES)
                 .or(limit::data_plane::RUN_BODIES),
-            all_bodies: field("max_body_memory", "Request bodies of all runs that are held in memory at a time.")
+            max_body_memory: field("max_body_memory", "Request bodies of all runs that are held in memory at a time.")
                 .renamed_from("all_bodies").at_least(&limit::data_plane::LEAST_BODIES)
                 .or(limit::data_plane::ALL_BODIES),
             token_secrets_file: field(
@@ -169,7 +169,7 @@ impl Proxy {
                 "File of the secrets that run tokens are signed with, a line `id:secret` each: the first mints, all verify. Closed to other users; without it PROXY_SHARED_SECRET is the only secret.",
             )
             .optional(),
-            token_skew: field(
+            token_leeway: field(
                 "token_leeway",
                 "Time that a run token is accepted beyond its expiry, for clocks that differ; whole seconds.",
             )
@@ -199,7 +199,7 @@ impl Proxy {
     /// Returns the longest time from a stop to the end of the process.
     #[must_use]
     pub const fn longest_stop(&self) -> Millis {
-        Millis(self.drain.0.saturating_add(self.drain_cut.0))
+        Millis(self.drain_timeout.0.saturating_add(self.drain_abort_timeout.0))
     }
 
     /// Returns the directory of the runs' socket directories.
@@ -232,7 +232,7 @@ fn read_extra_fields(section: &Section<'_>) -> Vec<String> {
 }
 
 /// Returns the conflict between `run_dir` and the kernel's limit: below a longer path no socket can be bound.
-pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
+pub(super) fn objections(settings: &Settings) -> Vec<ValidationError> {
     let proxy = &settings.proxy;
     let dir = proxy.run_dir.as_os_str().len();
     let runs = proxy.listeners_dir().join(SocketDirName::from_random(0).as_str()).join(SOCKET_FILE);
@@ -241,6 +241,6 @@ pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
         let most = MAX_SOCKET_PATH - (longest - dir);
         format!("{dir} bytes are too many: a socket's path below it has at most {MAX_SOCKET_PATH} bytes, so it has at most {most}")
     });
-    let objection = |problem| Objection { about: About::Setting("proxy.run_dir".to_owned()), problem };
+    let objection = |problem| ValidationError { about: About::Setting("proxy.run_dir".to_owned()), problem };
     problem.map(objection).into_iter().collect()
 }

@@ -10,9 +10,9 @@ use platform_core::{
     name::SANDBOX_UID,
 };
 
-use super::{DEFAULT_AGENT, Part, Settings, agents, budgets};
+use super::{DEFAULT_AGENT, SectionName, Settings, agents, budgets};
 use crate::{
-    config::{About, Objection, Section, written_as_word},
+    config::{About, Section, ValidationError, written_as_word},
     socket,
     trust::{Exposure, Trusted, check_directory},
 };
@@ -58,7 +58,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
     };
     let doc =
         "Runs that the proxy opens by itself, by run id, for sandboxes that are not started by `sluice`.";
-    root.each(Part::Runs.name(), doc, read).into_iter().flatten().collect()
+    root.each(SectionName::Runs.name(), doc, read).into_iter().flatten().collect()
 }
 
 fn placeholder_id() -> RunId {
@@ -119,7 +119,7 @@ fn read_grant(
 }
 
 /// Returns conflicts between runs, and between runs and other settings.
-pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
+pub(super) fn objections(settings: &Settings) -> Vec<ValidationError> {
     let mut taken = BTreeMap::new();
     let reserved = settings.proxy.own_dirs().map(|dir| socket::resolved(&dir));
     let mut objections = Vec::new();
@@ -142,7 +142,7 @@ pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
             }
         };
         let about = About::Setting(format!("runs.{id}"));
-        objections.extend(problem.map(|problem| Objection { about, problem }));
+        objections.extend(problem.map(|problem| ValidationError { about, problem }));
     }
     objections
 }

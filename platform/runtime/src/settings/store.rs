@@ -17,9 +17,9 @@ pub struct Store {
     /// File that holds the database's password and nothing else.
     pub password_file: Option<PathBuf>,
     /// Time that a run's events and logs are kept after its end.
-    pub keep_events: Millis,
+    pub event_retention: Millis,
     /// Number of ended runs of an account whose events and logs are kept.
-    pub keep_events_of: u32,
+    pub event_retention_max_runs: u32,
 }
 
 impl Store {
@@ -33,13 +33,13 @@ impl Store {
             .or("sqlite:///var/lib/sluicegate/runner/sluice.db".to_owned()),
             password_file: field("password_file", "File that holds the database's password and nothing else; closed to other users.")
                 .optional(),
-            keep_events: field(
+            event_retention: field(
                 "event_retention",
                 "Time that events and logs of a run are kept after its end. Its last events, with its answer, usage and outcome, stay.",
             )
             .renamed_from("keep_events").at_least(&MIN_RETENTION)
             .or(limit::KEEP),
-            keep_events_of: field(
+            event_retention_max_runs: field(
                 "event_retention_max_runs",
                 "Number of ended runs of an account, the latest ones, whose events and logs are kept at any age. Runs with no event but their end do not count.",
             )

@@ -19,17 +19,17 @@ pub struct Upstream {
     /// Model for agents whose entry names none.
     pub default_model: Option<String>,
     /// Longest wait for a connection.
-    pub connect: Millis,
+    pub connect_timeout: Millis,
     /// Longest wait for a TLS session on it.
-    pub tls_handshake: Millis,
+    pub tls_handshake_timeout: Millis,
     /// PEM file of the CA certificates that are trusted; those of the system if absent.
     pub ca_file: Option<PathBuf>,
     /// Time that an idle connection is kept for the next call.
-    pub pool_idle: Millis,
+    pub pool_idle_timeout: Millis,
     /// Number of idle connections that each data-plane thread keeps.
-    pub pool_max: u32,
+    pub pool_max_idle_per_thread: u32,
     /// Path of the request that checks whether an unavailable upstream is up again; if absent, a connection is enough.
-    pub probe: Option<String>,
+    pub probe_path: Option<String>,
 }
 
 /// A parsed base URL.
@@ -62,23 +62,23 @@ impl Upstream {
             key_file: field("key_file", "File that holds the upstream's key and nothing else; closed to other users.")
                 .optional(),
             default_model: field("default_model", "Model for agents whose entry names none.").optional(),
-            connect: field("connect_timeout", "Longest wait for a connection to the upstream.")
+            connect_timeout: field("connect_timeout", "Longest wait for a connection to the upstream.")
                 .renamed_from("connect").or(limit::data_plane::CONNECT),
-            tls_handshake: field("tls_handshake_timeout", "Longest wait for a TLS session, after that for the connection.")
+            tls_handshake_timeout: field("tls_handshake_timeout", "Longest wait for a TLS session, after that for the connection.")
                 .renamed_from("tls_handshake").or(limit::data_plane::TLS_HANDSHAKE),
             ca_file: field("ca_file", "PEM file of the CA certificates that are trusted with an https:// upstream, and no others; the system's if absent.")
                 .optional(),
-            pool_idle: field("pool_idle_timeout", "Longest time that an idle connection is kept. Must be below the upstream's own limit: gunicorn 2s, uvicorn 5s (4s is good there).")
+            pool_idle_timeout: field("pool_idle_timeout", "Longest time that an idle connection is kept. Must be below the upstream's own limit: gunicorn 2s, uvicorn 5s (4s is good there).")
                 .renamed_from("pool_idle").or(limit::data_plane::POOL_IDLE),
-            pool_max: field("pool_max_idle_per_thread", "Most idle connections that each data-plane thread keeps.")
+            pool_max_idle_per_thread: field("pool_max_idle_per_thread", "Most idle connections that each data-plane thread keeps.")
                 .renamed_from("pool_max").or(limit::data_plane::POOL_MAX),
-            probe: field("probe_path", "Path that is requested of an upstream that is down, without a key, to detect that it is up again, such as `/health/liveliness` of LiteLLM; if absent, a connection is enough.")
+            probe_path: field("probe_path", "Path that is requested of an upstream that is down, without a key, to detect that it is up again, such as `/health/liveliness` of LiteLLM; if absent, a connection is enough.")
                 .renamed_from("probe").optional(),
         };
         if let Err(problem) = BaseUrl::parse(&settings.base_url) {
             section.reject("base_url", problem);
         }
-        if settings.probe.as_ref().is_some_and(|path| !path.starts_with('/')) {
+        if settings.probe_path.as_ref().is_some_and(|path| !path.starts_with('/')) {
             section.reject("probe", "not a path: it begins with `/`".to_owned());
         }
         settings

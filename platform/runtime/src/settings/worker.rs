@@ -11,44 +11,44 @@ const MIN_INTERVAL: Millis = Millis::seconds(1);
 #[derive(Debug, Clone)]
 pub struct Worker {
     /// Most runs at work at a time.
-    pub runs: u32,
+    pub max_concurrent_runs: u32,
     /// Most of those runs that are prepared and started at a time.
-    pub starts: u32,
+    pub max_concurrent_starts: u32,
     /// Most queued runs of the installation.
-    pub queue: u32,
+    pub max_queued: u32,
     /// Most queued runs of one account.
-    pub queue_per_account: u32,
+    pub max_queued_per_account: u32,
     /// Time without a sign of a run's worker after which another worker takes the run over.
-    pub lease: Millis,
+    pub lease_duration: Millis,
     /// Interval between searches for resources left behind.
-    pub reap_every: Millis,
+    pub gc_interval: Millis,
 }
 
 impl Worker {
     pub(super) fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
         Self {
-            runs: field("max_concurrent_runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over abandoned runs.")
+            max_concurrent_runs: field("max_concurrent_runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over abandoned runs.")
                 .renamed_from("runs").may_be_zero().or(limit::worker::RUNS),
-            starts: field(
+            max_concurrent_starts: field(
                 "max_concurrent_starts",
                 "Of those, how many at a time are made ready and started; the others are claimed and wait for that.",
             )
             .renamed_from("starts").or(limit::worker::STARTS),
-            queue: field(
+            max_queued: field(
                 "max_queued",
                 "Orders for `sluice up` that may wait to be worked on, in the whole installation; more are refused, with the time after which to try again.",
             )
             .renamed_from("queue").or(limit::worker::QUEUE),
-            queue_per_account: field("max_queued_per_account", "The same of one account.")
+            max_queued_per_account: field("max_queued_per_account", "The same of one account.")
                 .renamed_from("queue_per_account").or(limit::worker::QUEUE_PER_ACCOUNT),
-            lease: field(
+            lease_duration: field(
                 "lease_duration",
                 "Time after the last renewal at which another worker takes a run over, also a run of `sluice run`. Longer than any pause of the host.",
             )
             .renamed_from("lease").at_least(&MIN_INTERVAL)
             .or(limit::worker::LEASE),
-            reap_every: field(
+            gc_interval: field(
                 "gc_interval",
                 "Interval at which `sluice up` looks for resources that runs have left behind, and removes those that are certainly dead.",
             )

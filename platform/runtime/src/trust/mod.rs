@@ -152,7 +152,7 @@ impl Trusted {
     ///
     /// # Errors
     /// If users other than root and that owner can write to the directory, or change the path to it.
-    pub fn keeping(dir: &Path) -> Result<Self, Exposure> {
+    pub fn for_state_in(dir: &Path) -> Result<Self, Exposure> {
         let mut trusted = Self::own();
         if !geteuid().is_root() {
             return Ok(trusted);

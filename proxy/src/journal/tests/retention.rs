@@ -136,7 +136,7 @@ fn sums_that_do_not_fit_are_not_believed() {
 fn unacknowledged_segments_are_not_removed() {
     let state = tempfile::tempdir().unwrap();
     let keep = Millis::seconds(1000);
-    let journal = filled(state.path(), settings::Journal { keep, ..settings::Journal::default() });
+    let journal = filled(state.path(), settings::Journal { retention: keep, ..settings::Journal::default() });
     let later = SystemTime::now() + Duration::from_secs(2000);
     journal.acknowledge("billing", cursor(&journal, state.path(), 10)).unwrap();
     journal.acknowledge("audit", cursor(&journal, state.path(), 30)).unwrap();

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Cursor that another party holds.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct HeldCursor {
     /// Name of the holder, for a sentence: "consumer billing".
     pub who: String,
     /// Cursor that the holder has kept.
@@ -58,7 +58,7 @@ pub(crate) enum FaultKind {
 
 /// Result of a verification.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct Verification {
     /// Number of records that were read.
     pub records: u64,
     /// Number of the first record.
@@ -75,7 +75,7 @@ pub struct Report {
 #[derive(Debug)]
 pub struct Verifier {
     journal: String,
-    known: Vec<Known>,
+    known: Vec<HeldCursor>,
     records: u64,
     first: Option<u64>,
     last: Option<LastLine>,
@@ -115,7 +115,7 @@ struct ChainLink<'l> {
 
 impl Verifier {
     /// Starts the verification of the journal with the id `journal` against the cursors in `known`.
-    pub fn new(journal: String, known: Vec<Known>) -> Self {
+    pub fn new(journal: String, known: Vec<HeldCursor>) -> Self {
         let other = known.iter().find(|known| known.cursor.journal != journal).map(|known| {
             let theirs = &known.cursor.journal;
             let message = format!("{} knows journal {theirs}, and this is journal {journal}", known.who);
@@ -176,7 +176,7 @@ impl Verifier {
     }
 
     /// Reports the result after the last line. `end` is the last record's number, if the journal's writer reports one.
-    pub fn finish(mut self, end: Option<u64>) -> Report {
+    pub fn finish(mut self, end: Option<u64>) -> Verification {
         if let Some((before, here)) = self.suspect.take() {
             let message = format!(
                 "record {} or record {} was changed: {}, the last, holds another hash of {}",
@@ -195,7 +195,7 @@ impl Verifier {
         let (seq, hash) = self.last.map_or((0, hash_text(&NO_LINE)), |last| (last.at.seq, last.hash));
         let cursor = fault.is_none().then_some(Cursor { journal: self.journal, seq, hash });
         let agrees = if fault.is_none() { agrees } else { Vec::new() };
-        Report { records: self.records, first: self.first, cursor, fault, agrees }
+        Verification { records: self.records, first: self.first, cursor, fault, agrees }
     }
 
     fn broken(&mut self) {

@@ -14,19 +14,19 @@ fn journal(count: u64, salt: &str) -> Vec<String> {
         .collect()
 }
 
-fn cursor(lines: &[String], seq: usize) -> Known {
+fn cursor(lines: &[String], seq: usize) -> HeldCursor {
     let cursor = Cursor { journal: "j".to_owned(), seq: seq as u64, hash: hash(lines[seq - 1].as_bytes()) };
-    Known { who: "consumer billing".to_owned(), cursor }
+    HeldCursor { who: "consumer billing".to_owned(), cursor }
 }
 
-fn verify(lines: &[String], known: Vec<Known>) -> Report {
+fn verify(lines: &[String], known: Vec<HeldCursor>) -> Verification {
     let mut verifier = Verifier::new("j".to_owned(), known);
     lines.iter().for_each(|line| verifier.line(line.as_bytes()));
     verifier.finish(None)
 }
 
 #[track_caller]
-fn finds(lines: &[String], known: Vec<Known>, (kind, seq): (FaultKind, u64), words: &str) {
+fn finds(lines: &[String], known: Vec<HeldCursor>, (kind, seq): (FaultKind, u64), words: &str) {
     let report = verify(lines, known);
     let fault = report.fault.unwrap();
     assert_eq!((fault.kind, fault.seq), (kind, seq), "{}", fault.message);
@@ -52,7 +52,7 @@ fn a_journal_whose_beginning_was_let_go_is_whole() {
     assert_eq!(verify(rest, vec![cursor(&lines, 3)]).fault, None, "the cursor is just before");
     assert_eq!(verify(rest, vec![cursor(&lines, 5)]).fault, None);
     finds(rest, vec![cursor(&lines, 2)], (FaultKind::Unknown, 2), "begins with record 4 (call c4)");
-    let other = Known {
+    let other = HeldCursor {
         cursor: Cursor { hash: hash_text(&NO_LINE), ..cursor(&lines, 3).cursor },
         ..cursor(&lines, 3)
     };
@@ -154,7 +154,8 @@ fn a_known_cursor_reveals_a_cut_or_new_journal() {
 fn a_foreign_cursor_is_not_compared() {
     let lines = journal(3, "");
     let known = cursor(&lines, 2);
-    let other = Known { cursor: Cursor { journal: "other".to_owned(), ..known.cursor.clone() }, ..known };
+    let other =
+        HeldCursor { cursor: Cursor { journal: "other".to_owned(), ..known.cursor.clone() }, ..known };
     finds(&lines, vec![other], (FaultKind::Unknown, 2), "consumer billing knows journal other");
 }
 

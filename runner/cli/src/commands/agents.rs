@@ -83,7 +83,7 @@ fn as_json(looked: &[AgentStatus]) -> serde_json::Value {
 fn list(out: &mut impl Write, looked: &[AgentStatus]) -> io::Result<()> {
     let mut table = Table::new(["AGENT", "NAME", "IMAGE", "LIMITS"]);
     for AgentStatus { id, agent, .. } in looked.iter().filter(|agent| agent.can_run()) {
-        let limits = format!("{}, {}", agent.runtime, agent.memory);
+        let limits = format!("{}, {}", agent.run_timeout, agent.memory);
         table.row([id.to_string(), agent.name.clone(), agent.image.to_string(), limits]);
     }
     write!(out, "{table}")?;

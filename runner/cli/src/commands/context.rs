@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use platform_core::{name, secret::Secret};
 use platform_runtime::{
-    config::{Environment, Mistakes, Values},
+    config::{ConfigErrors, Environment, Values},
     settings::Settings,
 };
 use runner_store::{Address, Bounds, Error as StoreError, HostIdentity, Store};
@@ -33,7 +33,7 @@ impl Context {
         set: Vec<String>,
         mut environment: Environment,
         purpose: Purpose,
-    ) -> Result<Self, Mistakes> {
+    ) -> Result<Self, ConfigErrors> {
         let token_secret = environment.take_secret(name::env::PROXY_SHARED_SECRET);
         let store_password = environment.take_secret(name::env::SLUICE_STORE_PASSWORD);
         let named = config.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
@@ -66,6 +66,6 @@ impl Context {
         let address = Address::of(&self.settings.store, self.store_password.as_ref())?;
         let store = Store::open(&address, self.settings.sandbox.installation.clone()).await?;
         let worker = &self.settings.worker;
-        Ok(store.bounded(Bounds { all: worker.queue, of_account: worker.queue_per_account }))
+        Ok(store.bounded(Bounds { all: worker.max_queued, of_account: worker.max_queued_per_account }))
     }
 }

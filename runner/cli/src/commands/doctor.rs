@@ -12,7 +12,7 @@ use platform_runtime::{
     terminal,
 };
 use runner_engine::{
-    reaper::{Act, Mode, Reaper},
+    reaper::{GcMode, Mode, Reaper},
     request::{Keep, RunRequest, RunSpec},
 };
 
@@ -69,7 +69,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
     let mut checks = doctor::examine(&context.settings, store, probe, &cancelled_by_signals()?).await;
     checks.extend(doctor::private(&context.settings, context.sources.configuration()));
     let ready = checks.iter().all(Check::is_ok);
-    let act = if arguments.leftovers.dry_run { Act::Say } else { Act::Do };
+    let act = if arguments.leftovers.dry_run { GcMode::DryRun } else { GcMode::Apply };
     let mode = Mode { act, ..Mode::default() };
     // After the probe, so that leftovers of the probe's run are found, too.
     let reaped = match reaper {

@@ -7,14 +7,14 @@ use std::{io, time::SystemTimeError};
 use gateway_bridge::DeviceError;
 use platform_core::id::InvalidId;
 use platform_runtime::{
-    config::Mistakes,
+    config::ConfigErrors,
     settings::{NoGateway, token_secrets},
 };
 use runner_api as api;
 use runner_control_client as data_plane;
 use runner_docker as docker;
 use runner_engine::run::LeaseError;
-use runner_gateways::{self as gateways, sealed};
+use runner_gateways::{self as gateways, managed};
 use runner_store as store;
 use runner_telemetry::traces;
 use runner_workspace as workspace;
@@ -27,7 +27,7 @@ use crate::supervise;
 pub(super) enum Error {
     /// The configuration has mistakes.
     #[error(transparent)]
-    Configuration(#[from] Mistakes),
+    Configuration(#[from] ConfigErrors),
     /// The arguments cannot be right.
     #[error(transparent)]
     Misused(#[from] Misused),
@@ -51,7 +51,7 @@ pub(super) enum Error {
     Booking(#[from] LeaseError),
     /// A gateway that runs here is not in the requested state.
     #[error(transparent)]
-    ManagedGateway(#[from] sealed::Error),
+    ManagedGateway(#[from] managed::Error),
     /// The data plane failed or refused.
     #[error(transparent)]
     DataPlane(#[from] data_plane::Error),
@@ -154,8 +154,8 @@ const fn of_booking(error: &LeaseError) -> Exit {
     }
 }
 
-const fn of_managed_gateway(error: &sealed::Error) -> Exit {
-    use sealed::Error;
+const fn of_managed_gateway(error: &managed::Error) -> Exit {
+    use managed::Error;
     match error {
         Error::Unknown(_) | Error::Elsewhere { .. } => Exit::Usage,
         Error::Unsafe { .. } | Error::Full { .. } => Exit::Failure,
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     fn no_run() -> store::Error {
-        store::Error::Unknown { run: RunId::parse("run-1").unwrap() }
+        store::Error::Unknown { run_id: RunId::parse("run-1").unwrap() }
     }
 
     fn no_json() -> serde_json::Error {
@@ -244,7 +244,7 @@ mod tests {
         let unbound = api::Api::bind(listener.local_addr().unwrap()).await.unwrap_err();
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
         let cases: [(Error, Exit); 28] = [
-            (Mistakes(Vec::new()).into(), Exit::Usage),
+            (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
             (NoGateway::among([], "coding").into(), Exit::Usage),
             (token_secrets::Error::Empty { path: "/secrets".into() }.into(), Exit::Usage),
@@ -256,10 +256,10 @@ mod tests {
             (store::Error::OnlyReads.into(), Exit::Unavailable),
             (LeaseError::NotStored(no_run()).into(), Exit::Failure),
             (LeaseError::Unwritable(no_json()).into(), Exit::Internal),
-            (sealed::Error::Elsewhere { id: gateway(), url: String::new() }.into(), Exit::Usage),
-            (sealed::Error::Unsafe { id: gateway(), findings: Vec::new() }.into(), Exit::Failure),
-            (sealed::Error::NoModel(gateway()).into(), Exit::Unavailable),
-            (sealed::Error::Ended { id: gateway(), tail: String::new() }.into(), Exit::Internal),
+            (managed::Error::Elsewhere { id: gateway(), url: String::new() }.into(), Exit::Usage),
+            (managed::Error::Unsafe { id: gateway(), findings: Vec::new() }.into(), Exit::Failure),
+            (managed::Error::NoModel(gateway()).into(), Exit::Unavailable),
+            (managed::Error::Ended { id: gateway(), tail: String::new() }.into(), Exit::Internal),
             (data_plane::Error::Gone.into(), Exit::Unavailable),
             (docker::Error::ImageGone { id: String::new() }.into(), Exit::Unavailable),
             (workspace::Error::Thread.into(), Exit::Unavailable),

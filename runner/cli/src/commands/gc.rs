@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use platform_runtime::terminal;
-use runner_engine::reaper::{Act, GcOutcome, GcReport, Leftovers, Mode, Reaper};
+use runner_engine::reaper::{GcMode, GcOutcome, GcReport, Leftovers, Mode, Reaper};
 
 use super::{Context, Error, exit::Exit, table::Table};
 
@@ -34,7 +34,7 @@ struct OnRequest {
 pub(super) async fn gc(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { dry_run, also, json } = arguments;
     let leftovers = |asked| if asked { Leftovers::Remove } else { Leftovers::Leave };
-    let act = if dry_run { Act::Say } else { Act::Do };
+    let act = if dry_run { GcMode::DryRun } else { GcMode::Apply };
     let mode = Mode { act, unknown: leftovers(also.unknown), kept: leftovers(also.kept) };
     let report = Reaper::of(&context.settings, context.serving_store().await?).pass(mode).await;
     let mut out = io::stdout();

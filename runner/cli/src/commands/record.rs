@@ -5,7 +5,7 @@ use std::path::Path;
 use platform_core::control::Usage;
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_model::lifecycle::State;
-use runner_store::{Kind, Record, Run, Standing};
+use runner_store::{QueuePosition, Record, ResourceKind, Run};
 use runner_workspace as workspace;
 
 use super::{
@@ -14,8 +14,8 @@ use super::{
 };
 
 /// Returns why a queued run waits, if it does.
-fn waits(run: &Run, standing: Option<Standing>) -> Option<String> {
-    if let Some(Standing { ahead, waiting, held, lately }) = standing {
+fn waits(run: &Run, standing: Option<QueuePosition>) -> Option<String> {
+    if let Some(QueuePosition { ahead, waiting, held, lately }) = standing {
         let no_worker = "; none was taken to be worked on in the last five minutes: is `sluice up` running?";
         return Some(format!(
             "for its turn: {ahead} of its account and priority go before it; {waiting} wait in all, {held} are worked on{}",
@@ -29,9 +29,9 @@ fn waits(run: &Run, standing: Option<Standing>) -> Option<String> {
 }
 
 /// Returns the facts about the run itself, as names and values.
-fn lines(run: &Run, standing: Option<Standing>) -> Vec<(&'static str, String)> {
+fn lines(run: &Run, standing: Option<QueuePosition>) -> Vec<(&'static str, String)> {
     let mut lines = vec![
-        ("run", run.run.to_string()),
+        ("run", run.run_id.to_string()),
         ("state", state(run)),
         ("agent", run.agent.to_string()),
         ("account", run.account.to_string()),
@@ -72,7 +72,7 @@ fn lines(run: &Run, standing: Option<Standing>) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the whole text of a run. `workspaces` is the directory of workspaces.
-pub(super) fn text(record: &Record, standing: Option<Standing>, workspaces: &Path) -> String {
+pub(super) fn text(record: &Record, standing: Option<QueuePosition>, workspaces: &Path) -> String {
     let mut text = String::new();
     for (name, value) in lines(&record.run, standing) {
         let value = terminal::safe(&value).replace(['\n', '\t'], " ");
@@ -90,7 +90,7 @@ fn history(record: &Record, workspaces: &Path) -> String {
     let mut made = Table::new(["RESOURCE", "NAME", "STATE"]);
     for thing in &record.resources {
         let name = match thing.kind {
-            Kind::Workspace => workspace::tree(workspaces, &thing.name).display().to_string(),
+            ResourceKind::Workspace => workspace::tree(workspaces, &thing.name).display().to_string(),
             _ => thing.name.clone(),
         };
         made.row([thing.kind.name().to_owned(), name, thing.stage.name().to_owned()]);

@@ -33,7 +33,7 @@ fn print(out: &mut impl Write, Reloaded { changed, not_open }: &Reloaded) -> io:
         writeln!(out, "changed   {setting}")?;
     }
     for reason in not_open {
-        if let NotReady::RunNotOpen { run, why } = reason {
+        if let NotReady::RunNotOpen { run_id: run, why } = reason {
             writeln!(out, "not open  run {run}: {why}")?;
         }
     }

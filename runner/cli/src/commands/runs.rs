@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use platform_core::id::{AccountId, AgentId, RunId};
 use platform_runtime::terminal;
 use runner_model::lifecycle::{Failure, State};
-use runner_store::{Filter, Record, Run, Standing, UnixMillis};
+use runner_store::{Filter, QueuePosition, Record, Run, UnixMillis};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -139,7 +139,7 @@ struct RunJson<'r> {
     #[serde(flatten)]
     record: &'r Record,
     /// Position in the queue, if the run waits to be claimed.
-    standing: Option<Standing>,
+    standing: Option<QueuePosition>,
 }
 
 pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Error> {
@@ -167,15 +167,15 @@ async fn cancel(context: &Context, arguments: CancelArguments) -> Result<Exit, E
     let mut out = io::stdout();
     for mut run in asked {
         if !arguments.no_wait {
-            match wait::ended(&store, &run.run, &stop).await? {
+            match wait::ended(&store, &run.run_id, &stop).await? {
                 Some(record) => run = record.run,
                 None => return Ok(Exit::Cancelled),
             }
         }
         if arguments.json {
-            writeln!(out, "{}", json!({ "run_id": run.run, "state": run.state.name() }))?;
+            writeln!(out, "{}", json!({ "run_id": run.run_id, "state": run.state.name() }))?;
         } else {
-            writeln!(out, "{} {}", run.run, run.state)?;
+            writeln!(out, "{} {}", run.run_id, run.state)?;
         }
     }
     Ok(Exit::Success)
@@ -185,7 +185,7 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     let LsArguments { state, account, agent, before, number, json } = arguments;
     let store = context.store().await?;
     let before = match before {
-        Some(run) => Some(store.record(&run).await?.run).map(|run| (run.created, run.run)),
+        Some(run) => Some(store.record(&run).await?.run).map(|run| (run.created, run.run_id)),
         None => None,
     };
     let states = State::NAMES.into_iter().filter(|name| state.iter().any(|asked| asked == name)).collect();
@@ -225,7 +225,7 @@ fn for_operators(mut json: Value, run: &Run) -> Value {
 fn line(run: &Run, ahead: Option<u64>, now: UnixMillis) -> [String; 10] {
     let used = |text: fn(&Run) -> Option<String>| text(run).unwrap_or_else(|| "-".to_owned());
     [
-        run.run.to_string(),
+        run.run_id.to_string(),
         ahead.map_or_else(|| state(run), |ahead| format!("{}, {ahead} ahead", run.state)),
         run.priority.to_string(),
         run.agent.to_string(),

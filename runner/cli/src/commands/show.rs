@@ -184,7 +184,7 @@ fn used(usage: Usage) -> String {
 }
 
 fn result_json(subject: &Subject<'_>, finished: &RunResult) -> serde_json::Value {
-    let ended = finished.ended.as_ref();
+    let ended = finished.container_exit.as_ref();
     let failure = finished.answer.as_ref().err();
     json!({
         "type": "result",
@@ -200,8 +200,8 @@ fn result_json(subject: &Subject<'_>, finished: &RunResult) -> serde_json::Value
         "stdout": ended.map(|ended| captured(&ended.stdout)),
         "stderr": ended.map(|ended| captured(&ended.stderr)),
         "usage": finished.usage,
-        "start": finished.from.map(StartKind::name),
-        "start_ms": finished.start.map(milliseconds),
+        "start": finished.start_kind.map(StartKind::name),
+        "start_ms": finished.start_latency.map(milliseconds),
         "duration_ms": milliseconds(finished.duration),
     })
 }

@@ -93,12 +93,12 @@ pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, E
     let now = UnixSeconds(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs());
     match command {
         Command::Mint { run_id, attempt, ttl } => {
-            mint(&secrets()?, &RunToken { run: run_id, attempt, expiry: after(now, ttl)? })
+            mint(&secrets()?, &RunToken { run_id, attempt, expiry: after(now, ttl)? })
         }
         Command::Inspect { json, source } => {
             let text = read_token(source)?;
             let secrets = secrets()?;
-            let finding = inspect(text.trim(), &secrets, now, settings.token_skew.duration());
+            let finding = inspect(text.trim(), &secrets, now, settings.token_leeway.duration());
             let mut out = io::stdout();
             if json {
                 writeln!(out, "{}", finding.json())?;

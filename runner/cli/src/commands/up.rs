@@ -9,7 +9,7 @@ use std::{
 use platform_core::control::Health;
 use platform_runtime::{
     settings::{Settings, Telemetry},
-    shutdown::{Asked, RunBy, Signals},
+    shutdown::{RunBy, Signalled, Signals},
     task,
 };
 use runner_api::Api;
@@ -20,9 +20,9 @@ use runner_engine::{
     observer::Observer,
     worker::{self, AtEnd},
 };
-use runner_gateways::sealed;
+use runner_gateways::managed;
 use runner_store::Error as StoreError;
-use runner_telemetry::traces::{self, Export};
+use runner_telemetry::traces::{self, SpanQueue};
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -135,7 +135,7 @@ async fn refuse_elsewhere(context: &Context) -> Result<(), StoreError> {
 /// Execution of runs, with its observers and its stop signals.
 struct Execution<'s> {
     observer: Observer,
-    export: Option<Export>,
+    export: Option<SpanQueue>,
     at_end: AtEnd,
     cancel: &'s CancellationToken,
     proxy_stop: &'s CancellationToken,
@@ -172,14 +172,14 @@ fn warn_of_ignored(telemetry: &Telemetry) {
 /// Does `work` on `host`. Meanwhile exports traces, answers queries for metrics, and looks after the gateways here.
 async fn run_observed(
     host: &EngineHandles,
-    export: Option<Export>,
+    export: Option<SpanQueue>,
     settings: &Settings,
     work: impl Future<Output = ()>,
 ) {
     tokio::select! {
-        () = traces::beside(export, &host.store, Some(&host.data_plane), work) => {}
+        () = traces::export_during(export, &host.store, Some(&host.data_plane), work) => {}
         () = host.observer.metrics.ask(&host.store) => {}
-        () = Box::pin(sealed::tend(settings)) => {}
+        () = Box::pin(managed::monitor(settings)) => {}
     }
 }
 
@@ -208,7 +208,7 @@ fn handle_signals(
 ) -> JoinHandle<()> {
     task::spawn("signals", async move {
         for stop in stops {
-            while signals.next().await == Asked::Reload {
+            while signals.next().await == Signalled::Reload {
                 reloading.reload().await;
             }
             stop.cancel();

@@ -25,7 +25,7 @@ pub(super) async fn wait(
 ) -> Result<Exit, Error> {
     let Some(record) = ended(store, run_id, stop).await? else { return Ok(Exit::Cancelled) };
     let run = record.run.clone();
-    let subject = Subject { run_id: &run.run, agent_id: &run.agent, account: &run.account };
+    let subject = Subject { run_id: &run.run_id, agent_id: &run.agent, account: &run.account };
     let kept = record.answer.as_ref().map_or(0, |answer| answer.len() as u64);
     let cut_bytes =
         record.answer_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(kept).saturating_sub(kept);
@@ -68,5 +68,5 @@ fn progress(run: &Run) -> io::Result<()> {
         return Ok(());
     }
     let hint = if run.state == State::Queued { "; is `sluice up` running?" } else { "" };
-    writeln!(err, "\x1b[2m· {} is {}{hint}\x1b[0m", run.run, run.state)
+    writeln!(err, "\x1b[2m· {} is {}{hint}\x1b[0m", run.run_id, run.state)
 }

@@ -17,10 +17,7 @@ pub(crate) enum Verdict {
     /// The checked part works.
     Ok { found: String },
     /// The checked part does not work.
-    Broken {
-        found: String,
-        fix: String,
-    },
+    Broken { found: String, fix: String },
     /// The check was skipped, because the part that it needs is broken.
     Unknown { needs: &'static str },
 }

@@ -14,7 +14,7 @@ use runner_engine::{
     request::RunRequest,
     run::{self, LeasedRun},
 };
-use runner_gateways::sealed;
+use runner_gateways::managed;
 use runner_store::{self as store, Store};
 use runner_workspace::{self as workspace, Workspaces};
 use tokio_util::sync::CancellationToken;
@@ -92,10 +92,10 @@ async fn gateways(settings: &Settings) -> Option<Check> {
     let mut found = Vec::new();
     let mut down = Vec::new();
     for (id, gateway) in &settings.gateways {
-        match sealed::state(settings, id, gateway).await {
+        match managed::state(settings, id, gateway).await {
             Ok(state) => {
                 found.push(format!("{id} is {}", state.word()));
-                if state != sealed::State::Up {
+                if state != managed::State::Up {
                     down.push(id.as_str());
                 }
             }
@@ -219,7 +219,7 @@ async fn proxy(data_plane: &DataPlane) -> (Check, Option<Check>) {
 
 fn not_open(reason: &NotReady) -> Option<String> {
     match reason {
-        NotReady::RunNotOpen { run, why } => Some(format!("run {run}: {why}")),
+        NotReady::RunNotOpen { run_id: run, why } => Some(format!("run {run}: {why}")),
         NotReady::GatewayNotOpen { gateway, why } => Some(format!("gateway {gateway}: {why}")),
         _ => None,
     }

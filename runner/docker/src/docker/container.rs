@@ -20,7 +20,7 @@ use platform_core::limit::ByteSize;
 use super::{
     Error, RETRY_DELAY, is_gone, is_not_found, log_repair::LogRepair, output::Output, refused, retry_read,
 };
-use crate::{Ended, KilledBy, OnOutput};
+use crate::{ContainerExit, KilledBy, OnOutput};
 
 /// Longest silence in the output of an ended container; after that the output counts as complete.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ pub struct Container {
 
 /// Result of a search for a container by name.
 #[derive(Debug)]
-pub enum Found {
+pub enum FoundContainer {
     /// There is none.
     Nothing,
     /// A container whose agent was never started.
@@ -80,22 +80,26 @@ impl Container {
         }
     }
 
-    pub(super) async fn find(docker: &Client, name: &str, most: ByteSize) -> Result<Found, Error> {
+    pub(super) async fn find(docker: &Client, name: &str, most: ByteSize) -> Result<FoundContainer, Error> {
         let (id, state) = match inspect(docker, name).await {
             Ok(found) => found,
-            Err(error) if is_not_found(&error) => return Ok(Found::Nothing),
+            Err(error) if is_not_found(&error) => return Ok(FoundContainer::Nothing),
             Err(error) => return Err(refused("inspect", name)(error)),
         };
         if !was_started(&state) {
-            return Ok(Found::Fresh);
+            return Ok(FoundContainer::Fresh);
         }
         let output = Output::from(logs(docker, &id), most);
         let container = Self { docker: docker.clone(), id, output, start_was_tried: Cell::new(true) };
-        Ok(if is_running(&state) { Found::Running(container) } else { Found::Ended(container) })
+        Ok(if is_running(&state) {
+            FoundContainer::Running(container)
+        } else {
+            FoundContainer::Ended(container)
+        })
     }
 
     /// Skips this many bytes of stdout and stderr: the run's earlier holder has passed them on.
-    pub const fn was_told(&mut self, stdout: u64, stderr: u64) {
+    pub const fn skip_output(&mut self, stdout: u64, stderr: u64) {
         self.output.skip(stdout, stderr);
     }
 
@@ -152,10 +156,10 @@ impl Container {
     }
 
     /// Returns the container's end; `killed_by` names the cause if it did not end by itself.
-    pub async fn ended(self, killed_by: Option<KilledBy>) -> Result<Ended, Error> {
+    pub async fn ended(self, killed_by: Option<KilledBy>) -> Result<ContainerExit, Error> {
         let state = self.inspect().await?;
         let (stdout, stderr) = self.output.finish();
-        Ok(Ended {
+        Ok(ContainerExit {
             exit_code: state.exit_code,
             oom_seen: state.oom_killed.unwrap_or(false),
             killed_by,

@@ -30,7 +30,7 @@ use platform_runtime::{
 use tokio::time::Instant;
 
 pub use self::{
-    container::{Container, Found},
+    container::{Container, FoundContainer},
     gateway::{GatewayContainer, GatewaySpec},
     listed::{Listed, Removal},
     request::{labels, warm_labels},
@@ -236,7 +236,7 @@ impl Docker {
 
     /// Finds the container called `name`, and its progress, for a process that did not make it. `output` limits the
     /// capture of each output.
-    pub async fn find(&self, name: &str, output: ByteSize) -> Result<Found, Error> {
+    pub async fn find(&self, name: &str, output: ByteSize) -> Result<FoundContainer, Error> {
         Container::find(&self.0, name, output).await
     }
 

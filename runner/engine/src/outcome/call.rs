@@ -20,7 +20,9 @@ pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {
         Code::ContextOverflow => "the conversation is too long for the model".to_owned(),
         Code::QuotaExhausted => "a limit of the run or its account is used up".to_owned(),
         Code::ModelBusy => format!("the model API is too busy, or failed ({why})"),
-        Code::ModelUnavailable => format!("the model API could not be reached, or closed the connection ({why})"),
+        Code::ModelUnavailable => {
+            format!("the model API could not be reached, or closed the connection ({why})")
+        }
         _ => format!("the model API refused the run's last call ({why})"),
     };
     Some(Failure::new(code, message))

@@ -2,7 +2,7 @@
 
 use platform_core::{event::RunErrorCode as Code, record::CallEnd};
 use platform_runtime::settings::{Agent, Protocol};
-use runner_docker::{Ended, KilledBy};
+use runner_docker::{ContainerExit, KilledBy};
 use runner_model::lifecycle::Failure;
 
 use super::call;
@@ -10,7 +10,7 @@ use crate::envelope::{self, Said};
 
 /// Returns the result of the run whose container ended, and whose last call ended as `last` says, if there was one. If
 /// an agent failed for lack of a model, the end of that call is the reason; the agent's own words come after it.
-pub(crate) fn judge(agent: &Agent, ended: &Ended, last: Option<CallEnd>) -> Result<String, Failure> {
+pub(crate) fn judge(agent: &Agent, ended: &ContainerExit, last: Option<CallEnd>) -> Result<String, Failure> {
     if let Some(failure) = ended_by_others(agent, ended) {
         return Err(failure);
     }
@@ -31,9 +31,9 @@ pub(crate) fn judge(agent: &Agent, ended: &Ended, last: Option<CallEnd>) -> Resu
 }
 
 /// Returns the failure if neither the agent nor a model is to blame.
-fn ended_by_others(agent: &Agent, ended: &Ended) -> Option<Failure> {
+fn ended_by_others(agent: &Agent, ended: &ContainerExit) -> Option<Failure> {
     let (code, message) = match (ended.killed_by, ended.exit_code) {
-        (Some(KilledBy::Timeout), _) => (Code::Timeout, format!("stopped after {}", agent.runtime)),
+        (Some(KilledBy::Timeout), _) => (Code::Timeout, format!("stopped after {}", agent.run_timeout)),
         (Some(KilledBy::Cancel), _) => (Code::Cancelled, "cancelled".to_owned()),
         (Some(KilledBy::Disk), _) => (Code::ContainerFailed, exit_message(ended, agent.protocol)),
         // One of its processes may have been killed while the agent went on.
@@ -57,7 +57,7 @@ fn code_of(said: &str) -> Code {
     }
 }
 
-fn exit_message(ended: &Ended, protocol: Protocol) -> String {
+fn exit_message(ended: &ContainerExit, protocol: Protocol) -> String {
     let code = match ended.exit_code {
         None => "no exit code".to_owned(),
         // Docker was stopped, another process ended the container, or the agent exits as shells do after such an end.
@@ -100,16 +100,16 @@ mod tests {
         capture.finish()
     }
 
-    fn ended(exit_code: i64, stdout: &str) -> Ended {
+    fn ended(exit_code: i64, stdout: &str) -> ContainerExit {
         let (stdout, stderr) = (captured(stdout), captured("trouble\n"));
-        Ended { exit_code: Some(exit_code), killed_by: None, oom_seen: false, stdout, stderr }
+        ContainerExit { exit_code: Some(exit_code), killed_by: None, oom_seen: false, stdout, stderr }
     }
 
     fn said(error: &str) -> String {
         json!({ "payloads": [], "meta": { "error": { "code": error, "message": "its words" } } }).to_string()
     }
 
-    fn judged(protocol: Protocol, ended: &Ended, last: Option<CallEnd>) -> Result<String, Failure> {
+    fn judged(protocol: Protocol, ended: &ContainerExit, last: Option<CallEnd>) -> Result<String, Failure> {
         let settings = Settings::read(&Sources::default()).unwrap();
         let (_, agent) = settings.agents.iter().find(|(id, _)| id.as_str() == DEFAULT_AGENT).unwrap();
         judge(&Agent { protocol, ..agent.clone() }, ended, last)
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_failed_last_call_names_the_failure() {
-        let code = |ended: &Ended, last| judged(Protocol::Envelope, ended, last).unwrap_err().code;
+        let code = |ended: &ContainerExit, last| judged(Protocol::Envelope, ended, last).unwrap_err().code;
         for (own, name) in
             [("llm_error", Code::ContainerFailed), ("timeout", Code::Timeout), ("no_answer", Code::NoAnswer)]
         {
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn the_killer_decides_before_words_and_calls() {
         for own in ["llm_error", "timeout"] {
-            let code = |change: fn(&mut Ended)| {
+            let code = |change: fn(&mut ContainerExit)| {
                 let mut ended = ended(137, &said(own));
                 change(&mut ended);
                 judged(Protocol::Envelope, &ended, REFUSED).unwrap_err().code

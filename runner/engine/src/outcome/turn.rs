@@ -31,7 +31,7 @@ pub(crate) fn is_open(ending: &Ending, generation: Generation) -> bool {
 pub(crate) fn judge(agent: &Agent, end: TurnEnd) -> Result<String, Failure> {
     match end.killed_by {
         Some(KilledBy::Timeout) => {
-            return Err(Failure::new(Code::Timeout, format!("stopped after {}", agent.runtime)));
+            return Err(Failure::new(Code::Timeout, format!("stopped after {}", agent.run_timeout)));
         }
         Some(KilledBy::Cancel) => return Err(Failure::new(Code::Cancelled, "cancelled")),
         Some(KilledBy::Disk) | None => {}

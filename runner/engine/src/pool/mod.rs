@@ -19,7 +19,7 @@ use futures_util::{StreamExt, stream};
 use platform_runtime::{report, retry::Backoff};
 use runner_control_client as data_plane;
 use runner_docker as docker;
-use runner_store::{self as store, PoolStage, Pooled};
+use runner_store::{self as store, PoolEntry, PoolStage};
 use runner_workspace as workspace;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -207,7 +207,7 @@ impl<'e> Pool<'e> {
     }
 
     /// Removes one warm container: the disk has no space for a run that cannot use it.
-    async fn free_disk_space(&self, ours: &[Pooled]) -> Result<(), Error> {
+    async fn free_disk_space(&self, ours: &[PoolEntry]) -> Result<(), Error> {
         match ours.iter().find(|pooled| pooled.stage == PoolStage::Ready) {
             Some(pooled) => {
                 tracing::warn!(
@@ -261,21 +261,21 @@ impl<'e> Pool<'e> {
     }
 
     /// Returns the rows that this process manages: also those that an ended process has left.
-    async fn ours(&self) -> Result<Vec<Pooled>, Error> {
+    async fn ours(&self) -> Result<Vec<PoolEntry>, Error> {
         let mut rows = self.engine.store.pool().await?;
         rows.retain(|row| row.stage != PoolStage::Gone && (self.is_mine(row) || row.over));
         Ok(rows)
     }
 
-    fn is_mine(&self, pooled: &Pooled) -> bool {
+    fn is_mine(&self, pooled: &PoolEntry) -> bool {
         pooled.owner == self.engine.worker.to_string()
     }
 
     /// Updates the metrics of the pool.
-    fn count(&self, snapshot: &PoolSnapshot, ours: &[Pooled]) {
+    fn count(&self, snapshot: &PoolSnapshot, ours: &[PoolEntry]) {
         for agent in &snapshot.agents {
             let of = |stage| {
-                let its = |pooled: &&Pooled| pooled.stage == stage && pooled.warm.agent == *agent;
+                let its = |pooled: &&PoolEntry| pooled.stage == stage && pooled.warm.agent == *agent;
                 ours.iter().filter(its).count() as u64
             };
             self.engine.observer.metrics.pool_has(agent, of(PoolStage::Ready), of(PoolStage::Wanted));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runner_control_client::DataPlane;
 use runner_docker::Docker;
-use runner_store::{PoolStage, Pooled, WarmContainer};
+use runner_store::{PoolEntry, PoolStage, WarmContainer};
 use runner_workspace as workspace;
 
 use super::{Error, Pool};
@@ -33,7 +33,7 @@ impl Pool<'_> {
     }
 
     /// Removes a warm container, unless a run has claimed it first.
-    pub(super) async fn release(&self, pooled: &Pooled) -> Result<(), Error> {
+    pub(super) async fn release(&self, pooled: &PoolEntry) -> Result<(), Error> {
         let EngineHandles { store, worker, .. } = self.engine;
         if !store.warm_leaves(&pooled.warm.container, worker).await? {
             return Ok(());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use platform_core::id::AgentId;
 use platform_runtime::{report, retry::Transient, settings::Agent};
 use runner_docker::Waits;
-use runner_store::Pooled;
+use runner_store::PoolEntry;
 
 use super::{ContainerTemplate, Error, Pool};
 use crate::context::EngineHandles;
@@ -91,13 +91,13 @@ impl PoolSnapshot {
     }
 
     /// Returns whether its container runs, as far as was observed.
-    pub(super) fn may_run(&self, pooled: &Pooled) -> bool {
+    pub(super) fn may_run(&self, pooled: &PoolEntry) -> bool {
         let Some(running) = &self.running else { return true };
         running.contains(&pooled.warm.container)
     }
 
     /// Returns the error that a warm container has ended.
-    pub(super) fn ended(&self, pooled: &Pooled) -> Error {
+    pub(super) fn ended(&self, pooled: &PoolEntry) -> Error {
         let image = self.targets.get(&pooled.warm.template).map(|target| target.image.clone());
         Error::Ended { container: pooled.warm.container.clone(), image: image.unwrap_or_default() }
     }

@@ -54,7 +54,7 @@ impl<'m> ContainerTemplate<'m> {
             memory: agent.memory,
             pids: agent.pids,
             milli_cpu: agent.milli_cpu,
-            output: agent.output,
+            output: agent.output_capture_limit,
         }
     }
 
@@ -95,7 +95,7 @@ mod tests {
             |agent| agent.memory.0 += 1,
             |agent| agent.pids += 1,
             |agent| agent.milli_cpu += 1,
-            |agent| agent.output.0 += 1,
+            |agent| agent.output_capture_limit.0 += 1,
             |agent| {
                 let volume = "v".to_owned();
                 let container_path = "/v".to_owned();
@@ -110,7 +110,7 @@ mod tests {
             |agent| agent.argv = vec![Template::literal("other")],
             |agent| agent.environment = [("A".to_owned(), Template::literal("b"))].into(),
             |agent| agent.model = Some("other".to_owned()),
-            |agent| agent.runtime.0 += 1,
+            |agent| agent.run_timeout.0 += 1,
         ];
         for (at, change) in free.into_iter().enumerate() {
             assert!(same(change), "{at}");

@@ -7,7 +7,7 @@ use platform_core::{
 use platform_runtime::report;
 use runner_control_client as data_plane;
 use runner_docker::{self as docker, Docker, Removal};
-use runner_store::{self as store, Hold, Kind, Resource, Stage, WarmContainer};
+use runner_store::{self as store, FencingToken, Resource, ResourceKind, ResourceState, WarmContainer};
 use runner_workspace as workspace;
 
 use super::{
@@ -103,7 +103,7 @@ impl Reaper {
                 // No process is left to wait for an answer.
                 match self.data_plane.close(&grant.run_id, epoch, Millis(0)).await {
                     Ok(view) => {
-                        let hold = Hold { run: grant.run_id.clone(), epoch };
+                        let hold = FencingToken { run_id: grant.run_id.clone(), epoch };
                         self.store.used_after_all(&hold, &view.usage).await?;
                         Ok(GcOutcome::Removed)
                     }
@@ -120,7 +120,7 @@ impl Reaper {
             }
             FoundResource::WarmContainer(pooled) => self.remove_warm(&pooled.warm).await,
             FoundResource::Row(row) => {
-                if let (Kind::Listener, Ok(dir)) = (row.kind, SocketDirName::parse(&row.name)) {
+                if let (ResourceKind::Listener, Ok(dir)) = (row.kind, SocketDirName::parse(&row.name)) {
                     // There is no grant that it would go with.
                     self.data_plane.release(&dir).await?;
                 }
@@ -154,10 +154,10 @@ impl Reaper {
             FoundResource::Container(_) | FoundResource::Workspace(_) => {
                 row.kind == resource.kind() && row.name == resource.name()
             }
-            FoundResource::Grant(_) => matches!(row.kind, Kind::Grant | Kind::Listener),
+            FoundResource::Grant(_) => matches!(row.kind, ResourceKind::Grant | ResourceKind::Listener),
             FoundResource::WarmContainer(_) | FoundResource::Row(_) => false,
         };
-        for row in stored_run.rows.iter().filter(its).filter(|row| row.stage != Stage::Removed) {
+        for row in stored_run.rows.iter().filter(its).filter(|row| row.stage != ResourceState::Removed) {
             self.store.removed(row).await?;
         }
         Ok(())

@@ -18,7 +18,7 @@ use platform_core::{
 };
 use runner_docker::Listed;
 use runner_gateways as gateway;
-use runner_store::{Kind, PoolStage, Pooled, Resource, Stage};
+use runner_store::{PoolEntry, PoolStage, Resource, ResourceKind, ResourceState};
 
 pub(super) use super::reason::{KeepReason, RemovalReason, UNKNOWN_GRACE, UnknownReason};
 use super::{
@@ -30,7 +30,7 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mode {
     /// Effect of its decisions.
-    pub act: Act,
+    pub act: GcMode,
     /// Treatment of resources that nothing proves to be a run's.
     pub unknown: Leftovers,
     /// Treatment of workspaces that were kept on purpose when their runs ended.
@@ -39,12 +39,12 @@ pub struct Mode {
 
 /// Effect of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Act {
+pub enum GcMode {
     /// Carries out what is decided.
     #[default]
-    Do,
+    Apply,
     /// Only reports it.
-    Say,
+    DryRun,
 }
 
 /// Treatment of resources that the reaper does not remove by itself.
@@ -91,7 +91,7 @@ pub(super) fn judge(resource: &FoundResource, stored_run: Option<&StoredRun>, te
 
 fn container(found: &Listed, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
     if let Some(gateway) = found.gateway() {
-        let is_named_so = found.name == gateway::sealed::container(terms.installation, gateway);
+        let is_named_so = found.name == gateway::managed::container(terms.installation, gateway);
         return if is_named_so && found.run().is_none() {
             Decision::Keep(KeepReason::Gateway(gateway.to_owned()))
         } else {
@@ -106,21 +106,21 @@ fn container(found: &Listed, stored_run: Option<&StoredRun>, terms: &Terms<'_>) 
         };
     };
     let over = stored_run.state.is_final();
-    let row = stored_run.row(Kind::Container, &found.name);
+    let row = stored_run.row(ResourceKind::Container, &found.name);
     // A warm container was made in no epoch: it belongs to the one in which it was taken.
     let epoch = if found.run().is_some() { found.epoch() } else { row.map_or(0, |row| row.epoch) };
     if !over && epoch >= stored_run.epoch {
         return Decision::Keep(KeepReason::Lives(stored_run.state));
     }
     let Some(row) = row else { return Decision::Unknown(UnknownReason::NeverWanted) };
-    let has = |dir: &str| stored_run.row(Kind::Listener, dir).is_some();
+    let has = |dir: &str| stored_run.row(ResourceKind::Listener, dir).is_some();
     if !found.socket_dir().is_some_and(has) {
         return Decision::Unknown(UnknownReason::OtherSocket);
     }
     match (over, row.stage) {
         (true, stage) if may_go(stage) => Decision::Remove(RemovalReason::Ended(stored_run.state)),
         (true, _) => Decision::Keep(KeepReason::Deliberately),
-        (false, Stage::Removed) => {
+        (false, ResourceState::Removed) => {
             Decision::Remove(RemovalReason::Fenced { made: epoch, present: stored_run.epoch })
         }
         (false, _) => Decision::Keep(KeepReason::Lives(stored_run.state)),
@@ -135,10 +135,10 @@ fn grant(grant: &Grant, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> De
     if !stored_run.state.is_final() {
         return Decision::Keep(KeepReason::Lives(stored_run.state));
     }
-    let Some(row) = stored_run.row(Kind::Grant, grant.run_id.as_str()) else {
+    let Some(row) = stored_run.row(ResourceKind::Grant, grant.run_id.as_str()) else {
         return Decision::Unknown(UnknownReason::NeverWanted);
     };
-    let has = |dir: &str| stored_run.row(Kind::Listener, dir).is_some();
+    let has = |dir: &str| stored_run.row(ResourceKind::Listener, dir).is_some();
     if grant.socket_dir.as_ref().is_some_and(|dir| !has(dir.as_str())) {
         return Decision::Unknown(UnknownReason::OtherSocket);
     }
@@ -157,7 +157,7 @@ fn workspace(dir: &WorkspaceDir, stored_run: Option<&StoredRun>, terms: &Terms<'
     if !stored_run.state.is_final() {
         return Decision::Keep(KeepReason::Lives(stored_run.state));
     }
-    let Some(row) = stored_run.row(Kind::Workspace, dir.id.as_str()) else {
+    let Some(row) = stored_run.row(ResourceKind::Workspace, dir.id.as_str()) else {
         return Decision::Unknown(UnknownReason::NeverWanted);
     };
     if !may_go(row.stage) && terms.mode.kept == Leftovers::Leave {
@@ -167,7 +167,7 @@ fn workspace(dir: &WorkspaceDir, stored_run: Option<&StoredRun>, terms: &Terms<'
 }
 
 /// Decides about a warm container: it is its owner's, until that is gone.
-fn warm(pooled: &Pooled) -> Decision {
+fn warm(pooled: &PoolEntry) -> Decision {
     if pooled.over || pooled.stage == PoolStage::Gone {
         Decision::Remove(RemovalReason::Abandoned)
     } else {
@@ -181,7 +181,7 @@ fn row(row: &Resource, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Dec
     if !stored_run.state.is_final() {
         return Decision::Keep(KeepReason::Lives(stored_run.state));
     }
-    let on_demand = row.kind == Kind::Workspace && terms.mode.kept == Leftovers::Remove;
+    let on_demand = row.kind == ResourceKind::Workspace && terms.mode.kept == Leftovers::Remove;
     if !may_go(row.stage) && !on_demand {
         Decision::Keep(KeepReason::Deliberately)
     } else {
@@ -190,8 +190,8 @@ fn row(row: &Resource, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Dec
 }
 
 /// Returns whether a resource at `stage` goes with its run. A stage added later does not, until it is listed here.
-const fn may_go(stage: Stage) -> bool {
-    matches!(stage, Stage::Wanted | Stage::Made | Stage::Removed)
+const fn may_go(stage: ResourceState) -> bool {
+    matches!(stage, ResourceState::Wanted | ResourceState::Made | ResourceState::Removed)
 }
 
 /// Returns whether this installation gives such a name: `sluice-{installation}-{run}`, with or without `.{epoch}`; or

@@ -12,7 +12,9 @@ use platform_core::{
 use platform_runtime::report;
 use runner_docker::Listed;
 use runner_model::lifecycle::{Outcome, State};
-use runner_store::{self as store, Filter, Kind, PoolStage, Pooled, Resource, Run, Stage, Store};
+use runner_store::{
+    self as store, Filter, PoolEntry, PoolStage, Resource, ResourceKind, ResourceState, Run, Store,
+};
 use serde::Serialize;
 
 use super::{Reaper, inventory::Inventory, workspace_dir::WorkspaceDir};
@@ -57,17 +59,17 @@ pub(super) enum FoundResource {
     Grant(Grant),
     Workspace(WorkspaceDir),
     /// Warm container, by its row.
-    WarmContainer(Pooled),
+    WarmContainer(PoolEntry),
     /// A row of a run that has ended, whose resource was not found.
     Row(Resource),
 }
 
 impl FoundResource {
-    pub(super) const fn kind(&self) -> Kind {
+    pub(super) const fn kind(&self) -> ResourceKind {
         match self {
-            Self::Container(_) | Self::WarmContainer(..) => Kind::Container,
-            Self::Grant(_) => Kind::Grant,
-            Self::Workspace(_) => Kind::Workspace,
+            Self::Container(_) | Self::WarmContainer(..) => ResourceKind::Container,
+            Self::Grant(_) => ResourceKind::Grant,
+            Self::Workspace(_) => ResourceKind::Workspace,
             Self::Row(row) => row.kind,
         }
     }
@@ -112,7 +114,7 @@ impl StoredRun {
     }
 
     /// Returns the row of a resource.
-    pub(super) fn row(&self, kind: Kind, name: &str) -> Option<&Resource> {
+    pub(super) fn row(&self, kind: ResourceKind, name: &str) -> Option<&Resource> {
         self.rows.iter().find(|row| row.kind == kind && row.name == name)
     }
 }
@@ -167,7 +169,7 @@ impl Evidence {
             }
             let run = match found.run() {
                 Some(run) => RunId::parse(run).ok(),
-                None => owner(store, &left, Kind::Container, &found.name).await?,
+                None => owner(store, &left, ResourceKind::Container, &found.name).await?,
             };
             candidates.push(Candidate::new(FoundResource::Container(found.clone()), run));
         }
@@ -185,12 +187,12 @@ impl Evidence {
             if pool.iter().any(|pooled| pooled.warm.workspace == dir.id) {
                 continue;
             }
-            let run = owner(store, &left, Kind::Workspace, dir.id.as_str()).await?;
+            let run = owner(store, &left, ResourceKind::Workspace, dir.id.as_str()).await?;
             candidates.push(Candidate::new(FoundResource::Workspace(dir.clone()), run));
         }
         read_rows(store, &candidates, &left, &mut runs).await?;
         for row in left {
-            let Ok(run) = RunId::parse(&row.run) else { continue };
+            let Ok(run) = RunId::parse(&row.run_id) else { continue };
             let over = runs.get(&run).is_some_and(|stored_run| stored_run.state.is_final());
             if over && inventory.is_missing(&row) {
                 candidates.push(Candidate::new(FoundResource::Row(row), Some(run)));
@@ -206,7 +208,7 @@ async fn going_on(store: &Store) -> Result<BTreeMap<RunId, StoredRun>, store::Er
     let mut runs = BTreeMap::new();
     loop {
         let page = store.list(&filter, PAGE_SIZE).await?;
-        runs.extend(page.runs.into_iter().map(|run| (run.run.clone(), StoredRun::new(&run, Vec::new()))));
+        runs.extend(page.runs.into_iter().map(|run| (run.run_id.clone(), StoredRun::new(&run, Vec::new()))));
         match page.next {
             Some(next) => filter.before = Some(next),
             None => return Ok(runs),
@@ -218,14 +220,14 @@ async fn going_on(store: &Store) -> Result<BTreeMap<RunId, StoredRun>, store::Er
 async fn owner(
     store: &Store,
     left: &[Resource],
-    kind: Kind,
+    kind: ResourceKind,
     name: &str,
 ) -> Result<Option<RunId>, store::Error> {
     if let Some(row) = left.iter().find(|row| row.kind == kind && row.name == name) {
-        return Ok(RunId::parse(&row.run).ok());
+        return Ok(RunId::parse(&row.run_id).ok());
     }
     let named = store.named(kind, name).await?;
-    Ok(named.first().and_then(|row| RunId::parse(&row.run).ok()))
+    Ok(named.first().and_then(|row| RunId::parse(&row.run_id).ok()))
 }
 
 /// Reads the rows of the runs that need them: runs that have ended, and runs with a container of an earlier epoch.
@@ -246,8 +248,9 @@ async fn read_rows(
         let run_id = run_id.as_ref()?;
         runs.get(run_id).is_none_or(|stored_run| is_early(resource, stored_run)).then(|| run_id.clone())
     });
-    let of_rows = left.iter().filter(|row| row.stage != Stage::Removed);
-    let of_rows = of_rows.filter_map(|row| RunId::parse(&row.run).ok()).filter(|run| !runs.contains_key(run));
+    let of_rows = left.iter().filter(|row| row.stage != ResourceState::Removed);
+    let of_rows =
+        of_rows.filter_map(|row| RunId::parse(&row.run_id).ok()).filter(|run| !runs.contains_key(run));
     let needed: BTreeSet<RunId> = of_candidates.chain(of_rows).collect();
     for run_id in needed {
         match store.made_for(&run_id).await {

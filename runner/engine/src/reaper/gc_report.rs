@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use platform_core::id::RunId;
-use runner_store::Kind;
+use runner_store::ResourceKind;
 use runner_telemetry::metrics::GcCounts;
 use serde::{Serialize, Serializer};
 
 use super::{
-    decision::{Act, Decision},
+    decision::{Decision, GcMode},
     evidence::{FoundResource, UnreadableSource},
 };
 
@@ -16,7 +16,7 @@ use super::{
 #[derive(Debug, Serialize)]
 pub struct GcReport {
     #[serde(rename = "dry_run", serialize_with = "dry_run")]
-    pub(crate) act: Act,
+    pub(crate) act: GcMode,
     /// Sources that could not be read.
     #[serde(rename = "blind")]
     pub unreadable: Vec<UnreadableSource>,
@@ -29,7 +29,7 @@ pub struct GcReport {
 #[derive(Debug, Serialize)]
 pub struct GcEntry {
     /// Kind of the resource: a container, a workspace or another.
-    pub kind: Kind,
+    pub kind: ResourceKind,
     /// Name of the resource, or its id if its kind goes by ids.
     pub name: String,
     /// Run it belongs to, by its label or by its row.
@@ -159,8 +159,8 @@ impl ReportedProblems {
     }
 }
 
-fn dry_run<S: Serializer>(act: &Act, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_bool(*act == Act::Say)
+fn dry_run<S: Serializer>(act: &GcMode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(*act == GcMode::DryRun)
 }
 
 #[cfg(test)]
@@ -170,14 +170,14 @@ mod tests {
     #[test]
     fn a_lasting_problem_is_reported_once() {
         let report = |outcome: Option<GcOutcome>, blind: Option<&str>| GcReport {
-            act: Act::Do,
+            act: GcMode::Apply,
             unreadable: blind
                 .map(|error| UnreadableSource { part: "proxy", error: error.to_owned() })
                 .into_iter()
                 .collect(),
             entries: outcome
                 .map(|outcome| GcEntry {
-                    kind: Kind::Container,
+                    kind: ResourceKind::Container,
                     name: "c1".to_owned(),
                     run_id: None,
                     outcome,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use runner_docker::{Docker, Listed};
-use runner_store::{Kind, Resource, WarmContainer};
+use runner_store::{Resource, ResourceKind, WarmContainer};
 
 use super::{
     Reaper,
@@ -55,23 +55,23 @@ impl Inventory {
     /// Returns whether the resource is missing in a source that could be read.
     pub(super) fn is_missing(&self, row: &Resource) -> bool {
         match row.kind {
-            Kind::Container => {
+            ResourceKind::Container => {
                 let containers = self.containers.as_ref();
                 containers.is_some_and(|all| all.iter().all(|found| found.name != row.name))
             }
             // A listener comes and goes with its grant.
-            Kind::Grant | Kind::Listener => {
+            ResourceKind::Grant | ResourceKind::Listener => {
                 let grants = self.grants.as_ref();
-                grants.is_some_and(|all| all.iter().all(|grant| grant.run_id.as_str() != row.run))
+                grants.is_some_and(|all| all.iter().all(|grant| grant.run_id.as_str() != row.run_id))
             }
-            Kind::Workspace => {
+            ResourceKind::Workspace => {
                 let dirs = self.dirs.as_ref();
                 dirs.is_some_and(|all| all.iter().all(|dir| dir.id.as_str() != row.name))
             }
             // None is ever made.
-            Kind::Volume => false,
+            ResourceKind::Volume => false,
             // The rest of a turn at a gateway can make no call: the grant has its own row.
-            Kind::Session | Kind::Turn => true,
+            ResourceKind::Session | ResourceKind::Turn => true,
         }
     }
 }

@@ -29,14 +29,14 @@ use runner_control_client::DataPlane;
 use runner_store::{Store, Worker};
 use runner_workspace as workspace;
 
-pub use self::{
-    decision::{Act, Leftovers, Mode},
-    gc_report::{GcEntry, GcOutcome, GcReport},
-};
 use self::{
     decision::{Decision, Terms, judge},
     evidence::{Candidate, Evidence, FoundResource},
     gc_report::ReportedProblems,
+};
+pub use self::{
+    decision::{GcMode, Leftovers, Mode},
+    gc_report::{GcEntry, GcOutcome, GcReport},
 };
 
 /// Finds leftover resources, and removes them.
@@ -67,7 +67,7 @@ impl Reaper {
     /// Checks everything once, and removes what is dead. Two passes at once do no harm. Cancel safe: the next pass
     /// finds a resource whose removal was begun.
     pub async fn pass(&self, mode: Mode) -> GcReport {
-        if mode.act == Act::Do {
+        if mode.act == GcMode::Apply {
             workspace::remove_forgotten(&self.sandbox.workspace_dir).await;
         }
         let Evidence { candidates, runs, unreadable } = Evidence::gather(self).await;
@@ -86,19 +86,19 @@ impl Reaper {
             }
             let decision = judge(&resource, run_id.as_ref().and_then(|run_id| runs.get(run_id)), &terms);
             let dead = matches!(decision, Decision::Remove(_));
-            if dead && resource.kind() == runner_store::Kind::Container {
+            if dead && resource.kind() == runner_store::ResourceKind::Container {
                 dying.insert(resource.name().to_owned());
             }
             let (decision, outcome) = match mode.act {
-                Act::Do if dead => self.act(&resource, run_id.as_ref(), &terms, decision).await,
-                Act::Do | Act::Say => {
+                GcMode::Apply if dead => self.act(&resource, run_id.as_ref(), &terms, decision).await,
+                GcMode::Apply | GcMode::DryRun => {
                     let outcome = GcOutcome::of(&decision);
                     (decision, outcome)
                 }
             };
             entries.push(GcEntry::new(&resource, run_id, &decision, outcome));
         }
-        if mode.act == Act::Do
+        if mode.act == GcMode::Apply
             && unreadable.is_empty()
             && let Err(error) = self.store.forget_warm_containers().await
         {

@@ -36,7 +36,7 @@ impl<'r> RunContext<'r> {
         let agent = &run.request.spec.agent;
         // Its gateway reports what a session says; what models write there is more than that.
         let stream = if agent.mode == Execution::Gateway { Stream::Progress } else { agent.stream };
-        let events = EventRecorder::new(run.recovered().recorded, events, stream, agent.output);
+        let events = EventRecorder::new(run.recovered().recorded, events, stream, agent.output_capture_limit);
         Self { engine, run, events, cancel, began }
     }
 

@@ -2,9 +2,9 @@
 
 use platform_core::event::RunErrorCode;
 use platform_runtime::settings::Execution;
-use runner_docker::Ended;
-use runner_model::lifecycle::{Ending, Failure, Move};
-use runner_store::{self as store, Change};
+use runner_docker::ContainerExit;
+use runner_model::lifecycle::{Completion, Failure, Transition};
+use runner_store::{self as store, ResourceChange};
 
 use super::{
     context::RunContext, error::Error, resources::RunResources, result::RunResult, resume::ResumeState,
@@ -21,8 +21,8 @@ pub(super) struct RunExecutor<'r> {
 /// End of the agent or of the turn, before anything is removed.
 pub(super) struct RunEnd {
     /// Exit of the container; absent if it never ran, or another process observed the exit.
-    pub(super) container: Option<Ended>,
-    pub(super) completion: Ending,
+    pub(super) container: Option<ContainerExit>,
+    pub(super) completion: Completion,
 }
 
 impl<'r> RunExecutor<'r> {
@@ -72,7 +72,7 @@ impl<'r> RunExecutor<'r> {
         let AgentExit { container, exceeded } = match exit {
             Ok(exit) => exit,
             Err(error) => {
-                return RunEnd { container: None, completion: Ending::without_agent(error.into()) };
+                return RunEnd { container: None, completion: Completion::without_agent(error.into()) };
             }
         };
         let answer = match exceeded {
@@ -80,14 +80,14 @@ impl<'r> RunExecutor<'r> {
             None => self.judge(&container).await,
         };
         self.ctx.events.record_output_end(&container);
-        let Ended { exit_code, oom_seen, .. } = container;
-        let completion = Ending { exit_code, oom_seen: Some(oom_seen), answer };
+        let ContainerExit { exit_code, oom_seen, .. } = container;
+        let completion = Completion { exit_code, oom_seen: Some(oom_seen), answer };
         RunEnd { container: Some(container), completion }
     }
 
     /// Returns the answer, or the reason why there is none. Asks the data plane how the last call ended only where the
     /// exit does not decide it.
-    async fn judge(&self, container: &Ended) -> Result<String, Failure> {
+    async fn judge(&self, container: &ContainerExit) -> Result<String, Failure> {
         let judge = |last_call| outcome::container::judge(self.ctx.agent(), container, last_call);
         match judge(None) {
             Ok(answer) if !answer.is_empty() => Ok(answer),
@@ -99,14 +99,18 @@ impl<'r> RunExecutor<'r> {
     }
 
     /// Stores a transition together with changes of resources.
-    pub(super) async fn step(&mut self, transition: Move, changes: Vec<Change>) -> Result<(), Error> {
+    pub(super) async fn step(
+        &mut self,
+        transition: Transition,
+        changes: Vec<ResourceChange>,
+    ) -> Result<(), Error> {
         self.ctx.run.step(transition, changes.clone()).await?;
         self.resources.apply(&changes);
         Ok(())
     }
 
     /// Stores changes of resources, without a transition.
-    pub(super) async fn record(&mut self, changes: Vec<Change>) -> Result<(), Error> {
+    pub(super) async fn record(&mut self, changes: Vec<ResourceChange>) -> Result<(), Error> {
         self.ctx.run.change(changes.clone()).await?;
         self.resources.apply(&changes);
         Ok(())
@@ -116,6 +120,6 @@ impl<'r> RunExecutor<'r> {
 impl RunEnd {
     /// Builds the end of a run that had no container.
     const fn without_container(answer: Result<String, Failure>) -> Self {
-        Self { container: None, completion: Ending { exit_code: None, oom_seen: None, answer } }
+        Self { container: None, completion: Completion { exit_code: None, oom_seen: None, answer } }
     }
 }

@@ -6,9 +6,9 @@ use platform_core::event::Phase;
 use runner_docker::{Container, SandboxSpec};
 use runner_model::{
     failpoint::Point,
-    lifecycle::{Move, StartKind},
+    lifecycle::{StartKind, Transition},
 };
-use runner_store::{Change, Kind};
+use runner_store::{ResourceChange, ResourceKind};
 use runner_workspace::Workspace;
 
 use super::{
@@ -35,13 +35,13 @@ impl RunExecutor<'_> {
                 (self.create_container(ctx.sandbox_spec(parts)).await?, StartKind::Cold)
             }
             PreparedContainer::Warm(container) => {
-                self.step(Move::Start, self.resources.made()).await?;
+                self.step(Transition::Start, self.resources.made()).await?;
                 Point::Starting.reach();
                 (*container, StartKind::Warm)
             }
         };
         Point::ContainerMade.reach();
-        self.step(Move::Run, self.resources.made()).await?;
+        self.step(Transition::Run, self.resources.made()).await?;
         Point::RunStored.reach();
         ctx.check_cancelled()?;
         ctx.events.send_phase(Phase::Running);
@@ -51,20 +51,20 @@ impl RunExecutor<'_> {
         }
         ctx.run.record_start(start);
         Point::Started.reach();
-        let time_left = ctx.agent().runtime.duration();
+        let time_left = ctx.agent().run_timeout.duration();
         Ok(RunningAgent { container, workspace, tap, time_left })
     }
 
     /// Creates the container, whose agent does not run yet.
     async fn create_container(&mut self, spec: SandboxSpec) -> Result<Container, Error> {
         let mut changes = self.resources.made();
-        changes.push(Change::wanted(Kind::Container, spec.name.as_str()));
-        self.step(Move::Start, changes).await?;
+        changes.push(ResourceChange::wanted(ResourceKind::Container, spec.name.as_str()));
+        self.step(Transition::Start, changes).await?;
         Point::Starting.reach();
         let docker = &self.ctx.engine.docker;
         match self.ctx.run.retry(async || docker.create(&spec).await).await {
             Err(error @ Error::Docker(_)) if !error.is_transient() => {
-                self.disown(&[Kind::Container]).await?;
+                self.disown(&[ResourceKind::Container]).await?;
                 Err(error)
             }
             created => created,
@@ -76,7 +76,7 @@ impl RunContext<'_> {
     /// Writes the start file of a warm container. Without effect if it was written before.
     pub(super) async fn write_start_file(&self, workspace: &Workspace) -> Result<(), Error> {
         if let Some(start) = self.start_file() {
-            self.run.perform(workspace.tell(start)).await??;
+            self.run.perform(workspace.place_start_file(start)).await??;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use platform_core::{
     id::WorkspaceId,
     limit::Millis,
     name::{env, path},
-    start::{MOST_BYTES, Start},
+    start::{MAX_SIZE, Start},
     token::UnixSeconds,
 };
 use platform_runtime::settings::Filling;
@@ -51,7 +51,7 @@ impl RunContext<'_> {
                 ..CallLimits::default()
             },
             budget: agent.budget,
-            expires: Some(expiry(agent.runtime)),
+            expires: Some(expiry(agent.run_timeout)),
             models: Some(agent.models.clone()).filter(|models| !models.is_empty()),
             tools: agent.tools.clone(),
             capabilities: agent.capabilities.iter().copied().collect(),
@@ -81,14 +81,14 @@ impl RunContext<'_> {
     pub(super) fn start_file(&self) -> Option<Start> {
         let Program { argv, environment } = self.program();
         let start = Start::new(argv, environment, path::WORKSPACE.to_owned()).ok()?;
-        let fits = serde_json::to_vec(&start).is_ok_and(|text| text.len() as u64 <= MOST_BYTES);
+        let fits = serde_json::to_vec(&start).is_ok_and(|text| text.len() as u64 <= MAX_SIZE);
         fits.then_some(start)
     }
 
     /// Returns the time that the agent may still run.
     pub(super) fn time_left(&self) -> Duration {
         let ran = self.run.recovered().started.unwrap_or_default();
-        self.agent().runtime.duration().saturating_sub(ran)
+        self.agent().run_timeout.duration().saturating_sub(ran)
     }
 
     /// Returns the name of the container that is created for the run in this epoch. Each epoch has its own name, so that

@@ -15,9 +15,9 @@ use runner_docker::Container;
 use runner_model::{
     conversation::Message,
     failpoint::Point,
-    lifecycle::{Move, State},
+    lifecycle::{State, Transition},
 };
-use runner_store::{self as store, Change, Kind, Stage, WarmContainer};
+use runner_store::{self as store, ResourceChange, ResourceKind, ResourceState, WarmContainer};
 use runner_workspace::{Workspace, Workspaces};
 use tokio::sync::SemaphorePermit;
 
@@ -64,9 +64,9 @@ impl<'r> RunExecutor<'r> {
     /// continues uses them.
     pub(super) async fn clear_leftovers(&mut self) -> Result<(), Error> {
         let mut removed = Vec::new();
-        for resource in self.resources.all(&[Kind::Container, Kind::Workspace]) {
+        for resource in self.resources.all(&[ResourceKind::Container, ResourceKind::Workspace]) {
             self.remove(&resource).await?;
-            removed.push(resource.to(Stage::Removed));
+            removed.push(resource.to(ResourceState::Removed));
         }
         if removed.is_empty() { Ok(()) } else { self.record(removed).await }
     }
@@ -82,7 +82,7 @@ impl<'r> RunExecutor<'r> {
         let Some(warm) = self.claim_warm(&template).await? else { return Ok(None) };
         Point::Prepared.reach();
         let docker = &ctx.engine.docker;
-        let waiting = async || docker.waiting(&warm.container, ctx.agent().output).await;
+        let waiting = async || docker.waiting(&warm.container, ctx.agent().output_capture_limit).await;
         let Some(container) = Box::pin(ctx.run.retry(waiting)).await? else {
             // The container has ended while it waited.
             self.clear_leftovers().await?;
@@ -110,7 +110,7 @@ impl<'r> RunExecutor<'r> {
         while !warm_containers.is_empty() {
             // Chosen at random: runs that all choose the same one would compete, and only one gets it.
             let warm = warm_containers.swap_remove(random::below(warm_containers.len()));
-            let grant = Change::wanted(Kind::Grant, ctx.run_id().as_str());
+            let grant = ResourceChange::wanted(ResourceKind::Grant, ctx.run_id().as_str());
             match ctx.run.prepare_with(warm.clone(), [grant.clone()]).await {
                 Ok(()) => {
                     self.resources.apply(&[grant]);
@@ -134,13 +134,13 @@ impl<'r> RunExecutor<'r> {
         let workspaces = ctx.engine.workspaces.sized(ctx.agent().disk);
         let reserved = ctx.reserve_disk_space(&workspaces).await?;
         let workspace_id = Workspaces::new_id();
-        let mut wanted = vec![Change::wanted(Kind::Workspace, workspace_id.as_str())];
-        if self.resources.last(Kind::Listener).is_none() {
+        let mut wanted = vec![ResourceChange::wanted(ResourceKind::Workspace, workspace_id.as_str())];
+        if self.resources.last(ResourceKind::Listener).is_none() {
             let socket_dir = SocketDirName::from_random(random::bits());
-            wanted.push(Change::wanted(Kind::Grant, ctx.run_id().as_str()));
-            wanted.push(Change::wanted(Kind::Listener, socket_dir.as_str()));
+            wanted.push(ResourceChange::wanted(ResourceKind::Grant, ctx.run_id().as_str()));
+            wanted.push(ResourceChange::wanted(ResourceKind::Listener, socket_dir.as_str()));
         }
-        self.step(Move::Prepare, wanted).await?;
+        self.step(Transition::Prepare, wanted).await?;
         Point::Prepared.reach();
         let workspace = ctx.run.perform(workspaces.create(&workspace_id, ctx.initial_messages())).await??;
         drop(reserved);

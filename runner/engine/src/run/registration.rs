@@ -10,7 +10,7 @@ use platform_core::{
 use platform_runtime::report;
 use runner_control_client::{self as data_plane, Lines};
 use runner_model::failpoint::Point;
-use runner_store::{Kind, Stage};
+use runner_store::{ResourceKind, ResourceState};
 
 use super::{context::RunContext, error::Error, executor::RunExecutor};
 
@@ -32,7 +32,7 @@ impl RunExecutor<'_> {
     pub(super) async fn open_socket(&mut self) -> Result<RunSocket, Error> {
         let socket = match self.register_socket().await {
             Err(error) if error.is_refusal() => {
-                self.disown(&[Kind::Grant, Kind::Listener]).await?;
+                self.disown(&[ResourceKind::Grant, ResourceKind::Listener]).await?;
                 return Err(error);
             }
             registered => registered?,
@@ -55,8 +55,8 @@ impl RunExecutor<'_> {
     }
 
     /// Records that resources of these names belong to another owner, and are not removed by this run.
-    pub(super) async fn disown(&mut self, kinds: &[Kind]) -> Result<(), Error> {
-        if kinds.contains(&Kind::Listener)
+    pub(super) async fn disown(&mut self, kinds: &[ResourceKind]) -> Result<(), Error> {
+        if kinds.contains(&ResourceKind::Listener)
             && let Some(dir) = self.socket_dir()
             && let Err(error) = self.ctx.engine.data_plane.release(&dir).await
         {
@@ -64,13 +64,13 @@ impl RunExecutor<'_> {
             tracing::warn!(error = report::chain(&error), "socket directory not released");
         }
         let rows = kinds.iter().filter_map(|kind| self.resources.last(*kind));
-        let removed = rows.map(|row| row.to(Stage::Removed)).collect();
+        let removed = rows.map(|row| row.to(ResourceState::Removed)).collect();
         self.record(removed).await
     }
 
     /// Returns the name of the run's socket directory.
     fn socket_dir(&self) -> Option<SocketDirName> {
-        self.resources.last(Kind::Listener).and_then(|row| SocketDirName::parse(&row.name).ok())
+        self.resources.last(ResourceKind::Listener).and_then(|row| SocketDirName::parse(&row.name).ok())
     }
 }
 

@@ -1,42 +1,42 @@
 //! Lists the resources that are recorded for a run and may exist.
 
-use runner_store::{Change, Kind, Resource, Stage};
+use runner_store::{Resource, ResourceChange, ResourceKind, ResourceState};
 
 /// Resources recorded for a run that may exist.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RunResources(Vec<Change>);
+pub(super) struct RunResources(Vec<ResourceChange>);
 
 impl RunResources {
     /// Returns the resources of the rows that may exist.
     pub(super) fn from_rows(rows: &[Resource]) -> Self {
-        let left = rows.iter().filter(|row| matches!(row.stage, Stage::Wanted | Stage::Made));
-        let change = |row: &Resource| Change::wanted(row.kind, row.name.as_str()).to(row.stage);
+        let left = rows.iter().filter(|row| matches!(row.stage, ResourceState::Wanted | ResourceState::Made));
+        let change = |row: &Resource| ResourceChange::wanted(row.kind, row.name.as_str()).to(row.stage);
         Self(left.map(change).collect())
     }
 
     /// Returns the last resource of a kind.
-    pub(super) fn last(&self, kind: Kind) -> Option<&Change> {
+    pub(super) fn last(&self, kind: ResourceKind) -> Option<&ResourceChange> {
         self.0.iter().rev().find(|resource| resource.kind == kind)
     }
 
     /// Returns all resources of `kinds`.
-    pub(super) fn all(&self, kinds: &[Kind]) -> Vec<Change> {
+    pub(super) fn all(&self, kinds: &[ResourceKind]) -> Vec<ResourceChange> {
         self.0.iter().filter(|resource| kinds.contains(&resource.kind)).cloned().collect()
     }
 
     /// Applies `changes`.
-    pub(super) fn apply(&mut self, changes: &[Change]) {
+    pub(super) fn apply(&mut self, changes: &[ResourceChange]) {
         for change in changes {
             self.0.retain(|resource| (resource.kind, &resource.name) != (change.kind, &change.name));
-            if matches!(change.stage, Stage::Wanted | Stage::Made) {
+            if matches!(change.stage, ResourceState::Wanted | ResourceState::Made) {
                 self.0.push(change.clone());
             }
         }
     }
 
     /// Returns changes that mark every wanted resource as made.
-    pub(super) fn made(&self) -> Vec<Change> {
-        let wanted = self.0.iter().filter(|resource| resource.stage == Stage::Wanted);
-        wanted.map(|resource| resource.to(Stage::Made)).collect()
+    pub(super) fn made(&self) -> Vec<ResourceChange> {
+        let wanted = self.0.iter().filter(|resource| resource.stage == ResourceState::Wanted);
+        wanted.map(|resource| resource.to(ResourceState::Made)).collect()
     }
 }

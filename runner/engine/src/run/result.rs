@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use platform_core::{control::Usage, event::AgentEvent};
-use runner_docker::Ended;
-use runner_model::lifecycle::{Ending, Failure, StartKind};
+use runner_docker::ContainerExit;
+use runner_model::lifecycle::{Completion, Failure, StartKind};
 use runner_store::Record;
 use tokio::sync::mpsc;
 
@@ -16,7 +16,7 @@ pub struct RunResult {
     /// Exit code of the agent's process; absent if it never ran.
     pub exit_code: Option<i64>,
     /// Exit of the container; absent if it never ran, or another process observed the exit.
-    pub ended: Option<Ended>,
+    pub container_exit: Option<ContainerExit>,
     /// True if a process in it was killed for lack of memory; absent if that is not known.
     pub oom_seen: Option<bool>,
     /// Answer, or the reason why there is none.
@@ -24,25 +24,25 @@ pub struct RunResult {
     /// Usage that the data plane counted; absent if the data plane could not be asked.
     pub usage: Option<Usage>,
     /// Origin of the container; absent if none was started here.
-    pub from: Option<StartKind>,
+    pub start_kind: Option<StartKind>,
     /// Time from the request to the start of the container.
-    pub start: Option<Duration>,
+    pub start_latency: Option<Duration>,
     /// Time from the request to the end.
     pub duration: Duration,
 }
 
 impl RunResult {
     pub(super) fn new(ctx: &RunContext<'_>, end: RunEnd, usage: Option<Usage>) -> Self {
-        let RunEnd { container, completion: Ending { exit_code, oom_seen, answer } } = end;
+        let RunEnd { container, completion: Completion { exit_code, oom_seen, answer } } = end;
         let start = ctx.run.start();
         Self {
             exit_code,
-            ended: container,
+            container_exit: container,
             oom_seen,
             answer,
             usage,
-            from: start.map(|start| start.kind),
-            start: start.map(|start| start.after),
+            start_kind: start.map(|start| start.kind),
+            start_latency: start.map(|start| start.after),
             duration: ctx.began.elapsed(),
         }
     }
@@ -52,12 +52,12 @@ impl RunResult {
         let Record { run, answer, .. } = record;
         Self {
             exit_code: run.exit_code,
-            ended: None,
+            container_exit: None,
             oom_seen: run.oom_seen,
             answer: run.error.map_or_else(|| Ok(answer.unwrap_or_default()), Err),
             usage: run.usage,
-            from: None,
-            start: run.started.map(|started| run.created.until(started)),
+            start_kind: None,
+            start_latency: run.started.map(|started| run.created.until(started)),
             duration: run.created.until(run.ended.unwrap_or(record.now)),
         }
     }

@@ -5,9 +5,9 @@
 //! worker can still start it.
 
 use platform_core::id::WorkspaceId;
-use runner_docker::{Container, Found};
+use runner_docker::{Container, FoundContainer};
 use runner_model::lifecycle::State;
-use runner_store::{Kind, Stage};
+use runner_store::{ResourceKind, ResourceState};
 
 use super::{
     error::Error,
@@ -31,33 +31,35 @@ impl RunExecutor<'_> {
         let ctx = self.ctx;
         let docker = &ctx.engine.docker;
         loop {
-            let container = self.resources.last(Kind::Container).cloned();
+            let container = self.resources.last(ResourceKind::Container).cloned();
             let Some(row) = container.filter(|_| ctx.run.state() == State::Running) else {
                 return Ok(ResumeState::NeverStarted);
             };
-            match docker.find(&row.name, ctx.agent().output).await? {
-                Found::Running(container) => {
-                    if row.stage == Stage::Wanted {
-                        self.record(vec![row.to(Stage::Made)]).await?;
+            match docker.find(&row.name, ctx.agent().output_capture_limit).await? {
+                FoundContainer::Running(container) => {
+                    if row.stage == ResourceState::Wanted {
+                        self.record(vec![row.to(ResourceState::Made)]).await?;
                     }
                     return Box::pin(self.adopt(self.after_recorded_output(container))).await;
                 }
-                Found::Ended(_) if self.waits_for_start_file() => {
-                    self.record(vec![row.to(Stage::Wanted)]).await?;
+                FoundContainer::Ended(_) if self.waits_for_start_file() => {
+                    self.record(vec![row.to(ResourceState::Wanted)]).await?;
                     return Ok(ResumeState::NeverStarted);
                 }
-                Found::Ended(container) => {
+                FoundContainer::Ended(container) => {
                     return Ok(ResumeState::Ended(self.after_recorded_output(container)));
                 }
-                Found::Fresh => {
+                FoundContainer::Fresh => {
                     // Stored before it is done: a worker that then finds nothing knows why.
-                    self.record(vec![row.to(Stage::Wanted)]).await?;
+                    self.record(vec![row.to(ResourceState::Wanted)]).await?;
                     // The previous worker may be about to start it. If that worker is faster, the agent runs, and
                     // stays.
                     ctx.run.retry(async || docker.discard(&row.name).await).await?;
                 }
-                Found::Nothing if row.stage == Stage::Wanted => return Ok(ResumeState::NeverStarted),
-                Found::Nothing => return Err(Error::ContainerLost),
+                FoundContainer::Nothing if row.stage == ResourceState::Wanted => {
+                    return Ok(ResumeState::NeverStarted);
+                }
+                FoundContainer::Nothing => return Err(Error::ContainerLost),
             }
         }
     }
@@ -87,7 +89,7 @@ impl RunExecutor<'_> {
     /// Makes the container continue its output where previous workers stopped to record it.
     fn after_recorded_output(&self, mut container: Container) -> Container {
         let recorded = self.ctx.run.recovered().recorded;
-        container.was_told(recorded.stdout.bytes, recorded.stderr.bytes);
+        container.skip_output(recorded.stdout.bytes, recorded.stderr.bytes);
         container
     }
 
@@ -98,6 +100,6 @@ impl RunExecutor<'_> {
 
     /// Returns the id of the run's workspace.
     fn workspace_id(&self) -> Option<WorkspaceId> {
-        self.resources.last(Kind::Workspace).and_then(|row| WorkspaceId::parse(&row.name).ok())
+        self.resources.last(ResourceKind::Workspace).and_then(|row| WorkspaceId::parse(&row.name).ok())
     }
 }

@@ -11,9 +11,9 @@ use platform_core::{
 use platform_runtime::report;
 use runner_model::{
     failpoint::Point,
-    lifecycle::{Ending, Move, State},
+    lifecycle::{Completion, State, Transition},
 };
-use runner_store::{self as store, Change, Kind, Stage};
+use runner_store::{self as store, ResourceChange, ResourceKind, ResourceState};
 
 use super::{error::Error, executor::RunExecutor};
 use crate::request::Keep;
@@ -22,8 +22,15 @@ use crate::request::Keep;
 const DRAIN_TIMEOUT: Millis = Millis(100);
 
 /// Order in which resources are removed: what others have mounted or use goes after them.
-const REMOVAL_ORDER: [Kind; 7] =
-    [Kind::Container, Kind::Volume, Kind::Grant, Kind::Session, Kind::Turn, Kind::Listener, Kind::Workspace];
+const REMOVAL_ORDER: [ResourceKind; 7] = [
+    ResourceKind::Container,
+    ResourceKind::Volume,
+    ResourceKind::Grant,
+    ResourceKind::Session,
+    ResourceKind::Turn,
+    ResourceKind::Listener,
+    ResourceKind::Workspace,
+];
 
 /// Result of the removal of a run's resources.
 #[derive(Debug)]
@@ -31,7 +38,7 @@ struct Removed {
     /// Usage of its calls; absent if the data plane did not report it.
     usage: Option<Usage>,
     /// Changes of the resources that are removed, or stay because the request says so.
-    changes: Vec<Change>,
+    changes: Vec<ResourceChange>,
 }
 
 impl RunExecutor<'_> {
@@ -39,7 +46,7 @@ impl RunExecutor<'_> {
     ///
     /// # Errors
     /// The store's answer which shows that another worker has taken the run over.
-    pub(super) async fn settle(&self, completion: &Ending) -> Result<Option<Usage>, store::Error> {
+    pub(super) async fn settle(&self, completion: &Completion) -> Result<Option<Usage>, store::Error> {
         self.ctx.events.send_phase(Phase::Settling);
         match self.store_and_remove(completion).await {
             Err(error) if !matches!(error, store::Error::Fenced { .. } | store::Error::Unknown { .. }) => {
@@ -53,19 +60,19 @@ impl RunExecutor<'_> {
 
     /// Removes all resources and reads the usage. A step that is not stored counts as not done: the worker that takes
     /// the run over repeats it.
-    async fn store_and_remove(&self, completion: &Ending) -> Result<Option<Usage>, store::Error> {
+    async fn store_and_remove(&self, completion: &Completion) -> Result<Option<Usage>, store::Error> {
         let run = self.ctx.run;
         match (run.state(), &completion.answer) {
             (State::Settling(_), _) => {}
             (State::Queued, Err(failure)) => {
-                run.step(Move::Withdraw(failure.clone()), []).await?;
+                run.step(Transition::Withdraw(failure.clone()), []).await?;
                 return Ok(Some(Usage::default()));
             }
             _ => run.settle(completion.clone(), self.ctx.events.pending_batches()).await?,
         }
         Point::SettleStored.reach();
         let removed = self.remove_all().await;
-        run.step(Move::Finish(removed.usage), removed.changes).await?;
+        run.step(Transition::Finish(removed.usage), removed.changes).await?;
         Point::Finished.reach();
         Ok(removed.usage)
     }
@@ -73,27 +80,27 @@ impl RunExecutor<'_> {
     /// Removes as many resources as possible. What is not removed is logged, and stays in its row for the reaper.
     async fn remove_all(&self) -> Removed {
         // Without a grant there were no calls.
-        let usage = self.resources.last(Kind::Grant).is_none().then(Usage::default);
+        let usage = self.resources.last(ResourceKind::Grant).is_none().then(Usage::default);
         let mut removed = Removed { usage, changes: Vec::new() };
         let mut is_unavailable = false;
         for kind in REMOVAL_ORDER {
             for resource in self.resources.all(&[kind]) {
-                if kind == Kind::Listener && is_unavailable {
+                if kind == ResourceKind::Listener && is_unavailable {
                     // The wait for the data plane would be repeated.
                     continue;
                 }
-                if kind == Kind::Workspace && self.ctx.spec().keep == Keep::Workspace {
+                if kind == ResourceKind::Workspace && self.ctx.spec().keep == Keep::Workspace {
                     self.keep_workspace(&resource).await;
-                    removed.changes.push(resource.to(Stage::Kept));
+                    removed.changes.push(resource.to(ResourceState::Kept));
                     continue;
                 }
                 match self.remove(&resource).await {
                     Ok(usage) => {
                         removed.usage = removed.usage.or(usage);
-                        removed.changes.push(resource.to(Stage::Removed));
+                        removed.changes.push(resource.to(ResourceState::Removed));
                     }
                     Err(error) => {
-                        is_unavailable |= kind == Kind::Grant;
+                        is_unavailable |= kind == ResourceKind::Grant;
                         self.warn_not_removed(&resource, &error);
                     }
                 }
@@ -103,15 +110,15 @@ impl RunExecutor<'_> {
         removed
     }
 
-    fn warn_not_removed(&self, resource: &Change, error: &Error) {
-        let Change { kind, name, .. } = resource;
+    fn warn_not_removed(&self, resource: &ResourceChange, error: &Error) {
+        let ResourceChange { kind, name, .. } = resource;
         let run = self.ctx.run_id();
         let error = report::chain(error);
         tracing::warn!(%run, kind = kind.name(), name, error, "resource not removed; left for gc");
     }
 
     /// Leaves a workspace for operators to inspect. It stays also where its growth cannot be stopped.
-    async fn keep_workspace(&self, workspace: &Change) {
+    async fn keep_workspace(&self, workspace: &ResourceChange) {
         let Ok(id) = WorkspaceId::parse(&workspace.name) else { return };
         if let Ok(Err(error)) = self.ctx.run.perform(self.ctx.engine.workspaces.keep(&id)).await {
             let run = self.ctx.run_id();
@@ -121,19 +128,19 @@ impl RunExecutor<'_> {
     }
 
     /// Removes one resource, if it exists; returns the usage of a grant.
-    pub(super) async fn remove(&self, resource: &Change) -> Result<Option<Usage>, Error> {
+    pub(super) async fn remove(&self, resource: &ResourceChange) -> Result<Option<Usage>, Error> {
         let run = self.ctx.run;
         let engine = self.ctx.engine;
         match resource.kind {
-            Kind::Container => run.retry(async || engine.docker.remove(&resource.name).await).await?,
-            Kind::Workspace => {
+            ResourceKind::Container => run.retry(async || engine.docker.remove(&resource.name).await).await?,
+            ResourceKind::Workspace => {
                 // An invalid name was never created.
                 if let Ok(id) = WorkspaceId::parse(&resource.name) {
                     run.perform(engine.workspaces.remove(&id)).await??;
                 }
             }
-            Kind::Grant => return self.close_grant(resource).await,
-            Kind::Listener => {
+            ResourceKind::Grant => return self.close_grant(resource).await,
+            ResourceKind::Listener => {
                 if let Ok(dir) = SocketDirName::parse(&resource.name) {
                     // The listener goes with the grant, unless there never was one: a warm container had its listener
                     // before.
@@ -142,13 +149,13 @@ impl RunExecutor<'_> {
             }
             // Nothing creates volumes yet. What is left of a turn at its gateway can make no call once the grant is
             // closed.
-            Kind::Volume | Kind::Session | Kind::Turn => {}
+            ResourceKind::Volume | ResourceKind::Session | ResourceKind::Turn => {}
         }
         Ok(None)
     }
 
     /// Closes the run's grant, and returns the usage of its calls.
-    async fn close_grant(&self, grant: &Change) -> Result<Option<Usage>, Error> {
+    async fn close_grant(&self, grant: &ResourceChange) -> Result<Option<Usage>, Error> {
         let run = self.ctx.run;
         let data_plane = &self.ctx.engine.data_plane;
         let close = async || data_plane.close(self.ctx.run_id(), run.epoch(), DRAIN_TIMEOUT).await;
@@ -156,7 +163,7 @@ impl RunExecutor<'_> {
             Ok(view) => Ok(Some(view.usage)),
             // The run was never registered; or it is long forgotten, if its agent may have run.
             Err(Error::DataPlane(error)) if error.is_unknown_run() => {
-                Ok((grant.stage == Stage::Wanted).then(Usage::default))
+                Ok((grant.stage == ResourceState::Wanted).then(Usage::default))
             }
             Err(error) => Err(error),
         }
@@ -164,11 +171,11 @@ impl RunExecutor<'_> {
 }
 
 /// Reaches the failpoint after the removal of all resources of a kind.
-fn reach_removed(kind: Kind) {
+fn reach_removed(kind: ResourceKind) {
     match kind {
-        Kind::Container => Point::ContainerRemoved.reach(),
-        Kind::Grant => Point::GrantClosed.reach(),
-        Kind::Workspace => Point::WorkspaceRemoved.reach(),
-        Kind::Volume | Kind::Session | Kind::Turn | Kind::Listener => {}
+        ResourceKind::Container => Point::ContainerRemoved.reach(),
+        ResourceKind::Grant => Point::GrantClosed.reach(),
+        ResourceKind::Workspace => Point::WorkspaceRemoved.reach(),
+        ResourceKind::Volume | ResourceKind::Session | ResourceKind::Turn | ResourceKind::Listener => {}
     }
 }

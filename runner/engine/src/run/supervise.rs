@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use runner_control_client::Lines;
-use runner_docker::{Container, Ended, KilledBy, Piece};
+use runner_docker::{Container, ContainerExit, KilledBy, Piece};
 use runner_model::failpoint::Point;
 use runner_workspace::{Exceeded, Workspace};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +25,7 @@ pub(super) struct RunningAgent {
 
 /// Exit of an agent.
 pub(super) struct AgentExit {
-    pub(super) container: Ended,
+    pub(super) container: ContainerExit,
     /// Excess of disk use for which the container was stopped, if that was the reason.
     pub(super) exceeded: Option<Exceeded>,
 }

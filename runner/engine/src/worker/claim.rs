@@ -67,7 +67,7 @@ impl WorkLoop<'_> {
         let since = lease_clock::boot_now();
         let abandoned = engine.store.take_over(&engine.worker, engine.lease, &active_runs).await;
         let Some(run) = abandoned.map_err(LeaseError::NotStored)? else { return Ok(Claim::NoRun) };
-        tracing::info!(run = %run.run, state = %run.state, epoch = run.epoch, "taken over");
+        tracing::info!(run = %run.run_id, state = %run.state, epoch = run.epoch, "taken over");
         self.load(&run, since, None).await
     }
 
@@ -118,7 +118,7 @@ impl WorkLoop<'_> {
         match LeasedRun::load(self.engine, run, since).await {
             Ok(run) => Ok(Claim::Work(Box::new(Work { run, permit }))),
             Err(error @ LeaseError::Unreadable(_)) => {
-                tracing::error!(run = %run.run, error = report::chain(&error), "run not executed");
+                tracing::error!(run = %run.run_id, error = report::chain(&error), "run not executed");
                 Ok(Claim::NoRun)
             }
             Err(error) => Err(error),

@@ -117,11 +117,11 @@ pub async fn work(
     stop: &CancellationToken,
     at_end: AtEnd,
 ) -> Result<(), store::Error> {
-    let permits = Arc::new(Semaphore::new(settings.worker.runs as usize));
+    let permits = Arc::new(Semaphore::new(settings.worker.max_concurrent_runs as usize));
     let work_loop = WorkLoop { engine, permits, active_runs: RefCell::default(), stop };
     let (to_execute, claimed) = mpsc::channel(1);
     let reaper = Reaper::of(settings, engine.store.clone());
-    let gc_interval = settings.worker.reap_every.duration();
+    let gc_interval = settings.worker.gc_interval.duration();
     let pool = Pool::new(engine, catalog);
     let over = CancellationToken::new();
     let working = async {

@@ -3,9 +3,10 @@
 use std::fs;
 
 use platform_core::{control::Cursor, limit::Millis, priority::Priority};
-use runner_model::lifecycle::Move;
+use runner_model::lifecycle::Transition;
 use runner_store::{
-    Change, Created, Error, Filter, For, Kind, NewRun, Onto, Record, Rows, SCHEMA, Step, Store, Worker,
+    Claimant, Created, Error, Filter, NewRun, Onto, Record, ResourceChange, ResourceKind, Rows, SCHEMA, Step,
+    Store, Worker,
 };
 
 use crate::database::{Database, id, moves, order};
@@ -21,17 +22,17 @@ crate::on_both!(
 pub(crate) async fn populate(store: &Store) {
     let me = Worker::named("host/1/00000001");
     for run in ["ended", "live"] {
-        let created = store.create(&order(run), For::Me(&me, Millis(0))).await.unwrap();
+        let created = store.create(&order(run), Claimant::Worker(&me, Millis(0))).await.unwrap();
         let Created::New(run) = created else { panic!("{created:?}") };
-        let workspace = Change::wanted(Kind::Workspace, format!("/w/{}", run.run));
-        store.step(&run.hold(), &Step::from(Move::Prepare).with([workspace])).await.unwrap();
+        let workspace = ResourceChange::wanted(ResourceKind::Workspace, format!("/w/{}", run.run_id));
+        store.step(&run.fencing_token(), &Step::from(Transition::Prepare).with([workspace])).await.unwrap();
     }
-    let ended = store.record(&id("ended")).await.unwrap().run.hold();
+    let ended = store.record(&id("ended")).await.unwrap().run.fencing_token();
     for step in moves().into_iter().skip(1) {
         store.step(&ended, &step.into()).await.unwrap();
     }
     let urgent = NewRun { priority: Priority::High, ..order("queued") };
-    store.create(&urgent, For::Anybody).await.unwrap();
+    store.create(&urgent, Claimant::AnyWorker).await.unwrap();
     let cursor = Cursor { journal: "j".to_owned(), seq: 7, hash: "h".to_owned() };
     store.acknowledge("receipts", &cursor).await.unwrap();
 }
@@ -40,7 +41,7 @@ pub(crate) async fn populate(store: &Store) {
 pub(crate) async fn everything(store: &Store) -> Vec<Record> {
     let mut all = Vec::new();
     for run in store.list(&Filter::default(), 100).await.unwrap().runs {
-        let mut record = store.record(&run.run).await.unwrap();
+        let mut record = store.record(&run.run_id).await.unwrap();
         record.run.epoch = 0;
         record.now = record.run.created;
         if let Some(lease) = &mut record.run.lease {
@@ -64,7 +65,7 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
         assert_eq!(everything(&other).await, everything(&store).await);
         assert_eq!(other.cursors("receipts").await.unwrap(), store.cursors("receipts").await.unwrap());
         let claimed = other.claim(&Worker::this_process(), Millis(0)).await.unwrap().unwrap();
-        assert_eq!(claimed.run, id("queued"), "and it can be worked with");
+        assert_eq!(claimed.run_id, id("queued"), "and it can be worked with");
     }
 }
 
@@ -73,7 +74,7 @@ async fn a_restore_overwrites_only_with_force(database: Database) {
     populate(&store).await;
     let file = database.path().join("backup.ndjson");
     store.backup(&file).await.unwrap();
-    store.create(&order("later"), For::Anybody).await.unwrap();
+    store.create(&order("later"), Claimant::AnyWorker).await.unwrap();
     let refused = store.restore(&file, Onto::Empty).await.unwrap_err();
     assert!(matches!(refused, Error::NotEmpty { .. }), "{refused:?}");
     store.record(&id("later")).await.unwrap();
@@ -122,7 +123,7 @@ async fn a_restore_fences_earlier_holders(database: Database) {
     // A worker that takes it over now gets the very epoch that was given out after the backup, but for the gap that a
     // restore adds.
     let again = store.take_over(&Worker::this_process(), Millis::seconds(60), &[]).await.unwrap().unwrap();
-    assert_eq!(again.run, held.run);
-    let refused = store.renew(&held.hold(), Millis::seconds(60)).await.unwrap_err();
+    assert_eq!(again.run_id, held.run_id);
+    let refused = store.renew(&held.fencing_token(), Millis::seconds(60)).await.unwrap_err();
     assert!(matches!(refused, Error::Fenced { .. }), "{refused:?}");
 }

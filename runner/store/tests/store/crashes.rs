@@ -8,8 +8,8 @@ use std::{
 
 use platform_core::limit::Millis;
 use platform_runtime::retry::Transient;
-use runner_model::lifecycle::{Move, State};
-use runner_store::{Filter, For, Worker};
+use runner_model::lifecycle::{State, Transition};
+use runner_store::{Claimant, Filter, Worker};
 use sqlx::{AnyConnection, Connection, Row};
 
 use crate::database::{Database, eventually, id, moves, order};
@@ -49,7 +49,7 @@ async fn acknowledged_writes_survive_a_kill(database: Database) {
     let worker = Worker::this_process();
     while let Some(run) = store.take_over(&worker, Millis::seconds(60), &[]).await.unwrap() {
         for step in moves().into_iter().skip_while(|step| run.state.after(step).is_err()) {
-            store.step(&run.hold(), &step.into()).await.unwrap();
+            store.step(&run.fencing_token(), &step.into()).await.unwrap();
         }
     }
     let open = Filter { states: State::NAMES[..5].to_vec(), ..Filter::default() };
@@ -66,13 +66,14 @@ async fn acknowledged_writes_survive_a_kill(database: Database) {
 async fn a_restarted_database_is_used_again() {
     let mut database = Database::postgres().await;
     let store = database.open().await;
-    store.create(&order("r1"), For::Anybody).await.unwrap();
+    store.create(&order("r1"), Claimant::AnyWorker).await.unwrap();
     database.stop();
-    let down = store.create(&order("r2"), For::Anybody).await.unwrap_err();
+    let down = store.create(&order("r2"), Claimant::AnyWorker).await.unwrap_err();
     assert!(down.is_transient(), "{down:?}");
     database.start().await;
     // The connections from before are dead, and the server may still say that it starts up.
-    eventually("the store works again", async || store.create(&order("r2"), For::Anybody).await.ok()).await;
+    eventually("the store works again", async || store.create(&order("r2"), Claimant::AnyWorker).await.ok())
+        .await;
     assert_eq!(store.list(&Filter::default(), 10).await.unwrap().runs.len(), 2);
 }
 
@@ -83,7 +84,7 @@ async fn a_writer_waits_for_its_turn() {
     let mut other = AnyConnection::connect(&database.url()).await.unwrap();
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     let worker = Worker::this_process();
-    let who = For::Me(&worker, Millis::seconds(60));
+    let who = Claimant::Worker(&worker, Millis::seconds(60));
     let first = order("r1");
     let waiting = async { store.create(&first, who).await };
     let letting_go = async {
@@ -92,5 +93,5 @@ async fn a_writer_waits_for_its_turn() {
     };
     let (created, ()) = tokio::join!(waiting, letting_go);
     let runner_store::Created::New(run) = created.unwrap() else { panic!("it is new") };
-    store.step(&run.hold(), &Move::Prepare.into()).await.unwrap();
+    store.step(&run.fencing_token(), &Transition::Prepare.into()).await.unwrap();
 }

@@ -17,7 +17,7 @@ use platform_core::{
     secret::Secret,
 };
 use platform_runtime::poll::poll_until;
-use runner_model::lifecycle::{Ending, Failure, Move};
+use runner_model::lifecycle::{Completion, Failure, Transition};
 use runner_store::{Address, HostId, HostIdentity, NewRun, Store};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
@@ -229,7 +229,7 @@ pub(crate) fn id(run: &str) -> RunId {
 /// Returns an order that says nothing special.
 pub(crate) fn order(run: &str) -> NewRun {
     NewRun {
-        run: id(run),
+        run_id: id(run),
         account: AccountId::parse("acct-1").unwrap(),
         agent: AgentId::parse("sandbox:agent").unwrap(),
         correlation: Correlation::default(),
@@ -240,9 +240,15 @@ pub(crate) fn order(run: &str) -> NewRun {
 }
 
 /// Returns the moves of a run that ends well.
-pub(crate) fn moves() -> [Move; 5] {
-    let ending = Ending { exit_code: Some(0), oom_seen: Some(false), answer: Ok("answer".to_owned()) };
-    [Move::Prepare, Move::Start, Move::Run, Move::Settle(ending), Move::Finish(Some(Usage::default()))]
+pub(crate) fn moves() -> [Transition; 5] {
+    let ending = Completion { exit_code: Some(0), oom_seen: Some(false), answer: Ok("answer".to_owned()) };
+    [
+        Transition::Prepare,
+        Transition::Start,
+        Transition::Run,
+        Transition::Settle(ending),
+        Transition::Finish(Some(Usage::default())),
+    ]
 }
 
 pub(crate) fn cancelled() -> Failure {

@@ -5,8 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use platform_core::{control::Usage, limit::Millis};
-use runner_model::lifecycle::{Ending, Move, Outcome, State};
-use runner_store::{Change, Created, Error, For, Hold, Kind, Run, Stage, Step, Store, Worker};
+use runner_model::lifecycle::{Completion, Outcome, State, Transition};
+use runner_store::{
+    Claimant, Created, Error, FencingToken, ResourceChange, ResourceKind, ResourceState, Run, Step, Store,
+    Worker,
+};
 
 use crate::database::{Database, cancelled, eventually, id, moves, order};
 
@@ -42,7 +45,7 @@ struct Model {
     workers: [Worker; 2],
     runs: BTreeMap<String, Expected>,
     /// Every hold that a worker ever got.
-    holds: Vec<Hold>,
+    holds: Vec<FencingToken>,
     numbers: u64,
 }
 
@@ -72,7 +75,7 @@ impl Model {
         let name = format!("r{}", self.below(40));
         let is_mine = self.below(2) == 0;
         let me = self.workers[worker].clone();
-        let who = if is_mine { For::Me(&me, LONG) } else { For::Anybody };
+        let who = if is_mine { Claimant::Worker(&me, LONG) } else { Claimant::AnyWorker };
         let created = self.store[worker].create(&order(&name), who).await.unwrap();
         if self.runs.contains_key(&name) {
             assert!(matches!(created, Created::Before(_)), "{created:?}");
@@ -83,16 +86,16 @@ impl Model {
         let expected = Expected { state: State::Queued, epoch: u64::from(is_mine), owner, is_asked: false };
         self.runs.insert(name, expected);
         if is_mine {
-            self.holds.push(run.hold());
+            self.holds.push(run.fencing_token());
         }
     }
 
     fn got(&mut self, worker: usize, run: &Run) {
-        let expected = self.runs.get_mut(run.run.as_str()).unwrap();
+        let expected = self.runs.get_mut(run.run_id.as_str()).unwrap();
         expected.epoch += 1;
         expected.owner = Some(Owner { worker, gave_back: false });
         assert_eq!((run.epoch, run.state), (expected.epoch, expected.state));
-        self.holds.push(run.hold());
+        self.holds.push(run.fencing_token());
     }
 
     async fn claim(&mut self, worker: usize) {
@@ -103,7 +106,7 @@ impl Model {
         }
         let claimed = self.store[worker].claim(&self.workers[worker], LONG).await.unwrap();
         let first = waiting.into_iter().min().map(|(_, name)| name);
-        assert_eq!(claimed.as_ref().map(|run| run.run.to_string()), first, "the one that waits longest");
+        assert_eq!(claimed.as_ref().map(|run| run.run_id.to_string()), first, "the one that waits longest");
         if let Some(run) = claimed {
             self.got(worker, &run);
         }
@@ -116,7 +119,7 @@ impl Model {
         match self.store[worker].take_over(&self.workers[worker], LONG, &[]).await.unwrap() {
             None => assert_eq!(left, BTreeSet::new()),
             Some(run) => {
-                assert!(left.contains(run.run.as_str()), "{run:?} of {left:?}");
+                assert!(left.contains(run.run_id.as_str()), "{run:?} of {left:?}");
                 self.got(worker, &run);
             }
         }
@@ -148,7 +151,7 @@ impl Model {
         self.runs.keys().nth(at).cloned()
     }
 
-    fn any_hold(&mut self) -> Option<Hold> {
+    fn any_hold(&mut self) -> Option<FencingToken> {
         let back = self.below(12);
         self.holds.len().checked_sub(1 + back).map(|at| self.holds[at].clone())
     }
@@ -156,7 +159,7 @@ impl Model {
     async fn renew(&mut self, worker: usize) {
         let Some(hold) = self.any_hold() else { return };
         let renewed = self.store[worker].renew(&hold, LONG).await;
-        let run = self.runs.get_mut(hold.run.as_str()).unwrap();
+        let run = self.runs.get_mut(hold.run_id.as_str()).unwrap();
         if run.epoch == hold.epoch {
             renewed.unwrap();
             if let Some(owner) = &mut run.owner {
@@ -170,13 +173,13 @@ impl Model {
     async fn step(&mut self, worker: usize) {
         let Some(hold) = self.any_hold() else { return };
         let step = match self.below(8) {
-            7 => Move::Withdraw(cancelled()),
-            6 => Move::Settle(Ending::without_agent(cancelled())),
-            5 => Move::Finish(Some(Usage::default())),
+            7 => Transition::Withdraw(cancelled()),
+            6 => Transition::Settle(Completion::without_agent(cancelled())),
+            5 => Transition::Finish(Some(Usage::default())),
             other => moves()[other].clone(),
         };
         let stepped = self.store[worker].step(&hold, &step.clone().into()).await;
-        let run = self.runs.get_mut(hold.run.as_str()).unwrap();
+        let run = self.runs.get_mut(hold.run_id.as_str()).unwrap();
         match (run.epoch == hold.epoch, run.state.after(&step)) {
             (false, _) => assert!(matches!(stepped, Err(Error::Fenced { .. })), "{stepped:?}"),
             (true, Err(_)) => assert!(matches!(stepped, Err(Error::Illegal { .. })), "{stepped:?}"),
@@ -223,13 +226,13 @@ async fn a_worker_releases_only_its_own_runs(database: Database) {
     let store = database.open().await;
     let (one, two) = (Worker::named("one"), Worker::named("two"));
     for (run, worker) in [("a", &one), ("b", &two)] {
-        store.create(&order(run), For::Me(worker, LONG)).await.unwrap();
+        store.create(&order(run), Claimant::Worker(worker, LONG)).await.unwrap();
     }
     store.release(&Worker::named("unknown")).await.unwrap();
     assert!(store.take_over(&two, LONG, &[]).await.unwrap().is_none());
     store.release(&one).await.unwrap();
     let run = store.take_over(&two, LONG, &[]).await.unwrap().unwrap();
-    assert_eq!((run.run.as_str(), run.epoch), ("a", 2));
+    assert_eq!((run.run_id.as_str(), run.epoch), ("a", 2));
     assert!(store.take_over(&two, LONG, &[]).await.unwrap().is_none(), "the other's is its own");
     store.release(&one).await.unwrap();
     assert!(
@@ -242,7 +245,7 @@ async fn a_worker_does_not_take_over_its_own_runs(database: Database) {
     let store = database.open().await;
     let (one, two) = (Worker::named("one"), Worker::named("two"));
     for run in ["a", "b"] {
-        store.create(&order(run), For::Me(&one, Millis(0))).await.unwrap();
+        store.create(&order(run), Claimant::Worker(&one, Millis(0))).await.unwrap();
     }
     let all_over = async || {
         let over =
@@ -253,33 +256,34 @@ async fn a_worker_does_not_take_over_its_own_runs(database: Database) {
     let lived = [id("a"), id("b")];
     assert!(store.take_over(&one, LONG, &lived).await.unwrap().is_none(), "it goes on with them");
     let left = store.take_over(&one, LONG, &lived[..1]).await.unwrap().unwrap();
-    assert_eq!((left.run.as_str(), left.epoch), ("b", 2), "what it does not live it takes like anybody");
+    assert_eq!((left.run_id.as_str(), left.epoch), ("b", 2), "what it does not live it takes like anybody");
     let other = store.take_over(&two, LONG, &[]).await.unwrap().unwrap();
-    assert_eq!((other.run.as_str(), other.epoch), ("a", 2));
+    assert_eq!((other.run_id.as_str(), other.epoch), ("a", 2));
 }
 
 async fn a_run_is_asked_to_stop_wherever_it_is(database: Database) {
     let store = database.open().await;
     let worker = Worker::named("one");
-    store.create(&order("waits"), For::Anybody).await.unwrap();
+    store.create(&order("waits"), Claimant::AnyWorker).await.unwrap();
     let run = store.ask_cancel(&id("waits")).await.unwrap();
     assert_eq!((run.state, run.error), (State::Ended(Outcome::Cancelled), Some(cancelled_early())));
     assert!(store.claim(&worker, LONG).await.unwrap().is_none(), "no worker gets it any more");
 
-    let Created::New(run) = store.create(&order("held"), For::Me(&worker, LONG)).await.unwrap() else {
+    let Created::New(run) = store.create(&order("held"), Claimant::Worker(&worker, LONG)).await.unwrap()
+    else {
         panic!("not new")
     };
-    let hold = run.hold();
+    let hold = run.fencing_token();
     for step in moves() {
-        let before = store.record(&hold.run).await.unwrap().run;
-        let asked = store.ask_cancel(&hold.run).await.unwrap();
+        let before = store.record(&hold.run_id).await.unwrap().run;
+        let asked = store.ask_cancel(&hold.run_id).await.unwrap();
         assert_eq!((asked.state, &asked.lease), (before.state, &before.lease), "its holder decides");
-        assert!(store.is_cancel_asked(&hold.run).await.unwrap());
+        assert!(store.is_cancel_asked(&hold.run_id).await.unwrap());
         store.step(&hold, &step.into()).await.unwrap();
     }
-    let ended = store.record(&hold.run).await.unwrap();
-    assert_eq!(store.ask_cancel(&hold.run).await.unwrap().state, State::Ended(Outcome::Succeeded));
-    assert_eq!(store.record(&hold.run).await.unwrap().run, ended.run, "one that has ended stays as it is");
+    let ended = store.record(&hold.run_id).await.unwrap();
+    assert_eq!(store.ask_cancel(&hold.run_id).await.unwrap().state, State::Ended(Outcome::Succeeded));
+    assert_eq!(store.record(&hold.run_id).await.unwrap().run, ended.run, "one that has ended stays as it is");
     assert!(matches!(store.ask_cancel(&id("unknown")).await.unwrap_err(), Error::Unknown { .. }));
 }
 
@@ -289,18 +293,19 @@ fn cancelled_early() -> runner_model::lifecycle::Failure {
 
 async fn kept_resources_outlive_their_run(database: Database) {
     let store = database.open().await;
-    let Created::New(run) = store.create(&order("r1"), For::Me(&Worker::named("one"), LONG)).await.unwrap()
+    let Created::New(run) =
+        store.create(&order("r1"), Claimant::Worker(&Worker::named("one"), LONG)).await.unwrap()
     else {
         panic!("not new")
     };
-    let hold = run.hold();
-    let workspace = Change::wanted(Kind::Workspace, "w1");
+    let hold = run.fencing_token();
+    let workspace = ResourceChange::wanted(ResourceKind::Workspace, "w1");
     let [prepare, .., settle, finish] = moves();
-    let unsaid = store.step(&hold, &workspace.to(Stage::Kept).into()).await.unwrap_err();
+    let unsaid = store.step(&hold, &workspace.to(ResourceState::Kept).into()).await.unwrap_err();
     assert!(matches!(unsaid, Error::NotWanted { .. }), "{unsaid:?}");
     store.step(&hold, &Step::from(prepare).with([workspace.clone()])).await.unwrap();
     store.step(&hold, &settle.into()).await.unwrap();
-    store.step(&hold, &Step::from(finish).with([workspace.to(Stage::Kept)])).await.unwrap();
+    store.step(&hold, &Step::from(finish).with([workspace.to(ResourceState::Kept)])).await.unwrap();
     let left = store.left().await.unwrap();
-    assert_eq!(left.iter().map(|thing| thing.stage).collect::<Vec<_>>(), [Stage::Kept]);
+    assert_eq!(left.iter().map(|thing| thing.stage).collect::<Vec<_>>(), [ResourceState::Kept]);
 }

@@ -2,7 +2,9 @@
 
 use futures_util::future::join_all;
 use platform_core::{id::InstallationId, limit::Millis};
-use runner_store::{Adopted, Created, Error, ErrorClass, For, HostIdentity, Onto, Served, Store, Worker};
+use runner_store::{
+    Adopted, Claimant, Created, Error, ErrorClass, HostIdentity, Onto, Served, Store, Worker,
+};
 
 use crate::{
     backups::populate,
@@ -50,7 +52,7 @@ async fn the_first_host_is_served_and_another_refused(database: Database) {
     for part in [host(1).id.as_str(), "host-1", "last seen 20", host(2).id.as_str(), "sluice store adopt"] {
         assert!(said.contains(part), "no {part} in {said}");
     }
-    first.create(&order("r1"), For::Anybody).await.unwrap();
+    first.create(&order("r1"), Claimant::AnyWorker).await.unwrap();
     // A store that only reads may be opened on any host.
     open(&database.address()).await.unwrap().record(&id("r1")).await.unwrap();
     // The same host by another name is the same host.
@@ -97,10 +99,12 @@ async fn a_live_lease_keeps_the_store_where_it_is(database: Database) {
         );
         assert!(refused.to_string().contains("host-1"), "{refused}");
     };
-    let Created::New(run) = first.create(&order("r1"), For::Me(&me, LONG)).await.unwrap() else { panic!() };
+    let Created::New(run) = first.create(&order("r1"), Claimant::Worker(&me, LONG)).await.unwrap() else {
+        panic!()
+    };
     refused("of a run").await;
     first.release(&me).await.unwrap();
-    first.create(&order("r2"), For::Anybody).await.unwrap();
+    first.create(&order("r2"), Claimant::AnyWorker).await.unwrap();
     first.keep_serving(LONG).await.unwrap();
     refused("of a host at work, with no run").await;
     // Being used does not make the lease shorter.
@@ -111,14 +115,14 @@ async fn a_live_lease_keeps_the_store_where_it_is(database: Database) {
     assert!(matches!(&moved, Adopted::From { before, unfinished: 2 } if before.host == host(1)), "{moved:?}");
     let second = serving(&database, 2).await.unwrap();
     let taken = second.take_over(&me, LONG, &[]).await.unwrap().unwrap();
-    assert_eq!((taken.run, taken.epoch), (run.run, 2));
+    assert_eq!((taken.run_id, taken.epoch), (run.run_id, 2));
     assert_eq!(adopted(&database, 2).await, Adopted::Already);
 }
 
 async fn a_moved_store_is_closed_to_its_former_host(database: Database) {
     let (first, me) = (serving(&database, 1).await.unwrap(), Worker::this_process());
-    first.create(&order("waits"), For::Anybody).await.unwrap();
-    first.create(&order("left"), For::Me(&me, NONE)).await.unwrap();
+    first.create(&order("waits"), Claimant::AnyWorker).await.unwrap();
+    first.create(&order("left"), Claimant::Worker(&me, NONE)).await.unwrap();
     // The control: until it is moved, they are to be had.
     let left = eventually("it is left", async || first.take_over(&me, NONE, &[]).await.unwrap()).await;
     adopted(&database, 2).await;
@@ -128,8 +132,8 @@ async fn a_moved_store_is_closed_to_its_former_host(database: Database) {
             first.take_over(&me, NONE, &[]).await.map(|run| run.map(drop)).transpose()
         })
         .await,
-        first.create(&order("new"), For::Anybody).await.map(drop),
-        first.create(&order("mine"), For::Me(&me, LONG)).await.map(drop),
+        first.create(&order("new"), Claimant::AnyWorker).await.map(drop),
+        first.create(&order("mine"), Claimant::Worker(&me, LONG)).await.map(drop),
         first.keep_serving(LONG).await,
     ];
     assert!(
@@ -137,8 +141,12 @@ async fn a_moved_store_is_closed_to_its_former_host(database: Database) {
         "{refusals:?}"
     );
     let store = serving(&database, 2).await.unwrap();
-    assert_eq!(store.record(&left.run).await.unwrap().run.epoch, left.epoch, "what it tried changed nothing");
-    assert_eq!(store.claim(&me, LONG).await.unwrap().unwrap().run, id("waits"));
+    assert_eq!(
+        store.record(&left.run_id).await.unwrap().run.epoch,
+        left.epoch,
+        "what it tried changed nothing"
+    );
+    assert_eq!(store.claim(&me, LONG).await.unwrap().unwrap().run_id, id("waits"));
 }
 
 async fn a_restored_store_serves_the_restoring_host(database: Database) {
@@ -154,7 +162,7 @@ async fn a_restored_store_serves_the_restoring_host(database: Database) {
     let refused = serving(&database, 2).await.unwrap_err();
     assert!(refused.serves_another(), "{refused:?}");
     // The control: the host that restored it goes on.
-    assert_eq!(first.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().run, id("queued"));
+    assert_eq!(first.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().run_id, id("queued"));
     adopted_by_another(&database).await;
     let refused = first.restore(&file, Onto::Anything).await.unwrap_err();
     assert!(refused.serves_another(), "a store that was moved meanwhile: {refused:?}");
@@ -179,7 +187,7 @@ async fn a_backup_goes_into_a_new_store_elsewhere(database: Database) {
         let second = serving(&elsewhere, 2).await.unwrap();
         second.restore(&file, Onto::Empty).await.unwrap();
         assert_eq!(served(&elsewhere).await, host(2));
-        assert_eq!(second.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().run, id("queued"));
+        assert_eq!(second.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().run_id, id("queued"));
     }
 }
 
@@ -197,7 +205,7 @@ async fn other_installations_at_work_prevent_a_restore(database: Database) {
             }
         }
     };
-    there.create(&order("r1"), For::Me(&me, LONG)).await.unwrap();
+    there.create(&order("r1"), Claimant::Worker(&me, LONG)).await.unwrap();
     refused("a run").await;
     there.release(&me).await.unwrap();
     there.keep_serving(LONG).await.unwrap();
@@ -205,7 +213,7 @@ async fn other_installations_at_work_prevent_a_restore(database: Database) {
     there.record(&id("r1")).await.unwrap();
     // The control: once its leases are over it is replaced, and so is what the caller itself works on.
     database.behind_its_back("UPDATE hosts SET lease_until = 0").await;
-    here.create(&order("r2"), For::Me(&me, LONG)).await.unwrap();
+    here.create(&order("r2"), Claimant::Worker(&me, LONG)).await.unwrap();
     here.restore(&file, Onto::Anything).await.unwrap();
     for run in ["r1", "r2"] {
         assert!(matches!(here.record(&id(run)).await.unwrap_err(), Error::Unknown { .. }), "{run}");
@@ -220,7 +228,7 @@ async fn a_restore_waits_for_a_claim_under_way(database: Database) {
     here.backup(&file).await.unwrap();
     for round in 0..20 {
         let run = format!("r{round}");
-        there.create(&order(&run), For::Anybody).await.unwrap();
+        there.create(&order(&run), Claimant::AnyWorker).await.unwrap();
         let (claimed, restored) = tokio::join!(there.claim(&me, LONG), here.restore(&file, Onto::Anything));
         let claimed = claimed.unwrap().is_some();
         assert_ne!(claimed, restored.is_ok(), "round {round}: {restored:?}");
@@ -237,7 +245,7 @@ async fn each_installation_has_a_host_of_its_own(database: Database) {
 
 async fn a_store_without_a_host_only_reads(database: Database) {
     let reader = open(&database.address()).await.unwrap();
-    let refused = reader.create(&order("r1"), For::Anybody).await.unwrap_err();
+    let refused = reader.create(&order("r1"), Claimant::AnyWorker).await.unwrap_err();
     assert!(matches!(refused, Error::OnlyReads), "{refused:?}");
     assert_eq!(reader.served().await.unwrap(), None, "to look does not bind it");
 }

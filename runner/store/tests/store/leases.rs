@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use platform_core::{event::AgentEvent, limit::Millis};
-use runner_model::lifecycle::Move;
-use runner_store::{Batch, Change, Error, For, Hold, Kind, Run, Stage, Store, Told, Worker};
+use runner_model::lifecycle::Transition;
+use runner_store::{
+    Batch, Claimant, Error, EventCursor, FencingToken, ResourceChange, ResourceKind, ResourceState, Run,
+    Store, Worker,
+};
 
 use crate::database::{Database, eventually, moves, order};
 
@@ -24,7 +27,7 @@ async fn claim_all(store: &Store) -> Vec<String> {
     let worker = Worker::this_process();
     let mut claimed = Vec::new();
     while let Some(run) = store.claim(&worker, LONG).await.unwrap() {
-        claimed.push(run.run.to_string());
+        claimed.push(run.run_id.to_string());
         tokio::task::yield_now().await;
     }
     claimed
@@ -33,7 +36,7 @@ async fn claim_all(store: &Store) -> Vec<String> {
 async fn two_clients_claim_no_run_twice(database: Database) {
     let clients = [database.open().await, database.open().await];
     for n in 0..100 {
-        clients[0].create(&order(&format!("r{n}")), For::Anybody).await.unwrap();
+        clients[0].create(&order(&format!("r{n}")), Claimant::AnyWorker).await.unwrap();
     }
     // Either could have them all: SQLite gives the turn to the client that happens to ask.
     let worker = Worker::this_process();
@@ -48,7 +51,7 @@ async fn two_clients_claim_no_run_twice(database: Database) {
 async fn the_run_that_waits_longest_is_claimed_first(database: Database) {
     let store = database.open().await;
     for run in ["b", "a", "c"] {
-        let before = store.create(&order(run), For::Anybody).await.unwrap();
+        let before = store.create(&order(run), Claimant::AnyWorker).await.unwrap();
         // Runs of the same millisecond are of the same age.
         eventually("the clock moves", async || {
             let page = store.list(&runner_store::Filter::default(), 1).await.unwrap();
@@ -61,11 +64,11 @@ async fn the_run_that_waits_longest_is_claimed_first(database: Database) {
 }
 
 /// Returns two clients; the first has claimed a run that the second can take over.
-async fn left(database: &Database) -> (Store, Store, Hold) {
+async fn left(database: &Database) -> (Store, Store, FencingToken) {
     let (first, second) = (database.open().await, database.open().await);
-    first.create(&order("r1"), For::Anybody).await.unwrap();
+    first.create(&order("r1"), Claimant::AnyWorker).await.unwrap();
     let run = first.claim(&Worker::this_process(), NONE).await.unwrap().unwrap();
-    (first, second, run.hold())
+    (first, second, run.fencing_token())
 }
 
 async fn taken_over(store: &Store) -> Run {
@@ -76,33 +79,39 @@ async fn taken_over(store: &Store) -> Run {
 async fn a_fenced_worker_can_do_nothing(database: Database) {
     let (first, second, stale) = left(&database).await;
     // Past its lease, and no other worker has the run: it may go on.
-    let workspace = Change::wanted(Kind::Workspace, "/w/r1");
-    first.step(&stale, &runner_store::Step::from(Move::Prepare).with([workspace.clone()])).await.unwrap();
+    let workspace = ResourceChange::wanted(ResourceKind::Workspace, "/w/r1");
+    first
+        .step(&stale, &runner_store::Step::from(Transition::Prepare).with([workspace.clone()]))
+        .await
+        .unwrap();
     let run = taken_over(&second).await;
     assert_eq!((run.epoch, run.attempt, run.state.name()), (2, 0, "preparing"));
-    let batch = Batch { number: 1, events: vec![AgentEvent::Done], told: Told::default() };
+    let batch = Batch { number: 1, events: vec![AgentEvent::Done], told: EventCursor::default() };
     let mut tried: Vec<(&str, Result<(), Error>)> = vec![
         ("renew", first.renew(&stale, LONG).await),
-        ("tell", first.tell(&stale, &batch).await),
+        ("tell", first.record_events(&stale, &batch).await),
         ("stop", first.stopping(&stale, "\"timeout\"").await),
         ("start anew", first.start_anew(&stale).await.map(drop)),
-        ("want", first.step(&stale, &Change::wanted(Kind::Container, "c").into()).await.map(drop)),
-        ("have made", first.step(&stale, &workspace.to(Stage::Made).into()).await.map(drop)),
-        ("have removed", first.step(&stale, &workspace.to(Stage::Removed).into()).await.map(drop)),
+        (
+            "want",
+            first.step(&stale, &ResourceChange::wanted(ResourceKind::Container, "c").into()).await.map(drop),
+        ),
+        ("have made", first.step(&stale, &workspace.to(ResourceState::Made).into()).await.map(drop)),
+        ("have removed", first.step(&stale, &workspace.to(ResourceState::Removed).into()).await.map(drop)),
     ];
     for step in moves() {
         tried.push(("move", first.step(&stale, &step.into()).await.map(drop)));
     }
-    let before = second.record(&stale.run).await.unwrap();
+    let before = second.record(&stale.run_id).await.unwrap();
     for (what, result) in tried {
         assert!(matches!(result, Err(Error::Fenced { held: 1, epoch: 2, .. })), "{what}: {result:?}");
     }
     assert_eq!(before.events.len(), 1, "nothing of that is left: {before:?}");
-    assert_eq!(before.resources[0].stage, Stage::Wanted);
-    let hold = run.hold();
+    assert_eq!(before.resources[0].stage, ResourceState::Wanted);
+    let hold = run.fencing_token();
     second.renew(&hold, LONG).await.unwrap();
-    second.step(&hold, &workspace.to(Stage::Made).into()).await.unwrap();
-    second.step(&hold, &Move::Start.into()).await.unwrap();
+    second.step(&hold, &workspace.to(ResourceState::Made).into()).await.unwrap();
+    second.step(&hold, &Transition::Start.into()).await.unwrap();
 }
 
 async fn a_lease_that_holds_is_not_taken_over(database: Database) {
@@ -111,12 +120,12 @@ async fn a_lease_that_holds_is_not_taken_over(database: Database) {
     let worker = Worker::this_process();
     assert!(second.take_over(&worker, LONG, &[]).await.unwrap().is_none());
     assert!(second.claim(&worker, LONG).await.unwrap().is_none(), "nor claimed as if it were free");
-    let run = second.record(&hold.run).await.unwrap().run;
+    let run = second.record(&hold.run_id).await.unwrap().run;
     assert!(!run.lease.unwrap().over);
     first.renew(&hold, NONE).await.unwrap();
     taken_over(&second).await;
     // A run that has ended has no holder.
-    let stale = Hold { epoch: 2, ..hold };
+    let stale = FencingToken { epoch: 2, ..hold };
     for step in moves() {
         second.step(&stale, &step.into()).await.unwrap();
     }
@@ -126,7 +135,7 @@ async fn a_lease_that_holds_is_not_taken_over(database: Database) {
 async fn one_of_two_clients_takes_a_run_over(database: Database) {
     let (first, second, hold) = left(&database).await;
     eventually("the lease is over", async || {
-        first.record(&hold.run).await.unwrap().run.lease.unwrap().over.then_some(())
+        first.record(&hold.run_id).await.unwrap().run.lease.unwrap().over.then_some(())
     })
     .await;
     let worker = Worker::this_process();

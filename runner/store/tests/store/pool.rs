@@ -6,8 +6,10 @@ use platform_core::{
     id::{AgentId, SocketDirName, WorkspaceId},
     limit::Millis,
 };
-use runner_model::lifecycle::{Move, State};
-use runner_store::{Error, For, Kind, PoolStage, Run, Stage, Step, Store, WarmContainer, Worker};
+use runner_model::lifecycle::{State, Transition};
+use runner_store::{
+    Claimant, Error, PoolStage, ResourceKind, ResourceState, Run, Step, Store, WarmContainer, Worker,
+};
 
 use crate::database::{Database, eventually, order};
 
@@ -47,12 +49,12 @@ async fn ready(store: &Store, number: u128) -> WarmContainer {
 }
 
 async fn claimed(store: &Store, run: &str) -> Run {
-    store.create(&order(run), For::Anybody).await.unwrap();
+    store.create(&order(run), Claimant::AnyWorker).await.unwrap();
     store.claim(&worker(), LONG).await.unwrap().unwrap()
 }
 
 fn taking(warm: &WarmContainer) -> Step {
-    Step::from(Move::Prepare).taking(warm.clone())
+    Step::from(Transition::Prepare).taking(warm.clone())
 }
 
 async fn stages(store: &Store) -> Vec<PoolStage> {
@@ -67,7 +69,7 @@ async fn one_run_takes_a_warm_container_and_its_parts(database: Database) {
         runs.push(claimed(&clients[0], &format!("r{number}")).await);
     }
     let take = async |(number, run): (usize, &Run)| {
-        clients[number % 2].step(&run.hold(), &taking(&warm)).await.map(|taken| taken.run)
+        clients[number % 2].step(&run.fencing_token(), &taking(&warm)).await.map(|taken| taken.run_id)
     };
     let taken = futures_util::future::join_all(runs.iter().enumerate().map(take)).await;
     let winners: Vec<_> = taken.iter().filter_map(|taken| taken.as_ref().ok()).collect();
@@ -80,19 +82,19 @@ async fn one_run_takes_a_warm_container_and_its_parts(database: Database) {
     assert_eq!(run.state, State::Preparing);
     let things: BTreeSet<_> =
         made.iter().map(|thing| (thing.kind.name(), thing.name.as_str(), thing.stage.name())).collect();
-    let of = |kind: Kind, name| (kind.name(), name, Stage::Wanted.name());
+    let of = |kind: ResourceKind, name| (kind.name(), name, ResourceState::Wanted.name());
     assert_eq!(
         things,
         BTreeSet::from([
-            of(Kind::Workspace, warm.workspace.as_str()),
-            of(Kind::Listener, warm.listener.as_str()),
-            of(Kind::Container, warm.container.as_str()),
+            of(ResourceKind::Workspace, warm.workspace.as_str()),
+            of(ResourceKind::Listener, warm.listener.as_str()),
+            of(ResourceKind::Container, warm.container.as_str()),
         ])
     );
     assert_eq!(stages(&clients[1]).await, []);
     // A run that lost is where it was.
-    let lost = runs.iter().find(|run| run.run != *winners[0]).unwrap();
-    assert_eq!(clients[0].record(&lost.run).await.unwrap().run.state, State::Queued);
+    let lost = runs.iter().find(|run| run.run_id != *winners[0]).unwrap();
+    assert_eq!(clients[0].record(&lost.run_id).await.unwrap().run.state, State::Queued);
 }
 
 async fn only_a_ready_container_is_taken(database: Database) {
@@ -100,7 +102,7 @@ async fn only_a_ready_container_is_taken(database: Database) {
     let run = claimed(&store, "r1").await;
     let warm = warm(1);
     let refused = async || {
-        let taken = store.step(&run.hold(), &taking(&warm)).await;
+        let taken = store.step(&run.fencing_token(), &taking(&warm)).await;
         assert!(matches!(taken, Err(Error::NotWarm { .. })), "{taken:?}");
         assert_eq!(store.warm_containers(TEMPLATE).await.unwrap(), []);
     };
@@ -121,14 +123,14 @@ async fn a_taken_container_is_no_longer_in_the_pool(database: Database) {
     let store = database.open().await;
     let warm = ready(&store, 1).await;
     let run = claimed(&store, "r1").await;
-    let stale = runner_store::Hold { epoch: run.epoch + 1, ..run.hold() };
+    let stale = runner_store::FencingToken { epoch: run.epoch + 1, ..run.fencing_token() };
     let fenced = store.step(&stale, &taking(&warm)).await;
     assert!(matches!(fenced, Err(Error::Fenced { .. })), "{fenced:?}");
     assert_eq!(stages(&store).await, [PoolStage::Ready]);
-    store.step(&run.hold(), &taking(&warm)).await.unwrap();
+    store.step(&run.fencing_token(), &taking(&warm)).await.unwrap();
     assert!(!store.warm_leaves(&warm.container, &worker()).await.unwrap(), "it is the run's to remove");
     store.warm_is_gone(&warm.container).await.unwrap();
-    assert_eq!(store.made_for(&run.run).await.unwrap().1.len(), 3);
+    assert_eq!(store.made_for(&run.run_id).await.unwrap().1.len(), 3);
 }
 
 async fn only_its_owner_removes_a_warm_container(database: Database) {

@@ -5,8 +5,10 @@ use platform_core::{
     id::AccountId,
     limit::{Millis, events::PRUNE_EVENTS},
 };
-use runner_model::lifecycle::{Ending, Move};
-use runner_store::{Batch, Created, For, Hold, Keep, NewRun, Pruned, Record, Step, Store, Told, Worker};
+use runner_model::lifecycle::{Completion, Transition};
+use runner_store::{
+    Batch, Claimant, Created, EventCursor, FencingToken, Keep, NewRun, Pruned, Record, Step, Store, Worker,
+};
 
 use crate::database::{Database, cancelled, eventually, id, moves, order};
 
@@ -24,32 +26,32 @@ crate::on_both!(
     two_pruners_remove_events_once,
 );
 
-async fn begun(store: &Store, run: &str) -> Hold {
+async fn begun(store: &Store, run: &str) -> FencingToken {
     begun_of(store, &order(run)).await
 }
 
-async fn begun_of(store: &Store, order: &NewRun) -> Hold {
-    match store.create(order, For::Me(&Worker::this_process(), LONG)).await.unwrap() {
-        Created::New(run) => run.hold(),
+async fn begun_of(store: &Store, order: &NewRun) -> FencingToken {
+    match store.create(order, Claimant::Worker(&Worker::this_process(), LONG)).await.unwrap() {
+        Created::New(run) => run.fencing_token(),
         Created::Before(run) => panic!("{run:?}"),
     }
 }
 
-async fn printed(store: &Store, hold: &Hold, (number, lines): (u64, usize)) {
+async fn printed(store: &Store, hold: &FencingToken, (number, lines): (u64, usize)) {
     let log = AgentEvent::Log { stream: OutputStream::Stdout, text: "line\n".to_owned() };
-    let batch = Batch { number, events: vec![log; lines], told: Told::default() };
-    store.tell(hold, &batch).await.unwrap();
+    let batch = Batch { number, events: vec![log; lines], told: EventCursor::default() };
+    store.record_events(hold, &batch).await.unwrap();
 }
 
 /// Makes a run that printed so many lines and has ended well.
-async fn ended(store: &Store, run: &str, lines: usize) -> Hold {
+async fn ended(store: &Store, run: &str, lines: usize) -> FencingToken {
     ended_of(store, &order(run), lines).await
 }
 
-async fn ended_of(store: &Store, order: &NewRun, lines: usize) -> Hold {
+async fn ended_of(store: &Store, order: &NewRun, lines: usize) -> FencingToken {
     let hold = begun_of(store, order).await;
     for step in moves() {
-        if matches!(step, Move::Settle(_)) {
+        if matches!(step, Transition::Settle(_)) {
             printed(store, &hold, (1, lines)).await;
         }
         store.step(&hold, &step.into()).await.unwrap();
@@ -89,7 +91,7 @@ async fn a_pruned_run_keeps_its_last_events(database: Database) {
 
     // A run that never began has few events: they stay.
     let hold = begun(&store, "r2").await;
-    store.step(&hold, &Move::Withdraw(cancelled()).into()).await.unwrap();
+    store.step(&hold, &Transition::Withdraw(cancelled()).into()).await.unwrap();
     later(&store, "r2").await;
     assert_eq!(store.prune(Keep { age: Millis(0), ..ALL }).await.unwrap(), Pruned { runs: 1, events: 0 });
     assert_eq!(there(&store, "r2").await, [(1, "error".to_owned())]);
@@ -118,7 +120,7 @@ async fn each_account_keeps_its_own_runs(database: Database) {
         // Ordered and cancelled, by the account itself and by another.
         for order in [order(&format!("mine{n}")), other(&format!("other{n}"))] {
             let hold = begun_of(&store, &order).await;
-            store.step(&hold, &Move::Withdraw(cancelled()).into()).await.unwrap();
+            store.step(&hold, &Transition::Withdraw(cancelled()).into()).await.unwrap();
         }
         ended_of(&store, &other(&format!("long{n}")), 1).await;
         later(&store, &format!("long{n}")).await;
@@ -148,11 +150,11 @@ async fn an_open_run_keeps_all_events(database: Database) {
         store.step(&hold, &step.into()).await.unwrap();
     }
     printed(&store, &hold, (1, 10)).await;
-    let settle = Step::from(Move::Settle(Ending::without_agent(cancelled())));
+    let settle = Step::from(Transition::Settle(Completion::without_agent(cancelled())));
     store.step(&hold, &settle).await.unwrap();
     let none = Keep { age: Millis(0), runs: 0 };
     assert_eq!(store.prune(none).await.unwrap(), Pruned::default(), "it settles");
-    store.step(&hold, &Move::Finish(None).into()).await.unwrap();
+    store.step(&hold, &Transition::Finish(None).into()).await.unwrap();
     // Control: that it went on was all that kept it.
     assert_eq!(store.prune(none).await.unwrap(), Pruned { runs: 1, events: 12 });
 }
@@ -163,7 +165,7 @@ async fn a_run_that_was_started_anew_is_pruned_again(database: Database) {
     let none = Keep { age: LONG, runs: 0 };
     assert_eq!(store.prune(none).await.unwrap().runs, 1);
     store.start_anew(&hold).await.unwrap();
-    let again = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().hold();
+    let again = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().fencing_token();
     assert_eq!(store.prune(none).await.unwrap(), Pruned::default());
     for step in moves() {
         store.step(&again, &step.into()).await.unwrap();

@@ -11,9 +11,10 @@ use platform_core::{
     limit::Millis,
     priority::Priority,
 };
-use runner_model::lifecycle::Move;
+use runner_model::lifecycle::Transition;
 use runner_store::{
-    Bounds, Created, Error, Filter, For, NewRun, Queue, QueueBound, QueueFull, Run, Store, Waiting, Worker,
+    Bounds, Claimant, Created, Error, Filter, NewRun, Queue, QueueBound, QueueFull, Run, Store, Waiting,
+    Worker,
 };
 
 use crate::database::{Database, cancelled, id, order};
@@ -35,7 +36,7 @@ fn account(n: usize) -> AccountId {
     AccountId::parse(&format!("acct-{n}")).unwrap()
 }
 
-async fn ordered(store: &Store, new: &NewRun, who: For<'_>) -> Run {
+async fn ordered(store: &Store, new: &NewRun, who: Claimant<'_>) -> Run {
     match store.create(new, who).await.unwrap() {
         Created::New(run) => run,
         Created::Before(run) => panic!("{run:?}"),
@@ -90,23 +91,23 @@ impl Model {
             session,
             ..order(&run)
         };
-        self.sessions.extend(new.session.clone().map(|session| (new.run.clone(), session)));
+        self.sessions.extend(new.session.clone().map(|session| (new.run_id.clone(), session)));
         new
     }
 
     async fn order(&mut self) {
         let new = self.new_order();
-        self.waiting.push(ordered(&self.store, &new, For::Anybody).await);
+        self.waiting.push(ordered(&self.store, &new, Claimant::AnyWorker).await);
     }
 
     async fn hold(&mut self) {
         let new = self.new_order();
-        if self.is_blocked(&new.run) {
-            let refused = self.store.create(&new, For::Me(&self.worker, LONG)).await;
+        if self.is_blocked(&new.run_id) {
+            let refused = self.store.create(&new, Claimant::Worker(&self.worker, LONG)).await;
             assert!(matches!(refused, Err(Error::SessionBusy { .. })), "{refused:?}");
             return;
         }
-        self.held.push(ordered(&self.store, &new, For::Me(&self.worker, LONG)).await);
+        self.held.push(ordered(&self.store, &new, Claimant::Worker(&self.worker, LONG)).await);
     }
 
     /// Ends one of the runs that are held.
@@ -115,7 +116,7 @@ impl Model {
             return;
         }
         let ends = self.held.swap_remove(self.random.below(self.held.len()));
-        self.store.step(&ends.hold(), &Move::Withdraw(cancelled()).into()).await.unwrap();
+        self.store.step(&ends.fencing_token(), &Transition::Withdraw(cancelled()).into()).await.unwrap();
     }
 
     /// Moves what happened further into the past.
@@ -123,13 +124,13 @@ impl Model {
         let mut changes = String::new();
         for run in &mut self.waiting {
             run.queued.0 -= self.random.back();
-            changes += &format!("UPDATE runs SET queued = {} WHERE run = '{}';", run.queued.0, run.run);
+            changes += &format!("UPDATE runs SET queued = {} WHERE run = '{}';", run.queued.0, run.run_id);
         }
         for run in &self.held {
             // Some of them were taken from their lines.
             if self.random.below(2) == 0 {
                 let claimed = run.created.0 - self.random.back();
-                changes += &format!("UPDATE runs SET claimed = {claimed} WHERE run = '{}';", run.run);
+                changes += &format!("UPDATE runs SET claimed = {claimed} WHERE run = '{}';", run.run_id);
                 let served = self.served.entry((run.account.clone(), run.priority)).or_insert(claimed);
                 *served = claimed.max(*served);
             }
@@ -140,7 +141,7 @@ impl Model {
     /// Returns whether another run of its session is held.
     fn is_blocked(&self, run: &RunId) -> bool {
         let session = self.sessions.get(run);
-        session.is_some() && self.held.iter().any(|other| self.sessions.get(&other.run) == session)
+        session.is_some() && self.held.iter().any(|other| self.sessions.get(&other.run_id) == session)
     }
 
     fn next(&self) -> Option<usize> {
@@ -149,10 +150,10 @@ impl Model {
             let since = served.map_or(run.queued.0, |served| run.queued.0.max(*served));
             let class = (run.priority as i64) + (self.now - since) / SPAN;
             let held = self.held.iter().filter(|other| other.account == run.account).count();
-            (-class, held, run.queued, run.run.to_string())
+            (-class, held, run.queued, run.run_id.to_string())
         };
         // The first run of a line that is not blocked counts, and those are compared.
-        let free = (0..self.waiting.len()).filter(|at| !self.is_blocked(&self.waiting[*at].run));
+        let free = (0..self.waiting.len()).filter(|at| !self.is_blocked(&self.waiting[*at].run_id));
         free.min_by_key(|at| database(&self.waiting[*at]))
     }
 
@@ -160,7 +161,7 @@ impl Model {
         self.now = self.store.list(&Filter::default(), 1).await.unwrap().now.0;
         let next = self.next().map(|at| self.waiting.swap_remove(at));
         let claimed = self.store.claim(&self.worker, LONG).await.unwrap();
-        assert_eq!(claimed.as_ref().map(|run| &run.run), next.as_ref().map(|run| &run.run), "{next:?}");
+        assert_eq!(claimed.as_ref().map(|run| &run.run_id), next.as_ref().map(|run| &run.run_id), "{next:?}");
         let Some(run) = claimed else { return false };
         self.served.insert((run.account.clone(), run.priority), self.now);
         self.held.push(run);
@@ -217,7 +218,7 @@ async fn concurrent_claims_are_fair_together(database: Database) {
     for n in 0..40 {
         // Three of four orders are one account's.
         let new = NewRun { account: account(usize::from(n % 4 == 3)), ..order(&format!("r{n}")) };
-        ordered(&clients[0], &new, For::Anybody).await;
+        ordered(&clients[0], &new, Claimant::AnyWorker).await;
     }
     let claim = async |client: &Store| {
         let mut claimed = Vec::new();
@@ -228,7 +229,7 @@ async fn concurrent_claims_are_fair_together(database: Database) {
     };
     let (one, other) = tokio::join!(claim(&clients[0]), claim(&clients[1]));
     let all: Vec<_> = one.into_iter().chain(other).collect();
-    let runs: BTreeSet<_> = all.iter().map(|run| run.run.clone()).collect();
+    let runs: BTreeSet<_> = all.iter().map(|run| run.run_id.clone()).collect();
     assert_eq!(runs.len(), 16, "none twice");
     let first = all.iter().filter(|run| run.account == account(0)).count();
     assert_eq!(first, 8, "either account has as many as the other");
@@ -249,7 +250,7 @@ async fn concurrent_orders_respect_the_queue_bound(database: Database) {
     }
     let orders: Vec<_> =
         (0..24).map(|n| NewRun { account: account(n % 2), ..order(&format!("r{n:02}")) }).collect();
-    let ordering = orders.iter().enumerate().map(|(n, new)| clients[n % 4].create(new, For::Anybody));
+    let ordering = orders.iter().enumerate().map(|(n, new)| clients[n % 4].create(new, Claimant::AnyWorker));
     let (mut stored, mut refused) = (Vec::new(), Vec::new());
     for (new, created) in orders.iter().zip(join_all(ordering).await) {
         match created {
@@ -266,22 +267,22 @@ async fn concurrent_orders_respect_the_queue_bound(database: Database) {
     }
     let store = &clients[0];
     for new in &stored {
-        let again = store.create(new, For::Anybody).await.unwrap();
-        assert!(matches!(&again, Created::Before(run) if run.run == new.run), "{again:?}");
+        let again = store.create(new, Claimant::AnyWorker).await.unwrap();
+        assert!(matches!(&again, Created::Before(run) if run.run_id == new.run_id), "{again:?}");
     }
     let third = NewRun { account: account(2), ..order("third") };
-    assert_eq!(full(store.create(&third, For::Anybody).await.unwrap_err()).bound, QueueBound::All);
+    assert_eq!(full(store.create(&third, Claimant::AnyWorker).await.unwrap_err()).bound, QueueBound::All);
     // A worker that orders its own run waits for no place.
-    ordered(store, &order("mine"), For::Me(&Worker::this_process(), LONG)).await;
+    ordered(store, &order("mine"), Claimant::Worker(&Worker::this_process(), LONG)).await;
     // A place that becomes free is one.
     store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap();
-    ordered(store, &third, For::Anybody).await;
+    ordered(store, &third, Claimant::AnyWorker).await;
     let new = NewRun { account: account(3), ..order("later") };
-    let later = full(store.create(&new, For::Anybody).await.unwrap_err());
+    let later = full(store.create(&new, Claimant::AnyWorker).await.unwrap_err());
     assert_eq!((&later.bound, later.lately, later.waiting), (&QueueBound::All, 1, 5));
     assert!(later.retry_after < Duration::from_secs(300), "{later:?}");
-    store.ask_cancel(&third.run).await.unwrap();
-    ordered(store, &new, For::Anybody).await;
+    store.ask_cancel(&third.run_id).await.unwrap();
+    ordered(store, &new, Claimant::AnyWorker).await;
 }
 
 async fn a_stored_order_is_not_refused_when_full(database: Database) {
@@ -289,8 +290,9 @@ async fn a_stored_order_is_not_refused_when_full(database: Database) {
     let clients = [database.open().await.bounded(bounds), database.open().await.bounded(bounds)];
     for n in 0..20 {
         let new = order(&format!("r{n}"));
-        let created =
-            join_all(clients.iter().map(async |client| client.create(&new, For::Anybody).await.unwrap()));
+        let created = join_all(
+            clients.iter().map(async |client| client.create(&new, Claimant::AnyWorker).await.unwrap()),
+        );
         let new_ones = created.await.iter().filter(|created| matches!(created, Created::New(_))).count();
         assert_eq!(new_ones, 1);
         clients[0].ask_cancel(&id(&format!("r{n}"))).await.unwrap();
@@ -306,12 +308,12 @@ async fn waiting_runs_are_counted(database: Database) {
         [Priority::Low, Priority::High, Priority::High, Priority::Normal].into_iter().enumerate()
     {
         let new = NewRun { priority, account: account(n % 2), ..order(&format!("r{n}")) };
-        runs.push(ordered(&store, &new, For::Anybody).await);
+        runs.push(ordered(&store, &new, Claimant::AnyWorker).await);
     }
     let same_line = NewRun { priority: Priority::High, account: account(1), ..order("r9") };
-    let behind = ordered(&store, &same_line, For::Anybody).await;
+    let behind = ordered(&store, &same_line, Claimant::AnyWorker).await;
     let mine = NewRun { account: account(0), ..order("mine") };
-    ordered(&store, &mine, For::Me(&Worker::this_process(), LONG)).await;
+    ordered(&store, &mine, Claimant::Worker(&Worker::this_process(), LONG)).await;
     database.behind_its_back("UPDATE runs SET queued = queued - 60000 WHERE run = 'r0'").await;
     assert!(store.is_anything_queued().await.unwrap());
     let queue = store.queue().await.unwrap();
@@ -322,7 +324,7 @@ async fn waiting_runs_are_counted(database: Database) {
     let standing = store.standing(&behind).await.unwrap().unwrap();
     assert_eq!((standing.ahead, standing.waiting, standing.held, standing.lately), (1, 5, 1, 0));
     let claimed = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap();
-    assert_eq!(claimed.run, runs[1].run);
+    assert_eq!(claimed.run_id, runs[1].run_id);
     assert!(claimed.claimed.is_some_and(|claimed| claimed >= runs[1].created), "{claimed:?}");
     assert_eq!(store.standing(&claimed).await.unwrap(), None, "it does not wait to be taken");
     let standing = store.standing(&behind).await.unwrap().unwrap();

@@ -8,9 +8,10 @@ use platform_core::{
     priority::Priority,
     record::Tokens,
 };
-use runner_model::lifecycle::{Ending, Failure, Move, Outcome, State};
+use runner_model::lifecycle::{Completion, Failure, Outcome, State, Transition};
 use runner_store::{
-    Batch, Change, Created, Error, Event, Filter, For, Hold, Kind, NewRun, Stage, Step, Store, Told, Worker,
+    Batch, Claimant, Created, Error, Event, EventCursor, FencingToken, Filter, NewRun, ResourceChange,
+    ResourceKind, ResourceState, Step, Store, Worker,
 };
 
 use crate::database::{Database, cancelled, eventually, id, moves, order};
@@ -35,9 +36,9 @@ crate::on_both!(
 );
 
 /// Orders a run for this process.
-async fn begun(store: &Store, run: &str) -> Hold {
-    match store.create(&order(run), For::Me(&Worker::this_process(), LONG)).await.unwrap() {
-        Created::New(run) => run.hold(),
+async fn begun(store: &Store, run: &str) -> FencingToken {
+    match store.create(&order(run), Claimant::Worker(&Worker::this_process(), LONG)).await.unwrap() {
+        Created::New(run) => run.fencing_token(),
         Created::Before(run) => panic!("{run:?}"),
     }
 }
@@ -46,12 +47,12 @@ async fn a_run_is_ordered_once(database: Database) {
     let store = database.open().await;
     let clients = [database.open().await, database.open().await, database.open().await];
     let new = order("r1");
-    let order_it = async |client: &Store| client.create(&new, For::Anybody).await.unwrap();
+    let order_it = async |client: &Store| client.create(&new, Claimant::AnyWorker).await.unwrap();
     let (a, b, c) = tokio::join!(order_it(&clients[0]), order_it(&clients[1]), order_it(&clients[2]));
     let all = [a, b, c];
     let first = all.iter().filter(|created| matches!(created, Created::New(_))).count();
     assert_eq!(first, 1, "{all:?}");
-    let Created::Before(again) = store.create(&new, For::Anybody).await.unwrap() else {
+    let Created::Before(again) = store.create(&new, Claimant::AnyWorker).await.unwrap() else {
         panic!("ordered twice")
     };
     assert_eq!((again.state, again.attempt, again.epoch), (State::Queued, 0, 0));
@@ -62,8 +63,8 @@ async fn a_run_is_ordered_once(database: Database) {
         NewRun { priority: Priority::High, ..new.clone() },
     ];
     for other in others {
-        let refused = store.create(&other, For::Anybody).await.unwrap_err();
-        assert!(matches!(&refused, Error::Conflict { run } if *run == id("r1")), "{refused:?}");
+        let refused = store.create(&other, Claimant::AnyWorker).await.unwrap_err();
+        assert!(matches!(&refused, Error::Conflict { run_id } if *run_id == id("r1")), "{refused:?}");
     }
 }
 
@@ -75,12 +76,12 @@ async fn a_run_records_its_states_as_events(database: Database) {
         seen.push(store.step(&hold, &step.into()).await.unwrap().state.name());
     }
     assert_eq!(seen, ["preparing", "starting", "running", "settling", "succeeded"]);
-    let record = store.record(&hold.run).await.unwrap();
+    let record = store.record(&hold.run_id).await.unwrap();
     assert_eq!(record.run.state, State::Ended(Outcome::Succeeded));
     assert_eq!((record.run.exit_code, record.run.usage), (Some(0), Some(Usage::default())));
     assert_eq!((record.answer.as_deref(), record.run.lease), (Some("answer"), None));
     assert!(record.run.created <= record.run.started.unwrap() && record.run.started <= record.run.ended);
-    let told = store.told(&hold.run, 0).await.unwrap().1;
+    let told = store.told(&hold.run_id, 0).await.unwrap().1;
     let phase = |phase| AgentEvent::Status { phase };
     let expected = [
         phase(Phase::Preparing),
@@ -95,7 +96,7 @@ async fn a_run_records_its_states_as_events(database: Database) {
     assert_eq!((seqs, told.as_slice()), ((1..=7).collect(), &expected[..]));
 
     let hold = begun(&store, "r2").await;
-    let run = store.step(&hold, &Move::Withdraw(cancelled()).into()).await.unwrap();
+    let run = store.step(&hold, &Transition::Withdraw(cancelled()).into()).await.unwrap();
     assert_eq!((run.state, run.error), (State::Ended(Outcome::Cancelled), Some(cancelled())));
 }
 
@@ -103,7 +104,7 @@ async fn a_refused_transition_changes_nothing(database: Database) {
     let store = database.open().await;
     let hold = begun(&store, "r1").await;
     for (done, step) in moves().into_iter().enumerate() {
-        let before = store.record(&hold.run).await.unwrap();
+        let before = store.record(&hold.run_id).await.unwrap();
         for (other, wrong) in moves().into_iter().enumerate().filter(|(other, _)| *other != done) {
             // Settling is allowed from three states.
             if other == 3 && (1..=3).contains(&done) {
@@ -112,79 +113,91 @@ async fn a_refused_transition_changes_nothing(database: Database) {
             let refused = store.step(&hold, &wrong.into()).await.unwrap_err();
             assert!(matches!(refused, Error::Illegal { .. }), "{refused:?}");
         }
-        let after = store.record(&hold.run).await.unwrap();
+        let after = store.record(&hold.run_id).await.unwrap();
         assert_eq!((before.run, before.events), (after.run, after.events));
         store.step(&hold, &step.into()).await.unwrap();
     }
-    let unknown = Hold { run: id("r9"), epoch: 1 };
-    assert!(matches!(store.step(&unknown, &Move::Prepare.into()).await.unwrap_err(), Error::Unknown { .. }));
+    let unknown = FencingToken { run_id: id("r9"), epoch: 1 };
+    assert!(matches!(
+        store.step(&unknown, &Transition::Prepare.into()).await.unwrap_err(),
+        Error::Unknown { .. }
+    ));
 }
 
 async fn a_resource_has_a_row_before_it_exists(database: Database) {
     let store = database.open().await;
     let hold = begun(&store, "r1").await;
-    let container = Change::wanted(Kind::Container, "c1");
+    let container = ResourceChange::wanted(ResourceKind::Container, "c1");
     let early = store.step(&hold, &container.clone().into()).await.unwrap_err();
     assert!(matches!(early, Error::NotMaking { state: State::Queued, .. }), "{early:?}");
-    let unsaid = store.step(&hold, &Step::from(Move::Prepare).with([container.to(Stage::Made)])).await;
+    let unsaid =
+        store.step(&hold, &Step::from(Transition::Prepare).with([container.to(ResourceState::Made)])).await;
     assert!(matches!(unsaid.unwrap_err(), Error::NotWanted { kind: "container", .. }));
-    assert_eq!(store.record(&hold.run).await.unwrap().run.state, State::Queued, "the move went with it");
+    assert_eq!(store.record(&hold.run_id).await.unwrap().run.state, State::Queued, "the move went with it");
 
-    let workspace = Change::wanted(Kind::Workspace, "/w/r1");
-    let step = Step::from(Move::Prepare).with([container.clone(), workspace.clone()]);
+    let workspace = ResourceChange::wanted(ResourceKind::Workspace, "/w/r1");
+    let step = Step::from(Transition::Prepare).with([container.clone(), workspace.clone()]);
     store.step(&hold, &step).await.unwrap();
-    store.step(&hold, &container.to(Stage::Made).into()).await.unwrap();
+    store.step(&hold, &container.to(ResourceState::Made).into()).await.unwrap();
     let left: Vec<_> =
         store.left().await.unwrap().into_iter().map(|thing| (thing.kind, thing.stage)).collect();
     assert!(
-        left.contains(&(Kind::Container, Stage::Made)) && left.contains(&(Kind::Workspace, Stage::Wanted))
+        left.contains(&(ResourceKind::Container, ResourceState::Made))
+            && left.contains(&(ResourceKind::Workspace, ResourceState::Wanted))
     );
 
-    let ending = Ending::without_agent(cancelled());
-    store.step(&hold, &Move::Settle(ending).into()).await.unwrap();
-    let late = store.step(&hold, &Change::wanted(Kind::Volume, "v1").into()).await.unwrap_err();
+    let ending = Completion::without_agent(cancelled());
+    store.step(&hold, &Transition::Settle(ending).into()).await.unwrap();
+    let late =
+        store.step(&hold, &ResourceChange::wanted(ResourceKind::Volume, "v1").into()).await.unwrap_err();
     assert!(matches!(late, Error::NotMaking { .. }), "{late:?}");
-    let gone = [container.to(Stage::Removed), workspace.to(Stage::Removed)];
-    store.step(&hold, &Step::from(Move::Finish(Some(Usage::default()))).with(gone)).await.unwrap();
+    let gone = [container.to(ResourceState::Removed), workspace.to(ResourceState::Removed)];
+    store.step(&hold, &Step::from(Transition::Finish(Some(Usage::default()))).with(gone)).await.unwrap();
     assert_eq!(store.left().await.unwrap(), vec![]);
-    let things = store.record(&hold.run).await.unwrap().resources;
+    let things = store.record(&hold.run_id).await.unwrap().resources;
     assert!(things.len() == 2 && things.iter().all(|thing| thing.epoch == 1 && !thing.owner.is_empty()));
 }
 
 async fn anyone_may_remove_resources_of_an_ended_run(database: Database) {
     let store = database.open().await;
     let hold = begun(&store, "r1").await;
-    let container = Change::wanted(Kind::Container, "c1");
-    store.step(&hold, &Step::from(Move::Prepare).with([container.clone()])).await.unwrap();
-    let made = async || store.made_for(&hold.run).await.unwrap().1.remove(0);
+    let container = ResourceChange::wanted(ResourceKind::Container, "c1");
+    store.step(&hold, &Step::from(Transition::Prepare).with([container.clone()])).await.unwrap();
+    let made = async || store.made_for(&hold.run_id).await.unwrap().1.remove(0);
     let (first, refused) = (made().await, async |thing| {
         matches!(store.removed(thing).await, Err(Error::NotOver { kind: "container", .. }))
     });
     assert!(refused(&first).await, "its holder is there");
-    for step in [Move::Settle(Ending::without_agent(cancelled())), Move::Finish(Some(Usage::default()))] {
+    for step in [
+        Transition::Settle(Completion::without_agent(cancelled())),
+        Transition::Finish(Some(Usage::default())),
+    ] {
         store.step(&hold, &step.into()).await.unwrap();
     }
-    assert_eq!(store.named(Kind::Container, "c1").await.unwrap(), store.left().await.unwrap());
+    assert_eq!(store.named(ResourceKind::Container, "c1").await.unwrap(), store.left().await.unwrap());
     store.start_anew(&hold).await.unwrap();
-    let anew = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().hold();
-    store.step(&anew, &Step::from(Move::Prepare).with([container])).await.unwrap();
-    for step in [Move::Settle(Ending::without_agent(cancelled())), Move::Finish(Some(Usage::default()))] {
+    let anew = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().fencing_token();
+    store.step(&anew, &Step::from(Transition::Prepare).with([container])).await.unwrap();
+    for step in [
+        Transition::Settle(Completion::without_agent(cancelled())),
+        Transition::Finish(Some(Usage::default())),
+    ] {
         store.step(&anew, &step.into()).await.unwrap();
     }
     assert!(refused(&first).await, "it was wanted again since");
     let second = made().await;
     store.removed(&second).await.unwrap();
     store.removed(&second).await.unwrap();
-    assert_eq!((made().await.stage, store.left().await.unwrap()), (Stage::Removed, vec![]));
-    assert_eq!(store.named(Kind::Container, "c1").await.unwrap().len(), 1, "it is known for good");
-    assert_eq!(store.named(Kind::Workspace, "c1").await.unwrap(), vec![]);
+    assert_eq!((made().await.stage, store.left().await.unwrap()), (ResourceState::Removed, vec![]));
+    assert_eq!(store.named(ResourceKind::Container, "c1").await.unwrap().len(), 1, "it is known for good");
+    assert_eq!(store.named(ResourceKind::Workspace, "c1").await.unwrap(), vec![]);
     assert!(matches!(store.made_for(&id("r9")).await, Err(Error::Unknown { .. })));
 }
 
 /// Returns a batch of logs.
 fn batch(number: u64, texts: &[&str], bytes: u64) -> Batch {
     let log = |text: &&str| AgentEvent::Log { stream: OutputStream::Stdout, text: (*text).to_owned() };
-    let mut told = Told::default();
+    let mut told = EventCursor::default();
     told.stdout.bytes = bytes;
     Batch { number, events: texts.iter().map(log).collect(), told }
 }
@@ -192,13 +205,13 @@ fn batch(number: u64, texts: &[&str], bytes: u64) -> Batch {
 async fn events_are_numbered_and_stored_once(database: Database) {
     let store = database.open().await;
     let hold = begun(&store, "r1").await;
-    store.step(&hold, &Move::Prepare.into()).await.unwrap();
+    store.step(&hold, &Transition::Prepare.into()).await.unwrap();
     let first = batch(1, &["a", "b"], 2);
-    store.tell(&hold, &first).await.unwrap();
-    store.tell(&hold, &first).await.unwrap();
-    store.tell(&hold, &batch(2, &["c"], 3)).await.unwrap();
+    store.record_events(&hold, &first).await.unwrap();
+    store.record_events(&hold, &first).await.unwrap();
+    store.record_events(&hold, &batch(2, &["c"], 3)).await.unwrap();
     assert_eq!(
-        store.record(&hold.run).await.unwrap().told.stdout.bytes,
+        store.record(&hold.run_id).await.unwrap().told.stdout.bytes,
         3,
         "the next holder continues there"
     );
@@ -208,16 +221,16 @@ async fn events_are_numbered_and_stored_once(database: Database) {
     let next = eventually("it is taken over", async || {
         store.take_over(&Worker::named("other"), LONG, &[]).await.unwrap()
     });
-    let next = next.await.hold();
-    let late = store.tell(&hold, &batch(3, &["late"], 7)).await.unwrap_err();
+    let next = next.await.fencing_token();
+    let late = store.record_events(&hold, &batch(3, &["late"], 7)).await.unwrap_err();
     assert!(matches!(late, Error::Fenced { .. }), "{late:?}");
-    store.tell(&next, &batch(1, &["d"], 4)).await.unwrap();
+    store.record_events(&next, &batch(1, &["d"], 4)).await.unwrap();
     let last = [batch(1, &["d"], 4), batch(2, &["e"], 5)];
-    let settle = Step::from(Move::Settle(Ending::without_agent(cancelled()))).after(last);
+    let settle = Step::from(Transition::Settle(Completion::without_agent(cancelled()))).after(last);
     store.step(&next, &settle).await.unwrap();
-    store.step(&next, &Move::Finish(None).into()).await.unwrap();
+    store.step(&next, &Transition::Finish(None).into()).await.unwrap();
     let told = async |after| {
-        let (_, events) = store.told(&hold.run, after).await.unwrap();
+        let (_, events) = store.told(&hold.run_id, after).await.unwrap();
         let told = |event: Event| match event.event().unwrap() {
             AgentEvent::Log { text, .. } => (event.seq, text),
             other => (event.seq, other.kind().to_owned()),
@@ -231,28 +244,28 @@ async fn events_are_numbered_and_stored_once(database: Database) {
     assert_eq!(told(99).await, []);
     assert!(matches!(store.told(&id("r9"), 0).await, Err(Error::Unknown { .. })));
     let kinds: Vec<_> =
-        store.record(&hold.run).await.unwrap().events.into_iter().map(|event| event.kind).collect();
+        store.record(&hold.run_id).await.unwrap().events.into_iter().map(|event| event.kind).collect();
     assert_eq!(kinds, ["status", "status", "error"], "a record has no logs");
 }
 
 async fn events_are_read_in_pages_and_bounded(database: Database) {
     let store = database.open().await;
     let hold = begun(&store, "r1").await;
-    store.tell(&hold, &batch(1, &["x"; 300], 300)).await.unwrap();
-    let page = store.told(&hold.run, 0).await.unwrap().1;
+    store.record_events(&hold, &batch(1, &["x"; 300], 300)).await.unwrap();
+    let page = store.told(&hold.run_id, 0).await.unwrap().1;
     assert_eq!((page.len(), page[255].seq), (256, 256));
-    assert_eq!(store.told(&hold.run, 256).await.unwrap().1.len(), 44);
+    assert_eq!(store.told(&hold.run_id, 256).await.unwrap().1.len(), 44);
     let huge = "x".repeat(70_000);
-    let refused = store.tell(&hold, &batch(2, &["small", &huge], 1)).await.unwrap_err();
+    let refused = store.record_events(&hold, &batch(2, &["small", &huge], 1)).await.unwrap_err();
     assert!(matches!(refused, Error::TooLarge { .. }), "{refused:?}");
-    assert_eq!(store.told(&hold.run, 256).await.unwrap().1.len(), 44, "nothing of it is kept");
+    assert_eq!(store.told(&hold.run_id, 256).await.unwrap().1.len(), 44, "nothing of it is kept");
 }
 
 async fn the_reason_to_end_an_agent_is_stored(database: Database) {
     let store = database.open().await;
     let hold = begun(&store, "r1").await;
     store.stopping(&hold, "\"timeout\"").await.unwrap();
-    assert_eq!(store.record(&hold.run).await.unwrap().stopping.as_deref(), Some("\"timeout\""));
+    assert_eq!(store.record(&hold.run_id).await.unwrap().stopping.as_deref(), Some("\"timeout\""));
 }
 
 async fn any_text_comes_back(database: Database) {
@@ -261,26 +274,28 @@ async fn any_text_comes_back(database: Database) {
     for (n, text) in said.into_iter().enumerate() {
         let mut new = order(&format!("r{n}"));
         new.wanted = serde_json::json!({ "text": text }).to_string();
-        let me = For::Me(&Worker::this_process(), LONG);
+        let me = Claimant::Worker(&Worker::this_process(), LONG);
         let Created::New(run) = store.create(&new, me).await.unwrap() else { panic!("not new") };
-        let hold = run.hold();
-        let ending = Ending { exit_code: None, oom_seen: None, answer: Ok(text.to_owned()) };
-        for step in [Move::Prepare, Move::Settle(ending)] {
+        let hold = run.fencing_token();
+        let ending = Completion { exit_code: None, oom_seen: None, answer: Ok(text.to_owned()) };
+        for step in [Transition::Prepare, Transition::Settle(ending)] {
             store.step(&hold, &step.into()).await.unwrap();
         }
-        let record = store.record(&hold.run).await.unwrap();
+        let record = store.record(&hold.run_id).await.unwrap();
         assert_eq!(record.wanted, new.wanted);
         assert_eq!(record.answer.unwrap(), text.replace('\0', "\u{fffd}"), "no database need hold a zero");
     }
     let hold = begun(&store, "large").await;
     let answer = Ok("€".repeat(200_000));
-    for step in [Move::Prepare, Move::Settle(Ending { exit_code: None, oom_seen: None, answer })] {
+    for step in
+        [Transition::Prepare, Transition::Settle(Completion { exit_code: None, oom_seen: None, answer })]
+    {
         store.step(&hold, &step.into()).await.unwrap();
     }
-    let record = store.record(&hold.run).await.unwrap();
+    let record = store.record(&hold.run_id).await.unwrap();
     assert_eq!((record.answer_bytes, record.answer.unwrap().len()), (Some(600_000), 262_143));
-    store.step(&hold, &Move::Finish(None).into()).await.unwrap();
-    let told = store.told(&hold.run, 2).await.unwrap().1.remove(0).event().unwrap();
+    store.step(&hold, &Transition::Finish(None).into()).await.unwrap();
+    let told = store.told(&hold.run_id, 2).await.unwrap().1.remove(0).event().unwrap();
     let AgentEvent::AssistantFinal { content, cut_bytes } = told else { panic!("{told:?}") };
     assert_eq!((content.len(), cut_bytes), (262_143, 337_857));
 }
@@ -295,14 +310,16 @@ async fn a_binary_answer_is_bounded_as_stored(database: Database) {
     ] {
         let hold = begun(&store, run).await;
         let answer = Ok(letter.repeat(300_000.min(whole)));
-        for step in [Move::Prepare, Move::Settle(Ending { exit_code: None, oom_seen: None, answer })] {
+        for step in
+            [Transition::Prepare, Transition::Settle(Completion { exit_code: None, oom_seen: None, answer })]
+        {
             store.step(&hold, &step.into()).await.unwrap();
         }
-        store.step(&hold, &Move::Finish(None).into()).await.unwrap();
-        let record = store.record(&hold.run).await.unwrap();
+        store.step(&hold, &Transition::Finish(None).into()).await.unwrap();
+        let record = store.record(&hold.run_id).await.unwrap();
         let found = (record.answer_bytes.unwrap(), record.answer.unwrap().len());
         assert_eq!(found, (whole as i64, kept), "{run}");
-        let event = store.told(&hold.run, 2).await.unwrap().1.remove(0);
+        let event = store.told(&hold.run_id, 2).await.unwrap().1.remove(0);
         assert!(event.payload.len() < (512 << 10) + 100, "{run}: {}", event.payload.len());
         let AgentEvent::AssistantFinal { content, cut_bytes } = event.event().unwrap() else {
             panic!("{run}")
@@ -316,15 +333,15 @@ async fn runs_are_listed_in_pages(database: Database) {
     for n in 0..7 {
         let mut new = order(&format!("r{n}"));
         new.account = AccountId::parse(["even", "odd"][n % 2]).unwrap();
-        store.create(&new, For::Anybody).await.unwrap();
+        store.create(&new, Claimant::AnyWorker).await.unwrap();
     }
     let hold = begun(&store, "mine").await;
-    store.step(&hold, &Move::Prepare.into()).await.unwrap();
+    store.step(&hold, &Transition::Prepare.into()).await.unwrap();
     let mut seen = Vec::new();
     let mut filter = Filter::default();
     loop {
         let page = store.list(&filter, 3).await.unwrap();
-        seen.extend(page.runs.iter().map(|run| run.run.to_string()));
+        seen.extend(page.runs.iter().map(|run| run.run_id.to_string()));
         assert!(page.runs.len() <= 3);
         let Some(next) = page.next else { break };
         filter.before = Some(next);
@@ -347,11 +364,12 @@ async fn an_ended_run_may_be_restarted(database: Database) {
     assert!(matches!(store.start_anew(&hold).await.unwrap_err(), Error::Illegal { .. }));
     let code = RunErrorCode::Timeout;
     let failure = Failure::new(code, "stopped after 2m");
-    let ending = Ending { exit_code: Some(137), oom_seen: Some(true), answer: Err(failure) };
-    for step in [Move::Prepare, Move::Settle(ending), Move::Finish(Some(Usage::default()))] {
+    let ending = Completion { exit_code: Some(137), oom_seen: Some(true), answer: Err(failure) };
+    for step in [Transition::Prepare, Transition::Settle(ending), Transition::Finish(Some(Usage::default()))]
+    {
         store.step(&hold, &step.into()).await.unwrap();
     }
-    assert_eq!(store.record(&hold.run).await.unwrap().run.state, State::Ended(Outcome::TimedOut));
+    assert_eq!(store.record(&hold.run_id).await.unwrap().run.state, State::Ended(Outcome::TimedOut));
     let anew = store.start_anew(&hold).await.unwrap();
     assert_eq!((anew.state, anew.attempt, anew.epoch), (State::Queued, 1, 1));
     assert_eq!((anew.error, anew.exit_code, anew.ended), (None, None, None));
@@ -384,10 +402,13 @@ async fn runs_of_other_installations_are_hidden(database: Database) {
     let store = database.open().await;
     let other = database.open_of("there").await;
     let hold = begun(&store, "r1").await;
-    store.create(&order("r2"), For::Anybody).await.unwrap();
+    store.create(&order("r2"), Claimant::AnyWorker).await.unwrap();
     assert!(other.list(&Filter::default(), 10).await.unwrap().runs.is_empty());
     assert!(other.claim(&Worker::this_process(), LONG).await.unwrap().is_none());
-    assert!(matches!(other.step(&hold, &Move::Prepare.into()).await.unwrap_err(), Error::Unknown { .. }));
-    let taken = other.create(&order("r1"), For::Anybody).await.unwrap_err();
+    assert!(matches!(
+        other.step(&hold, &Transition::Prepare.into()).await.unwrap_err(),
+        Error::Unknown { .. }
+    ));
+    let taken = other.create(&order("r1"), Claimant::AnyWorker).await.unwrap_err();
     assert!(matches!(taken, Error::Conflict { .. }), "ids are one space: {taken:?}");
 }

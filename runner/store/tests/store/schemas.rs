@@ -119,7 +119,7 @@ async fn a_store_that_was_never_released_is_refused(database: Database) {
 async fn two_programs_at_once_make_one_store(database: Database) {
     let (one, other) = tokio::join!(database.open(), database.open());
     populate(&one).await;
-    assert_eq!(other.record(&id("ended")).await.unwrap().run.run, id("ended"));
+    assert_eq!(other.record(&id("ended")).await.unwrap().run.run_id, id("ended"));
 }
 
 /// SQLite does not wait for its lock where a file becomes one with a write-ahead log.

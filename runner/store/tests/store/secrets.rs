@@ -25,9 +25,12 @@ async fn a_password_is_used_and_never_shown() {
     let file = dir.path().join("password-file");
     fs::write(&file, format!("{SECRET}\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let (keep_events, keep_events_of) = (Millis::seconds(60), 1);
-    let password_file = Some(file.clone());
-    let settings = settings::Store { url: database.url(), password_file, keep_events, keep_events_of };
+    let settings = settings::Store {
+        url: database.url(),
+        password_file: Some(file.clone()),
+        event_retention: Millis::seconds(60),
+        event_retention_max_runs: 1,
+    };
     open(&Address::of(&settings, None).unwrap()).await.unwrap();
 
     // Without it, and with another one, the database does not let us in.

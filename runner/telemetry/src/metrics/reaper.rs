@@ -1,7 +1,7 @@
 //! Counts the passes of the reaper and their results.
 
 use platform_runtime::{metrics::Cells, sync::Mutex};
-use runner_store::Kind;
+use runner_store::ResourceKind;
 
 /// Passes of the reaper, and their results.
 #[derive(Debug)]
@@ -18,11 +18,11 @@ pub struct GcCounts {
     /// Parts that could not be looked at.
     pub blind: Vec<&'static str>,
     /// Dead resources that were removed.
-    pub removed: [u64; Kind::ALL.len()],
+    pub removed: [u64; ResourceKind::ALL.len()],
     /// Dead resources that could not be removed.
-    pub failed: [u64; Kind::ALL.len()],
+    pub failed: [u64; ResourceKind::ALL.len()],
     /// Resources without proof of an owner.
-    pub unknown: [u64; Kind::ALL.len()],
+    pub unknown: [u64; ResourceKind::ALL.len()],
 }
 
 /// Parts that a pass looks at.
@@ -30,7 +30,7 @@ pub(super) const PARTS: [&str; 4] = ["docker", "proxy", "store", "workspaces"];
 
 impl Default for ReaperCounters {
     fn default() -> Self {
-        Self { passes: Cells::new(1), removed: Cells::new(Kind::ALL.len()), last: Mutex::default() }
+        Self { passes: Cells::new(1), removed: Cells::new(ResourceKind::ALL.len()), last: Mutex::default() }
     }
 }
 
@@ -47,7 +47,7 @@ impl ReaperCounters {
         self.passes.get(0)
     }
 
-    pub(super) fn removed(&self, kind: Kind) -> u64 {
+    pub(super) fn removed(&self, kind: ResourceKind) -> u64 {
         self.removed.get(kind as usize)
     }
 

@@ -110,7 +110,7 @@ fn reaper(text: &mut Exposition, reaped: &ReaperCounters) {
     text.single(Kind::Counter, "sluice_gc_passes_total", reaped.passes(), help);
     let help = "Things that runs had left and that were removed.";
     let mut family = text.family(Kind::Counter, "sluice_gc_removed_total", help);
-    for kind in store::Kind::ALL {
+    for kind in store::ResourceKind::ALL {
         family.sample(&[("kind", kind.name())], reaped.removed(kind));
     }
     let last = reaped.last();
@@ -119,7 +119,7 @@ fn reaper(text: &mut Exposition, reaped: &ReaperCounters) {
     PARTS.iter().for_each(|part| family.sample(&[("part", *part)], u8::from(last.blind.contains(part))));
     let help = "Things that the last pass left: dead ones that could not be removed, and those nothing proves to be anybody's.";
     let mut family = text.family(Kind::Gauge, "sluice_gc_remaining", help);
-    for kind in store::Kind::ALL {
+    for kind in store::ResourceKind::ALL {
         for (why, counts) in [("failed", &last.failed), ("unknown", &last.unknown)] {
             family.sample(&[("kind", kind.name()), ("reason", why)], counts[kind as usize]);
         }

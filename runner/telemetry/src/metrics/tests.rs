@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use platform_core::id::AgentId;
 use runner_model::lifecycle::{Outcome, StartKind};
-use runner_store::Kind;
+use runner_store::ResourceKind;
 
 use super::{GcCounts, Metrics};
 
@@ -29,8 +29,8 @@ async fn unconfigured_agents_share_one_label() {
     metrics.pool_claimed(&agent("team:two"));
     metrics.pool_expired(&agent("team:two"));
     let mut counts = GcCounts::default();
-    counts.removed[Kind::Container as usize] = 1;
-    counts.failed[Kind::Workspace as usize] = 1;
+    counts.removed[ResourceKind::Container as usize] = 1;
+    counts.failed[ResourceKind::Workspace as usize] = 1;
     metrics.reaped(counts);
     let text = metrics.render().await;
     for line in [

@@ -49,7 +49,7 @@ pub struct Traces {
 
 /// Receiver of the queue, with the exporter.
 #[derive(Debug)]
-pub struct Export {
+pub struct SpanQueue {
     from: mpsc::Receiver<QueuedSpans>,
     exporter: Exporter,
 }
@@ -69,7 +69,7 @@ pub(super) struct Exporter {
 ///
 /// # Errors
 /// If `settings` cannot be used.
-pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> Result<Option<(Traces, Export)>, Unusable> {
+pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> Result<Option<(Traces, SpanQueue)>, Unusable> {
     let Some(collector) = Collector::of(&settings.telemetry)? else { return Ok(None) };
     let (to, from) = mpsc::channel(QUEUE_CAPACITY);
     let installation = settings.sandbox.installation.clone();
@@ -81,7 +81,7 @@ pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> Result<Option<(Trace
     ];
     let models = super::calls::models(settings);
     let exporter = Exporter { collector, resource, metrics: Arc::clone(metrics), installation, models };
-    Ok(Some((Traces { to, metrics: Arc::clone(metrics) }, Export { from, exporter })))
+    Ok(Some((Traces { to, metrics: Arc::clone(metrics) }, SpanQueue { from, exporter })))
 }
 
 impl Traces {
@@ -106,13 +106,13 @@ impl Traces {
 
 /// Does `work` while `export`, if there is one, exports the queued spans of runs in `store`. With a `data_plane`, it
 /// exports the model calls of its journal as well. Afterwards the queue is exported for a second and a half more.
-pub async fn beside<T>(
-    export: Option<Export>,
+pub async fn export_during<T>(
+    export: Option<SpanQueue>,
     store: &Store,
     data_plane: Option<&DataPlane>,
     work: impl Future<Output = T>,
 ) -> T {
-    let Some(Export { from, exporter }) = export else { return work.await };
+    let Some(SpanQueue { from, exporter }) = export else { return work.await };
     let over = CancellationToken::new();
     let work = async {
         let done = work.await;

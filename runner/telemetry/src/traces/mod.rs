@@ -21,7 +21,7 @@ mod span;
 mod trace_context;
 
 pub use self::{
-    export::{Export, Traces, beside, open},
+    export::{SpanQueue, Traces, export_during, open},
     otlp::Unusable,
     request::ApiRequest,
 };

@@ -57,7 +57,7 @@ pub(super) fn spans(record: &Record) -> Vec<Span> {
         kind: SpanKind::Internal,
         start: since_epoch(*start),
         end: since_epoch(end),
-        attributes: vec![("sluicegate.run_id", run.run.as_str().into())],
+        attributes: vec![("sluicegate.run_id", run.run_id.as_str().into())],
         failed: None,
     }));
     spans
@@ -81,7 +81,7 @@ fn attributes(record: &Record) -> Vec<(&'static str, AttributeValue)> {
     let mut attributes = vec![
         ("gen_ai.operation.name", "invoke_agent".into()),
         ("gen_ai.agent.id", run.agent.as_str().into()),
-        ("sluicegate.run_id", run.run.as_str().into()),
+        ("sluicegate.run_id", run.run_id.as_str().into()),
         ("sluicegate.attempt", AttributeValue::Number(run.attempt.into())),
         ("sluicegate.epoch", AttributeValue::Number(run.epoch)),
         ("sluicegate.account", run.account.as_str().into()),

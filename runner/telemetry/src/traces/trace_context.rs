@@ -21,7 +21,7 @@ pub(super) struct TraceContext {
 impl TraceContext {
     /// Returns the context of a run that was ordered as part of `caller`.
     pub(super) fn of(run: &Run, caller: Option<Traceparent>) -> Self {
-        let mut context = Self::unknown(&run.installation, &run.run, run.attempt);
+        let mut context = Self::unknown(&run.installation, &run.run_id, run.attempt);
         let told = run.correlation.existing_trace.as_ref().and_then(|trace| TraceId::parse(trace.as_str()));
         if let Some(trace) = caller.map(|caller| caller.trace).or(told) {
             context.trace = trace;

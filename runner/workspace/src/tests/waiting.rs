@@ -45,11 +45,13 @@ async fn the_first_start_file_stays() {
     let (ground, workspace, id) = waiting(WorkspaceForm::Directory).await;
     let dir = workspace.start_dir().unwrap().to_owned();
     assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o7777, 0o755, "the sandbox's user watches it");
-    let told =
-        futures_util::future::join_all((0..8).map(|n| workspace.tell(start(&format!("agent-{n}"))))).await;
+    let told = futures_util::future::join_all(
+        (0..8).map(|n| workspace.place_start_file(start(&format!("agent-{n}")))),
+    )
+    .await;
     assert!(told.iter().all(Result::is_ok), "{told:?}");
     let first: Start = serde_json::from_slice(&fs::read(dir.join(START_FILE)).unwrap()).unwrap();
-    workspace.tell(start("late")).await.unwrap();
+    workspace.place_start_file(start("late")).await.unwrap();
     let still: Start = serde_json::from_slice(&fs::read(dir.join(START_FILE)).unwrap()).unwrap();
     assert_eq!(first, still);
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is left beside it");
@@ -57,7 +59,7 @@ async fn the_first_start_file_stays() {
     assert!(!ground.all.waits(&id));
     let again = ground.all.adopt(&id).await.unwrap();
     assert_eq!(again.start_dir(), Some(dir.as_path()));
-    ground.workspace.tell(start("unread")).await.unwrap();
+    ground.workspace.place_start_file(start("unread")).await.unwrap();
     assert_eq!(ground.workspace.start_dir(), None, "without a waiting container it has no effect");
 }
 

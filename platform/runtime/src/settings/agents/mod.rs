@@ -24,7 +24,7 @@ pub use self::{
     template::{Filling, InvalidTemplate, Template},
     volume::Volume,
 };
-use super::{Part, budgets, gateways::MAIN, sandbox};
+use super::{SectionName, budgets, gateways::MAIN, sandbox};
 use crate::config::{self, Section};
 
 /// Most warm containers of an agent. More would only take a host's memory, because a container is made in a fraction of
@@ -90,7 +90,7 @@ pub struct Agent {
     /// Timeouts of a call.
     pub times: CallTimes,
     /// Wall-clock time of a run.
-    pub runtime: Millis,
+    pub run_timeout: Millis,
     /// Memory, swap included.
     pub memory: ByteSize,
     /// Processes and threads.
@@ -98,7 +98,7 @@ pub struct Agent {
     /// Processor time, in thousandths of a core.
     pub milli_cpu: u32,
     /// Size of stdout and of stderr that is kept, each.
-    pub output: ByteSize,
+    pub output_capture_limit: ByteSize,
     /// Warm containers for its runs. A setting of the host, so it is not stored with a run.
     #[serde(skip)]
     pub warm: u32,
@@ -125,7 +125,11 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
         Some((id, agent))
     };
     let mut agents: BTreeMap<_, _> = root
-        .each(Part::Agents.name(), "Agents that can run in a sandbox, by agent id (`family:name`).", read)
+        .each(
+            SectionName::Agents.name(),
+            "Agents that can run in a sandbox, by agent id (`family:name`).",
+            read,
+        )
         .into_iter()
         .flatten()
         .collect();
@@ -173,7 +177,7 @@ impl Agent {
             )
             .or(limit::data_plane::OUTPUT_TOKENS),
             times: times(section),
-            runtime: field("run_timeout", "Wall-clock time of a run.")
+            run_timeout: field("run_timeout", "Wall-clock time of a run.")
                 .renamed_from("runtime").or(limit::sandbox::RUNTIME),
             memory: field("memory", "Memory, swap included.")
                 .at_least(&limit::sandbox::LEAST_MEMORY)
@@ -182,7 +186,7 @@ impl Agent {
             milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.")
                 .at_least(&limit::sandbox::LEAST_MILLI_CPU)
                 .or(limit::sandbox::MILLI_CPU),
-            output: field(
+            output_capture_limit: field(
                 "output_capture_limit",
                 "Bytes kept of each of stdout and stderr: the beginning and the end, without the middle.",
             )

@@ -7,10 +7,10 @@ use platform_core::{
 
 mod limits;
 
-use super::{Attribution, DEFAULT_AGENT, Execution, Part, Settings, Stream, Template, Volume};
-use crate::config::{Environment, Mistakes, Sources};
+use super::{Attribution, DEFAULT_AGENT, Execution, SectionName, Settings, Stream, Template, Volume};
+use crate::config::{ConfigErrors, Environment, Sources};
 
-fn parse(text: &str) -> Result<Settings, Mistakes> {
+fn parse(text: &str) -> Result<Settings, ConfigErrors> {
     Settings::read(&Sources { file: Some(("s.toml".into(), text.to_owned())), ..Sources::default() })
 }
 
@@ -18,7 +18,7 @@ fn parse(text: &str) -> Result<Settings, Mistakes> {
 fn the_agent_that_ships_is_there_without_a_file() {
     let settings = Settings::read(&Sources::default()).unwrap();
     let agent = &settings.agents[&AgentId::parse(DEFAULT_AGENT).unwrap()];
-    assert_eq!((agent.runtime, agent.memory), (Millis::seconds(120), ByteSize::mib(512)));
+    assert_eq!((agent.run_timeout, agent.memory), (Millis::seconds(120), ByteSize::mib(512)));
     assert_eq!(agent.argv, ["node", "/agent/run.mjs"].map(Template::literal));
 }
 
@@ -202,7 +202,7 @@ fn a_password_in_the_store_url_is_refused() {
 fn a_gateway_runs_here_or_says_where_it_is() {
     let settings = parse("[gateways.here]\n[gateways.there]\nurl = 'ws://gateway:18789'\ntoken_file = '/t'\nattribution = 'slot'\nslots_file = '/s'\naccount = 'acct-1'\n[proxy]\nlisten = '127.0.0.1:4100'\n").unwrap();
     let gateway = |id: &str| &settings.gateways[&id.parse().unwrap()];
-    assert!(gateway("here").is_sealed() && !gateway("there").is_sealed());
+    assert!(gateway("here").is_managed() && !gateway("there").is_managed());
     assert_eq!(
         (gateway("here").attribution, gateway("there").attribution),
         (Attribution::Trace, Attribution::Slot)
@@ -297,11 +297,11 @@ fn a_provider_is_matched_by_name_and_slot() {
 fn every_section_of_the_schema_has_an_owner() {
     let schema = Settings::json_schema();
     let sections: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-    let mut parts = Part::ALL.map(Part::name);
+    let mut parts = SectionName::ALL.map(SectionName::name);
     parts.sort_unstable();
     assert_eq!(sections, parts);
     assert_eq!(
-        (Part::of("api"), Part::of("api.listen"), Part::of("apis.x")),
-        (Some(Part::Api), Some(Part::Api), None)
+        (SectionName::of("api"), SectionName::of("api.listen"), SectionName::of("apis.x")),
+        (Some(SectionName::Api), Some(SectionName::Api), None)
     );
 }

@@ -11,7 +11,7 @@ use platform_core::control::Cursor;
 use platform_runtime::terminal;
 use runner_audit::{
     files::{self, Files, Piece},
-    verify::{Known, Report, Verifier},
+    verify::{HeldCursor, Verification, Verifier},
 };
 use runner_control_client::{DataPlane, Follow};
 
@@ -47,23 +47,21 @@ pub(super) async fn verify(data_plane: &DataPlane, arguments: Arguments) -> Resu
 }
 
 /// Reads a cursor that an earlier check printed.
-fn read_cursor(file: &Path) -> Result<Known, Misused> {
+fn read_cursor(file: &Path) -> Result<HeldCursor, Misused> {
     let shown = file.display();
     let text = fs::read(file).map_err(|error| Misused(format!("cannot read {shown}: {error}")))?;
     let cursor: Cursor = serde_json::from_slice(&text).map_err(|error| {
         Misused(format!("{shown} is not a cursor as `sluice audit verify` prints it: {error}"))
     })?;
-    Ok(Known { who: format!("cursor {shown}"), cursor })
+    Ok(HeldCursor { who: format!("cursor {shown}"), cursor })
 }
 
-async fn verify_proxy(data_plane: &DataPlane, mut known: Vec<Known>) -> Result<Report, Error> {
+async fn verify_proxy(data_plane: &DataPlane, mut known: Vec<HeldCursor>) -> Result<Verification, Error> {
     let consumers = data_plane.consumers().await?;
-    known.extend(
-        consumers.into_iter().map(|consumer| Known {
-            who: format!("consumer {}", consumer.name),
-            cursor: consumer.acknowledged,
-        }),
-    );
+    known.extend(consumers.into_iter().map(|consumer| HeldCursor {
+        who: format!("consumer {}", consumer.name),
+        cursor: consumer.acknowledged,
+    }));
     let health = data_plane.health().await?;
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     let mut verifier = Verifier::new(health.journal_id, known);
@@ -77,7 +75,7 @@ async fn verify_proxy(data_plane: &DataPlane, mut known: Vec<Known>) -> Result<R
     Ok(verifier.finish(Some(health.journal_seq)))
 }
 
-fn verify_files(dir: &Path, known: Vec<Known>) -> Result<Report, Error> {
+fn verify_files(dir: &Path, known: Vec<HeldCursor>) -> Result<Verification, Error> {
     let unusable = |error: files::Error| Misused(platform_runtime::report::chain(&error));
     let mut files = Files::open(dir).map_err(unusable)?;
     // A copy may lack its id: then a cursor says which journal it should be.
@@ -99,7 +97,7 @@ fn verify_files(dir: &Path, known: Vec<Known>) -> Result<Report, Error> {
     Ok(verifier.finish(None))
 }
 
-fn text(report: &Report) -> Result<String, Error> {
+fn text(report: &Verification) -> Result<String, Error> {
     if let Some(fault) = &report.fault {
         return Ok(format!("the journal is not whole: {}\n", fault.message));
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use platform_core::id::GatewayId;
 use platform_runtime::terminal;
-use runner_gateways::sealed::{self, Finding};
+use runner_gateways::managed::{self, Finding};
 use serde_json::json;
 
 use super::{Context, Error, Exit};
@@ -27,7 +27,7 @@ pub(super) async fn check(context: &Context, arguments: Arguments) -> Result<Exi
     let mut checked = Vec::new();
     for (id, gateway) in &settings.gateways {
         if arguments.id.as_ref().is_none_or(|only| only == id) {
-            checked.push((id, sealed::check(settings, id, gateway).await));
+            checked.push((id, managed::check(settings, id, gateway).await));
         }
     }
     let mut out = io::stdout();

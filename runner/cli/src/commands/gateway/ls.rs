@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use platform_core::id::GatewayId;
 use platform_runtime::{report, settings::Gateway, terminal};
-use runner_gateways::sealed;
+use runner_gateways::managed;
 use serde_json::{Value, json};
 
 use super::{Context, Error, Exit};
@@ -20,7 +20,7 @@ pub(in crate::commands) struct Arguments {
 pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
     let mut listed = Vec::new();
     for (id, gateway) in &context.settings.gateways {
-        let state = sealed::state(&context.settings, id, gateway).await;
+        let state = managed::state(&context.settings, id, gateway).await;
         let state = state.map_or_else(
             |error| format!("not known: {}", report::chain(&error)),
             |state| state.word().to_owned(),
@@ -58,8 +58,8 @@ fn entry(id: &GatewayId, gateway: &Gateway, state: &str) -> Value {
         "state": state,
         "url": gateway.url,
         "account": gateway.account,
-        "sessions": gateway.sessions,
+        "sessions": gateway.max_concurrent_sessions,
         "attribution": gateway.attribution,
-        "agents": gateway.is_sealed().then_some(&gateway.sealed.agents),
+        "agents": gateway.is_managed().then_some(&gateway.managed.agents),
     })
 }

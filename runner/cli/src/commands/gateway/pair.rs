@@ -7,7 +7,7 @@ use std::{
 
 use gateway_bridge::{DeviceKey, Error as Bridge, Gateway, Settings};
 use platform_runtime::settings;
-use runner_gateways::Links;
+use runner_gateways::GatewayPool;
 
 use super::{Context, Error, Exit, GatewayArgument};
 use crate::commands::error::Misused;
@@ -31,7 +31,7 @@ pub(super) async fn pair(context: &Context, arguments: Arguments) -> Result<Exit
     let key = device_key(gateway)?;
     let mut out = io::stdout();
     writeln!(out, "this client is device {}", key.id())?;
-    let links = Links::of(&context.settings);
+    let links = GatewayPool::of(&context.settings);
     let link = links.named(id.as_str())?;
     let until = Instant::now() + Duration::from_secs(arguments.wait);
     let mut shown = None;

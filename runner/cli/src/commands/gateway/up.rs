@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use platform_core::id::GatewayId;
-use runner_gateways::sealed::{Done, Event, Kept, Sealed};
+use runner_gateways::managed::{KeptData, ManagedGateway, StartProgress, StartResult};
 use serde_json::json;
 
 use super::{Context, Error, Exit, GatewayArgument};
@@ -31,10 +31,10 @@ pub(in crate::commands) struct DownArguments {
 
 pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit, Error> {
     let id = &arguments.gateway.id;
-    let sealed = Sealed::open(&context.settings, id).await?;
-    let on_event = |event: Event<'_>| match event {
-        Event::Waiting => waiting(id),
-        Event::Stopping(changed, drain) if !arguments.json => {
+    let managed = ManagedGateway::open(&context.settings, id).await?;
+    let on_event = |event: StartProgress<'_>| match event {
+        StartProgress::Waiting => waiting(id),
+        StartProgress::Stopping(changed, drain) if !arguments.json => {
             let drain = drain.as_secs();
             let written = writeln!(
                 io::stdout(),
@@ -43,15 +43,15 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
             );
             drop(written);
         }
-        Event::Stopping(..) => {}
+        StartProgress::Stopping(..) => {}
     };
-    let done = sealed.up(&on_event).await?;
-    let took = if arguments.wait { Some(sealed.until_ready().await?) } else { None };
+    let done = managed.up(&on_event).await?;
+    let took = if arguments.wait { Some(managed.until_ready().await?) } else { None };
     let mut out = io::stdout();
     let (word, changed) = match &done {
-        Done::Started => ("started", &[][..]),
-        Done::Unchanged => ("unchanged", &[][..]),
-        Done::Restarted(changed) => ("restarted", &changed[..]),
+        StartResult::Started => ("started", &[][..]),
+        StartResult::Unchanged => ("unchanged", &[][..]),
+        StartResult::Restarted(changed) => ("restarted", &changed[..]),
     };
     if arguments.json {
         let ready_after = took.map(|took| took.as_millis());
@@ -63,7 +63,7 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
         return Ok(Exit::Success);
     }
     match (&done, took) {
-        (Done::Unchanged, _) => writeln!(out, "{id} runs as it is configured")?,
+        (StartResult::Unchanged, _) => writeln!(out, "{id} runs as it is configured")?,
         (_, Some(took)) => writeln!(out, "{id} {word}, and answers after {:.1} s", took.as_secs_f64())?,
         (_, None) => writeln!(out, "{id} {word}; it does not answer yet (--wait waits for that)")?,
     }
@@ -72,15 +72,15 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
 
 pub(super) async fn down(context: &Context, arguments: DownArguments) -> Result<Exit, Error> {
     let id = &arguments.gateway.id;
-    let kept = if arguments.purge { Kept::Nothing } else { Kept::State };
-    let on_event = |event: Event<'_>| match event {
-        Event::Waiting => waiting(id),
-        Event::Stopping(..) => {}
+    let kept = if arguments.purge { KeptData::Nothing } else { KeptData::State };
+    let on_event = |event: StartProgress<'_>| match event {
+        StartProgress::Waiting => waiting(id),
+        StartProgress::Stopping(..) => {}
     };
-    let was_there = Sealed::open(&context.settings, id).await?.down(kept, &on_event).await?;
+    let was_there = ManagedGateway::open(&context.settings, id).await?.down(kept, &on_event).await?;
     let left = match kept {
-        Kept::State => "its state stays (--purge removes it)",
-        Kept::Nothing => "nothing of it is left",
+        KeptData::State => "its state stays (--purge removes it)",
+        KeptData::Nothing => "nothing of it is left",
     };
     let word = if was_there { "is down" } else { "was down" };
     writeln!(io::stdout(), "{id} {word}; {left}")?;

@@ -137,11 +137,11 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let booked = match LeasedRun::create(&host, request).await {
         Ok(booked) => booked,
         // A client that asks again after a broken connection gets the same answer.
-        Err(LeaseError::Exists(run)) => return wait::wait(&host.store, &run.run, output, &cancel).await,
+        Err(LeaseError::Exists(run)) => return wait::wait(&host.store, &run.run_id, output, &cancel).await,
         Err(error) => return Err(error.into()),
     };
     // Calls are traced by `sluice up`, which reads the journal.
-    traces::beside(export, &host.store, None, execute(&host, &booked, output, &cancel)).await
+    traces::export_during(export, &host.store, None, execute(&host, &booked, output, &cancel)).await
 }
 
 /// Executes a run of this process, and shows it.
@@ -187,9 +187,9 @@ async fn submit(
         Err(error) => return Err(error.into()),
     };
     if output.json {
-        writeln!(out, "{}", serde_json::json!({ "run_id": run.run, "state": run.state.name() }))?;
+        writeln!(out, "{}", serde_json::json!({ "run_id": run.run_id, "state": run.state.name() }))?;
     } else {
-        writeln!(out, "{}", run.run)?;
+        writeln!(out, "{}", run.run_id)?;
     }
     Ok(Exit::Success)
 }

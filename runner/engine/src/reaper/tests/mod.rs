@@ -24,16 +24,17 @@ use proptest::{
     sample::select,
 };
 use runner_docker::Listed;
-use runner_model::lifecycle::{Ending, Failure, Move, Outcome, State};
+use runner_model::lifecycle::{Completion, Failure, Outcome, State, Transition};
 use runner_store::{
-    Address, Change, Created, For, Hold, HostIdentity, Kind, NewRun, Resource, Stage, Step, Store,
-    UnixMillis, Worker,
+    Address, Claimant, Created, FencingToken, HostIdentity, NewRun, Resource, ResourceChange, ResourceKind,
+    ResourceState, Step, Store, UnixMillis, Worker,
 };
 
 use super::{
     GcOutcome as Became, Reaper,
     decision::{
-        Act, Decision, KeepReason, Leftovers, Mode, RemovalReason, Terms, UNKNOWN_GRACE, UnknownReason, judge,
+        Decision, GcMode, KeepReason, Leftovers, Mode, RemovalReason, Terms, UNKNOWN_GRACE, UnknownReason,
+        judge,
     },
     evidence::{FoundResource, Grant, StoredRun},
     workspace_dir::WorkspaceDir,
@@ -93,9 +94,9 @@ fn workspace(id: &str, users: &[&str]) -> FoundResource {
     FoundResource::Workspace(WorkspaceDir { id, changed: long_ago(), users })
 }
 
-fn row(kind: Kind, name: &str, stage: Stage) -> Resource {
+fn row(kind: ResourceKind, name: &str, stage: ResourceState) -> Resource {
     Resource {
-        run: "r1".to_owned(),
+        run_id: "r1".to_owned(),
         kind,
         name: name.to_owned(),
         epoch: 1,
@@ -106,12 +107,12 @@ fn row(kind: Kind, name: &str, stage: Stage) -> Resource {
 }
 
 /// Returns a run with all its resources, in its first epoch.
-fn run(state: State, epoch: u64, stage: Stage) -> Option<StoredRun> {
+fn run(state: State, epoch: u64, stage: ResourceState) -> Option<StoredRun> {
     let rows = vec![
-        row(Kind::Container, &named(1), stage),
-        row(Kind::Grant, "r1", stage),
-        row(Kind::Listener, &dir_name(OURS), stage),
-        row(Kind::Workspace, W1, stage),
+        row(ResourceKind::Container, &named(1), stage),
+        row(ResourceKind::Grant, "r1", stage),
+        row(ResourceKind::Listener, &dir_name(OURS), stage),
+        row(ResourceKind::Workspace, W1, stage),
     ];
     Some(StoredRun { state, epoch, rows })
 }
@@ -137,7 +138,7 @@ const DEAD: Decision = Decision::Remove(RemovalReason::Ended(ENDED));
 
 #[test]
 fn a_container_is_removed_only_with_its_own_run() {
-    use Stage::{Made, Removed, Wanted};
+    use ResourceState::{Made, Removed, Wanted};
     use State::{Queued, Running};
     let fenced = Decision::Remove(RemovalReason::Fenced { made: 1, present: 3 });
     let of = |epoch| container(&named(epoch), epoch, OURS);
@@ -199,15 +200,15 @@ fn a_container_without_an_epoch_is_of_epoch_zero() {
     let FoundResource::Container(mut found) = container("sluice-here-r1", 0, OURS) else { unreachable!() };
     found.labels.remove(label::EPOCH);
     assert_eq!(found.epoch(), 0);
-    let mut stored_run = run(State::Running, 1, Stage::Made).unwrap();
-    stored_run.rows.push(row(Kind::Container, "sluice-here-r1", Stage::Made));
+    let mut stored_run = run(State::Running, 1, ResourceState::Made).unwrap();
+    stored_run.rows.push(row(ResourceKind::Container, "sluice-here-r1", ResourceState::Made));
     assert_eq!(decide(&FoundResource::Container(found), Some(&stored_run), Mode::default()), LIVES);
 }
 
 #[test]
 fn a_grant_is_closed_when_its_run_has_ended() {
+    use ResourceState::{Made, Removed};
     use RunState::{Closing, Open};
-    use Stage::{Made, Removed};
     let nothing = Some(StoredRun { state: ENDED, epoch: 1, rows: Vec::new() });
     let configured = FoundResource::Grant(Grant {
         run_id: RunId::parse("configured").unwrap(),
@@ -257,7 +258,7 @@ fn a_grant_is_closed_when_its_run_has_ended() {
 
 #[test]
 fn an_unused_workspace_goes_when_its_run_ended() {
-    use Stage::{Made, Removed};
+    use ResourceState::{Made, Removed};
     let used = || Decision::Keep(KeepReason::InUse("c1".to_owned()));
     check([
         ("of a run that goes on", workspace(W1, &[]), run(State::Running, 1, Made), LIVES),
@@ -277,10 +278,10 @@ fn an_unused_workspace_goes_when_its_run_ended() {
 
 #[test]
 fn a_kept_workspace_goes_on_demand() {
-    use Stage::{Kept as Stays, Made};
+    use ResourceState::{Kept as Stays, Made};
     let on_demand = Mode { kept: Leftovers::Remove, ..Mode::default() };
     let kept = || Decision::Keep(KeepReason::Deliberately);
-    let gone = FoundResource::Row(row(Kind::Workspace, W1, Stays));
+    let gone = FoundResource::Row(row(ResourceKind::Workspace, W1, Stays));
     for (what, resource, stored_run, before, demanded) in [
         ("kept", workspace(W1, &[]), run(ENDED, 1, Stays), kept(), DEAD),
         (
@@ -309,10 +310,10 @@ fn a_kept_workspace_goes_on_demand() {
 
 #[test]
 fn a_row_without_its_resource_is_closed() {
-    use Stage::{Made, Wanted};
-    let resource = |stage| FoundResource::Row(row(Kind::Container, &named(1), stage));
+    use ResourceState::{Made, Wanted};
+    let resource = |stage| FoundResource::Row(row(ResourceKind::Container, &named(1), stage));
     // The host's name at that time proves nothing: a container changes it.
-    let mut renamed = row(Kind::Workspace, W1, Made);
+    let mut renamed = row(ResourceKind::Workspace, W1, Made);
     renamed.owner = "renamed/1/2".to_owned();
     let gone = || Decision::Remove(RemovalReason::Gone(ENDED));
     check([
@@ -342,13 +343,13 @@ fn an_old_unknown_resource_goes_on_demand() {
         (
             "other socket",
             container(&named(1), 1, THEIRS),
-            run(ENDED, 1, Stage::Made),
+            run(ENDED, 1, ResourceState::Made),
             Decision::Unknown(UnknownReason::OtherSocket),
         ),
         (
             "never wanted",
             container(&named(2), 2, OURS),
-            run(ENDED, 3, Stage::Made),
+            run(ENDED, 3, ResourceState::Made),
             Decision::Unknown(UnknownReason::NeverWanted),
         ),
     ] {
@@ -357,12 +358,12 @@ fn an_old_unknown_resource_goes_on_demand() {
 }
 
 /// Makes a store in which run `r1` has ended, with a row for a container.
-async fn ended(dir: &Path) -> (Store, Hold) {
+async fn ended(dir: &Path) -> (Store, FencingToken) {
     let address = Address::parse(&format!("sqlite://{}/private/sluice.db", dir.display()), None).unwrap();
     let store = Store::open(&address, InstallationId::parse("here").unwrap()).await.unwrap();
     let store = store.serving(HostIdentity::of(dir).unwrap()).await.unwrap();
     let new = NewRun {
-        run: RunId::parse("r1").unwrap(),
+        run_id: RunId::parse("r1").unwrap(),
         account: AccountId::parse("acct-1").unwrap(),
         agent: AgentId::parse("a:b").unwrap(),
         correlation: Correlation::default(),
@@ -371,19 +372,23 @@ async fn ended(dir: &Path) -> (Store, Hold) {
         wanted: "{}".to_owned(),
     };
     let worker = Worker::this_process();
-    let Created::New(run) = store.create(&new, For::Me(&worker, Millis::seconds(60))).await.unwrap() else {
+    let Created::New(run) = store.create(&new, Claimant::Worker(&worker, Millis::seconds(60))).await.unwrap()
+    else {
         panic!("it is new")
     };
     let failure = Failure::new(RunErrorCode::Internal, "");
-    let wanted = [Change::wanted(Kind::Container, named(1)), Change::wanted(Kind::Listener, dir_name(OURS))];
+    let wanted = [
+        ResourceChange::wanted(ResourceKind::Container, named(1)),
+        ResourceChange::wanted(ResourceKind::Listener, dir_name(OURS)),
+    ];
     for step in [
-        Step::from(Move::Prepare).with(wanted),
-        Move::Settle(Ending::without_agent(failure)).into(),
-        Move::Finish(Some(Usage::default())).into(),
+        Step::from(Transition::Prepare).with(wanted),
+        Transition::Settle(Completion::without_agent(failure)).into(),
+        Transition::Finish(Some(Usage::default())).into(),
     ] {
-        store.step(&run.hold(), &step).await.unwrap();
+        store.step(&run.fencing_token(), &step).await.unwrap();
     }
-    (store, run.hold())
+    (store, run.fencing_token())
 }
 
 #[tokio::test]
@@ -406,22 +411,22 @@ async fn a_run_restarted_before_the_removal_keeps_all() {
     };
     let container = container(&named(1), 1, OURS);
     let stored_run = {
-        let (run, rows) = store.made_for(&hold.run).await.unwrap();
+        let (run, rows) = store.made_for(&hold.run_id).await.unwrap();
         StoredRun::new(&run, rows)
     };
     let judged = judge(&container, Some(&stored_run), &terms);
     assert_eq!(judged, DEAD);
     // The control: it goes as far as asking Docker.
-    let (_, became) = reaper.act(&container, Some(&hold.run), &terms, judged.clone()).await;
+    let (_, became) = reaper.act(&container, Some(&hold.run_id), &terms, judged.clone()).await;
     assert!(matches!(&became, Became::Failed { error } if error.contains("nowhere")), "{became:?}");
     store.start_anew(&hold).await.unwrap();
-    let acted = reaper.act(&container, Some(&hold.run), &terms, judged).await;
+    let acted = reaper.act(&container, Some(&hold.run_id), &terms, judged).await;
     assert_eq!(acted, (Decision::Keep(KeepReason::Lives(State::Queued)), Became::Kept));
     assert!(store.removed(&stored_run.rows[0]).await.is_err(), "nor does anybody say that it is gone");
 }
 
-fn stages() -> impl Strategy<Value = Stage> {
-    select(vec![Stage::Wanted, Stage::Made, Stage::Kept, Stage::Removed])
+fn stages() -> impl Strategy<Value = ResourceState> {
+    select(vec![ResourceState::Wanted, ResourceState::Made, ResourceState::Kept, ResourceState::Removed])
 }
 
 fn resources() -> impl Strategy<Value = FoundResource> {
@@ -429,7 +434,15 @@ fn resources() -> impl Strategy<Value = FoundResource> {
     let names =
         prop_oneof![(0_u64..4).prop_map(named), Just("web".to_owned()), Just("sluice-here-r1".to_owned())];
     let states = select(vec![RunState::Open, RunState::Closing, RunState::Closed]);
-    let rows = (select(vec![Kind::Container, Kind::Grant, Kind::Listener, Kind::Workspace]), stages());
+    let rows = (
+        select(vec![
+            ResourceKind::Container,
+            ResourceKind::Grant,
+            ResourceKind::Listener,
+            ResourceKind::Workspace,
+        ]),
+        stages(),
+    );
     prop_oneof![
         (names, 0_u64..4, sockets).prop_map(|(name, epoch, socket)| container(&name, epoch, socket)),
         states.prop_map(|state| grant(state, None)),
@@ -448,12 +461,12 @@ fn stored_runs() -> impl Strategy<Value = StoredRun> {
         ENDED,
     ];
     let kinds = select(vec![
-        (Kind::Container, named(1)),
-        (Kind::Container, named(2)),
-        (Kind::Container, "web".to_owned()),
-        (Kind::Grant, "r1".to_owned()),
-        (Kind::Listener, dir_name(OURS)),
-        (Kind::Workspace, W1.to_owned()),
+        (ResourceKind::Container, named(1)),
+        (ResourceKind::Container, named(2)),
+        (ResourceKind::Container, "web".to_owned()),
+        (ResourceKind::Grant, "r1".to_owned()),
+        (ResourceKind::Listener, dir_name(OURS)),
+        (ResourceKind::Workspace, W1.to_owned()),
     ]);
     let rows = proptest::collection::vec((kinds, stages()), 0..8);
     (select(states), 0_u64..4, rows).prop_map(|(state, epoch, rows)| {
@@ -466,7 +479,7 @@ fn stored_runs() -> impl Strategy<Value = StoredRun> {
 
 fn modes() -> impl Strategy<Value = Mode> {
     let leftovers = || select(vec![Leftovers::Leave, Leftovers::Remove]);
-    (leftovers(), leftovers()).prop_map(|(unknown, kept)| Mode { act: Act::Do, unknown, kept })
+    (leftovers(), leftovers()).prop_map(|(unknown, kept)| Mode { act: GcMode::Apply, unknown, kept })
 }
 
 proptest! {
@@ -480,7 +493,7 @@ proptest! {
             // The one exception: an earlier epoch's container that the run has as removed.
             let FoundResource::Container(found) = &resource else { panic!("{resource:?} of a run that is {}", stored_run.state) };
             assert!(found.epoch() < stored_run.epoch, "{found:?} at {}", stored_run.epoch);
-            assert_eq!(its_row.map(|row| row.stage), Some(Stage::Removed), "{found:?}");
+            assert_eq!(its_row.map(|row| row.stage), Some(ResourceState::Removed), "{found:?}");
         }
     }
 }

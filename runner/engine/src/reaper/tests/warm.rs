@@ -1,11 +1,11 @@
 //! Warm containers that wait for a run, and those that waited for one.
 
-use runner_store::{PoolStage, Pooled, WarmContainer};
+use runner_store::{PoolEntry, PoolStage, WarmContainer};
 
 use super::*;
 
 /// Returns a warm container in `stage`.
-fn warm(stage: PoolStage) -> Pooled {
+fn warm(stage: PoolStage) -> PoolEntry {
     let warm = WarmContainer {
         container: "sluice-here-warm-1".to_owned(),
         template: "template".to_owned(),
@@ -13,12 +13,12 @@ fn warm(stage: PoolStage) -> Pooled {
         workspace: WorkspaceId::parse(W1).unwrap(),
         listener: SocketDirName::from_random(OURS),
     };
-    Pooled { warm, owner: "here/1/2".to_owned(), stage, over: false, changed: UnixMillis(0) }
+    PoolEntry { warm, owner: "here/1/2".to_owned(), stage, over: false, changed: UnixMillis(0) }
 }
 
 /// Returns a warm container whose process is gone.
-fn left(stage: PoolStage) -> Pooled {
-    Pooled { over: true, ..warm(stage) }
+fn left(stage: PoolStage) -> PoolEntry {
+    PoolEntry { over: true, ..warm(stage) }
 }
 
 /// Returns a container that waited for a run, as Docker always describes it.
@@ -33,7 +33,7 @@ fn waited() -> FoundResource {
 #[test]
 fn a_warm_container_goes_with_its_owner() {
     use PoolStage::{Gone, Leaving, Ready, Wanted};
-    let decide = |pooled: Pooled| decide(&FoundResource::WarmContainer(pooled), None, Mode::default());
+    let decide = |pooled: PoolEntry| decide(&FoundResource::WarmContainer(pooled), None, Mode::default());
     for stage in [Wanted, Ready, Leaving] {
         assert_eq!(decide(warm(stage)), Decision::Keep(KeepReason::Waits(stage)));
         assert_eq!(decide(left(stage)), Decision::Remove(RemovalReason::Abandoned));
@@ -44,7 +44,7 @@ fn a_warm_container_goes_with_its_owner() {
 #[test]
 fn a_claimed_container_is_of_its_runs_epoch() {
     let of = |state, epoch, stage| decide(&waited(), run(state, epoch, stage).as_ref(), Mode::default());
-    for stage in [Stage::Wanted, Stage::Made, Stage::Removed] {
+    for stage in [ResourceState::Wanted, ResourceState::Made, ResourceState::Removed] {
         assert_eq!(
             of(State::Running, 1, stage),
             Decision::Keep(KeepReason::Lives(State::Running)),
@@ -53,7 +53,7 @@ fn a_claimed_container_is_of_its_runs_epoch() {
         assert_eq!(of(ENDED, 1, stage), Decision::Remove(RemovalReason::Ended(ENDED)));
         assert_eq!(of(ENDED, 2, stage), Decision::Remove(RemovalReason::Ended(ENDED)));
     }
-    for stage in [Stage::Wanted, Stage::Made] {
+    for stage in [ResourceState::Wanted, ResourceState::Made] {
         assert_eq!(
             of(State::Running, 2, stage),
             Decision::Keep(KeepReason::Lives(State::Running)),
@@ -61,5 +61,5 @@ fn a_claimed_container_is_of_its_runs_epoch() {
         );
     }
     let fenced = Decision::Remove(RemovalReason::Fenced { made: 1, present: 2 });
-    assert_eq!(of(State::Running, 2, Stage::Removed), fenced);
+    assert_eq!(of(State::Running, 2, ResourceState::Removed), fenced);
 }

@@ -23,9 +23,9 @@ use platform_runtime::{
     retry::{Backoff, Transient},
     settings::Stream,
 };
-use runner_docker::{Ended, Piece};
-use runner_model::live;
-use runner_store::{Batch, Told};
+use runner_docker::{ContainerExit, Piece};
+use runner_model::tap_event;
+use runner_store::{Batch, EventCursor};
 use tokio::{
     sync::{Notify, mpsc},
     time::sleep,
@@ -64,7 +64,7 @@ impl<'r> EventRecorder<'r> {
     /// Continues after the position that the previous worker recorded. Of outputs no more is stored than what
     /// `capture_limit` lets be kept of them.
     pub(super) fn new(
-        recorded: Told,
+        recorded: EventCursor,
         reader: &'r mpsc::Sender<AgentEvent>,
         stream: Stream,
         capture_limit: ByteSize,
@@ -108,7 +108,7 @@ impl<'r> EventRecorder<'r> {
         if line.n > 0 {
             pending.cursor.tap = line.n;
         }
-        let Some(event) = live::event(line.event, self.stream) else { return };
+        let Some(event) = tap_event::event(line.event, self.stream) else { return };
         if let AgentEvent::Tool { name } = &event {
             self.note_tool(name.as_str());
         }
@@ -153,7 +153,7 @@ impl<'r> EventRecorder<'r> {
     }
 
     /// Records the end of what the agent printed, and how many bytes before it are left out.
-    pub(super) fn record_output_end(&self, container: &Ended) {
+    pub(super) fn record_output_end(&self, container: &ContainerExit) {
         let uncounted = self.uncounted_tools.take();
         let mut pending = self.pending.borrow_mut();
         if uncounted > 0 {

@@ -7,14 +7,14 @@ use platform_core::{
     limit::{ByteSize, events as limit},
 };
 use runner_docker::Captured;
-use runner_model::escaped;
-use runner_store::{Batch, Told};
+use runner_model::json_len;
+use runner_store::{Batch, EventCursor};
 
 /// Events that wait for the store.
 #[derive(Debug)]
 pub(super) struct PendingEvents {
     /// Position of the run's events once all of this is stored.
-    pub(super) cursor: Told,
+    pub(super) cursor: EventCursor,
     pub(super) events: Vec<AgentEvent>,
     /// Batch that was handed out and is not known to be stored.
     pub(super) handed_out: Option<Rc<Batch>>,
@@ -26,7 +26,7 @@ pub(super) struct PendingEvents {
 
 impl PendingEvents {
     /// Continues after the position `cursor`.
-    pub(super) const fn after(cursor: Told) -> Self {
+    pub(super) const fn after(cursor: EventCursor) -> Self {
         Self { cursor, events: Vec::new(), handed_out: None, last_batch: 0, last_length: 0 }
     }
 
@@ -51,7 +51,7 @@ impl PendingEvents {
     /// Adds a piece of output, to the event before if that is of the same output and has capacity left.
     pub(super) fn push_output(&mut self, stream: OutputStream, piece: &str) {
         let max_length = limit::LOG_EVENT.as_usize();
-        let length = escaped::length(piece);
+        let length = json_len::length(piece);
         self.cursor.of(stream).kept += length as u64;
         match self.events.last_mut() {
             Some(AgentEvent::Log { stream: before, text })
@@ -76,7 +76,7 @@ impl PendingEvents {
         }
         let mut text = rest.text.as_str();
         while !text.is_empty() {
-            let (piece, after) = text.split_at(escaped::beginning(text, limit::LOG_EVENT.as_usize()).len());
+            let (piece, after) = text.split_at(json_len::beginning(text, limit::LOG_EVENT.as_usize()).len());
             self.push_output(stream, piece);
             text = after;
         }

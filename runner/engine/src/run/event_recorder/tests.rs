@@ -11,14 +11,14 @@ fn log(text: &str) -> AgentEvent {
     AgentEvent::Log { stream: STDOUT, text: text.to_owned() }
 }
 
-fn ended(stdout: &[u8], kept: u64) -> Ended {
+fn ended(stdout: &[u8], kept: u64) -> ContainerExit {
     let captured = |bytes| {
         let mut capture = Capture::new(ByteSize(kept));
         capture.push(bytes);
         capture.finish()
     };
     let (stdout, stderr) = (captured(stdout), captured(b""));
-    Ended { exit_code: Some(0), killed_by: None, oom_seen: false, stdout, stderr }
+    ContainerExit { exit_code: Some(0), killed_by: None, oom_seen: false, stdout, stderr }
 }
 
 fn print(recorder: &EventRecorder<'_>, text: &str, to: u64) {
@@ -28,7 +28,7 @@ fn print(recorder: &EventRecorder<'_>, text: &str, to: u64) {
 #[test]
 fn the_middle_of_a_long_output_is_counted() {
     let (reader, _received) = mpsc::channel(1);
-    let recorder = EventRecorder::new(Told::default(), &reader, Stream::Progress, ByteSize(16));
+    let recorder = EventRecorder::new(EventCursor::default(), &reader, Stream::Progress, ByteSize(16));
     print(&recorder, "01234", 5);
     print(&recorder, "56789", 10);
     print(&recorder, "left out", 18);
@@ -46,7 +46,7 @@ fn the_middle_of_a_long_output_is_counted() {
 #[test]
 fn a_new_worker_records_after_the_old_position() {
     let (reader, _received) = mpsc::channel(1);
-    let mut recorded = Told::default();
+    let mut recorded = EventCursor::default();
     recorded.stdout.bytes = 4;
     let recorder = EventRecorder::new(recorded, &reader, Stream::Progress, ByteSize(1 << 20));
     print(&recorder, "efgh", 8);
@@ -60,7 +60,8 @@ fn the_bound_applies_to_the_escaped_text() {
     const PIECES: u64 = 400;
     for letter in ["\u{1}", "\"", "x", "\u{fffd}"] {
         let (reader, _received) = mpsc::channel(1);
-        let recorder = EventRecorder::new(Told::default(), &reader, Stream::Progress, ByteSize(4 << 20));
+        let recorder =
+            EventRecorder::new(EventCursor::default(), &reader, Stream::Progress, ByteSize(4 << 20));
         let piece = letter.repeat(4096);
         let printed = piece.repeat(usize::try_from(PIECES).unwrap());
         (1..=PIECES).for_each(|n| print(&recorder, &piece, n * piece.len() as u64));
@@ -85,7 +86,7 @@ fn the_bound_applies_to_the_escaped_text() {
 #[test]
 fn a_slow_reader_gets_the_count_of_missed_events() {
     let (reader, mut received) = mpsc::channel(1);
-    let recorder = EventRecorder::new(Told::default(), &reader, Stream::Progress, ByteSize(16));
+    let recorder = EventRecorder::new(EventCursor::default(), &reader, Stream::Progress, ByteSize(16));
     for phase in [Phase::Preparing, Phase::Starting, Phase::Running] {
         recorder.send_phase(phase);
     }
@@ -99,7 +100,7 @@ fn a_slow_reader_gets_the_count_of_missed_events() {
 #[test]
 fn tools_beyond_the_limit_are_counted() {
     let (reader, _received) = mpsc::channel(1);
-    let recorder = EventRecorder::new(Told::default(), &reader, Stream::Progress, ByteSize(16));
+    let recorder = EventRecorder::new(EventCursor::default(), &reader, Stream::Progress, ByteSize(16));
     let call = "01900000-0000-7000-8000-000000000000".parse().unwrap();
     for n in 1..=limit::TOOLS + 3 {
         recorder.record_tap_line(TapLine { n, event: TapEvent::Tool { call, name: "ls".to_owned() } });

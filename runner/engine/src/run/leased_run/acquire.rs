@@ -8,9 +8,9 @@ use std::{
 use platform_runtime::settings::Accounts;
 use runner_model::{
     failpoint::Point,
-    lifecycle::{Ending, State},
+    lifecycle::{Completion, State},
 };
-use runner_store::{self as store, Created, For, Record, Run, Store};
+use runner_store::{self as store, Claimant, Created, Record, Run, Store};
 use tokio::time::Instant;
 
 use super::{LeasedRun, RecoveredState};
@@ -37,7 +37,7 @@ pub enum LeaseError {
     #[error("the order cannot be written down")]
     Unwritable(#[from] serde_json::Error),
     /// The same request was stored before.
-    #[error("run {} was ordered before and is {}", .0.run, .0.state)]
+    #[error("run {} was ordered before and is {}", .0.run_id, .0.state)]
     Exists(Box<Run>),
     /// The run is leased here, and its stored request cannot be read.
     #[error(transparent)]
@@ -49,7 +49,7 @@ impl LeasedRun {
     pub async fn create(engine: &EngineHandles, request: RunRequest) -> Result<Self, LeaseError> {
         admit(&request, &engine.accounts)?;
         let since = boot_now();
-        let owner = For::Me(&engine.worker, engine.lease);
+        let owner = Claimant::Worker(&engine.worker, engine.lease);
         match store_request(&engine.store, &request, owner).await? {
             Created::New(run) => {
                 let acquired = Acquired { since, age: Duration::ZERO, recovered: RecoveredState::default() };
@@ -66,12 +66,12 @@ impl LeasedRun {
         accounts: &Accounts,
     ) -> Result<Created, LeaseError> {
         admit(request, accounts)?;
-        store_request(store, request, For::Anybody).await
+        store_request(store, request, Claimant::AnyWorker).await
     }
 
     /// Loads a run whose lease this process has just acquired, not before `since` of [`boot_now`].
     pub(crate) async fn load(engine: &EngineHandles, run: &Run, since: Duration) -> Result<Self, LeaseError> {
-        let record = engine.store.record(&run.run).await.map_err(LeaseError::NotStored)?;
+        let record = engine.store.record(&run.run_id).await.map_err(LeaseError::NotStored)?;
         let request = RunRequest::stored(&record)?;
         let age = run.created.until(record.now);
         let acquired = Acquired { since, age, recovered: RecoveredState::of(run, record) };
@@ -83,7 +83,7 @@ impl LeasedRun {
         let run = Self {
             request,
             store: engine.store.clone(),
-            hold: run.hold(),
+            hold: run.fencing_token(),
             lease: engine.lease,
             state: Cell::new(run.state),
             held_until: Cell::new(Duration::ZERO),
@@ -112,7 +112,7 @@ struct Acquired {
 impl RecoveredState {
     /// Returns what `run`'s previous workers left, by its `record`.
     fn of(run: &Run, record: Record) -> Self {
-        let completion = matches!(run.state, State::Settling(_)).then(|| Ending {
+        let completion = matches!(run.state, State::Settling(_)).then(|| Completion {
             exit_code: run.exit_code,
             oom_seen: run.oom_seen,
             answer: run.error.clone().map_or_else(|| Ok(record.answer.clone().unwrap_or_default()), Err),
@@ -130,7 +130,11 @@ impl RecoveredState {
 
 /// Stores `request`. A request that an earlier program stored in other words, because an agent's entry had fewer fields,
 /// counts as the same. A repeated request counts as the same also when it is part of another trace.
-async fn store_request(store: &Store, request: &RunRequest, owner: For<'_>) -> Result<Created, LeaseError> {
+async fn store_request(
+    store: &Store,
+    request: &RunRequest,
+    owner: Claimant<'_>,
+) -> Result<Created, LeaseError> {
     let conflict = match store.create(&request.row()?, owner).await {
         Err(error @ store::Error::Conflict { .. }) => error,
         created => return created.map_err(LeaseError::NotStored),

@@ -17,8 +17,10 @@ use platform_runtime::{
     retry::{Backoff, Transient, retry_transient},
 };
 use runner_docker::KilledBy;
-use runner_model::lifecycle::{Ending, Move, StartKind, State};
-use runner_store::{self as store, Batch, Change, Hold, Step, Store, Told, WarmContainer};
+use runner_model::lifecycle::{Completion, StartKind, State, Transition};
+use runner_store::{
+    self as store, Batch, EventCursor, FencingToken, ResourceChange, Step, Store, WarmContainer,
+};
 use tokio::time::Instant;
 
 pub use self::acquire::LeaseError;
@@ -37,7 +39,7 @@ pub struct LeasedRun {
     /// Request that is stored for the run.
     pub request: RunRequest,
     store: Store,
-    hold: Hold,
+    hold: FencingToken,
     lease: Millis,
     state: Cell<State>,
     /// Moment of the boot clock before which no other worker can have taken the run over.
@@ -64,11 +66,11 @@ pub(super) struct RecoveredState {
     /// Reason for which they were about to end the agent, if they were.
     pub(super) stopping: Option<KilledBy>,
     /// Completion that they stored.
-    pub(super) completion: Option<Ending>,
+    pub(super) completion: Option<Completion>,
     /// Id of the image that they prepared the run with.
     pub(super) image: Option<String>,
     /// Position up to which they recorded events.
-    pub(super) recorded: Told,
+    pub(super) recorded: EventCursor,
 }
 
 impl LeasedRun {
@@ -100,11 +102,12 @@ impl LeasedRun {
     /// that a previous worker stored is not stored again.
     pub(super) async fn step(
         &self,
-        transition: Move,
-        changes: impl IntoIterator<Item = Change>,
+        transition: Transition,
+        changes: impl IntoIterator<Item = ResourceChange>,
     ) -> Result<(), store::Error> {
         let state = self.state.get();
-        let was_made = state.makes() && transition.is_on_the_way() && state.after(&transition).is_err();
+        let was_made =
+            state.can_allocate() && transition.is_on_the_way() && state.after(&transition).is_err();
         let step = if was_made { Step::default() } else { Step::from(transition) };
         self.store_step(step.with(changes)).await
     }
@@ -116,25 +119,32 @@ impl LeasedRun {
     pub(super) async fn prepare_with(
         &self,
         warm: WarmContainer,
-        changes: impl IntoIterator<Item = Change>,
+        changes: impl IntoIterator<Item = ResourceChange>,
     ) -> Result<(), store::Error> {
-        self.store_step(Step::from(Move::Prepare).with(changes).taking(warm)).await?;
+        self.store_step(Step::from(Transition::Prepare).with(changes).taking(warm)).await?;
         self.observer.metrics.pool_claimed(&self.request.agent_id);
         Ok(())
     }
 
     /// Stores how the run ends, after the events that are still `pending`.
-    pub(super) async fn settle(&self, completion: Ending, pending: Vec<Batch>) -> Result<(), store::Error> {
-        self.store_step(Step::from(Move::Settle(completion)).after(pending)).await
+    pub(super) async fn settle(
+        &self,
+        completion: Completion,
+        pending: Vec<Batch>,
+    ) -> Result<(), store::Error> {
+        self.store_step(Step::from(Transition::Settle(completion)).after(pending)).await
     }
 
     /// Stores a batch of the run's events.
     pub(super) async fn record_events(&self, batch: &Batch) -> Result<(), store::Error> {
-        self.store.tell(&self.hold, batch).await
+        self.store.record_events(&self.hold, batch).await
     }
 
     /// Stores changes of resources, without a transition.
-    pub(super) async fn change(&self, changes: impl IntoIterator<Item = Change>) -> Result<(), store::Error> {
+    pub(super) async fn change(
+        &self,
+        changes: impl IntoIterator<Item = ResourceChange>,
+    ) -> Result<(), store::Error> {
         self.store_step(Step::default().with(changes)).await
     }
 
@@ -144,7 +154,7 @@ impl LeasedRun {
         match self.store.stopping(&self.hold, &reason).await {
             // The agent is ended all the same.
             Err(error) if error.is_transient() => {
-                let run = &self.hold.run;
+                let run = &self.hold.run_id;
                 tracing::warn!(%run, error = report::chain(&error), "reason for ending the agent not stored");
                 Ok(())
             }
@@ -159,13 +169,13 @@ impl LeasedRun {
 
     /// Stores a step, and reports its transition to operators.
     async fn store_step(&self, step: Step) -> Result<(), store::Error> {
-        if matches!(step.makes, Some(Move::Prepare)) {
+        if matches!(step.makes, Some(Transition::Prepare)) {
             self.starting.replace(Some(self.observer.starting()));
         }
         let run = self.store.insist(&self.hold, &step).await?;
         self.state.set(run.state);
         match &step.makes {
-            None | Some(Move::Prepare | Move::Start) => {}
+            None | Some(Transition::Prepare | Transition::Start) => {}
             Some(transition) => {
                 self.starting.take();
                 self.observer.on_transition(&self.request, &run, transition, self.start.get());

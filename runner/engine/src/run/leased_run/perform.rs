@@ -82,7 +82,7 @@ impl LeasedRun {
     pub(in crate::run) async fn keep_lease(&self, cancel: &CancellationToken) -> store::Error {
         let watch_cancel = async {
             let is_requested =
-                async || self.store.is_cancel_asked(&self.hold.run).await.unwrap_or(false).then_some(());
+                async || self.store.is_cancel_asked(&self.hold.run_id).await.unwrap_or(false).then_some(());
             poll(CANCEL_POLL_INTERVAL, is_requested).await;
             cancel.cancel();
             std::future::pending().await
@@ -99,7 +99,7 @@ impl LeasedRun {
             match self.renew().await {
                 Err(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. })) => return lost,
                 Err(error) => {
-                    tracing::warn!(run = %self.hold.run, error = report::chain(&error), "lease not renewed");
+                    tracing::warn!(run = %self.hold.run_id, error = report::chain(&error), "lease not renewed");
                 }
                 Ok(()) => {}
             }

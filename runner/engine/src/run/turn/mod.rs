@@ -11,17 +11,17 @@ mod watch;
 
 use std::time::Duration;
 
-use gateway_bridge::{Begun, Ending, Gateway, Generation, Hello, SessionKey, Taken, TurnFailure};
+use gateway_bridge::{Begun, Delivery, Ending, Gateway, Generation, Hello, SessionKey, TurnFailure};
 use platform_core::{event::Phase, grant::RunGrant};
 use platform_runtime::report;
 use runner_control_client::Lines;
 use runner_docker::KilledBy;
-use runner_gateways::{self as gateway, Link};
+use runner_gateways::{self as gateway, GatewayConnection};
 use runner_model::{
     failpoint::Point,
-    lifecycle::{Failure, Move},
+    lifecycle::{Failure, Transition},
 };
-use runner_store::{Change, Kind, Stage};
+use runner_store::{ResourceChange, ResourceKind, ResourceState};
 use tokio::{sync::SemaphorePermit, time::timeout};
 
 use super::{error::Error, executor::RunExecutor};
@@ -40,7 +40,7 @@ pub(super) enum TurnOutcome {
 
 /// Gateway and session of a run.
 struct TurnTarget<'r> {
-    link: &'r Link,
+    link: &'r GatewayConnection,
     key: SessionKey,
 }
 
@@ -120,7 +120,7 @@ impl<'r> RunExecutor<'r> {
     fn turn_target(&self) -> Result<TurnTarget<'r>, gateway::Error> {
         let request = self.ctx.request();
         let gateways = &self.ctx.engine.gateways;
-        let session = self.resources.last(Kind::Session);
+        let session = self.resources.last(ResourceKind::Session);
         let link = match session.and_then(|session| session.name.split_once('/')) {
             Some((id, _key)) => gateways.named(id)?,
             None => gateways.of_run(&request.spec.agent, &request.account)?,
@@ -134,10 +134,11 @@ impl<'r> RunExecutor<'r> {
 
     /// Returns what previous workers did of the turn, if it was begun.
     fn begun_turn(&self) -> Option<Begun> {
-        let turn = self.resources.last(Kind::Turn)?;
+        let turn = self.resources.last(ResourceKind::Turn)?;
         let Ok(at) = turn.name.parse();
-        let taken = if turn.stage == Stage::Made { Taken::Yes } else { Taken::Maybe };
-        Some(Begun { at, taken })
+        let taken =
+            if turn.stage == ResourceState::Made { Delivery::Confirmed } else { Delivery::Unconfirmed };
+        Some(Begun { at, delivery: taken })
     }
 
     /// Waits for a permit for a session at work. A turn that is under way occupies the gateway already, and needs none.
@@ -178,11 +179,11 @@ impl<'r> RunExecutor<'r> {
     /// Stores that the session and the grant of the turn are wanted.
     async fn prepare_turn(&mut self, target: &TurnTarget<'_>) -> Result<(), Error> {
         let mut wanted = Vec::new();
-        if self.resources.last(Kind::Session).is_none() {
-            wanted.push(Change::wanted(Kind::Grant, self.ctx.run_id().as_str()));
-            wanted.push(Change::wanted(Kind::Session, target.session()));
+        if self.resources.last(ResourceKind::Session).is_none() {
+            wanted.push(ResourceChange::wanted(ResourceKind::Grant, self.ctx.run_id().as_str()));
+            wanted.push(ResourceChange::wanted(ResourceKind::Session, target.session()));
         }
-        self.step(Move::Prepare, wanted).await?;
+        self.step(Transition::Prepare, wanted).await?;
         Point::Prepared.reach();
         Ok(())
     }

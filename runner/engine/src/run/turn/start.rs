@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use gateway_bridge::{Attribution, Begun, Running, Taken, Turn};
+use gateway_bridge::{Attribution, Begun, Delivery, Running, Turn};
 use platform_core::{control::Correlation, event::Phase, id::ModelName, token::UnixSeconds};
 use runner_gateways::{
     self as gateway,
     attribution::{self, Registered},
 };
-use runner_model::{failpoint::Point, lifecycle::Move};
-use runner_store::{Change, Kind, Stage};
+use runner_model::{failpoint::Point, lifecycle::Transition};
+use runner_store::{ResourceChange, ResourceKind, ResourceState};
 use runner_workspace::as_markdown;
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ impl RunExecutor<'_> {
     ) -> Result<SentTurn, Error> {
         let ctx = self.ctx;
         let unusable = |source| gateway::Error::Unusable { gateway: prepared.target.link.id.clone(), source };
-        if let Some(begun @ Begun { taken: Taken::Yes, .. }) = begun {
+        if let Some(begun @ Begun { delivery: Delivery::Confirmed, .. }) = begun {
             let turn = self.turn(prepared, Attribution::AsBegun)?;
             let running = prepared.gateway.take_up(turn, begun).await.map_err(unusable)?;
             return Ok(SentTurn { running, slot: None });
@@ -68,13 +68,16 @@ impl RunExecutor<'_> {
     async fn store_start(&mut self, prepared: &PreparedTurn<'_>, begun: Option<&Begun>) -> Result<(), Error> {
         // The gateway may have restarted since the connection was made.
         let (_, hello) = prepared.target.link.connected().await?;
-        let grant = Change::wanted(Kind::Grant, self.ctx.run_id().as_str()).to(Stage::Made);
-        let mut changes = vec![Change::wanted(Kind::Session, prepared.target.session()).to(Stage::Made)];
+        let grant =
+            ResourceChange::wanted(ResourceKind::Grant, self.ctx.run_id().as_str()).to(ResourceState::Made);
+        let mut changes = vec![
+            ResourceChange::wanted(ResourceKind::Session, prepared.target.session()).to(ResourceState::Made),
+        ];
         if begun.is_none() {
-            changes.push(Change::wanted(Kind::Turn, hello.boot.to_string()));
+            changes.push(ResourceChange::wanted(ResourceKind::Turn, hello.boot.to_string()));
         }
-        self.step(Move::Start, vec![grant]).await?;
-        self.step(Move::Run, changes).await
+        self.step(Transition::Start, vec![grant]).await?;
+        self.step(Transition::Run, changes).await
     }
 
     /// Builds the turn's message.
@@ -88,7 +91,7 @@ impl RunExecutor<'_> {
             (None, before) => format!("{}\n# Answer this\n\n{last}", as_markdown(before)),
         };
         Ok(Turn {
-            id: self.ctx.run_id().clone(),
+            run_id: self.ctx.run_id().clone(),
             session: prepared.target.key.clone(),
             message,
             model: Some(ModelName::parse(&spec.model)?),

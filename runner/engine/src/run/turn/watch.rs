@@ -3,12 +3,12 @@
 use std::{convert::Infallible, future::pending, time::Duration};
 
 use futures_util::{FutureExt, future::LocalBoxFuture};
-use gateway_bridge::{Ending, Phase as TurnPhase, Running, TurnEvent, TurnFailure};
+use gateway_bridge::{Ending, Running, TurnEvent, TurnFailure, TurnPhase};
 use platform_core::{control::Correlation, id::ToolName, limit::Millis};
 use platform_runtime::{poll::poll, report};
 use runner_docker::KilledBy;
 use runner_model::failpoint::Point;
-use runner_store::{self as store, Change, Kind, Stage};
+use runner_store::{self as store, ResourceChange, ResourceKind, ResourceState};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +37,7 @@ struct ObservedEnd {
 
 /// Acceptance of a turn that is being stored.
 struct Acceptance<'r> {
-    change: Change,
+    change: ResourceChange,
     storing: LocalBoxFuture<'r, Result<(), store::Error>>,
 }
 
@@ -143,7 +143,7 @@ impl<'r> RunExecutor<'r> {
 
     /// Begins to store that the gateway has accepted the turn.
     fn accept_turn(&self) -> Option<Acceptance<'r>> {
-        let change = self.resources.last(Kind::Turn)?.to(Stage::Made);
+        let change = self.resources.last(ResourceKind::Turn)?.to(ResourceState::Made);
         let storing = self.ctx.run.change([change.clone()]).boxed_local();
         Some(Acceptance { change, storing })
     }
@@ -210,7 +210,7 @@ const fn may_have_calls(ending: &Ending, slot: Option<Correlation>) -> bool {
 }
 
 /// Waits until the acceptance of the turn is stored; never ready if there is nothing to store.
-async fn stored(acceptance: &mut Option<Acceptance<'_>>) -> Result<Change, store::Error> {
+async fn stored(acceptance: &mut Option<Acceptance<'_>>) -> Result<ResourceChange, store::Error> {
     match acceptance {
         Some(Acceptance { change, storing }) => storing.await.map(|()| change.clone()),
         None => pending().await,

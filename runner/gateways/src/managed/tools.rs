@@ -46,7 +46,7 @@ pub(super) fn allowed(gateway: &Gateway) -> Vec<String> {
         Some(_) => CODING.to_vec(),
         None => HARMLESS.to_vec(),
     };
-    let asked = gateway.sealed.tools.clone();
+    let asked = gateway.managed.tools.clone();
     asked.unwrap_or_else(|| usual().into_iter().map(str::to_owned).collect())
 }
 
@@ -69,7 +69,7 @@ pub(super) fn denied(gateway: &Gateway) -> Vec<&'static str> {
     let sub_agents = (!bills_sub_agents(gateway)).then_some(SUB_AGENTS);
     let denied =
         NEVER.into_iter().chain(shared.into_iter().flatten()).chain(sub_agents.into_iter().flatten());
-    let asked = gateway.sealed.tools.iter().flatten();
+    let asked = gateway.managed.tools.iter().flatten();
     let asked: Vec<_> = asked.map(String::as_str).collect();
     denied.filter(|tool| !asked.contains(tool)).collect()
 }

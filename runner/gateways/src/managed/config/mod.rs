@@ -103,7 +103,7 @@ fn providers(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Map<String, Value> 
 fn agents(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Value {
     let entry =
         |agent: &String| (agent.clone(), json!({ "workspace": format!("{AGENT_FILES_DIR}/{agent}") }));
-    let entries: Map<_, _> = gateway.sealed.agents.iter().map(entry).collect();
+    let entries: Map<_, _> = gateway.managed.agents.iter().map(entry).collect();
     let primary = inputs.models.first().map(|model| format!("{}/{model}", gateway.provider));
     json!({
         "ownership": "explicit",
@@ -114,9 +114,9 @@ fn agents(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Value {
             "skipBootstrap": true,
             "skills": [],
             "timeoutSeconds": MODEL_TIMEOUT.0 / 1000,
-            "maxConcurrent": gateway.sessions,
+            "maxConcurrent": gateway.max_concurrent_sessions,
             // One level, and as many at a time as there are sessions: the run's own limits bound what they use.
-            "subagents": { "maxConcurrent": gateway.sessions, "maxSpawnDepth": 1, "maxChildrenPerAgent": 4 },
+            "subagents": { "maxConcurrent": gateway.max_concurrent_sessions, "maxSpawnDepth": 1, "maxChildrenPerAgent": 4 },
         },
         "entries": entries,
     })

@@ -33,7 +33,7 @@ impl fmt::Display for Origin {
 
 /// An error in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
+pub struct ConfigError {
     /// Source of the wrong value.
     pub origin: Origin,
     /// Dotted key of the setting; empty if the file cannot be parsed.
@@ -42,7 +42,7 @@ pub struct Mistake {
     pub problem: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.origin)?;
         if !self.key.is_empty() {
@@ -54,14 +54,14 @@ impl fmt::Display for Mistake {
 
 /// An error in what settings refer to, such as a file that cannot be read or two settings that contradict each other.
 #[derive(Debug)]
-pub struct Objection {
+pub struct ValidationError {
     /// Subject of the error.
     pub about: About,
     /// Description of the error and of what is expected.
     pub problem: String,
 }
 
-impl fmt::Display for Objection {
+impl fmt::Display for ValidationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.about {
             About::File => f.write_str(&self.problem),
@@ -71,7 +71,7 @@ impl fmt::Display for Objection {
     }
 }
 
-/// Subject of an [`Objection`].
+/// Subject of an [`ValidationError`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum About {
     /// The configuration file itself, which the problem names.
@@ -84,15 +84,15 @@ pub enum About {
 
 /// All errors in a configuration, in the order of the file, then environment and flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistakes(pub Vec<Mistake>);
+pub struct ConfigErrors(pub Vec<ConfigError>);
 
-impl Mistakes {
+impl ConfigErrors {
     pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let origin = Origin::File { path: path.display().to_string(), line: 0 };
-        Self(vec![Mistake { origin, key: String::new(), problem: format!("cannot be read: {error}") }])
+        Self(vec![ConfigError { origin, key: String::new(), problem: format!("cannot be read: {error}") }])
     }
 
-    pub(super) fn sorted(mut mistakes: Vec<Mistake>) -> Self {
+    pub(super) fn sorted(mut mistakes: Vec<ConfigError>) -> Self {
         mistakes.sort_by_key(|mistake| match &mistake.origin {
             Origin::File { line, .. } => (0, *line),
             Origin::Variable(_) => (1, 0),
@@ -104,7 +104,7 @@ impl Mistakes {
     }
 }
 
-impl fmt::Display for Mistakes {
+impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.len();
         write!(f, "the configuration has {count} {}", if count == 1 { "error" } else { "errors" })?;
@@ -112,4 +112,4 @@ impl fmt::Display for Mistakes {
     }
 }
 
-impl std::error::Error for Mistakes {}
+impl std::error::Error for ConfigErrors {}

@@ -11,8 +11,8 @@ use platform_runtime::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Error, Finding, Sealed, check as rules, probe::ProbeAnswer};
-use crate::{GatewayPaths, Links, openclaw, secrets};
+use super::{Error, Finding, ManagedGateway, check as rules, probe::ProbeAnswer};
+use crate::{GatewayPaths, GatewayPool, openclaw, secrets};
 
 /// Longest wait for a gateway's configuration.
 const CONFIG_TIMEOUT: Duration = Duration::from_secs(20);
@@ -41,13 +41,13 @@ impl State {
 
 /// Returns the state of the gateway `id`.
 pub async fn state(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Result<State, Error> {
-    if !gateway.is_sealed() {
+    if !gateway.is_managed() {
         let reached = GatewayPaths::of(settings, id, gateway).reach().await;
         return Ok(if reached.is_ok() { State::Up } else { State::Down });
     }
-    let sealed = Sealed::open(settings, id).await?;
-    let runs = sealed.found().await?.is_some_and(|found| found.is_running);
-    Ok(match (runs, sealed.ask().await) {
+    let managed = ManagedGateway::open(settings, id).await?;
+    let runs = managed.found().await?.is_some_and(|found| found.is_running);
+    Ok(match (runs, managed.ask().await) {
         (true, Ok(ProbeAnswer::Ready)) => State::Up,
         (true, _) => State::Starting,
         (false, _) => State::Down,
@@ -60,19 +60,19 @@ pub async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Ve
     let paths = GatewayPaths::of(settings, id, gateway);
     let mut found = Vec::new();
     let mut written = None;
-    if gateway.attribution == Attribution::Headers && gateway.is_sealed() {
+    if gateway.attribution == Attribution::Headers && gateway.is_managed() {
         let why = "no published OpenClaw takes headers with an order: set its `attribution` to `trace`, `slot` or `plugin`";
         found.push(Finding::Attribution(why));
     }
-    let reached = if gateway.is_sealed() {
-        match Sealed::open(settings, id).await {
-            Ok(sealed) => {
-                written = match sealed.written() {
-                    None => Some(sealed.planned().await),
+    let reached = if gateway.is_managed() {
+        match ManagedGateway::open(settings, id).await {
+            Ok(managed) => {
+                written = match managed.written() {
+                    None => Some(managed.planned().await),
                     written => written,
                 };
-                found.extend(check_container(&sealed).await);
-                found.extend(match sealed.disk().nearly_exceeded().await {
+                found.extend(check_container(&managed).await);
+                found.extend(match managed.disk().nearly_exceeded().await {
                     Ok(exceeded) => exceeded.map(|exceeded| Finding::Disk(exceeded.to_string())),
                     Err(error) => Some(Finding::Unknown(report::chain(&error))),
                 });
@@ -111,21 +111,21 @@ pub async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Ve
     found
 }
 
-async fn check_container(sealed: &Sealed<'_>) -> Vec<Finding> {
-    let found = match sealed.found().await {
+async fn check_container(managed: &ManagedGateway<'_>) -> Vec<Finding> {
+    let found = match managed.found().await {
         Err(error) => return vec![Finding::Unknown(report::chain(&error))],
         Ok(found) => found.filter(|found| found.is_running),
     };
     let Some(found) = found else {
-        return vec![Finding::Unreachable(format!("it is down: `sluice gateway up {}`", sealed.id))];
+        return vec![Finding::Unreachable(format!("it is down: `sluice gateway up {}`", managed.id))];
     };
-    let answer = match sealed.ask().await {
+    let answer = match managed.ask().await {
         Ok(ProbeAnswer::Ready) => None,
         Ok(ProbeAnswer::NotReady) => Some(Finding::Unreachable("it is starting or stopping".to_owned())),
         Err(error) => Some(Finding::Unreachable(error.to_string())),
     };
     let networks = found.networks.iter().cloned().map(Finding::Network);
-    let isolation = match sealed.changed(&found) {
+    let isolation = match managed.changed(&found) {
         None => Some(Finding::Container(vec!["its setup is not known".to_owned()])),
         Some(changed) if changed.is_empty() => None,
         Some(changed) => Some(Finding::Container(changed)),
@@ -149,7 +149,7 @@ struct Reported {
 
 /// Asks a gateway for its configuration.
 async fn ask(settings: &Settings, id: &GatewayId) -> Result<Reported, String> {
-    let links = Links::of(settings);
+    let links = GatewayPool::of(settings);
     let link = links.named(id.as_str()).map_err(|error| report::chain(&error))?;
     let (gateway, hello) = link.connected().await.map_err(|error| report::chain(&error))?;
     let answer = timeout(CONFIG_TIMEOUT, gateway.call("config.get", json!({}))).await;

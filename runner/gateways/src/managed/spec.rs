@@ -11,7 +11,7 @@ use platform_core::{
 use runner_docker::{GatewaySpec, Limits};
 use serde::{Deserialize, Serialize};
 
-use super::{config::PORT, lifecycle::Sealed};
+use super::{config::PORT, lifecycle::ManagedGateway};
 use crate::SOCKET;
 
 /// Paths in the container.
@@ -40,17 +40,17 @@ pub(super) struct Setup {
     directory: PathBuf,
 }
 
-impl Sealed<'_> {
+impl ManagedGateway<'_> {
     /// Returns the setup that its container should have now.
     pub(super) fn setup(&self, image: String, socket: SocketDir) -> Setup {
-        let sealed = &self.gateway.sealed;
+        let managed = &self.gateway.managed;
         Setup {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             image,
-            memory: sealed.memory,
-            pids: sealed.pids,
-            milli_cpu: sealed.milli_cpu,
-            drain: sealed.drain,
+            memory: managed.memory,
+            pids: managed.pids,
+            milli_cpu: managed.milli_cpu,
+            drain: managed.drain_timeout,
             socket: socket.path,
             directory: self.paths.dir().clone(),
         }

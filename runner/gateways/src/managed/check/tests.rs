@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::sealed::config::{self, ConfigInputs, tests::gateway};
+use crate::managed::config::{self, ConfigInputs, tests::gateway};
 
 fn made(gateway: &Gateway) -> Value {
     let inputs = ConfigInputs { models: &["fake".to_owned()], token: "t", slots: &[] };

@@ -37,7 +37,7 @@ fetch("http://127.0.0.1:8080/v1/chat/completions", { method: "POST", headers: { 
 
 /// `gateway down` keeps its state; `--purge` removes that, too.
 #[tokio::test]
-async fn a_sealed_gateway_has_one_way_in_and_out() {
+async fn a_managed_gateway_has_one_way_in_and_out() {
     let mut world = World::with(GATEWAYS).await;
     let container = format!("sluice-{}-gateway-g", world.installation());
 
@@ -46,7 +46,7 @@ async fn a_sealed_gateway_has_one_way_in_and_out() {
     let listed = world.sluice().run(&["gateway", "ls", "--json"]).await;
     assert_eq!(json(&listed)["gateways"][0]["state"], "up", "{listed:?}");
     is_what_it_was_made(&world, &container).await;
-    is_sealed(&container).await;
+    is_isolated(&container).await;
     assert_eq!(inside(&container, CALL).await, "400 unattributed");
     let record = world.records(1).await.pop().unwrap().record;
     assert_eq!(record.refusal, Some(Refusal::Unattributed));
@@ -179,7 +179,7 @@ async fn refuses_what_accounts_may_not_share(world: &World) {
     assert_eq!(purged.code, Some(0), "{purged:?}");
 }
 
-async fn is_sealed(container: &str) {
+async fn is_isolated(container: &str) {
     assert_eq!(inside(container, "ls /sys/class/net").await, "lo");
     // The control: a container that has a network shows it.
     let image = docker(&["inspect", "--format", "{{.Image}}", container]).await;
@@ -202,7 +202,7 @@ async fn is_sealed(container: &str) {
 
 /// Attribution by the plugin in it, which puts a run's token on its session's calls.
 #[tokio::test]
-async fn sealed_gateway_calls_are_billed_by_account() {
+async fn managed_gateway_calls_are_billed_by_account() {
     let mut world = World::with(GATEWAYS).await;
     share(&mut world, "gateways").await;
     world.reconfigure("[gateways.g]\n", "[gateways.g]\nattribution = 'plugin'\n");

@@ -17,7 +17,7 @@ use platform_runtime::settings;
 
 use crate::{
     budget::{Reservation, ReservationRequest, Spending, pace},
-    exchange::{Policy, parts},
+    exchange::{Policy, fuzzing},
     journal::{self, Journal},
     mask::Mask,
     usage::{AnswerDelta, DocumentFilter, EventFilter, Finality, Format, Meter, UsageEventFor, UsageReport},
@@ -26,7 +26,7 @@ use crate::{
 /// Returns whether `body` may pass.
 #[must_use]
 pub fn body_is_good(body: &Bytes) -> bool {
-    parts::rewritten(Route::ChatCompletions, body, &Policy::default(), 1).is_ok()
+    fuzzing::rewritten(Route::ChatCompletions, body, &Policy::default(), 1).is_ok()
 }
 
 /// A body that may pass, as it was read and as it is sent.
@@ -51,7 +51,7 @@ pub struct Rewritten {
 pub fn rewritten(route: Route, body: &Bytes, grant: &RunGrant, most: u64) -> Result<Rewritten, String> {
     let policy = Policy::of(grant, &[]);
     let (checked, sent) =
-        parts::rewritten(route, body, &policy, most).map_err(|rejection| rejection.to_string())?;
+        fuzzing::rewritten(route, body, &policy, most).map_err(|rejection| rejection.to_string())?;
     Ok(Rewritten {
         stream: checked.stream,
         usage_asked: checked.usage_asked,
@@ -64,7 +64,7 @@ pub fn rewritten(route: Route, body: &Bytes, grant: &RunGrant, most: u64) -> Res
 /// Returns the slot and the route that the request line `method target` names, if there is such a route.
 #[must_use]
 pub fn addressed(method: &str, target: &str) -> Option<(Option<Correlation>, Route)> {
-    parts::addressed(method, target)
+    fuzzing::addressed(method, target)
 }
 
 /// Returns the headers that go to the upstream with a call of `grant` that came with the headers `from`.
@@ -77,25 +77,25 @@ pub fn headers(
     from: &HeaderMap,
     call: CallId,
 ) -> Result<HeaderMap, http::Error> {
-    parts::headers(grant, authorization, from, call)
+    fuzzing::headers(grant, authorization, from, call)
 }
 
 /// Redacts an upstream's error `text` for an agent, which must not learn what is `redacted_terms`.
 #[must_use]
 pub fn scrubbed(text: &str, redacted_terms: &[String]) -> String {
-    parts::redacted(text, redacted_terms)
+    fuzzing::redacted(text, redacted_terms)
 }
 
 /// Redacts a whole error document; `None` if `text` is none.
 #[must_use]
 pub fn scrubbed_document(text: &[u8], redacted_terms: &[String]) -> Option<String> {
-    parts::redacted_document(text, redacted_terms)
+    fuzzing::redacted_document(text, redacted_terms)
 }
 
 /// Redacts a stream's event that reports an error.
 #[must_use]
 pub fn scrubbed_event(event: &[u8], redacted_terms: &[String]) -> Option<String> {
-    parts::redacted_event(event, redacted_terms)
+    fuzzing::redacted_event(event, redacted_terms)
 }
 
 /// Returns the tokens that an answer of `route`, which comes in `pieces`, reports.

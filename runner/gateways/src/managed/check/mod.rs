@@ -230,7 +230,7 @@ fn check_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
         None => {
             found.push(Finding::Provider(format!("it has no provider {name}: add it to models.providers")))
         }
-        Some(base) if gateway.is_sealed() && base != "http://127.0.0.1:8080/v1" => {
+        Some(base) if gateway.is_managed() && base != "http://127.0.0.1:8080/v1" => {
             found.push(Finding::Provider(format!(
                 "its provider {name} is at {base}: `sluice gateway up` fixes that"
             )));

@@ -27,11 +27,11 @@ const READY_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Connections to all gateways that are configured.
 #[derive(Debug, Default)]
-pub struct Links(BTreeMap<GatewayId, Link>);
+pub struct GatewayPool(BTreeMap<GatewayId, GatewayConnection>);
 
 /// Connection to one gateway, opened when it is needed.
 #[derive(Debug)]
-pub struct Link {
+pub struct GatewayConnection {
     /// Name of the gateway in the configuration.
     pub id: GatewayId,
     /// Settings of the gateway.
@@ -43,17 +43,17 @@ pub struct Link {
     permits: Semaphore,
 }
 
-impl Links {
+impl GatewayPool {
     /// Builds the connections to the gateways in `settings`; none is open yet.
     pub fn of(settings: &Settings) -> Self {
         let link = |(id, gateway): (&GatewayId, &settings::Gateway)| {
-            let link = Link {
+            let link = GatewayConnection {
                 id: id.clone(),
                 gateway: gateway.clone(),
                 paths: GatewayPaths::of(settings, id, gateway),
                 token_secrets_file: settings.proxy.token_secrets_file.clone(),
                 open: Mutex::default(),
-                permits: Semaphore::new(gateway.sessions as usize),
+                permits: Semaphore::new(gateway.max_concurrent_sessions as usize),
             };
             (id.clone(), link)
         };
@@ -61,24 +61,24 @@ impl Links {
     }
 
     /// Returns the gateway of `agent` in which a run of `account` becomes a session.
-    pub fn of_run(&self, agent: &Agent, account: &AccountId) -> Result<&Link, Error> {
+    pub fn of_run(&self, agent: &Agent, account: &AccountId) -> Result<&GatewayConnection, Error> {
         let configured = agent.gateways.iter().filter_map(|id| self.0.get(id));
         let mut serving = configured.filter(|link| link.gateway.serves(account));
         serving.next().ok_or_else(|| Error::ServesNot { account: account.clone() })
     }
 
     /// Returns the gateway of this name.
-    pub fn named(&self, id: &str) -> Result<&Link, Error> {
+    pub fn named(&self, id: &str) -> Result<&GatewayConnection, Error> {
         let found = self.0.iter().find(|(known, _)| known.as_str() == id);
         let found = found.map(|(_, link)| link);
         Ok(found.ok_or_else(|| NoGateway::among(self.0.keys(), id))?)
     }
 }
 
-impl Link {
+impl GatewayConnection {
     /// Returns the proxy's listener at which its calls come in.
     pub fn listener(&self) -> Listener {
-        if self.gateway.is_sealed() {
+        if self.gateway.is_managed() {
             Listener::Gateway { gateway: self.id.clone() }
         } else {
             Listener::Shared
@@ -135,6 +135,6 @@ impl Link {
     pub(super) fn run_token(&self, run_id: &RunId, expiry: UnixSeconds) -> Result<Secret, Error> {
         let secrets = token_secrets::read(self.token_secrets_file.as_deref(), None, &Trusted::own())?;
         let secret = secrets.minting().ok_or_else(|| Error::NoSecret(self.id.clone()))?;
-        Ok(RunToken { run: run_id.clone(), attempt: 0, expiry }.mint(secret))
+        Ok(RunToken { run_id: run_id.clone(), attempt: 0, expiry }.mint(secret))
     }
 }

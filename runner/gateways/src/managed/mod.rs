@@ -21,7 +21,7 @@ pub use self::{
     check::Finding,
     error::Error,
     inspect::{State, check, state},
-    lifecycle::{Done, Event, Kept, Sealed},
-    monitor::tend,
+    lifecycle::{KeptData, ManagedGateway, StartProgress, StartResult},
+    monitor::monitor,
     spec::container,
 };

@@ -28,7 +28,7 @@ const PRIVATE_MODE: u32 = 0o700;
 /// # Errors
 /// If [`trust`] finds that other users can read or change it, if it is larger or no text, or if the system refuses.
 pub fn text(path: &Path, largest: ByteSize) -> Result<Secret, Unread> {
-    file::private_of(path, largest, &Trusted::keeping(dir_of(path))?)
+    file::private_of(path, largest, &Trusted::for_state_in(dir_of(path))?)
 }
 
 /// Checks that `path` is a file, no link, and that other users can neither read nor change it.
@@ -36,15 +36,15 @@ pub fn text(path: &Path, largest: ByteSize) -> Result<Secret, Unread> {
 /// # Errors
 /// If other users can read or change it, if it is not a regular file, or if the system refuses.
 pub fn check(path: &Path) -> Result<(), Unread> {
-    file::open_secret(path, &Trusted::keeping(dir_of(path))?).map(drop)
+    file::open_secret(path, &Trusted::for_state_in(dir_of(path))?).map(drop)
 }
 
 /// Checks that other users cannot change the directories that lead to `path`, which may be missing.
 ///
 /// # Errors
 /// If they can change one of them.
-pub fn check_way(path: &Path) -> Result<(), Exposure> {
-    trust::check_secret(path, &Trusted::keeping(dir_of(path))?)
+pub fn check_path(path: &Path) -> Result<(), Exposure> {
+    trust::check_secret(path, &Trusted::for_state_in(dir_of(path))?)
 }
 
 /// Creates `path` with `content`, readable by its owner alone, where no file exists. It is on the disk when this
@@ -164,7 +164,7 @@ mod tests {
         for (mode, believed) in [(0o755, true), (0o770, false), (0o707, false), (0o1777, false)] {
             fs::set_permissions(&dir, Permissions::from_mode(mode)).unwrap();
             for path in [dir.join("file"), dir.join("missing"), dir.join("missing/file")] {
-                let said = check_way(&path).err().map(|error| error.to_string()).unwrap_or_default();
+                let said = check_path(&path).err().map(|error| error.to_string()).unwrap_or_default();
                 assert_eq!(said.is_empty(), believed, "{mode:o} {}: {said}", path.display());
                 assert!(believed || said.contains("can be written by"), "{mode:o}: {said}");
             }

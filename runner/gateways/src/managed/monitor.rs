@@ -8,14 +8,14 @@ use platform_core::id::GatewayId;
 use platform_runtime::{report, settings::Settings};
 use runner_workspace::Exceeded;
 
-use super::{Error, lifecycle::Sealed};
+use super::{Error, lifecycle::ManagedGateway};
 
 /// Interval between checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Monitors all gateways of `settings`, for as long as it is polled.
-pub async fn tend(settings: &Settings) {
-    let own: Vec<_> = settings.gateways.iter().filter(|(_, gateway)| gateway.is_sealed()).collect();
+pub async fn monitor(settings: &Settings) {
+    let own: Vec<_> = settings.gateways.iter().filter(|(_, gateway)| gateway.is_managed()).collect();
     loop {
         for (id, _) in &own {
             if let Err(error) = check_one(settings, id).await {
@@ -33,19 +33,19 @@ enum Action {
 }
 
 async fn check_one(settings: &Settings, id: &GatewayId) -> Result<(), Error> {
-    let sealed = Sealed::open(settings, id).await?;
-    if needed_action(&sealed).await?.is_none() {
+    let managed = ManagedGateway::open(settings, id).await?;
+    if needed_action(&managed).await?.is_none() {
         return Ok(());
     }
-    let Some(_lock) = sealed.try_lock()? else { return Ok(()) };
+    let Some(_lock) = managed.try_lock()? else { return Ok(()) };
     // Another command may have been at work until now.
-    match needed_action(&sealed).await? {
+    match needed_action(&managed).await? {
         Some(Action::End(why)) => {
             tracing::error!(gateway = %id, %why, "gateway ended: `sluice gateway check` says what to do");
-            sealed.end(Duration::ZERO).await
+            managed.end(Duration::ZERO).await
         }
         Some(Action::Resume) => {
-            sealed.resume().await?;
+            managed.resume().await?;
             tracing::info!(gateway = %id, "gateway started again after a reboot");
             Ok(())
         }
@@ -53,10 +53,10 @@ async fn check_one(settings: &Settings, id: &GatewayId) -> Result<(), Error> {
     }
 }
 
-async fn needed_action(sealed: &Sealed<'_>) -> Result<Option<Action>, Error> {
-    Ok(match sealed.found().await? {
-        Some(found) if found.is_running => sealed.disk().exceeded().await?.map(Action::End),
-        Some(_ended) if sealed.disk().is_unmounted()? => Some(Action::Resume),
+async fn needed_action(managed: &ManagedGateway<'_>) -> Result<Option<Action>, Error> {
+    Ok(match managed.found().await? {
+        Some(found) if found.is_running => managed.disk().exceeded().await?.map(Action::End),
+        Some(_ended) if managed.disk().is_unmounted()? => Some(Action::Resume),
         _ => None,
     })
 }

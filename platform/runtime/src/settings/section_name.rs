@@ -5,7 +5,7 @@
 
 /// A top-level section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum SectionName {
     /// `[upstream]`
     Upstream,
     /// `[proxy]`
@@ -36,14 +36,14 @@ pub enum Part {
 
 /// Program that a change of a section concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum OwningProgram {
     /// `sluice-proxy`, which takes the change or refuses it by name.
     Proxy,
     /// `sluice up`, which takes the change or reports that the old value stays in force. The proxy ignores it.
     ControlPlane,
 }
 
-impl Part {
+impl SectionName {
     /// All of them.
     pub const ALL: [Self; 13] = [
         Self::Upstream,
@@ -83,10 +83,10 @@ impl Part {
 
     /// Returns the program that a change of the section concerns.
     #[must_use]
-    pub const fn owner(self) -> Owner {
+    pub const fn owner(self) -> OwningProgram {
         match self {
             Self::Upstream | Self::Proxy | Self::Journal | Self::Accounts | Self::Prices | Self::Runs => {
-                Owner::Proxy
+                OwningProgram::Proxy
             }
             Self::Sandbox
             | Self::Store
@@ -94,7 +94,7 @@ impl Part {
             | Self::Api
             | Self::Telemetry
             | Self::Agents
-            | Self::Gateways => Owner::ControlPlane,
+            | Self::Gateways => OwningProgram::ControlPlane,
         }
     }
 

@@ -50,7 +50,7 @@ impl Disk<'_> {
             &self.paths.disk(),
             &workspace_id(),
             self.sandbox,
-            self.gateway.sealed.disk,
+            self.gateway.managed.disk,
         )
         .await?)
     }
@@ -87,6 +87,6 @@ impl Disk<'_> {
 
     fn workspaces(&self) -> Result<Workspaces, Error> {
         let own = Sandbox { workspace_dir: self.paths.disk(), ..self.sandbox.clone() };
-        Ok(Workspaces::with_durability(&own, Durability::Machine)?.sized(Some(self.gateway.sealed.disk)))
+        Ok(Workspaces::with_durability(&own, Durability::Machine)?.sized(Some(self.gateway.managed.disk)))
     }
 }

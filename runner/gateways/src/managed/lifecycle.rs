@@ -43,7 +43,7 @@ const TAIL_LINES: u32 = 20;
 
 /// Result of starting a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Done {
+pub enum StartResult {
     /// The gateway did not run, and was started.
     Started,
     /// The gateway ran with the same setup.
@@ -54,7 +54,7 @@ pub enum Done {
 
 /// Progress of a command that takes its time.
 #[derive(Debug)]
-pub enum Event<'e> {
+pub enum StartProgress<'e> {
     /// Another command is at work on the gateway, and this one waits for it.
     Waiting,
     /// These settings differ, so the gateway is stopped, which may take this long.
@@ -63,7 +63,7 @@ pub enum Event<'e> {
 
 /// Data that stays of a gateway that is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeptData {
     /// Its conversations, its token and its slots.
     State,
     /// No data: its disk and its files are removed.
@@ -72,7 +72,7 @@ pub enum Kept {
 
 /// A gateway that runs here.
 #[derive(Debug)]
-pub struct Sealed<'s> {
+pub struct ManagedGateway<'s> {
     pub(super) settings: &'s Settings,
     pub(super) id: &'s GatewayId,
     pub(super) gateway: &'s Gateway,
@@ -81,7 +81,7 @@ pub struct Sealed<'s> {
     data_plane: DataPlane,
 }
 
-impl<'s> Sealed<'s> {
+impl<'s> ManagedGateway<'s> {
     /// Opens the gateway of this name.
     pub async fn open(settings: &'s Settings, id: &GatewayId) -> Result<Self, Error> {
         let (id, gateway) = settings.gateway(id)?;
@@ -100,9 +100,9 @@ impl<'s> Sealed<'s> {
 
     /// Starts the gateway as it is configured now. Does nothing if it runs so. Only one process at a time acts on a
     /// gateway. Not cancel safe: a repeated call continues.
-    pub async fn up(&self, tell: &dyn Fn(Event<'_>)) -> Result<Done, Error> {
+    pub async fn up(&self, tell: &dyn Fn(StartProgress<'_>)) -> Result<StartResult, Error> {
         let _lock = self.lock(tell).await?;
-        let image = self.docker.image(&self.gateway.sealed.image).await?;
+        let image = self.docker.image(&self.gateway.managed.image).await?;
         let files = Files { paths: &self.paths };
         files.prepare()?;
         let config = self.config(&files).await?;
@@ -125,17 +125,17 @@ impl<'s> Sealed<'s> {
                 differences.extend(self.changed(&found).unwrap_or_else(|| vec!["setup.json".to_owned()]));
                 differences.extend(found.networks.iter().map(|network| format!("network {network}")));
                 if differences.is_empty() {
-                    return Ok(Done::Unchanged);
+                    return Ok(StartResult::Unchanged);
                 }
-                tell(Event::Stopping(&differences, self.drain()));
+                tell(StartProgress::Stopping(&differences, self.drain()));
                 self.docker.end_gateway(&self.name(), self.drain()).await?;
-                Done::Restarted(differences)
+                StartResult::Restarted(differences)
             }
             Some(_ended) => {
                 self.docker.remove(&self.name()).await?;
-                Done::Started
+                StartResult::Started
             }
-            None => Done::Started,
+            None => StartResult::Started,
         };
         files.write_setup(&setup, &config, &self.gateway.provider)?;
         self.disk().prepare().await?;
@@ -148,12 +148,12 @@ impl<'s> Sealed<'s> {
 
     /// Keeps other processes from creating or ending the gateway, as long as the returned lock exists. The lock goes
     /// with its process.
-    async fn lock(&self, tell: &dyn Fn(Event<'_>)) -> Result<Lock, Error> {
+    async fn lock(&self, tell: &dyn Fn(StartProgress<'_>)) -> Result<Lock, Error> {
         let files = Files { paths: &self.paths };
         if let Some(lock) = files.lock()? {
             return Ok(lock);
         }
-        tell(Event::Waiting);
+        tell(StartProgress::Waiting);
         poll(POLL_INTERVAL, async || files.lock().transpose()).await
     }
 
@@ -185,14 +185,14 @@ impl<'s> Sealed<'s> {
 
     /// Ends the gateway, once its sessions have ended or its time is up. Returns whether it existed. Only one process
     /// at a time, likewise.
-    pub async fn down(&self, kept: Kept, tell: &dyn Fn(Event<'_>)) -> Result<bool, Error> {
+    pub async fn down(&self, kept: KeptData, tell: &dyn Fn(StartProgress<'_>)) -> Result<bool, Error> {
         let _lock = self.lock(tell).await?;
         let was_there = self.docker.gateway(&self.name()).await?.is_some();
         self.end(self.drain()).await?;
         self.data_plane.close_gateway(self.id).await?;
         match kept {
-            Kept::State => self.disk().unmount().await?,
-            Kept::Nothing => {
+            KeptData::State => self.disk().unmount().await?,
+            KeptData::Nothing => {
                 self.disk().remove().await?;
                 Files { paths: &self.paths }.remove()?;
             }
@@ -242,12 +242,13 @@ impl<'s> Sealed<'s> {
     pub(super) async fn planned(&self) -> Value {
         let models = self.models(&Files { paths: &self.paths }).await;
         let slotted = self.gateway.attribution == Attribution::Slot;
-        let slots = vec![String::new(); if slotted { self.gateway.sessions as usize } else { 0 }];
+        let slots =
+            vec![String::new(); if slotted { self.gateway.max_concurrent_sessions as usize } else { 0 }];
         config::configuration(self.gateway, ConfigInputs { models: &models, token: "", slots: &slots })
     }
 
     pub(super) fn drain(&self) -> Duration {
-        Duration::from_millis(self.gateway.sealed.drain.0)
+        Duration::from_millis(self.gateway.managed.drain_timeout.0)
     }
 
     async fn config(&self, files: &Files<'_>) -> Result<Value, Error> {
@@ -257,7 +258,7 @@ impl<'s> Sealed<'s> {
         }
         let slotted = self.gateway.attribution == Attribution::Slot;
         let slots = if slotted {
-            files.slots(self.gateway.sessions as usize * SLOTS_PER_SESSION)?
+            files.slots(self.gateway.max_concurrent_sessions as usize * SLOTS_PER_SESSION)?
         } else {
             Vec::new()
         };

@@ -6,7 +6,7 @@ use platform_runtime::{config::Sources, settings::Settings};
 
 use super::*;
 
-pub(in crate::sealed) fn gateway(toml: &str) -> Gateway {
+pub(in crate::managed) fn gateway(toml: &str) -> Gateway {
     let text = format!("[proxy]\ntoken_secrets_file = '/tokens'\n[gateways.g]\n{toml}\n");
     let settings =
         Settings::read(&Sources { file: Some(("s.toml".into(), text)), ..Sources::default() }).unwrap();
