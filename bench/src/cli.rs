@@ -1,4 +1,4 @@
-//! The command line of `bench`.
+//! Parses the command line of `bench` and executes its subcommands.
 
 use std::{
     io,
@@ -98,14 +98,14 @@ struct Instructions {
 /// If it fails, or if instructions have become too many.
 pub async fn run(arguments: Arguments) -> io::Result<()> {
     match arguments.command {
-        Command::Run(run) => measure(run).await,
-        Command::Fairness(fairness) => share(fairness).await,
-        Command::Instructions(instructions) => count(instructions).await,
+        Command::Run(run) => measure_peers(run).await,
+        Command::Fairness(fairness) => measure_fairness(fairness).await,
+        Command::Instructions(instructions) => count_instructions(instructions).await,
         Command::Relay { socket, upstream } => peer::serve_relay(&socket, upstream).await,
     }
 }
 
-async fn measure(run: Run) -> io::Result<()> {
+async fn measure_peers(run: Run) -> io::Result<()> {
     let plan = Plan {
         peers: peers(&run.peers)?,
         workloads: chosen(&workload::ALL, &run.workloads, |workload| workload.name)?,
@@ -124,7 +124,7 @@ async fn measure(run: Run) -> io::Result<()> {
     run.readme.map_or(Ok(()), |readme| report::write_readme(&readme, &record, &dir))
 }
 
-async fn share(arguments: Fairness) -> io::Result<()> {
+async fn measure_fairness(arguments: Fairness) -> io::Result<()> {
     let machine = Machine::here();
     let scratch = Scratch::new()?;
     let span = Duration::from_millis(arguments.span);
@@ -155,7 +155,7 @@ fn chosen<T: Copy>(all: &[T], wanted: &[String], name: fn(&T) -> &'static str) -
     Ok(all.iter().filter(is_wanted).copied().collect())
 }
 
-async fn count(arguments: Instructions) -> io::Result<()> {
+async fn count_instructions(arguments: Instructions) -> io::Result<()> {
     let scratch = Scratch::new()?;
     let dir = arguments.dumps.as_ref().unwrap_or(&scratch.0);
     let now = instructions::count(dir, say).await?;

@@ -29,12 +29,12 @@ use crate::{
 
 const GREEDY: &str = "acct-greedy";
 /// Limit of the greedy account's calls in flight, which it always reaches.
-const HELD: u64 = 8;
+const GREEDY_LIMIT: u64 = 8;
 /// Connections of each account.
 const CONNECTIONS: u32 = 16;
 /// Calls a second of the modest account.
-const MODEST: u32 = 500;
-/// Cases: calls per second of the greedy account, and whether they are served.
+const MODEST_PER_SECOND: u32 = 500;
+/// Cases: calls per second of the greedy account, and their treatment.
 const CASES: [Case; 5] = [
     Case { name: "alone", per_second: 0, greedy: Greedy::Refused },
     Case { name: "1,000/s refused", per_second: 1000, greedy: Greedy::Refused },
@@ -100,7 +100,7 @@ async fn sample(
     (case, span): (&Case, Duration),
     figures: &mut Figures,
 ) -> io::Result<()> {
-    let limit = (case.greedy == Greedy::Refused).then_some(HELD);
+    let limit = (case.greedy == Greedy::Refused).then_some(GREEDY_LIMIT);
     sluicegate::limit(&proxy.site, GREEDY, limit)?;
     let mut running = Vec::new();
     if case.per_second > 0 && case.greedy == Greedy::Refused {
@@ -111,7 +111,8 @@ async fn sample(
         let expected = if case.greedy == Greedy::Refused { 429 } else { 200 };
         running.extend(flood(greedy, case.per_second, (expected, &answered)));
     }
-    let modest = |span| load::paced(&proxy.target, chat("fast", 1024), (CONNECTIONS, MODEST), span);
+    let modest =
+        |span| load::paced(&proxy.target, chat("fast", 1024), (CONNECTIONS, MODEST_PER_SECOND), span);
     modest(span / 10).await?;
     let before = answered.load(Ordering::Relaxed);
     let mut round = modest(span).await?;
@@ -133,7 +134,7 @@ async fn sample(
 /// Keeps as many calls in flight as the greedy account may have.
 async fn hold(greedy: &Target) -> io::Result<Vec<JoinHandle<io::Result<()>>>> {
     let mut held = Vec::new();
-    for _ in 0..HELD {
+    for _ in 0..GREEDY_LIMIT {
         let mut connection = Connection::open(greedy).await?;
         held.push(spawn_result(async move {
             connection.exchange(&chat("fast-hold600000ms", 1024)).await.map(drop)
@@ -180,8 +181,8 @@ pub fn table(all: &[Figures]) -> String {
     let median = |values: &[u64]| percentile(&mut values.to_vec(), 500);
     let heading = "| other account | p50 µs | p99 µs | its calls a second |\n|---|--:|--:|--:|".to_owned();
     let rows = all.iter().map(|figures| {
-        let of = [&figures.p50_us, &figures.p99_us, &figures.greedy_per_second].map(|all| median(all));
-        format!("| {} | {} | {} | {} |", figures.case, of[0], of[1], of[2])
+        let medians = [&figures.p50_us, &figures.p99_us, &figures.greedy_per_second].map(|all| median(all));
+        format!("| {} | {} | {} | {} |", figures.case, medians[0], medians[1], medians[2])
     });
     std::iter::once(heading).chain(rows).collect::<Vec<_>>().join("\n")
 }

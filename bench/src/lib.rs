@@ -1,4 +1,4 @@
-//! Equipment for tests and measurements of the other crates.
+//! Provides the scripted upstream and the benchmark, equipment for tests and measurements of the other crates.
 //!
 //! It is not part of the product, and nothing in the product depends on it. It depends on none of the product's crates:
 //! a test should not share code with the program it checks.

@@ -1,13 +1,12 @@
-//! Checks the scrubbing of an upstream's error texts. An input is such a text, in which control bytes stand for
-//! secrets:
+//! Checks the redaction of an upstream's error texts. An input is such a text, in which control bytes mean secrets:
 //!
 //! * 0x00 at the very beginning: the rest is a whole answer whose usage is known (`truth`);
 //! * 0x01: the upstream's key; 0x02: its address;
 //! * 0x03: another key; 0x04: the hash of a key; 0x05: an address; 0x06: a URL.
 //!
-//! The upstream's own secrets never get out, whatever stands around them. The others do not get out unless letters,
-//! digits or characters of a name touch them. A document stays a document and an event stays an event, with nothing in
-//! them but what clients read.
+//! The upstream's own secrets never get out, whatever surrounds them. The others do not get out unless letters, digits
+//! or characters of a name touch them. A document stays a document and an event stays an event, with nothing in them
+//! but what clients read.
 
 use proxy::fuzzing;
 use serde_json::Value;
@@ -44,13 +43,13 @@ const DOCUMENT: [&str; 15] = [
     "type",
 ];
 const ERROR: [&str; 4] = ["message", "type", "param", "code"];
-/// Members that hold the model's or the agent's own words.
-const SAID: [&str; 5] = ["choices", "output", "instructions", "tools", "input"];
+/// Members that contain the model's or the agent's own words.
+const OWN_WORDS: [&str; 5] = ["choices", "output", "instructions", "tools", "input"];
 
 /// Checks one input.
 ///
 /// # Panics
-/// If a property does not hold.
+/// If a property is violated.
 pub fn holds(input: &[u8]) {
     if let [0, known @ ..] = input {
         return truth::whole(known);
@@ -64,30 +63,30 @@ pub fn holds(input: &[u8]) {
             code @ (1 | 2) => text += OWN[code as usize - 1],
             code @ 3..=6 => {
                 let is_apart = apart_before(&characters[..at])
-                    && characters.get(at + 1).is_none_or(|next| stands_apart(*next));
+                    && characters.get(at + 1).is_none_or(|next| ends_word(*next));
                 apart[code as usize - 3] += usize::from(is_apart);
                 text += OTHERS[code as usize - 3];
             }
             _ => text.push(*character),
         }
     }
-    let unspoken = [OWN[0], OWN[1], HOST].map(str::to_owned);
-    let told = fuzzing::scrubbed(&text, &unspoken);
+    let redacted_terms = [OWN[0], OWN[1], HOST].map(str::to_owned);
+    let redacted = fuzzing::redacted(&text, &redacted_terms);
     for secret in OWN.iter().chain([&HOST]) {
-        assert!(!told.contains(secret), "{secret} gets out: {told:?}");
+        assert!(!redacted.contains(secret), "{secret} gets out: {redacted:?}");
     }
     for (traces, apart) in TRACES.iter().zip(apart) {
         for trace in traces {
-            // One more that is spelled out in the input may be anywhere.
-            let hidden = text.matches(trace).count() == apart && told.contains(trace);
-            assert!(!hidden, "{trace} gets out: {told:?}");
+            // A trace that is spelled out in the input may be anywhere.
+            let hidden = text.matches(trace).count() == apart && redacted.contains(trace);
+            assert!(!hidden, "{trace} gets out: {redacted:?}");
         }
     }
-    let document = fuzzing::scrubbed_document(text.as_bytes(), &unspoken);
-    document.iter().for_each(|told| is_clean_document(told));
+    let document = fuzzing::redacted_document(text.as_bytes(), &redacted_terms);
+    document.iter().for_each(|redacted| is_clean_document(redacted));
     for event in [format!("data: {text}\n\n"), text] {
-        if let Some(told) = fuzzing::scrubbed_event(event.as_bytes(), &unspoken) {
-            is_clean_event(&told);
+        if let Some(redacted) = fuzzing::redacted_event(event.as_bytes(), &redacted_terms) {
+            is_clean_event(&redacted);
         }
     }
 }
@@ -105,11 +104,11 @@ fn is_clean_event(event: &str) {
     is_clean_document(data.strip_prefix("data: ").expect("data"));
 }
 
-/// Checks a JSON document: only the model's and the agent's own words may hold a secret of the upstream.
-fn is_clean_document(told: &str) {
-    let document: Value = serde_json::from_str(told).expect("a document is told as one");
+/// Checks a JSON document: only the model's and the agent's own words may contain a secret of the upstream.
+fn is_clean_document(redacted: &str) {
+    let document: Value = serde_json::from_str(redacted).expect("a document is told as one");
     for name in document.as_object().into_iter().flat_map(serde_json::Map::keys) {
-        assert!(DOCUMENT.contains(&name.as_str()), "{name} is told of: {told}");
+        assert!(DOCUMENT.contains(&name.as_str()), "{name} is told of: {redacted}");
     }
     is_clean(&document);
 }
@@ -126,7 +125,7 @@ fn is_clean(value: &Value) {
                     let mut names = member.as_object().into_iter().flat_map(serde_json::Map::keys);
                     assert!(names.all(|name| ERROR.contains(&name.as_str())), "of an error: {member}");
                 }
-                if !SAID.contains(&name.as_str()) {
+                if !OWN_WORDS.contains(&name.as_str()) {
                     is_clean(member);
                 }
             }
@@ -135,16 +134,16 @@ fn is_clean(value: &Value) {
     }
 }
 
-/// Returns whether the text before a mark ends there: at a character that stands apart, or at an escape of JSON.
+/// Returns whether the text before a mark ends there: at a character that ends words, or at an escape of JSON.
 fn apart_before(before: &[char]) -> bool {
     match before {
         [.., '\\', 'b' | 'f' | 'n' | 'r' | 't'] => true,
-        [.., last] => stands_apart(*last),
+        [.., last] => ends_word(*last),
         [] => true,
     }
 }
 
 /// Returns whether `character` ends the word before it.
-fn stands_apart(character: char) -> bool {
+fn ends_word(character: char) -> bool {
     !character.is_ascii_alphanumeric() && !matches!(character, '_' | '-' | '.' | '\u{1}'..='\u{6}')
 }

@@ -52,7 +52,7 @@ static EVERYTHING: LazyLock<RunGrant> = LazyLock::new(|| {
 /// Checks one input.
 ///
 /// # Panics
-/// If a property does not hold.
+/// If a property is violated.
 pub fn holds(input: &[u8]) {
     let Some((&letter, body)) = input.split_first() else { return };
     let (choice, spelled) = (letter & 0x7f, letter >= 0x80);

@@ -1,8 +1,8 @@
 //! Checks the frames of a gateway, one on each line, as read by the turn `r1` in the conversation
 //! `agent:main:accta:kk`.
 //!
-//! The first character of a line may stand for the beginning of an event, up to its own fields. `@` stands for an event
-//! of that turn, `~` for one of the same run in another conversation, `!` for one of another run.
+//! The first character of a line may mean the beginning of an event, up to its own fields. `@` means an event of that
+//! turn, `~` for one of the same run in another conversation, `!` for one of another run.
 //!
 //! All of the input is read to its end. The turn receives the same events as if its own frames were the only ones.
 
@@ -18,7 +18,7 @@ const SESSION: &str = "agent:main:accta:kk";
 /// Checks one input.
 ///
 /// # Panics
-/// If a property does not hold.
+/// If a property is violated.
 pub fn holds(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let frames: Vec<String> = text.lines().map(spelled).collect();
@@ -30,13 +30,13 @@ pub fn holds(input: &[u8]) {
     let all = fuzzing::heard(&run_id, &session, frames.iter().map(String::as_str));
     let own: Vec<&str> = frames.iter().map(String::as_str).filter(|frame| is_own(frame)).collect();
     assert_eq!(all, fuzzing::heard(&run_id, &session, own.iter().copied()), "it hears what is not its own");
-    let told: usize =
+    let received: usize =
         all.0.iter().map(|event| if let TurnEvent::Text(text) = event { text.len() } else { 0 }).sum();
-    let said: usize = own.iter().map(|frame| frame.len()).sum();
-    assert!(told <= said, "more is told than was said");
+    let sent: usize = own.iter().map(|frame| frame.len()).sum();
+    assert!(received <= sent, "more is told than was said");
 }
 
-/// Returns a line with its first character replaced by the text it stands for.
+/// Returns a line with its first character replaced by the text it means.
 fn spelled(line: &str) -> String {
     let event = |run: &str, session: &str, rest: &str| {
         format!(

@@ -4,7 +4,7 @@
 //!
 //! The request that is sent has each of Sluicegate's own headers exactly once and with its value. It has only those of
 //! the client's headers that are on the list, each once. All are visible ASCII, and the metadata is JSON whatever the
-//! ids hold.
+//! ids contain.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use platform_core::id::CallId;
@@ -19,7 +19,7 @@ const METADATA: &str = "x-litellm-spend-logs-metadata";
 /// Checks one input.
 ///
 /// # Panics
-/// If a property does not hold.
+/// If a property is violated.
 pub fn holds(input: &[u8]) {
     let mut lines = input.split(|byte| *byte == b'\n');
     let ids = String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();

@@ -57,7 +57,7 @@ struct Call {
 /// Checks one input.
 ///
 /// # Panics
-/// If a property does not hold.
+/// If a property is violated.
 pub fn holds(input: &[u8]) {
     let mut usage = [Sums::default(); 3];
     let mut beyond = [[0; 6]; 3];
@@ -94,8 +94,8 @@ pub fn holds(input: &[u8]) {
             }
             _ => return,
         }
-        for (whose, usage) in usage.iter().enumerate() {
-            agrees(&limits, (whose, usage, &beyond[whose]), &calls);
+        for (owner, usage) in usage.iter().enumerate() {
+            assert_agrees(&limits, (owner, usage, &beyond[owner]), &calls);
         }
     }
 }
@@ -144,13 +144,13 @@ fn begin(
     match granted {
         Some(most) => {
             assert_eq!((most.input, most.output % answers), (input, 0), "another prompt");
-            for whose in [run, 2] {
-                let (held, more) = (held(calls, whose), amounts(1, 1, &most));
+            for owner in [run, 2] {
+                let (reserved, more) = (reserved(calls, owner), amounts(1, 1, &most));
                 // A call that needs nothing of a kind may begin even if that kind is overdrawn.
                 let fits = |it: usize| {
-                    more[it] == 0 || used(&usage[whose])[it] + held[it] + more[it] <= ALLOWED[whose][it]
+                    more[it] == 0 || used(&usage[owner])[it] + reserved[it] + more[it] <= ALLOWED[owner][it]
                 };
-                assert!((0..6).all(fits), "{most:?} begins beyond a limit of {whose}: {usage:?}");
+                assert!((0..6).all(fits), "{most:?} begins beyond a limit of {owner}: {usage:?}");
             }
             assert!((1..=output).contains(&(most.output / answers)), "{most:?} for {output} of {answers}");
         }
@@ -164,24 +164,24 @@ fn begin(
 }
 
 /// Compares the view of a run or of the account with its calls.
-fn agrees(limits: &Limits, (whose, usage, beyond): (usize, &Sums, &[u64; 6]), calls: &[Call]) {
-    let (held, used) = (held(calls, whose), used(usage));
-    for view in limits.view(whose) {
+fn assert_agrees(limits: &Limits, (owner, usage, beyond): (usize, &Sums, &[u64; 6]), calls: &[Call]) {
+    let (reserved, used) = (reserved(calls, owner), used(usage));
+    for view in limits.view(owner) {
         let Some(at) = LIMITS.iter().position(|limit| *limit == view.limit) else { continue };
-        assert_eq!((view.used, view.reserved), (used[at], held[at]), "{} of {whose}", view.limit);
-        let most = ALLOWED[whose][at] + beyond[at];
-        assert!(view.used + view.reserved <= most, "{} of {whose}: too much", view.limit);
+        assert_eq!((view.used, view.reserved), (used[at], reserved[at]), "{} of {owner}", view.limit);
+        let most = ALLOWED[owner][at] + beyond[at];
+        assert!(view.used + view.reserved <= most, "{} of {owner}: too much", view.limit);
     }
 }
 
 /// Returns the amounts reserved for the calls of a run or of the account.
-fn held(calls: &[Call], whose: usize) -> [u64; 6] {
-    let mut held = [0; 6];
-    for call in calls.iter().filter(|call| whose == 2 || call.run == whose) {
+fn reserved(calls: &[Call], owner: usize) -> [u64; 6] {
+    let mut reserved = [0; 6];
+    for call in calls.iter().filter(|call| owner == 2 || call.run == owner) {
         let amounts = amounts(1, 1, &call.most);
-        (0..6).for_each(|at| held[at] += amounts[at]);
+        (0..6).for_each(|at| reserved[at] += amounts[at]);
     }
-    held
+    reserved
 }
 
 fn used(usage: &Sums) -> [u64; 6] {

@@ -20,7 +20,7 @@ const ROUTES: [(&str, Route); 6] = [
 /// Checks one input.
 ///
 /// # Panics
-/// If a property does not hold.
+/// If a property is violated.
 pub fn holds(input: &[u8]) {
     let Some((method, target)) = std::str::from_utf8(input).ok().and_then(|line| line.split_once(' ')) else {
         return;

@@ -2,11 +2,11 @@
 //! answer.
 //!
 //! The letters are `c` chat, `p` completions, `r` responses and `m` messages as events, and as capitals one JSON
-//! document. The answer is cut where 0x1f stands. After a `k` comes an answer whose usage is known (`truth`).
+//! document. The answer is cut at each 0x1f. After a `k` comes an answer whose usage is known (`truth`).
 //!
 //! However an answer is cut, the meter reads the same in it and the same bytes pass, watched or not. An event passes as
-//! it came, or without the lines that clients ignore. Events with nothing but usage are removed where Sluicegate asked
-//! for usage. Events that belong to no answer are scrubbed. Nothing ever holds more than its bound.
+//! it came, or without the lines that clients ignore. Events with nothing but usage are removed where Sluicegate
+//! requested usage. Events that belong to no answer are redacted. No buffer ever exceeds its bound.
 
 use bytes::Bytes;
 use platform_core::route::Route;
@@ -19,17 +19,17 @@ use crate::{
 };
 
 const CUT: u8 = 0x1f;
-/// A byte order mark, which may stand before a stream.
+/// A byte order mark, which may come before a stream.
 const BOM: &[u8] = b"\xef\xbb\xbf";
-/// Mark around an event that was scrubbed. No answer contains it.
-const TOLD: u8 = 0x1e;
+/// Mark around an event that was redacted. No answer contains it.
+const MARK: u8 = 0x1e;
 /// Most of a document that is held back: a secret with all letters but one, each escaped.
 const LONGEST_MASKED: usize = 6 * fuzzing::SECRET.len();
 
 /// Checks one input.
 ///
 /// # Panics
-/// If a property does not hold.
+/// If a property is violated.
 pub fn holds(input: &[u8]) {
     if let [b'k', known @ ..] = input {
         return truth::streamed(known);
@@ -43,7 +43,7 @@ pub fn holds(input: &[u8]) {
         b'm' => Route::Messages,
         _ => return,
     };
-    if pieces.contains(&TOLD) {
+    if pieces.contains(&MARK) {
         return;
     }
     let longest = 16 << bound.wrapping_sub(b'0').min(9);
@@ -55,9 +55,9 @@ pub fn holds(input: &[u8]) {
         pieces.split(|byte| *byte == CUT).collect(),
         whole.chunks(1 + whole.len() / 32).collect(),
     ];
-    for told in [None, Some(Vec::new())] {
+    for deltas in [None, Some(Vec::new())] {
         let observed =
-            ways.each_ref().map(|way| fuzzing::observed(answer, told.clone(), way.iter().copied(), scrub));
+            ways.each_ref().map(|way| fuzzing::observed(answer, deltas.clone(), way.iter().copied(), redact));
         let (read, passed) = &observed[0];
         for (other, rest) in &observed {
             assert_eq!(other, read, "the meter reads otherwise when it is cut");
@@ -90,7 +90,7 @@ fn only_the_secret_is_masked(whole: &[u8], passed: &[u8]) {
     assert!(whole.iter().zip(passed).all(is_masked), "something else is written over");
 }
 
-/// Returns whether `document` is an answer by any rule: an object of plain members, none of which tells of an error.
+/// Returns whether `document` is an answer by any rule: an object of plain members, none of which reports an error.
 fn is_plain_answer(document: &[u8]) -> bool {
     let Ok(Value::Object(members)) = serde_json::from_slice(document) else { return false };
     let plain = ["id", "model", "tools", "usage", "created"];
@@ -98,8 +98,8 @@ fn is_plain_answer(document: &[u8]) -> bool {
         && members.iter().all(|(name, value)| plain.contains(&&**name) && !value.is_string())
 }
 
-fn scrub(event: &[u8]) -> Bytes {
-    [&[TOLD], event, &[TOLD]].concat().into()
+fn redact(event: &[u8]) -> Bytes {
+    [&[MARK], event, &[MARK]].concat().into()
 }
 
 /// Compares what passes with the events that came.
@@ -126,37 +126,37 @@ fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
             assert!(!(fits && is_ours && end.is_some() && is_plain_usage(event)), "usage passes: {text}");
             continue;
         }
-        if let Some(after) = left.strip_prefix(&*scrub(if fits { event } else { b"" })) {
+        if let Some(after) = left.strip_prefix(&*redact(if fits { event } else { b"" })) {
             assert!(!is_plain_text(event, answer.route), "an answer is scrubbed: {text}");
             left = after;
             continue;
         }
-        let tidy = tidied(event);
-        if let Some(after) = left.strip_prefix(&*tidy) {
+        let clean = cleaned(event);
+        if let Some(after) = left.strip_prefix(&*clean) {
             assert!(!(fits && is_plain_error(event)), "an error passes: {text}");
             left = after;
             continue;
         }
-        if let Some(after) = cut(left, &tidy).filter(|_| !fits) {
+        if let Some(after) = cut(left, &clean).filter(|_| !fits) {
             left = after;
             continue;
         }
         assert!(is_ours && fits && end.is_some(), "missing: {text}");
-        tells_nothing_but_usage(&only(event).expect("what is missing has data"));
+        has_nothing_but_usage(&only(event).expect("what is missing has data"));
     }
     assert_eq!(left, b"", "something passes that never came");
 }
 
 /// Returns the rest of `passed` after the beginning of an `event` that was cut off.
 fn cut<'p>(passed: &'p [u8], event: &[u8]) -> Option<&'p [u8]> {
-    let end = [b"\n\n", &*scrub(b"")].concat();
+    let end = [b"\n\n", &*redact(b"")].concat();
     let at = passed.windows(end.len()).position(|window| window == end)?;
     (at < event.len() && event.starts_with(&passed[..at])).then(|| &passed[at + end.len()..])
 }
 
 /// Returns the event with empty comments and without lines that clients ignore, line by line.
-fn tidied(event: &[u8]) -> Vec<u8> {
-    let (mut tidy, mut rest) = (Vec::new(), event);
+fn cleaned(event: &[u8]) -> Vec<u8> {
+    let (mut clean, mut rest) = (Vec::new(), event);
     while !rest.is_empty() {
         let length = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len());
         let (line, after) = rest.split_at(length);
@@ -173,12 +173,12 @@ fn tidied(event: &[u8]) -> Vec<u8> {
             _ => None,
         };
         if let Some(line) = kept {
-            tidy.extend_from_slice(line);
-            tidy.extend_from_slice(&after[..end]);
+            clean.extend_from_slice(line);
+            clean.extend_from_slice(&after[..end]);
         }
         rest = &after[end..];
     }
-    tidy
+    clean
 }
 
 /// Returns whether an event is text as every chat writes it.
@@ -206,7 +206,7 @@ fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Checks that a missing event has only counts and choices without text. It may be broken otherwise.
-fn tells_nothing_but_usage(data: &str) {
+fn has_nothing_but_usage(data: &str) {
     assert!(data.contains("\"usage\"") && data.contains("\"choices\""), "missing: {data}");
     let Some(members) = Members::of(data) else { return };
     let said = |members: &Members<'_>, name: &str| {

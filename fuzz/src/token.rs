@@ -30,7 +30,7 @@ fn secrets(list: &[(&str, &str)]) -> Secrets {
 /// Checks one input.
 ///
 /// # Panics
-/// If a property does not hold.
+/// If a property is violated.
 pub fn holds(input: &[u8]) {
     if let Ok(text) = std::str::from_utf8(input) {
         claimed(text);

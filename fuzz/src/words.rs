@@ -1,6 +1,6 @@
 //! Maps bytes to a vocabulary for bodies, so that a change of one byte is one that a person would try.
 
-/// Returns the body that `bytes` spell: bytes from 0x80 on stand for words, all others for themselves.
+/// Returns the body that `bytes` spell: bytes from 0x80 on mean words, all others mean themselves.
 pub(crate) fn spelled(bytes: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(bytes.len() * 8);
     for byte in bytes {

@@ -19,19 +19,19 @@ impl JitteredBackoff {
         Self { first, longest, attempts: 0, state: seed }
     }
 
-    /// Returns the next delay: between half of `first`, doubled with each attempt, and all of it. It is at least what
-    /// was `asked` for, and never more than the longest.
-    pub(crate) fn next_delay(&mut self, asked: Option<Duration>) -> Duration {
+    /// Returns the next delay: between half of `first`, doubled with each attempt, and all of it. It is at least
+    /// `requested`, and never more than `longest`.
+    pub(crate) fn next_delay(&mut self, requested: Option<Duration>) -> Duration {
         let doubled = self.first.saturating_mul(1_u32.checked_shl(self.attempts).unwrap_or(u32::MAX));
         self.attempts = self.attempts.saturating_add(1).min(31);
         let most = doubled.min(self.longest);
         let half = most / 2;
         let jitter = u64::try_from(half.as_micros()).unwrap_or(u64::MAX);
         let delay = half + Duration::from_micros(self.random() % jitter.saturating_add(1));
-        delay.max(asked.unwrap_or_default()).min(self.longest)
+        delay.max(requested.unwrap_or_default()).min(self.longest)
     }
 
-    /// Starts again with the first delay, because a connection was made.
+    /// Starts again with the first delay, because a connection was opened.
     pub(crate) const fn reset(&mut self) {
         self.attempts = 0;
     }

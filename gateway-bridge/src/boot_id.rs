@@ -22,7 +22,7 @@ pub struct BootId {
 }
 
 impl BootId {
-    /// Makes the identity from what a gateway reports of its start. A name that is not 1 to 128 letters, digits, `-`,
+    /// Builds the identity from what a gateway reports of its start. A name that is not 1 to 128 letters, digits, `-`,
     /// `_` and `.` is left out.
     #[must_use]
     pub(crate) fn from_report(name: Option<String>, uptime: Option<Duration>, now: SystemTime) -> Self {

@@ -26,7 +26,7 @@ impl ConnectionPhase {
 pub(crate) struct OpenConnection {
     pub(crate) hello: Hello,
     /// Number of this connection.
-    pub(crate) connection: u64,
-    /// Number of the gateway's start, as far as it is known: the gateway has forgotten turns of an earlier one.
-    pub(crate) start: u64,
+    pub(crate) number: u64,
+    /// Number of the gateway's start, counted by this client: the gateway has forgotten turns of earlier starts.
+    pub(crate) boot_number: u64,
 }

@@ -5,20 +5,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Numbers since the connection was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConnectionCounts {
-    /// Connections that were made, the first one included.
+    /// Connections that were opened, the first one included.
     pub connections: u64,
     /// Attempts to connect that failed.
     pub failed_attempts: u64,
-    /// Events of runs, and answers, that belong to no turn or call of this client: those of other clients, and what the
-    /// gateway does by itself.
+    /// Events of runs, and answers, that belong to no turn or call of this client. Other clients cause them, or the
+    /// gateway itself.
     pub unattributed: u64,
-    /// Events of this client's turns that were over already.
+    /// Events of this client's turns that had ended already.
     pub late: u64,
     /// Messages that are not valid frames.
     pub malformed: u64,
-    /// Frames that ended a connection because they were larger than this side takes.
+    /// Frames that ended a connection because they were larger than this side accepts.
     pub oversize: u64,
-    /// Calls that were not sent because they were larger than the gateway takes.
+    /// Calls that were not sent because they were larger than the gateway accepts.
     pub too_large: u64,
     /// Connections given up because two ticks were missed.
     pub silent: u64,

@@ -1,7 +1,7 @@
-//! Turns an answer into clean pieces: only new text, whatever a gateway repeats or leaves out.
+//! Extracts clean pieces from an answer: only new text, whatever a gateway repeats or leaves out.
 //!
 //! In both dialects each piece carries all of the part so far, so the next piece makes up for a lost one. A piece
-//! without that text is taken as it is.
+//! without that text is used as it is.
 
 use crate::wire::run::{Source, TextPiece};
 
@@ -19,7 +19,7 @@ pub(crate) struct Deltas {
     finished: Vec<String>,
     reported: String,
     /// True once any text was reported.
-    any: bool,
+    has_text: bool,
 }
 
 /// Position of a piece in its part.
@@ -36,7 +36,7 @@ impl Deltas {
             return None;
         }
         if let Some(part) = text.part.as_deref()
-            && !self.enter(part)
+            && !self.move_to_part(part)
         {
             return None;
         }
@@ -63,21 +63,21 @@ impl Deltas {
     }
 
     /// Returns whether any text was reported.
-    pub(crate) const fn any(&self) -> bool {
-        self.any
+    pub(crate) const fn has_text(&self) -> bool {
+        self.has_text
     }
 
     fn report(&mut self, new: String, position: Position) -> Option<String> {
         if new.is_empty() {
             return None;
         }
-        let again = self.any && position == Position::First;
-        self.any = true;
-        Some(if again { format!("{PART_SEPARATOR}{new}") } else { new })
+        let begins_part = self.has_text && position == Position::First;
+        self.has_text = true;
+        Some(if begins_part { format!("{PART_SEPARATOR}{new}") } else { new })
     }
 
-    /// Moves on to `part`; false if the answer has left that part before.
-    fn enter(&mut self, part: &str) -> bool {
+    /// Moves on to `part`; returns false if that part was finished before.
+    fn move_to_part(&mut self, part: &str) -> bool {
         if self.part.as_deref() == Some(part) {
             return true;
         }

@@ -58,7 +58,7 @@ impl DeviceError {
 }
 
 impl DeviceKey {
-    /// Opens the key in `path`. If there is no file, makes a new key and keeps it there with mode 0600.
+    /// Opens the key in `path`. If there is no file, creates a new key and stores it there with mode 0600.
     ///
     /// # Errors
     /// If something else is there, if others may read it, or if the system refuses. A symbolic link is not followed.
@@ -146,15 +146,15 @@ mod tests {
     fn a_key_is_made_once_and_private() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("device.key");
-        let made = DeviceKey::open(&path).unwrap();
+        let key = DeviceKey::open(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(DeviceKey::open(&path).unwrap().id(), made.id());
+        assert_eq!(DeviceKey::open(&path).unwrap().id(), key.id());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
-        assert_eq!(made.id().len(), 64);
-        let public = URL_SAFE_NO_PAD.decode(made.public_key()).unwrap();
-        let signature = URL_SAFE_NO_PAD.decode(made.sign("v2|text")).unwrap();
+        assert_eq!(key.id().len(), 64);
+        let public = URL_SAFE_NO_PAD.decode(key.public_key()).unwrap();
+        let signature = URL_SAFE_NO_PAD.decode(key.sign("v2|text")).unwrap();
         UnparsedPublicKey::new(&ED25519, public).verify(b"v2|text", &signature).unwrap();
-        assert_eq!(format!("{made:?}"), format!("DeviceKey({})", made.id()));
+        assert_eq!(format!("{key:?}"), format!("DeviceKey({})", key.id()));
     }
 
     #[test]

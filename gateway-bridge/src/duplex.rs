@@ -1,6 +1,6 @@
 //! Drives both directions of a WebSocket in one future: queued frames are written while others are read.
 //!
-//! So neither a gateway that does not read nor one that does not stop writing blocks the other direction.
+//! A gateway that does not read blocks only writing, and one that does not stop writing blocks only reading.
 
 use std::{
     collections::VecDeque,
@@ -17,10 +17,11 @@ use tokio_tungstenite::tungstenite::{
 
 use crate::{error::DisconnectReason, transport::GatewaySocket};
 
-/// Most frames, and bytes of them, in the write queue before no more are taken.
+/// Most frames, and bytes of them, in the write queue before no more are accepted.
 const MAX_QUEUED_FRAMES: usize = 64;
 const MAX_QUEUED_BYTES: usize = 4 << 20;
 
+/// WebSocket with a queue of frames to write.
 pub(crate) struct Duplex {
     socket: GatewaySocket,
     queue: VecDeque<Utf8Bytes>,
@@ -45,15 +46,15 @@ impl Duplex {
         self.queue.push_back(text);
     }
 
-    /// Returns the next text from the gateway, empty for a sign of life that is none; writes what is queued meanwhile.
-    /// Cancel safe.
+    /// Returns the next text from the gateway, or an empty text for a message of another kind. Meanwhile writes the
+    /// queued frames. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Utf8Bytes, DisconnectReason> {
         match poll_fn(|context| self.poll(context)).await? {
             Message::Text(text) => Ok(text),
             Message::Close(frame) => {
                 Err(DisconnectReason::Closed(frame.map_or(1005, |frame| frame.code.into())))
             }
-            // These are signs of life, but no frames of the protocol.
+            // These show that the gateway is alive, but are no frames of the protocol.
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
                 Ok(Utf8Bytes::default())
             }

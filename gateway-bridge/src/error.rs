@@ -10,7 +10,7 @@ pub enum Error {
     /// The gateway speaks none of the protocols 3 and 4. Final.
     #[error("the gateway speaks protocol {}, this client 3 and 4: use another version of one of them", ProtocolNumber(.expected))]
     ProtocolMismatch {
-        /// Protocol that the gateway expects, if it says so.
+        /// Protocol that the gateway expects, if it reports one.
         expected: Option<u64>,
     },
     /// The gateway does not know the token. Final.
@@ -30,7 +30,7 @@ pub enum Error {
         /// Id of the pairing request that must be approved.
         request: String,
     },
-    /// The gateway granted fewer rights than were asked for. Final.
+    /// The gateway granted fewer rights than were requested. Final.
     #[error(
         "the gateway does not grant {}: off the loopback newer gateways give a token alone no rights, so pair this device", .missing.join(", ")
     )]
@@ -109,17 +109,17 @@ pub enum Error {
         /// Reason why the answer is invalid.
         reason: &'static str,
     },
-    /// The frame is larger than the gateway takes. Nothing was sent.
+    /// The frame is larger than the gateway accepts. Nothing was sent.
     #[error("{method} has {size} bytes, this gateway takes {limit}")]
     TooLarge {
         /// Method that was called.
         method: String,
         /// Size of the frame.
         size: usize,
-        /// Largest frame that the gateway takes.
+        /// Largest frame that the gateway accepts.
         limit: usize,
     },
-    /// This version of the gateway cannot do what was asked. Nothing was sent.
+    /// This version of the gateway lacks a feature that the turn needs. Nothing was sent.
     #[error("gateway version {version} cannot {what}")]
     Unsupported {
         /// Feature that is missing.
@@ -175,7 +175,7 @@ pub enum DisconnectReason {
     Closed(u16),
     /// The gateway missed two ticks.
     Silent,
-    /// The gateway sent a frame larger than this side takes.
+    /// The gateway sent a frame larger than this side accepts.
     Oversize,
     /// The gateway sent data that is no WebSocket message, or closed in the middle of one.
     Protocol,

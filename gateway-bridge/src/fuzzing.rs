@@ -26,7 +26,7 @@ use crate::{
 const MAX_UNREAD: usize = 1 << 20;
 
 /// Returns what the turn `run_id` of `session` receives of `frames`, in their order: its events, and whether its
-/// conversation is over.
+/// conversation has reported an end.
 #[must_use]
 pub fn heard<'f>(
     run_id: &RunId,

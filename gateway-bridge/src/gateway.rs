@@ -38,10 +38,10 @@ use crate::{
 /// Most calls in the channel to the connection's task; further calls wait at the caller.
 const MAX_COMMANDS: usize = 32;
 
-/// Extra time for a gateway beyond the wait that it was asked for.
+/// Extra time for a gateway's answer beyond the requested wait.
 const RESPONSE_GRACE: Duration = Duration::from_secs(5);
 
-/// Connection to one gateway. A task makes it in the background, and makes it again when it breaks. Cheap to clone; the
+/// Connection to one gateway. A task opens it in the background, and opens it again when it breaks. Cheap to clone; the
 /// connection is closed when the last handle and the last turn are gone.
 #[derive(Debug, Clone)]
 pub struct Gateway {
@@ -74,12 +74,12 @@ impl Gateway {
     /// timeout and reads [`Gateway::trouble`]. Cancel safe.
     ///
     /// # Errors
-    /// The final failure, after which nothing is tried any more.
+    /// The final failure, after which no further attempt is made.
     pub async fn ready(&self) -> Result<Hello, Error> {
-        self.connection.up().await.map(|up| up.hello.clone())
+        self.connection.connected().await.map(|up| up.hello.clone())
     }
 
-    /// Returns why there is no connection at the moment; `None` if there is one, or if the first is being made.
+    /// Returns why there is no connection at the moment; `None` if there is one, or if the first is being opened.
     #[must_use]
     pub fn trouble(&self) -> Option<Error> {
         self.connection.trouble()
@@ -95,11 +95,11 @@ impl Gateway {
         self.begin(turn, None).await
     }
 
-    /// Continues a turn that another process has begun, under the same id. A turn that the gateway has taken is not
+    /// Continues a turn that another process has begun, under the same id. A turn that the gateway has accepted is not
     /// begun again, and its model calls keep the attribution it was begun with. If it is unknown whether the gateway
-    /// took the turn, the turn is sent again to the start of the gateway that may have it, because that start does not
-    /// run it twice. Any other start is only asked what it knows of the turn. Text that was reported before is not
-    /// repeated; the text at the end is whole. Waits for a connection. Cancel safe.
+    /// accepted the turn, the turn is sent again, but only to the same start of the gateway. That start does not run it
+    /// twice. Any other start is only asked what it knows of the turn. Text that was reported before is not repeated;
+    /// the text at the end is whole. Waits for a connection. Cancel safe.
     ///
     /// # Errors
     /// As [`Gateway::run`].
@@ -108,7 +108,7 @@ impl Gateway {
     }
 
     async fn begin(&self, turn: Turn, begun: Option<Begun>) -> Result<Running, Error> {
-        let up = self.connection.up().await?;
+        let up = self.connection.connected().await?;
         let start = turn_task::prepare(&self.connection, &turn, &up.hello)?;
         let shared = &self.connection.shared;
         let unread = shared.limits.unread.as_usize();
@@ -116,37 +116,37 @@ impl Gateway {
             Arc::new(TurnState::new(turn.run_id.clone(), turn.session.clone(), unread, shared.cells.clone()));
         shared.routes.register(&state)?;
         let cancel = CancellationToken::new();
-        let left = CancellationToken::new();
+        let detached = CancellationToken::new();
         let task = TurnTask::new(self.connection.clone(), turn, state.clone(), start, up);
         let task = match begun {
             Some(begun) => task.continuing(&begun),
             None => task,
         };
-        let stop = cancel.clone();
-        let leave = left.clone();
+        let when_cancelled = cancel.clone();
+        let when_detached = detached.clone();
         drop(spawn("gateway turn", async move {
             tokio::select! {
-                () = task.run(stop) => {}
-                () = leave.cancelled() => {}
+                () = task.run(when_cancelled) => {}
+                () = when_detached.cancelled() => {}
             }
         }));
-        Ok(Running::new(state, cancel, left))
+        Ok(Running::new(state, cancel, detached))
     }
 
     /// Calls any method of the gateway. Waits for a connection. If the future is dropped, the call may be executed or
     /// not.
     ///
     /// # Errors
-    /// The gateway's refusal, a broken connection, no answer in time, and what is wrong before anything is sent.
+    /// The gateway's refusal, a broken connection, no answer in time, and any error before something is sent.
     pub async fn call(&self, method: &str, params: Value) -> Result<Value, Error> {
-        let payload = self.ask(method, &params).await?;
+        let payload = self.call_raw(method, &params).await?;
         serde_json::from_str(payload.get()).map_err(|_error| Error::Malformed {
             method: method.to_owned(),
             reason: "no JSON of bounded depth",
         })
     }
 
-    async fn ask(&self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, Error> {
+    async fn call_raw(&self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, Error> {
         self.connection.call(method, params, self.connection.shared.limits.call).await
     }
 
@@ -155,7 +155,7 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::call`].
     pub async fn history(&self, session: &SessionKey) -> Result<Vec<Message>, Error> {
-        let payload = self.ask("chat.history", &History::new(session)).await?;
+        let payload = self.call_raw("chat.history", &History::new(session)).await?;
         let entries = transcript::read(&payload).map_err(malformed("chat.history"))?;
         Ok(entries.into_iter().map(|entry| entry.message).collect())
     }
@@ -170,16 +170,17 @@ impl Gateway {
         transcript::waited(&payload).map_err(malformed("agent.wait"))
     }
 
-    /// Aborts a turn, whichever process runs it. A turn that is over, or that the gateway does not know, is no error.
+    /// Aborts a turn, whichever process runs it. A turn that has ended, or that the gateway does not know, is no error.
     ///
     /// # Errors
     /// As [`Gateway::call`].
     pub async fn abort(&self, session: &SessionKey, run_id: &RunId) -> Result<(), Error> {
-        self.ask("chat.abort", &Abort::new(session, run_id)).await.map(drop)
+        self.call_raw("chat.abort", &Abort::new(session, run_id)).await.map(drop)
     }
 
-    /// Subscribes to events from now on that belong to no run: requests for approval, the gateway's shutdown, who is
-    /// there. Left out are events of runs, events with conversations in them, and events larger than 256 KiB.
+    /// Subscribes to events from now on that belong to no run: requests for approval, the gateway's shutdown, the
+    /// presence of clients. Left out are events of runs, events with conversations in them, and events larger than 256
+    /// KiB.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         Subscription::new(self.connection.notices.subscribe(), self.connection.phase.clone())
@@ -191,7 +192,7 @@ impl Gateway {
     /// As [`Gateway::call`].
     pub async fn resolve_approval(&self, id: &str, decision: Decision) -> Result<(), Error> {
         let params = Resolve { id, decision: decision.as_str() };
-        self.ask("exec.approval.resolve", &params).await.map(drop)
+        self.call_raw("exec.approval.resolve", &params).await.map(drop)
     }
 
     /// Returns the counters of the connection.

@@ -53,7 +53,7 @@ pub(crate) struct Outgoing {
 pub(crate) enum ReplySender {
     /// Takes one answer.
     Once(oneshot::Sender<Result<ResponseFrame, Error>>),
-    /// Takes two answers: that a turn was taken, and how it ended. Closed when the connection breaks.
+    /// Takes two answers: that a turn was accepted, and how it ended. Closed when the connection breaks.
     Twice(mpsc::Sender<Result<ResponseFrame, Error>>),
 }
 
@@ -103,10 +103,10 @@ impl Shared {
 
 impl ConnectionHandle {
     /// Waits for a connection. Cancel safe.
-    pub(crate) async fn up(&self) -> Result<Arc<OpenConnection>, Error> {
+    pub(crate) async fn connected(&self) -> Result<Arc<OpenConnection>, Error> {
         let mut phase = self.phase.clone();
-        let there = phase.wait_for(|phase| !matches!(phase, ConnectionPhase::Down(_))).await;
-        match there.as_deref() {
+        let connected = phase.wait_for(|phase| !matches!(phase, ConnectionPhase::Down(_))).await;
+        match connected.as_deref() {
             Ok(ConnectionPhase::Up(up)) => Ok(up.clone()),
             Ok(ConnectionPhase::Failed(error)) => Err(error.clone()),
             Ok(ConnectionPhase::Down(_)) | Err(_) => Err(Error::Closed),
@@ -114,9 +114,10 @@ impl ConnectionHandle {
     }
 
     /// Waits until connection number `connection` has ended. Cancel safe.
-    pub(crate) async fn gone(&self, connection: u64) {
+    pub(crate) async fn wait_until_closed(&self, connection: u64) {
         let mut phase = self.phase.clone();
-        let other = |phase: &ConnectionPhase| !matches!(phase, ConnectionPhase::Up(up) if up.connection == connection);
+        let other =
+            |phase: &ConnectionPhase| !matches!(phase, ConnectionPhase::Up(up) if up.number == connection);
         // A closed channel means that the connection has ended, too.
         drop(phase.wait_for(other).await);
     }
@@ -137,24 +138,25 @@ impl ConnectionHandle {
         limit: Duration,
     ) -> Result<Box<RawValue>, Error> {
         let called = async {
-            let answer = self.exchange(method, params, None).await?;
+            let answer = self.send_request(method, params, None).await?;
             match answer.error {
                 Some(error) => Err(error.refusal(method)),
                 None => Ok(answer.payload.unwrap_or_else(|| RawValue::NULL.to_owned())),
             }
         };
-        let late = || self.trouble().unwrap_or_else(|| Error::NoAnswer { method: method.to_owned(), limit });
-        timeout(limit, called).await.unwrap_or_else(|_elapsed| Err(late()))
+        let no_answer =
+            || self.trouble().unwrap_or_else(|| Error::NoAnswer { method: method.to_owned(), limit });
+        timeout(limit, called).await.unwrap_or_else(|_elapsed| Err(no_answer()))
     }
 
     /// Sends one request and waits for its answer without a timeout; on `connection` alone, if one is given.
-    pub(crate) async fn exchange(
+    pub(crate) async fn send_request(
         &self,
         method: &str,
         params: &impl Serialize,
         connection: Option<u64>,
     ) -> Result<ResponseFrame, Error> {
-        let up = self.up().await?;
+        let up = self.connected().await?;
         let id = self.shared.next_id();
         let malformed = |_error| Error::Malformed { method: method.to_owned(), reason: "parameters" };
         let text = request::encode(id, method, params, None).map_err(malformed)?;

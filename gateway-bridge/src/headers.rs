@@ -37,7 +37,7 @@ pub enum InvalidHeaders {
         /// The name.
         name: String,
     },
-    /// The headers are larger than a gateway takes.
+    /// The headers are larger than a gateway accepts.
     #[error("the headers have {size} bytes, at most {MAX_HEADERS_SIZE} are possible")]
     TooLarge {
         /// Their size.

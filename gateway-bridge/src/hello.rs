@@ -1,4 +1,4 @@
-//! Describes a gateway by its hello, which it sends when a connection is made.
+//! Describes a gateway by its hello, which it sends when a connection is opened.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ pub struct Hello {
     pub(crate) uptime: Option<Duration>,
     /// Name of this connection.
     pub connection: String,
-    /// Largest frame that the gateway takes.
+    /// Largest frame that the gateway accepts.
     pub max_payload: usize,
     /// Bytes that the gateway may buffer for this client before it gives the connection up.
     pub max_buffered: usize,

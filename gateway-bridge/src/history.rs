@@ -25,13 +25,13 @@ pub enum MessageRole {
 /// State of a turn, as a gateway reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
-    /// The turn is not over, or the gateway does not know it: gateways do not say which.
+    /// The turn has not ended, or the gateway does not know it: gateways do not say which.
     Unknown,
-    /// The turn is over and went well, as far as the gateway says.
+    /// The turn has ended well, as far as the gateway reports.
     Completed {
         /// Answer, if the gateway gives it here; otherwise it is in the history.
         text: Option<String>,
     },
-    /// The turn is over and failed.
+    /// The turn has failed.
     Failed(TurnFailure),
 }

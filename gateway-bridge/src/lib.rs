@@ -5,7 +5,7 @@
 //! session key are both the turn's.
 //!
 //! The client does not start gateways, write their configuration, register a turn's identity with the proxy, or keep
-//! conversations. It decides nothing by the prose of an answer, and takes what a turn cost from the journal alone.
+//! conversations. It decides nothing by the prose of an answer. The costs of a turn are in the journal alone.
 
 mod backoff;
 mod boot_id;

@@ -16,7 +16,7 @@ pub enum TurnEvent {
     },
     /// The turn has reached this phase.
     Status(TurnPhase),
-    /// Tokens, as far as the gateway says while the turn runs.
+    /// Tokens, if the gateway reports them while the turn runs.
     Usage(Usage),
     /// The reader was too slow, and text was dropped. It is in the text of [`Ending::Completed`].
     Missed {
@@ -39,13 +39,13 @@ pub enum ToolState {
 /// Phase of a turn. Phases that a later gateway invents are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnPhase {
-    /// The gateway has taken the turn.
+    /// The gateway has accepted the turn.
     Accepted,
     /// The gateway prepares the turn: files, context.
     Preparing,
     /// The agent runs.
     Started,
-    /// A model was chosen and is asked.
+    /// A model was chosen and is called.
     Model,
     /// An operator must approve a command.
     WaitingForApproval,
@@ -55,7 +55,7 @@ pub enum TurnPhase {
     Compacting,
     /// The answer is complete.
     Finishing,
-    /// The connection broke; the turn goes on, and its end will be fetched.
+    /// The connection broke; the turn continues, and its end will be fetched.
     Reconnecting,
 }
 
@@ -77,9 +77,9 @@ pub enum Ending {
     Completed {
         /// Whole answer; it counts where it differs from the pieces that were reported.
         text: String,
-        /// Tokens, if the gateway says.
+        /// Tokens, if the gateway reports them.
         usage: Option<Usage>,
-        /// The model that answered last, if the gateway says.
+        /// The model that answered last, if the gateway reports it.
         model: Option<ModelName>,
     },
     /// The turn failed.
@@ -101,7 +101,7 @@ pub enum TurnFailure {
     /// The gateway was restarted, or the connection did not come back, and the end of the turn is unknown.
     #[error("the connection to the gateway was lost, and it does not know the turn any more")]
     Lost,
-    /// The gateway says that the turn failed.
+    /// The gateway reports that the turn failed.
     #[error("the gateway reports that the turn failed ({code})")]
     Upstream {
         /// Most exact code of the frames: an error's kind, else its code.
@@ -116,12 +116,12 @@ pub enum TurnFailure {
         /// Code of the error.
         code: Code,
     },
-    /// The frame of the turn was larger than this gateway takes; nothing was sent.
+    /// The frame of the turn was larger than this gateway accepts; nothing was sent.
     #[error("the turn has {size} bytes, this gateway takes {limit}")]
     TooLarge {
         /// Size of the frame.
         size: usize,
-        /// Largest frame that the gateway takes.
+        /// Largest frame that the gateway accepts.
         limit: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Keeps the turns under way on a connection, and delivers each event to its turn.
+//! Keeps the running turns of a connection, and delivers each event to its turn.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,16 +18,16 @@ use crate::{
 /// Most turns at once on one connection: more than any gateway runs.
 const MAX_TURNS: usize = 1024;
 
-/// Finished turns that are remembered, so that their last events are not taken for another client's.
+/// Finished turns that are remembered, so that their last events do not count as another client's.
 const MAX_FINISHED_TURNS: usize = 1024;
 
-/// Turns under way.
+/// Running turns of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Routes(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    under_way: HashMap<String, Arc<TurnState>>,
+    running: HashMap<String, Arc<TurnState>>,
     finished: VecDeque<String>,
 }
 
@@ -38,32 +38,32 @@ enum Destination {
     Turn(Arc<TurnState>),
     /// The event is unattributed: it names this turn's run, but no session.
     Unattributed(Arc<TurnState>),
-    /// The event belongs to a turn that is over.
+    /// The event belongs to a turn that has ended.
     Finished,
     /// The event belongs to no turn of this client.
     NoTurn,
 }
 
 impl Routes {
-    /// Registers `turn` for its events, unless a turn of its id or its session is under way.
+    /// Registers `turn` for its events, unless a turn of its id or its session is running.
     pub(crate) fn register(&self, turn: &Arc<TurnState>) -> Result<(), Error> {
         let mut table = self.0.lock();
         let is_same = |other: &Arc<TurnState>| other.run_id == turn.run_id || other.session == turn.session;
-        if table.under_way.values().any(is_same) {
+        if table.running.values().any(is_same) {
             return Err(Error::Busy { session: turn.session.to_string() });
         }
-        if table.under_way.len() >= MAX_TURNS {
+        if table.running.len() >= MAX_TURNS {
             return Err(Error::TooMany { limit: MAX_TURNS });
         }
         table.finished.retain(|finished| finished != turn.run_id.as_str());
-        table.under_way.insert(turn.run_id.as_str().to_owned(), turn.clone());
+        table.running.insert(turn.run_id.as_str().to_owned(), turn.clone());
         Ok(())
     }
 
     /// Unregisters `turn`: it gets no more events.
     pub(crate) fn unregister(&self, turn: &TurnState) {
         let mut table = self.0.lock();
-        if table.under_way.remove(turn.run_id.as_str()).is_some() {
+        if table.running.remove(turn.run_id.as_str()).is_some() {
             if table.finished.len() >= MAX_FINISHED_TURNS {
                 table.finished.pop_front();
             }
@@ -88,7 +88,7 @@ impl Routes {
     /// Finds the turn of an event: run and session must both be the turn's. An event without a session is unattributed.
     fn find(&self, target: &EventTarget<'_>) -> Destination {
         let table = self.0.lock();
-        match (table.under_way.get(target.run_id.as_ref()), target.session.as_deref()) {
+        match (table.running.get(target.run_id.as_ref()), target.session.as_deref()) {
             (Some(turn), Some(session)) if turn.session.as_str() == session => {
                 Destination::Turn(turn.clone())
             }

@@ -1,4 +1,4 @@
-//! Provides the handle of a turn that is under way.
+//! Provides the handle of a running turn.
 
 use std::sync::Arc;
 
@@ -10,29 +10,30 @@ use crate::{
     turn_state::TurnState,
 };
 
-/// Turn under way. Dropping it aborts the turn, because its caller has gone, unless the turn was detached before.
+/// Handle of a running turn. Dropping it aborts the turn, because its caller has gone, unless the turn was detached
+/// before.
 #[derive(Debug)]
 pub struct Running {
     state: Arc<TurnState>,
     cancel: CancellationToken,
-    left: CancellationToken,
-    dropped: Dropped,
+    detached: CancellationToken,
+    on_drop: OnDrop,
 }
 
 /// Effect of dropping a [`Running`] on its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dropped {
-    Aborts,
-    Leaves,
+enum OnDrop {
+    Abort,
+    Leave,
 }
 
 impl Running {
     pub(crate) const fn new(
         state: Arc<TurnState>,
         cancel: CancellationToken,
-        left: CancellationToken,
+        detached: CancellationToken,
     ) -> Self {
-        Self { state, cancel, left, dropped: Dropped::Aborts }
+        Self { state, cancel, detached, on_drop: OnDrop::Abort }
     }
 
     /// Returns the turn's id.
@@ -41,13 +42,13 @@ impl Running {
         &self.state.run_id
     }
 
-    /// Returns the next event; `None` when the turn is over. Cancel safe. A turn whose events are not read goes on all
-    /// the same.
+    /// Returns the next event; `None` when the turn has ended. Cancel safe. A turn whose events are not read continues
+    /// all the same.
     pub async fn next(&mut self) -> Option<TurnEvent> {
         self.state.next().await
     }
 
-    /// Aborts the turn. The ending still comes, as [`crate::TurnFailure::Aborted`] unless the turn was over already.
+    /// Aborts the turn. The ending still comes, as [`crate::TurnFailure::Aborted`] unless the turn had ended already.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -55,7 +56,7 @@ impl Running {
     /// Detaches the turn: dropping the handle then leaves it as it is, for another process to continue
     /// ([`crate::Gateway::take_up`]).
     pub const fn detach(&mut self) {
-        self.dropped = Dropped::Leaves;
+        self.on_drop = OnDrop::Leave;
     }
 
     /// Waits for the end; events that were not read are dropped. The ending comes within the turn's deadline and
@@ -67,9 +68,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        match self.dropped {
-            Dropped::Aborts => self.cancel.cancel(),
-            Dropped::Leaves => self.left.cancel(),
+        match self.on_drop {
+            OnDrop::Abort => self.cancel.cancel(),
+            OnDrop::Leave => self.detached.cancel(),
         }
     }
 }

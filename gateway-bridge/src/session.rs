@@ -35,8 +35,8 @@ pub enum InvalidSession {
 impl SessionKey {
     /// Returns the session of `account` and its `key` with `agent`, which is an id in the gateway's own configuration.
     ///
-    /// Two pairs of account and key that differ in any byte have two names; if one of them is long, as surely as two
-    /// texts have two SHA-256 sums.
+    /// Two pairs of account and key that differ in any byte have two names. For long ones this is as certain as that
+    /// two texts have two SHA-256 sums.
     ///
     /// # Errors
     /// [`InvalidSession`].
@@ -154,9 +154,9 @@ mod tests {
         ];
         let mut seen = BTreeMap::new();
         for (account, name) in pairs {
-            let made = key(account, name);
-            let lower = made.as_str().to_lowercase();
-            assert_eq!(lower, made.as_str(), "a gateway that lower-cases keys changes nothing");
+            let session = key(account, name);
+            let lower = session.as_str().to_lowercase();
+            assert_eq!(lower, session.as_str(), "a gateway that lower-cases keys changes nothing");
             assert_eq!(seen.insert(lower, (account, name)), None, "{account} {name}");
         }
     }
@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn no_account_or_key_is_a_reserved_word() {
         for word in ["subagent", "cron", "acp", "main", "explicit", "heartbeat", "thread"] {
-            let made = key(word, word);
-            assert!(!made.as_str().split(':').skip(2).any(|part| part == word), "{made}");
+            let session = key(word, word);
+            assert!(!session.as_str().split(':').skip(2).any(|part| part == word), "{session}");
         }
     }
 
@@ -193,8 +193,8 @@ mod tests {
             account in "[A-Za-z0-9:@|~+=/._-]{1,128}",
             state in "(?s).{1,400}",
         ) {
-            let made = key(&account, &state);
-            let rest = made.as_str().strip_prefix("agent:main:").unwrap();
+            let session = key(&account, &state);
+            let rest = session.as_str().strip_prefix("agent:main:").unwrap();
             let (account, state) = rest.split_once(':').unwrap();
             for part in [account, state] {
                 prop_assert!(part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));

@@ -17,10 +17,10 @@ pub struct Settings {
     pub device: Option<DeviceKey>,
     /// TLS configuration for a [`Endpoint::Tls`]. Without it the operating system's certificates are trusted.
     pub tls: Option<Arc<rustls::ClientConfig>>,
-    /// Rights that are asked for. If a gateway grants fewer, that is a final error.
+    /// Rights that this client requests. If a gateway grants fewer, that is a final error.
     pub scopes: Scopes,
     /// Provider of the gateway's configuration that a turn's model belongs to, unless the turn has a slot of its own.
-    /// Without it a model's name goes to the gateway unchanged, and the gateway takes the part before the first `/` for
+    /// Without it a model's name goes to the gateway unchanged, and the gateway reads the part before the first `/` as
     /// a provider.
     pub provider: Option<GatewayProvider>,
     /// Seed of the jitter between attempts to connect.
@@ -46,7 +46,7 @@ impl Settings {
     }
 }
 
-/// Times and sizes of one connection.
+/// Timeouts, delays and sizes of one connection.
 #[derive(Debug, Clone, Copy)]
 pub struct GatewayLimits {
     /// Timeout from the first byte to the gateway's hello. After it the client tries again, as with a gateway that is
@@ -60,7 +60,7 @@ pub struct GatewayLimits {
     pub first_pause: Duration,
     /// Longest pause; what a gateway asks for is cut to it, too.
     pub longest_pause: Duration,
-    /// Largest frame that is taken from a gateway. A larger one ends the connection before it is read.
+    /// Largest frame that is accepted from a gateway. A larger one ends the connection before it is read.
     pub receive: ByteSize,
     /// Unread text of one turn that is kept; text above it is reported as missed.
     pub unread: ByteSize,
@@ -85,7 +85,7 @@ impl Default for GatewayLimits {
 pub enum Scope {
     /// `operator.admin`: choose a session's model, give it headers.
     Admin,
-    /// `operator.read`: hear events, read histories.
+    /// `operator.read`: receive events, read histories.
     Read,
     /// `operator.write`: run turns, abort them.
     Write,
@@ -110,24 +110,24 @@ impl Scope {
     }
 }
 
-/// Rights that are asked for, in the order in which they are signed.
+/// Requested rights, in the order in which they are signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scopes(BTreeSet<Scope>);
 
 impl Scopes {
-    /// Asks for these rights and no other.
+    /// Returns a request for these rights and no other.
     #[must_use]
     pub fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
         Self(scopes.into_iter().collect())
     }
 
-    /// Returns whether this right is asked for.
+    /// Returns whether this right is requested.
     #[must_use]
     pub fn has(&self, scope: Scope) -> bool {
         self.0.contains(&scope)
     }
 
-    /// Iterates over all of them.
+    /// Iterates over the requested rights.
     pub fn iter(&self) -> impl Iterator<Item = Scope> {
         self.0.iter().copied()
     }

@@ -1,4 +1,4 @@
-//! Delivers what a gateway sends to all clients: requests for approval, its own shutdown, who is there.
+//! Delivers events that a gateway sends to all clients: requests for approval, its own shutdown, presence.
 
 use std::sync::Arc;
 
@@ -53,11 +53,11 @@ pub struct Notice {
 pub enum SubscriptionItem {
     /// An event.
     Notice(Notice),
-    /// This subscriber was too slow, and missed so many events.
+    /// This subscriber was too slow, and missed this number of events.
     Missed(u64),
 }
 
-/// Receives the notices that come after it was made.
+/// Receiver of the notices that come after its creation.
 #[derive(Debug)]
 pub struct Subscription {
     notices: broadcast::Receiver<Notice>,

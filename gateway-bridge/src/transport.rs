@@ -1,7 +1,7 @@
 //! Connects to an address by TCP, TLS or a unix socket, then upgrades to a WebSocket.
 //!
-//! The upgrade has no `Origin` and no header of a proxy: gateways take either for a browser or for another program's
-//! client.
+//! The upgrade has no `Origin` and no header of a proxy. With either one, gateways treat the client as a browser or as
+//! another program's client.
 
 use std::{io, sync::Arc};
 
@@ -60,7 +60,7 @@ pub(crate) async fn connect(settings: &Settings) -> Result<GatewaySocket, Error>
 
 async fn open(settings: &Settings) -> io::Result<Box<dyn Stream>> {
     match &settings.endpoint {
-        // A gateway in a container has made this path, and may have made it a link to another socket of this host.
+        // A gateway in a container has created this path, possibly as a link to another socket of this host.
         Endpoint::Unix(path) => Ok(Box::new(socket::connect(path).await?)),
         Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port).await?)),
         Endpoint::Tls { host, port } => {

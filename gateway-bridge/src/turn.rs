@@ -50,7 +50,7 @@ pub enum Attribution {
 pub struct Begun {
     /// Start of the gateway that the turn was sent to.
     pub at: BootId,
-    /// Knowledge of that process: does the gateway have the turn?
+    /// Certainty of that process that the gateway has the turn.
     pub delivery: Delivery,
 }
 

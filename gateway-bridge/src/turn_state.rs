@@ -20,12 +20,12 @@ use crate::{
 /// Most events besides text that are kept for a reader.
 const MAX_QUEUED_EVENTS: usize = 1024;
 
-/// State of a turn under way, shared by the connection, the turn's task and the reader.
+/// State of a running turn, shared by the connection, the turn's task and the reader.
 #[derive(Debug)]
 pub(crate) struct TurnState {
     pub(crate) run_id: RunId,
     pub(crate) session: SessionKey,
-    unread_max: usize,
+    max_unread: usize,
     cells: Arc<Cells>,
     state: Mutex<State>,
     /// Wakes the reader; there is only one.
@@ -40,18 +40,18 @@ struct State {
     queue: VecDeque<TurnEvent>,
     unread: usize,
     evidence: Evidence,
-    over: Option<ConversationEnd>,
+    end: Option<ConversationEnd>,
     ending: Option<Ending>,
     was_slow: bool,
 }
 
 impl TurnState {
-    pub(crate) fn new(run_id: RunId, session: SessionKey, unread_max: usize, cells: Arc<Cells>) -> Self {
+    pub(crate) fn new(run_id: RunId, session: SessionKey, max_unread: usize, cells: Arc<Cells>) -> Self {
         let state = Mutex::default();
         Self {
             run_id,
             session,
-            unread_max,
+            max_unread,
             cells,
             state,
             wake_reader: Notify::new(),
@@ -67,7 +67,7 @@ impl TurnState {
                 if let Some(new) = state.deltas.add(&text) {
                     self.push(&mut state, TurnEvent::Text(new));
                 }
-                state.evidence.answered = state.deltas.any();
+                state.evidence.answered = state.deltas.has_text();
             }
             Signal::Tool { name, state: tool } => {
                 self.push(&mut state, TurnEvent::Tool { name, state: tool })
@@ -75,19 +75,19 @@ impl TurnState {
             Signal::Phase(phase) => self.push(&mut state, TurnEvent::Status(phase)),
             Signal::Usage(usage) => self.push(&mut state, TurnEvent::Usage(usage)),
             Signal::Hint(hint) => state.evidence.hint = hint,
-            Signal::Over(over) => {
-                if let ConversationEnd::Failed(hint) = &over {
+            Signal::Ended(end) => {
+                if let ConversationEnd::Failed(hint) = &end {
                     state.evidence.hint.timed_out |= hint.timed_out;
                     if hint.code.is_some() {
                         state.evidence.hint.code.clone_from(&hint.code);
                     }
                 }
-                state.over.get_or_insert(over);
+                state.end.get_or_insert(end);
                 self.wake_task.notify_one();
             }
-            Signal::Begins => {
-                if state.over.is_some() {
-                    state.evidence.again = true;
+            Signal::Started => {
+                if state.end.is_some() {
+                    state.evidence.retried = true;
                 } else {
                     self.push(&mut state, TurnEvent::Status(TurnPhase::Started));
                 }
@@ -97,11 +97,11 @@ impl TurnState {
     }
 
     /// Records an event of this turn's run that names no session. The event is unattributed, and the reader sees
-    /// nothing of it. But a run that begins after its end was not over.
+    /// nothing of it. But a run that begins again after its reported end is retried by the gateway.
     pub(crate) fn observe_stray(&self, signal: &Signal<'_>) {
         let mut state = self.state.lock();
-        if *signal == Signal::Begins && state.over.is_some() {
-            state.evidence.again = true;
+        if *signal == Signal::Started && state.end.is_some() {
+            state.evidence.retried = true;
         }
     }
 
@@ -124,7 +124,7 @@ impl TurnState {
 
     /// Queues text for the reader. A reader that is behind gets one longer piece, or the number of bytes it missed.
     fn push_text(&self, state: &mut State, text: String) {
-        if state.unread + text.len() > self.unread_max || state.queue.len() >= MAX_QUEUED_EVENTS {
+        if state.unread + text.len() > self.max_unread || state.queue.len() >= MAX_QUEUED_EVENTS {
             if !state.was_slow {
                 state.was_slow = true;
                 self.cells.slow_readers.add_one();
@@ -146,16 +146,16 @@ impl TurnState {
         self.state.lock().evidence.clone()
     }
 
-    /// Returns the end that the conversation reported, if it did.
+    /// Returns the end that the conversation has reported, if any.
     pub(crate) fn conversation_end(&self) -> Option<ConversationEnd> {
-        self.state.lock().over.clone()
+        self.state.lock().end.clone()
     }
 
     /// Waits until the conversation reports the turn's end. Cancel safe; for the turn's task alone.
     pub(crate) async fn wait_for_conversation_end(&self) -> ConversationEnd {
         loop {
-            if let Some(over) = self.conversation_end() {
-                return over;
+            if let Some(end) = self.conversation_end() {
+                return end;
             }
             self.wake_task.notified().await;
         }
@@ -178,7 +178,8 @@ impl TurnState {
         self.wake_reader.notify_one();
     }
 
-    /// Returns the next event; `None` when the turn is over and everything is read. Cancel safe; for the reader alone.
+    /// Returns the next event; `None` when the turn has ended and everything is read. Cancel safe; for the reader
+    /// alone.
     pub(crate) async fn next(&self) -> Option<TurnEvent> {
         loop {
             {

@@ -14,12 +14,12 @@ use crate::{
 /// Evidence of a turn besides its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Evidence {
-    /// The gateway sent a piece of an answer.
+    /// True if the gateway sent a piece of an answer.
     pub(crate) answered: bool,
     /// Cause of a failure, as the gateway reported it.
     pub(crate) hint: Hint,
-    /// The gateway began the run again after it had reported its end.
-    pub(crate) again: bool,
+    /// True if the gateway began the run again after it had reported its end.
+    pub(crate) retried: bool,
 }
 
 /// Decides the ending by the answer to the turn's call.
@@ -64,8 +64,8 @@ fn failed(report: &TurnReport, hint: &Hint) -> TurnFailure {
 }
 
 /// Decides the ending by what the conversation reports.
-pub(crate) fn of_conversation(over: &ConversationEnd, evidence: &Evidence) -> Ending {
-    match over {
+pub(crate) fn of_conversation(end: &ConversationEnd, evidence: &Evidence) -> Ending {
+    match end {
         ConversationEnd::Final(Some(text)) if !text.is_empty() => {
             Ending::Completed { text: text.clone(), usage: None, model: None }
         }

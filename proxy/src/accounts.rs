@@ -1,4 +1,4 @@
-//! Spending and limits of each account: shared by all its runs, from the first call of the first one.
+//! Keeps the spending and the limits of each account. All runs of an account share them.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -37,8 +37,8 @@ impl Accounts {
         Self { spending: spending.collect(), budgets: ArcSwap::from_pointee(budgets) }
     }
 
-    /// Applies the configuration's budgets to the accounts for which they changed. The others keep their limits,
-    /// which may come from [`Accounts::allow`].
+    /// Applies the configuration's budgets to the accounts for which they changed. The others keep their limits, which
+    /// may come from [`Accounts::set_limits`].
     pub(crate) fn configure(&self, budgets: settings::Accounts) {
         let before = self.budgets.swap(Arc::new(budgets));
         let after = self.budgets.load();
@@ -46,7 +46,7 @@ impl Accounts {
         for account in known.into_iter().chain(after.named.keys().cloned()) {
             let budget = budget_of(&after, &account);
             if budget != budget_of(&before, &account) {
-                self.of(&account).allow(budget);
+                self.of(&account).set_limits(budget);
             }
         }
     }
@@ -63,13 +63,13 @@ impl Accounts {
     }
 
     /// Replaces the limits of an account, until the proxy stops or the configuration changes them.
-    pub(crate) fn allow(&self, account: AccountId, budget: &Budget) -> AccountView {
+    pub(crate) fn set_limits(&self, account: AccountId, budget: &Budget) -> AccountView {
         let spending = self.of(&account);
-        spending.allow(budget);
+        spending.set_limits(budget);
         AccountView { account, limits: spending.view() }
     }
 
-    /// Returns what calls in flight have reserved under `limit`, over all accounts.
+    /// Returns the amount that calls in flight have reserved under `limit`, over all accounts.
     pub(crate) fn reserved(&self, limit: Limit) -> u64 {
         self.spending.iter().fold(0, |sum, spending| sum.saturating_add(spending.reserved(limit)))
     }

@@ -1,5 +1,5 @@
-//! Limits the memory for request bodies, of one run and of all together. Bytes count as they arrive, so that many
-//! slow uploads cannot take what no single one may.
+//! Limits the memory for request bodies, of one run and of all together. Bytes count as they arrive, so that many slow
+//! uploads cannot use more than the limit together.
 
 use std::sync::{
     Arc,
@@ -21,7 +21,7 @@ impl BodyMemory {
     }
 
     /// Replaces the limit. Held memory stays.
-    pub(crate) fn allow(&self, limit: ByteSize) {
+    pub(crate) fn set_limit(&self, limit: ByteSize) {
         self.limit.store(limit.0, Ordering::Relaxed);
     }
 
@@ -41,7 +41,7 @@ impl BodyMemory {
     }
 }
 
-/// Memory that one call holds of its run's allowance and of the one for all. Released on drop.
+/// Memory that one call holds, counted against its run's limit and the common one. Released on drop.
 #[derive(Debug)]
 pub(crate) struct BodyPermit {
     of_run: Arc<BodyMemory>,
@@ -50,7 +50,7 @@ pub(crate) struct BodyPermit {
 }
 
 impl BodyPermit {
-    pub(crate) const fn none(of_run: Arc<BodyMemory>, of_all: Arc<BodyMemory>) -> Self {
+    pub(crate) const fn empty(of_run: Arc<BodyMemory>, of_all: Arc<BodyMemory>) -> Self {
         Self { of_run, of_all, bytes: 0 }
     }
 
@@ -84,10 +84,10 @@ mod tests {
         let all = Arc::new(BodyMemory::new(ByteSize(10)));
         let run = || Arc::new(BodyMemory::new(ByteSize(6)));
         let (one, other) = (run(), run());
-        let mut first = BodyPermit::none(Arc::clone(&one), Arc::clone(&all));
+        let mut first = BodyPermit::empty(Arc::clone(&one), Arc::clone(&all));
         assert_eq!(first.grow(6), Ok(()));
         assert_eq!(first.grow(1), Err(Refusal::BodyMemoryExhausted), "the run's own");
-        let mut second = BodyPermit::none(Arc::clone(&other), Arc::clone(&all));
+        let mut second = BodyPermit::empty(Arc::clone(&other), Arc::clone(&all));
         assert_eq!(second.grow(5), Err(Refusal::BodyMemoryExhausted), "all together");
         assert_eq!(second.grow(4), Ok(()));
         drop(first);

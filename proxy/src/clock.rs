@@ -1,4 +1,4 @@
-//! The time of day, and ids made from it.
+//! Reads the time of day, and issues call ids.
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ pub(crate) fn rfc3339(time: Duration) -> String {
     humantime::format_rfc3339_micros(SystemTime::UNIX_EPOCH + time).to_string()
 }
 
-/// Issues call ids: a random start, then counting. One per data-plane thread.
+/// Issuer of call ids: a random start, then counting. One per data-plane thread.
 #[derive(Debug)]
 pub(crate) struct CallIds {
     start: u128,

@@ -1,4 +1,4 @@
-//! Remembers closed runs, also over restarts, so that no run is opened twice and exceeds its limits.
+//! Remembers closed runs, also across restarts, so that no run is opened twice and exceeds its limits.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -37,11 +37,11 @@ impl ClosedRuns {
     /// # Errors
     /// If it cannot be read or written.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let (mut log, runs) = log::open_run_log(file)?;
-        let mut order = VecDeque::from(runs);
+        let (mut log, run_ids) = log::open_run_log(file)?;
+        let mut order = VecDeque::from(run_ids);
         if order.len() > 2 * MAX_REMEMBERED {
             order.drain(..order.len() - MAX_REMEMBERED);
-            log.compact(&order.iter().map(|run| format!("{run}\n")).collect::<String>());
+            log.compact(&order.iter().map(|run_id| format!("{run_id}\n")).collect::<String>());
         }
         order.drain(..order.len().saturating_sub(MAX_REMEMBERED));
         let closed = Closed { log, ids: order.iter().cloned().collect(), order };
@@ -52,10 +52,10 @@ impl ClosedRuns {
         self.closed().ids.contains(run_id)
     }
 
-    /// Records that `run` is closed, also if this process is killed.
+    /// Records that the run `run_id` is closed. The record survives if this process is killed.
     ///
     /// # Errors
-    /// If that is not stored: a restart would forget it. [`ClosedRuns::store`] tries again.
+    /// If the record is not stored: a restart would forget it. [`ClosedRuns::store`] tries again.
     pub(crate) fn add(&self, run_id: &RunId) -> io::Result<()> {
         let mut closed = self.closed();
         if !closed.ids.insert(run_id.clone()) {
@@ -70,7 +70,7 @@ impl ClosedRuns {
         closed.log.append(&format!("{run_id}\n"))
     }
 
-    /// Stores what is not stored yet.
+    /// Stores the closed runs that are not stored yet.
     ///
     /// # Errors
     /// If the disk rejects it.

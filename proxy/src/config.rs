@@ -30,7 +30,8 @@ pub struct ConfigSources {
 }
 
 impl ConfigSources {
-    /// Takes a file, if one is named, the environment, from which secrets are removed, and flags.
+    /// Creates the sources: a file if one is named, the environment, and flags. Takes the secrets out of the
+    /// environment.
     #[must_use]
     pub fn new(file: Option<PathBuf>, mut environment: Environment, flags: Vec<String>) -> Self {
         let key = environment.take_secret(name::env::LITELLM_MASTER_KEY);
@@ -38,7 +39,7 @@ impl ConfigSources {
         Self { file, environment, flags, key, token_secret }
     }
 
-    /// Reads the whole configuration, to work with it.
+    /// Reads the whole configuration.
     ///
     /// # Errors
     /// Every mistake in the settings, and in the files of secrets that they name.
@@ -46,8 +47,8 @@ impl ConfigSources {
         self.read_trusting(Settings::trusted_at_start)
     }
 
-    /// Reads the whole configuration with the rights of the proxy's own user: root's check of a service's
-    /// configuration is that of the service's user.
+    /// Reads the whole configuration with the rights of the proxy's own user: root checks a service's configuration as
+    /// the service's user would.
     ///
     /// # Errors
     /// As for [`ConfigSources::read`].
@@ -68,12 +69,12 @@ impl ConfigSources {
         Ok(Config::of(settings, values, resolved))
     }
 
-    /// Reads the files that `settings` name, and adds their mistakes to `objections`.
+    /// Reads the files that `settings` name, and adds their mistakes to `errors`.
     fn resolve(
         &self,
         settings: &Settings,
         trusted: &Trusted,
-        mut objections: Vec<ValidationError>,
+        mut errors: Vec<ValidationError>,
     ) -> Result<Resolved, Vec<ValidationError>> {
         let resolved = (
             self.authorization(settings, trusted),
@@ -81,12 +82,12 @@ impl ConfigSources {
             target(&settings.upstream),
         );
         match resolved {
-            (Ok(authorization), Ok(secrets), Ok(target)) if objections.is_empty() => {
+            (Ok(authorization), Ok(secrets), Ok(target)) if errors.is_empty() => {
                 Ok(Resolved { authorization, secrets: Arc::new(secrets), upstream: Arc::new(target) })
             }
             (authorization, secrets, target) => {
-                objections.extend([authorization.err(), secrets.err(), target.err()].into_iter().flatten());
-                Err(objections)
+                errors.extend([authorization.err(), secrets.err(), target.err()].into_iter().flatten());
+                Err(errors)
             }
         }
     }
@@ -103,7 +104,7 @@ impl ConfigSources {
     }
 
     /// Returns the key: that of the file if one is named, else that of the environment. There may be none: some
-    /// upstreams want none.
+    /// upstreams need no key.
     fn authorization(
         &self,
         settings: &Settings,
@@ -162,25 +163,25 @@ impl Config {
         }
     }
 
-    /// Returns the part that calls work with. Texts redacted `before` stay redacted.
-    pub(crate) fn snapshot(&self, before: Option<&Snapshot>) -> Snapshot {
+    /// Returns the part that calls use. Texts that `previous` redacts stay redacted.
+    pub(crate) fn snapshot(&self, previous: Option<&Snapshot>) -> Snapshot {
         let mut redacted_terms = self.redacted_terms();
-        let earlier = before.iter().flat_map(|before| before.redacted_terms.iter());
+        let earlier = previous.iter().flat_map(|previous| previous.redacted_terms.iter());
         redacted_terms
-            .extend(earlier.filter(|word| !redacted_terms.contains(word)).cloned().collect::<Vec<_>>());
+            .extend(earlier.filter(|term| !redacted_terms.contains(term)).cloned().collect::<Vec<_>>());
         let mask = Mask::of(self.key().into_iter().chain(self.secrets.expose()));
         Snapshot {
-            header_read: self.settings.proxy.connections.header_read_timeout.duration(),
-            keep_alive: self.settings.proxy.connections.keep_alive_timeout.duration(),
+            header_read_timeout: self.settings.proxy.connections.header_read_timeout.duration(),
+            keep_alive_timeout: self.settings.proxy.connections.keep_alive_timeout.duration(),
             authorization: self.authorization.clone(),
             redacted_terms: redacted_terms.into(),
-            mask: Arc::new(match before {
-                Some(before) => mask.with(&before.mask),
+            mask: Arc::new(match previous {
+                Some(previous) => mask.with(&previous.mask),
                 None => mask,
             }),
             secrets: Arc::clone(&self.secrets),
             prices: Prices::new(self.settings.prices.clone()),
-            token_skew: self.settings.proxy.token_leeway.duration(),
+            token_leeway: self.settings.proxy.token_leeway.duration(),
         }
     }
 
@@ -221,9 +222,9 @@ impl Config {
         let authority = self.settings.upstream.authority();
         let authority = authority.as_str();
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-        let words = [self.key(), Some(authority), Some(host)];
+        let terms = [self.key(), Some(authority), Some(host)];
         // A shorter text would be found in innocent words.
-        words.into_iter().flatten().filter(|word| word.len() >= 4).map(str::to_owned).collect()
+        terms.into_iter().flatten().filter(|term| term.len() >= 4).map(str::to_owned).collect()
     }
 
     /// Returns whether a process of `uid` may use the control socket.
@@ -233,14 +234,14 @@ impl Config {
 }
 
 fn target(settings: &settings::Upstream) -> Result<upstream::Target, ValidationError> {
-    let objection = |setting: &str, problem: String| ValidationError {
+    let invalid = |setting: &str, problem: String| ValidationError {
         about: About::Setting(format!("upstream.{setting}")),
         problem,
     };
     let settings::BaseUrl { scheme, host, port } =
-        settings::BaseUrl::parse(&settings.base_url).map_err(|problem| objection("base_url", problem))?;
+        settings::BaseUrl::parse(&settings.base_url).map_err(|problem| invalid("base_url", problem))?;
     let authority = HeaderValue::from_str(&settings.authority())
-        .map_err(|error| objection("base_url", error.to_string()))?;
+        .map_err(|error| invalid("base_url", error.to_string()))?;
     let probe = settings.probe_path.as_ref().map(|path| path.parse::<PathAndQuery>()).transpose();
     let config = upstream::Config {
         host,
@@ -254,9 +255,9 @@ fn target(settings: &settings::Upstream) -> Result<upstream::Target, ValidationE
         tls_timeout: settings.tls_handshake_timeout.duration(),
         idle_timeout: settings.pool_idle_timeout.duration(),
         max_idle: usize::try_from(settings.pool_max_idle_per_thread).unwrap_or(usize::MAX),
-        probe_path: probe.map_err(|error| objection("probe", error.to_string()))?,
+        probe_path: probe.map_err(|error| invalid("probe", error.to_string()))?,
     };
-    upstream::Target::new(config).map_err(|error| objection("ca_file", report::chain(&error)))
+    upstream::Target::new(config).map_err(|error| invalid("ca_file", report::chain(&error)))
 }
 
 fn bearer(key: &Secret) -> Option<HeaderValue> {

@@ -1,4 +1,4 @@
-//! Data-plane threads: one single-threaded runtime each, with an upstream pool of its own.
+//! Runs the data-plane threads: one single-threaded runtime each, with an upstream pool of its own.
 //!
 //! A run belongs to one thread, which binds its socket and serves every call on it, so that no call wakes another
 //! thread. Control sends commands to a thread through its queue: open a run, listen, respond, end.
@@ -47,12 +47,12 @@ pub(crate) enum Error {
     /// Its socket could not be bound.
     #[error(transparent)]
     Socket(#[from] socket::Error),
-    /// The thread is gone, which only happens while the process stops.
+    /// The thread has ended, which only happens while the process stops.
     #[error("the data plane has stopped")]
     Stopped,
 }
 
-/// State that every data-plane thread is made with.
+/// State that every data-plane thread starts with.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedState {
     /// Upstream's address and circuit, shared by all threads.
@@ -79,7 +79,7 @@ impl DataPlaneThread {
     /// Starts thread `index`. It takes no calls on the `shared` listener before [`DataPlaneThread::listen`].
     ///
     /// # Errors
-    /// If the system gives no thread or no event queue.
+    /// If the system refuses a thread or an event queue.
     pub(crate) fn start(
         index: usize,
         state: SharedState,
@@ -96,7 +96,7 @@ impl DataPlaneThread {
         let write_tracker = Arc::clone(&context.write_tracker);
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
             runtime.block_on(serve(commands, context, shared));
-            // Looking up a name may take longer than this thread may take to end.
+            // A name lookup may take longer than this thread may take to end.
             runtime.shutdown_background();
         })?;
         Ok((Self { commands: queue, upstream, write_tracker }, thread))
@@ -114,22 +114,22 @@ impl DataPlaneThread {
         Ok(answer.await.map_err(|_gone| Error::Stopped)??)
     }
 
-    /// Serves a gateway at a socket; when this returns, it can connect.
+    /// Serves a gateway at a socket; when this returns, the gateway can connect.
     pub(crate) async fn open_gateway(&self, socket: GatewaySocket) -> Result<(), Error> {
         let (opened, answer) = oneshot::channel();
         self.commands.send(Command::OpenGateway(socket, opened)).await.map_err(|_gone| Error::Stopped)?;
         Ok(answer.await.map_err(|_gone| Error::Stopped)??)
     }
 
-    /// Accepts calls on the shared listener, if the thread has a part in it. Earlier connections wait in its queue.
+    /// Accepts calls on the shared listener, if the thread serves it. Earlier connections wait in its queue.
     pub(crate) async fn listen(&self) {
         drop(self.commands.send(Command::Listen).await);
     }
 
     /// Returns once the thread has responded.
     pub(crate) async fn ping(&self) {
-        let (here, answer) = oneshot::channel();
-        drop(self.commands.send(Command::Ping(here)).await);
+        let (responded, answer) = oneshot::channel();
+        drop(self.commands.send(Command::Ping(responded)).await);
         drop(answer.await);
     }
 
@@ -165,8 +165,8 @@ async fn serve(
     context: Arc<ServeContext>,
     mut shared: Option<SharedListener>,
 ) {
-    let cleaned = Arc::clone(&context);
-    task::spawn("upstream pool", async move { cleaned.upstream.maintain().await });
+    let pooled = Arc::clone(&context);
+    task::spawn("upstream pool", async move { pooled.upstream.maintain().await });
     let watched = Arc::clone(&context.metrics);
     task::spawn("loop lag", async move { watched.watch_lag().await });
     while let Some(command) = commands.recv().await {
@@ -190,7 +190,7 @@ async fn serve(
                     task::spawn("shared listener", shared.serve(Arc::clone(&context)));
                 }
             }
-            Command::Ping(here) => drop(here.send(())),
+            Command::Ping(responded) => drop(responded.send(())),
             Command::Stop => break,
         }
     }

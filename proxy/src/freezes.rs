@@ -1,7 +1,7 @@
 //! Keeps the freezes an operator has set: of accounts, of models, or of everything.
 //!
-//! A call reads them once, control changes them. A change holds at once, whatever the disk says: it is stored right
-//! after, and tried again until it is stored. Attribution of calls and wake-ups are left to other modules.
+//! A call reads them once, control changes them. A change takes effect at once, even if the disk fails. It is stored
+//! right after, and storing is retried until it succeeds. Other modules attribute calls and wake their tasks.
 
 use std::{
     collections::BTreeSet,
@@ -20,14 +20,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::Log;
 
-/// Freezes that hold now.
+/// Freezes in effect.
 #[derive(Debug)]
 pub(crate) struct Freezes {
     now: ArcSwap<BTreeSet<Frozen>>,
     log: Mutex<Log>,
 }
 
-/// A line of the file. A line that names only what is frozen is also what earlier programs wrote.
+/// A line of the file. Earlier programs wrote lines that name only a frozen account or model.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum FreezeLine {
@@ -108,10 +108,10 @@ impl Freezes {
         self.now.load().iter().cloned().collect()
     }
 
-    /// Freezes or thaws what is named. The change holds when this returns.
+    /// Freezes or thaws what is named. The change is in effect when this returns.
     ///
     /// # Errors
-    /// If it is not stored: a restart would forget it. [`Freezes::store`] tries again.
+    /// If the change is not stored: a restart would forget it. [`Freezes::store`] tries again.
     pub(crate) fn change(&self, change: Change, named: Vec<Frozen>) -> io::Result<()> {
         let mut log = self.log();
         let mut next = BTreeSet::clone(&self.now.load());
@@ -126,12 +126,12 @@ impl Freezes {
                 lines.push('\n');
             }
         }
-        // Before it is stored: an emergency stop must not wait for a disk.
+        // Takes effect before it is stored: an emergency stop must not wait for a disk.
         self.now.store(Arc::new(next));
         log.append(&lines)
     }
 
-    /// Stores what is not stored yet.
+    /// Stores the changes that are not stored yet.
     ///
     /// # Errors
     /// If the disk rejects it.

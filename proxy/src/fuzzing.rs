@@ -1,4 +1,4 @@
-//! Single steps of a call, for micro-benchmarks and fuzzers to reach (feature `internals`). Not an interface to build on.
+//! Exposes single steps of a call to micro-benchmarks and fuzzers (feature `internals`). This is no stable interface.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ pub struct Rewritten {
     pub model: String,
     /// Set if the answer is to stream.
     pub stream: bool,
-    /// Set if the agent itself asked for the usage at a stream's end.
+    /// Set if the agent itself requested the usage at a stream's end.
     pub usage_asked: bool,
     /// Most tokens an answer may have, as far as the body says.
     pub output: Option<u64>,
@@ -80,21 +80,21 @@ pub fn headers(
     fuzzing::headers(grant, authorization, from, call)
 }
 
-/// Redacts an upstream's error `text` for an agent, which must not learn what is `redacted_terms`.
+/// Redacts an upstream's error `text` for an agent, which must not learn the `redacted_terms`.
 #[must_use]
-pub fn scrubbed(text: &str, redacted_terms: &[String]) -> String {
+pub fn redacted(text: &str, redacted_terms: &[String]) -> String {
     fuzzing::redacted(text, redacted_terms)
 }
 
 /// Redacts a whole error document; `None` if `text` is none.
 #[must_use]
-pub fn scrubbed_document(text: &[u8], redacted_terms: &[String]) -> Option<String> {
+pub fn redacted_document(text: &[u8], redacted_terms: &[String]) -> Option<String> {
     fuzzing::redacted_document(text, redacted_terms)
 }
 
 /// Redacts a stream's event that reports an error.
 #[must_use]
-pub fn scrubbed_event(event: &[u8], redacted_terms: &[String]) -> Option<String> {
+pub fn redacted_event(event: &[u8], redacted_terms: &[String]) -> Option<String> {
     fuzzing::redacted_event(event, redacted_terms)
 }
 
@@ -137,7 +137,7 @@ pub struct Read {
     /// Set if an event of our own might follow.
     pub between_events: bool,
     /// Texts and tool calls that watchers got; `None` without watchers.
-    pub told: Option<Vec<String>>,
+    pub deltas: Option<Vec<String>>,
 }
 
 /// The part of an answer that the agent gets.
@@ -176,15 +176,15 @@ pub struct Answer<'a> {
     pub longest: usize,
 }
 
-/// Feeds `pieces` of an answer to a meter, and withholds what is not for the agent. Of a stream these are the usage,
-/// on routes where Sluicegate asked for it, and errors, which `scrub` replaces; of a document [`SECRET`].
+/// Feeds `pieces` of an answer to a meter, and withholds what is not for the agent. Of a stream these are the usage, on
+/// routes where Sluicegate requested it, and errors, which `redact` replaces; of a document [`SECRET`].
 pub fn observed<'p>(
     answer: Answer<'_>,
-    told: Option<Vec<String>>,
+    deltas: Option<Vec<String>>,
     pieces: impl Iterator<Item = &'p [u8]>,
-    scrub: impl Fn(&[u8]) -> Bytes,
+    redact: impl Fn(&[u8]) -> Bytes,
 ) -> (Read, Passed) {
-    let mut told = told;
+    let mut deltas = deltas;
     let format = Format::of(Some(answer.content_type));
     let mut meter = Meter::new(answer.route, format);
     let mut passage = if meter.reads_events() {
@@ -202,14 +202,14 @@ pub fn observed<'p>(
     };
     let mut passed = Passed { bytes: Vec::new(), held: 0, kept: 0, is_answer: true };
     for piece in pieces.map(Bytes::copy_from_slice) {
-        match &mut told {
-            Some(told) => meter.feed(&piece, Some(&mut |delta| told.push(text_of(delta)))),
+        match &mut deltas {
+            Some(deltas) => meter.feed(&piece, Some(&mut |delta| deltas.push(text_of(delta)))),
             None => meter.feed(&piece, None),
         }
         let (piece, held) = match &mut passage {
             Passage::Stream(withheld) => {
                 let usage = if meter.has_counted() { usage } else { UsageEventFor::Agent };
-                (withheld.follow(piece, usage, &scrub), withheld.held())
+                (withheld.follow(piece, usage, &redact), withheld.held())
             }
             Passage::Document(document) => (document.follow(piece), document.held()),
         };
@@ -218,14 +218,14 @@ pub fn observed<'p>(
         passed.kept = passed.kept.max(meter.kept());
     }
     let rest = match &mut passage {
-        Passage::Stream(withheld) => withheld.rest(&scrub),
+        Passage::Stream(withheld) => withheld.rest(&redact),
         Passage::Document(document) => document.rest(),
     };
     passed.bytes.extend_from_slice(&rest);
     if let Passage::Document(document) = &passage {
         passed.is_answer = document.is_answer();
     }
-    (read(meter, told), passed)
+    (read(meter, deltas), passed)
 }
 
 fn text_of(delta: AnswerDelta<'_>) -> String {
@@ -235,10 +235,10 @@ fn text_of(delta: AnswerDelta<'_>) -> String {
     }
 }
 
-fn read(mut meter: Meter, mut told: Option<Vec<String>>) -> Read {
+fn read(mut meter: Meter, mut deltas: Option<Vec<String>>) -> Read {
     let between_events = meter.between_events();
-    let report = match &mut told {
-        Some(told) => meter.finish(Some(&mut |delta| told.push(text_of(delta)))),
+    let report = match &mut deltas {
+        Some(deltas) => meter.finish(Some(&mut |delta| deltas.push(text_of(delta)))),
         None => meter.finish(None),
     };
     let end = match (meter.is_complete(&report), report.failed) {
@@ -258,11 +258,11 @@ fn read(mut meter: Meter, mut told: Option<Vec<String>>) -> Read {
         tools: tools.into_iter().map(text).collect(),
         end,
         between_events,
-        told,
+        deltas,
     }
 }
 
-/// Size of a call that is about to be made.
+/// Size of a call that is about to begin.
 #[derive(Debug, Clone, Copy)]
 pub struct CallSize {
     /// Tokens of its input.
@@ -284,12 +284,12 @@ pub struct Limits {
 impl Limits {
     /// Begins with the limits and the earlier usage of each run, and last of the account.
     #[must_use]
-    pub fn new(of_all: &[(Budget, Usage)]) -> Self {
-        let spending = of_all.iter().map(|(budget, usage)| Arc::new(Spending::new(budget, usage))).collect();
+    pub fn new(budgets: &[(Budget, Usage)]) -> Self {
+        let spending = budgets.iter().map(|(budget, usage)| Arc::new(Spending::new(budget, usage))).collect();
         Self { spending, calls: Vec::new() }
     }
 
-    /// Begins a call of `run` of this size. Returns the most it may use, or `None` if it may not be made now.
+    /// Begins a call of `run` of this size. Returns the most it may use, or `None` if it may not begin now.
     pub fn begin(&mut self, run: usize, size: CallSize, price: Price) -> Option<Tokens> {
         let CallSize { input, output, answers } = size;
         let run = self.spending.get(run)?;

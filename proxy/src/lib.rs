@@ -1,10 +1,11 @@
 //! Sluicegate's data plane.
 //!
 //! Agents reach it through one unix socket per run, and the socket identifies the run. It writes the upstream's
-//! credential and the billing identity itself. It watches what streams by, and records every call in a journal.
+//! credential and the billing identity itself. It meters every answer as it passes, and records every call in a
+//! journal.
 //!
-//! The life of a call is `exchange`, in the order of its files; `control` serves requests about the proxy. Threads
-//! and state: `data_plane_thread` and `run`.
+//! `exchange` is the life of a call, one file per step; `control` serves requests about the proxy. `data_plane_thread`
+//! and `run` define threads and state.
 
 mod accounts;
 mod body_memory;
@@ -79,7 +80,7 @@ use self::{
 /// Reason that the proxy does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A directory cannot be made.
+    /// A directory cannot be created.
     #[error("cannot make directory {}", path.display())]
     Directory {
         /// Path of the directory.
@@ -88,7 +89,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// A socket or its directory cannot be made.
+    /// A socket or its directory cannot be created.
     #[error("cannot open a socket")]
     Socket(#[from] socket::Error),
     /// Another proxy answers on the control socket.
@@ -117,7 +118,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The run for unattributed calls cannot be made, which its fixed ids make impossible.
+    /// The run for unattributed calls cannot be created, which its fixed ids make impossible.
     #[error("cannot make the run {}", runs::UNATTRIBUTED)]
     UnattributedRun(#[source] http::Error),
     /// The journal cannot be opened.
@@ -146,7 +147,7 @@ impl App {
     /// was read from `config_sources`, and is read there again.
     ///
     /// # Errors
-    /// If any of that fails; nothing is left running then.
+    /// If any step fails; nothing is left running then.
     pub async fn build(config: Config, config_sources: ConfigSources) -> Result<Self, Error> {
         let proxy = &config.settings.proxy;
         let thread_count = thread_count(&config);
@@ -214,7 +215,7 @@ impl App {
         self.control.config.load().settings.proxy.control_socket()
     }
 
-    /// Serves until a signal asks for a stop, then lets calls in flight end within the drain's time. A second such
+    /// Serves until a signal requests a stop, then lets calls in flight end within the drain timeout. A second such
     /// signal cuts them at once.
     pub async fn run(self, mut signals: Signals, notifier: Notifier) {
         let control = Arc::new(self.control);
@@ -240,7 +241,7 @@ impl App {
         let hangups = Arc::new(Notify::new());
         let reloads = task::spawn(
             "reloads",
-            reload_when_asked(Arc::clone(&control), Arc::clone(&notifier), Arc::clone(&hangups)),
+            reload_on_request(Arc::clone(&control), Arc::clone(&notifier), Arc::clone(&hangups)),
         );
         let retried = Arc::clone(&control);
         let retries = every(RETRY_INTERVAL, "runs that are not open", move || {
@@ -274,7 +275,7 @@ impl App {
     }
 }
 
-/// State that earlier proxies have left, read before the first call can come.
+/// State that earlier proxies have left, read before the first call can arrive.
 struct StoredState {
     recovered: RecoveredState,
     registry: Arc<RunRegistry>,
@@ -303,7 +304,7 @@ impl StoredState {
     }
 }
 
-/// Raises the limit of descriptors and makes the directories, unless another proxy uses them.
+/// Raises the limit of descriptors and creates the directories, unless another proxy uses them.
 fn prepare_host(proxy: &settings::Proxy) -> Result<(), Error> {
     exchange::raise_descriptor_limit();
     // Below `run_dir`, members of the control group reach the control socket.
@@ -361,7 +362,7 @@ fn every<F: Future<Output = ()> + Send + 'static>(
 }
 
 /// Reads the configuration again on each request. Any number of requests during a reload lead to one more.
-async fn reload_when_asked(control: Arc<Control>, notifier: Arc<Notifier>, hangups: Arc<Notify>) {
+async fn reload_on_request(control: Arc<Control>, notifier: Arc<Notifier>, hangups: Arc<Notify>) {
     loop {
         hangups.notified().await;
         notifier.reloading();
@@ -371,7 +372,7 @@ async fn reload_when_asked(control: Arc<Control>, notifier: Arc<Notifier>, hangu
     }
 }
 
-/// Time between two attempts to open what could not be opened.
+/// Interval between two attempts to open runs and gateways that could not be opened.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval between two attempts to store changes that the disk has rejected.
 const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -379,14 +380,14 @@ const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const TAP_CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
 /// Interval between two checks whether threads have ended.
 const JOIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Longest wait for threads after the command to end.
+/// Longest wait for threads after the command to stop.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Waits for threads that end. One that is stuck ends with the process.
 async fn join(threads: Vec<thread::JoinHandle<()>>) {
     let deadline = tokio::time::Instant::now() + JOIN_TIMEOUT;
     let all_finished = async || threads.iter().all(thread::JoinHandle::is_finished).then_some(());
-    // At the deadline each thread says for itself whether it has ended.
+    // After the deadline, each thread is checked by itself.
     let _finished = poll_until(deadline, JOIN_POLL_INTERVAL, all_finished).await;
     for thread in threads {
         if !thread.is_finished() {

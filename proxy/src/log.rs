@@ -86,7 +86,8 @@ impl Log {
         self.unstored.is_empty()
     }
 
-    /// Replaces all lines by `lines`, which mean the same. If that fails, as on a full disk, the file stays as it is.
+    /// Replaces all lines by `lines`, which have the same meaning. If that fails, as on a full disk, the file stays as
+    /// it is.
     pub(crate) fn compact(&mut self, lines: &str) {
         if let Err(error) = self.replace(lines) {
             tracing::warn!(path = %self.path.display(), error = report::chain(&error), "the file cannot be compacted now");
@@ -96,7 +97,7 @@ impl Log {
     fn replace(&mut self, lines: &str) -> io::Result<()> {
         let path = self.path.with_extension("new");
         let dir = self.path.parent().unwrap_or(Path::new("/"));
-        // A crash may have left a file there, or it is a link.
+        // A crash may have left a file there, or the path may be a link.
         drop(fs::remove_file(&path));
         let file = file::open_own(OpenOptions::new().write(true).create_new(true), &path)?;
         file.write_all_at(lines.as_bytes(), 0)?;

@@ -1,4 +1,4 @@
-//! `sluice-proxy`: parse, build, run, drain, exit code. All else is in the library.
+//! Runs `sluice-proxy`: parses arguments, builds the proxy, runs it, returns an exit code. The library does the rest.
 
 use std::{
     io::{self, Write},
@@ -80,7 +80,7 @@ fn run(arguments: Arguments, environment: Environment) -> Result<(), Error> {
         tracing::info!("stopped");
         Ok(())
     });
-    // Looking up a name may take longer than this process may take to end.
+    // A name lookup may take longer than this process may take to end.
     runtime.shutdown_background();
     outcome
 }

@@ -1,4 +1,4 @@
-//! Request body for the upstream: pieces of memory, one after the other, of known total length.
+//! Provides the request body for the upstream: pieces of memory, one after the other, of known total length.
 
 use std::{
     convert::Infallible,

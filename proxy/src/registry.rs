@@ -44,7 +44,7 @@ pub(crate) struct CorrelationTaken {
 }
 
 impl RunRegistry {
-    /// Returns an empty registry that stores revocations in `file`.
+    /// Creates an empty registry, with the revocations stored in `file`.
     ///
     /// # Errors
     /// If it cannot be read or written.
@@ -102,12 +102,13 @@ impl RunRegistry {
         }
     }
 
-    /// Ends a correlation of `run`.
+    /// Ends a correlation of the run `run_id`.
     pub(crate) fn withdraw(&self, correlation: &Correlation, run_id: &RunId) {
         self.correlations.remove_if(correlation, |_, other| other.grant.run_id == *run_id);
     }
 
-    /// Ends all correlations of `run`. Its slots stay in quarantine until [`RunRegistry::release_quarantine`].
+    /// Ends all correlations of the run `run_id`. Its slots stay in quarantine until
+    /// [`RunRegistry::release_quarantine`].
     pub(crate) fn withdraw_all(&self, run_id: &RunId) {
         self.correlations.retain(|correlation, other| {
             let goes = other.grant.run_id == *run_id;
@@ -118,33 +119,33 @@ impl RunRegistry {
         });
     }
 
-    /// Returns the quarantined slots of `run`.
+    /// Returns the quarantined slots of the run `run_id`.
     pub(crate) fn quarantined(&self, run_id: &RunId) -> BTreeSet<Correlation> {
         self.quarantined.iter().filter(|other| other.value() == run_id).map(|other| *other.key()).collect()
     }
 
-    /// Quarantines `slots`, which were `run`'s, until [`RunRegistry::release_quarantine`].
+    /// Quarantines `slots` of the run `run_id` until [`RunRegistry::release_quarantine`].
     pub(crate) fn quarantine(&self, run_id: &RunId, slots: impl IntoIterator<Item = Correlation>) {
         slots.into_iter().for_each(|slot| drop(self.quarantined.insert(slot, run_id.clone())));
     }
 
-    /// Ends the quarantine of `run`'s slots: other runs may get them.
+    /// Ends the quarantine of the slots of the run `run_id`: other runs may get them.
     pub(crate) fn release_quarantine(&self, run_id: &RunId) {
         self.quarantined.retain(|_, owner| owner != run_id);
     }
 
-    /// Revokes all tokens of `run`, also for a later run of that id. [`crate::runs::Runs::revoke`] notifies the runs
-    /// that are open.
+    /// Revokes all tokens of the run `run_id`, also for a later run of that id. [`crate::runs::Runs::revoke`] notifies
+    /// the runs that are open.
     ///
     /// # Errors
-    /// If it is not stored: a restart would forget it. [`RunRegistry::store`] tries again.
+    /// If the revocation is not stored: a restart would forget it. [`RunRegistry::store`] tries again.
     pub(crate) fn revoke(&self, run_id: &RunId) -> io::Result<()> {
         let mut revoked = self.revoked();
         let line = if revoked.runs.insert(run_id.clone()) { format!("{run_id}\n") } else { String::new() };
         revoked.log.append(&line)
     }
 
-    /// Stores what is not stored yet.
+    /// Stores the revocations that are not stored yet.
     ///
     /// # Errors
     /// If the disk rejects it.
@@ -152,7 +153,7 @@ impl RunRegistry {
         self.revoked().log.store()
     }
 
-    /// Returns whether every revocation would hold after a restart, too.
+    /// Returns whether every revocation would survive a restart.
     pub(crate) fn is_stored(&self) -> bool {
         self.revoked().log.is_stored()
     }

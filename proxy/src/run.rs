@@ -1,4 +1,4 @@
-//! Keeps a live run: its grant, its usage, and its way to being closed.
+//! Keeps a live run: its grant, its usage, and the stages of its close.
 //!
 //! The thread that serves it and control share it. All state is atomics and tokens; nothing here locks and nothing
 //! here does I/O.
@@ -57,8 +57,8 @@ pub(crate) struct Run {
     stage: watch::Sender<RunStage>,
     /// Set once the tokens of its id are revoked.
     is_revoked: AtomicBool,
-    /// Time at which a stopping proxy will be gone.
-    gone: OnceLock<Instant>,
+    /// Time at which a stopping proxy will have stopped.
+    stopped_at: OnceLock<Instant>,
     tap: Option<tap::Tap>,
     /// Progress of its calls, for watchers of its trace.
     pub(crate) trace: Trace,
@@ -142,7 +142,7 @@ pub(crate) enum Closing {
     /// Control closed the run.
     Closed,
     /// The run expired.
-    Over,
+    Expired,
     /// Another run of this id has taken its place.
     Replaced,
     /// The proxy stops; the next one opens the run again.
@@ -164,7 +164,7 @@ impl Run {
         spent: RunAndAccountBudgets,
     ) -> Result<Self, http::Error> {
         let RunBudget { spending, usage_counters } = spent.by_run;
-        spending.allow(&grant.budget);
+        spending.set_limits(&grant.budget);
         Ok(Self {
             spending,
             account: spent.by_account,
@@ -178,7 +178,7 @@ impl Run {
             idle: Notify::new(),
             stage: watch::Sender::new(RunStage::Open),
             is_revoked: AtomicBool::new(false),
-            gone: OnceLock::new(),
+            stopped_at: OnceLock::new(),
             trace: Trace::default(),
         })
     }
@@ -188,10 +188,10 @@ impl Run {
         RunBudget { spending: Arc::clone(&self.spending), usage_counters: Arc::clone(&self.usage_counters) }
     }
 
-    /// Applies other defaults to calls to come.
+    /// Applies other defaults to later calls.
     pub(crate) fn set_defaults(&self, run_defaults: &RunDefaults) {
         self.policy.store(Arc::new(Policy::of(&self.grant, &run_defaults.extra_fields)));
-        self.body_memory.allow(run_defaults.body_memory);
+        self.body_memory.set_limit(run_defaults.body_memory);
     }
 
     /// Returns the run under which unattributed calls are recorded. It is never entered.
@@ -222,23 +222,26 @@ impl Run {
 
     /// Counts a call as in flight.
     pub(crate) fn enter(self: &Arc<Self>) -> Result<InFlight, Refused> {
-        // Counted first, checked second: a close that sees zero afterwards has seen every call that got in.
+        // Counted first, checked second: a close that sees zero afterwards has seen every call that was admitted.
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let in_flight = InFlight(Arc::clone(self));
         match self.closing() {
             None => Ok(in_flight),
             Some(Closing::Closed) => Err(Refusal::RunClosed.into()),
-            Some(Closing::Over) => Err(Refusal::RunDeadlineExceeded.into()),
+            Some(Closing::Expired) => Err(Refusal::RunDeadlineExceeded.into()),
             Some(Closing::Replaced) => Err(Refusal::Draining.into()),
             Some(Closing::Shutdown) => {
-                let left = self.gone.get().map(|gone| gone.saturating_duration_since(Instant::now()));
+                let left = self
+                    .stopped_at
+                    .get()
+                    .map(|stopped_at| stopped_at.saturating_duration_since(Instant::now()));
                 Err(Refused::draining(left.unwrap_or_default()))
             }
         }
     }
 
     /// Returns whether the run is expired at `now`, since the epoch.
-    pub(crate) fn is_over(&self, now: Duration) -> bool {
+    pub(crate) fn is_expired(&self, now: Duration) -> bool {
         self.grant.expires.is_some_and(|expires| now.as_secs() >= expires.0)
     }
 
@@ -256,9 +259,9 @@ impl Run {
         outcome
     }
 
-    /// Refuses new calls, because the proxy will be gone after `grace`.
+    /// Refuses new calls, because the proxy will have stopped after `grace`.
     pub(crate) fn begin_shutdown(&self, grace: Duration) {
-        self.gone.get_or_init(|| Instant::now() + grace);
+        self.stopped_at.get_or_init(|| Instant::now() + grace);
         self.stage.send_modify(|stage| stage.close(Closing::Shutdown));
     }
 

@@ -1,5 +1,5 @@
-//! Binds the listener that runs share: one socket per data-plane thread on the same address (`SO_REUSEPORT`). So the
-//! kernel spreads connections, and no thread hands one to another.
+//! Binds the listener that runs share: one socket per data-plane thread on the same address (`SO_REUSEPORT`). The
+//! kernel then spreads connections, and no thread hands one to another.
 
 use std::{
     io,
@@ -13,9 +13,9 @@ use tokio::net::TcpSocket;
 
 use crate::Error;
 
-/// Silence of a client, after which the kernel sends it this many keep-alive probes. So a client that has vanished is
-/// noticed while its call waits for the upstream. With an answer on its way the client's timeout passes instead. No
-/// shorter limit of the kernel's own is set: it would also cut a client that is present and only pauses.
+/// Silence of a client after which the kernel sends keep-alive probes. They detect a client that vanishes while its
+/// call waits for the upstream; once an answer is on its way, the client's timeout does. No shorter limit of the
+/// kernel's own is set: it would also cut a client that only pauses.
 const KEEPALIVE_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 const KEEPALIVE_PROBES: u32 = 4;
 const KEEPALIVE_PROBE_INTERVAL: Duration = Duration::from_secs(15);
@@ -25,11 +25,11 @@ const MAX_BACKLOG: u32 = 1024;
 
 /// Binds one listener per thread; none if no address is set. Must be called in a runtime.
 pub(crate) fn bind(proxy: &settings::Proxy, threads: usize) -> Result<Vec<TcpListener>, Error> {
-    let Some(asked) = proxy.listen else { return Ok(Vec::new()) };
-    let failed = |source| Error::Listen { setting: "proxy.listen", address: asked, source };
-    // Alone and first, so that another proxy on the same port is noticed instead of joined.
-    drop(TcpListener::bind(asked).map_err(failed)?);
-    let first = bind_one(asked).map_err(failed)?;
+    let Some(requested) = proxy.listen else { return Ok(Vec::new()) };
+    let failed = |source| Error::Listen { setting: "proxy.listen", address: requested, source };
+    // Bound first without `SO_REUSEPORT`, so that another proxy on the same port is noticed instead of joined.
+    drop(TcpListener::bind(requested).map_err(failed)?);
+    let first = bind_one(requested).map_err(failed)?;
     let address = first.local_addr().map_err(failed)?;
     let mut all = vec![first];
     for _ in 1..threads {

@@ -1,4 +1,4 @@
-//! Small files that are replaced whole: how far the journal was read and summed up. Their owners know the format.
+//! Reads and replaces small files as a whole: how far the journal was read and summed up. Their owners know the format.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -21,7 +21,7 @@ pub(crate) fn read(file: &Path) -> io::Result<String> {
 pub(crate) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     let new = file.with_extension("new");
     let dir = file.parent().unwrap_or(Path::new("/"));
-    // A crash may have left a file there, or it is a link.
+    // A crash may have left a file there, or the path may be a link.
     drop(fs::remove_file(&new));
     let mut out = open_own(OpenOptions::new().write(true).create_new(true), &new)?;
     out.write_all(content)?;

@@ -1,5 +1,5 @@
-//! Adds to shared counters of tokens, money and calls. A counter that is full stays full: one that wrapped would
-//! let a limit count from the beginning again.
+//! Adds to shared counters of tokens, money and calls. A counter that is full stays full: one that wrapped would let a
+//! limit start again from zero.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

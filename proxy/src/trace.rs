@@ -25,7 +25,7 @@ const PROGRESS_INTERVAL_US: u64 = 250_000;
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     watchers: AtomicUsize,
-    /// Made for the first watcher: most runs never have one.
+    /// Created for the first watcher: most runs never have one.
     events: OnceLock<broadcast::Sender<TraceEvent>>,
 }
 
@@ -63,8 +63,8 @@ impl Trace {
         self.watchers.load(Ordering::Relaxed) > 0
     }
 
-    /// Reports that `call` came to `step`, at so many microseconds after its beginning.
-    pub(crate) fn tell(&self, call: CallId, at_us: u64, step: Step) {
+    /// Reports that `call` reached `step`, `at_us` microseconds after its beginning.
+    pub(crate) fn report(&self, call: CallId, at_us: u64, step: Step) {
         if let Some(events) = self.events.get() {
             // The last watcher may just have left.
             drop(events.send(TraceEvent::Step { call, at_us, step }));
@@ -88,7 +88,8 @@ impl Drop for Watcher {
 }
 
 impl Progress {
-    /// Counts another forwarded piece, `at_us`; returns the step to report now, with the `answer` it makes.
+    /// Counts another piece, forwarded `at_us`. Returns the step to report now, if one is due, with the `answer` so
+    /// far.
     pub(crate) fn forwarded(&mut self, at_us: u64, answer: AnswerSoFar) -> Option<Step> {
         self.pieces += 1;
         let step = match self.pieces {

@@ -1,5 +1,5 @@
 //! `bench-openclaw README` measures the time of `sandbox:openclaw` from the order to its first model call. It compares
-//! a container made for the run with a warm one. It also measures the most memory used by the end of a tool. The
+//! a container created for the run with a warm one. It also measures the peak memory until the end of a tool. The
 //! results are a table between two marks of the README.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
@@ -20,15 +20,15 @@ const END: &str = "<!-- starts:end -->";
 const ROUNDS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The same agent, with and without a container that waits for it.
+/// The same agent with and without a warm container.
 const AGENTS: &str = "[agents.'bench:cold']\nargv = ['node', '/agent/run.mjs']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nrun_timeout = '100s'\n\
     [agents.'bench:warm']\nargv = ['node', '/agent/run.mjs']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nrun_timeout = '100s'\nwarm_pool_size = 1\n";
-/// Its tool says what the control group has used at most, where either version of those has it.
+/// Message whose tool prints the peak memory of the control group, of either version.
 const QUESTION: &str = "Please:\ncall: exec {\"command\":\"echo peak=$(cat /sys/fs/cgroup/memory.peak || \
     cat /sys/fs/cgroup/memory/memory.max_usage_in_bytes)=\"}\nsay: Done.";
 
 /// Measurements of one run.
-struct Seen {
+struct Measurement {
     first_call_ms: u64,
     peak_mib: u64,
 }
@@ -62,25 +62,27 @@ async fn main() {
     fs::write(readme, format!("{before}{BEGIN}\n{about}\n\n{head}{rows}{END}{after}")).unwrap();
 }
 
-fn row(name: &str, seen: &[Seen]) -> String {
-    let mut times: Vec<_> = seen.iter().map(|seen| seen.first_call_ms).collect();
+fn row(name: &str, measured: &[Measurement]) -> String {
+    let mut times: Vec<_> = measured.iter().map(|run| run.first_call_ms).collect();
     times.sort_unstable();
     let [least, median, most] = [0, times.len() / 2, times.len() - 1]
         .map(|at| format!("{}.{} s", times[at] / 1000, times[at] % 1000 / 100));
-    let peaks = seen.iter().map(|seen| seen.peak_mib);
+    let peaks = measured.iter().map(|run| run.peak_mib);
     let (low, high) = (peaks.clone().min().unwrap(), peaks.max().unwrap());
     format!("| {name} | {median} ({least} to {most}) | {low} to {high} MiB |\n")
 }
 
-async fn run(world: &World, agent: &str, run: &str) -> Seen {
-    let of = format!("label={}={}", label::INSTALLATION, world.installation());
-    let ready = || async { docker(&["ps", "--filter", &of, "--format", "{{.Names}}"]).await.lines().count() };
+async fn run(world: &World, agent: &str, run: &str) -> Measurement {
+    let filter = format!("label={}={}", label::INSTALLATION, world.installation());
+    let ready =
+        || async { docker(&["ps", "--filter", &filter, "--format", "{{.Names}}"]).await.lines().count() };
     eventually_within(PATIENCE, "one waits", ready, |count| *count == 1).await;
-    // The row is written after the container runs.
+    // The store's row of a warm container is written shortly after the container starts.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let named = format!("bench:{agent}");
-    let order = ["run", "--detach", "--run-id", run, "--agent", &named, "--model", "fake-steps", QUESTION];
-    let ordered = world.sluice().run(&order).await;
+    let arguments =
+        ["run", "--detach", "--run-id", run, "--agent", &named, "--model", "fake-steps", QUESTION];
+    let ordered = world.sluice().run(&arguments).await;
     assert_eq!(ordered.code, Some(0), "{ordered:?}");
     let waited = world.sluice().within(PATIENCE).run(&["runs", "wait", run]).await;
     assert_eq!((waited.code, waited.stdout.trim()), (Some(0), "Done."), "{waited:?}");
@@ -88,7 +90,11 @@ async fn run(world: &World, agent: &str, run: &str) -> Seen {
     assert_eq!(shown["resources"].to_string().contains("-warm-"), agent == "warm", "{shown:#}");
     let calls = world.upstream.ledger().all();
     let calls: Vec<_> = calls.iter().filter(|call| call.header(header::COGNI_RUN_ID) == [run]).collect();
-    let told = calls.last().unwrap().json().unwrap().to_string();
-    let peak: u64 = told.rsplit("peak=").find_map(|rest| rest.split('=').next()?.parse().ok()).expect(&told);
-    Seen { first_call_ms: calls[0].unix_ms - shown["created_ms"].as_u64().unwrap(), peak_mib: peak >> 20 }
+    let request = calls.last().unwrap().json().unwrap().to_string();
+    let peak: u64 =
+        request.rsplit("peak=").find_map(|rest| rest.split('=').next()?.parse().ok()).expect(&request);
+    Measurement {
+        first_call_ms: calls[0].unix_ms - shown["created_ms"].as_u64().unwrap(),
+        peak_mib: peak >> 20,
+    }
 }

@@ -1,4 +1,5 @@
-//! `bench-starts FILE README`: how long runs take to begin, kept as JSON, and as a table between two marks of the README.
+//! `bench-starts FILE README` measures the time from an order to the agent's start. The results are JSON, and a table
+//! between two marks of the README.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 

@@ -1,5 +1,5 @@
 //! `cancel-gateway FILE RUNS AT_A_TIME SEED` cancels more runs at a real gateway than a test may. It writes the times
-//! of the last model calls as JSON, and fails if a model is asked too late.
+//! of the last model calls as JSON, and fails if a model is called too late.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 
@@ -18,9 +18,9 @@ async fn main() {
     let number = |text: &String| text.parse().expect(USAGE);
     let cancels =
         Cancels { runs: number(runs), at_a_time: number(at_a_time), seed: seed.parse().expect(USAGE) };
-    let there = gateway().await;
+    let sessions = gateway().await;
     let began = Instant::now();
-    let (_, found) = cancels.run(&there).await;
+    let (_, found) = cancels.run(&sessions).await;
     let record = json!({
         "command": format!("cargo run -p tests --example cancel-gateway {}", arguments.join(" ")),
         "machine": Machine::here(),
@@ -28,6 +28,6 @@ async fn main() {
         "found": found,
     });
     std::fs::write(file, format!("{record:#}\n")).unwrap();
-    there.gateway.stop().await;
+    sessions.gateway.stop().await;
     assert_eq!(found.faults, Vec::<String>::new());
 }

@@ -1,5 +1,5 @@
-//! `chaos-runner FILE KILLS [SEED]`: a longer play than a test may take, and what it found, as JSON. The file is written
-//! after each round; if it is there, the play goes on where it was. Fails if what was found is not sound.
+//! `chaos-runner FILE KILLS [SEED]` plays longer than a test may, and writes its findings as JSON. It writes the file
+//! after each round and continues the play of an existing file. It fails if the findings have a fault.
 
 #![allow(clippy::unwrap_used, reason = "a play that cannot go on has failed, with the place")]
 
@@ -9,7 +9,7 @@ use bench::measure::machine::Machine;
 use harness::runner_chaos::{Round, Stage};
 use serde_json::{Value, json};
 
-/// Longest time for everything to come to its end, in milliseconds.
+/// Longest time until rest at the end of a round, in milliseconds.
 const REST_MS: u64 = 30_000;
 
 #[tokio::main(flavor = "current_thread")]
@@ -21,9 +21,9 @@ async fn main() {
         _ => panic!("usage: chaos-runner FILE KILLS [SEED]"),
     };
     let kills: u64 = kills.parse().unwrap();
-    let mut rounds = before(file, seed);
+    let mut rounds = earlier_rounds(file, seed);
     let mut stage = Stage::set(seed).await;
-    while rounds.iter().map(deaths).sum::<u64>() < kills {
+    while rounds.iter().map(kills_of).sum::<u64>() < kills {
         let round = stage.round(rounds.len() as u64).await;
         rounds.push(round);
         let command = format!("cargo run -p tests --example chaos-runner FILE {kills} {seed}");
@@ -39,27 +39,27 @@ async fn main() {
     assert_eq!(late, 0, "rounds that took longer than {REST_MS} ms to come to rest");
 }
 
-/// The rounds of the play that the file tells of, if it is this one.
-fn before(file: &str, seed: u64) -> Vec<Round> {
+/// Returns the rounds of an earlier part of this play from the file.
+fn earlier_rounds(file: &str, seed: u64) -> Vec<Round> {
     let Ok(text) = fs::read_to_string(file) else { return Vec::new() };
     let record: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(record["seed"], seed, "{file} is of another play");
     serde_json::from_value(record["rounds"].clone()).unwrap()
 }
 
-fn deaths(round: &Round) -> u64 {
+fn kills_of(round: &Round) -> u64 {
     round.kills.values().sum()
 }
 
 fn totals(rounds: &[Round]) -> Value {
-    let sums = |of: fn(&Round) -> &BTreeMap<String, u64>| {
+    let sums = |counts: fn(&Round) -> &BTreeMap<String, u64>| {
         let mut sums = BTreeMap::<&str, u64>::new();
-        for (name, count) in rounds.iter().flat_map(of) {
+        for (name, count) in rounds.iter().flat_map(counts) {
             *sums.entry(name.as_str()).or_default() += count;
         }
         sums
     };
-    let sum = |of: fn(&Round) -> u64| rounds.iter().map(of).sum::<u64>();
+    let sum = |count: fn(&Round) -> u64| rounds.iter().map(count).sum::<u64>();
     json!({
         "rounds": rounds.len(),
         "kills": sums(|round| &round.kills),

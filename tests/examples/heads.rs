@@ -1,5 +1,5 @@
-//! `heads CONNECTIONS FILE`: what so many connections with unfinished heads of 60 KiB cost the proxy, with its limits and,
-//! for comparison, without.
+//! `heads CONNECTIONS FILE` measures the cost of unfinished heads of 60 KiB on many connections, with the proxy's
+//! limits and, for comparison, without.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 
@@ -11,7 +11,7 @@ use harness::{
 };
 use serde_json::json;
 
-/// Limits that no head reaches.
+/// Limits that the heads do not reach.
 const UNLIMITED: &str = "threads = 2\nmax_header_memory = '4 GiB'\nmax_header_memory_per_listener = '4 GiB'";
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,4 +1,5 @@
-//! `kill-proxy SEED KILLS ext4|tmpfs|none FILE`: a longer play than a test may take, and what it found, as JSON. Fails if that is not sound.
+//! `kill-proxy SEED KILLS ext4|tmpfs|none FILE` plays longer than a test may, and writes its findings as JSON. It fails
+//! if the findings have a fault.
 
 #![allow(clippy::unwrap_used, reason = "a play that cannot go on has failed, with the place")]
 
@@ -30,11 +31,11 @@ async fn main() {
         marks: Marks::Kept,
     };
     let (mut plays, mut judged) = (Vec::new(), Vec::new());
-    // A control, and shorter: the same with no marks to be found.
+    // The second play is a shorter control, without marks.
     for play in [play, Play { kills: play.kills.min(20), marks: Marks::Removed, ..play }] {
         let began = Instant::now();
         let findings = play.run().await;
-        plays.push(told(&play, began, &findings));
+        plays.push(summary(&play, began, &findings));
         judged.push(findings);
     }
     let command = format!("cargo run -p tests --example kill-proxy {}", arguments.join(" "));
@@ -43,7 +44,7 @@ async fn main() {
     judged[0].assert_sound(play.seed);
 }
 
-fn told(play: &Play, began: Instant, findings: &Findings) -> Value {
+fn summary(play: &Play, began: Instant, findings: &Findings) -> Value {
     json!({
         "seed": play.seed,
         "marks": format!("{:?}", play.marks),

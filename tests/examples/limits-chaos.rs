@@ -1,4 +1,4 @@
-//! `limits-chaos SEED OPERATIONS FILE`: a longer play than a test may take, and what it found, as JSON.
+//! `limits-chaos SEED OPERATIONS FILE` plays longer than a test may, and writes its findings as JSON.
 
 #![allow(clippy::unwrap_used, reason = "a play that cannot go on has failed, with the place")]
 

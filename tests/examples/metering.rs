@@ -1,5 +1,5 @@
-//! `metering FILE CALLS GIANTS SEED`: more calls than a test may make, and whether the journal has what the upstream reported of
-//! each, as JSON. Fails if it has not.
+//! `metering FILE CALLS GIANTS SEED` makes more calls than a test may. It writes as JSON how the journal compares with
+//! the usage that the upstream reported, and fails if they differ.
 
 #![allow(clippy::unwrap_used, reason = "a play that cannot go on has failed, with the place")]
 

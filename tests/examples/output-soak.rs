@@ -1,5 +1,5 @@
-//! `output-soak FILE BYTES`: more output than a test may wait for, and how much memory `sluice run` needed for it, as JSON. Fails if that
-//! grows with what is printed, or if a byte of it is not counted.
+//! `output-soak FILE BYTES` prints more output than a test may, and writes the memory of `sluice run` as JSON. It fails
+//! if the memory grows with the output, or if a byte of it is not counted.
 
 #![allow(clippy::unwrap_used, reason = "a soak that cannot go on has failed, with the place")]
 
@@ -9,10 +9,10 @@ use bench::measure::machine::Machine;
 use harness::{World, output::most_memory};
 use serde_json::{Value, json};
 
-/// Most KiB by which it may grow.
-const GROWTH: u64 = 32 << 10;
+/// Largest accepted growth of the memory, in KiB.
+const MAX_GROWTH: u64 = 32 << 10;
 
-/// A world with an agent that runs `script`.
+/// Starts a world with an agent that runs `script`.
 async fn world(script: &str) -> World {
     let argv = json!(["bash", "-c", script]);
     World::with(&format!(
@@ -31,9 +31,9 @@ async fn main() {
     let began = Instant::now();
     let most = most_memory(&loud, "test:sh").await;
     let seconds = began.elapsed().as_secs();
-    let told = loud.sluice().run(&["runs", "events", "r1"]).await.events();
-    let sum = |kind: &str, of: fn(&Value) -> u64| -> u64 {
-        told.iter().filter(|event| event["type"] == kind).map(of).sum()
+    let events = loud.sluice().run(&["runs", "events", "r1"]).await.events();
+    let sum = |kind: &str, count: fn(&Value) -> u64| -> u64 {
+        events.iter().filter(|event| event["type"] == kind).map(count).sum()
     };
     let cut = sum("log_cut", |event| event["bytes"].as_u64().unwrap());
     let kept = sum("log", |event| event["text"].as_str().unwrap().len() as u64);
@@ -46,13 +46,13 @@ async fn main() {
         "bytes": bytes,
         "bytes_kept": kept,
         "bytes_cut": cut,
-        "ended": told.last().map(|event| event["type"].clone()),
+        "ended": events.last().map(|event| event["type"].clone()),
         "most_kib_without_output": quiet,
         "most_kib": most,
         "grown_kib": most.saturating_sub(quiet),
-        "may_grow_kib": GROWTH,
+        "may_grow_kib": MAX_GROWTH,
     });
     std::fs::write(file, format!("{record:#}\n")).unwrap();
     assert_eq!(kept + cut, bytes + "BEGIN\n\nEND\n".len() as u64, "each byte is kept or counted");
-    assert!(most < quiet + GROWTH, "grew from {quiet} to {most} KiB");
+    assert!(most < quiet + MAX_GROWTH, "grew from {quiet} to {most} KiB");
 }

@@ -1,4 +1,4 @@
-//! `soak CALLS CUTS FILE`: many more calls than a test may make, and what the proxy held meanwhile, as JSON.
+//! `soak CALLS CUTS FILE` makes many more calls than a test may, and writes the proxy's resources as JSON.
 
 #![allow(clippy::unwrap_used, reason = "a soak that cannot go on has failed, with the place")]
 
@@ -8,7 +8,7 @@ use bench::measure::machine::Machine;
 use harness::soak::{Leak, Soak, grown};
 use serde_json::json;
 
-/// The journal of a million calls is not kept.
+/// Settings that keep only a part of the journal of a million calls.
 const SETTINGS: &str = "[journal]\nsegment_size = '4 MiB'\ndisk_budget = '32 MiB'\n";
 
 #[tokio::main(flavor = "current_thread")]

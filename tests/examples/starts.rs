@@ -1,4 +1,5 @@
-//! `starts FILE COUNT AT_A_TIME WARM`: more starts than a test may make, and how long they took, as JSON. Fails if one fails.
+//! `starts FILE COUNT AT_A_TIME WARM` starts more runs than a test may, and writes their times as JSON. It fails if a
+//! run fails.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 

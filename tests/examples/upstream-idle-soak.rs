@@ -1,4 +1,5 @@
-//! `upstream-idle-soak FILE`: calls as far apart as the upstream keeps idle connections, more than a test may take, as JSON.
+//! `upstream-idle-soak FILE` makes calls as far apart as the upstream keeps idle connections, more than a test may, and
+//! writes the results as JSON.
 
 #![allow(clippy::unwrap_used, reason = "a play that cannot go on has failed, with the place")]
 
@@ -12,8 +13,8 @@ use serde_json::json;
 async fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let [file] = arguments.as_slice() else { panic!("usage: upstream-idle-soak FILE") };
-    // gunicorn's 2 s, and the default before it. The half second between them has to cover how late the proxy reads an answer:
-    // on a machine that is busy with other things, bursts of this size take longer than that, and calls fail.
+    // The upstream has gunicorn's 2 s, and the proxy its default. The half second between them must cover the delay
+    // with which the proxy reads an answer. On a busy machine, bursts of this size take longer, and calls fail.
     let usual = Soak {
         callers: 250,
         rounds: 400,

@@ -50,7 +50,7 @@ pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
-/// A connection, and what comes in on it is searched.
+/// A connection whose incoming bytes are searched for canaries.
 struct Searched {
     wire: Box<dyn Wire>,
     flow: Flow,
@@ -111,7 +111,7 @@ pub struct Stream {
 }
 
 impl Agent {
-    /// A client on `socket`.
+    /// Creates a client of the unix socket at `socket`.
     #[must_use]
     pub fn on(socket: &Path) -> Self {
         Self {
@@ -121,28 +121,28 @@ impl Agent {
         }
     }
 
-    /// A client of a TCP address: of a bridge in front of a socket, or of an upstream without Sluicegate. Answers are not
-    /// searched, unless that is asked for.
+    /// Creates a client of a TCP address: of a bridge in front of a socket, or of an upstream without Sluicegate. Its
+    /// answers are not searched; see [`Agent::searched`].
     #[must_use]
     pub fn over_tcp(address: SocketAddr) -> Self {
         Self { address: Address::Tcp(address), headers: HeaderMap::new(), answers: Answers::Unsearched }
     }
 
-    /// The same, its answers searched for secrets: it speaks to Sluicegate.
+    /// Searches its answers for canaries: it speaks to Sluicegate.
     #[must_use]
     pub const fn searched(mut self) -> Self {
         self.answers = Answers::Searched;
         self
     }
 
-    /// The same, its answers not searched: it speaks to another proxy.
+    /// Leaves its answers unsearched: it speaks to another proxy.
     #[must_use]
     pub const fn unsearched(mut self) -> Self {
         self.answers = Answers::Unsearched;
         self
     }
 
-    /// Sends `name: value` with every request, beside what it sends already.
+    /// Adds the header `name: value` to every request.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers
@@ -156,12 +156,12 @@ impl Agent {
         self.headers.contains_key(name)
     }
 
-    /// Asks `model` through chat completions, not streamed.
+    /// Calls `model` through chat completions, not streamed.
     pub async fn chat(&self, model: &str) -> Answer {
         self.post("/v1/chat/completions", &chat_body(model, Answering::Whole)).await
     }
 
-    /// Asks `model` through chat completions, streamed, usage asked for.
+    /// Calls `model` through chat completions, streamed and with usage.
     pub async fn stream(&self, model: &str) -> Stream {
         self.send(
             Method::POST,
@@ -177,7 +177,7 @@ impl Agent {
         self.request(Method::POST, path, body.to_string().into()).await.unwrap()
     }
 
-    /// Gets `path`.
+    /// Sends a GET request for `path` and reads the whole answer.
     pub async fn get(&self, path: &str) -> Answer {
         self.request(Method::GET, path, Bytes::new()).await.unwrap()
     }
@@ -214,7 +214,7 @@ impl Agent {
     /// # Errors
     /// If nothing listens at the address.
     pub async fn connect(&self) -> std::io::Result<Box<dyn Wire>> {
-        let (wire, place): (Box<dyn Wire>, _) = match &self.address {
+        let (wire, origin): (Box<dyn Wire>, _) = match &self.address {
             Address::Unix(socket) => {
                 (Box::new(UnixStream::connect(socket).await?), format!("answer on {}", socket.display()))
             }
@@ -223,13 +223,13 @@ impl Agent {
             }
         };
         Ok(match self.answers {
-            Answers::Searched => Box::new(Searched { wire, flow: Flow::of(place) }),
+            Answers::Searched => Box::new(Searched { wire, flow: Flow::of(origin) }),
             Answers::Unsearched => wire,
         })
     }
 }
 
-/// Whatever can go wrong between a client and its answer.
+/// Any error between a client and its answer.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Form in which an answer is requested.
@@ -241,19 +241,19 @@ pub enum Answering {
     Streamed,
 }
 
-/// A chat request.
+/// Returns the body of a chat request.
 #[must_use]
 pub fn chat_body(model: &str, answering: Answering) -> Value {
     body_for("/v1/chat/completions", model, answering)
 }
 
-/// A request as the API at `path` takes it.
+/// Returns the body of a request in the form of the API at `path`.
 #[must_use]
 pub fn body_for(path: &str, model: &str, answering: Answering) -> Value {
     saying(path, model, answering, "Say hello.")
 }
 
-/// The same with a text of one's own.
+/// Returns the body of a request in the form of the API at `path`, with `text` as the user's message.
 #[must_use]
 pub fn saying(path: &str, model: &str, answering: Answering, text: &str) -> Value {
     let messages = json!([{ "role": "user", "content": text }]);
@@ -273,13 +273,13 @@ pub fn saying(path: &str, model: &str, answering: Answering, text: &str) -> Valu
 }
 
 impl Answer {
-    /// The body as JSON.
+    /// Parses the body as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
@@ -287,7 +287,7 @@ impl Answer {
 }
 
 impl Stream {
-    /// The next piece of the body and when it came; `None` at its end.
+    /// Reads the next piece of the body and returns it with the time of its arrival; `None` at the end.
     ///
     /// # Errors
     /// If the connection breaks.
@@ -300,7 +300,7 @@ impl Stream {
         Ok(None)
     }
 
-    /// The whole answer.
+    /// Reads the rest of the body and returns the whole answer.
     ///
     /// # Errors
     /// If the connection breaks before its end.

@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 
 use crate::{agent::Agent, eventually::eventually, process::descendants_of};
 
-/// A `socat`. Killed on drop.
+/// A running `socat`, killed on drop.
 #[derive(Debug)]
 pub struct Bridge {
     /// A client on its TCP side.
@@ -20,7 +20,7 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// A bridge to `socket`.
+    /// Starts a bridge to `socket`.
     ///
     /// # Panics
     /// If socat is missing or does not listen.
@@ -52,14 +52,14 @@ impl Bridge {
         descendants_of(self.socat.id().unwrap())
     }
 
-    /// `http://127.0.0.1:PORT`
+    /// Returns `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 }
 
-/// A port of the loopback interface that is free now.
+/// Returns an address of the loopback interface whose port is free now.
 ///
 /// # Panics
 /// If there is none.

@@ -17,28 +17,29 @@ use crate::{
     eventually::eventually_within,
     openclaw::Setup,
     random::Random,
-    sessions::{Sessions, words},
+    sessions::{Sessions, arguments},
     sluice::{Outcome, interrupt},
 };
 
-/// A call that is not made by then is not made in the name of the run.
+/// Latest time after a cancel at which a call of the run may still arrive.
 pub const LATEST: Duration = Duration::from_secs(1);
 /// Time after the cancel during which later calls are still detected.
 const WATCHED: Duration = Duration::from_secs(5);
 /// Longest wait for the first model call: the first turn of a gateway takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Cancels come that soon at the earliest, when `sluice` hears them, and by then at the latest: a run's list takes longer.
-const SOONEST_MS: usize = 1000;
-const MOMENTS_MS: usize = 6000;
-/// The step that sets a sub-agent to work: a gateway shows its models a tool by which they call the others.
+/// Shortest delay of a cancel: by then `sluice` handles signals.
+const MIN_DELAY_MS: usize = 1000;
+/// Range of the random part of the delay. A run's list takes longer than the longest delay.
+const DELAY_RANGE_MS: usize = 6000;
+/// Step that starts a sub-agent: a gateway offers its models a tool that calls the other tools.
 const SPAWNS: &str = "call: tool_call";
 /// Steps of a run's list.
 const STEPS: usize = 40;
 
-/// A gateway whose agents may set others to work, by a model that takes its time.
+/// Starts a gateway whose agents may start sub-agents, with a slow model.
 pub async fn gateway() -> Sessions {
     let tools = ["exec", "read", "sessions_spawn"].map(str::to_owned).to_vec();
-    Sessions::straight(&["fake-steps-gap30ms"], |setup| Setup { tools, ..setup }).await
+    Sessions::without_litellm(&["fake-steps-gap30ms"], |setup| Setup { tools, ..setup }).await
 }
 
 /// Parameters of a play.
@@ -52,7 +53,7 @@ pub struct Cancels {
     pub seed: u64,
 }
 
-/// Sessions at work in a run.
+/// Active sessions of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// The run's session only.
@@ -74,7 +75,7 @@ pub struct Cancelled {
     pub mark: String,
     /// Time of the cancel.
     pub at: Instant,
-    /// Sessions at work.
+    /// Active sessions.
     pub work: Work,
     /// Exit code of its command; absent if a signal ended it.
     pub outcome: Option<i32>,
@@ -85,13 +86,13 @@ pub struct Cancelled {
 pub struct Found {
     /// Runs in total.
     pub runs: usize,
-    /// Runs cancelled before a model was asked.
+    /// Runs cancelled before their first model call.
     pub before_the_first_call: usize,
     /// Runs cancelled while a model answered.
     pub while_a_model_answered: usize,
-    /// Runs cancelled between two calls, while tools or the gateway were at work.
+    /// Runs cancelled between two calls, while tools or the gateway were active.
     pub between_calls: usize,
-    /// Runs that had set a sub-agent to work.
+    /// Runs that had started a sub-agent.
     pub with_sub_agents: usize,
     /// Calls of these runs that the models received.
     pub calls: usize,
@@ -104,36 +105,41 @@ pub struct Found {
 }
 
 impl Cancels {
-    /// Cancels runs at `there`.
+    /// Runs and cancels them in `sessions`.
     ///
     /// # Panics
     /// If a command cannot be started.
-    pub async fn run(&self, there: &Sessions) -> (Vec<Cancelled>, Found) {
+    pub async fn run(&self, sessions: &Sessions) -> (Vec<Cancelled>, Found) {
         let mut random = Random::of(self.seed);
         let plans: Vec<_> = (0..self.runs)
             .map(|n| {
-                (n, Duration::from_millis(u64::try_from(SOONEST_MS + random.below(MOMENTS_MS)).unwrap()))
+                (
+                    n,
+                    Duration::from_millis(
+                        u64::try_from(MIN_DELAY_MS + random.below(DELAY_RANGE_MS)).unwrap(),
+                    ),
+                )
             })
             .collect();
-        let runs = plans.into_iter().map(|(n, after)| cancelled(there, n, after));
+        let runs = plans.into_iter().map(|(n, after)| run_and_cancel(sessions, n, after));
         let all: Vec<_> = stream::iter(runs).buffer_unordered(self.at_a_time).collect().await;
         sleep(WATCHED).await;
-        let found = judge(&all, &there.world.upstream.ledger());
+        let found = judge(&all, &sessions.world.upstream.ledger());
         (all, found)
     }
 }
 
 /// Executes a run and cancels it `after` a delay from its first model call, or, for every eighth run, from its start.
-async fn cancelled(there: &Sessions, n: usize, after: Duration) -> Cancelled {
+async fn run_and_cancel(sessions: &Sessions, n: usize, after: Duration) -> Cancelled {
     let mark = format!("of-cancelled-{n}.");
     let (run, account, work) = (format!("cancelled-{n}"), format!("acct-{}", n % 4), Work::of(n));
     let message = message(&mark, work);
-    let arguments = [&words((&run, &account))[..], &[&message]].concat();
-    let child = there.world.sluice().spawn(&arguments);
+    let arguments = [&arguments((&run, &account))[..], &[&message]].concat();
+    let child = sessions.world.sluice().spawn(&arguments);
     if n % 8 != 7 {
-        let ledger = there.world.upstream.ledger();
-        let asked = || async { ledger.all().iter().any(|call| has(call, &mark)) };
-        eventually_within(PATIENCE, "a model is asked", asked, |asked| *asked).await;
+        let ledger = sessions.world.upstream.ledger();
+        let is_called = || async { ledger.all().iter().any(|call| contains(call, &mark)) };
+        eventually_within(PATIENCE, "a model is asked", is_called, |is_called| *is_called).await;
     }
     sleep(after).await;
     let at = Instant::now();
@@ -143,7 +149,7 @@ async fn cancelled(there: &Sessions, n: usize, after: Duration) -> Cancelled {
     Cancelled { mark, at, work, outcome: outcome.code }
 }
 
-/// A list that takes longer than anybody waits, for the run itself and, if it has one, for its sub-agent.
+/// Returns a list of steps that takes longer than the latest cancel, for the run and for its sub-agent, if it has one.
 fn message(mark: &str, work: Work) -> String {
     let step = format!("call: exec {{\"command\":\"sleep 0.1; echo {mark}\"}}\n");
     let list = format!("Do this:\n{}", step.repeat(STEPS));
@@ -154,7 +160,7 @@ fn message(mark: &str, work: Work) -> String {
     list.replacen("Do this:\n", &format!("Do this:\n{SPAWNS} {spawn}\n"), 1)
 }
 
-fn has(call: &Entry, text: &str) -> bool {
+fn contains(call: &Entry, text: &str) -> bool {
     memmem::find(&call.body, text.as_bytes()).is_some()
 }
 
@@ -164,7 +170,7 @@ pub fn judge(runs: &[Cancelled], ledger: &Ledger) -> Found {
     let calls = ledger.all();
     let mut found = Found { runs: runs.len(), ..Found::default() };
     for run in runs {
-        let own: Vec<_> = calls.iter().filter(|call| has(call, &run.mark)).collect();
+        let own: Vec<_> = calls.iter().filter(|call| contains(call, &run.mark)).collect();
         found.calls += own.len();
         let before: Vec<_> = own.iter().filter(|call| call.arrived <= run.at).collect();
         let was_open = |call: &&&Entry| call.ending.at().is_none_or(|ended| ended > run.at);
@@ -173,7 +179,7 @@ pub fn judge(runs: &[Cancelled], ledger: &Ledger) -> Found {
             _ if before.iter().copied().any(|call| was_open(&call)) => found.while_a_model_answered += 1,
             _ => found.between_calls += 1,
         }
-        let by_child = |call: &&Entry| !has(call, SPAWNS);
+        let by_child = |call: &&Entry| !contains(call, SPAWNS);
         found.with_sub_agents += usize::from(run.work == Work::WithSubAgent && own.iter().any(by_child));
         for call in own.iter().filter(|call| call.arrived > run.at) {
             let late = call.arrived - run.at;

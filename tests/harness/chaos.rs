@@ -1,6 +1,6 @@
-//! Agents that do at random what agents, operators and machines do, to a proxy whose limits should hold meanwhile.
+//! Plays random actions of agents, operators and failing machines against a proxy, whose limits should hold meanwhile.
 //!
-//! The random numbers come from a seed; how the pieces interleave is the machine's. What was found is judged by who plays.
+//! The random numbers come from a seed; the machine decides how the pieces interleave. The caller judges the findings.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ use crate::{
 /// Runs at a time.
 pub const RUNS: usize = 6;
 const ACCOUNTS: [&str; 2] = ["acct-1", "acct-2"];
-/// Answers that end, streams that do not, and a call that is never answered.
+/// Models: answers that end, streams that do not, and a call that is never answered.
 const MODELS: [&str; 6] =
     ["fake-words5", "fake-words40", "fake-words200", "fake-stall1", "fake-stall20", "fake-hang"];
-/// Calls in flight beyond which the oldest are cut: what is under test is limits, not how many sockets there may be.
+/// Calls in flight beyond which the oldest are cut: limits are under test, not the number of sockets.
 const CALLS: usize = 64;
 const CHAT: &str = "/v1/chat/completions";
 
@@ -44,11 +44,11 @@ pub enum Limits {
 /// Results for one run or account.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The most tokens that were ever allowed.
+    /// Highest token limit so far.
     pub allowed: u64,
-    /// Tokens in all of the journal.
+    /// Tokens in the whole journal.
     pub tokens: u64,
-    /// Calls there that were not refused.
+    /// Calls in the journal that were not refused.
     pub calls: u64,
     /// Tokens and calls as the proxy reports them; absent if it no longer knows the run or account.
     pub told: Option<(u64, u64)>,
@@ -67,11 +67,12 @@ pub struct Findings {
     pub operations: BTreeMap<&'static str, u64>,
     /// Records by outcome.
     pub outcomes: BTreeMap<String, u64>,
-    /// Tokens of the largest call that the upstream answered to its end: it does not care how long an answer may be.
+    /// Tokens of the largest call that the upstream answered to its end. The upstream ignores limits of an answer's
+    /// length.
     pub largest_call: u64,
 }
 
-/// A play.
+/// A play in progress.
 #[derive(Debug)]
 pub struct Chaos {
     world: World,
@@ -86,7 +87,7 @@ pub struct Chaos {
 }
 
 impl Chaos {
-    /// Plays so many operations, ends all calls, and tells what is found.
+    /// Performs `operations` random operations, ends all calls, and returns the findings.
     pub async fn play(seed: u64, operations: u64, limits: Limits) -> Findings {
         let mut chaos = Self {
             world: World::start().await,
@@ -111,7 +112,7 @@ impl Chaos {
     }
 
     async fn operate(&mut self) {
-        let what = match self.random.below(1000) {
+        let operation = match self.random.below(1000) {
             0..8 => "kill",
             8..40 => "close",
             40..100 => "limit a run",
@@ -120,8 +121,8 @@ impl Chaos {
             280..420 => "finish",
             _ => "call",
         };
-        *self.operations.entry(what).or_default() += 1;
-        match what {
+        *self.operations.entry(operation).or_default() += 1;
+        match operation {
             "kill" => self.kill().await,
             "close" => self.close().await,
             "limit a run" => self.limit_run().await,
@@ -135,30 +136,30 @@ impl Chaos {
         }
     }
 
-    /// Begins a call, which goes on by itself.
+    /// Begins a call, which continues in the background.
     async fn call(&mut self) {
         let run = self.random.below(self.runs.len());
         let model = MODELS[self.random.below(MODELS.len())];
         let streamed = if self.random.below(2) == 0 { Answering::Streamed } else { Answering::Whole };
         if self.calls.len() >= CALLS {
-            end(self.calls.remove(0)).await;
+            abandon(self.calls.remove(0)).await;
         }
-        self.calls.push(task::spawn("a call", ask(self.runs[run].agent.clone(), model, streamed)));
-        // Lets it begin.
+        self.calls.push(task::spawn("a call", call_model(self.runs[run].agent.clone(), model, streamed)));
+        // The call begins only when its task runs.
         tokio::task::yield_now().await;
     }
 
-    /// Waits for the end of a call that ends.
+    /// Makes a call whose answer ends, and waits for its end.
     async fn finish(&mut self) {
         let run = self.random.below(self.runs.len());
         let model = MODELS[self.random.below(3)];
-        ask(self.runs[run].agent.clone(), model, Answering::Streamed).await;
+        call_model(self.runs[run].agent.clone(), model, Answering::Streamed).await;
     }
 
     async fn cut(&mut self) {
         if !self.calls.is_empty() {
             let at = self.random.below(self.calls.len());
-            end(self.calls.swap_remove(at)).await;
+            abandon(self.calls.swap_remove(at)).await;
         }
     }
 
@@ -186,36 +187,36 @@ impl Chaos {
     }
 
     async fn limit_account(&mut self, account: &str) {
-        // More as time goes by: an account lives longer than its runs, and should be short every now and then, not for good.
+        // The limit grows with time: an account outlives its runs, and should be exhausted now and then, not for good.
         let grown = self.operations.values().sum::<u64>() * 250;
         let allowed = self.allow(account, 100_000 + usize::try_from(grown).unwrap());
-        self.tell_account(account, allowed).await;
+        self.put_account(account, allowed).await;
     }
 
-    async fn tell_account(&self, account: &str, allowed: u64) {
+    async fn put_account(&self, account: &str, allowed: u64) {
         let budget = self.budget(allowed);
         self.put("/v1/accounts", json!({ "account": account, "budget": budget }).to_string()).await;
     }
 
-    /// A machine that fails, and an operator who says again what held for accounts.
+    /// Kills and starts the proxy, as a failing machine would. Sets the accounts' limits again, as an operator would.
     async fn kill(&mut self) {
         self.world.kill_proxy().await;
         for call in self.calls.drain(..) {
-            end(call).await;
+            abandon(call).await;
         }
         self.world.start_proxy().await;
         for account in ACCOUNTS {
-            self.tell_account(account, self.allowed[account].0).await;
+            self.put_account(account, self.allowed[account].0).await;
         }
-        // Runs come back by themselves, with the limits that held.
+        // The proxy restores runs by itself, with their limits.
         for run in &self.runs {
             assert_eq!(run.agent.get("/health").await.status, 200, "{}", run.grant.run_id);
         }
     }
 
-    fn allow(&mut self, whom: &str, most: usize) -> u64 {
+    fn allow(&mut self, name: &str, most: usize) -> u64 {
         let now = 4000 + self.random.below(most) as u64;
-        let allowed = self.allowed.entry(whom.to_owned()).or_default();
+        let allowed = self.allowed.entry(name.to_owned()).or_default();
         *allowed = (now, allowed.1.max(now));
         now
     }
@@ -232,18 +233,19 @@ impl Chaos {
 
     async fn end(mut self) -> Findings {
         for call in self.calls.drain(..) {
-            end(call).await;
+            abandon(call).await;
         }
-        // A request whose sender has left long ago may still be about to be read.
-        let look = || self.look();
-        eventually("what is told is what is recorded, and nothing is in flight", look, Findings::agree).await
+        // The proxy may still have to read a request whose sender left long ago.
+        let observe = || self.observe();
+        eventually("what is told is what is recorded, and nothing is in flight", observe, Findings::agree)
+            .await
     }
 
-    async fn look(&self) -> Findings {
+    async fn observe(&self) -> Findings {
         let mut findings = Findings { operations: self.operations.clone(), ..Findings::default() };
-        for (whom, (_, allowed)) in &self.allowed {
-            let of = if whom.starts_with('r') { &mut findings.runs } else { &mut findings.accounts };
-            of.insert(whom.clone(), Found { allowed: *allowed, ..Found::default() });
+        for (name, (_, allowed)) in &self.allowed {
+            let group = if name.starts_with('r') { &mut findings.runs } else { &mut findings.accounts };
+            group.insert(name.clone(), Found { allowed: *allowed, ..Found::default() });
         }
         for run in &self.runs {
             let view = self.world.control.run(&run.grant.run_id).await.unwrap();
@@ -291,16 +293,16 @@ impl Found {
     }
 }
 
-/// Asks, and reads whatever comes to whatever end.
-async fn ask(agent: Agent, model: &'static str, answering: Answering) {
+/// Makes a call and reads its answer until the answer ends or breaks.
+async fn call_model(agent: Agent, model: &'static str, answering: Answering) {
     let body = chat_body(model, answering).to_string();
     if let Ok(stream) = agent.send(Method::POST, CHAT, body.into()).await {
         drop(stream.until_break().await);
     }
 }
 
-/// The client leaves.
-async fn end(call: JoinHandle<()>) {
+/// Ends a call as a client that leaves.
+async fn abandon(call: JoinHandle<()>) {
     call.abort();
     drop(call.await);
 }

@@ -50,19 +50,19 @@ struct Inner {
 /// A span as it was reported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
-    /// Its trace.
+    /// Id of its trace.
     pub trace: String,
     /// Its id.
     pub id: String,
-    /// The span it is part of; empty if of none.
+    /// Id of the parent span; empty without one.
     pub parent: String,
     /// Its name.
     pub name: String,
     /// 1 internal, 2 server, 3 client.
     pub kind: u64,
-    /// Nanoseconds since the epoch.
+    /// Start, in nanoseconds since the epoch.
     pub start: u64,
-    /// The same.
+    /// End, in nanoseconds since the epoch.
     pub end: u64,
     /// Remaining attributes; numbers of 64 bits as text.
     pub attributes: BTreeMap<String, Value>,
@@ -74,18 +74,18 @@ impl Collector {
     /// Starts a collector that accepts everything.
     ///
     /// # Panics
-    /// If no port can be had.
+    /// If no port is free.
     pub async fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let inner = Inner { takes: Takes::Everything, requests: Vec::new(), spans: Vec::new() };
         let collector = Self { address: listener.local_addr().unwrap(), inner: Arc::new(Mutex::new(inner)) };
-        let told = collector.clone();
+        let serving = collector.clone();
         task::spawn("collector", async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let told = told.clone();
+                let serving = serving.clone();
                 let serve = service_fn(move |request| {
-                    let told = told.clone();
-                    async move { told.answer(request).await }
+                    let serving = serving.clone();
+                    async move { serving.answer(request).await }
                 });
                 task::spawn("collector connection", async move {
                     http1::Builder::new().serve_connection(TokioIo::new(stream), serve).await.ok();
@@ -95,7 +95,7 @@ impl Collector {
         collector
     }
 
-    /// Its lines of a configuration.
+    /// Returns the configuration that sends telemetry to it.
     #[must_use]
     pub fn settings(&self) -> String {
         format!("[telemetry]\notlp_endpoint = '{}'\n", self.url())
@@ -107,12 +107,12 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    /// From now on it takes this.
+    /// Sets its reaction to later requests.
     pub fn takes(&self, takes: Takes) {
         self.inner().takes = takes;
     }
 
-    /// The spans it has taken, in the order in which they came.
+    /// Returns the accepted spans, in the order of their arrival.
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
         self.inner().spans.clone()
@@ -132,7 +132,7 @@ impl Collector {
         assert_eq!((request.method().as_str(), request.uri().path()), ("POST", "/v1/traces"));
         assert_eq!(request.headers()["content-type"], "application/json");
         let headers = request.headers().clone();
-        #[expect(clippy::disallowed_methods, reason = "whoever asks is ours")]
+        #[expect(clippy::disallowed_methods, reason = "only programs under test send requests")]
         let body = request.into_body().collect().await.map_err(std::io::Error::other)?.to_bytes();
         canary::search("what the collector is told", &body);
         let takes = {
@@ -155,14 +155,14 @@ impl Collector {
     }
 }
 
-/// The spans of a request, as strictly as OTLP's JSON is meant.
+/// Parses the spans of a request, as strictly as OTLP specifies its JSON.
 fn read(body: &[u8]) -> Vec<Span> {
     let body: Value = serde_json::from_slice(body).unwrap();
     let all = |value: &Value, key: &str| value[key].as_array().unwrap_or_else(|| panic!("no {key}")).clone();
     let mut spans = Vec::new();
     for resource in all(&body, "resourceSpans") {
-        let of = attributes(&resource["resource"]["attributes"]);
-        assert_eq!(of["service.name"], "sluicegate");
+        let attributes = attributes(&resource["resource"]["attributes"]);
+        assert_eq!(attributes["service.name"], "sluicegate");
         for scope in all(&resource, "scopeSpans") {
             assert_eq!(scope["scope"]["name"], "sluicegate");
             spans.extend(all(&scope, "spans").iter().map(span));

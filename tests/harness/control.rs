@@ -1,4 +1,4 @@
-//! The control socket, as the control plane uses it.
+//! Speaks on the control socket as the control plane does.
 
 use std::path::Path;
 
@@ -23,13 +23,13 @@ use crate::{
 pub struct Control(Agent);
 
 impl Control {
-    /// A client of `socket`, speaking this build's version.
+    /// Creates a client of `socket` that speaks this build's version of the protocol.
     #[must_use]
     pub fn on(socket: &Path) -> Self {
         Self(Agent::on(socket).with_header(header::CONTROL_PROTOCOL, &CONTROL_PROTOCOL.to_string()))
     }
 
-    /// Health of the proxy.
+    /// Returns the health of the proxy.
     ///
     /// # Errors
     /// If it does not answer.
@@ -40,7 +40,7 @@ impl Control {
     /// Registers a run.
     ///
     /// # Errors
-    /// What the proxy answers if it refuses.
+    /// The proxy's answer, if it refuses.
     pub async fn register(&self, grant: &RunGrant) -> Result<Registered, Problem> {
         self.register_in(0, grant).await
     }
@@ -48,7 +48,7 @@ impl Control {
     /// Registers a run in the name of `epoch`.
     ///
     /// # Errors
-    /// What the proxy answers if it refuses.
+    /// The proxy's answer, if it refuses.
     pub async fn register_in(&self, epoch: u64, grant: &RunGrant) -> Result<Registered, Problem> {
         let register = Register { grant: grant.clone(), epoch, socket_dir: None };
         result(
@@ -56,56 +56,56 @@ impl Control {
         )
     }
 
-    /// A run as the proxy sees it.
+    /// Returns a run as the proxy reports it.
     ///
     /// # Errors
-    /// What the proxy answers if it refuses.
+    /// The proxy's answer, if it refuses.
     pub async fn run(&self, run: &RunId) -> Result<RunView, Problem> {
         result(self.send(Method::GET, &format!("/v1/runs/{run}"), String::new()).await)
     }
 
-    /// Closes a run, giving calls in flight so many milliseconds.
+    /// Closes a run after a drain of `drain_ms` milliseconds.
     ///
     /// # Errors
-    /// What the proxy answers if it refuses.
+    /// The proxy's answer, if it refuses.
     pub async fn close(&self, run: &RunId, drain_ms: u64) -> Result<RunView, Problem> {
         self.close_in(0, run, drain_ms).await
     }
 
-    /// The same in the name of `epoch`.
+    /// Closes a run in the name of `epoch`, after a drain of `drain_ms` milliseconds.
     ///
     /// # Errors
-    /// What the proxy answers if it refuses.
+    /// The proxy's answer, if it refuses.
     pub async fn close_in(&self, epoch: u64, run: &RunId, drain_ms: u64) -> Result<RunView, Problem> {
         let path = format!("/v1/runs/{run}?drain_ms={drain_ms}&epoch={epoch}");
         result(self.send(Method::DELETE, &path, String::new()).await)
     }
 
-    /// The journal after `seq`, as far as it goes.
+    /// Returns the lines of the journal after sequence number `after`.
     pub async fn journal(&self, after: u64) -> Vec<JournalLine> {
         let answer = self.send(Method::GET, &format!("/v1/journal?after={after}"), String::new()).await;
         answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// A stream of NDJSON.
+    /// Opens a stream of NDJSON.
     pub async fn follow(&self, path: &str) -> Stream {
         self.try_follow(path).await.unwrap()
     }
 
-    /// The same of a proxy that may be down.
+    /// Opens a stream of NDJSON at a proxy that may be down.
     ///
     /// # Errors
-    /// If it is.
+    /// If the proxy is down.
     pub async fn try_follow(&self, path: &str) -> Result<Stream, BoxError> {
         self.0.send(Method::GET, path, Vec::new().into()).await
     }
 
-    /// The text of a run as it streams.
+    /// Opens the live text of a run.
     pub async fn tap(&self, run: &RunId) -> Lines {
         Lines::of(self.follow(&format!("/v1/runs/{run}/tap")).await)
     }
 
-    /// Any request.
+    /// Sends any request and returns the answer.
     pub async fn send(&self, method: Method, path: &str, body: String) -> Answer {
         self.0.request(method, path, body.into()).await.unwrap()
     }

@@ -1,4 +1,4 @@
-//! Looking at Docker from outside, with its own client.
+//! Inspects Docker from outside, with its own client.
 
 use std::{
     collections::BTreeMap,
@@ -16,13 +16,13 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// The socket of the machine's own daemon.
+/// Socket of the machine's own daemon.
 pub const SOCKET: &str = "/var/run/docker.sock";
 
 /// Runs `docker` with `arguments` and returns what it printed.
 ///
 /// # Panics
-/// If it fails, with what is missing. Never skips.
+/// If it fails: a test without Docker is never skipped.
 pub async fn docker(arguments: &[&str]) -> String {
     let output = Command::new("docker").args(arguments).output().await;
     let output = output.expect("the docker client is needed: run `make setup`");
@@ -34,10 +34,10 @@ pub async fn docker(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// The address of this machine that containers on Docker's own network reach, and processes here, too.
+/// Returns the address of this machine that containers on Docker's own network reach. Local processes reach it too.
 ///
 /// # Panics
-/// If such a container has no way out.
+/// If such a container has no default route.
 pub async fn host() -> IpAddr {
     let image = "sluicegate/sandbox-runtime:latest";
     let routes = docker(&["run", "--rm", "--entrypoint", "cat", image, "/proc/net/route"]).await;
@@ -46,7 +46,7 @@ pub async fn host() -> IpAddr {
     Ipv4Addr::from(u32::from_str_radix(default[2], 16).unwrap().swap_bytes()).into()
 }
 
-/// Names of all containers of an installation, running or not.
+/// Returns the names of all containers of an installation, running or not.
 pub async fn containers_of(installation: &str) -> Vec<String> {
     let filter = format!("label={}={installation}", label::INSTALLATION);
     let names = docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]).await;
@@ -61,13 +61,13 @@ pub struct Starts {
 }
 
 impl Starts {
-    /// Follows those of an installation, and writes them to `file`.
+    /// Starts to record the container starts of an installation in `file`.
     ///
     /// # Panics
-    /// If Docker does not tell.
+    /// If Docker does not answer.
     pub async fn follow(installation: &str, file: &Path) -> Self {
         let now = docker(&["info", "--format", "{{.SystemTime}}"]).await;
-        let of = format!("label={}={installation}", label::INSTALLATION);
+        let filter = format!("label={}={installation}", label::INSTALLATION);
         let format = format!("{{{{index .Actor.Attributes {:?}}}}}", label::RUN_ID);
         let follower = Command::new("docker")
             .args([
@@ -75,7 +75,7 @@ impl Starts {
                 "--since",
                 &now,
                 "--filter",
-                &of,
+                &filter,
                 "--filter",
                 "event=start",
                 "--format",
@@ -92,7 +92,7 @@ impl Starts {
     /// Returns the number of container starts so far, by run.
     ///
     /// # Panics
-    /// Never.
+    /// If the file cannot be read.
     #[must_use]
     pub fn by_run(&self) -> BTreeMap<String, usize> {
         let mut starts = BTreeMap::new();
@@ -109,14 +109,14 @@ impl Starts {
     }
 }
 
-/// Names of all volumes of an installation.
+/// Returns the names of all volumes of an installation.
 pub async fn volumes_of(installation: &str) -> Vec<String> {
     let filter = format!("label={}={installation}", label::INSTALLATION);
     let names = docker(&["volume", "ls", "--quiet", "--filter", &filter]).await;
     names.lines().map(str::to_owned).collect()
 }
 
-/// Removes all containers of an installation, as well as that goes: for a test that has failed already.
+/// Removes all containers of an installation as far as possible, after a test that has failed.
 pub(crate) fn remove_containers_of(installation: &str) {
     let by = |filter: String| format!("docker ps --all --quiet --filter {filter}");
     let (label, name) =
@@ -125,7 +125,7 @@ pub(crate) fn remove_containers_of(installation: &str) {
     std::process::Command::new("sh").args(["-c", &script]).output().ok();
 }
 
-/// Docker that refuses to remove containers.
+/// Relay to Docker that refuses to remove containers.
 #[derive(Debug)]
 pub struct RemovalRejectingDocker(PathBuf);
 
@@ -133,7 +133,7 @@ impl RemovalRejectingDocker {
     /// Serves its API on `socket`.
     ///
     /// # Panics
-    /// If it cannot.
+    /// If it cannot listen.
     #[must_use]
     pub fn on(socket: &Path) -> Self {
         let listener = UnixListener::bind(socket).unwrap();
@@ -156,17 +156,17 @@ async fn serve(mut client: UnixStream) -> std::io::Result<()> {
     const REFUSAL: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: application/json\r\n\
                              content-length: 23\r\n\r\n{\"message\":\"not today\"}";
     let mut docker = UnixStream::connect("/var/run/docker.sock").await?;
-    let (mut asked, mut answered) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    let (mut request, mut answer) = (vec![0; 64 << 10], vec![0; 64 << 10]);
     loop {
         tokio::select! {
-            length = client.read(&mut asked) => match length? {
+            length = client.read(&mut request) => match length? {
                 0 => return Ok(()),
-                length if asked.starts_with(b"DELETE ") && length > 7 => client.write_all(REFUSAL).await?,
-                length => docker.write_all(&asked[..length]).await?,
+                length if request.starts_with(b"DELETE ") && length > 7 => client.write_all(REFUSAL).await?,
+                length => docker.write_all(&request[..length]).await?,
             },
-            length = docker.read(&mut answered) => match length? {
+            length = docker.read(&mut answer) => match length? {
                 0 => return Ok(()),
-                length => client.write_all(&answered[..length]).await?,
+                length => client.write_all(&answer[..length]).await?,
             },
         }
     }

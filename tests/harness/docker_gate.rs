@@ -1,4 +1,4 @@
-//! A gate in front of Docker, which delays one request until the test opens it.
+//! Puts a gate in front of Docker, which delays one request until the test opens it.
 
 use std::{
     io::{Read, Write},
@@ -15,7 +15,7 @@ use std::{
 
 const DOCKER: &str = "/var/run/docker.sock";
 
-/// Serves Docker's API on a socket of its own until the process ends.
+/// Relay of Docker's API on a socket of its own, which serves until the process ends.
 #[derive(Debug)]
 pub struct DockerGate {
     socket: PathBuf,
@@ -25,21 +25,21 @@ pub struct DockerGate {
 #[derive(Debug)]
 struct State {
     /// Method of the delayed request, and a piece of its target.
-    held_up: (&'static str, &'static str),
+    delayed: (&'static str, &'static str),
     is_held: AtomicBool,
     is_open: AtomicBool,
 }
 
 impl DockerGate {
-    /// Listens on `socket`, and holds up requests of `method` with `piece` in their target.
+    /// Listens on `socket`, and delays requests of `method` with `piece` in their target.
     ///
     /// # Panics
     /// If it cannot listen.
     #[must_use]
     pub fn on(socket: &Path, method: &'static str, piece: &'static str) -> Self {
         let listener = UnixListener::bind(socket).unwrap();
-        let held_up = (method, piece);
-        let state = Arc::new(State { held_up, is_held: false.into(), is_open: false.into() });
+        let delayed = (method, piece);
+        let state = Arc::new(State { delayed, is_held: false.into(), is_open: false.into() });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -48,8 +48,8 @@ impl DockerGate {
                     continue;
                 };
                 let state = Arc::clone(&shared);
-                thread::spawn(move || carry(client, docker, |piece| state.hold_up(piece)));
-                thread::spawn(move || carry(docker_again, client_again, |_| ()));
+                thread::spawn(move || relay(client, docker, |piece| state.delay(piece)));
+                thread::spawn(move || relay(docker_again, client_again, |_| ()));
             }
         });
         Self { socket: socket.to_owned(), state }
@@ -74,10 +74,10 @@ impl DockerGate {
 }
 
 impl State {
-    fn hold_up(&self, request: &[u8]) {
+    fn delay(&self, request: &[u8]) {
         let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
         let line = String::from_utf8_lossy(line);
-        let (method, piece) = self.held_up;
+        let (method, piece) = self.delayed;
         if !(line.starts_with(method) && line.contains(piece)) {
             return;
         }
@@ -88,7 +88,7 @@ impl State {
     }
 }
 
-fn carry(mut from: UnixStream, mut to: UnixStream, before: impl Fn(&[u8])) {
+fn relay(mut from: UnixStream, mut to: UnixStream, before: impl Fn(&[u8])) {
     let mut piece = vec![0; 64 << 10];
     while let Ok(length @ 1..) = from.read(&mut piece) {
         before(&piece[..length]);

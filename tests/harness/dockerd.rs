@@ -1,7 +1,8 @@
-//! A Docker daemon of a test's own, which the test may kill, suspend and start again: other tests share the machine's.
+//! Starts a Docker daemon of the test's own. The test may kill, suspend and start it again, because no other test uses
+//! it.
 //!
-//! It has no network. Its containers' shims are not its children and outlive it, as they do in production. A shell of
-//! its own waits for the end of its owner, however it ends, and then ends all of them.
+//! It has no network. Its containers' shims are not its children and outlive it, as they do in production. A guard
+//! shell waits for the end of the test process, and then ends the daemon and its containers.
 
 use std::{
     fs::{self, File},
@@ -18,9 +19,9 @@ use crate::{
     eventually::eventually_within,
 };
 
-/// Longest start, and longest end.
+/// Longest wait for the daemon to start or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Ends whatever a daemon in `$1` has left, and nothing else: a container's id is looked at before anything is killed for it.
+/// Script that ends everything that a daemon in `$1` has left. It checks each container's id before it kills for it.
 const GUARD: &str = r#"
     cat > /dev/null
     case "$1" in /tmp/sd-?*) ;; *) exit 1 ;; esac
@@ -53,12 +54,12 @@ pub struct Dockerd {
 }
 
 impl Dockerd {
-    /// Starts one that has the sandbox's image.
+    /// Starts a daemon that has the sandbox's image.
     ///
     /// # Panics
-    /// If it does not start; one has to be root.
+    /// If it does not start; it needs root.
     pub async fn start(containers: Containers) -> Self {
-        // The guard removes it. Short, because containerd has sockets below it.
+        // The guard removes the directory. Its name is short, because containerd creates sockets below it.
         let dir = tempfile::Builder::new().prefix("sd-").tempdir_in("/tmp").unwrap().keep();
         let guard = Command::new("sh")
             .args(["-c", GUARD, "guard"])
@@ -66,18 +67,18 @@ impl Dockerd {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Who ends a test that hangs ends its group.
+            // A test that hangs is killed with its process group; the guard must survive that.
             .process_group(0)
             .spawn()
             .unwrap();
         let mut dockerd = Self { daemon: None, dir, guard };
         dockerd.again(containers).await;
-        let bring = format!(
+        let copy = format!(
             "docker -H unix://{SOCKET} save sluicegate/sandbox-runtime:latest | docker -H {} load",
             dockerd.host()
         );
-        let brought = tokio::process::Command::new("sh").args(["-c", &bring]).output().await.unwrap();
-        assert!(brought.status.success(), "{brought:?}");
+        let copied = tokio::process::Command::new("sh").args(["-c", &copy]).output().await.unwrap();
+        assert!(copied.status.success(), "{copied:?}");
         dockerd
     }
 
@@ -88,7 +89,7 @@ impl Dockerd {
     pub async fn again(&mut self, containers: Containers) {
         assert!(self.daemon.is_none(), "it runs");
         let log = File::options().create(true).append(true).open(self.dir.join("log")).unwrap();
-        // In a network of its own: a daemon configured without a bridge removes the one that another daemon has.
+        // It has a network namespace of its own: without a bridge it would remove that of another daemon.
         let mut command = Command::new("unshare");
         command.args(["--net", "--", "dockerd"]);
         for (option, name) in [("--data-root", "data"), ("--exec-root", "exec"), ("--pidfile", "pid")] {
@@ -102,13 +103,13 @@ impl Dockerd {
         self.daemon = Some(command.spawn().expect("dockerd is needed: run `make setup`"));
         let host = self.host();
         let answers = || async {
-            let asked = tokio::process::Command::new("docker").args(["-H", &host, "version"]).output().await;
-            asked.unwrap().status.success()
+            let output = tokio::process::Command::new("docker").args(["-H", &host, "version"]).output().await;
+            output.unwrap().status.success()
         };
         eventually_within(PATIENCE, "the daemon answers", answers, |answers| *answers).await;
     }
 
-    /// Ends it: `KILL` as a machine would, `TERM` as a service manager. Returns when it is gone.
+    /// Ends it with `signal`, `KILL` as a failing machine or `TERM` as a service manager. Returns when it is gone.
     ///
     /// # Panics
     /// If it does not end.
@@ -117,7 +118,7 @@ impl Dockerd {
         let mut daemon = self.daemon.take().unwrap();
         let gone = || std::future::ready(daemon.try_wait().unwrap().is_some());
         eventually_within(PATIENCE, "the daemon ends", gone, |gone| *gone).await;
-        // Its containerd dies with it, a moment later, and leaves a file that stops the next one.
+        // Its containerd dies a moment later, and leaves a file that prevents the next start.
         let file = self.dir.join("exec/containerd/containerd.pid");
         let pid = fs::read_to_string(&file).ok().and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?));
         let gone = || std::future::ready(pid.is_none_or(|pid| test_kill_process(pid).is_err()));
@@ -136,7 +137,7 @@ impl Dockerd {
         kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
     }
 
-    /// Its API socket.
+    /// Returns the path of its API socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.dir.join("docker.sock")
@@ -150,7 +151,7 @@ impl Dockerd {
         docker(&[&["-H", self.host().as_str()], arguments].concat()).await
     }
 
-    /// Names of all its containers, running or not.
+    /// Returns the names of all its containers, running or not.
     pub async fn containers(&self) -> Vec<String> {
         let names = self.docker(&["ps", "--all", "--format", "{{.Names}}"]).await;
         names.lines().map(str::to_owned).collect()

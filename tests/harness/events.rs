@@ -1,14 +1,14 @@
-//! Reading streamed answers the way a chat client does.
+//! Reads streamed answers as a chat client does.
 
 use serde_json::Value;
 
-/// The events of a stream, each as it stands on the wire, without the blank line that ends it.
+/// Returns the events of a stream, each as it is on the wire, without the blank line that ends it.
 #[must_use]
 pub fn events(stream: &str) -> Vec<&str> {
     stream.split("\n\n").filter(|event| !event.is_empty()).collect()
 }
 
-/// The pieces of text in a chat stream.
+/// Returns the pieces of text in a chat stream.
 #[must_use]
 pub fn spoken(stream: &str) -> Vec<String> {
     let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));

@@ -1,4 +1,4 @@
-//! Waiting for something to become true: bounded, level-triggered, and telling what it last saw.
+//! Waits for a condition to become true. The wait is bounded, and its failure reports the last observation.
 
 use std::{
     fmt::Debug,
@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest wait. Generous, because a machine may be busy; a test that passes does not wait for it.
+/// Longest wait. A busy machine may need it; a test that passes does not wait for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Looks again and again until `wanted` holds of what it sees, and returns that.
+/// Observes with `look` until `wanted` accepts the observation, and returns it.
 ///
 /// # Panics
-/// If it does not come true, with the last thing seen.
+/// If no observation is accepted within 10 s, with the last one.
 pub async fn eventually<T: Debug, F: Future<Output = T>>(
     what: &str,
     look: impl FnMut() -> F,
@@ -21,10 +21,10 @@ pub async fn eventually<T: Debug, F: Future<Output = T>>(
     eventually_within(PATIENCE, what, look, wanted).await
 }
 
-/// The same, for what takes longer than anything should.
+/// Observes with `look` until `wanted` accepts the observation, for at most `patience`, and returns it.
 ///
 /// # Panics
-/// If it does not come true within `patience`, with the last thing seen.
+/// If no observation is accepted in time, with the last one.
 pub async fn eventually_within<T: Debug, F: Future<Output = T>>(
     patience: Duration,
     what: &str,

@@ -1,5 +1,5 @@
-/* A wall clock that a test can set: loaded before a program's own libraries, it adds what is in a file to the time of day.
- * Clocks that only go forward are left alone, as they are when somebody sets the time of a machine. */
+/* A wall clock that a test can set. Loaded before a program's own libraries, it adds the offset in a file to the time of
+ * day. Monotonic clocks are not changed, just as a change of a machine's time does not affect them. */
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,24 +8,24 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Seconds, in the bytes of this machine. */
-static const volatile long long *step;
+/* Offset in seconds, in this machine's byte order. */
+static const volatile long long *offset;
 
-__attribute__((constructor)) static void open_step(void) {
+__attribute__((constructor)) static void open_offset(void) {
     const char *path = getenv("FAKE_WALL_CLOCK");
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    void *seen = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *step, PROT_READ, MAP_SHARED, file, 0);
-    if (seen == MAP_FAILED) {
+    void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *offset, PROT_READ, MAP_SHARED, file, 0);
+    if (mapped == MAP_FAILED) {
         abort();
     }
     close(file);
-    step = seen;
+    offset = mapped;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *time) {
     int failed = (int)syscall(SYS_clock_gettime, clock, time);
     if (failed == 0 && clock == CLOCK_REALTIME) {
-        time->tv_sec += *step;
+        time->tv_sec += *offset;
     }
     return failed;
 }

@@ -1,6 +1,6 @@
-//! A wall clock that a test can set, for a proxy that knows nothing of it. A small library, loaded before the system's
-//! own (`fake_wall_clock.c`), intercepts the calls that read the time of day. It adds the offset that a file contains.
-//! Times of files stay the machine's.
+//! Gives a proxy a wall clock that the test can set; the proxy does not know of it. A small library, loaded before the
+//! system's own (`fake_wall_clock.c`), intercepts the calls that read the time of day. It adds the offset that a file
+//! contains. Times of files stay the machine's.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ pub struct FakeWallClock {
     library: PathBuf,
     path: PathBuf,
     file: File,
-    /// Seconds ahead of the machine's.
+    /// Seconds by which it is ahead of the machine's clock.
     ahead: i64,
 }
 
@@ -24,14 +24,14 @@ impl FakeWallClock {
     /// Creates a clock without an offset, with its files in `dir`.
     ///
     /// # Panics
-    /// If there is no C compiler, with which Rust links its programs.
+    /// If the C compiler is missing, which Rust needs for linking.
     #[must_use]
     pub fn new(dir: &Path) -> Self {
         let (library, path) = (dir.join("fake_wall_clock.so"), dir.join("fake_wall_clock"));
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/harness/fake_wall_clock.c");
-        let made =
+        let compiled =
             Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
-        assert!(made.unwrap().success(), "cc {source}");
+        assert!(compiled.unwrap().success(), "cc {source}");
         fs::write(&path, [0; 8]).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
         Self { library, path, file, ahead: 0 }
@@ -40,13 +40,13 @@ impl FakeWallClock {
     /// Returns the environment variables that make a program use this clock.
     ///
     /// # Panics
-    /// If its files are in a directory whose name is no text.
+    /// If the path of its files is not UTF-8.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, &str); 2] {
         [("LD_PRELOAD", self.library.to_str().unwrap()), ("FAKE_WALL_CLOCK", self.path.to_str().unwrap())]
     }
 
-    /// Sets it forward by so many seconds, or back.
+    /// Sets it forward by `seconds`, or back if they are negative.
     ///
     /// # Panics
     /// If its file cannot be written.
@@ -55,16 +55,16 @@ impl FakeWallClock {
         self.file.write_all_at(&self.ahead.to_ne_bytes(), 0).unwrap();
     }
 
-    /// Seconds by which it is ahead of the machine's.
+    /// Returns the seconds by which it is ahead of the machine's clock.
     #[must_use]
     pub const fn ahead(&self) -> i64 {
         self.ahead
     }
 
-    /// Seconds since the epoch, as it shows them.
+    /// Returns its time in seconds since the epoch.
     ///
     /// # Panics
-    /// If it shows a time before that.
+    /// If it shows a time before the epoch.
     #[must_use]
     pub fn now(&self) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();

@@ -1,4 +1,4 @@
-//! A relay between the proxy and its upstream, whose connections can be counted, cut and refused.
+//! Relays connections, for example between the proxy and its upstream. A test can count, cut and refuse them.
 
 use std::{
     net::SocketAddr,
@@ -14,7 +14,7 @@ use tokio::{
     sync::watch,
 };
 
-/// Forwards connections to another address.
+/// A relay to another address.
 #[derive(Debug)]
 pub struct FaultProxy {
     address: SocketAddr,
@@ -28,7 +28,7 @@ impl FaultProxy {
     /// Starts a relay to `target`.
     ///
     /// # Panics
-    /// If no port can be had.
+    /// If no port is free.
     pub async fn to(target: SocketAddr) -> Self {
         Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), target).await
     }
@@ -36,7 +36,7 @@ impl FaultProxy {
     /// Starts a relay to `target` that is reached at `address`.
     ///
     /// # Panics
-    /// If that cannot be had.
+    /// If `address` cannot be bound.
     pub async fn at(address: SocketAddr, target: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let fault_proxy = Self {
@@ -65,7 +65,7 @@ impl FaultProxy {
         fault_proxy
     }
 
-    /// `http://127.0.0.1:PORT`
+    /// Returns `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
@@ -87,15 +87,15 @@ impl FaultProxy {
         self.turns_away.store(false, Ordering::SeqCst);
     }
 
-    /// Closes every connection there is now.
+    /// Closes every present connection.
     pub fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// Closes every connection there is, as an upstream does with idle ones, and returns when that is done.
+    /// Closes every present connection, as an upstream does with idle ones, and returns when they are closed.
     ///
     /// # Panics
-    /// Never: what is waited for lives as long as this.
+    /// Never: the awaited sender lives as long as the relay.
     pub async fn close_connections(&self) {
         self.cut();
         self.open.subscribe().wait_for(|open| *open == 0).await.unwrap();
@@ -103,7 +103,7 @@ impl FaultProxy {
 }
 
 async fn forward(mut from: TcpStream, target: SocketAddr, mut cuts: watch::Receiver<usize>) {
-    // A target that is not there is not there behind a relay, either.
+    // If the target is unavailable, the client's connection is closed.
     let Ok(mut to) = TcpStream::connect(target).await else { return };
     for stream in [&from, &to] {
         stream.set_nodelay(true).unwrap();

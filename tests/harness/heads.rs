@@ -1,4 +1,4 @@
-//! Clients that send half of a request's head and no more, many at once.
+//! Opens many connections that each send an unfinished request head.
 
 use std::{fs, time::Instant};
 
@@ -12,12 +12,12 @@ use crate::{
     world::World,
 };
 
-/// Proxy's figures under a flood of unfinished heads.
+/// Figures of the proxy under a flood of unfinished heads.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Flooded {
     /// Connections that were opened.
     pub connections: usize,
-    /// Bytes of head that each has sent.
+    /// Bytes of head sent on each connection.
     pub head_bytes: usize,
     /// Resident memory before, KiB.
     pub rss_before_kib: u64,
@@ -27,11 +27,12 @@ pub struct Flooded {
     pub kib_per_connection: u64,
     /// Bytes that the proxy counted at the end.
     pub counted_bytes: u64,
-    /// Time until all had sent what they send, milliseconds.
+    /// Time until all heads were sent, milliseconds.
     pub milliseconds: u128,
 }
 
-/// Opens `connections` at `agent`'s address, each with `bytes` of a head that does not end, and keeps them open meanwhile.
+/// Opens `connections` at `agent`'s address, each with `bytes` of an unfinished head, and measures the proxy. Returns
+/// the figures and the open connections.
 ///
 /// # Panics
 /// If the proxy does not settle.
@@ -48,18 +49,19 @@ pub async fn flood(
     let mut open = Vec::new();
     for _ in 0..connections {
         let mut wire = agent.connect().await.unwrap();
-        // One that is closed meanwhile has been heard.
+        // The proxy may already have answered and closed this connection.
         drop(wire.write_all(&head).await);
         open.push(wire);
     }
     let milliseconds = began.elapsed().as_millis();
-    let twice = || async {
+    let observe_twice = || async {
         let before = (rss_kib(world), head_bytes(world).await);
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         (before, (rss_kib(world), head_bytes(world).await))
     };
     let (_, (rss_after_kib, counted_bytes)) =
-        eventually("memory has settled", twice, |(before, after)| before == after && after.1 > 0).await;
+        eventually("memory has settled", observe_twice, |(before, after)| before == after && after.1 > 0)
+            .await;
     let grown = rss_after_kib.saturating_sub(rss_before_kib);
     let kib_per_connection = grown / connections as u64;
     let flooded = Flooded {
@@ -74,7 +76,7 @@ pub async fn flood(
     (flooded, open)
 }
 
-/// A head of `bytes` that does not end.
+/// Returns an unfinished head of `bytes` bytes.
 #[must_use]
 pub fn half_a_head(bytes: usize) -> Vec<u8> {
     let mut head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nx-padding: ".to_vec();
@@ -82,10 +84,10 @@ pub fn half_a_head(bytes: usize) -> Vec<u8> {
     head
 }
 
-/// Bytes that the proxy counts for unfinished heads.
+/// Returns the header memory that the proxy reports, in bytes.
 ///
 /// # Panics
-/// If it does not tell.
+/// If the metric is missing.
 pub async fn head_bytes(world: &World) -> u64 {
     let metrics = world.control.send(http::Method::GET, "/v1/metrics", String::new()).await.text();
     let value = metrics.lines().find_map(|line| line.strip_prefix("sluicegate_header_memory_bytes "));

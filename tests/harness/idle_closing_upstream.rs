@@ -1,4 +1,4 @@
-//! An upstream that closes connections which have been idle for a while, as all do, and counts its requests.
+//! Serves an upstream that closes idle connections after a while, as all upstreams do, and counts its requests.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Answers chats. Serves until the test ends.
+/// An upstream that answers chats until the test ends.
 #[derive(Debug)]
 pub struct IdleClosingUpstream {
     address: SocketAddr,
@@ -26,13 +26,13 @@ pub struct IdleClosingUpstream {
 /// Counters of an upstream.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Counters {
-    /// Connections that were made.
+    /// Accepted connections.
     pub connections: u64,
     /// Connections that it closed because they were idle.
     pub closed: u64,
-    /// Requests on a connection that had brought one before.
+    /// Requests on a connection that had carried one before.
     pub used_again: u64,
-    /// The longest that a connection was idle before it brought another request, in milliseconds.
+    /// Longest time for which a connection was idle before another request on it, in milliseconds.
     pub longest_idle_ms: u128,
     /// Requests received, by call.
     #[serde(skip)]
@@ -49,7 +49,7 @@ pub struct Timing {
 }
 
 impl IdleClosingUpstream {
-    /// Serves on a free port.
+    /// Starts to serve on a free port.
     ///
     /// # Panics
     /// If there is none.
@@ -69,7 +69,7 @@ impl IdleClosingUpstream {
         upstream
     }
 
-    /// `http://127.0.0.1:PORT`
+    /// Returns `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
@@ -103,7 +103,7 @@ async fn serve(stream: TcpStream, timing: Timing, counters: &Mutex<Counters>) ->
             counters.used_again += 1;
             counters.longest_idle_ms = counters.longest_idle_ms.max(since.elapsed().as_millis());
         }
-        let call = request(&mut stream).await?;
+        let call = read_request(&mut stream).await?;
         *lock(counters).calls.entry(call).or_default() += 1;
         tokio::time::sleep(timing.hold).await;
         stream.write_all(answer().as_bytes()).await?;
@@ -111,8 +111,8 @@ async fn serve(stream: TcpStream, timing: Timing, counters: &Mutex<Counters>) ->
     }
 }
 
-/// Reads a request; returns the id of its call.
-async fn request(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
+/// Reads a request and returns the id of its call.
+async fn read_request(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
     let (mut call, mut length, mut line) = (String::new(), 0, String::new());
     while stream.read_line(&mut line).await? > 0 && line != "\r\n" {
         match line.trim_end().split_once(": ") {

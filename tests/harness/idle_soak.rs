@@ -20,13 +20,13 @@ use crate::{
 pub struct Soak {
     /// Calls at a time.
     pub callers: usize,
-    /// Calls of each.
+    /// Calls of each caller.
     pub rounds: usize,
     /// Idle timeout of the upstream, in milliseconds.
     pub upstream_idle_ms: u64,
     /// `upstream.pool_idle_timeout`, in milliseconds.
     pub pool_idle_ms: u64,
-    /// From an answer to the next call on its connection, in milliseconds, give or take the length of a burst.
+    /// Time from an answer to the next call on its connection, in milliseconds; it varies by the length of a burst.
     pub gap_ms: u64,
     /// Duration of an answer, in milliseconds.
     pub hold_ms: u64,
@@ -39,14 +39,14 @@ pub struct Found {
     pub calls: u64,
     /// Answers other than 200, by status and code.
     pub failures: BTreeMap<String, u64>,
-    /// Calls that the upstream heard of more than once.
+    /// Calls that the upstream received more than once.
     pub heard_twice: usize,
     /// Counters of the upstream.
     pub upstream: Counters,
 }
 
 impl Soak {
-    /// Plays it.
+    /// Sends the bursts and returns the results.
     ///
     /// # Panics
     /// If the proxy gives no answer at all.
@@ -61,7 +61,7 @@ impl Soak {
             self.callers
         );
         let world = World::reaching(ScriptedUpstream::start().await.unwrap(), &settings, "").await;
-        // One on each data-plane thread.
+        // The proxy serves each run on another data-plane thread.
         let runs = [world.run("r1", "acct-1").await, world.run("r2", "acct-1").await];
         let began = Instant::now();
         let callers =
@@ -76,13 +76,13 @@ impl Soak {
         Found { calls: (self.callers * self.rounds) as u64, failures, heard_twice, upstream }
     }
 
-    /// Calls again and again, always together with the others, so that each call needs a connection of its own and finds it
-    /// idle since the round before; returns what failed.
+    /// Makes a call in every round, at the same time as the other callers, and returns the failures. So each call needs
+    /// a connection of its own, which is idle since the round before.
     async fn call(self, agent: Agent, caller: usize, began: Instant) -> Vec<String> {
         let period = Duration::from_millis(self.hold_ms + self.gap_ms);
         let mut failures = Vec::new();
         for round in 0..self.rounds {
-            // So that a burst does not settle on one side of the moment that is looked for.
+            // Jitter keeps a burst from always falling on the same side of the moment of the close.
             let jitter = Duration::from_millis(((caller * 7 + round * 13) % 7) as u64);
             let due = began + period * u32::try_from(round).unwrap() + jitter;
             tokio::time::sleep_until(due.into()).await;

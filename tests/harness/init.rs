@@ -1,4 +1,4 @@
-//! `sandbox-init` on the host: the program as it was built, below a test instead of in a container.
+//! Runs `sandbox-init` on the host, as a child of the test instead of in a container.
 
 use std::{
     fs,
@@ -19,16 +19,16 @@ use crate::{
     sluice::Outcome,
 };
 
-/// A `sandbox-init` whose agent does nothing until this is dropped.
+/// A running `sandbox-init` whose agent is idle until this is dropped.
 #[derive(Debug)]
 pub struct Init {
     /// A client of its bridge.
     pub agent: Agent,
-    /// Its agent is `cat`, which ends with its input: with this.
+    /// The process. Its agent is `cat`, which ends when this handle closes its input.
     child: Child,
 }
 
-/// `sandbox-init`, about to be started with an otherwise empty environment.
+/// Returns the command that starts `sandbox-init` with an otherwise empty environment.
 ///
 /// # Panics
 /// If it was not built.
@@ -36,13 +36,13 @@ pub struct Init {
 pub fn sandbox_init(arguments: &[&str]) -> Command {
     let mut command = Command::new(binary("sandbox-init"));
     command.args(arguments).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    // A port of its own that nothing listens on.
+    // No other process listens on this port.
     command.env("LLM_PROXY_PORT", free_port().port().to_string()).env("LLM_PROXY_SOCKET", "/nowhere");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
 }
 
-/// Runs it to its end.
+/// Runs `sandbox-init` to its end.
 ///
 /// # Panics
 /// If it cannot be started.
@@ -59,16 +59,16 @@ pub async fn outcome(child: Child) -> Outcome {
     output.into()
 }
 
-/// Sends a signal to a process that was started.
+/// Sends a signal to a started process.
 ///
 /// # Panics
-/// If it is gone.
+/// If it has ended.
 pub fn signal(child: &Child, signal: Signal) {
     let pid = child.id().and_then(|pid| Pid::from_raw(pid.try_into().unwrap())).unwrap();
     kill_process(pid, signal).unwrap();
 }
 
-/// Reads the next line of what it prints.
+/// Reads the next line of the child's output.
 ///
 /// # Panics
 /// If there is none.
@@ -88,7 +88,7 @@ impl Init {
         Self::started(&mut sandbox_init(&["sh", "-c", "echo up; exec cat"]), socket).await
     }
 
-    /// Starts it without a way out; connections to `socket` lead to `port`.
+    /// Starts it without a bridge to the outside; connections to `socket` lead to `port`.
     ///
     /// # Panics
     /// If its agent does not begin.
@@ -98,7 +98,7 @@ impl Init {
         Self::started(&mut command, Path::new("/nowhere")).await
     }
 
-    /// The same as [`Init::to`] with a limit of descriptors.
+    /// Starts it as [`Init::to`] does, with at most `most` descriptors.
     ///
     /// # Panics
     /// If its agent does not begin.
@@ -136,7 +136,7 @@ impl Init {
         fs::read_dir(format!("/proc/{}/fd", self.child.id().unwrap())).unwrap().count()
     }
 
-    /// Its memory, in KiB.
+    /// Returns its resident memory in KiB.
     ///
     /// # Panics
     /// If it has ended.

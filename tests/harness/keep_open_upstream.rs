@@ -1,4 +1,4 @@
-//! An upstream that gives one answer, byte by byte as the test wrote it, and then keeps the connection.
+//! Serves an upstream that sends the exact bytes of the test, and then keeps the connection open.
 
 use std::net::SocketAddr;
 
@@ -7,15 +7,15 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Sends the same bytes in answer to everything.
+/// An upstream that answers each connection with the same bytes.
 #[derive(Debug)]
 pub struct KeepOpenUpstream {
     address: SocketAddr,
 }
 
 impl KeepOpenUpstream {
-    /// Starts an upstream that streams everything and does not end: after the last event of `stream` comes nothing, not
-    /// even the end of the body. LiteLLM does so for some milliseconds after every stream.
+    /// Starts an upstream that streams the events of `stream` and never ends the body. LiteLLM does so for some
+    /// milliseconds after every stream.
     pub async fn streaming(stream: &str) -> Self {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
         Self::answering(&format!("{head}{:x}\r\n{stream}\r\n", stream.len())).await
@@ -36,7 +36,7 @@ impl KeepOpenUpstream {
         Self { address }
     }
 
-    /// Starts an upstream that answers as soon as a request begins, and then reads no more of it.
+    /// Starts an upstream that answers as soon as a request begins, and reads no more of the request.
     ///
     /// # Panics
     /// If there is no free port.
@@ -55,14 +55,14 @@ impl KeepOpenUpstream {
         Self { address }
     }
 
-    /// `http://127.0.0.1:PORT`
+    /// Returns `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 }
 
-/// Answers as soon as anything is asked, then waits for the client to leave.
+/// Answers as soon as a request begins, then waits until the client closes the connection.
 async fn linger(mut connection: TcpStream, answer: String) {
     let mut piece = [0; 4096];
     if connection.read(&mut piece).await.is_ok() && connection.write_all(answer.as_bytes()).await.is_ok() {

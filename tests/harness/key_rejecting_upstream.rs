@@ -1,4 +1,4 @@
-//! An upstream that accepts no key, and repeats in every answer the one it was shown.
+//! Serves an upstream that rejects every key, and repeats the key in its answer.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -8,7 +8,7 @@ use tokio::{
     sync::Mutex,
 };
 
-/// Answers 401 to whatever it is asked.
+/// An upstream that answers every request with 401.
 #[derive(Debug)]
 pub struct KeyRejectingUpstream {
     address: SocketAddr,
@@ -16,7 +16,7 @@ pub struct KeyRejectingUpstream {
 }
 
 impl KeyRejectingUpstream {
-    /// Serves on a free port.
+    /// Starts to serve on a free port.
     ///
     /// # Panics
     /// If there is none.
@@ -33,13 +33,13 @@ impl KeyRejectingUpstream {
         upstream
     }
 
-    /// `http://127.0.0.1:PORT`
+    /// Returns `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Every answer so far, head and body.
+    /// Returns every answer so far, head and body.
     pub async fn answers(&self) -> Vec<String> {
         self.answers.lock().await.clone()
     }

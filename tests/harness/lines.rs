@@ -1,10 +1,10 @@
-//! Streams of NDJSON, line by line.
+//! Reads streams of NDJSON line by line.
 
 use serde_json::Value;
 
 use crate::agent::Stream;
 
-/// Lines that are still to come on a stream.
+/// Lines of a stream that were not yet read.
 #[derive(Debug)]
 pub struct Lines {
     stream: Stream,
@@ -12,13 +12,13 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The lines of `stream`.
+    /// Creates a reader of the lines of `stream`.
     #[must_use]
     pub const fn of(stream: Stream) -> Self {
         Self { stream, pending: Vec::new() }
     }
 
-    /// The next line; `None` at the stream's end.
+    /// Reads the next line; returns `None` at the stream's end.
     ///
     /// # Panics
     /// If the connection breaks, or a line is not JSON.
@@ -33,7 +33,7 @@ impl Lines {
         }
     }
 
-    /// All that is still to come, up to the stream's end.
+    /// Reads the remaining lines up to the stream's end.
     pub async fn rest(mut self) -> Vec<Value> {
         let mut rest = Vec::new();
         while let Some(line) = self.next().await {

@@ -1,21 +1,21 @@
-//! Metrics as Prometheus reads them, and stricter: the exposition format 0.0.4, each family and each series once.
+//! Parses metrics more strictly than Prometheus does: exposition format 0.0.4, each family and each series once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An exposition that was read strictly.
+/// A strictly parsed exposition.
 #[derive(Debug)]
 pub struct Scrape {
-    /// As it was written.
+    /// Text of the exposition.
     pub text: String,
-    /// Values by series, as they are written.
+    /// Values by series; a key is the series as it is written.
     pub series: BTreeMap<String, f64>,
 }
 
 impl Scrape {
-    /// Reads `text`.
+    /// Parses `text`.
     ///
     /// # Panics
-    /// If Prometheus would stumble over it, or a histogram does not add up.
+    /// If Prometheus would reject it, or the buckets of a histogram do not match its count.
     #[must_use]
     pub fn of(text: String) -> Self {
         let (mut families, mut series) = (BTreeMap::new(), BTreeMap::new());
@@ -46,12 +46,12 @@ impl Scrape {
             assert!(series.insert(key.to_owned(), value).is_none(), "{key} twice");
         }
         let scrape = Self { text, series };
-        scrape.adds_up();
+        scrape.check_histograms();
         scrape
     }
 
     /// Asserts that the buckets of each histogram grow, up to its count.
-    fn adds_up(&self) {
+    fn check_histograms(&self) {
         let mut histograms: BTreeMap<_, Vec<(f64, f64)>> = BTreeMap::new();
         for (key, value) in &self.series {
             let mut labels = labels_of(key);
@@ -71,17 +71,21 @@ impl Scrape {
         }
     }
 
-    /// The sum over the series of `name` that have these labels among theirs.
+    /// Returns the sum over the series of `name` that have at least these labels.
     #[must_use]
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        let has = |key: &str| {
-            let theirs = labels_of(key);
-            labels.iter().all(|(label, value)| theirs.get(*label).is_some_and(|theirs| theirs == value))
+        let matches = |key: &str| {
+            let present = labels_of(key);
+            labels.iter().all(|(label, value)| present.get(*label).is_some_and(|present| present == value))
         };
-        self.series.iter().filter(|(key, _)| name_of(key) == name && has(key)).map(|(_, value)| value).sum()
+        self.series
+            .iter()
+            .filter(|(key, _)| name_of(key) == name && matches(key))
+            .map(|(_, value)| value)
+            .sum()
     }
 
-    /// The one series `name`, without labels.
+    /// Returns the value of the series `name`, which has no labels.
     ///
     /// # Panics
     /// If there is none.
@@ -90,26 +94,26 @@ impl Scrape {
         *self.series.get(name).unwrap_or_else(|| panic!("no {name} in {}", self.text))
     }
 
-    /// All values that a label has.
+    /// Returns all values of a label.
     #[must_use]
     pub fn values(&self, label: &str) -> BTreeSet<String> {
         self.series.keys().filter_map(|key| labels_of(key).remove(label)).collect()
     }
 
-    /// All series.
+    /// Returns all series.
     #[must_use]
     pub fn keys(&self) -> BTreeSet<&str> {
         self.series.keys().map(String::as_str).collect()
     }
 }
 
-/// The name of a series, without its labels.
+/// Returns the name of a series, without its labels.
 #[must_use]
 pub fn name_of(key: &str) -> &str {
     key.split('{').next().unwrap()
 }
 
-/// The labels of a series. None of ours needs a backslash, so that one would be a surprise.
+/// Returns the labels of a series. No label of Sluicegate needs a backslash, so a backslash is an error.
 fn labels_of(key: &str) -> BTreeMap<String, String> {
     let Some((_, rest)) = key.split_once('{') else { return BTreeMap::new() };
     let labels = rest.strip_suffix("\"}").unwrap_or_else(|| panic!("{key}"));

@@ -10,11 +10,11 @@ use crate::agent::{Answering, saying};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Models {
-    /// LiteLLM has never heard of them, and fakes the streams of `/v1/responses`.
+    /// Models unknown to LiteLLM, which fakes their streams of `/v1/responses`.
     Unknown,
-    /// OpenAI's: LiteLLM passes on what they stream.
+    /// OpenAI's models: LiteLLM passes their streams on.
     OpenAi,
-    /// Anthropic's: LiteLLM translates, except on `/v1/messages`.
+    /// Anthropic's models: LiteLLM translates their answers, except on `/v1/messages`.
     Anthropic,
 }
 
@@ -22,7 +22,7 @@ impl Models {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Unknown, Self::OpenAi, Self::Anthropic];
 
-    /// Returns the name of the model that does what `script` says at `path`, or nothing if this kind has none there.
+    /// Returns the name of a model that follows `script` at `path`; `None` if this kind has no model there.
     #[must_use]
     pub fn name(self, path: &str, script: &str) -> Option<String> {
         let name = match (self, path) {
@@ -36,7 +36,7 @@ impl Models {
         Some(name.to_owned())
     }
 
-    /// Returns the text that makes a model of this kind do what `script` says, beside saying `text`.
+    /// Returns `text`, extended so that a model of this kind follows `script`.
     #[must_use]
     pub fn text(self, script: &str, text: &str) -> String {
         match self {
@@ -45,7 +45,7 @@ impl Models {
         }
     }
 
-    /// Returns a request as the API at `path` takes it, or nothing if this kind has no model there.
+    /// Returns the body of a request in the form of the API at `path`; `None` if this kind has no model there.
     #[must_use]
     pub fn saying(self, path: &str, script: &str, answering: Answering, text: &str) -> Option<Value> {
         let name = self.name(path, script)?;

@@ -7,10 +7,10 @@ use std::{
 
 use rustix::mount::{UnmountFlags, unmount};
 
-/// Mount points below `dir`, the innermost first.
+/// Returns the mount points below `dir`, the innermost first.
 ///
 /// # Panics
-/// If the system does not tell.
+/// If the mounts cannot be read.
 #[must_use]
 pub fn below(dir: &Path) -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -20,7 +20,7 @@ pub fn below(dir: &Path) -> Vec<PathBuf> {
     points
 }
 
-/// Files below `dir` that loop devices have, also such as were removed.
+/// Returns the backing files of loop devices below `dir`, removed files included.
 #[must_use]
 pub fn loops_below(dir: &Path) -> Vec<String> {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
@@ -28,7 +28,7 @@ pub fn loops_below(dir: &Path) -> Vec<String> {
     files.filter(|file| Path::new(file).starts_with(dir)).collect()
 }
 
-/// Unmounts everything below `dir`, as well as that goes.
+/// Unmounts everything below `dir` as far as possible.
 pub(crate) fn remove_below(dir: &Path) {
     for point in below(dir) {
         unmount(point, UnmountFlags::DETACH).ok();

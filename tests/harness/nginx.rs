@@ -1,5 +1,5 @@
-//! The proxy that Sluicegate replaces: nginx with the directives of its predecessor's template. It is here to
-//! show that an attack which Sluicegate withstands is a real one.
+//! Starts the proxy that Sluicegate replaces: nginx with the directives of the predecessor's template. It shows that an
+//! attack which Sluicegate withstands succeeds elsewhere.
 
 use std::{net::SocketAddr, path::Path, process::Stdio};
 
@@ -18,7 +18,7 @@ pub struct OriginalProxy {
 }
 
 impl OriginalProxy {
-    /// Starts one for the run of `grant`, holding `key`.
+    /// Starts nginx for the run of `grant`, with the upstream's key `key`.
     ///
     /// # Panics
     /// If nginx is missing or does not answer.
@@ -43,8 +43,8 @@ impl OriginalProxy {
     }
 }
 
-/// Returns the template filled in for one run. It sets six headers, strips none, and looks at no body. One process, so
-/// that killing it leaves nothing.
+/// Returns the template filled in for one run. It sets six headers, strips none, and ignores the body. nginx runs as
+/// one process, so that a kill leaves nothing.
 pub(crate) fn configuration(dir: &Path, upstream: SocketAddr, grant: &RunGrant, key: &str) -> String {
     let RunGrant { run_id, attempt, account, graph, .. } = grant;
     let dir = dir.display();

@@ -1,4 +1,4 @@
-//! The real OpenClaw gateway, as `scripts/openclaw.sh` installs it: its configuration, its process, its end.
+//! Configures, starts and stops the real OpenClaw gateway that `scripts/openclaw.sh` installs.
 
 use std::{
     fs,
@@ -13,12 +13,12 @@ use tokio::process::{Child, Command};
 
 use crate::{agent::Agent, bridge::free_port, eventually::eventually_within};
 
-/// The newer version needs 12 to 26 s to start here, longer on a busy machine.
+/// Longest start: the newer version needs 12 to 26 s here, and longer on a busy machine.
 pub const START: Duration = Duration::from_secs(120);
-/// Time to end in peace; runs that are going on would be waited for.
+/// Longest wait for a clean end: the gateway waits for active turns.
 const STOP: Duration = Duration::from_secs(20);
 
-/// The provider of the generated configuration, which the headers plugin is for, too.
+/// Provider in the generated configuration. The headers plugin serves it too.
 pub const PROVIDER: &str = "sluicegate";
 
 /// Protocol that a gateway speaks.
@@ -31,7 +31,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Returns the version to ask `scripts/openclaw.sh` for, where it is not the one it takes by itself.
+    /// Returns the version for `scripts/openclaw.sh`; `None` selects the script's default.
     const fn number(self) -> Option<&'static str> {
         match self {
             Self::Old => Some("2026.2.6-3"),
@@ -47,11 +47,11 @@ pub struct Setup {
     pub version: Version,
     /// Base URL of its only provider, with `/v1`.
     pub base_url: String,
-    /// Models of its provider; the first is the one it asks by itself.
+    /// Models of its provider; the first is the default.
     pub models: Vec<String>,
     /// Tools that its agents may use.
     pub tools: Vec<String>,
-    /// `services/openclaw-headers-plugin` is loaded.
+    /// If true, `services/openclaw-headers-plugin` is loaded.
     pub plugin: bool,
     /// Address on which it listens beside the loopback, if any.
     pub also_on: Option<IpAddr>,
@@ -60,7 +60,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The newer version, without the plugin, its agents with `exec` and `read`.
+    /// Returns a setup of the newer version without the plugin, whose agents have `exec` and `read`.
     #[must_use]
     pub fn new(base_url: &str, models: &[&str]) -> Self {
         Self {
@@ -78,9 +78,9 @@ impl Setup {
 /// A gateway on this machine. Killed and removed on drop.
 #[derive(Debug)]
 pub struct OpenClaw {
-    /// `ws://127.0.0.1:PORT`, or where else it is heard.
+    /// URL for clients: `ws://127.0.0.1:PORT`, or that of the other address that it listens on.
     pub url: String,
-    /// Token that lets a client in.
+    /// Token that a client needs to connect.
     pub token: &'static str,
     process: Child,
     version: Version,
@@ -89,7 +89,7 @@ pub struct OpenClaw {
 }
 
 impl OpenClaw {
-    /// Starts one and waits until it lets clients in.
+    /// Starts a gateway and waits until it accepts clients.
     ///
     /// # Panics
     /// If it is not installed or does not start, with its log.
@@ -100,16 +100,16 @@ impl OpenClaw {
         fs::write(dir.path().join("workspace/AGENTS.md"), "You are an agent under test.\n").unwrap();
         let config = configuration(setup, dir.path(), address.port());
         fs::write(dir.path().join("openclaw.json"), config.to_string()).unwrap();
-        let process = spawned(setup.version, dir.path());
+        let process = spawn(setup.version, dir.path());
         let url = format!("ws://{}:{}", setup.also_on.unwrap_or(address.ip()), address.port());
         let (token, version) = ("test-token", setup.version);
         let mut gateway = Self { url, token, process, version, address, dir };
-        gateway.ready().await;
+        gateway.wait_until_ready().await;
         gateway
     }
 
-    /// Waits until it lets clients in.
-    async fn ready(&mut self) {
+    /// Waits until it accepts clients.
+    async fn wait_until_ready(&mut self) {
         let (agent, log, version) = (Agent::over_tcp(self.address), self.log_file(), self.version);
         let ready = || {
             let ended = self.process.try_wait().unwrap();
@@ -128,24 +128,24 @@ impl OpenClaw {
         eventually_within(START, "OpenClaw is ready", ready, |ready| *ready).await;
     }
 
-    /// Kills it, as a machine that has no memory left would.
+    /// Kills it, as the kernel of a machine without free memory would.
     ///
     /// # Panics
-    /// If it has gone already.
+    /// If it has already ended.
     pub async fn kill(&mut self) {
         self.process.kill().await.unwrap();
     }
 
-    /// Starts it again where it was, with what it remembers.
+    /// Starts it again at the same address, with its state.
     pub async fn start_again(&mut self) {
-        self.process = spawned(self.version, self.dir.path());
-        self.ready().await;
+        self.process = spawn(self.version, self.dir.path());
+        self.wait_until_ready().await;
     }
 
-    /// Says on its host what an operator has to: `openclaw devices approve`.
+    /// Approves a pairing request as an operator would on its host: `openclaw devices approve`.
     ///
     /// # Panics
-    /// If it refuses.
+    /// If OpenClaw refuses.
     pub async fn approve(&self, request: &str) {
         let mut command = command(Version::New, self.dir.path());
         let output = command.args(["devices", "approve", request]).output().await.unwrap();
@@ -158,13 +158,13 @@ impl OpenClaw {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
-    /// The folder of its agents.
+    /// Returns the folder of its agents.
     #[must_use]
     pub fn workspace(&self) -> PathBuf {
         self.dir.path().join("workspace")
     }
 
-    /// Its process.
+    /// Returns its process id.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.process.id()
@@ -173,7 +173,7 @@ impl OpenClaw {
     /// Ends it as an operator would, and kills it if that takes long.
     ///
     /// # Panics
-    /// If it has gone already.
+    /// If it has already ended.
     pub async fn stop(mut self) {
         let pid = i32::try_from(self.pid().unwrap()).unwrap();
         rustix::process::kill_process(
@@ -196,7 +196,6 @@ impl Drop for OpenClaw {
         if std::thread::panicking() {
             let log = self.log();
             let tail = log.char_indices().rev().nth(4000).map_or(0, |(at, _)| at);
-            // The only way to say more of a test that fails.
             #[expect(clippy::print_stderr, reason = "shown with the test that failed")]
             {
                 eprintln!("OpenClaw's log ends:\n{}", &log[tail..]);
@@ -209,7 +208,7 @@ fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-fn spawned(version: Version, dir: &Path) -> Child {
+fn spawn(version: Version, dir: &Path) -> Child {
     let output = fs::OpenOptions::new().create(true).append(true).open(dir.join("log")).unwrap();
     command(version, dir)
         .args(["gateway", "run"])
@@ -219,7 +218,7 @@ fn spawned(version: Version, dir: &Path) -> Child {
         .unwrap()
 }
 
-/// OpenClaw's own command line, with the configuration and the state in `dir`.
+/// Returns OpenClaw's own command line, with the configuration and the state in `dir`.
 fn command(version: Version, dir: &Path) -> Command {
     let mut command = Command::new(repository().join("scripts/openclaw.sh"));
     command

@@ -1,10 +1,10 @@
-//! Measures the memory that a run takes whose agent prints much.
+//! Measures the memory of `sluice run` while an agent prints much output.
 
 use std::{fs, time::Duration};
 
 use crate::world::World;
 
-/// The most memory that `sluice run` has had, in KiB, while it ran `agent` as the run r1 of `world`.
+/// Executes `agent` as run `r1` of `world`, and returns the peak memory of `sluice run` in KiB.
 ///
 /// # Panics
 /// If it cannot be started.

@@ -1,4 +1,4 @@
-//! A Postgres of a test's own, for stories of several programs on one store.
+//! Starts a Postgres server of the test's own, for tests of several programs on one store.
 
 use std::{
     fs,
@@ -15,10 +15,10 @@ use crate::{World, eventually, process};
 
 /// Directory of Debian's programs that initialise and serve a database.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
-/// Postgres refuses to run as root; this user is everywhere.
+/// Uid and gid of Debian's user `nobody`: Postgres refuses to run as root.
 const NOBODY: u32 = 65534;
 
-/// A server that lets everybody in who reaches its socket. Stopped and removed on drop.
+/// A server that accepts every client of its socket. Stopped and removed on drop.
 #[derive(Debug)]
 pub struct Postgres {
     server: Child,
@@ -26,14 +26,14 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one that is empty.
+    /// Starts a server with an empty database.
     ///
     /// # Panics
-    /// If that fails.
+    /// If it does not start.
     pub async fn start() -> Self {
         let dir = temporary();
         copy(&cluster(), &dir.path().join("data"));
-        give_away(dir.path());
+        chown_to_server(dir.path());
         let log = dir.path().join("log");
         let server = program("postgres")
             .arg("-D")
@@ -47,21 +47,21 @@ impl Postgres {
             .spawn()
             .unwrap();
         let postgres = Self { server, dir };
-        let said = || async { fs::read_to_string(&log).unwrap() };
-        eventually("Postgres is ready", said, |said| said.contains("ready to accept")).await;
+        let output = || async { fs::read_to_string(&log).unwrap() };
+        eventually("Postgres is ready", output, |output| output.contains("ready to accept")).await;
         postgres
     }
 
-    /// Its address, as `store.url` has it.
+    /// Returns its address in the form of `store.url`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("postgres:///postgres?host={}&user=sluice", self.dir.path().display())
     }
 
-    /// Configures `world` to keep its store in this database, and opens it.
+    /// Configures `world` to keep its store in this database, and opens the store.
     ///
     /// # Panics
-    /// If that fails.
+    /// If the store cannot be opened.
     pub async fn keep(&self, world: &World) -> Store {
         let sqlite = format!("sqlite://{}/store/sluice.db", world.path().display());
         world.reconfigure(&sqlite, &self.url());
@@ -93,7 +93,7 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         self.resume();
-        // Fast shutdown: it takes its shared memory with it.
+        // SIGINT requests the fast shutdown, which removes the shared memory.
         let pid = Pid::from_raw(self.server.id().cast_signed()).unwrap();
         if kill_process(pid, Signal::INT).is_ok() {
             drop(self.server.wait());
@@ -101,15 +101,15 @@ impl Drop for Postgres {
     }
 }
 
-/// An empty cluster, made once per checkout, because that takes seconds.
+/// Returns the directory of an empty cluster. It is created once per checkout, because that takes seconds.
 fn cluster() -> PathBuf {
-    let made = process::binary("sluice").ancestors().nth(2).unwrap().join("tmp/postgres-of-tests");
-    if made.exists() {
-        return made;
+    let cluster = process::binary("sluice").ancestors().nth(2).unwrap().join("tmp/postgres-of-tests");
+    if cluster.exists() {
+        return cluster;
     }
-    fs::create_dir_all(made.parent().unwrap()).unwrap();
+    fs::create_dir_all(cluster.parent().unwrap()).unwrap();
     let dir = temporary();
-    give_away(dir.path());
+    chown_to_server(dir.path());
     let output = program("initdb")
         .current_dir(dir.path())
         .args(["--no-sync", "--wal-segsize=1", "--username=sluice", "--encoding=UTF8", "--locale=C.UTF-8"])
@@ -117,13 +117,13 @@ fn cluster() -> PathBuf {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    // Of two that make one at once the first wins.
-    let ours = made.with_extension(std::process::id().to_string());
+    // If two tests create a cluster at once, the first rename wins.
+    let ours = cluster.with_extension(std::process::id().to_string());
     copy(&dir.path().join("data"), &ours);
-    if fs::rename(&ours, &made).is_err() {
+    if fs::rename(&ours, &cluster).is_err() {
         fs::remove_dir_all(&ours).unwrap();
     }
-    made
+    cluster
 }
 
 /// Returns the command of a Postgres program, under a user that may run it.
@@ -142,14 +142,14 @@ fn temporary() -> TempDir {
     tempfile::Builder::new().prefix("sluice-pg-").tempdir_in("/tmp").unwrap()
 }
 
-/// To whom the server runs as.
-fn give_away(dir: &Path) {
+/// Gives `dir` to the user that the server runs as.
+fn chown_to_server(dir: &Path) {
     if geteuid().is_root() {
         chown(dir, Some(NOBODY), Some(NOBODY)).unwrap();
     }
 }
 
-/// A copy with owners and modes.
+/// Copies a directory with its owners and modes.
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
     assert!(copied.success(), "{} to {}", from.display(), to.display());

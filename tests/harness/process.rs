@@ -1,11 +1,11 @@
-//! The programs under test, and what the kernel says of processes.
+//! Finds the programs under test, and reads the kernel's information about processes.
 
 use std::{fs, path::PathBuf};
 
-/// A program that was built together with this test.
+/// Returns the path of a program that was built together with this test.
 ///
 /// # Panics
-/// If it is not there.
+/// If it is missing.
 #[must_use]
 pub fn binary(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap();
@@ -18,7 +18,7 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
-/// A number out of `/proc/PID/status`; none if the process is gone.
+/// Returns a number from `/proc/PID/status`; `None` if the process has ended.
 #[must_use]
 pub fn status_of(pid: u32, key: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -38,7 +38,7 @@ pub fn descendants_of(pid: u32) -> usize {
     let mut found = vec![u64::from(pid)];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
-        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        found.extend(parents.iter().filter(|(_, parent_of)| *parent_of == parent).map(|(pid, _)| *pid));
         next += 1;
     }
     found.len() - 1

@@ -1,17 +1,17 @@
-//! Random numbers from a seed.
+//! Generates random numbers from a seed.
 
-/// xorshift64*: short, and the same everywhere.
+/// Generator of random numbers (xorshift64*), which are the same on every machine.
 #[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of `seed`.
+    /// Creates the generator for `seed`.
     #[must_use]
     pub const fn of(seed: u64) -> Self {
         Self(if seed == 0 { 1 } else { seed })
     }
 
-    /// Returns a number below `end`.
+    /// Returns the next number below `end`.
     ///
     /// # Panics
     /// If `end` is 0.

@@ -1,11 +1,11 @@
-//! Requests written byte by byte: odd case, the same header twice, half a request. A library would tidy that up.
+//! Writes requests byte by byte: odd case, a repeated header, half a request. An HTTP library would correct these.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::agent::{Agent, Wire};
 
-/// A request in the making.
+/// A request under construction.
 #[derive(Debug, Clone)]
 pub struct Raw {
     head: String,
@@ -13,7 +13,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// `POST path` with a JSON body.
+    /// Creates `POST path` with a JSON body.
     #[must_use]
     pub fn post(path: &str, body: &Value) -> Self {
         let raw = Self::request("POST", path).header("content-type", "application/json");
@@ -21,40 +21,39 @@ impl Raw {
         Self { body: body.clone(), ..raw.header("content-length", &body.len().to_string()) }
     }
 
-    /// A request without a body.
+    /// Creates a request without a body.
     #[must_use]
     pub fn request(method: &str, target: &str) -> Self {
         Self { head: format!("{method} {target} HTTP/1.1\r\nhost: localhost:8080\r\n"), body: String::new() }
     }
 
-    /// Adds a header, spelt as it is.
+    /// Adds a header with unchanged spelling.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.head += &format!("{name}: {value}\r\n");
         self
     }
 
-    /// The request as bytes.
+    /// Returns the request as bytes.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         format!("{}\r\n{}", self.head, self.body).into()
     }
 
-    /// Sends it to where `agent` would send its own on a connection that stays open.
+    /// Sends it to the address of `agent`, and returns the open connection.
     ///
     /// # Panics
-    /// If that fails.
+    /// If the connection fails.
     pub async fn begin(&self, agent: &Agent) -> Box<dyn Wire> {
         let mut wire = agent.connect().await.unwrap();
         wire.write_all(&self.bytes()).await.unwrap();
         wire
     }
 
-    /// Sends it to where `agent` would send its own, as the only request of a connection, and returns all that
-    /// comes back.
+    /// Sends it to the address of `agent` as the only request of a connection, and returns the whole answer.
     ///
     /// # Panics
-    /// If that fails.
+    /// If the connection fails.
     pub async fn ask(self, agent: &Agent) -> String {
         let mut wire = self.header("connection", "close").begin(agent).await;
         let mut answer = Vec::new();
@@ -63,19 +62,19 @@ impl Raw {
     }
 }
 
-/// Reads until what came contains `marker`, and returns it all.
+/// Reads until the received text contains `marker`, and returns that text.
 ///
 /// # Panics
 /// If the connection ends before.
 pub async fn read_until(wire: &mut Box<dyn Wire>, marker: &str) -> String {
-    let (mut seen, mut piece) = (Vec::new(), vec![0; 4096]);
+    let (mut received, mut piece) = (Vec::new(), vec![0; 4096]);
     loop {
-        let text = String::from_utf8_lossy(&seen);
+        let text = String::from_utf8_lossy(&received);
         if text.contains(marker) {
             return text.into_owned();
         }
         let length = wire.read(&mut piece).await.unwrap();
         assert_ne!(length, 0, "the connection ended before `{marker}`, after {text:?}");
-        seen.extend_from_slice(&piece[..length]);
+        received.extend_from_slice(&piece[..length]);
     }
 }

@@ -1,4 +1,4 @@
-//! An upstream that answers with the bytes of a test, write by write, and remembers the last request.
+//! Serves an upstream that answers with the bytes of the test, write by write, and keeps the last request.
 
 use std::{
     net::SocketAddr,
@@ -16,9 +16,9 @@ use crate::agent::Agent;
 
 /// Delay between two writes, so that a reader sees them one by one. A reader that sees them together must behave the
 /// same.
-const BREATH: Duration = Duration::from_millis(1);
+const WRITE_DELAY: Duration = Duration::from_millis(1);
 
-/// Answers every request with the same writes, then closes.
+/// An upstream that answers every request with the same writes, then closes the connection.
 #[derive(Debug)]
 pub struct RawScriptedUpstream {
     address: SocketAddr,
@@ -27,12 +27,12 @@ pub struct RawScriptedUpstream {
 
 #[derive(Debug, Default)]
 struct Script {
-    says: Vec<Vec<u8>>,
-    heard: Vec<u8>,
+    writes: Vec<Vec<u8>>,
+    request: Vec<u8>,
 }
 
 impl RawScriptedUpstream {
-    /// Serves on a free port.
+    /// Starts to serve on a free port.
     ///
     /// # Panics
     /// If there is none.
@@ -48,24 +48,24 @@ impl RawScriptedUpstream {
         upstream
     }
 
-    /// From now on it answers with these writes.
+    /// Sets the writes of later answers.
     pub fn say(&self, writes: &[&[u8]]) {
-        lock(&self.script).says = writes.iter().map(|write| write.to_vec()).collect();
+        lock(&self.script).writes = writes.iter().map(|write| write.to_vec()).collect();
     }
 
     /// Returns the bytes received of the last request, made readable.
     #[must_use]
     pub fn heard(&self) -> String {
-        String::from_utf8_lossy(&lock(&self.script).heard).into_owned()
+        String::from_utf8_lossy(&lock(&self.script).request).into_owned()
     }
 
-    /// `http://127.0.0.1:PORT`
+    /// Returns `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// A client without Sluicegate.
+    /// Returns a client that connects without Sluicegate.
     #[must_use]
     pub fn agent(&self) -> Agent {
         Agent::over_tcp(self.address)
@@ -77,39 +77,39 @@ fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
 }
 
 async fn answer(mut connection: TcpStream, script: Arc<Mutex<Script>>) {
-    let Some(heard) = request(&mut connection).await else { return };
-    let says = {
+    let Some(request) = read_request(&mut connection).await else { return };
+    let writes = {
         let mut script = lock(&script);
-        script.heard = heard;
-        script.says.clone()
+        script.request = request;
+        script.writes.clone()
     };
     if connection.set_nodelay(true).is_err() {
         return;
     }
-    for write in says {
+    for write in writes {
         if connection.write_all(&write).await.is_err() {
             return;
         }
-        tokio::time::sleep(BREATH).await;
+        tokio::time::sleep(WRITE_DELAY).await;
     }
 }
 
-/// A whole request; none if the connection ended before there was one.
-async fn request(connection: &mut TcpStream) -> Option<Vec<u8>> {
-    let (mut heard, mut piece) = (Vec::new(), vec![0; 16 << 10]);
-    while !is_whole(&heard) {
-        // One that is not framed as we understand it is answered nevertheless.
+/// Reads a whole request; returns `None` if the connection ended before.
+async fn read_request(connection: &mut TcpStream) -> Option<Vec<u8>> {
+    let (mut request, mut piece) = (Vec::new(), vec![0; 16 << 10]);
+    while !is_whole(&request) {
+        // A request with unknown framing is answered after a second without further bytes.
         match timeout(Duration::from_secs(1), connection.read(&mut piece)).await {
-            Ok(Ok(length @ 1..)) => heard.extend_from_slice(&piece[..length]),
+            Ok(Ok(length @ 1..)) => request.extend_from_slice(&piece[..length]),
             Ok(_) => return None,
             Err(_elapsed) => break,
         }
     }
-    Some(heard)
+    Some(request)
 }
 
-fn is_whole(heard: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(heard).to_ascii_lowercase();
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_ascii_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
     let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
     match length.and_then(|length| length.parse::<usize>().ok()) {

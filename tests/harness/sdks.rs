@@ -1,4 +1,4 @@
-//! The official SDKs, each running its program of `tests/sdk`, and aimock: `scripts/sdks.sh`.
+//! Runs the programs of `tests/sdk` with the official SDKs, and aimock. `scripts/sdks.sh` installs both.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Stdio};
 
@@ -7,7 +7,7 @@ use tokio::process::{Child, Command};
 
 use crate::{agent::Agent, bridge::free_port, eventually::eventually};
 
-/// A language that there are SDKs for.
+/// Language of the official SDKs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sdk {
     /// The packages `openai` and `anthropic`.
@@ -20,7 +20,7 @@ impl Sdk {
     /// Makes `count` calls of `url`, one after the other, and returns how each ended.
     ///
     /// # Panics
-    /// If the program fails, with its complaint.
+    /// If the program fails, with its output.
     pub async fn calls(self, url: &str, count: usize) -> Vec<Value> {
         let mut program = sdks();
         program.args(match self {
@@ -28,13 +28,13 @@ impl Sdk {
             Self::Node => ["node", "tests/sdk/restarts.mjs"],
         });
         program.args([url, &count.to_string()]);
-        said_by(program).await
+        output_of(program).await
     }
 
     /// Runs every case against each of `targets` and returns what it printed, line by line.
     ///
     /// # Panics
-    /// If the program fails, with its complaint.
+    /// If the program fails, with its output.
     pub async fn conform(self, targets: &[Value]) -> Vec<Value> {
         let mut program = sdks();
         program.args(match self {
@@ -42,38 +42,38 @@ impl Sdk {
             Self::Node => ["node", "tests/sdk/conform.mjs"],
         });
         program.args(targets.iter().map(Value::to_string));
-        said_by(program).await
+        output_of(program).await
     }
 }
 
-/// The fields that the SDKs document for the body of each route, by its path.
+/// Returns the fields that the SDKs document for the body of each route, by its path.
 ///
 /// # Panics
 /// If the SDKs are not installed.
 pub async fn documented_fields() -> BTreeMap<String, Vec<String>> {
     let mut program = sdks();
     program.args(["python", "tests/sdk/documented.py"]);
-    serde_json::from_value(said_by(program).await.remove(0)).unwrap()
+    serde_json::from_value(output_of(program).await.remove(0)).unwrap()
 }
 
-async fn said_by(mut program: Command) -> Vec<Value> {
+async fn output_of(mut program: Command) -> Vec<Value> {
     let output = program.stdin(Stdio::null()).output().await.unwrap();
     assert!(output.status.success(), "{program:?}: {output:?}");
     let lines = String::from_utf8(output.stdout).unwrap();
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// An aimock with the fixtures of `tests/sdk`. Killed and removed on drop.
+/// A running aimock with the fixtures of `tests/sdk`, killed and removed on drop.
 #[derive(Debug)]
 pub struct AiMock {
-    /// `http://127.0.0.1:PORT`
+    /// URL `http://127.0.0.1:PORT`.
     pub base_url: String,
     _process: Child,
     _dir: tempfile::TempDir,
 }
 
 impl AiMock {
-    /// Starts one.
+    /// Starts aimock on a free port.
     ///
     /// # Panics
     /// If it is not installed or does not start, with its log.

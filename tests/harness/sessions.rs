@@ -1,4 +1,4 @@
-//! Runs that are sessions of a real gateway, with the real LiteLLM before the scripted models: what tests of them share.
+//! Starts a world whose runs are sessions of a real gateway, with the real LiteLLM in front of the scripted models.
 
 use std::{collections::BTreeMap, fs::OpenOptions, io::Write, net::SocketAddr};
 
@@ -13,23 +13,23 @@ use crate::{
 };
 
 /// Account and run of a call.
-pub type Whose = (String, String);
+pub type Payer = (String, String);
 
 /// Input tokens of each call, fewest first; they identify the calls.
 pub type Calls = Vec<u64>;
 
-/// A gateway of the newer version, and a world whose agents' runs are sessions of it.
+/// A gateway of the newer version, and a world whose runs are its sessions.
 #[derive(Debug)]
 pub struct Sessions {
-    /// The proxy, and the scripted models.
+    /// World with the proxy and the scripted models.
     pub world: World,
-    /// Between the two, if it is.
+    /// LiteLLM between proxy and models, if the test uses it.
     pub litellm: Option<LiteLlm>,
-    /// Gateway whose sessions the runs are.
+    /// Real gateway; the runs are its sessions.
     pub gateway: OpenClaw,
-    /// The way from runs to the gateway.
-    pub way: FaultProxy,
-    /// The listener for gateways, where models are.
+    /// Relay between `sluice` and the gateway.
+    pub relay: FaultProxy,
+    /// Address of the proxy's listener for gateways.
     pub address: SocketAddr,
 }
 
@@ -45,11 +45,11 @@ impl Sessions {
         Self::in_world(world, Some(litellm), change(Setup::new("", models))).await
     }
 
-    /// The same without LiteLLM, so that models are asked when the proxy asks them.
+    /// Starts a gateway without LiteLLM, so that a call reaches the models as soon as the proxy sends it.
     ///
     /// # Panics
     /// If something does not start.
-    pub async fn straight(models: &[&str], change: impl FnOnce(Setup) -> Setup) -> Self {
+    pub async fn without_litellm(models: &[&str], change: impl FnOnce(Setup) -> Setup) -> Self {
         Self::in_world(World::start().await, None, change(Setup::new("", models))).await
     }
 
@@ -57,22 +57,22 @@ impl Sessions {
         share(&mut world, "gateways").await;
         let address = register_shared(&world, grant("for-the-address", "nobody")).await;
         world.control.close(&"for-the-address".parse().unwrap(), 0).await.unwrap();
-        // Where it is heard does not change when it is started anew.
+        // The address must stay the same when the proxy is started again.
         world.reconfigure("listen = '127.0.0.1:0'", &format!("listen = '{address}'"));
         let setup = Setup { base_url: format!("http://{address}/v1"), ..setup };
         let gateway = OpenClaw::start(&setup).await;
         private_file(&world.path().join("gateway.token"), gateway.token);
-        let way = FaultProxy::to(gateway.url.strip_prefix("ws://").unwrap().parse().unwrap()).await;
+        let relay = FaultProxy::to(gateway.url.strip_prefix("ws://").unwrap().parse().unwrap()).await;
         let settings = format!(
             "[gateways.real]\nurl = '{}'\ntoken_file = '{}/gateway.token'\nprovider = '{PROVIDER}'\n\
              [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['real']\nmodel = '{}'\nrun_timeout = '100s'\n",
-            way.base_url().replace("http://", "ws://"),
+            relay.base_url().replace("http://", "ws://"),
             world.path().display(),
             setup.models[0],
         );
-        let there = Self { world, litellm, gateway, way, address };
-        there.configure(&settings);
-        there
+        let sessions = Self { world, litellm, gateway, relay, address };
+        sessions.configure(&settings);
+        sessions
     }
 
     /// Adds to the configuration.
@@ -86,38 +86,41 @@ impl Sessions {
 
     /// Executes a run to its end.
     pub async fn run(&self, (run, account): (&str, &str), more: &[&str], message: &str) -> Outcome {
-        self.world.sluice().run(&[&words((run, account))[..], more, &[message]].concat()).await
+        self.world.sluice().run(&[&arguments((run, account))[..], more, &[message]].concat()).await
     }
 
     /// Returns the calls that LiteLLM has billed, by account and run.
     ///
     /// # Panics
-    /// If there is no LiteLLM, or one of its records has no length of the prompt.
+    /// If there is no LiteLLM, or one of its records has no number of prompt tokens.
     #[must_use]
-    pub fn billed(&self) -> BTreeMap<Whose, Calls> {
+    pub fn billed(&self) -> BTreeMap<Payer, Calls> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        by(self.litellm.as_ref().unwrap().records().iter().map(|record| {
-            let whose = (text(&record["end_user"]), text(&record["spend_logs_metadata"]["run_id"]));
-            (whose, record["prompt_tokens"].as_u64().unwrap())
+        grouped(self.litellm.as_ref().unwrap().records().iter().map(|record| {
+            let payer = (text(&record["end_user"]), text(&record["spend_logs_metadata"]["run_id"]));
+            (payer, record["prompt_tokens"].as_u64().unwrap())
         }))
     }
 
     /// Returns the journaled calls of each run, with its account. Refused calls are left out, and with them the
     /// unattributed.
-    pub async fn journaled(&self) -> BTreeMap<Whose, Calls> {
+    pub async fn journaled(&self) -> BTreeMap<Payer, Calls> {
         let records = self.world.journal().await.into_iter().map(|line| line.record);
         let known = records.filter(|record| record.refusal.is_none());
-        by(known.map(|record| ((record.account.to_string(), record.run_id.to_string()), record.tokens.input)))
+        grouped(
+            known
+                .map(|record| ((record.account.to_string(), record.run_id.to_string()), record.tokens.input)),
+        )
     }
 
-    /// The calls that the models had in each conversation: of `marks`, the one that is in them.
+    /// Returns the calls that the models received in each conversation, by the mark that the conversation contains.
     ///
     /// # Panics
-    /// If a call has none, or more than one.
+    /// If a call contains none of `marks`, or more than one.
     #[must_use]
-    pub fn asked<'m>(&self, marks: &[&'m str]) -> BTreeMap<&'m str, Calls> {
+    pub fn calls_by_mark<'m>(&self, marks: &[&'m str]) -> BTreeMap<&'m str, Calls> {
         let calls = self.world.upstream.ledger().all();
-        by(calls.iter().filter(|call| call.method == "POST").map(|call| {
+        grouped(calls.iter().filter(|call| call.method == "POST").map(|call| {
             let body = String::from_utf8_lossy(&call.body).into_owned();
             let found: Vec<_> = marks.iter().filter(|mark| body.contains(**mark)).collect();
             assert_eq!(found.len(), 1, "a call is in one conversation: {found:?} {body}");
@@ -126,7 +129,7 @@ impl Sessions {
     }
 }
 
-/// Tokens of what is asked, as the scripted upstream counts them: a quarter of its text's bytes.
+/// Returns the prompt tokens of a request, as the scripted upstream counts them: a quarter of its text's bytes.
 fn tokens(body: &Value) -> u64 {
     let bytes = |content: &Value| match content {
         Value::String(text) => text.len(),
@@ -139,13 +142,13 @@ fn tokens(body: &Value) -> u64 {
     u64::try_from(bytes.div_ceil(4)).unwrap()
 }
 
-/// The command line that has `run` be lived.
+/// Returns the arguments of `sluice` that execute `run` for `account`; further ones and the message follow.
 #[must_use]
-pub const fn words<'a>((run, account): (&'a str, &'a str)) -> [&'a str; 8] {
+pub const fn arguments<'a>((run, account): (&'a str, &'a str)) -> [&'a str; 8] {
     ["run", "--json", "--agent", "sandbox:openclaw-gateway", "--run-id", run, "--account", account]
 }
 
-fn by<K: Ord>(calls: impl Iterator<Item = (K, u64)>) -> BTreeMap<K, Calls> {
+fn grouped<K: Ord>(calls: impl Iterator<Item = (K, u64)>) -> BTreeMap<K, Calls> {
     let mut all: BTreeMap<K, Calls> = BTreeMap::new();
     calls.for_each(|(key, tokens)| all.entry(key).or_default().push(tokens));
     all.values_mut().for_each(|calls| calls.sort_unstable());

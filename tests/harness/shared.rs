@@ -1,4 +1,4 @@
-//! The listener that runs share, and tokens for it.
+//! Opens the shared listener, and creates run tokens for it.
 
 use std::{
     net::SocketAddr,
@@ -17,22 +17,22 @@ use crate::{
     world::{World, private_file},
 };
 
-/// The secrets that a shared listener takes tokens of, as their file holds them.
+/// Content of the file of token secrets: tokens signed with one of these are valid.
 pub const SECRETS: &str = "new:canary-5d20e8b1-new\nold:canary-5d20e8b1-old\n";
 
-/// Starts the world's proxy anew with a listener that runs share and that serves `whom`, `clients` or `gateways`.
-pub async fn share(world: &mut World, whom: &str) {
+/// Restarts the world's proxy with a shared listener. `serves` is `clients` or `gateways`.
+pub async fn share(world: &mut World, serves: &str) {
     assert!(world.stop_proxy().await);
     private_file(&world.path().join("tokens"), SECRETS);
     let settings = format!(
-        "threads = 2\nlisten = '127.0.0.1:0'\nlisten_serves = '{whom}'\ntoken_secrets_file = '{}/tokens'",
+        "threads = 2\nlisten = '127.0.0.1:0'\nlisten_serves = '{serves}'\ntoken_secrets_file = '{}/tokens'",
         world.path().display()
     );
     world.reconfigure("threads = 2", &settings);
     world.start_proxy().await;
 }
 
-/// Registers a run for the shared listener, and returns where that is.
+/// Registers a run on the shared listener, and returns the listener's address.
 ///
 /// # Panics
 /// If it is refused.
@@ -42,10 +42,11 @@ pub async fn register_shared(world: &World, grant: RunGrant) -> SocketAddr {
     registered.shared.unwrap()
 }
 
-/// A token of `run`, signed with one of the secrets above or another, that holds for `lasts` seconds.
+/// Returns a token of `run` that is valid for `lasts` seconds. `secret` completes the signing secret: `new` and `old`
+/// are those of [`SECRETS`], any other one is unknown to the proxy.
 ///
 /// # Panics
-/// If `run` is no run's name.
+/// If `run` is not a valid run id.
 #[must_use]
 pub fn token(run: &str, attempt: u32, secret: &str, lasts: i64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();

@@ -1,4 +1,4 @@
-//! The real command line.
+//! Runs the real command line.
 
 use std::{
     fs::File,
@@ -13,7 +13,7 @@ use tokio::process::Command;
 
 use crate::{canary, process::binary};
 
-/// Longest a command may take before the test fails.
+/// Longest duration of a command before the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `sluice` with a configuration and an otherwise empty environment.
@@ -49,17 +49,17 @@ impl Sluice {
         self
     }
 
-    /// Starts it by `words`, a program and arguments that go before its own.
+    /// Starts it through another program: `wrapper` is that program and its first arguments.
     #[must_use]
-    pub fn under(self, words: &[&str]) -> Self {
-        let (inner, mut command) = (self.command.as_std(), Command::new(words[0]));
-        command.args(&words[1..]).arg(inner.get_program()).args(inner.get_args()).env_clear();
+    pub fn under(self, wrapper: &[&str]) -> Self {
+        let (inner, mut command) = (self.command.as_std(), Command::new(wrapper[0]));
+        command.args(&wrapper[1..]).arg(inner.get_program()).args(inner.get_args()).env_clear();
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         Self { command, patience: PATIENCE }
     }
 
-    /// Gives it so long before the test fails.
+    /// Sets its longest duration before the test fails.
     #[must_use]
     pub const fn within(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -98,7 +98,7 @@ impl Sluice {
             .unwrap_or_else(|_| panic!("sluice {arguments:?} did not end within {:?}", self.patience))
             .unwrap();
         for (name, text) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
-            // That is where a token belongs which was asked for.
+            // The output of `sluice token` is a token by design.
             if arguments.first() != Some(&"token") || name == "stderr" {
                 canary::search(&format!("{name} of sluice {arguments:?}"), text);
             }
@@ -124,14 +124,14 @@ impl From<Output> for Outcome {
 }
 
 impl Outcome {
-    /// The last line of `--json` output: the result.
+    /// Returns the last line of `--json` output: the result.
     #[must_use]
     pub fn result(&self) -> Value {
         let last = self.stdout.lines().last().unwrap_or_else(|| panic!("no output: {self:?}"));
         serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// All lines of `--json` output.
+    /// Returns all lines of `--json` output.
     #[must_use]
     pub fn events(&self) -> Vec<Value> {
         self.stdout
@@ -141,12 +141,12 @@ impl Outcome {
     }
 }
 
-/// Sends what Ctrl-C sends.
+/// Sends `INT`, the signal of Ctrl-C.
 pub fn interrupt(child: &tokio::process::Child) {
     signal(child, Signal::INT);
 }
 
-/// Sends what a service manager sends.
+/// Sends `TERM`, the signal of a service manager.
 pub fn terminate(child: &tokio::process::Child) {
     signal(child, Signal::TERM);
 }

@@ -1,7 +1,7 @@
-//! Many calls, some of whose clients leave in the middle, and what the proxy holds meanwhile.
+//! Makes many calls, some of whose clients leave in the middle, and samples the proxy's resources.
 //!
-//! Looked at between bouts of load, when no call is under way: what is held then is held for nothing. The first third is for
-//! pools, buffers and the allocator to find their size; from then on nothing may grow.
+//! Samples are taken between bouts of load, when no call is in flight. In the first third, pools, buffers and the
+//! allocator reach their final size; after that nothing may grow.
 
 use std::{collections::HashSet, fs, sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ use crate::{
 const CHAT: &str = "/v1/chat/completions";
 /// Connections at a time.
 const CONNECTIONS: u64 = 16;
-/// Longest wait for the last call of a bout to be over.
+/// Longest wait for the end of a bout's last call.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Allowed growth of memory from the second third to the last: fragments, and state kept of the latest runs.
 const MEMORY: (u64, u64) = (2, 1 << 20);
@@ -50,13 +50,13 @@ pub struct Soak {
     pub calls: u64,
     /// Calls whose clients leave in the middle of a stream.
     pub cuts: u64,
-    /// In so many bouts, which share all equally: calls and cuts are a multiple of their number and that of connections.
+    /// Number of bouts, which share all equally. Calls and cuts are multiples of it and of the number of connections.
     pub bouts: u64,
     /// Leak of the play.
     pub leak: Leak,
 }
 
-/// Resources of the proxy with no call under way.
+/// Resources of the proxy with no call in flight.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sample {
     /// Calls so far.
@@ -69,16 +69,16 @@ pub struct Sample {
     pub descriptors: u64,
     /// Threads.
     pub threads: u64,
-    /// Calls in flight, as it says.
+    /// Calls in flight, as the proxy reports them.
     pub in_flight: u64,
     /// Reserved amounts, over all limits of all runs and accounts.
     pub reserved: u64,
-    /// Marks of calls in flight.
+    /// In-flight marks without a record.
     pub marks: u64,
 }
 
 impl Soak {
-    /// Loads a proxy, and returns what it held after each bout.
+    /// Loads a proxy, and returns its resources after each bout.
     ///
     /// # Panics
     /// If a call fails.
@@ -86,7 +86,7 @@ impl Soak {
         let mut world = World::quiet(settings).await;
         let (mut samples, mut leaked) = (Vec::new(), Vec::new());
         for bout in 1..=self.bouts {
-            // A run of its own, opened and closed again, beside the one that lives as long as this.
+            // One run lasts for the whole soak; another is opened and closed in each bout.
             let (lasting, passing) =
                 (world.run("lasting", "acct-1").await, world.run(&format!("passing-{bout}"), "acct-2").await);
             let each = self.calls / self.bouts / CONNECTIONS;
@@ -99,7 +99,7 @@ impl Soak {
                 client.await.unwrap();
             }
             if self.leak == Leak::Clients {
-                leaked.push(stay(&lasting).await);
+                leaked.push(call_and_stay(&lasting).await);
             }
             world.control.close(&passing.grant.run_id, 1000).await.unwrap();
             samples.push(at_rest(&world, bout * each * CONNECTIONS).await);
@@ -130,23 +130,22 @@ async fn client(target: Target, agent: crate::Agent, calls: u64, cuts: u64) {
     }
 }
 
-/// A client that has asked, and then stays.
-async fn stay(run: &Run) -> Box<dyn Wire> {
+/// Makes a call, and returns its connection, which stays open.
+async fn call_and_stay(run: &Run) -> Box<dyn Wire> {
     let mut wire = Raw::post(CHAT, &chat_body("fake", Answering::Whole)).begin(&run.agent).await;
     read_until(&mut wire, "Hello").await;
     wire
 }
 
 async fn at_rest(world: &World, calls: u64) -> Sample {
-    let look = || async { look(world, calls).await };
-    // Descriptors of connections that were closed a moment ago are of no interest: only what stays.
-    eventually_within(PATIENCE, "no call is under way", look, |sample| {
+    let sample = || async { sample(world, calls).await };
+    eventually_within(PATIENCE, "no call is under way", sample, |sample| {
         sample.in_flight == 0 && sample.reserved == 0
     })
     .await
 }
 
-async fn look(world: &World, calls: u64) -> Sample {
+async fn sample(world: &World, calls: u64) -> Sample {
     let pid = world.proxy_pid();
     let health = world.control.health().await.unwrap();
     let get = async |path| world.control.send(Method::GET, path, String::new()).await;
@@ -167,7 +166,8 @@ async fn look(world: &World, calls: u64) -> Sample {
     }
 }
 
-/// Calls that the next proxy would take for interrupted: those with a mark and without a record after the line it names.
+/// Returns the number of calls that the next proxy would record as interrupted: those with a mark, and without a record
+/// after the line that the mark names.
 async fn marks(world: &World) -> u64 {
     const SLOT: usize = 4096;
     const HEAD: usize = 24;
@@ -182,12 +182,12 @@ async fn marks(world: &World) -> u64 {
         })
         .collect();
     let Some(after) = marks.iter().map(|(after, _)| *after).min() else { return 0 };
-    let told = world.control.journal(after).await;
-    let told: HashSet<_> = told.iter().map(|line| line.record.litellm_call_id).collect();
-    marks.iter().filter(|(_, record)| !told.contains(&record.litellm_call_id)).count() as u64
+    let records = world.control.journal(after).await;
+    let recorded: HashSet<_> = records.iter().map(|line| line.record.litellm_call_id).collect();
+    marks.iter().filter(|(_, record)| !recorded.contains(&record.litellm_call_id)).count() as u64
 }
 
-/// Returns the figures that have grown from the second third to the last; none, as it should be.
+/// Returns the figures that have grown from the second third to the last; a sound proxy has none.
 ///
 /// # Panics
 /// If there are not three samples.
@@ -202,14 +202,14 @@ pub fn grown(samples: &[Sample]) -> Vec<String> {
         memory[memory.len() / 2]
     };
     let mut grown = Vec::new();
-    let mut check = |what: &str, before: u64, after: u64, may: u64| {
-        if after > before + may {
-            grown.push(format!("{what}: {before}, then {after}"));
+    let mut check = |name: &str, before: u64, after: u64, allowed: u64| {
+        if after > before + allowed {
+            grown.push(format!("{name}: {before}, then {after}"));
         }
     };
     let (percent, bytes) = MEMORY;
     check("memory", median(before), median(after), median(before) * percent / 100 + bytes);
-    // Connections that are kept come and go: the most there were at any time before.
+    // The number of kept connections varies, so the comparison is with the highest number before.
     let earlier = &samples[..2 * third];
     check("descriptors", most(earlier, |s| s.descriptors), most(after, |s| s.descriptors), DESCRIPTORS);
     check("threads", most(before, |s| s.threads), most(after, |s| s.threads), 0);

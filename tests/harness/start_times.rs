@@ -31,9 +31,9 @@ const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 /// Runs that begin at the same moment.
 const AT_ONCE: usize = 8;
 /// Interval between checks for the predecessor's socket.
-const LOOK: Duration = Duration::from_millis(5);
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Number of measurements of each way to start.
+/// Number of measurements of each kind of start.
 #[derive(Debug, Clone, Copy)]
 pub struct StartTimes {
     /// Measurements of one start at a time.
@@ -42,10 +42,10 @@ pub struct StartTimes {
     pub rounds: usize,
 }
 
-/// Measurements of one way to start, in milliseconds.
+/// Measurements of one kind of start, in milliseconds.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// Name of the way.
+    /// Name of the kind.
     pub what: &'static str,
     /// Every measurement of one at a time, sorted.
     pub alone_ms: Vec<f64>,
@@ -54,7 +54,7 @@ pub struct Row {
 }
 
 impl StartTimes {
-    /// Measures everything; the ways take turns.
+    /// Measures all kinds of start in turn.
     ///
     /// # Panics
     /// If a run fails.
@@ -70,10 +70,10 @@ impl StartTimes {
             for round in 0..rounds {
                 let name = |number| format!("b{count}-{round}-{number}");
                 let names: Vec<_> = (0..count).map(name).collect();
-                let took = [before.begin(&names).await, cold.begin(&names).await, warm.begin(&names).await];
-                for (row, took) in rows.iter_mut().zip(took) {
+                let times = [before.begin(&names).await, cold.begin(&names).await, warm.begin(&names).await];
+                for (row, times) in rows.iter_mut().zip(times) {
                     let all = if count == 1 { &mut row.alone_ms } else { &mut row.at_once_ms };
-                    all.extend(took);
+                    all.extend(times);
                 }
             }
         }
@@ -89,7 +89,7 @@ impl StartTimes {
     }
 }
 
-/// The moment that `percent` of a hundred did not take longer than.
+/// Returns the duration that `percent` of a hundred starts did not exceed.
 #[must_use]
 pub fn percentile(sorted: &[f64], percent: usize) -> f64 {
     sorted
@@ -98,7 +98,7 @@ pub fn percentile(sorted: &[f64], percent: usize) -> f64 {
         .unwrap_or_default()
 }
 
-/// `sluice up`, with so many containers ready.
+/// A `sluice up` with a number of warm containers.
 struct Ours {
     world: World,
     up: Up,
@@ -117,7 +117,7 @@ impl Ours {
         Self { world, up, warm }
     }
 
-    /// Begins these runs at the same moment.
+    /// Starts these runs at the same moment, and returns their start times.
     async fn begin(&self, names: &[String]) -> Vec<f64> {
         self.until_ready().await;
         let one = async |run: &String| {
@@ -132,20 +132,20 @@ impl Ours {
         join_all(names.iter().map(one)).await
     }
 
-    /// Waits until what is to be ready is, and nothing is being made.
+    /// Waits until exactly the warm containers run.
     async fn until_ready(&self) {
-        let of = format!("label={}={}", label::INSTALLATION, self.world.installation());
+        let filter = format!("label={}={}", label::INSTALLATION, self.world.installation());
         let running = || async {
-            let names = docker(&["ps", "--filter", &of, "--format", "{{.Names}}"]).await;
+            let names = docker(&["ps", "--filter", &filter, "--format", "{{.Names}}"]).await;
             names.lines().count()
         };
         eventually_within(Duration::from_secs(60), "they wait", running, |count| *count == self.warm).await;
-        // The row is written after the container runs.
+        // The store's row of a warm container is written shortly after the container starts.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
-/// A container with nginx for each run, and then the agent's.
+/// The predecessor: for each run, a container with nginx, and then the agent's container.
 struct Predecessor {
     docker: Agent,
     upstream: ScriptedUpstream,
@@ -160,30 +160,30 @@ impl Predecessor {
     }
 
     async fn begin(&self, names: &[String]) -> Vec<f64> {
-        join_all(names.iter().map(|name| self.one(name))).await
+        join_all(names.iter().map(|name| self.start_one(name))).await
     }
 
-    async fn one(&self, run: &str) -> f64 {
+    async fn start_one(&self, run: &str) -> f64 {
         let dir = tempfile::Builder::new().prefix("sw-before-").tempdir_in("/tmp").unwrap();
-        let here = dir.path().display().to_string();
+        let mounted = dir.path().display().to_string();
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
         let address = self.upstream.base_url().trim_start_matches("http://").parse().unwrap();
         let config = nginx::configuration(dir.path(), address, &grant(run, "acct-1"), "sk-key");
         std::fs::write(dir.path().join("nginx.conf"), config).unwrap();
         let proxy = self.container(json!({
             "Image": IMAGE, "User": "0:0", "Entrypoint": ["/usr/sbin/nginx"],
-            "Cmd": ["-e", "stderr", "-p", here, "-c", format!("{here}/nginx.conf")],
-            // This machine's nginx, in an image that has none.
-            "HostConfig": { "Binds": [format!("{here}:{here}"), "/usr:/usr:ro"], "NetworkMode": "none" },
+            "Cmd": ["-e", "stderr", "-p", mounted, "-c", format!("{mounted}/nginx.conf")],
+            // The image has no nginx, so the machine's own is mounted.
+            "HostConfig": { "Binds": [format!("{mounted}:{mounted}"), "/usr:/usr:ro"], "NetworkMode": "none" },
         }));
         let proxy = proxy.await;
         while !dir.path().join("llm.sock").exists() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
         let agent = self.container(json!({
             "Image": IMAGE, "User": "1001:1001", "Entrypoint": ["bash", "-c", "echo $EPOCHREALTIME"],
             "HostConfig": {
-                "Binds": [format!("{here}:/llm-sock")], "NetworkMode": "none", "ReadonlyRootfs": true,
+                "Binds": [format!("{mounted}:/llm-sock")], "NetworkMode": "none", "ReadonlyRootfs": true,
                 "CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges:true"], "PidsLimit": 256,
                 "Memory": 536_870_912, "MemorySwap": 536_870_912, "Init": true,
                 "Tmpfs": { "/tmp": "rw,noexec,nosuid,size=67108864", "/run": "rw,noexec,nosuid,size=1048576" },
@@ -196,7 +196,7 @@ impl Predecessor {
         (first - began) * 1e3
     }
 
-    /// Makes a container and starts it; returns its id.
+    /// Creates a container, starts it, and returns its id.
     async fn container(&self, body: Value) -> String {
         let created = self.docker.clone().with_header("content-type", "application/json");
         let created =

@@ -20,11 +20,11 @@ use crate::{docker::SOCKET, eventually::eventually, up::Up, world::World};
 /// Number of runs, in total and at a time.
 #[derive(Debug, Clone, Copy)]
 pub struct Starts {
-    /// In all.
+    /// Number of runs in total.
     pub count: usize,
-    /// At a time.
+    /// Number of runs at a time.
     pub at_a_time: usize,
-    /// Containers that wait for them.
+    /// Number of warm containers.
     pub warm: usize,
 }
 
@@ -35,13 +35,13 @@ pub struct Findings {
     pub succeeded: usize,
     /// Failures of the others, in words.
     pub failures: Vec<String>,
-    /// Those that took a container which waited. No two runs had the same one.
+    /// Runs that used a warm container. No two runs had the same one.
     pub warm: usize,
-    /// From the order to Docker's word that the container runs.
+    /// Time from the order to Docker's report that the container started.
     pub order_to_container: Spread,
-    /// From the order to the first call that the agent makes.
+    /// Time from the order to the agent's first model call.
     pub order_to_first_call: Spread,
-    /// From the order to the run's end, when nothing of it is left.
+    /// Time from the order to the run's end, after its resources are removed.
     pub order_to_end: Spread,
     /// Resources of `sluice up`.
     pub up: Used,
@@ -49,14 +49,14 @@ pub struct Findings {
     pub proxy: Used,
 }
 
-/// Milliseconds.
+/// Spread of durations, in milliseconds.
 #[derive(Debug, Default, Serialize)]
 pub struct Spread {
-    /// Half of them took no longer.
+    /// Median.
     pub p50_ms: i64,
-    /// Nineteen of twenty took no longer.
+    /// 95th percentile.
     pub p95_ms: i64,
-    /// The longest.
+    /// Longest duration.
     pub max_ms: i64,
 }
 
@@ -65,7 +65,7 @@ pub struct Spread {
 pub struct Used {
     /// Processor time, user and system.
     pub cpu_ms_per_run: f64,
-    /// Resources held when the first tenth was over.
+    /// Resources held after the first tenth of the runs.
     pub early: Held,
     /// Resources held at the end.
     pub late: Held,
@@ -91,10 +91,10 @@ impl Held {
 }
 
 impl Starts {
-    /// Orders them all and waits for them all.
+    /// Executes all runs and returns the measurements.
     ///
     /// # Panics
-    /// If anything is left of them, or no worker claims them.
+    /// If resources are left, or no worker claims the runs.
     pub async fn run(self) -> Findings {
         let agent = format!("[agents.'sandbox:agent']\ndisk = '256MiB'\nwarm_pool_size = {}\n", self.warm);
         let mut world =
@@ -106,15 +106,15 @@ impl Starts {
         let filter = format!("label={}={}", label::INSTALLATION, world.installation());
         let mut events = Command::new("docker");
         events.args(["events", "--filter", &filter, "--filter", "event=start", "--format", "{{json .}}"]);
-        // A file, which is never full: a slow reader of a pipe would hold up Docker.
+        // The output goes to a file, because a slow reader of a pipe would delay Docker.
         let containers = world.path().join("events");
         events.stdout(File::create(&containers).unwrap()).kill_on_drop(true);
         let events = events.spawn().unwrap();
-        // A tenth first: then everybody has found their size.
+        // After the first tenth, pools and buffers have their final size.
         let first = pids.map(Held::by);
-        let mut failures = self.share(&world, 0..self.count / 10).await;
+        let mut failures = self.execute(&world, 0..self.count / 10).await;
         let early = pids.map(Held::by);
-        failures.extend(self.share(&world, self.count / 10..self.count).await);
+        failures.extend(self.execute(&world, self.count / 10..self.count).await);
         let late = pids.map(Held::by);
         let succeeded = self.count - failures.len();
         let [up_used, proxy] = [0, 1].map(|which| Used {
@@ -139,25 +139,25 @@ impl Starts {
         }
     }
 
-    /// Returns the containers of the runs.
+    /// Returns the containers of the runs, and asserts that no two runs had the same one.
     async fn containers(self, world: &World) -> BTreeSet<String> {
         let mut containers = BTreeSet::new();
         for number in 0..self.count {
             let shown = world.sluice().run(&["runs", "show", &format!("r{number}"), "--json"]).await.result();
-            let things = shown["resources"].as_array().unwrap();
-            for thing in things.iter().filter(|thing| thing["kind"] == "container") {
-                let name = thing["name"].as_str().unwrap();
+            let resources = shown["resources"].as_array().unwrap();
+            for resource in resources.iter().filter(|resource| resource["kind"] == "container") {
+                let name = resource["name"].as_str().unwrap();
                 assert!(containers.insert(name.to_owned()), "{name} had two runs");
             }
         }
         containers
     }
 
-    /// Those of `runs`; returns what failed.
-    async fn share(self, world: &World, runs: std::ops::Range<usize>) -> Vec<String> {
-        let people = (0..self.at_a_time).map(async |person| {
+    /// Executes `runs` for as many callers as may work at a time, and returns the failures.
+    async fn execute(self, world: &World, runs: std::ops::Range<usize>) -> Vec<String> {
+        let callers = (0..self.at_a_time).map(async |caller| {
             let mut failures = Vec::new();
-            for number in runs.clone().skip(person).step_by(self.at_a_time) {
+            for number in runs.clone().skip(caller).step_by(self.at_a_time) {
                 let run = format!("r{number}");
                 let ordered = world.sluice().run(&["run", "--detach", "--run-id", &run, "q"]).await;
                 let waited = world.sluice().run(&["runs", "wait", &run]).await;
@@ -167,7 +167,7 @@ impl Starts {
             }
             failures
         });
-        join_all(people).await.concat()
+        join_all(callers).await.concat()
     }
 }
 
@@ -193,19 +193,19 @@ impl Times {
                 (ordered, Run { ended, ..Run::default() }),
             );
         }
-        let told = || async { fs::read_to_string(containers).unwrap() };
-        let all = |told: &String| told.lines().count() >= count && told.ends_with('\n');
-        for event in eventually("Docker has told of all", told, all).await.lines() {
+        let reported = || async { fs::read_to_string(containers).unwrap() };
+        let is_complete = |text: &String| text.lines().count() >= count && text.ends_with('\n');
+        for event in eventually("Docker has told of all", reported, is_complete).await.lines() {
             let event: Value = serde_json::from_str(event).unwrap();
-            // One that was started before it had a run does not say which.
-            let Some(of) = event["Actor"]["Attributes"][label::RUN_ID].as_str() else { continue };
+            // The label of a warm container names no run.
+            let Some(run_id) = event["Actor"]["Attributes"][label::RUN_ID].as_str() else { continue };
             let at = event["timeNano"].as_i64().unwrap() / 1_000_000;
-            let (ordered, run) = runs.get_mut(of).unwrap();
+            let (ordered, run) = runs.get_mut(run_id).unwrap();
             run.container.get_or_insert(at - *ordered);
         }
         for call in world.upstream.ledger().all() {
-            if let [of] = call.header(header::COGNI_RUN_ID)[..]
-                && let Some((ordered, run)) = runs.get_mut(of)
+            if let [run_id] = call.header(header::COGNI_RUN_ID)[..]
+                && let Some((ordered, run)) = runs.get_mut(run_id)
             {
                 run.first_call.get_or_insert(call.unix_ms.cast_signed() - *ordered);
             }

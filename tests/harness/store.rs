@@ -1,4 +1,4 @@
-//! The store as another program may have left it: taken out, changed, put back.
+//! Changes the rows of a store through a backup and a restore, as another program may have left them.
 
 use std::fs;
 
@@ -39,10 +39,10 @@ pub async fn rewrite(world: &World, change: impl Fn(&str, &mut Map<String, Value
     fs::remove_file(file).unwrap();
 }
 
-/// Ends `run` as failed and removes nothing of it: as a holder may have left it that could not clean up.
+/// Marks `run` as failed without removing its resources, as a worker may have left it that could not clean up.
 ///
 /// # Panics
-/// As [`rewrite`].
+/// If `sluice backup` or `sluice restore` fails.
 pub async fn end(world: &World, run: &str) {
     rewrite(world, |table, row| {
         if table == "runs" && row["run"] == run {

@@ -1,4 +1,4 @@
-//! The command line on a terminal: `script` gives it one.
+//! Runs the command line on a terminal, which the program `script` provides.
 
 use std::{
     process::Stdio,
@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::sluice::Sluice;
 
-/// Longest pause between two pieces.
+/// Longest wait for the next piece of output.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Output of a command on a terminal.
@@ -22,12 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Shown {
     /// Exit code.
     pub code: Option<i32>,
-    /// Pieces as they came, stdout and stderr together, and when.
+    /// Pieces of stdout and stderr together, with the times of their arrival.
     pub pieces: Vec<(String, Instant)>,
 }
 
 impl Shown {
-    /// All of it, escape sequences included.
+    /// Returns the whole output, escape sequences included.
     #[must_use]
     pub fn text(&self) -> String {
         self.pieces.iter().map(|(text, _)| text.as_str()).collect()
@@ -43,10 +43,10 @@ impl Sluice {
         self.on_terminal_until(arguments, "", async {}).await
     }
 
-    /// The same, and does `then` as soon as the terminal shows `words`.
+    /// Runs it with `arguments` on a terminal to its end, and awaits `then` as soon as the terminal shows `words`.
     ///
     /// # Panics
-    /// Likewise, and if they are not shown.
+    /// If there is no `script` on this host, or `words` are never shown.
     pub async fn on_terminal_until(
         mut self,
         arguments: &[&str],
@@ -83,7 +83,7 @@ impl Sluice {
     }
 }
 
-/// As a shell wants a word that means nothing to it.
+/// Quotes a word so that a shell takes it literally.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
@@ -101,7 +101,7 @@ pub struct Seat {
 /// State of a terminal after the command on it ended.
 #[derive(Debug)]
 pub struct Left {
-    /// Exit code, as a shell has it.
+    /// Exit code as a shell reports it.
     pub code: i32,
     /// Everything that was shown.
     pub text: String,
@@ -141,17 +141,17 @@ impl Seat {
         self.keys.write_all(keys.as_bytes()).await.unwrap();
     }
 
-    /// Looks until what is on the screen is `wanted`, and returns it.
+    /// Reads output until `wanted` accepts the screen, and returns the screen.
     ///
     /// # Panics
-    /// If it does not come, with what is there instead.
+    /// If that takes too long, with the present screen.
     pub async fn sees(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
-        let looking = async {
+        let reading = async {
             while !wanted(self.screen()) {
-                assert!(self.more().await, "{what}: the command has ended: {}", self.text);
+                assert!(self.read_more().await, "{what}: the command has ended: {}", self.text);
             }
         };
-        if timeout(PATIENCE, looking).await.is_err() {
+        if timeout(PATIENCE, reading).await.is_err() {
             panic!("{what} is not shown: {}", self.screen());
         }
         self.screen().to_owned()
@@ -164,27 +164,27 @@ impl Seat {
 
     /// Sends a signal to the command.
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_raw(self.after("process ").parse().unwrap()).unwrap(), signal).unwrap();
+        kill_process(Pid::from_raw(self.word_after("process ").parse().unwrap()).unwrap(), signal).unwrap();
     }
 
-    /// Waits for the end.
+    /// Waits for the end, and returns the state of the terminal.
     pub async fn left(mut self) -> Left {
-        if timeout(PATIENCE, async { while self.more().await {} }).await.is_err() {
+        if timeout(PATIENCE, async { while self.read_more().await {} }).await.is_err() {
             panic!("it does not end: {}", self.text);
         }
         self.script.wait().await.unwrap();
         let modes: Vec<_> = self.text.split("modes ").skip(1).map(first_word).collect();
         let modes = [modes[0].clone(), modes[1].clone()];
-        Left { code: self.after("code ").parse().unwrap(), modes, text: self.text }
+        Left { code: self.word_after("code ").parse().unwrap(), modes, text: self.text }
     }
 
-    /// The word behind the last `mark`.
-    fn after(&self, mark: &str) -> String {
+    /// Returns the word after the last `mark`.
+    fn word_after(&self, mark: &str) -> String {
         first_word(self.text.rsplit(mark).next().unwrap())
     }
 
     /// Reads more output; returns whether there was any.
-    async fn more(&mut self) -> bool {
+    async fn read_more(&mut self) -> bool {
         let mut piece = [0; 4096];
         let read = self.output.read(&mut piece).await.unwrap();
         self.text += &String::from_utf8_lossy(&piece[..read]);

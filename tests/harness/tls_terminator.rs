@@ -1,4 +1,4 @@
-//! TLS in front of an upstream, with a certificate that is good, or not.
+//! Terminates TLS in front of an upstream, with a good or a faulty certificate.
 
 use std::{
     net::SocketAddr,
@@ -23,13 +23,13 @@ pub enum Certificate {
     Expired,
     /// The certificate is for another name.
     OtherName,
-    /// Another CA has signed the certificate, of the same name.
+    /// The certificate is signed by another CA of the same name.
     OtherIssuer,
     /// The certificate is signed only by itself.
     SelfSigned,
 }
 
-/// Takes TLS connections and forwards what they bring, plain.
+/// A server that accepts TLS connections and forwards their plain bytes.
 #[derive(Debug)]
 pub struct TlsTerminator {
     address: SocketAddr,
@@ -64,7 +64,7 @@ impl TlsTerminator {
         terminator
     }
 
-    /// `https://localhost:PORT`
+    /// Returns `https://localhost:PORT`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("https://localhost:{}", self.address.port())

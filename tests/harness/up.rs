@@ -1,4 +1,4 @@
-//! `sluice up`, running.
+//! Starts and stops `sluice up`.
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
@@ -8,14 +8,14 @@ use tokio::{
 
 use crate::sluice::Sluice;
 
-/// `sluice up`, ready. If a test fails before it stops it, drop kills it together with the proxy it watches over.
+/// A `sluice up` that is ready. If a test fails before the stop, drop kills it and the proxy it supervises.
 #[derive(Debug)]
 pub struct Up {
     /// The command itself.
     pub child: Child,
     /// Its output up to `ready`.
     pub said: String,
-    /// The proxy it watches over. Tests that have it replaced keep this true.
+    /// Process id of the supervised proxy. A test that replaces the proxy updates this.
     pub proxy_pid: u32,
     rest: Lines<BufReader<ChildStdout>>,
 }
@@ -36,9 +36,9 @@ impl Up {
                 return Self { child, proxy_pid: pid.expect(&said), said, rest };
             }
         }
-        let mut complaint = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut complaint).await.unwrap();
-        panic!("`sluice up` ended before it was ready: {said}{complaint}");
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).await.unwrap();
+        panic!("`sluice up` ended before it was ready: {said}{stderr}");
     }
 
     /// Sends `signal`, waits for the end, and returns exit code and last line.
@@ -64,6 +64,6 @@ impl Drop for Up {
 }
 
 fn kill(pid: u32, signal: Signal) {
-    // It may be gone already, which is as good.
+    // A process that has already ended needs no signal.
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).ok();
 }

@@ -1,4 +1,4 @@
-//! A small disk of its own, which a test can fill.
+//! Mounts a small disk that the test can fill.
 
 use std::{
     fs::{self, File},
@@ -11,13 +11,13 @@ use std::{
 /// Kind of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileSystem {
-    /// Memory.
+    /// A file system in memory.
     Tmpfs,
     /// ext4 on a loop device.
     Ext4,
 }
 
-/// A mounted file system. A shell of its own waits for its owner's end, whatever that is, and unmounts it.
+/// A mounted file system. A guard shell waits for the end of the test process, and then unmounts it.
 #[derive(Debug)]
 pub struct Volume {
     path: PathBuf,
@@ -28,7 +28,7 @@ impl Volume {
     /// Mounts `mib` mebibytes on the directory `path`.
     ///
     /// # Panics
-    /// If that fails; one has to be root.
+    /// If that fails; it needs root.
     #[must_use]
     pub fn on(path: &Path, kind: FileSystem, mib: u64) -> Self {
         let mount = match kind {
@@ -46,13 +46,13 @@ impl Volume {
             .arg(mib.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Who ends a test that hangs ends its group.
+            // A test that hangs is killed with its process group; the guard must survive that.
             .process_group(0)
             .spawn()
             .unwrap();
-        let mut said = String::new();
-        BufReader::new(guard.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
-        assert_eq!(said, "mounted\n", "a test mounts {}: it needs root", path.display());
+        let mut line = String::new();
+        BufReader::new(guard.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "mounted\n", "a test mounts {}: it needs root", path.display());
         Self { path: path.to_owned(), guard }
     }
 
@@ -60,13 +60,13 @@ impl Volume {
         self.path.join("filler")
     }
 
-    /// Leaves not a byte.
+    /// Fills it to the last byte.
     ///
     /// # Panics
-    /// If anything but space is missing.
+    /// If the filler file cannot be opened.
     pub fn fill(&self) {
         let mut filler = File::options().create(true).append(true).open(self.filler()).unwrap();
-        // The last bytes fit where a whole piece does not.
+        // Smaller pieces use the space that a larger one does not fit into.
         for size in [1 << 20, 4096, 1] {
             let piece = vec![0; size];
             while filler.write_all(&piece).is_ok() {}
@@ -79,7 +79,7 @@ impl Volume {
         self.filler().exists()
     }
 
-    /// Gives back what filling it took.
+    /// Frees the space that [`Volume::fill`] took.
     pub fn free(&self) {
         fs::remove_file(self.filler()).ok();
     }

@@ -1,4 +1,4 @@
-"""Anthropic's SDK: messages, and how many tokens they have."""
+"""Cases of Anthropic's SDK: messages and token counts."""
 
 import asyncio
 
@@ -50,8 +50,8 @@ def messages_tool_result(target):
 
 @case
 def messages_answer_sent_back(target):
-    said = messages(target).content
-    return messages(target, [*HELLO, {"role": "assistant", "content": said}, *HELLO])
+    content = messages(target).content
+    return messages(target, [*HELLO, {"role": "assistant", "content": content}, *HELLO])
 
 
 @case

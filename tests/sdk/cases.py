@@ -1,4 +1,4 @@
-"""What all cases are made of: the questions, and the list that a case puts itself on."""
+"""Defines the parts that all cases share: messages, tools, and the list of cases."""
 
 import pydantic
 
@@ -13,24 +13,24 @@ CITY = {
     "additionalProperties": False,
 }
 FUNCTION = {"name": "get_weather", "description": "What the sky does.", "parameters": CITY, "strict": True}
-# Those that the SDKs have classes for.
+# Statuses that the SDKs have error classes for.
 STATUSES = (400, 404, 429, 500, 503)
 CASES = {}
 
 
 def case(named):
-    """Makes a case of a function from a target to what must be equal; its name is the case's, unless it is given."""
+    """Adds a function to the cases, under its own name or a given one. Its result must be equal for all targets."""
     if isinstance(named, str):
         return lambda function: CASES.setdefault(named, function)
     return CASES.setdefault(named.__name__, named)
 
 
 def turn(*content):
-    """A user's message with several parts."""
+    """Returns a user's message with several parts."""
     return [{"role": "user", "content": list(content)}]
 
 
 class Answer(pydantic.BaseModel):
-    """What structured answers are to look like. The scripted ones do not: the SDK's complaint is compared then."""
+    """Shape of a structured answer. Scripted answers do not have it, so the SDK's error is compared."""
 
     city: str

@@ -1,9 +1,9 @@
-// Every kind of call that the official Node SDKs make, against each of several targets; one JSON line per case and
-// target tells what must be equal for all of them. It judges nothing: tests/stack/sdk.rs compares.
+// Makes every kind of call that the official Node SDKs support, against each of several targets. Prints one JSON line
+// per case and target, with the values that must be equal for all targets. tests/stack/sdk.rs compares them.
 //
 // usage: scripts/sdks.sh node tests/sdk/conform.mjs TARGET...
 //
-// Targets and lines are those of conform.py, and so are the cases, where Node's SDKs do what Python's do.
+// Targets, lines and cases are those of conform.py, as far as Node's SDKs support what Python's do.
 import { Target, comparable, failure, tokens } from "./target.mjs";
 
 // Any upstream reads its script from the model's name: see bench/src/upstream/script and tests/sdk/aimock.json.
@@ -28,19 +28,19 @@ async function all(stream) {
   return events;
 }
 
-// Reads three texts and leaves.
+// Reads three texts and abandons the stream.
 async function some(stream, textOf) {
-  const said = [];
+  const texts = [];
   for await (const event of await stream) {
     const text = textOf(event);
-    if (text) said.push(text);
-    if (said.length === 3) break; // which ends the request
+    if (text) texts.push(text);
+    if (texts.length === 3) break; // this ends the request
   }
-  return said;
+  return texts;
 }
 
 const chat = ({ openai }, more) => openai.chat.completions.create({ model: MODEL, messages: HELLO, ...more });
-// Kept by nobody, as clients with an eye on their data ask for, and as Sluicegate has it.
+// Not stored, as clients concerned about their data request, and as Sluicegate enforces.
 const UNSTORED = { model: MODEL, input: "Say hello.", store: false };
 const responses = ({ openai }, more) => openai.responses.create({ ...UNSTORED, ...more });
 const embeddings = ({ openai }, more) => openai.embeddings.create({ model: MODEL, input: "one", ...more });
@@ -58,8 +58,8 @@ const CASES = {
   chat_tool_results: (target) => {
     const call = (id) => ({ id, type: "function", function: { name: "get_weather", arguments: '{"city":"Paris"}' } });
     const result = (tool_call_id) => ({ role: "tool", tool_call_id, content: "Rain, see https://e.org" });
-    const asked = { role: "assistant", content: null, tool_calls: [call("call_1"), call("call_2")] };
-    return chat(target, { messages: [...HELLO, asked, result("call_1"), result("call_2")], tools: [CHAT_TOOL] });
+    const calls = { role: "assistant", content: null, tool_calls: [call("call_1"), call("call_2")] };
+    return chat(target, { messages: [...HELLO, calls, result("call_1"), result("call_2")], tools: [CHAT_TOOL] });
   },
   chat_answer_sent_back: async (target) => {
     const [{ message }] = (await chat(target)).choices;
@@ -86,15 +86,15 @@ const CASES = {
     some(chat(target, { model: LONG, stream: true }), (event) => event.choices[0]?.delta.content),
   chat_after_one_that_was_abandoned: (target) => chat(target),
   chat_error_in_the_middle: async (target) => {
-    const said = [];
+    const texts = [];
     try {
       for await (const event of await chat(target, { model: "fake-errmid3", stream: true })) {
-        said.push(event.choices[0].delta.content ?? null);
+        texts.push(event.choices[0].delta.content ?? null);
       }
     } catch (error) {
-      return [said, failure(error)];
+      return [texts, failure(error)];
     }
-    return said;
+    return texts;
   },
   completions_plain: ({ openai }) => openai.completions.create({ model: MODEL, prompt: "Say hello.", max_tokens: 9 }),
   completions_streamed: ({ openai }) =>
@@ -205,4 +205,4 @@ for (const argument of process.argv.slice(2)) {
   const target = new Target(JSON.parse(argument));
   for (const name of Object.keys(CASES)) console.log(JSON.stringify(await run(target, name)));
 }
-process.exit(); // whatever connections are still kept
+process.exit(); // open connections would keep the process alive

@@ -1,4 +1,4 @@
-"""Prints, as one JSON object, which fields the official Python SDKs document for the bodies of each route.
+"""Prints as one JSON object the fields that the official Python SDKs document for the bodies of each route.
 
 usage: scripts/sdks.sh python tests/sdk/documented.py
 """
@@ -9,7 +9,7 @@ import json
 import anthropic
 import openai
 
-# Of the SDK, not of a body; `betas` become a header.
+# Parameters of the SDK that are not fields of a body; `betas` become a header.
 NOT_IN_THE_BODY = {"betas", "extra_body", "extra_headers", "extra_query", "timeout"}
 
 open_ai, claude = openai.OpenAI(api_key="none"), anthropic.Anthropic(api_key="none")

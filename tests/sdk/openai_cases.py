@@ -1,4 +1,4 @@
-"""OpenAI's SDK: chat and legacy completions, embeddings, models."""
+"""Cases of OpenAI's SDK: chat and legacy completions, embeddings, models."""
 
 import asyncio
 
@@ -62,8 +62,8 @@ def chat_tool_results(target):
 
 @case
 def chat_answer_sent_back(target):
-    said = chat(target).choices[0].message
-    return chat(target, messages=[*HELLO, said, *HELLO])
+    message = chat(target).choices[0].message
+    return chat(target, messages=[*HELLO, message, *HELLO])
 
 
 @case
@@ -135,9 +135,9 @@ def chat_streamed_asynchronously(target):
 def chat_abandoned(target):
     stream = chat(target, LONG, stream=True)
     pieces = (event.choices[0].delta.content for event in stream if event.choices)
-    said = [piece for _, piece in zip(range(3), filter(None, pieces))]
+    texts = [piece for _, piece in zip(range(3), filter(None, pieces))]
     stream.close()
-    return said
+    return texts
 
 
 @case
@@ -147,13 +147,13 @@ def chat_after_one_that_was_abandoned(target):
 
 @case
 def chat_error_in_the_middle(target):
-    said = []
+    texts = []
     try:
         for event in chat(target, "fake-errmid3", stream=True):
-            said.append(event.choices[0].delta.content)
+            texts.append(event.choices[0].delta.content)
     except openai.APIError as error:
-        return said, failure(error)
-    return said
+        return texts, failure(error)
+    return texts
 
 
 @case

@@ -1,4 +1,4 @@
-"""OpenAI's SDK: responses."""
+"""Cases of OpenAI's SDK: responses."""
 
 import openai
 
@@ -7,7 +7,7 @@ from target import plain
 
 
 def responses(target, input="Say hello.", model=MODEL, store=False, **more):
-    """Kept by nobody, as clients with an eye on their data ask for, and as Sluicegate has it."""
+    """Makes a call that is not stored, as clients concerned about their data request, and as Sluicegate enforces."""
     return target.openai.responses.create(model=model, input=input, store=store, **more)
 
 
@@ -54,8 +54,8 @@ def responses_reasoning(target):
 
 @case
 def responses_answer_sent_back(target):
-    said = responses(target).output
-    return responses(target, [*HELLO, *plain(said), *HELLO])
+    output = responses(target).output
+    return responses(target, [*HELLO, *plain(output), *HELLO])
 
 
 @case

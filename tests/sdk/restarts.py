@@ -1,4 +1,5 @@
-"""Calls one after the other with the Python SDK as it comes, retries included; one JSON line per call tells how it ended.
+"""Makes calls one after the other with the Python SDK in its default settings, retries included. Prints the end of each
+call as one JSON line.
 
 usage: scripts/sdks.sh python tests/sdk/restarts.py URL COUNT
 """

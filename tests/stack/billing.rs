@@ -1,5 +1,5 @@
-//! Every session of a real gateway is billed to its owner: the real OpenClaw, as npm has it, and the real LiteLLM. Only the models are
-//! scripted.
+//! Tests that every session of a real gateway is billed to its account, with the real OpenClaw and the real LiteLLM.
+//! Only the models are scripted.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use serde_json::json;
 use crate::replays;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A conversation that is longer is shortened before the next turn.
-const LONG: usize = 16 << 10;
+/// Longest conversation in bytes; a longer one is shortened before the next turn.
+const MAX_CONVERSATION: usize = 16 << 10;
 
 /// Work of a session in its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Session {
             1 => Work::BySubAgent,
             _ => Work::Tools,
         };
-        // Of another length each, so that no two have calls of the same size.
+        // Each mark has another length, so that no two sessions have calls of the same size.
         let mark = format!("-of-s{n}{}.", "x".repeat(16 * n));
         Self { run: format!("r{n}"), account: format!("acct-{}", n % 4), mark, work }
     }
@@ -57,7 +57,7 @@ impl Session {
         match self.work {
             Work::Tools | Work::InALongConversation => twice,
             Work::BySubAgent => {
-                // The gateway shows its models three tools, by which they find and call the others.
+                // The gateway offers its models three tools, which find and call the others.
                 let spawn = json!({ "id": "sessions_spawn", "args": { "task": twice } });
                 format!("Have this done:\ncall: tool_call {spawn}\nsay: done{mark}")
             }
@@ -77,8 +77,8 @@ impl Session {
 
 #[tokio::test]
 async fn eight_sessions_are_billed_to_their_accounts() {
-    let there = Sessions::of(&["fake-steps"], |setup| Setup {
-        conversation: Some(LONG),
+    let world = Sessions::of(&["fake-steps"], |setup| Setup {
+        conversation: Some(MAX_CONVERSATION),
         tools: ["exec", "read", "sessions_spawn"].map(str::to_owned).to_vec(),
         ..setup
     })
@@ -87,33 +87,33 @@ async fn eight_sessions_are_billed_to_their_accounts() {
     let long = &sessions[0];
     let before = format!("Do this:\ncall: exec {{\"command\":\"seq 1 5000; echo {}\"}}", long.mark);
     let talk = ["--state-key", "talk"];
-    let first = there.run(("before", &long.account), &talk, &before).await;
+    let first = world.run(("before", &long.account), &talk, &before).await;
     assert_eq!(first.code, Some(0), "{first:?}");
     let at_once = sessions.iter().map(async |session| {
         let more: &[&str] = if session.work == Work::InALongConversation { &talk } else { &[] };
-        there.run((&session.run, &session.account), more, &session.message()).await
+        world.run((&session.run, &session.account), more, &session.message()).await
     });
     let outcomes = join_all(at_once).await;
     for (session, outcome) in sessions.iter().zip(&outcomes) {
-        assert_eq!(outcome.code, Some(0), "{outcome:?}\n{}", there.gateway.log());
+        assert_eq!(outcome.code, Some(0), "{outcome:?}\n{}", world.gateway.log());
         let (said, mark) = (answer(outcome), &session.mark);
         assert!(said.contains(&format!("done{mark}")), "{}: {said}", session.run);
         for other in sessions.iter().filter(|other| other.mark != *mark) {
             assert!(!outcome.stdout.contains(&other.mark), "{}: {outcome:?}", session.run);
         }
     }
-    are_billed(&there, &sessions).await;
-    replays::get_nothing(&there).await;
-    is_billed_what_is_journaled(&there).await;
-    there.gateway.stop().await;
+    are_billed(&world, &sessions).await;
+    replays::get_nothing(&world).await;
+    is_billed_what_is_journaled(&world).await;
+    world.gateway.stop().await;
 }
 
 /// Checks that the models' calls of each conversation match the journal and LiteLLM's bills: call by call, account by
 /// account.
-async fn are_billed(there: &Sessions, sessions: &[Session]) {
-    let journal = there.journaled().await;
+async fn are_billed(world: &Sessions, sessions: &[Session]) {
+    let journal = world.journaled().await;
     let marks: Vec<_> = sessions.iter().map(|session| session.mark.as_str()).collect();
-    let asked = there.asked(&marks);
+    let received = world.calls_by_mark(&marks);
     let mut runs = 0;
     for session in sessions {
         let calls =
@@ -124,15 +124,15 @@ async fn are_billed(there: &Sessions, sessions: &[Session]) {
         runs += 1 + usize::from(!before.is_empty());
         let mut both = [own, before].concat();
         both.sort_unstable();
-        assert_eq!(asked[session.mark.as_str()], both, "{}", session.run);
+        assert_eq!(received[session.mark.as_str()], both, "{}", session.run);
     }
     assert_eq!(journal.len(), runs, "{journal:?}");
-    is_billed_what_is_journaled(there).await;
+    is_billed_what_is_journaled(world).await;
 }
 
-async fn is_billed_what_is_journaled(there: &Sessions) {
-    let journal = there.journaled().await;
-    let billed = || async { there.billed() };
+async fn is_billed_what_is_journaled(world: &Sessions) {
+    let journal = world.journaled().await;
+    let billed = || async { world.billed() };
     let bills = eventually_within(PATIENCE, "LiteLLM has all", billed, |bills| *bills == journal).await;
     assert_eq!(bills, journal);
 }

@@ -1,4 +1,4 @@
-//! Calls as LiteLLM accounts for them, and as Sluicegate does: the same call, the same payer, the same figures.
+//! Tests that LiteLLM and Sluicegate account for a call alike: the same call, the same payer, the same figures.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use crate::{streams::PROMPT, world_with_litellm};
 
 /// Place where LiteLLM reports the cost of a call.
-enum Told {
-    /// With the answer: in a header, or in the usage of a stream.
+enum CostReport {
+    /// LiteLLM reports it with the answer: in a header, or in the usage of a stream.
     InBand,
-    /// In its own records only, for reconciliation.
+    /// LiteLLM reports it only in its own records.
     Later,
 }
 
@@ -25,29 +25,29 @@ struct Call {
     path: &'static str,
     model: &'static str,
     answering: Answering,
-    cost: Told,
+    cost: CostReport,
 }
 
 const fn whole(path: &'static str, model: &'static str) -> Call {
-    Call { path, model, answering: Answering::Whole, cost: Told::InBand }
+    Call { path, model, answering: Answering::Whole, cost: CostReport::InBand }
 }
 
-const fn streamed(path: &'static str, model: &'static str, cost: Told) -> Call {
+const fn streamed(path: &'static str, model: &'static str, cost: CostReport) -> Call {
     Call { path, model, answering: Answering::Streamed, cost }
 }
 
-/// The same model where the model does not matter: LiteLLM 1.106.2 takes some routes' calls for free when a wildcard
-/// deployment serves them for the first time.
+/// Calls on every route. They share models, because LiteLLM 1.106.2 treats the first call of a wildcard deployment on
+/// some routes as free.
 const CALLS: [Call; 9] = [
     whole("/v1/chat/completions", "fake"),
-    streamed("/v1/chat/completions", "fake-words50", Told::InBand),
+    streamed("/v1/chat/completions", "fake-words50", CostReport::InBand),
     whole("/v1/completions", "fake-words5"),
-    streamed("/v1/completions", "fake-words5", Told::InBand),
+    streamed("/v1/completions", "fake-words5", CostReport::InBand),
     whole("/v1/responses", "fake"),
-    streamed("/v1/responses", "fake", Told::InBand),
+    streamed("/v1/responses", "fake", CostReport::InBand),
     whole("/v1/messages", "fake"),
     // LiteLLM 1.106.2 leaves the cost out of Anthropic's streams.
-    streamed("/v1/messages", "fake", Told::Later),
+    streamed("/v1/messages", "fake", CostReport::Later),
     whole("/v1/embeddings", "fake"),
 ];
 
@@ -62,7 +62,7 @@ async fn run(world: &World) -> Run {
     world.run_with(RunGrant { attempt: 1, correlation, ..grant("r1", "acct-1") }).await
 }
 
-/// The newest record, and LiteLLM's of the same call.
+/// Returns the newest record, and LiteLLM's record of the same call.
 async fn both_records(world: &World, litellm: &LiteLlm, count: usize) -> (ExchangeRecord, Value) {
     let ours = world.records(count).await.pop().unwrap().record;
     let theirs = litellm.record_of(&ours.litellm_call_id.to_string()).await;
@@ -103,7 +103,7 @@ fn assert_same_figures(call: &Call, ours: &ExchangeRecord, theirs: &Value) {
     assert_eq!(theirs["completion_tokens"], ours.tokens.output, "{ours:?}\n{theirs}");
     let detail = |group: &str, name: &str| theirs["usage"][group][name].as_u64().unwrap_or(0);
     assert_eq!(detail("prompt_tokens_details", "cached_tokens"), ours.tokens.cached, "{ours:?}\n{theirs}");
-    // Anthropic's API has no word for reasoning tokens: what LiteLLM knows of them it cannot tell.
+    // Anthropic's API has no field for reasoning tokens, so LiteLLM cannot report them there.
     let reasoning = match call.path {
         "/v1/messages" => 0,
         _ => detail("completion_tokens_details", "reasoning_tokens"),
@@ -112,8 +112,8 @@ fn assert_same_figures(call: &Call, ours: &ExchangeRecord, theirs: &Value) {
     let cost = NanoDollars::parse_dollars(&theirs["response_cost"].to_string());
     assert!(cost.is_some_and(|cost| cost.0 > 0), "{theirs}");
     let known = match call.cost {
-        Told::InBand => (cost, CostSource::Upstream),
-        Told::Later => (None, CostSource::None),
+        CostReport::InBand => (cost, CostSource::Upstream),
+        CostReport::Later => (None, CostSource::None),
     };
     assert_eq!((ours.cost_nanodollars, ours.cost_source), known, "{ours:?}\n{theirs}");
 }
@@ -140,7 +140,7 @@ async fn an_agent_cannot_bill_another_in_litellm() {
     );
     assert!(!theirs.to_string().contains("victim"), "{theirs}");
 
-    // Sent to LiteLLM itself, every one of them is believed.
+    // The control: LiteLLM itself believes every claim.
     let direct = claiming(&litellm.agent).with_header("authorization", &format!("Bearer {CANARY_KEY}"));
     let answer = direct.chat("fake").await;
     assert_eq!(answer.status, 200, "{}", answer.text());

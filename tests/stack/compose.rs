@@ -1,5 +1,5 @@
-//! Tests `platform/compose`, started as its README says but for `docker compose` itself. A gateway on a network of its
-//! own has the data plane beside it, and runs are its sessions.
+//! Tests `platform/compose`, started as its README says, but without `docker compose` itself. A gateway has its own
+//! network with the data plane, and runs are its sessions.
 
 use std::{
     fs,
@@ -27,13 +27,13 @@ const TOKEN: &str = "a-token-of-this-test";
 struct Stack {
     project: String,
     file: Value,
-    /// In the place of the directory beside the file.
+    /// Directory that replaces the one beside the file.
     config: PathBuf,
-    /// Values for `${NAME…}`.
+    /// Values of the file's variables `${NAME…}`.
     variables: Vec<(&'static str, String)>,
 }
 
-/// The file as JSON: YAML is LiteLLM's, too.
+/// Returns the file as JSON. LiteLLM's Python parses the YAML.
 fn read() -> Value {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../platform/compose/openclaw.yaml");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/litellm.sh");
@@ -42,7 +42,7 @@ fn read() -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The texts of a list.
+/// Returns the texts of a list.
 fn texts(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().unwrap().iter().map(|text| text.as_str().unwrap())
 }
@@ -52,7 +52,7 @@ impl Stack {
         format!("{}-{what}", self.project)
     }
 
-    /// `text` with its variables filled in.
+    /// Returns `text` with its variables filled in.
     fn filled(&self, text: &str) -> String {
         let mut filled = text.to_owned();
         for (name, value) in &self.variables {
@@ -65,7 +65,7 @@ impl Stack {
         filled
     }
 
-    /// Makes networks and containers, in the order in which they depend on each other.
+    /// Creates networks and containers, dependencies first, and starts the containers.
     async fn start(&self) {
         for (name, network) in self.file["networks"].as_object().unwrap() {
             let internal = (network["internal"] == true).then_some("--internal");
@@ -85,13 +85,13 @@ impl Stack {
         }
     }
 
-    /// The networks of `service`, and everything else that the file says of it, as the client of Docker has it.
+    /// Returns the first network of `service`, its other networks, and the arguments for `docker create`.
     fn arguments(&self, service: &str) -> (String, Vec<String>, Vec<String>) {
-        let wanted = self.file["services"][service].as_object().unwrap();
+        let settings = self.file["services"][service].as_object().unwrap();
         let label = format!("sluicegate.installation={}", self.project);
         let mut all = vec!["--name".to_owned(), self.name(service), "--label".to_owned(), label];
         let (mut networks, mut after) = (Vec::new(), Vec::new());
-        for (key, value) in wanted {
+        for (key, value) in settings {
             let one = |option: &str| {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 vec![option.to_owned(), self.filled(&value)]
@@ -148,7 +148,7 @@ impl Stack {
         (first, networks, all)
     }
 
-    /// A volume of the file's has a name of this test's own.
+    /// Returns `volume` with a name of this test's own, or with the replaced directory.
     fn volume(&self, volume: &str) -> String {
         let (source, target) = volume.split_once(':').unwrap();
         if self.file["volumes"].get(source).is_some() {
@@ -182,19 +182,19 @@ impl Drop for Stack {
     }
 }
 
-/// A directory that belongs to the proxy's user.
-fn theirs(path: &Path) -> String {
+/// Creates an empty directory that belongs to the proxy's user, and returns its path.
+fn proxy_dir(path: &Path) -> String {
     fs::remove_dir_all(path).ok();
     fs::create_dir_all(path).unwrap();
     chown(path, Some(PROXY), Some(PROXY)).unwrap();
     path.display().to_string()
 }
 
-/// Writes the files that the README lists: the data plane's configuration and key, the gateway's models. `sluice` reads
-/// the world's own.
-fn written(world: &World, upstream: &str) -> Vec<(&'static str, String)> {
+/// Writes the files that the README lists: the data plane's configuration and key, and the gateway's models. Returns
+/// the values of the variables. `sluice` reads the world's own configuration.
+fn write_files(world: &World, upstream: &str) -> Vec<(&'static str, String)> {
     let dir = |name: &str| world.path().join(name);
-    let etc = theirs(&dir("etc"));
+    let etc = proxy_dir(&dir("etc"));
     private_file(&dir("etc/key"), harness::CANARY_KEY);
     chown(dir("etc/key"), Some(PROXY), Some(PROXY)).unwrap();
     let serves = "listen = '0.0.0.0:8080'\nlisten_serves = 'gateways'\n";
@@ -212,8 +212,8 @@ fn written(world: &World, upstream: &str) -> Vec<(&'static str, String)> {
     .unwrap();
     vec![
         ("SLUICE_ETC", etc),
-        ("SLUICE_RUN", theirs(&dir("run"))),
-        ("SLUICE_STATE", theirs(&dir("proxy-state"))),
+        ("SLUICE_RUN", proxy_dir(&dir("run"))),
+        ("SLUICE_STATE", proxy_dir(&dir("proxy-state"))),
         ("OPENCLAW_GATEWAY_TOKEN", TOKEN.to_owned()),
     ]
 }
@@ -224,7 +224,7 @@ async fn the_compose_files_gateway_serves_a_run() {
     assert!(world.stop_proxy().await);
     let upstream = world.upstream.base_url().trim_start_matches("http://").parse().unwrap();
     let fault_proxy = FaultProxy::at(SocketAddr::new(host().await, 0), upstream).await;
-    let variables = written(&world, &fault_proxy.base_url());
+    let variables = write_files(&world, &fault_proxy.base_url());
     let stack = Stack {
         project: world.installation(),
         file: read(),
@@ -253,16 +253,21 @@ async fn the_compose_files_gateway_serves_a_run() {
     );
     let config = fs::read_to_string(world.config()).unwrap();
     fs::write(world.config(), config + &entries).unwrap();
-    let asked = world.sluice().run(&["gateway", "pair", "there", "--wait", "0"]).await;
-    let request =
-        asked.stdout.split("devices approve ").nth(1).unwrap_or_else(|| panic!("{asked:?}")).lines().next();
+    let pairing = world.sluice().run(&["gateway", "pair", "there", "--wait", "0"]).await;
+    let request = pairing
+        .stdout
+        .split("devices approve ")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{pairing:?}"))
+        .lines()
+        .next();
     let openclaw = "/opt/openclaw/node_modules/openclaw/openclaw.mjs";
     docker(&["exec", &gateway, "node", openclaw, "devices", "approve", request.unwrap()]).await;
     for words in [&["gateway", "pair", "there", "--wait", "30"][..], &["gateway", "check", "there"]] {
         let done = world.sluice().run(words).await;
         assert_eq!(done.code, Some(0), "{done:?}");
     }
-    let said = [
+    let arguments = [
         "run",
         "--agent",
         "sandbox:openclaw-gateway",
@@ -272,7 +277,7 @@ async fn the_compose_files_gateway_serves_a_run() {
         "acct-1",
         "Say that it works",
     ];
-    let done = world.sluice().run(&said).await;
+    let done = world.sluice().run(&arguments).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.contains("it works"), "{done:?}");
     let journal = world.journal().await;

@@ -1,4 +1,4 @@
-//! The whole path with nothing scripted but the model: container, socket, proxy, LiteLLM.
+//! Tests the whole path with only the model scripted: container, socket, proxy, LiteLLM.
 
 use harness::LiteLlm;
 use platform_core::record::{ExchangeRecord, Outcome};

@@ -1,4 +1,4 @@
-//! Tests calls through LiteLLM that do not end well.
+//! Tests calls through LiteLLM that fail or are cut.
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,8 @@ use platform_core::{
 
 use crate::world_with_litellm;
 
-/// Longest time until the model provider is rid of a stream whose agent has left, with LiteLLM between.
-const SOON: Duration = Duration::from_secs(1);
+/// Longest time until a stream whose agent has left ends at the model provider, behind LiteLLM.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[tokio::test]
 async fn failures_behind_litellm_are_told_apart() {
@@ -70,6 +70,6 @@ async fn an_agent_that_leaves_a_stream_cancels_it_at_the_provider(world: &World,
     drop(wire);
     let ended = ledger.wait_for_ending(call.seq, Duration::from_secs(10)).await.unwrap().ending;
     assert!(matches!(ended, Ending::ClientGone { .. }), "{ended:?}");
-    assert!(ended.at().unwrap() - left < SOON, "cancelled after {:?}", ended.at().unwrap() - left);
+    assert!(ended.at().unwrap() - left < CANCEL_TIMEOUT, "cancelled after {:?}", ended.at().unwrap() - left);
     assert_eq!(last_record(world, 7).await.outcome, Outcome::ClientGone);
 }

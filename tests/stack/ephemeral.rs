@@ -1,4 +1,4 @@
-//! The real OpenClaw in a sealed sandbox of its own for each run, with nothing scripted but the model.
+//! Tests the real OpenClaw in a sandbox of its own for each run, with only the model scripted.
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
@@ -13,12 +13,12 @@ const IMAGE: &str = "sluicegate/sandbox-openclaw:latest";
 const ENTRY: &str = "[agents.'sandbox:openclaw']\nargv = ['node', '/agent/run.mjs']\nname = 'OpenClaw'\nimage = 'sluicegate/sandbox-openclaw:latest'\n\
     memory = '2GiB'\n";
 
-/// Longest that a run may take here, in which OpenClaw takes seconds to start, and many of them where others work, too.
+/// Longest duration of a run: OpenClaw takes seconds to start, and many on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(110);
-/// The same of several at once.
-const LONGER: Duration = Duration::from_secs(210);
+/// Longest duration of a run while several execute at once.
+const LONG_PATIENCE: Duration = Duration::from_secs(210);
 
-/// A world with the agent, whose runs may take so many seconds.
+/// Starts a world with the agent, whose run timeout is `seconds`.
 async fn world(seconds: u32, more: &str) -> World {
     World::with(&format!("{ENTRY}run_timeout = '{seconds}s'\n{more}\n")).await
 }
@@ -29,7 +29,7 @@ async fn run(world: &World, id: &str, model: &str, question: &[&str]) -> Outcome
     world.sluice().within(PATIENCE).run(&[&arguments[..], &own, question].concat()).await
 }
 
-/// A list of tool calls, as the scripted model reads it.
+/// Returns a list of tool calls in the form that the scripted model reads.
 fn steps(calls: &[(&str, Value)], answer: &str) -> String {
     let calls = calls.iter().map(|(tool, input)| format!("call: {tool} {input}\n"));
     format!("Please:\n{}say: {answer}", calls.collect::<String>())
@@ -39,14 +39,14 @@ fn exec(command: &str) -> (&'static str, Value) {
     ("exec", json!({ "command": command }))
 }
 
-/// The answer of a run that went well.
+/// Returns the answer of a run that succeeded.
 fn answer(outcome: &Outcome) -> String {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     outcome.result()["text"].as_str().unwrap().to_owned()
 }
 
 /// Returns the last request to the model.
-fn told(world: &World) -> Value {
+fn last_request(world: &World) -> Value {
     world.upstream.ledger().last().unwrap().json().unwrap()
 }
 
@@ -78,7 +78,7 @@ async fn a_tool_loop_edits_and_commits() {
 
     let repo = world.workspace("r1").await.join("repo");
     assert_eq!(fs::read_to_string(repo.join("file")).unwrap(), "two\n");
-    let last = told(&world);
+    let last = last_request(&world);
     assert!(last.to_string().contains("second,Sandboxed agent"), "{last}");
     let (ledger, journal) = (world.upstream.ledger().all(), world.records(4).await);
     assert_eq!((ledger.len(), journal.len()), (4, 4), "a call for each step and one for the answer");
@@ -122,7 +122,7 @@ async fn assert_closed(request: &Value, workspace: &Path) {
     assert_eq!(config["models"]["providers"].as_object().unwrap().len(), 1);
 }
 
-/// The configuration in `file` as OpenClaw reads it.
+/// Returns the configuration in `file` as OpenClaw parses it.
 async fn reported(file: &Path) -> Value {
     let script = "for part in agents tools cron models; do \
         printf '{\"%s\":' $part; node --disable-warning=ExperimentalWarning \"$0\" config get $part --json || exit; echo '}'; done";
@@ -137,18 +137,18 @@ async fn reported(file: &Path) -> Value {
         "OPENCLAW_NO_RESPAWN=1",
     ];
     let command = [IMAGE, "-c", script, "/opt/openclaw/node_modules/openclaw/openclaw.mjs"];
-    let said = docker(&[&start[..], &environment, &command].concat()).await;
-    let parts = serde_json::Deserializer::from_str(&said).into_iter::<serde_json::Map<String, Value>>();
-    Value::Object(parts.flat_map(|part| part.unwrap_or_else(|error| panic!("{error}: {said}"))).collect())
+    let output = docker(&[&start[..], &environment, &command].concat()).await;
+    let parts = serde_json::Deserializer::from_str(&output).into_iter::<serde_json::Map<String, Value>>();
+    Value::Object(parts.flat_map(|part| part.unwrap_or_else(|error| panic!("{error}: {output}"))).collect())
 }
 
 #[tokio::test]
 async fn history_and_four_mebibytes_reach_the_model() {
     let world = world(100, "environment = { COGNI_CONTEXT_WINDOW = '4000000' }").await;
     let history = world.path().join("said.json");
-    let said = json!([{ "role": "user", "content": "My name is Ada." }, { "role": "assistant", "content": "Hello, Ada." }]);
-    fs::write(&history, said.to_string()).unwrap();
-    // With what was said before, and what stands between, exactly what OpenClaw takes.
+    let messages = json!([{ "role": "user", "content": "My name is Ada." }, { "role": "assistant", "content": "Hello, Ada." }]);
+    fs::write(&history, messages.to_string()).unwrap();
+    // Together with the history and the headings, this is the largest prompt that OpenClaw accepts.
     let question = world.path().join("question");
     fs::write(&question, format!("Begin {}end.", "0123456789abcde ".repeat((4 << 20) / 16 - 32))).unwrap();
     let arguments = [
@@ -165,22 +165,22 @@ async fn history_and_four_mebibytes_reach_the_model() {
     let outcome =
         world.sluice().within(PATIENCE).stdin(fs::File::open(&question).unwrap()).run(&arguments).await;
     assert!(answer(&outcome).contains("lovely day"), "{outcome:?}");
-    let asked = told(&world)["messages"].to_string();
-    assert!(asked.len() > (4 << 20) - 1024, "{}", asked.len());
+    let prompt = last_request(&world)["messages"].to_string();
+    assert!(prompt.len() > (4 << 20) - 1024, "{}", prompt.len());
     for words in [
         "My name is Ada.",
         "## assistant\\n\\n```\\nHello, Ada.",
         "# Message to answer\\n\\nBegin 0123",
         "abcde end.",
     ] {
-        assert!(asked.contains(words), "{words}");
+        assert!(prompt.contains(words), "{words}");
     }
     assert_eq!(world.records(1).await.len(), 1);
     world.assert_nothing_left().await;
 }
 
-/// A run that fails: the agent and the model that it asks for, how it ends, how often the proxy was called, and the upstream.
-struct Fails {
+/// A run that fails: its agent and model, its error code, and the number of calls at the proxy and at the upstream.
+struct FailingRun {
     agent: &'static str,
     model: &'static str,
     code: &'static str,
@@ -188,58 +188,57 @@ struct Fails {
     upstream: usize,
 }
 
-impl Fails {
-    /// Id of its run.
+impl FailingRun {
+    /// Returns its run id.
     fn run(&self) -> String {
         format!("r-{}-{}", self.agent.rsplit(':').next().unwrap_or_default(), self.model)
     }
 }
 
-const fn fails(model: &'static str, code: &'static str, calls: usize) -> Fails {
-    Fails { agent: "sandbox:openclaw", model, code, calls, upstream: calls }
+const fn failing(model: &'static str, code: &'static str, calls: usize) -> FailingRun {
+    FailingRun { agent: "sandbox:openclaw", model, code, calls, upstream: calls }
 }
 
-/// Failures that OpenClaw can meet. It asks twice more where that may help, and once more a model that has said
-/// nothing.
-const FAILING: [Fails; 10] = [
-    fails("fake-status401", "model_refused", 1),
-    fails("fake-status402", "model_refused", 1),
-    fails("fake-status400", "model_refused", 1),
-    fails("fake-toolong", "context_overflow", 1),
-    fails("fake-status429", "model_busy", 3),
-    fails("fake-status500", "model_busy", 3),
-    fails("fake-cut2", "model_unavailable", 3),
-    fails("fake-words0", "no_answer", 2),
-    Fails { agent: "test:spent", upstream: 0, ..fails("fake", "quota_exhausted", 1) },
-    Fails { agent: "test:other", upstream: 0, ..fails("fake", "model_refused", 1) },
+/// Failures that OpenClaw can meet. It retries a passing failure twice, and an empty answer once.
+const FAILING: [FailingRun; 10] = [
+    failing("fake-status401", "model_refused", 1),
+    failing("fake-status402", "model_refused", 1),
+    failing("fake-status400", "model_refused", 1),
+    failing("fake-toolong", "context_overflow", 1),
+    failing("fake-status429", "model_busy", 3),
+    failing("fake-status500", "model_busy", 3),
+    failing("fake-cut2", "model_unavailable", 3),
+    failing("fake-words0", "no_answer", 2),
+    FailingRun { agent: "test:spent", upstream: 0, ..failing("fake", "quota_exhausted", 1) },
+    FailingRun { agent: "test:other", upstream: 0, ..failing("fake", "model_refused", 1) },
 ];
 
-/// Agents that may use next to nothing, that ask for a model which they were not granted, and that have less time.
-fn lesser_agents() -> String {
-    let lesser = |name: &str, settings: &str| {
+/// Returns entries of three agents: with a tiny budget, with a model that is not granted, and with a short timeout.
+fn limited_agents() -> String {
+    let entry = |name: &str, settings: &str| {
         let argv = if settings.contains("argv") { "" } else { "argv = ['node', '/agent/run.mjs']\n" };
         format!("[agents.'test:{name}']\n{argv}image = '{IMAGE}'\nmemory = '2GiB'\n{settings}\n")
     };
     let other = "run_timeout = '200s'\nmodels = ['fake']\n\
         argv = ['env', 'COGNI_MODEL=fake-echo', 'node', '/agent/run.mjs']";
-    lesser("spent", "run_timeout = '200s'\ntotal_tokens = 100")
-        + &lesser("other", other)
-        + &lesser("brief", "run_timeout = '60s'")
+    entry("spent", "run_timeout = '200s'\ntotal_tokens = 100")
+        + &entry("other", other)
+        + &entry("brief", "run_timeout = '60s'")
 }
 
-/// Runs at once: each takes half a gigabyte and more, and all that a processor gives.
+/// Runs at a time: each needs more than half a gigabyte and a whole processor.
 const AT_ONCE: usize = 4;
 
 /// Each is reported soon.
 #[tokio::test]
 async fn model_failures_have_one_name_in_openclaw() {
-    let world = world(200, &lesser_agents()).await;
-    let hangs = Fails { agent: "test:brief", ..fails("fake-hang", "timeout", 1) };
+    let world = world(200, &limited_agents()).await;
+    let hangs = FailingRun { agent: "test:brief", ..failing("fake-hang", "timeout", 1) };
     let waits = failed(&world, &hangs);
     let rest = async {
-        // It has its time for itself until it waits.
-        let asked = || async { world.upstream.ledger().all().len() };
-        eventually_within(PATIENCE, "it asks", asked, |calls| *calls == 1).await;
+        // The run with the short timeout starts alone, so that it reaches its model call in time.
+        let calls = || async { world.upstream.ledger().all().len() };
+        eventually_within(PATIENCE, "it asks", calls, |calls| *calls == 1).await;
         stream::iter(&FAILING)
             .map(|case| failed(&world, case))
             .buffer_unordered(AT_ONCE)
@@ -250,22 +249,22 @@ async fn model_failures_have_one_name_in_openclaw() {
     assert_eq!(hung.1["error"]["message"], "stopped after 1m");
     ended.push(hung);
     let journal = world.records(ended.iter().map(|(case, _)| case.calls).sum()).await;
-    let of = |run: &str| journal.iter().filter(|line| line.record.run_id.as_str() == run).count();
+    let recorded = |run: &str| journal.iter().filter(|line| line.record.run_id.as_str() == run).count();
     for (case, result) in &ended {
         let run = case.run();
         assert_eq!(result["error"]["code"], case.code, "{run}: {result}");
         let upstream = world.upstream.ledger().all();
         let upstream = upstream.iter().filter(|call| call.header("x-cogni-run-id") == [&run]).count();
-        assert_eq!((of(&run), upstream), (case.calls, case.upstream), "{run}: calls");
+        assert_eq!((recorded(&run), upstream), (case.calls, case.upstream), "{run}: calls");
     }
     world.assert_nothing_left().await;
 }
 
 /// Returns the report of `sluice` on a run that fails.
-async fn failed<'c>(world: &World, case: &'c Fails) -> (&'c Fails, Value) {
+async fn failed<'c>(world: &World, case: &'c FailingRun) -> (&'c FailingRun, Value) {
     let arguments =
         ["run", "--agent", case.agent, "--run-id", &case.run(), "--model", case.model, "--json", "Hi"];
-    let outcome = world.sluice().within(LONGER).run(&arguments).await;
+    let outcome = world.sluice().within(LONG_PATIENCE).run(&arguments).await;
     let result = outcome.result();
     assert_eq!(result["ok"], false, "{outcome:?}");
     (case, result)
@@ -281,37 +280,37 @@ const PLANTED: [(&str, &str); 3] = [
 #[tokio::test]
 async fn a_repositorys_plants_configure_nothing() {
     let own = "exec node /agent/run.mjs";
-    // Control: OpenClaw started in the repository, as people do.
+    // The control: OpenClaw started in the repository, as people usually start it.
     let plain = "exec node /opt/openclaw/node_modules/openclaw/openclaw.mjs agent exec --json --cwd /workspace \
         --config /workspace/repo/control.json --message-file /workspace/.cogni/prompt.txt";
     let entry = |name: &str, protocol: &str, start: &str| {
         format!(
             "[agents.'test:{name}']\nimage = '{IMAGE}'\nmemory = '2GiB'\nrun_timeout = '100s'\nprotocol = '{protocol}'\n\
              argv = ['bash', '-c', {}]\n",
-            json!(format!("{}cd repo && {start}", plants()).replace('{', "{{").replace('}', "}}"))
+            json!(format!("{}cd repo && {start}", repository_script()).replace('{', "{{").replace('}', "}}"))
         )
     };
     let world = World::with(&(entry("ours", "envelope", own) + &entry("control", "text", plain))).await;
     let question = steps(&[exec("cd repo && env")], "Looked.");
-    let seen = async |agent: &str, id: &str| {
+    let last_prompt = async |agent: &str, id: &str| {
         let arguments =
             ["run", "--agent", agent, "--run-id", id, "--model", "fake-steps", "--json", &question];
         let outcome = world.sluice().within(PATIENCE).run(&arguments).await;
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        told(&world).to_string()
+        last_request(&world).to_string()
     };
-    let ours = seen("test:ours", "r1").await;
+    let ours = last_prompt("test:ours", "r1").await;
     assert!(ours.contains("RUN_ID=r1") && !ours.contains("by-the-repository"), "{ours}");
     assert_eq!(world.upstream.ledger().all().len(), 2, "the model of the run, by the provider of the run");
-    let control = seen("test:control", "r2").await;
+    let control = last_prompt("test:control", "r2").await;
     assert!(
         control.contains("RUN_ID=r2") && control.contains("PLANTED=by-the-repository"),
         "control: {control}"
     );
 }
 
-/// A script that makes the repository, and a configuration for the control.
-fn plants() -> String {
+/// Returns a script that creates the repository, and a configuration for the control.
+fn repository_script() -> String {
     let control = json!({
         "models": { "mode": "replace", "providers": { "cogni": {
             "baseUrl": "http://localhost:8080/v1", "apiKey": "none", "api": "openai-completions",

@@ -1,4 +1,4 @@
-//! The bridge and the real OpenClaw gateway: one gateway, many stories, because it takes long to start.
+//! Tests the bridge with the real OpenClaw gateway. All cases share one gateway, because it takes long to start.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use tokio::time::Instant;
 
 const LOOP: &str = "Please:\ncall: exec {\"command\":\"echo once\"}";
 
-/// A turn with the time that a real gateway needs.
+/// Returns a turn whose deadline suits a real gateway.
 fn turn(key: &str, message: &str) -> Turn {
     Turn { deadline: Instant::now() + Duration::from_secs(100), ..asking(&session(key), message) }
 }
 
 /// Returns the traces of the calls that a user's message caused.
-fn traces(upstream: &ScriptedUpstream, said: &str) -> Vec<String> {
+fn traces(upstream: &ScriptedUpstream, message: &str) -> Vec<String> {
     let all = upstream.ledger().all();
-    let own = all.iter().filter(|call| String::from_utf8_lossy(&call.body).contains(said));
+    let own = all.iter().filter(|call| String::from_utf8_lossy(&call.body).contains(message));
     own.map(|call| call.header("traceparent")[0].split('-').nth(1).unwrap().to_owned()).collect()
 }
 
@@ -33,7 +33,7 @@ fn trace(turn: &Turn) -> String {
     }
 }
 
-/// The gateway stops when asked to.
+/// The gateway also stops on request.
 #[tokio::test]
 async fn a_real_gateway_keeps_turns_and_models_apart() {
     let upstream = ScriptedUpstream::start().await.unwrap();
@@ -102,7 +102,7 @@ async fn a_session_has_the_model_that_was_asked_for(bridge: &Gateway, upstream: 
     }
 }
 
-/// No call is open, and none is made for a while.
+/// Checks that no call is open, and that none is made for a while.
 async fn nothing_is_spent(upstream: &ScriptedUpstream) {
     let open = || async { upstream.ledger().all().iter().filter(|call| call.ending.is_open()).count() };
     eventually("no call is open", open, |open| *open == 0).await;
@@ -135,7 +135,7 @@ async fn a_deadline_stops_it_too(bridge: &Gateway, upstream: &ScriptedUpstream) 
     nothing_is_spent(upstream).await;
 }
 
-/// A 401 last: it locks the provider for a minute.
+/// Checks failing upstreams. The 401 comes last, because it locks the provider for a minute.
 async fn an_upstream_that_fails_is_named(bridge: &Gateway) {
     for model in ["fake-words0", "fake-status401"] {
         let told = run(bridge, by_model(turn(model, "Say something."), model)).await;
@@ -146,13 +146,13 @@ async fn an_upstream_that_fails_is_named(bridge: &Gateway) {
     }
 }
 
-/// A slot is a provider of its own.
+/// Checks a turn with a slot, which is a provider of its own.
 async fn a_turn_can_be_bound_to_a_provider(bridge: &Gateway) {
     let told = run(bridge, by_slot(turn("slotted", "Say something."), "fake-words5")).await;
     assert_eq!(told.answer().split_whitespace().count(), 5, "{told:?}");
 }
 
-/// A turn for a gateway that knows no traces: by the only provider that it has, as if it were a slot.
+/// Returns `turn` for a gateway without traces, attributed by its only provider as if that were a slot.
 fn by_slot(turn: Turn, model: &str) -> Turn {
     let provider = GatewayProvider::parse(PROVIDER).unwrap();
     by_model(Turn { attribution: Attribution::Slot { provider }, ..turn }, model)
@@ -185,7 +185,7 @@ async fn an_older_gateway_does_the_same() {
     assert_eq!(failure(&told(running).await), &TurnFailure::Aborted);
     nothing_is_spent(&upstream).await;
 
-    // It says of all of these that they went well.
+    // The older gateway reports success for each of these.
     for model in ["fake-words0", "fake-status401"] {
         let told = run(&bridge, by_slot(turn(model, "Say something."), model)).await;
         assert!(

@@ -1,7 +1,7 @@
 //! Tests Sluicegate with the real LiteLLM between it and the scripted upstream.
 //!
-//! LiteLLM takes seconds to start, and each test is a process of its own. So there are few tests, and each tells a
-//! whole story with one LiteLLM.
+//! LiteLLM takes seconds to start, and each test is a process of its own. So there are few tests, and each covers many
+//! cases with one LiteLLM.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
@@ -14,6 +14,7 @@ mod endings;
 mod ephemeral;
 mod gateway;
 mod killed;
+mod managed_gateway;
 mod metering;
 mod openclaw;
 mod openclaw_frames;
@@ -23,13 +24,12 @@ mod refusals;
 mod replays;
 mod restart;
 mod sdk;
-mod managed_gateway;
 mod streams;
 
 use bench::upstream::ScriptedUpstream;
 use harness::{CANARY_KEY, LiteLlm, World};
 
-/// A world whose upstream is LiteLLM, with the scripted upstream behind it.
+/// Starts a world whose upstream is LiteLLM, with the scripted upstream behind it.
 async fn world_with_litellm() -> (World, LiteLlm) {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;

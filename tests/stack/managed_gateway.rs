@@ -1,4 +1,4 @@
-//! A real gateway that `sluice gateway up` runs: what leads into it and out of it, and what is left of it.
+//! Tests a real managed gateway: its connections, its isolation, its restarts, and its removal.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn json(outcome: &Outcome) -> Value {
     serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"))
 }
 
-/// Codes of what is wrong with the only gateway that was checked.
+/// Returns the codes of the findings about the only gateway that was checked.
 fn codes(outcome: &Outcome) -> Vec<String> {
     let findings = json(outcome)["gateways"][0]["findings"].as_array().unwrap().clone();
     findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
@@ -29,7 +29,7 @@ async fn inside(container: &str, script: &str) -> String {
     docker(&["exec", container, "sh", "-c", &format!("{{ {script}; }} 2>&1 || true")]).await
 }
 
-/// Asks a model from inside, as an attacker with a command in the gateway would.
+/// Script that calls a model from inside, as an attacker with a command in the gateway would.
 const CALL: &str = r#"node -e '
 fetch("http://127.0.0.1:8080/v1/chat/completions", { method: "POST", headers: { "content-type": "application/json" },
   body: JSON.stringify({ model: "fake", messages: [{ role: "user", content: "mine" }] }) })
@@ -50,13 +50,13 @@ async fn a_managed_gateway_has_one_way_in_and_out() {
     assert_eq!(inside(&container, CALL).await, "400 unattributed");
     let record = world.records(1).await.pop().unwrap().record;
     assert_eq!(record.refusal, Some(Refusal::Unattributed));
-    let asks = |call: &&Entry| call.path.ends_with("/chat/completions");
-    assert_eq!(world.upstream.ledger().all().iter().filter(asks).count(), 0, "nothing of it went on");
+    let is_chat = |call: &&Entry| call.path.ends_with("/chat/completions");
+    assert_eq!(world.upstream.ledger().all().iter().filter(is_chat).count(), 0, "nothing of it went on");
     are_sessions_of_two_accounts(&world, Identity::Trace).await;
     fills_its_own_disk_alone(&world, &container).await;
     comes_back_after_the_machine(&mut world, &container).await;
 
-    // `runs gc` does not take it for what a run has left.
+    // `runs gc` does not treat it as the leftover of a run.
     let gc = world.sluice().run(&["runs", "gc", "--unknown"]).await;
     assert_eq!(gc.code, Some(0), "{gc:?}");
     assert!(gc.stdout.contains("it is gateway g"), "{gc:?}");
@@ -67,8 +67,8 @@ async fn a_managed_gateway_has_one_way_in_and_out() {
     );
     let changed = world.sluice().run(&["gateway", "up", "g", "--json"]).await;
     assert_eq!(json(&changed)["is"], "restarted", "{changed:?}");
-    let what = ["config.agents.defaults.maxConcurrent", "config.agents.defaults.subagents.maxConcurrent"];
-    assert_eq!(json(&changed)["changed"], Value::from(what.to_vec()));
+    let changes = ["config.agents.defaults.maxConcurrent", "config.agents.defaults.subagents.maxConcurrent"];
+    assert_eq!(json(&changed)["changed"], Value::from(changes.to_vec()));
 
     let down = world.sluice().run(&["gateway", "down", "g"]).await;
     assert_eq!(down.code, Some(0), "{down:?}");
@@ -87,10 +87,10 @@ async fn are_sessions_of_two_accounts(
     identity: Identity,
 ) -> [(&'static str, &'static str); 2] {
     let run = async |run: &'static str, account: &'static str| {
-        let who =
+        let arguments =
             ["run", "--json", "--agent", "sandbox:openclaw-gateway", "--run-id", run, "--account", account];
         let question = format!("Please say that it is {run}");
-        let outcome = world.sluice().run(&[&who[..], &[&question]].concat()).await;
+        let outcome = world.sluice().run(&[&arguments[..], &[&question]].concat()).await;
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         assert!(outcome.stdout.contains(&format!("it is {run}")), "{outcome:?}");
     };
@@ -106,7 +106,7 @@ async fn are_sessions_of_two_accounts(
     runs
 }
 
-/// Two at once: one of them makes it, and the other one finds it made.
+/// Checks that of two commands at once, one starts the gateway and the other one finds it started.
 async fn is_started_once(world: &World) {
     let up = || async { world.sluice().run(&["gateway", "up", "g", "--wait", "--json"]).await };
     let (one, two) = tokio::join!(up(), up());
@@ -123,7 +123,7 @@ async fn is_what_it_was_made(world: &World, container: &str) {
     let check = || async { world.sluice().run(&["gateway", "check", "g", "--json"]).await };
     let checked = check().await;
     assert_eq!((checked.code, codes(&checked)), (Some(0), vec![]), "{checked:?}");
-    // Docker refuses to connect a container that is in the network `none`, but not to take it out of that.
+    // Docker refuses to connect a container in the network `none`, but allows a disconnect from it.
     docker(&["network", "disconnect", "none", container]).await;
     docker(&["network", "connect", "bridge", container]).await;
     docker(&["update", "--pids-limit", "-1", container]).await;
@@ -131,8 +131,8 @@ async fn is_what_it_was_made(world: &World, container: &str) {
     assert_eq!(checked.code, Some(1), "{checked:?}");
     assert_eq!(codes(&checked), ["network_not_none", "container_changed"], "{checked:?}");
     assert!(checked.stdout.contains("not as it was made: PidsLimit"), "{checked:?}");
-    let mended = world.sluice().run(&["gateway", "up", "g", "--wait", "--json"]).await;
-    assert_eq!(json(&mended)["changed"], Value::from(vec!["PidsLimit", "network bridge"]), "{mended:?}");
+    let repaired = world.sluice().run(&["gateway", "up", "g", "--wait", "--json"]).await;
+    assert_eq!(json(&repaired)["changed"], Value::from(vec!["PidsLimit", "network bridge"]), "{repaired:?}");
     let checked = check().await;
     assert_eq!((checked.code, codes(&checked)), (Some(0), vec![]), "{checked:?}");
 }
@@ -145,12 +145,12 @@ async fn fills_its_own_disk_alone(world: &World, container: &str) {
         assert!(said.contains("No space left on device"), "{dir}: {said}");
         assert!(check().await.contains(&"disk_full".to_owned()), "{dir}");
         inside(container, &format!("rm {dir}/all")).await;
-        // The control: with room there is nothing to say.
+        // The control: with free space there is no finding.
         assert_eq!(check().await, [""; 0], "{dir}");
     }
 }
 
-/// Its file system is not mounted and its container ended, as after a start of the machine: `sluice up` brings both back.
+/// Checks that `sluice up` mounts its file system and starts its container again, as after a start of the machine.
 async fn comes_back_after_the_machine(world: &mut World, container: &str) {
     inside(container, "echo mine > /workspace/kept").await;
     docker(&["stop", container]).await;
@@ -196,11 +196,11 @@ async fn is_isolated(container: &str) {
         inside(container, "id -u; grep CapEff /proc/self/status").await,
         "1001\nCapEff:\t0000000000000000"
     );
-    // What the state is for: it stays.
+    // These directories hold its state, which survives a restart.
     assert_eq!(inside(container, "ls /workspace").await, "home\nstate");
 }
 
-/// Attribution by the plugin in it, which puts a run's token on its session's calls.
+/// The plugin attributes the calls: it adds a run's token to its session's calls.
 #[tokio::test]
 async fn managed_gateway_calls_are_billed_by_account() {
     let mut world = World::with(GATEWAYS).await;

@@ -1,4 +1,5 @@
-//! Random calls that hide their usage, through the real LiteLLM. Two thousand: `tests/examples/metering.rs`.
+//! Tests the metering of calls that hide their usage, through the real LiteLLM. `tests/examples/metering.rs` makes two
+//! thousand.
 
 use harness::{
     Models,
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{streams::PROMPT, world_with_litellm};
 
-/// A way to hide what a call used.
+/// A method of hiding a call's usage.
 struct Row {
     name: &'static str,
     path: &'static str,
@@ -19,7 +20,8 @@ struct Row {
     hide: fn(&mut Value),
 }
 
-/// An answer of `/v1/responses` repeats its request in front of its usage, and LiteLLM leaves out `"error": null`.
+/// Methods of hiding usage. An answer of `/v1/responses` repeats its request in front of its usage, and LiteLLM leaves
+/// out `"error": null`.
 const ROWS: [Row; 7] = [
     Row { name: "control", path: RESPONSES, answering: Answering::Streamed, hide: |_| () },
     Row {
@@ -105,7 +107,7 @@ async fn an_agent_cannot_hide_usage() {
     assert_eq!(wrong, []);
 }
 
-/// Each call has one record, with what the upstream reported of it; and each way in which that could be otherwise is found.
+/// Each call has one record with the usage that the upstream reported. The judge finds each kind of fault.
 #[tokio::test]
 async fn reported_usage_is_recorded() {
     let evidence = Metering { seed: 20_261_123, calls: 40, giants: 1, largest: 2 << 20 }.play().await;
@@ -131,7 +133,7 @@ async fn reported_usage_is_recorded() {
     });
 }
 
-/// The place of a record in the journal whose call was answered whole.
+/// Returns the journal's index of a record whose call received its whole answer.
 fn exact(evidence: &Evidence) -> usize {
     let is_whole = |run: &str| {
         let number: usize = run.trim_start_matches('m').parse().unwrap();
@@ -140,9 +142,9 @@ fn exact(evidence: &Evidence) -> usize {
     evidence.journal.iter().position(|line| is_whole(line.record.run_id.as_str())).unwrap()
 }
 
-/// The control: evidence that is changed has a fault.
-fn is_found(what: &str, evidence: &Evidence, change: impl FnOnce(&mut Evidence)) {
+/// Checks as a control that changed evidence has a fault.
+fn is_found(name: &str, evidence: &Evidence, change: impl FnOnce(&mut Evidence)) {
     let mut evidence = evidence.clone();
     change(&mut evidence);
-    assert_ne!(evidence.judge().faults, Vec::<String>::new(), "{what}");
+    assert_ne!(evidence.judge().faults, Vec::<String>::new(), "{name}");
 }

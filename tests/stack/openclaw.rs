@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command};
 
-/// Every row of the refusal table in both dialects, as `proxy` last wrote it.
+/// Every row of the refusal table in both dialects: a golden file that the tests of `proxy` write.
 const REFUSALS: &str = include_str!("../../proxy/tests/golden/refusals.jsonl");
 
 /// Returns the verdicts of OpenClaw's classifier on `rows`, one for each.
@@ -39,7 +39,7 @@ async fn openclaw_takes_final_refusals_as_final() {
     assert_eq!(verdicts.len(), rows().len());
     for (row, verdict) in rows().iter().zip(&verdicts) {
         assert_eq!(verdict["locks"], Value::Null, "{row} {verdict}");
-        // The one that it must understand: it makes the conversation shorter then.
+        // OpenClaw must recognise this refusal, because it then shortens the conversation.
         if row["code"] == "context_overflow" {
             assert_eq!(verdict["reason"], "context_overflow", "{verdict}");
             continue;

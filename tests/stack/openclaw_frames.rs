@@ -5,7 +5,7 @@ use std::{path::Path, process::Stdio};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command};
 
-/// Returns the schema's verdict on each of `frames`: nothing, or its faults.
+/// Returns the faults of each of `frames` by the schema; none if the frame is valid.
 async fn judged(frames: &[Value]) -> Vec<Vec<String>> {
     let mut child = Command::new("scripts/openclaw.sh")
         .args(["node", "tests/openclaw/validate.mjs"])
@@ -27,14 +27,14 @@ async fn judged(frames: &[Value]) -> Vec<Vec<String>> {
     verdicts
 }
 
-/// Every frame that the bridge's own tests have it send.
+/// Returns every frame that the bridge sends in its own tests.
 fn sent() -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gateway-bridge/tests/golden/sent.jsonl");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["frame"].take()).collect()
 }
 
-/// The two extensions that no stock gateway has.
+/// Returns whether `frame` uses one of the two extensions that no stock gateway has.
 fn is_extension(frame: &Value) -> bool {
     let method = frame["method"].as_str().unwrap_or_default();
     frame["params"].get("outboundHeaders").is_some() || method.starts_with("sluicegate.")
@@ -50,7 +50,7 @@ async fn bridge_frames_follow_the_protocol() {
     for (frame, wrong) in stock.iter().zip(judged(&stock).await) {
         assert!(wrong.is_empty(), "{frame}: {wrong:?}");
     }
-    // Nothing else of an extended frame is wrong.
+    // The extension is the only fault of an extended frame.
     for (frame, wrong) in extensions.iter().zip(judged(&extensions).await) {
         assert_eq!(wrong.len(), 1, "{frame}: {wrong:?}");
     }

@@ -1,4 +1,4 @@
-//! `services/openclaw-headers-plugin` in the real OpenClaw gateway: each session's model calls carry its own headers.
+//! Tests `services/openclaw-headers-plugin` in the real OpenClaw gateway: each session's model calls carry its headers.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn key(session: &str) -> String {
     format!("agent:main:{session}:1")
 }
 
-/// The id that a gateway knows a session by, once it has it.
+/// Creates a session if there is none, and returns the gateway's id of it.
 async fn session_id(client: &mut GatewayClient, session: &str) -> String {
     let params = json!({ "key": key(session), "model": format!("{PROVIDER}/fake-steps") });
     let answer = client.call("sessions.patch", params).await;
@@ -30,9 +30,9 @@ async fn headers(client: &mut GatewayClient, method: &str, params: Value) -> Val
 }
 
 /// Returns the token that each call of a session carried; the user's message identifies the session.
-fn tokens(upstream: &ScriptedUpstream, said: &str) -> Vec<Option<String>> {
+fn tokens(upstream: &ScriptedUpstream, message: &str) -> Vec<Option<String>> {
     let entries = upstream.ledger().all();
-    let own = entries.iter().filter(|entry| String::from_utf8_lossy(&entry.body).contains(said));
+    let own = entries.iter().filter(|entry| String::from_utf8_lossy(&entry.body).contains(message));
     own.map(|entry| entry.header("x-run-token").first().map(|&token| token.to_owned())).collect()
 }
 
@@ -66,7 +66,7 @@ async fn each_sessions_calls_carry_its_own_headers() {
         assert_eq!(calls, [token.clone(), token], "{session}: the call and the one with the tool's result");
     }
 
-    // Once they are taken away, the same session's calls are unattributed.
+    // Without headers, the same session's calls are unattributed.
     let id = session_id(&mut client, "alice").await;
     let answer = headers(&mut client, "clear", json!({ "sessionId": id })).await;
     assert_eq!(answer["payload"]["cleared"], true, "{answer}");
@@ -74,7 +74,7 @@ async fn each_sessions_calls_carry_its_own_headers() {
     assert_eq!(tokens(&upstream, "I am later."), [None]);
 
     what_a_sub_agent_calls_has_none(&mut client, &upstream).await;
-    refused(&mut client, &gateway, &id).await;
+    refuses_other_headers(&mut client, &gateway, &id).await;
     assert!(!gateway.log().contains("token-of-"), "a token is in the log");
     gateway.stop().await;
 }
@@ -90,14 +90,14 @@ async fn what_a_sub_agent_calls_has_none(client: &mut GatewayClient, upstream: &
     client.call("agent", turn("run-parent", &key("parent"), &message)).await;
     let own = || async { tokens(upstream, "I am the parent.") };
     let own = eventually_within(PATIENCE, "the parent is told", own, |own| own.len() == 3).await;
-    let both = tokens(upstream, "I am its child.");
+    let child = tokens(upstream, "I am its child.");
     assert_eq!(own, vec![Some("token-of-parent".to_owned()); 3]);
-    assert_eq!(both.iter().filter(|token| token.is_none()).count(), 2, "the child's: {both:?}");
-    assert_eq!(both.len(), 5);
+    assert_eq!(child.iter().filter(|token| token.is_none()).count(), 2, "the child's: {child:?}");
+    assert_eq!(child.len(), 5);
 }
 
-/// Checks that other headers are refused, and clients that may not set any.
-async fn refused(client: &mut GatewayClient, gateway: &OpenClaw, id: &str) {
+/// Checks that other headers are refused, and that clients without the scope may set none.
+async fn refuses_other_headers(client: &mut GatewayClient, gateway: &OpenClaw, id: &str) {
     for wrong in [
         json!({ "x-run-token": "a\r\nx-other: b" }),
         json!({ "authorization": "Bearer a" }),

@@ -1,4 +1,4 @@
-//! A real gateway that is not on the loopback gives a token alone no rights: a client is paired with it first.
+//! Tests pairing: a real gateway that is not on the loopback gives no scopes to a token alone.
 
 use std::{fs::OpenOptions, io::Write, os::unix::fs::PermissionsExt, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 /// Longer than it takes to approve a request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A gateway elsewhere, and three entries for it: one without a device, and two devices.
+/// Starts a gateway that is not on the loopback, and adds three entries for it: one without a device key, two with one.
 async fn gateway(world: &mut World) -> OpenClaw {
     share(world, "gateways").await;
     let address = register_shared(world, grant("for-the-address", "nobody")).await;
@@ -42,15 +42,15 @@ async fn gateway(world: &mut World) -> OpenClaw {
 
 async fn run(world: &World, name: &str, run: &str) -> Outcome {
     let agent = format!("sandbox:{name}");
-    let said = format!("Please say that it is {run}");
+    let message = format!("Please say that it is {run}");
     world
         .sluice()
-        .run(&["run", "--json", "--agent", &agent, "--run-id", run, "--account", "acct-1", &said])
+        .run(&["run", "--json", "--agent", &agent, "--run-id", run, "--account", "acct-1", &message])
         .await
 }
 
-/// Checks that the gateway does not let it in, and that it says what to do about that.
-async fn is_not_let_in(world: &World, name: &str, id: &str) {
+/// Checks that the gateway refuses the client, and that the error names the command for pairing.
+async fn is_refused(world: &World, name: &str, id: &str) {
     let agent = format!("sandbox:{name}");
     let refused = world
         .sluice()
@@ -60,17 +60,17 @@ async fn is_not_let_in(world: &World, name: &str, id: &str) {
     assert!(refused.stderr.contains(&format!("`sluice gateway pair {name}`")), "{refused:?}");
 }
 
-/// The gateway is not on the loopback.
+/// The gateway listens beyond the loopback.
 #[tokio::test]
 async fn only_the_paired_client_is_let_in() {
     let mut world = World::start().await;
     let gateway = gateway(&mut world).await;
-    is_not_let_in(&world, "tokenonly", "r1").await;
-    let asked = world.sluice().run(&["gateway", "pair", "there", "--wait", "0"]).await;
-    assert_eq!(asked.code, Some(75), "{asked:?}");
-    is_not_let_in(&world, "there", "r2").await;
+    is_refused(&world, "tokenonly", "r1").await;
+    let unpaired = world.sluice().run(&["gateway", "pair", "there", "--wait", "0"]).await;
+    assert_eq!(unpaired.code, Some(75), "{unpaired:?}");
+    is_refused(&world, "there", "r2").await;
 
-    // The operator approves it while it is waited for.
+    // The operator approves the request while `sluice gateway pair` waits.
     let mut pair = world.sluice().spawn(&["gateway", "pair", "there", "--wait", "60"]);
     let mut lines = BufReader::new(pair.stdout.take().unwrap()).lines();
     let request = loop {
@@ -85,7 +85,7 @@ async fn only_the_paired_client_is_let_in() {
     let key = world.path().join("there.key").metadata().unwrap().permissions().mode();
     assert_eq!(key & 0o777, 0o600);
 
-    // Each is a client of its own, which has nothing but the token and the key.
+    // Each run opens a connection of its own, with only the token and the key.
     for id in ["r3", "r4"] {
         let done = run(&world, "there", id).await;
         assert_eq!(done.code, Some(0), "{done:?}\n{}", gateway.log());
@@ -97,9 +97,9 @@ async fn only_the_paired_client_is_let_in() {
             .iter()
             .any(|line| line.record.run_id.as_str() == "r4" && line.record.account.as_str() == "acct-1")
     );
-    // The control: it is the key that lets in, not the address, and no other client has become known by it.
-    let asked = world.sluice().run(&["gateway", "pair", "stranger", "--wait", "0"]).await;
-    assert_eq!(asked.code, Some(75), "{asked:?}");
-    is_not_let_in(&world, "stranger", "r5").await;
+    // The control: the key gives access, not the address; a client with another key is still refused.
+    let unpaired = world.sluice().run(&["gateway", "pair", "stranger", "--wait", "0"]).await;
+    assert_eq!(unpaired.code, Some(75), "{unpaired:?}");
+    is_refused(&world, "stranger", "r5").await;
     gateway.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Tests that a tool in a session of a real gateway gains nothing by values it has seen of other runs, or makes up.
+//! Tests that a tool in a session of a real gateway gains nothing by the proofs of other runs, or by invented ones.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ const CLOSED: &str = "1af7651916cd43dd8448eb211c80319c";
 const MADE_UP: &str = "2af7651916cd43dd8448eb211c80319c";
 const DIR: &str = "00000000000000000000000000000009";
 
-/// Proof sent with a call: the path before `/v1`, and headers.
+/// Call with a proof of a run: a slot in the path, and headers.
 struct Attempt {
     slot: Option<&'static str>,
     headers: Vec<String>,
@@ -58,29 +58,29 @@ fn answers(text: &str) -> Vec<(u64, String)> {
 }
 
 /// Makes `attempts` with a session's tool, and returns their results.
-async fn made(there: &Sessions, run: &str, attempts: &[Attempt]) -> Vec<(u64, String)> {
+async fn attempt_all(sessions: &Sessions, run: &str, attempts: &[Attempt]) -> Vec<(u64, String)> {
     let body = json!({ "model": "fake", "messages": [{ "role": "user", "content": "mine" }] });
     let call = |attempt: &Attempt| {
         let slot = attempt.slot.map(|slot| format!("/slot/{slot}")).unwrap_or_default();
         let headers: String = attempt.headers.iter().map(|header| format!(" -H '{header}'")).collect();
-        let url = format!("http://{}{slot}/v1/chat/completions", there.address);
+        let url = format!("http://{}{slot}/v1/chat/completions", sessions.address);
         format!(
             "curl -s -H 'content-type: application/json'{headers} -d '{body}' -w '\\n%{{http_code}}\\n' {url}\n"
         )
     };
-    let workspace = there.gateway.workspace();
+    let workspace = sessions.gateway.workspace();
     fs::write(workspace.join("replay.sh"), attempts.iter().map(call).collect::<String>()).unwrap();
-    let told = "Do this:\ncall: exec {\"command\":\"sh replay.sh > answers\"}";
-    let outcome = there.run((run, "acct-9"), &[], told).await;
-    assert_eq!(outcome.code, Some(0), "{outcome:?}\n{}", there.gateway.log());
+    let message = "Do this:\ncall: exec {\"command\":\"sh replay.sh > answers\"}";
+    let outcome = sessions.run((run, "acct-9"), &[], message).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}\n{}", sessions.gateway.log());
     answers(&fs::read_to_string(workspace.join("answers")).unwrap())
 }
 
-/// Tells the story at a gateway where there were other runs before.
-pub(crate) async fn get_nothing(there: &Sessions) {
-    let world = &there.world;
-    let door = json!({ "peer_uid": rustix::process::geteuid().as_raw(), "socket_dir": DIR }).to_string();
-    assert_eq!(world.control.send(Method::PUT, "/v1/gateways/other", door).await.status, 200);
+/// Checks all proofs at a gateway that has served other runs.
+pub(crate) async fn get_nothing(sessions: &Sessions) {
+    let world = &sessions.world;
+    let listener = json!({ "peer_uid": rustix::process::geteuid().as_raw(), "socket_dir": DIR }).to_string();
+    assert_eq!(world.control.send(Method::PUT, "/v1/gateways/other", listener).await.status, 200);
     register(world, "open", Listener::Shared, OPEN).await;
     register(world, "own", Listener::Shared, OWN).await;
     register(world, "closed", Listener::Shared, CLOSED).await;
@@ -109,16 +109,17 @@ pub(crate) async fn get_nothing(there: &Sessions) {
         with(Some(CLOSED), &[traced(OWN)]),
         with(None, &[token_of("open", "new"), traced(OWN)]),
     ];
-    let before = there.world.upstream.ledger().len();
-    let known = there.journaled().await;
-    let refused = made(there, "replaying", &attempts).await;
+    let before = sessions.world.upstream.ledger().len();
+    let known = sessions.journaled().await;
+    let refused = attempt_all(sessions, "replaying", &attempts).await;
     assert_eq!(refused, vec![(400, "unattributed".to_owned()); attempts.len()]);
-    // A token is known to be that of a run which is over.
-    let over = made(there, "replaying-more", &[with(None, &[token_of("closed", "new")])]).await;
-    assert_eq!(over, [(400, "run_closed".to_owned())]);
-    // Two calls of each session, one with the tool and one with its result: nothing of the rest went on, or is anybody's.
-    assert_eq!(there.world.upstream.ledger().len() - before, 4);
-    let mut journal = there.journaled().await;
+    // A token still names its run after the run's close.
+    let closed = attempt_all(sessions, "replaying-more", &[with(None, &[token_of("closed", "new")])]).await;
+    assert_eq!(closed, [(400, "run_closed".to_owned())]);
+    // Each session made two calls, one for the tool and one with its result. No attempt reached the upstream or has an
+    // account.
+    assert_eq!(sessions.world.upstream.ledger().len() - before, 4);
+    let mut journal = sessions.journaled().await;
     for run in ["replaying", "replaying-more"] {
         let own = ("acct-9".to_owned(), run.to_owned());
         assert_eq!(journal.remove(&own).map(|calls| calls.len()), Some(2), "{run}");
@@ -128,10 +129,10 @@ pub(crate) async fn get_nothing(there: &Sessions) {
     let unattributed = records.filter(|record| record.refusal == Some(Refusal::Unattributed)).count();
     assert!(unattributed > 0, "they are recorded, as nobody's");
 
-    // The control: what proves a run that is open lets the same call through, which is then that run's.
-    let passed = made(there, "with-proof", &[with(None, &[traced(OPEN)])]).await;
+    // The control: with the proof of an open run the same call passes, and is recorded for that run.
+    let passed = attempt_all(sessions, "with-proof", &[with(None, &[traced(OPEN)])]).await;
     assert_eq!(passed, [(200, String::new())]);
-    let journal = there.journaled().await;
+    let journal = sessions.journaled().await;
     let victim = ("acct-victim".to_owned(), "open".to_owned());
     assert_eq!(journal.get(&victim).map(Vec::len), Some(1), "{journal:?}");
     for run in ["open", "own", "elsewhere"] {

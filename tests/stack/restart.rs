@@ -1,6 +1,5 @@
-//! Tests the official SDKs, as they come, over proxies that are killed and started again by `sluice up`. Their own
-//! retries are enough for calls that no answer has begun to. Calls pass through the bridge that stands before the
-//! socket in a sandbox.
+//! Tests the official SDKs in their default settings, while proxies are killed and started again by `sluice up`. Their
+//! own retries are enough for calls whose answer has not begun. Calls pass through the bridge of a sandbox.
 
 use harness::{Bridge, Sdk, Up, World, eventually};
 use platform_runtime::task;

@@ -1,6 +1,6 @@
-//! Tests that calls that pass directly also pass through Sluicegate. The official SDKs make every kind of call they
-//! know, directly and through both of its listeners. Case by case they get the same results, and the journal has each
-//! call, with the SDK's figures. The programs that make the calls are in `tests/sdk`.
+//! Tests that calls that succeed directly also succeed through Sluicegate. The official SDKs make every kind of call
+//! they support, directly and through both of its listeners. Case by case they get the same results, and the journal
+//! has each call, with the SDK's figures. The programs that make the calls are in `tests/sdk`.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::world_with_litellm;
 
-/// Models that the cases use: a run sees only those that it was granted.
+/// Models that the cases use: a run may use only granted models.
 const MODELS: [&str; 10] = [
     "fake",
     "fake-tools",
@@ -34,29 +34,29 @@ const MODELS: [&str; 10] = [
     "fake-status503",
 ];
 
-/// Cases that are to differ, and how they end through Sluicegate: what an upstream would do, a run was not granted.
+/// Cases that must differ, with their codes through Sluicegate: the run lacks a grant that a direct call does not need.
 const REFUSED: [(&str, &str); 3] = [
     ("refused_unknown_field", "field_unknown"),
     ("refused_media_url", "not_granted"),
     ("refused_tool", "not_granted"),
 ];
 
-/// Cases that differ for a reason.
+/// Cases that differ for a known reason.
 const DIFFERENT_WITH_AIMOCK: [&str; 3] = [
-    // aimock cuts the connection there; an error event is what SDKs make a sensible error of.
+    // aimock cuts the connection; Sluicegate sends an error event, which SDKs turn into a proper error.
     "chat_error_in_the_middle",
     // aimock has no such route; Sluicegate answers from the grant.
     "models_one",
-    // Sluicegate lets nothing be stored, so the reasoning comes along with the answer, sealed.
+    // Sluicegate forbids storing, so the answer contains the reasoning in encrypted form.
     "responses_stored_unless_said",
 ];
 
 const DIFFERENT_WITH_LITELLM: [&str; 1] = [
-    // LiteLLM says of each event that it used nothing, unless usage is asked for, which Sluicegate does.
+    // LiteLLM reports zero usage in each event unless usage is requested, and Sluicegate requests it.
     "completions_streamed",
 ];
 
-/// SDKs call the scripted upstream directly, and through Sluicegate.
+/// The SDKs call the scripted upstream directly and through Sluicegate.
 #[tokio::test]
 async fn sdks_see_no_difference_scripted() {
     let upstream = ScriptedUpstream::start().await.unwrap();
@@ -79,7 +79,7 @@ async fn sdks_see_no_difference_with_litellm() {
     conforms(world, &litellm.base_url, &DIFFERENT_WITH_LITELLM).await;
 }
 
-/// Fields that an SDK documents and that no run may send; the reasons are in `fields.rs` of the proxy.
+/// Fields that an SDK documents but no run may send; `fields.rs` of the proxy has the reasons.
 const LEFT_OUT: [(&str, &str); 14] = [
     ("/v1/chat/completions", "moderation"),
     ("/v1/messages", "billing_policy"),
@@ -120,7 +120,7 @@ async fn whatever_field_an_sdk_documents_is_known() {
     assert_eq!(refused, LEFT_OUT);
 }
 
-/// Runs all cases in both languages, and compares. `different` are the cases that are known to differ.
+/// Runs all cases in both languages, and compares the results. `different` lists the cases that are known to differ.
 async fn conforms(mut world: World, upstream: &str, different: &[&str]) {
     share(&mut world, "clients").await;
     let (python, node) = tokio::join!(
@@ -130,12 +130,12 @@ async fn conforms(mut world: World, upstream: &str, different: &[&str]) {
     let mut complaints = Vec::new();
     for (name, lines) in [("python", python), ("node", node)] {
         let direct = &lines["direct"];
-        for (place, through) in lines.iter().filter(|(place, _)| *place != "direct") {
-            assert_eq!(direct.len(), through.len(), "{name} {place}");
+        for (target, through) in lines.iter().filter(|(target, _)| *target != "direct") {
+            assert_eq!(direct.len(), through.len(), "{name} {target}");
             for (direct, through) in direct.iter().zip(through) {
                 complaints.extend(compared(direct, through, different));
             }
-            let records = records_of(&world, &format!("{name}-{place}"), through).await;
+            let records = records_of(&world, &format!("{name}-{target}"), through).await;
             complaints.extend(through.iter().filter_map(|line| accounted(line, &records)));
         }
     }
@@ -145,9 +145,9 @@ async fn conforms(mut world: World, upstream: &str, different: &[&str]) {
 /// Returns the output of `sdk`, by target: directly, through a run's own socket, through the shared listener, and for
 /// the quicker of the languages through the bridge that stands before the socket in a sandbox.
 async fn outcomes(world: &World, upstream: &str, sdk: Sdk, name: &str) -> BTreeMap<String, Vec<Value>> {
-    let granted = |place: &str| RunGrant {
+    let granted = |target: &str| RunGrant {
         models: Some(MODELS.iter().map(|model| ModelName::parse(model).unwrap()).collect()),
-        ..grant(&format!("{name}-{place}"), "acct-1")
+        ..grant(&format!("{name}-{target}"), "acct-1")
     };
     let own = world.run_with(granted("own")).await;
     let shared = register_shared(world, granted("shared")).await;
@@ -173,14 +173,14 @@ fn compared(direct: &Value, through: &Value, different: &[&str]) -> Option<Strin
     let name = direct["case"].as_str().unwrap();
     assert_eq!(through["case"], name);
     let same = ["ok", "digest", "calls"].iter().all(|field| direct[field] == through[field]);
-    let as_it_should = match REFUSED.iter().find(|(case, _)| *case == name) {
+    let is_right = match REFUSED.iter().find(|(case, _)| *case == name) {
         Some((_, code)) => direct["ok"] == json!(true) && through["digest"]["code"] == *code,
         None => same != different.contains(&name),
     };
-    (!as_it_should).then(|| format!("{name}\n  directly: {direct}\n  through:  {through}"))
+    (!is_right).then(|| format!("{name}\n  directly: {direct}\n  through:  {through}"))
 }
 
-/// The run's records, by call id, once each call has one.
+/// Waits until each call has a record, and returns the run's records by call id.
 async fn records_of(world: &World, run: &str, lines: &[Value]) -> BTreeMap<String, ExchangeRecord> {
     let calls: u64 = lines.iter().map(|line| line["calls"].as_u64().unwrap()).sum();
     let find = || async {
@@ -209,14 +209,14 @@ fn accounted(line: &Value, records: &BTreeMap<String, ExchangeRecord>) -> Option
     };
     let ids = line["ids"].as_array().unwrap();
     let answers: Vec<_> = ids.iter().filter_map(|id| records.get(id.as_str()?)).collect();
-    // What Sluicegate answers itself has no id.
+    // Sluicegate's own answers have no id.
     let by_upstream = !name.starts_with("models") && !name.starts_with("refused");
     if by_upstream && answers.len() != ids.len() {
         return Some(format!("{name}: an answer without the id of a record: {line}"));
     }
-    let as_they_should = |record: &&ExchangeRecord| {
+    let is_right = |record: &&ExchangeRecord| {
         let metered = record.outcome == Outcome::Complete && record.route != Route::CountTokens;
-        // aimock says that an embedding had no tokens, which is not believed.
+        // aimock reports no tokens for an embedding; Sluicegate does not accept that.
         let counted = match record.tokens_source {
             TokensSource::Exact => true,
             TokensSource::Partial => record.route == Route::Embeddings && record.tokens.input > 0,
@@ -224,8 +224,9 @@ fn accounted(line: &Value, records: &BTreeMap<String, ExchangeRecord>) -> Option
         };
         record.status != 200 || expected.contains(&record.outcome) && (!metered || counted)
     };
-    let told = ["completion_tokens", "output_tokens"].iter().find_map(|field| line["tokens"][field].as_u64());
+    let reported =
+        ["completion_tokens", "output_tokens"].iter().find_map(|field| line["tokens"][field].as_u64());
     let counted = answers.last().map(|record| record.tokens.output);
-    let right = answers.iter().all(as_they_should) && (told.is_none() || told == counted);
-    (!right).then(|| format!("{name}: the SDK was told {told:?} tokens: {answers:?}"))
+    let right = answers.iter().all(is_right) && (reported.is_none() || reported == counted);
+    (!right).then(|| format!("{name}: the SDK was told {reported:?} tokens: {answers:?}"))
 }

@@ -1,6 +1,6 @@
-//! Records streams of the real LiteLLM for the meter's tests, and tells when LiteLLM's streams have changed.
+//! Records streams of the real LiteLLM for the meter's tests, and detects when LiteLLM's streams have changed.
 //!
-//! A file that is there is compared with a stream of now, but for ids and times; delete it to have it written anew.
+//! An existing file is compared with a new stream, except ids and times. Delete the file to record it again.
 
 use std::{fs, path::PathBuf};
 
@@ -8,7 +8,7 @@ use bench::upstream::ScriptedUpstream;
 use harness::{CANARY_KEY, LiteLlm, Models, agent::Answering};
 use serde_json::Value;
 
-/// Nine tokens by the scripted upstream's rule, two of them from its cache; a fifth of ten words is reasoning.
+/// Prompt of nine tokens by the scripted upstream's rule, two of them cached.
 pub(crate) const PROMPT: &str = "Please tell me about the weather.";
 
 const STREAMS: [(&str, Models, &str, &str); 18] = [
@@ -50,7 +50,7 @@ async fn litellms_streams_are_as_they_were_recorded() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;
     let agent = litellm.agent.clone().with_header("authorization", &format!("Bearer {CANARY_KEY}"));
-    let mut anew = Vec::new();
+    let mut recorded_now = Vec::new();
     for (name, models, path, script) in STREAMS {
         let body = models.saying(path, script, Answering::Streamed, PROMPT).unwrap();
         let answer = agent.post(path, &body).await;
@@ -58,15 +58,15 @@ async fn litellms_streams_are_as_they_were_recorded() {
         let golden = golden(name);
         match fs::read_to_string(&golden) {
             Ok(recorded) => {
-                assert_eq!(lasting(&answer.text()), lasting(&recorded), "{name}");
+                assert_eq!(stable_lines(&answer.text()), stable_lines(&recorded), "{name}");
             }
             Err(_absent) => {
                 fs::write(&golden, &answer.body).unwrap();
-                anew.push(golden);
+                recorded_now.push(golden);
             }
         }
     }
-    assert!(anew.is_empty(), "written anew: read them, then run this again: {anew:?}");
+    assert!(recorded_now.is_empty(), "written anew: read them, then run this again: {recorded_now:?}");
 }
 
 fn golden(name: &str) -> PathBuf {
@@ -74,27 +74,27 @@ fn golden(name: &str) -> PathBuf {
     dir.join(format!("litellm-{name}.sse"))
 }
 
-/// The lines of a stream, without what is another in every stream.
-fn lasting(stream: &str) -> Vec<String> {
-    let lasting = |line: &str| match line.strip_prefix("data: ").map(serde_json::from_str::<Value>) {
+/// Returns the lines of a stream, without the values that differ in every stream.
+fn stable_lines(stream: &str) -> Vec<String> {
+    let stable = |line: &str| match line.strip_prefix("data: ").map(serde_json::from_str::<Value>) {
         Some(Ok(mut data)) => {
-            forget(&mut data);
+            clear_volatile(&mut data);
             format!("data: {data}")
         }
         _ => line.to_owned(),
     };
-    stream.lines().map(lasting).collect()
+    stream.lines().map(stable).collect()
 }
 
-fn forget(value: &mut Value) {
+fn clear_volatile(value: &mut Value) {
     match value {
-        Value::Array(list) => list.iter_mut().for_each(forget),
+        Value::Array(list) => list.iter_mut().for_each(clear_volatile),
         Value::Object(members) => {
             for (name, value) in members {
                 if VOLATILE.contains(&name.as_str()) {
                     *value = Value::Null;
                 } else {
-                    forget(value);
+                    clear_volatile(value);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Serves prepared bytes: the scripted upstream's fast mode, which is never the bottleneck.
 //!
-//! It parses only the end of each request and the answer that the path asks for:
+//! It parses only the end of each request and the answer that the path selects:
 //!
 //! | path ends with | answer |
 //! |---|---|
@@ -22,7 +22,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::request::{Asked, Requests};
+use self::request::{Requests, Wanted};
 use crate::spawn;
 
 /// The fast upstream, serving until it is dropped.
@@ -61,22 +61,22 @@ async fn accept(listener: TcpListener) {
         // The process has most likely run out of descriptors; the clients report that.
         let Ok((stream, _)) = listener.accept().await else { continue };
         if stream.set_nodelay(true).is_ok() {
-            drop(spawn(async move { drop(connection(stream).await) }));
+            drop(spawn(async move { drop(serve(stream).await) }));
         }
     }
 }
 
-async fn connection(mut stream: TcpStream) -> io::Result<()> {
+async fn serve(mut stream: TcpStream) -> io::Result<()> {
     let mut requests = Requests::default();
-    while let Some(asked) = requests.next(&mut stream).await? {
-        match asked {
-            Asked::Document { hold } => {
+    while let Some(wanted) = requests.next(&mut stream).await? {
+        match wanted {
+            Wanted::Document { hold } => {
                 if let Some(hold) = hold {
                     tokio::time::sleep(hold).await;
                 }
                 stream.write_all(answer::DOCUMENT).await?;
             }
-            Asked::Stream { events, gap } => stream_events(&mut stream, events, gap).await?,
+            Wanted::Stream { events, gap } => stream_events(&mut stream, events, gap).await?,
         }
     }
     Ok(())

@@ -4,9 +4,9 @@ use std::{io, time::Duration};
 
 use tokio::{io::AsyncReadExt, net::TcpStream};
 
-/// Kind of answer that a request asks for.
+/// Answer that a request wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Wanted {
     Document { hold: Option<Duration> },
     Stream { events: u32, gap: Option<Duration> },
 }
@@ -19,7 +19,7 @@ pub(super) struct Requests {
 
 impl Requests {
     /// Returns the next request, with its body read and dropped; `None` once the client has closed.
-    pub(super) async fn next(&mut self, stream: &mut TcpStream) -> io::Result<Option<Asked>> {
+    pub(super) async fn next(&mut self, stream: &mut TcpStream) -> io::Result<Option<Wanted>> {
         let head = loop {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
                 break end + 4;
@@ -34,9 +34,9 @@ impl Requests {
                 return Ok(None);
             }
         }
-        let asked = asked(&self.buffer[head..head + length]);
+        let wanted = wanted_answer(&self.buffer[head..head + length]);
         self.buffer.drain(..head + length);
-        Ok(Some(asked))
+        Ok(Some(wanted))
     }
 }
 
@@ -50,14 +50,14 @@ fn content_length(head: &[u8]) -> Option<usize> {
     })
 }
 
-/// Returns the answer that the model's name asks for. The load generator puts the model at the beginning of the body.
-fn asked(body: &[u8]) -> Asked {
+/// Returns the answer that the model's name selects. The load generator puts the model at the beginning of the body.
+fn wanted_answer(body: &[u8]) -> Wanted {
     let start = &body[..body.len().min(128)];
     let number = |word: &[u8]| find(start, word).map(|at| digits(&start[at + word.len()..]));
     let milliseconds = |word: &[u8]| Some(Duration::from_millis(number(word)?.into()));
     match number(b"events") {
-        None => Asked::Document { hold: milliseconds(b"-hold") },
-        Some(events) => Asked::Stream { events, gap: milliseconds(b"-gap") },
+        None => Wanted::Document { hold: milliseconds(b"-hold") },
+        Some(events) => Wanted::Stream { events, gap: milliseconds(b"-gap") },
     }
 }
 
@@ -77,15 +77,15 @@ mod tests {
 
     #[test]
     fn the_model_says_what_is_asked_for() {
-        let stream = |events, gap| Asked::Stream { events, gap };
+        let stream = |events, gap| Wanted::Stream { events, gap };
         let cases = [
-            ("{\"model\":\"fast\",\"messages\":[]}", Asked::Document { hold: None }),
-            ("{\"model\":\"fast-hold7ms\"}", Asked::Document { hold: Some(Duration::from_millis(7)) }),
+            ("{\"model\":\"fast\",\"messages\":[]}", Wanted::Document { hold: None }),
+            ("{\"model\":\"fast-hold7ms\"}", Wanted::Document { hold: Some(Duration::from_millis(7)) }),
             ("{\"model\":\"fast-events64\",\"stream\":true}", stream(64, None)),
             ("{\"model\":\"fast-events9-gap20ms\"}", stream(9, Some(Duration::from_millis(20)))),
         ];
         for (body, expected) in cases {
-            assert_eq!(asked(body.as_bytes()), expected, "{body}");
+            assert_eq!(wanted_answer(body.as_bytes()), expected, "{body}");
         }
     }
 }

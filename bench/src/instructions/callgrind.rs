@@ -17,6 +17,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
+    /// Creates the counter of a peer that runs under callgrind.
     pub(super) fn of(running: &Running) -> Self {
         let pid = running.processes().first().copied().unwrap_or_default();
         Self { pid, dir: running.site.dir.clone(), dumps: Cell::new(0) }
@@ -26,7 +27,7 @@ impl Counter {
     pub(super) fn read(&self) -> io::Result<u64> {
         let dump = self.dumps.get() + 1;
         self.dumps.set(dump);
-        let asked = Command::new("callgrind_control")
+        let status = Command::new("callgrind_control")
             .arg("--dump")
             .arg(self.pid.to_string())
             .stdout(Stdio::null())
@@ -36,7 +37,7 @@ impl Counter {
         let text = fs::read_to_string(&path).map_err(|error| {
             io::Error::new(
                 error.kind(),
-                format!("callgrind_control ended with {asked}, but {}: {error}", path.display()),
+                format!("callgrind_control ended with {status}, but {}: {error}", path.display()),
             )
         })?;
         let totals = text

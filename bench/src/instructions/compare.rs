@@ -12,7 +12,7 @@ pub const TOLERANCE: f64 = 5.0;
 pub struct Verdict {
     /// Name of the case.
     pub case: String,
-    /// Kept count, if the case was there.
+    /// Kept count, if the case has one.
     pub kept: Option<u64>,
     /// New count, if the case still exists.
     pub now: Option<u64>,

@@ -42,7 +42,7 @@ pub async fn count(dir: &Path, progress: impl Fn(&str)) -> io::Result<Counts> {
         for _ in 0..times.div_ceil(10) {
             connection.exchange(&request).await?;
         }
-        counter.read()?; // and begin again
+        counter.read()?; // resets the count after the warm-up
         // The number of stream pieces that arrive together varies, so the median of three counts is used.
         let mut repeated = [0; 3];
         for count in &mut repeated {

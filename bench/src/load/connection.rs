@@ -36,7 +36,7 @@ pub struct Received {
     pub event_delay: Vec<u64>,
 }
 
-/// Way to find an answer's end.
+/// Framing of an answer, which decides how its end is found.
 enum Length {
     Bytes(usize),
     Chunked,
@@ -76,7 +76,7 @@ impl Connection {
                 break end + 4;
             }
         };
-        succeeded(&self.buffer, head)?;
+        check_success(&self.buffer, head)?;
         match length(&self.buffer[..head]) {
             Length::Bytes(length) => {
                 while self.buffer.len() < head + length {
@@ -112,15 +112,15 @@ impl Connection {
         status.ok_or_else(|| io::Error::other("the peer answered without a status"))
     }
 
-    async fn read_events(&mut self, mut seen: usize, received: &mut Received) -> io::Result<()> {
+    async fn read_events(&mut self, mut scanned: usize, received: &mut Received) -> io::Result<()> {
         loop {
             let now = clock::nanos();
-            seen += note_events(&self.buffer[seen..], now, &mut received.event_delay);
+            scanned += note_events(&self.buffer[scanned..], now, &mut received.event_delay);
             if self.buffer.ends_with(b"0\r\n\r\n") {
                 return Ok(());
             }
-            self.buffer.drain(..seen);
-            seen = 0;
+            self.buffer.drain(..scanned);
+            scanned = 0;
             self.read().await?;
         }
     }
@@ -137,7 +137,7 @@ impl Connection {
 }
 
 /// Checks that the answer, whose head has `head` bytes, is a success; otherwise the error has its status and body.
-fn succeeded(answer: &[u8], head: usize) -> io::Result<()> {
+fn check_success(answer: &[u8], head: usize) -> io::Result<()> {
     if answer.starts_with(b"HTTP/1.1 200") {
         return Ok(());
     }

@@ -24,12 +24,12 @@ pub async fn paced(
     span: Duration,
 ) -> io::Result<Round> {
     let gap = Duration::from_secs(1) / per_second.max(1);
-    // The queue has room for all due times: the pacer must not wait for a connection.
-    let room = usize::try_from(span.as_nanos() / gap.as_nanos().max(1)).unwrap_or(usize::MAX >> 4) + 1;
+    // The queue has space for all due times: the pacer must not wait for a connection.
+    let capacity = usize::try_from(span.as_nanos() / gap.as_nanos().max(1)).unwrap_or(usize::MAX >> 4) + 1;
     let (mut running, mut dues) = (Vec::new(), Vec::new());
     for _ in 0..connections {
         let connection = Connection::open(target).await?;
-        let (due, queue) = mpsc::channel(room);
+        let (due, queue) = mpsc::channel(capacity);
         dues.push(due);
         running.push(spawn_result(send_when_due(connection, Arc::clone(&request), queue)));
     }
@@ -53,7 +53,7 @@ fn pace(dues: &[Sender<u64>], gap: Duration, span: Duration) {
         thread::sleep(due.saturating_sub(start.elapsed()));
         let due_ns = start_ns + u64::try_from(due.as_nanos()).unwrap_or(u64::MAX);
         if connection.try_send(due_ns).is_err() {
-            return; // it has failed, and says so itself
+            return; // the connection has failed, and its task returns the error
         }
         due += gap;
     }

@@ -1,4 +1,4 @@
-//! A single clock for the load generator and the upstream, which share a process.
+//! Provides a single clock for the load generator and the upstream, which share a process.
 
 use std::{sync::OnceLock, time::Instant};
 

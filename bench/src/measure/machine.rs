@@ -1,4 +1,4 @@
-//! The machine and versions of a run, without which its figures mean nothing.
+//! Describes the machine and the versions of a run, without which its figures mean nothing.
 
 use std::{fs, process::Command};
 
@@ -31,12 +31,12 @@ impl Machine {
     /// Returns the description of this machine.
     #[must_use]
     pub fn here() -> Self {
-        let host = said("hostname", &["-s"]);
+        let host = output_of("hostname", &["-s"]);
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let measured =
             ["status", "--porcelain", "--", "Cargo.lock", "platform", "proxy", "bench/src", "bench/peers"];
-        let dirty = if said("git", &measured).is_empty() { "" } else { "-dirty" };
+        let dirty = if output_of("git", &measured).is_empty() { "" } else { "-dirty" };
         let began = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self {
             host: host.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect(),
@@ -45,11 +45,11 @@ impl Machine {
             memory_mib: value(&meminfo, "MemTotal")
                 .and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok())
                 .map_or(0, |kib| kib / 1024),
-            kernel: said("uname", &["-sr"]),
-            commit: said("git", &["rev-parse", "--short=12", "HEAD"]) + dirty,
+            kernel: output_of("uname", &["-sr"]),
+            commit: output_of("git", &["rev-parse", "--short=12", "HEAD"]) + dirty,
             versions: versions(),
             began: began.as_secs(),
-            date: said("date", &["-u", "+%F"]),
+            date: output_of("date", &["-u", "+%F"]),
         }
     }
 }
@@ -58,7 +58,7 @@ fn versions() -> Vec<String> {
     [("rustc", "-V"), ("nginx", "-v"), ("haproxy", "-v"), ("socat", "-V"), ("valgrind", "--version")]
         .into_iter()
         .map(|(program, argument)| {
-            let text = said(program, &[argument]);
+            let text = output_of(program, &[argument]);
             let line =
                 text.lines().find(|line| line.bytes().any(|byte| byte.is_ascii_digit())).unwrap_or("missing");
             if line.contains(program) { line.to_owned() } else { format!("{program}: {line}") }
@@ -67,7 +67,7 @@ fn versions() -> Vec<String> {
 }
 
 /// Returns the output of a program, from stdout or stderr; empty if the program is missing.
-fn said(program: &str, arguments: &[&str]) -> String {
+fn output_of(program: &str, arguments: &[&str]) -> String {
     let Ok(output) = Command::new(program).args(arguments).output() else { return String::new() };
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     String::from_utf8_lossy(&text).trim().to_owned()

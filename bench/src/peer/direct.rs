@@ -1,4 +1,4 @@
-//! No peer at all: measures load generator and upstream alone.
+//! Measures load generator and upstream alone, without a peer.
 
 use super::{Launch, Peer};
 use crate::load::Target;

@@ -1,4 +1,4 @@
-//! HAProxy, the speed anchor among HTTP proxies.
+//! Configures HAProxy, the reference for speed among HTTP proxies.
 
 use super::{Launch, Peer, Site};
 use crate::{load::Target, measure::cores::pinned};

@@ -1,5 +1,5 @@
-//! The peers that are measured side by side. A peer is a file here and, if it is configured, a file in `bench/peers`. A
-//! new peer needs those files and a line in [`ALL`].
+//! Defines and starts the peers that are measured side by side. A peer is a file here and, if it is configured, a file
+//! in `bench/peers`. A new peer needs those files and a line in [`ALL`].
 //!
 //! Each peer does as much of Sluicegate's work as it can. It sets the credential and the billing identity, keeps
 //! connections to the upstream, and writes an access log. The report lists the work that it cannot do.
@@ -43,7 +43,7 @@ pub const BEFORE: Peer = sluicegate::BEFORE;
 pub const ON_DISK: Peer = sluicegate::ON_DISK;
 
 /// Longest wait for a peer to come up.
-const START: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A program between client and upstream.
 #[derive(Debug, Clone, Copy)]
@@ -57,23 +57,24 @@ pub struct Peer {
     launch: fn(&Site) -> io::Result<Launch>,
 }
 
-/// Surroundings that a peer is started in.
+/// Directories, address and port that a peer is started with.
 #[derive(Debug)]
 pub struct Site {
-    /// Directory of its own.
+    /// Working directory of the peer.
     pub dir: PathBuf,
-    /// Directory of its own for sockets, in memory where the system has such a place, as `/run` is.
+    /// Directory for the peer's sockets, in memory where the system allows it, as `/run` is.
     pub run: PathBuf,
-    /// Address that it forwards to.
+    /// Address that the peer forwards to.
     pub upstream: SocketAddr,
     /// Directory of this build's programs.
     pub programs: PathBuf,
-    /// Free port.
+    /// Free port that the peer may listen on.
     port: u16,
 }
 
-/// Start of a peer.
+/// Instructions for starting a peer.
 struct Launch {
+    /// Command of the peer; none if there is no program.
     command: Option<Command>,
     /// Target that accepts connections when the peer is ready.
     ready: Target,
@@ -176,7 +177,7 @@ impl Running {
 /// # Errors
 /// The last refusal, if that takes too long.
 pub(crate) fn wait_for(target: &Target) -> io::Result<()> {
-    let deadline = Instant::now() + START;
+    let deadline = Instant::now() + START_TIMEOUT;
     loop {
         let connected = match target {
             Target::Tcp(address) => TcpStream::connect(address).map(drop),
@@ -184,7 +185,7 @@ pub(crate) fn wait_for(target: &Target) -> io::Result<()> {
         };
         match connected {
             Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
-            ended => return ended,
+            result => return result,
         }
     }
 }

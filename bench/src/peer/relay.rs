@@ -1,4 +1,4 @@
-//! The least that any hop costs: copies bytes from a unix socket to TCP and back, without parsing them.
+//! Measures the minimal cost of a hop: copies bytes from a unix socket to TCP and back, without parsing them.
 
 use std::{io, net::SocketAddr, path::Path};
 

@@ -1,5 +1,5 @@
-//! Sluicegate: the real `sluice-proxy` with one thread, as the other peers have one worker. One run is registered, on a
-//! socket of its own or by its token.
+//! Starts Sluicegate: the real `sluice-proxy` with one thread, as the other peers have one worker. One run is
+//! registered, on a socket of its own or by its token.
 
 use std::{
     fs, io,
@@ -32,11 +32,11 @@ pub(super) const BY_TOKEN: Peer = Peer {
     launch: |site| {
         private(&site.dir.join("tokens"), &format!("bench:{TOKEN_SECRET}\n"))?;
         let config = site.configure(include_str!("../../peers/sluicegate-token.toml"))?;
-        start(site, pinned(proxy(site)), (&config, shared))
+        start(site, pinned(proxy(site)), (&config, open_shared))
     },
 };
 
-/// Sluicegate with every mark and every record on the disk before the call goes on; measured when it is named.
+/// Sluicegate with every in-flight mark and every record on disk before the call continues; measured only when named.
 pub(super) const ON_DISK: Peer = Peer {
     name: "sluicegate-disk",
     lacks: "",
@@ -44,11 +44,11 @@ pub(super) const ON_DISK: Peer = Peer {
     launch: |site| {
         let settings =
             concat!(include_str!("../../peers/sluicegate.toml"), "[journal]\ndurability = \"disk\"\n");
-        start(site, pinned(proxy(site)), (&site.configure(settings)?, own_socket))
+        start(site, pinned(proxy(site)), (&site.configure(settings)?, open_own_socket))
     },
 };
 
-/// The build from before a change, copied to `sluice-proxy.before`; measured when it is named.
+/// The build from before a change, copied to `sluice-proxy.before`; measured only when named.
 pub(super) const BEFORE: Peer = Peer {
     name: "before",
     lacks: "",
@@ -71,12 +71,12 @@ pub(crate) const UNDER_CALLGRIND: Peer = Peer {
 
 fn launch(site: &Site, command: Command) -> io::Result<Launch> {
     let config = site.configure(include_str!("../../peers/sluicegate.toml"))?;
-    start(site, command, (&config, own_socket))
+    start(site, command, (&config, open_own_socket))
 }
 
-type Asked = fn(&Site) -> io::Result<Target>;
+type OpenTarget = fn(&Site) -> io::Result<Target>;
 
-fn start(site: &Site, mut command: Command, (config, target): (&Path, Asked)) -> io::Result<Launch> {
+fn start(site: &Site, mut command: Command, (config, target): (&Path, OpenTarget)) -> io::Result<Launch> {
     private(&site.dir.join("key"), "sk-bench")?;
     command.arg("--config").arg(config).env_clear().env("SLUICE_LOG", "warn");
     Ok(Launch { command: Some(command), ready: Target::Unix(control(site)), target })
@@ -97,13 +97,14 @@ fn control(site: &Site) -> PathBuf {
 }
 
 /// Opens the run `bench` for this process, and returns its socket.
-fn own_socket(site: &Site) -> io::Result<Target> {
+fn open_own_socket(site: &Site) -> io::Result<Target> {
     open(site, "bench", "acct-bench")
 }
 
 /// Opens a run of `account` for this process, and returns its socket.
 pub(crate) fn open(site: &Site, run: &str, account: &str) -> io::Result<Target> {
-    let registered = ask(site, &request("PUT", &run_path(run), &grant((run, account), &own()), "close"))?;
+    let registered =
+        send(site, &request("PUT", &run_path(run), &grant((run, account), &own_listener()), "close"))?;
     let path = registered["path"].as_str().ok_or_else(|| unexpected(&registered))?;
     Ok(Target::Unix(Path::new(path).join("llm.sock")))
 }
@@ -111,19 +112,19 @@ pub(crate) fn open(site: &Site, run: &str, account: &str) -> io::Result<Target> 
 /// Limits an account to `calls_in_flight` calls at a time, or removes the limit.
 pub(crate) fn limit(site: &Site, account: &str, calls_in_flight: Option<u64>) -> io::Result<()> {
     let budget = serde_json::json!({ "account": account, "budget": { "calls_in_flight": calls_in_flight } });
-    let answer = ask(site, &request("PUT", "/v1/accounts", &budget.to_string(), "close"))?;
+    let answer = send(site, &request("PUT", "/v1/accounts", &budget.to_string(), "close"))?;
     if answer["account"] == account { Ok(()) } else { Err(unexpected(&answer)) }
 }
 
 /// Opens the run `bench` for bearers of its tokens, and returns the shared listener.
-fn shared(site: &Site) -> io::Result<Target> {
+fn open_shared(site: &Site) -> io::Result<Target> {
     let grant = grant(("bench", "acct-bench"), r#"{"kind":"shared"}"#);
-    let registered = ask(site, &request("PUT", &run_path("bench"), &grant, "close"))?;
+    let registered = send(site, &request("PUT", &run_path("bench"), &grant, "close"))?;
     let address = registered["shared"].as_str().and_then(|address| address.parse().ok());
     Ok(Target::Tcp(address.ok_or_else(|| unexpected(&registered))?))
 }
 
-fn ask(site: &Site, request: &[u8]) -> io::Result<Value> {
+fn send(site: &Site, request: &[u8]) -> io::Result<Value> {
     let mut stream = UnixStream::connect(control(site))?;
     stream.write_all(request)?;
     let mut answer = String::new();
@@ -138,7 +139,7 @@ fn unexpected(answer: &Value) -> io::Error {
 
 /// Returns the request that opens a listener for `run`, for this process's user.
 pub(crate) fn registration(run: &str) -> Vec<u8> {
-    request("PUT", &run_path(run), &grant((run, "acct-bench"), &own()), "keep-alive")
+    request("PUT", &run_path(run), &grant((run, "acct-bench"), &own_listener()), "keep-alive")
 }
 
 /// Returns the request that closes the listener of `run`.
@@ -147,7 +148,7 @@ pub(crate) fn closing(run: &str) -> Vec<u8> {
 }
 
 /// Returns the description of a listener for this process's user.
-fn own() -> String {
+fn own_listener() -> String {
     let uid = fs::metadata("/proc/self").map_or(0, |own| own.uid());
     format!("{{\"kind\":\"unix\",\"peer_uid\":{uid}}}")
 }

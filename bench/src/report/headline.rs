@@ -1,4 +1,4 @@
-//! The headline figures of a run, for plot and README.
+//! Selects the headline figures of a run, for plot and README.
 
 use super::Row;
 

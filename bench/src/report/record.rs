@@ -1,12 +1,12 @@
 //! Keeps a run in a directory: `bench/runs/<date>-<host>/`.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `summary.json` | one row per peer and workload |
 //! | `raw.json` | every round |
-//! | `machine.json` | where, when, which commit and versions |
+//! | `machine.json` | machine, date, commit and versions |
 //! | `tables.md`, `plot.svg`, `plot.png` | for people; drawn by `plot.gnuplot` from `plot.tsv` |
-//! | `configs/` | what each peer was started with |
+//! | `configs/` | the configuration of each peer |
 
 use std::{
     fs, io,

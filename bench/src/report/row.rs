@@ -1,4 +1,4 @@
-//! A row of the report: one peer under one workload, medians over interleaved rounds.
+//! Computes a row of the report: one peer under one workload, medians over interleaved rounds.
 
 use serde::Serialize;
 

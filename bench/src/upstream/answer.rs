@@ -45,6 +45,7 @@ pub(super) enum Says {
 }
 
 impl Answer {
+    /// Creates the answer to a request by its script.
     pub(super) fn to(ask: &Ask, script: &Script, call: &Call) -> Self {
         let mut tool = Cow::from(TOOL);
         let says = match script.content {
@@ -85,12 +86,12 @@ impl Answer {
 
     /// Returns the usage in the answer, if the answer is sent to its end.
     pub(super) fn reported(&self, ask: &Ask, script: &Script) -> Option<Reported> {
-        let is_told = match ask.api {
+        let has_usage_field = match ask.api {
             Api::Chat | Api::Completions => !ask.is_streamed() || ask.wants_usage_chunk(),
             Api::Responses | Api::Messages | Api::Embeddings => true,
         };
         let breaks_off = matches!(script.fate, Fate::ErrorMid(_));
-        self.usage.filter(|_| is_told && !breaks_off).map(|usage| usage.reported(ask.api))
+        self.usage.filter(|_| has_usage_field && !breaks_off).map(|usage| usage.reported(ask.api))
     }
 
     pub(super) fn id(&self, prefix: &str) -> String {

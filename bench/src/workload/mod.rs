@@ -1,4 +1,4 @@
-//! The workloads for every peer. A workload is a file here; a new one needs that file and a line in [`ALL`].
+//! Defines the workloads for every peer. A workload is a file here; a new one needs that file and a line in [`ALL`].
 
 mod big_body;
 mod in_flight;
@@ -96,7 +96,7 @@ impl Workload {
         match self.load {
             Load::Closed { connections } => {
                 let load = |span| load::closed(&peer.target, Arc::clone(&request), connections, span);
-                load(span / 10).await?; // connections to the upstream are made before anything counts
+                load(span / 10).await?; // opens connections to the upstream before the measurement
                 observed(peer, load(span)).await
             }
             Load::ClosedThroughSocat { connections } => {

@@ -1,4 +1,4 @@
-//! The requests of all workloads.
+//! Builds the requests of all workloads.
 
 use std::sync::Arc;
 

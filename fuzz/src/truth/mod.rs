@@ -244,7 +244,7 @@ impl Known {
     }
 }
 
-/// Returns the word that a byte below 0x20 stands for, or a text as it is.
+/// Returns the word that a byte below 0x20 means, or a text as it is.
 fn word(piece: &[u8]) -> String {
     match piece {
         [at @ ..=0x1e] => WORDS[usize::from(*at) % WORDS.len()].to_owned(),

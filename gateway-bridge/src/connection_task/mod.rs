@@ -1,9 +1,9 @@
-//! Owns a connection in one task: makes it, serves it, and makes it again.
+//! Owns a connection in one task: opens it, serves it, and opens it again after a break.
 //!
 //! The task waits for nothing but the socket and commands. Callers get their answers through a channel that always has
-//! room. An event goes into a turn without waiting for its reader.
+//! room. An event is queued for a turn without waiting for its reader.
 
-mod conversation;
+mod active_connection;
 mod pending_calls;
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use self::{conversation::Conversation, pending_calls::PendingCalls};
+use self::{active_connection::ActiveConnection, pending_calls::PendingCalls};
 use crate::{
     backoff::JitteredBackoff,
     boot_id::{BootId, MAX_CLOCK_SKEW},
@@ -41,9 +41,9 @@ pub(crate) struct ConnectionTask {
 
 /// Reason why a connection ended.
 enum ConnectionEnd {
-    /// Another connection is made, after `min_delay` at least.
+    /// Another connection is opened, after `min_delay` at least.
     Reconnect { why: Error, min_delay: Option<Duration> },
-    /// No other connection is made.
+    /// No other connection is opened.
     Fail(Error),
 }
 
@@ -111,7 +111,7 @@ impl ConnectionTask {
                     ConnectionEnd::Reconnect { why, min_delay: None }
                 }
             }
-            Some(Ok(duplex)) => Conversation::new(self, duplex, deadline).run().await,
+            Some(Ok(duplex)) => ActiveConnection::new(self, duplex, deadline).run().await,
         }
     }
 
@@ -121,8 +121,8 @@ impl ConnectionTask {
         self.connections += 1;
         self.shared.cells.connections.add_one();
         let began = hello.uptime.and_then(|uptime| Instant::now().checked_sub(uptime));
-        let start = self.boots.number(&hello.boot, began);
-        let up = OpenConnection { hello, connection: self.connections, start };
+        let boot_number = self.boots.number(&hello.boot, began);
+        let up = OpenConnection { hello, number: self.connections, boot_number };
         self.phase.send_replace(ConnectionPhase::Up(Arc::new(up)));
     }
 }
@@ -135,8 +135,8 @@ async fn connect(settings: &Settings, deadline: Instant) -> Result<crate::duplex
     }
 }
 
-/// Waits for `future` while there is no connection, and refuses calls meanwhile; `None` if the connection is not wanted
-/// any more.
+/// Waits for `future` while there is no connection, and refuses calls meanwhile; `None` once a handle closes the
+/// connection, or none is left.
 async fn refuse_during<F: Future>(future: F, commands: &mut mpsc::Receiver<Command>) -> Option<F::Output> {
     let mut future = pin!(future);
     loop {
@@ -174,7 +174,7 @@ struct BootTracker {
 impl BootTracker {
     fn number(&mut self, boot: &BootId, began: Option<Instant>) -> u64 {
         let is_later =
-            || matches!((self.began, began), (Some(known), Some(said)) if said > known + MAX_CLOCK_SKEW);
+            || matches!((self.began, began), (Some(known), Some(new)) if new > known + MAX_CLOCK_SKEW);
         let is_other = boot.has_another_name(&self.last).unwrap_or_else(is_later);
         if self.number == 0 || self.stopped || is_other {
             self.number += 1;

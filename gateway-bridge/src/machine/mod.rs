@@ -11,7 +11,7 @@ use crate::{
     wire::gateway_error::GatewayError,
 };
 
-/// Close code of a gateway that speaks another protocol; `CLOSE_TRY_LATER` is of a gateway that is not ready.
+/// Close codes of a gateway that speaks another protocol, and of one that is not ready.
 const CLOSE_PROTOCOL: u16 = 1002;
 const CLOSE_TRY_LATER: u16 = 1013;
 
@@ -22,11 +22,11 @@ pub(crate) enum State {
     AwaitingChallenge,
     /// `connect` was sent.
     AwaitingHello,
-    /// Calls are made and events are heard.
+    /// Calls are sent and events are received.
     Serving,
     /// The gateway has announced that it stops; events that it still sends count.
     Stopping {
-        /// Time until the gateway is back, as it says.
+        /// Time until the gateway expects to be back.
         back_in: Option<Duration>,
     },
     /// The connection has ended.
@@ -47,7 +47,7 @@ pub(crate) enum Input {
     /// An event or an answer of any other kind.
     Frame,
     Broken(DisconnectReason),
-    /// The gateway took too long to say hello.
+    /// The gateway did not send its hello within this time.
     Late(Duration),
 }
 
@@ -62,10 +62,10 @@ pub(crate) enum Next {
     Serve(Box<Hello>),
     /// Handle the frame.
     Handle,
-    /// Give the connection up and make a new one.
+    /// Give the connection up and open a new one.
     Reconnect {
         why: Error,
-        /// Shortest pause, as the gateway asked for.
+        /// Shortest delay that the gateway requested.
         min_delay: Option<Duration>,
     },
     /// Give up for good.
@@ -81,7 +81,7 @@ impl State {
             (Self::AwaitingHello, Input::Hello(Ok(hello))) => (Self::Serving, Next::Serve(Box::new(hello))),
             (Self::AwaitingHello, Input::Hello(Err(error))) => (Self::Over, Next::Fail(error)),
             (Self::AwaitingHello, Input::Refusal(error)) => (Self::Over, refused(error)),
-            // Gateways send to every connection who comes and goes, also before the hello.
+            // Gateways send presence events to every connection, also before the hello.
             (Self::AwaitingChallenge | Self::AwaitingHello, Input::Frame) => (self, Next::Stay),
             (Self::AwaitingChallenge | Self::AwaitingHello, Input::Late(limit)) => {
                 reconnect(Error::HandshakeTimeout { limit }, None)
@@ -107,7 +107,7 @@ impl State {
             (Self::AwaitingChallenge | Self::AwaitingHello | Self::Serving, Input::Broken(why)) => {
                 reconnect(Error::Disconnected { why }, None)
             }
-            // The timeout of the hello has passed, but the hello came first.
+            // The handshake timeout has passed, but the hello came first.
             (Self::Serving | Self::Stopping { .. }, Input::Late(_)) => (self, Next::Stay),
             (Self::Over, _) => (self, Next::Stay),
             // A second challenge, a second hello, or a hello without a request.

@@ -30,7 +30,7 @@ fn turn(id: &str) -> Turn {
     }
 }
 
-/// Returns a connection with one turn that the gateway has taken.
+/// Returns a connection with one turn that the gateway has accepted.
 async fn begun(listener: &Listener, turn: Turn) -> (Gateway, Running, Peer, serde_json::Value) {
     let gateway = listener.open();
     let mut peer = listener.hello(json!({})).await;
@@ -119,7 +119,7 @@ async fn deadline_cancel_and_drop_abort_the_turn() {
     let (_gateway, running, mut peer, _) = begun(&listener, soon).await;
     let abort = peer.expect("chat.abort").await;
     assert_eq!(abort["params"], json!({ "sessionKey": "agent:main:accta:kdeadline", "runId": "deadline" }));
-    // It never answers, and the ending comes all the same.
+    // The gateway never answers, and the ending comes all the same.
     assert_eq!(failed(&running.ending().await), &TurnFailure::Deadline);
 
     let (_gateway, running, mut peer, request) = begun(&listener, turn("cancelled")).await;
@@ -166,7 +166,8 @@ async fn a_restarted_gateway_loses_its_turns() {
     peer.forget_turn().await;
     assert_eq!(failed(&running.ending().await), &TurnFailure::Lost);
 
-    // The turn was not taken when the connection broke: the same gateway gets it again, another one is only asked.
+    // The turn was not accepted when the connection broke. The same start of the gateway receives it again; another
+    // start is only asked for it.
     let gateway = listener.open();
     let mut peer = listener.hello(json!({})).await;
     let running = gateway.run(turn("r2")).await.unwrap();
@@ -203,8 +204,8 @@ async fn a_taken_up_turn_is_resent_to_its_boot_only() {
                 let wait = peer.expect("agent.wait").await;
                 peer.answer(&wait, json!({ "status": "ok" })).await;
                 let history = peer.expect("chat.history").await;
-                let said = json!({ "role": "assistant", "content": "as it was", "stopReason": "stop" });
-                peer.answer(&history, json!({ "messages": [said] })).await;
+                let answer = json!({ "role": "assistant", "content": "as it was", "stopReason": "stop" });
+                peer.answer(&history, json!({ "messages": [answer] })).await;
             }
             (false, _) => {
                 peer.forget_turn().await;
@@ -258,9 +259,9 @@ async fn invalid_turns_are_refused_before_sending() {
         (Turn { message: String::new(), ..turn("r") }, "there is no message"),
         (Turn { message: "x".repeat(70_000), ..turn("r") }, "agent has 70"),
     ];
-    for (turn, said) in refusals {
+    for (turn, reason) in refusals {
         let error = gateway.run(turn).await.unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(reason), "{error}");
     }
     let call = gateway.call("x", json!({ "y": "z".repeat(70_000) })).await;
     assert!(matches!(call, Err(Error::TooLarge { limit: 65536, .. })), "{call:?}");

@@ -1,11 +1,11 @@
-//! Tests turns of protocol 3, which says `final` after the first attempt.
+//! Tests turns of protocol 3, which reports `final` after the first attempt.
 
 use serde_json::{Value, json};
 
 use super::{Listener, Peer, failed, texts, turn};
 use crate::{Code, Ending, Gateway, Running, TurnFailure};
 
-/// Begins a turn that the gateway takes: its model is the session's, and its method can be aborted.
+/// Begins a turn that the gateway accepts: its model is the session's, and its method can be aborted.
 async fn begun(listener: &Listener) -> (Gateway, Running, Peer, Value) {
     let gateway = listener.open();
     let mut peer = listener.hello(json!({ "protocol": 3, "server": { "version": "dev" } })).await;
@@ -29,7 +29,7 @@ impl Peer {
         self.event("chat", payload).await;
     }
 
-    /// Answers whether the turn goes on.
+    /// Answers whether the turn continues.
     async fn status(&mut self, status: &str) {
         let again = self.expect("chat.send").await;
         assert_eq!(again["params"]["idempotencyKey"], "r1");

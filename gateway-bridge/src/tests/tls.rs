@@ -15,13 +15,13 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 
 #[tokio::test]
 async fn only_the_named_gateway_is_trusted() {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(certificate.signing_key.serialize_der()).unwrap();
     let server = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![certificate.cert.der().clone()], key)
         .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -37,7 +37,7 @@ async fn only_the_named_gateway_is_trusted() {
     let settings = |host: &str, trusted: bool| {
         let mut roots = RootCertStore::empty();
         if trusted {
-            roots.add(made.cert.der().clone()).unwrap();
+            roots.add(certificate.cert.der().clone()).unwrap();
         }
         let config = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
@@ -47,7 +47,7 @@ async fn only_the_named_gateway_is_trusted() {
         let endpoint = format!("wss://{host}:{port}").parse().unwrap();
         Settings { tls: Some(Arc::new(config)), ..Settings::new(endpoint, None) }
     };
-    let asked = async {
+    let handshake = async {
         for (host, trusted, believed) in
             [("localhost", true, true), ("localhost", false, false), ("127.0.0.1", true, false)]
         {
@@ -59,7 +59,7 @@ async fn only_the_named_gateway_is_trusted() {
         }
     };
     tokio::select! {
-        () = asked => {}
+        () = handshake => {}
         () = serving => {}
     }
 }

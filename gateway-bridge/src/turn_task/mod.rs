@@ -38,26 +38,26 @@ use crate::{
 
 pub(crate) use self::prepare::prepare;
 
-/// Most times that a gateway may ask the turn to be sent later.
+/// Most refusals after which a turn is sent again.
 const MAX_REFUSALS: u32 = 5;
 
-/// Number for a start that was before the first one this connection saw.
-const EARLIER_START: u64 = 0;
+/// Number for a start of the gateway before the first one that this client saw.
+const EARLIER_BOOT: u64 = 0;
 
 /// Task of one turn.
 pub(crate) struct TurnTask {
     handle: ConnectionHandle,
     turn: Turn,
     state: Arc<TurnState>,
-    start: StartCall,
-    /// The connection that the turn was last heard on.
+    start_call: StartCall,
+    /// The latest connection that the turn used.
     up: Arc<OpenConnection>,
-    /// The gateway's start that the turn was sent to.
+    /// Number of the gateway's start that the turn was sent to.
     sent_to: Option<u64>,
     accepted: bool,
-    /// True if the gateway may have taken the turn: then it must be asked to stop.
+    /// True if the gateway may have accepted the turn: then it must be asked to stop.
     may_run: bool,
-    /// Number of times that the gateway asked the turn to be sent later.
+    /// Number of refusals after which the turn was sent again.
     refusals: u32,
     /// Answers to the call that started the turn.
     answers: Option<mpsc::Receiver<Result<ResponseFrame, Error>>>,
@@ -75,7 +75,7 @@ enum Restarted {
 /// Result of sending a turn.
 enum Sent {
     Yes,
-    /// Another start of the gateway may have the turn, and by now this one runs.
+    /// Another start of the gateway may have the turn, and the gateway has restarted since.
     No,
 }
 
@@ -85,7 +85,7 @@ enum TurnUpdate {
     Response(ResponseFrame),
     /// The conversation reported an end.
     Conversation(ConversationEnd),
-    /// The call that starts the turn was not sent: by now the gateway takes less, or too much is under way.
+    /// The call that starts the turn was not sent: the gateway now accepts only smaller frames, or too many calls wait.
     Unsent(TurnFailure),
     /// The connection broke.
     Broken,
@@ -96,14 +96,14 @@ impl TurnTask {
         handle: ConnectionHandle,
         turn: Turn,
         state: Arc<TurnState>,
-        start: StartCall,
+        start_call: StartCall,
         up: Arc<OpenConnection>,
     ) -> Self {
         Self {
             handle,
             turn,
             state,
-            start,
+            start_call,
             up,
             sent_to: None,
             accepted: false,
@@ -119,7 +119,7 @@ impl TurnTask {
         self.accepted = begun.delivery == Delivery::Confirmed;
         self.may_run = true;
         let is_gone = begun.at.is_other_than(&self.up.hello.boot);
-        self.sent_to = Some(if is_gone { EARLIER_START } else { self.up.start });
+        self.sent_to = Some(if is_gone { EARLIER_BOOT } else { self.up.boot_number });
         self
     }
 
@@ -170,7 +170,7 @@ impl TurnTask {
             }
             let ending = match self.next_update().await {
                 TurnUpdate::Response(answer) => self.handle_reply(&answer).await,
-                TurnUpdate::Conversation(over) => self.handle_conversation_end(over).await,
+                TurnUpdate::Conversation(end) => self.handle_conversation_end(end).await,
                 TurnUpdate::Unsent(failure) => Some(Ending::Failed(failure)),
                 TurnUpdate::Broken => self.resume().await,
             };
@@ -181,48 +181,48 @@ impl TurnTask {
     }
 
     /// Handles the end that the conversation reports: on protocol 3 that may be one attempt of several.
-    async fn handle_conversation_end(&mut self, over: ConversationEnd) -> Option<Ending> {
+    async fn handle_conversation_end(&mut self, end: ConversationEnd) -> Option<Ending> {
         if self.is_chat() {
-            return self.settle(Some(over)).await;
+            return self.settle(Some(end)).await;
         }
-        Some(verdict::of_conversation(&over, &self.state.evidence()))
+        Some(verdict::of_conversation(&end, &self.state.evidence()))
     }
 
     /// Returns whether the turn was begun the way of protocol 3, whatever the gateway speaks by now.
     fn is_chat(&self) -> bool {
-        self.start.method == CHAT
+        self.start_call.method == CHAT
     }
 
-    /// Sends the call that starts the turn. It is known to be sent before it is, so that it can be aborted.
+    /// Sends the call that starts the turn. The turn counts as sent before it is, so that it can be aborted.
     async fn send(&mut self) -> Result<Sent, Error> {
-        let up = self.handle.up().await?;
-        if self.may_run && up.start != self.up.start {
+        let up = self.handle.connected().await?;
+        if self.may_run && up.boot_number != self.up.boot_number {
             return Ok(Sent::No);
         }
         self.up = up;
         let (reply, answers) = mpsc::channel(2);
         self.answers = Some(answers);
-        self.sent_to = Some(self.up.start);
+        self.sent_to = Some(self.up.boot_number);
         self.may_run = true;
-        let StartCall { id, method, text } = self.start.clone();
+        let StartCall { id, method, text } = self.start_call.clone();
         let outgoing = Outgoing {
             id,
             method: method.to_owned(),
             text: text.into(),
             reply: ReplySender::Twice(reply),
-            connection: Some(self.up.connection),
+            connection: Some(self.up.number),
         };
         self.handle.send(outgoing).await?;
         Ok(Sent::Yes)
     }
 
-    /// Waits for the next event of the turn. On protocol 4 the conversation's end is not it, while the answer may still
-    /// come.
+    /// Waits for the next event of the turn. On protocol 4 the end that the conversation reports does not count while
+    /// the answer may still come.
     async fn next_update(&mut self) -> TurnUpdate {
         let by_conversation = self.is_chat() || self.answers.is_none();
         let state = self.state.clone();
         let handle = self.handle.clone();
-        let connection = self.up.connection;
+        let connection = self.up.number;
         let answers = &mut self.answers;
         let answer = async {
             match answers {
@@ -232,33 +232,33 @@ impl TurnTask {
         };
         tokio::select! {
             biased;
-            over = state.wait_for_conversation_end(), if by_conversation => TurnUpdate::Conversation(over),
+            end = state.wait_for_conversation_end(), if by_conversation => TurnUpdate::Conversation(end),
             answer = answer => match answer {
                 Some(Ok(answer)) => TurnUpdate::Response(answer),
-                Some(Err(Error::Disconnected { .. })) | None => self.drop_reply(),
+                Some(Err(Error::Disconnected { .. })) | None => self.handle_lost_reply(),
                 Some(Err(error)) => TurnUpdate::Unsent(setup_failure(error)),
             },
-            () = handle.gone(connection) => TurnUpdate::Broken,
+            () = handle.wait_until_closed(connection) => TurnUpdate::Broken,
         }
     }
 
-    /// Handles that no answer will come any more; the connection may be up all the same.
-    fn drop_reply(&mut self) -> TurnUpdate {
+    /// Handles the loss of the pending answer; the connection may be up all the same.
+    fn handle_lost_reply(&mut self) -> TurnUpdate {
         self.answers = None;
         TurnUpdate::Broken
     }
 
-    /// Interprets an answer to the turn's call; `None` if the turn goes on.
+    /// Interprets an answer to the turn's call; `None` if the turn continues.
     async fn handle_reply(&mut self, answer: &ResponseFrame) -> Option<Ending> {
         let report = match answer::read(answer) {
-            Ok(TurnReply::Over(report)) => report,
-            Ok(said) => {
+            Ok(TurnReply::Ended(report)) => report,
+            Ok(reply) => {
                 if !self.accepted {
                     self.accepted = true;
                     self.state.report(TurnEvent::Status(TurnPhase::Accepted));
                 }
-                // The last answer goes to the call that began the turn, and its connection is no more.
-                return if said == TurnReply::InFlight { self.find_end(Restarted::No).await } else { None };
+                // The last answer goes to the call that began the turn, and its connection is closed.
+                return if reply == TurnReply::InFlight { self.find_end(Restarted::No).await } else { None };
             }
             Err(_malformed) => {
                 self.handle.shared.cells.malformed.add_one();
@@ -272,7 +272,7 @@ impl TurnTask {
         }
     }
 
-    /// Handles a refusal of the turn; `None` if the gateway says when it may be sent again.
+    /// Handles a refusal of the turn; `None` if the gateway allows a later attempt.
     async fn handle_refusal(&mut self, error: &GatewayError) -> Option<Ending> {
         self.may_run = false;
         match error.retry_after {

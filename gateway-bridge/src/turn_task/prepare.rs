@@ -10,7 +10,7 @@ use crate::{
     wire::request::{COMMAND_MARKER, HEADERS_SET, StartCall},
 };
 
-/// Checks a turn against what the gateway can do, and makes the call that starts it.
+/// Checks a turn against what the gateway can do, and builds the call that starts it.
 pub(crate) fn prepare(handle: &ConnectionHandle, turn: &Turn, hello: &Hello) -> Result<StartCall, Error> {
     let unsupported = |what| Err(Error::Unsupported { what, version: hello.version.as_str().to_owned() });
     match &turn.attribution {

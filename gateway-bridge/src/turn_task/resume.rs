@@ -1,4 +1,4 @@
-//! Resumes a turn whose connection broke: the gateway went on without this client, and the end must be found out.
+//! Resumes a turn whose connection broke: the gateway went on without this client, and this module finds the end.
 
 use std::time::Duration;
 
@@ -26,26 +26,27 @@ const RESTARTED_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Extra time for a gateway to answer that nothing happened.
 const RESPONSE_GRACE: Duration = Duration::from_secs(5);
 
-/// Delay before a gateway is asked again. Some answer at once instead of waiting.
+/// Delay before a gateway is asked again. Some gateways answer at once instead of waiting.
 const QUERY_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 impl TurnTask {
-    /// Finds out what became of the turn; `None` if its task must listen to it, or send it, again.
+    /// Finds the turn's end on a new connection; `None` if the task must wait for it, or send the turn, again.
     pub(super) async fn resume(&mut self) -> Option<Ending> {
         self.state.report(TurnEvent::Status(TurnPhase::Reconnecting));
         self.answers = None;
         if !self.is_chat()
-            && let Some(over) = self.state.conversation_end()
+            && let Some(end) = self.state.conversation_end()
         {
-            return Some(verdict::of_conversation(&over, &self.state.evidence()));
+            return Some(verdict::of_conversation(&end, &self.state.evidence()));
         }
-        match self.handle.up().await {
+        match self.handle.connected().await {
             Ok(up) => self.up = up,
             Err(_final) => return Some(Ending::Failed(TurnFailure::Lost)),
         }
-        let restarted = if self.sent_to == Some(self.up.start) { Restarted::No } else { Restarted::Yes };
+        let restarted =
+            if self.sent_to == Some(self.up.boot_number) { Restarted::No } else { Restarted::Yes };
         if !self.accepted && restarted == Restarted::No {
-            // The same gateway knows whether it has taken the turn, and does not take it twice.
+            // The same start of the gateway knows whether it has accepted the turn, and does not accept it twice.
             self.sent_to = None;
             return None;
         }
@@ -53,19 +54,19 @@ impl TurnTask {
         self.find_end(restarted).await
     }
 
-    /// Asks the gateway for the end, and listens to the conversation meanwhile; `None` if the connection broke again.
+    /// Asks the gateway for the end, and watches the conversation meanwhile; `None` if the connection broke again.
     pub(super) async fn find_end(&mut self, restarted: Restarted) -> Option<Ending> {
         let state = self.state.clone();
         let found = tokio::select! {
             biased;
-            over = state.wait_for_conversation_end() => QueryResult::Conversation(over),
+            end = state.wait_for_conversation_end() => QueryResult::Conversation(end),
             found = self.query_status(restarted) => found,
         };
         match (found, self.is_chat(), restarted) {
             (QueryResult::Broken, ..) => None,
             (QueryResult::Lost, ..) => Some(Ending::Failed(TurnFailure::Lost)),
-            (QueryResult::Conversation(over), ..) => self.handle_conversation_end(over).await,
-            // One attempt is over; `settle` finds out whether it was the last.
+            (QueryResult::Conversation(end), ..) => self.handle_conversation_end(end).await,
+            // One attempt has ended; `settle` finds out whether it was the last.
             (QueryResult::Waited(_), true, Restarted::No) => self.settle(None).await,
             (QueryResult::Waited(Waited::Failed(failure)), ..) => Some(Ending::Failed(failure)),
             (QueryResult::Waited(Waited::Completed { text: Some(text) }), ..) if !text.is_empty() => {
@@ -101,13 +102,13 @@ impl TurnTask {
         }
     }
 
-    /// Reads the answer of a turn that is over and went well.
+    /// Reads the answer of a turn that has ended well.
     async fn read_answer(&self) -> Option<Ending> {
         let entries = self.read_history().await?;
         transcript::answer_of(&entries, &self.turn.run_id).or_else(|| transcript::last_answer(entries.iter()))
     }
 
-    /// Reads the answer where the turn may not be over: only from messages that name it.
+    /// Reads the answer of a turn that may not have ended: only from messages that name the turn.
     async fn read_named_answer(&self) -> Option<Ending> {
         transcript::answer_of(&self.read_history().await?, &self.turn.run_id)
     }

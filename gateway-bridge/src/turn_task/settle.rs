@@ -1,7 +1,7 @@
-//! Decides when a turn of protocol 3 is over.
+//! Decides when a turn of protocol 3 has ended.
 //!
-//! The conversation reports an end after the first attempt. After a failed attempt the gateway goes on, and sends no
-//! event about it. Only the call itself, made again, is answered `in_flight` as long as the gateway does.
+//! The conversation reports an end after the first attempt. After a failed attempt the gateway makes another one, and
+//! sends no event about it. Only the call itself, sent again, is answered `in_flight` as long as the gateway is active.
 
 use std::time::Duration;
 
@@ -20,24 +20,24 @@ use crate::{
     },
 };
 
-/// First and longest delay between two checks whether the turn is over.
+/// First and longest delay between two checks whether the turn has ended.
 const CHECK_DELAY: Duration = Duration::from_millis(25);
 const MAX_CHECK_DELAY: Duration = Duration::from_secs(1);
 
 impl TurnTask {
-    /// Waits until the gateway has finished the turn, then returns how it ended; `None` if the connection broke. `over`
-    /// is the end that the conversation reported, if one was heard.
-    pub(super) async fn settle(&mut self, over: Option<ConversationEnd>) -> Option<Ending> {
-        if over == Some(ConversationEnd::Aborted) {
+    /// Waits until the gateway has finished the turn, then returns how it ended; `None` if the connection broke. `end`
+    /// is the end that the conversation reported, if any.
+    pub(super) async fn settle(&mut self, end: Option<ConversationEnd>) -> Option<Ending> {
+        if end == Some(ConversationEnd::Aborted) {
             return Some(Ending::Failed(TurnFailure::Aborted));
         }
         let mut backoff = Backoff::new(CHECK_DELAY, MAX_CHECK_DELAY);
         loop {
-            let again = self.turn.chat_again();
-            let answer = self.handle.exchange(CHAT, &again, Some(self.up.connection)).await;
+            let repeated = self.turn.repeated_chat();
+            let answer = self.handle.send_request(CHAT, &repeated, Some(self.up.number)).await;
             match answer.as_ref().map(answer::read) {
                 Ok(Ok(TurnReply::InFlight)) => {}
-                Ok(Ok(TurnReply::Over(report)))
+                Ok(Ok(TurnReply::Ended(report)))
                     if report.error.is_some() && !self.state.evidence().answered =>
                 {
                     return Some(verdict::of_report(*report, &self.state.evidence()));
@@ -48,16 +48,16 @@ impl TurnTask {
             }
             backoff.wait().await;
         }
-        Some(self.judge_end(over).await)
+        Some(self.judge_end(end).await)
     }
 
-    /// Judges the end. The conversation's word is taken if there was one attempt, and it had an answer or was refused
-    /// at once. Otherwise the transcript says what came of the last.
-    async fn judge_end(&self, over: Option<ConversationEnd>) -> Ending {
+    /// Judges the end. The end that the conversation reported counts if there was one attempt. Otherwise the transcript
+    /// shows the result of the last one.
+    async fn judge_end(&self, end: Option<ConversationEnd>) -> Ending {
         let evidence = self.state.evidence();
-        let by_word = over.as_ref().map(|over| verdict::of_conversation(over, &evidence));
-        if let Some(ending) = &by_word
-            && !evidence.again
+        let reported = end.as_ref().map(|end| verdict::of_conversation(end, &evidence));
+        if let Some(ending) = &reported
+            && !evidence.retried
         {
             return ending.clone();
         }
@@ -65,7 +65,7 @@ impl TurnTask {
         let limit = self.handle.shared.limits.call;
         let read = self.handle.call("chat.history", &history, limit).await;
         let entries = read.ok().and_then(|payload| transcript::read(&payload).ok()).unwrap_or_default();
-        match (transcript::last_answer(entries.iter()), by_word) {
+        match (transcript::last_answer(entries.iter()), reported) {
             (Some(ending), _) => ending,
             (None, Some(failed @ Ending::Failed(_))) => failed,
             // The turn had a piece of an answer, one more attempt, and no answer at its end.

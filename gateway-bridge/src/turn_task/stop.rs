@@ -14,7 +14,7 @@ use crate::{
     wire::{answer, request::Abort, transcript},
 };
 
-/// Delay before an abort is repeated: a gateway that has just taken a turn may not know yet that it can be aborted.
+/// Delay before an abort is repeated: a gateway that has just accepted a turn may not know yet that it can be aborted.
 const ABORT_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Time for which an unconfirmed abort is retried after the turn has ended for the caller.
@@ -24,7 +24,7 @@ const LATE_ABORT_TIMEOUT: Duration = Duration::from_secs(120);
 async fn stop_later(handle: ConnectionHandle, session: SessionKey, run_id: RunId) {
     let abort = Abort::new(&session, &run_id);
     // Without a connection, and with none to come, no abort can be sent.
-    while handle.up().await.is_ok() {
+    while handle.connected().await.is_ok() {
         if handle.call("chat.abort", &abort, handle.shared.limits.call).await.is_ok() {
             return;
         }
@@ -34,9 +34,9 @@ async fn stop_later(handle: ConnectionHandle, session: SessionKey, run_id: RunId
 
 impl TurnTask {
     /// Aborts the turn and waits until the gateway confirms it, at most for the abort timeout. The ending is `why` in
-    /// any case: for the caller the turn was over when the abort began.
+    /// any case: for the caller the turn had ended when the abort began.
     pub(super) async fn stop(&mut self, why: TurnFailure) -> Ending {
-        if self.may_run && timeout(self.handle.shared.limits.abort, self.abort_until_over()).await.is_err() {
+        if self.may_run && timeout(self.handle.shared.limits.abort, self.abort_until_ended()).await.is_err() {
             tracing::warn!(run_id = %self.turn.run_id, "the gateway did not confirm the abort of a turn");
             let later = stop_later(self.handle.clone(), self.turn.session.clone(), self.turn.run_id.clone());
             drop(task::spawn("gateway abort", timeout(LATE_ABORT_TIMEOUT, later)));
@@ -44,7 +44,7 @@ impl TurnTask {
         Ending::Failed(why)
     }
 
-    async fn abort_until_over(&mut self) {
+    async fn abort_until_ended(&mut self) {
         let handle = self.handle.clone();
         loop {
             let abort = Abort::new(&self.turn.session, &self.turn.run_id);
@@ -53,20 +53,22 @@ impl TurnTask {
                 return;
             }
             tokio::select! {
-                () = self.wait_until_over() => return,
+                () = self.wait_until_ended() => return,
                 () = sleep(ABORT_RETRY_DELAY) => {}
             }
         }
     }
 
-    /// Waits until the turn is over in any way.
-    async fn wait_until_over(&mut self) {
+    /// Waits until the turn has ended in any way.
+    async fn wait_until_ended(&mut self) {
         let state = self.state.clone();
         let answers = &mut self.answers;
         let last_answer = async {
             while let Some(receiver) = answers {
                 match receiver.recv().await {
-                    Some(Ok(said)) if matches!(answer::read(&said), Ok(answer::TurnReply::Over(_))) => return,
+                    Some(Ok(frame)) if matches!(answer::read(&frame), Ok(answer::TurnReply::Ended(_))) => {
+                        return;
+                    }
                     Some(Ok(_)) => {}
                     Some(Err(_)) | None => *answers = None,
                 }

@@ -1,4 +1,4 @@
-//! Reads answers to the call that started a turn: that it was taken, and how it ended.
+//! Reads answers to the call that started a turn: that it was accepted, and how it ended.
 
 use platform_core::id::ModelName;
 use serde::Deserialize;
@@ -10,12 +10,12 @@ use crate::outcome::{Code, Usage};
 /// Content of an answer to a turn's call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TurnReply {
-    /// The gateway has taken the turn.
+    /// The gateway has accepted the turn.
     Accepted,
-    /// The gateway has taken the same turn before, and it is not over.
+    /// The gateway has accepted the same turn before, and it has not ended.
     InFlight,
-    /// The turn is over.
-    Over(Box<TurnReport>),
+    /// The turn has ended.
+    Ended(Box<TurnReport>),
 }
 
 /// End of a turn as the gateway reports it.
@@ -124,7 +124,7 @@ pub(crate) fn read(answer: &ResponseFrame) -> Result<TurnReply, Malformed> {
             _ => {}
         }
     }
-    Ok(TurnReply::Over(Box::new(report(raw, answer.error.clone()))))
+    Ok(TurnReply::Ended(Box::new(report(raw, answer.error.clone()))))
 }
 
 fn parse(payload: &RawValue) -> Result<RawResponse, Malformed> {

@@ -96,9 +96,9 @@ pub(crate) fn params<'a>(settings: &'a Settings, challenge: &'a Challenge) -> Co
     }
 }
 
-/// Signs version 2 of the text. Before the hello it is not known what a gateway can read. 2026.2 knows this version
-/// only. 2026.9 tries version 3, which adds what the device is, and then this one. What version 3 adds is compared with
-/// the pairing anyway.
+/// Signs version 2 of the text. Before the hello this client does not know which versions a gateway can verify. 2026.2
+/// knows this version only. 2026.9 tries version 3, which adds the kind of device, and then this one. The addition is
+/// compared with the pairing anyway.
 fn signature(key: &DeviceKey, scopes: &[&str], token: Option<&str>, challenge: &Challenge) -> String {
     key.sign(&signed_text(key.id(), scopes, token, challenge))
 }

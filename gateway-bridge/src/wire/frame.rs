@@ -28,7 +28,7 @@ pub(crate) enum Frame<'a> {
     Other,
 }
 
-/// Answer to a request. A failed turn has both a payload and a fault.
+/// Answer to a request. The answer of a failed turn has both a payload and an error.
 #[derive(Debug, Clone)]
 pub(crate) struct ResponseFrame {
     /// Content of the answer.

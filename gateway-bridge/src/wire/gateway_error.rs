@@ -6,7 +6,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{error::Error, outcome::Code};
 
-/// Error as a gateway reports it. Decisions are made by its codes; its message is for people.
+/// Error as a gateway reports it. Only its codes influence decisions; its message is for people.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct GatewayError {
     /// Kind of error, such as `INVALID_REQUEST`.

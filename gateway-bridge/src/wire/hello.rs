@@ -20,7 +20,7 @@ use crate::{
 /// Tick interval of a gateway that does not report one.
 const DEFAULT_TICK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Frame size that a gateway without reported sizes takes: as much as the older ones do.
+/// Largest frame of a gateway that reports no size: the limit of older gateways.
 const DEFAULT_MAX_PAYLOAD: u64 = 512 * 1024;
 
 #[derive(Deserialize)]
@@ -73,8 +73,8 @@ struct RawSnapshot {
     uptime_ms: Option<u64>,
 }
 
-/// Reads a hello that came `now`, and checks that it grants the rights that were asked for. Older gateways do not say
-/// what they grant: all.
+/// Reads a hello that came `now`, and checks that it grants the requested rights. Older gateways grant all rights, and
+/// do not list them.
 pub(crate) fn read(
     payload: Option<&RawValue>,
     wanted: &Scopes,

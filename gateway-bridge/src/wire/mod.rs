@@ -1,7 +1,7 @@
 //! Converts frames to values and back, without I/O: no tokio, no clock, no randomness.
 //!
-//! Unknown events, fields and values of known fields are passed over. So a newer gateway is understood as far as it
-//! behaves like an older one. A text that is no frame at all is [`Malformed`].
+//! Unknown events, fields and values of known fields are ignored. This client thus understands a newer gateway as far
+//! as it behaves like an older one. A text that is no frame at all is [`Malformed`].
 
 pub(crate) mod answer;
 pub(crate) mod connect;

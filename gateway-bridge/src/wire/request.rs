@@ -147,20 +147,20 @@ impl Turn {
     fn chat_params(&self, left: Duration) -> ChatParams<'_> {
         ChatParams {
             session_key: self.session.as_str(),
-            message: no_command(&self.message),
+            message: guard_command(&self.message),
             deliver: false,
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).saturating_add(1000),
             idempotency_key: self.run_id.as_str(),
         }
     }
 
-    /// Returns the call of protocol 3 once more: only its answer shows whether the turn is over. The gateway goes by
-    /// the id alone.
-    pub(crate) fn chat_again(&self) -> ChatParams<'_> {
+    /// Returns the parameters of `chat.send` for this turn once more: only its answer shows whether the turn has ended.
+    /// The gateway compares the id alone.
+    pub(crate) fn repeated_chat(&self) -> ChatParams<'_> {
         ChatParams { message: Cow::Borrowed("again"), ..self.chat_params(Duration::from_secs(1)) }
     }
 
-    /// Returns what must be set on the session before the turn; `None` if there is nothing.
+    /// Returns the changes that the session needs before the turn; `None` if there are none.
     pub(crate) fn patch(
         &self,
         generation: Generation,
@@ -173,24 +173,24 @@ impl Turn {
             }),
             Generation::Four => None,
         };
-        let (headers, learns) = match &self.attribution {
+        let (headers, needs_session_id) = match &self.attribution {
             Attribution::Headers(headers) => (Some(headers), false),
             Attribution::Plugin(_) => (None, true),
             Attribution::Trace(_) | Attribution::Slot { .. } | Attribution::AsBegun => (None, false),
         };
-        let needed = model.is_some() || headers.is_some() || learns;
+        let needed = model.is_some() || headers.is_some() || needs_session_id;
         needed.then(|| Patch { key: self.session.as_str(), model, outbound_headers: headers })
     }
 }
 
 /// Prefix for a message that protocol 3 could take for a command. There `chat.send` obeys any message with `/config` or
-/// `stop`, with the rights of this client. After the prefix the rest is a message, whatever it says.
+/// `stop`, with the rights of this client. After the prefix the rest is a message, whatever its text.
 const COMMAND_GUARD: &str = "Request follows.\n\n";
 
 /// Marker behind which protocol 3 looks for a command, anywhere in a message.
 pub(crate) const COMMAND_MARKER: &str = "[Current message";
 
-fn no_command(message: &str) -> Cow<'_, str> {
+fn guard_command(message: &str) -> Cow<'_, str> {
     let is_one_word = !message.trim().contains(char::is_whitespace);
     if is_one_word || message.contains(['/', '!']) {
         return Cow::Owned(format!("{COMMAND_GUARD}{message}"));
@@ -262,7 +262,7 @@ pub(crate) struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Asks for the last messages; both generations take up to this many.
+    /// Returns parameters for the last 200 messages, the most that both generations allow.
     pub(crate) fn new(session: &'a SessionKey) -> Self {
         Self { session_key: session.as_str(), limit: 200 }
     }

@@ -30,10 +30,10 @@ pub(crate) enum Signal<'a> {
     /// The gateway reports why a turn fails, before it reports the failure.
     Hint(Hint),
     /// The conversation reports the turn's end.
-    Over(ConversationEnd),
+    Ended(ConversationEnd),
     /// The gateway begins the run, for the first time or once more.
-    Begins,
-    /// The event is not used.
+    Started,
+    /// The event has nothing that this client uses.
     Nothing,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct TextPiece<'a> {
     pub(crate) rewritten: bool,
 }
 
-/// Kind of event with the answer's text. Both kinds carry it; a turn listens to the kind that comes first.
+/// Kind of event with the answer's text. Both kinds carry it; a turn uses the kind that comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Agent,
@@ -212,16 +212,16 @@ fn chat<'a>(head: RawHead<'a>) -> Result<Signal<'a>, Malformed> {
             part: None,
             rewritten: head.replace,
         }),
-        Some("final") => Signal::Over(ConversationEnd::Final(head.message.map(text).transpose()?)),
+        Some("final") => Signal::Ended(ConversationEnd::Final(head.message.map(text).transpose()?)),
         Some("error") => {
             let reason = head.error_detail.and_then(|detail| detail.failover_reason);
             let code = reason.or_else(|| head.error_kind.clone()).map(|code| Code::new(&code));
-            Signal::Over(ConversationEnd::Failed(Hint { code, ..Hint::default() }))
+            Signal::Ended(ConversationEnd::Failed(Hint { code, ..Hint::default() }))
         }
         Some("aborted") if head.stop_reason.as_deref() == Some("timeout") => {
-            Signal::Over(ConversationEnd::Failed(Hint { timed_out: true, ..Hint::default() }))
+            Signal::Ended(ConversationEnd::Failed(Hint { timed_out: true, ..Hint::default() }))
         }
-        Some("aborted") => Signal::Over(ConversationEnd::Aborted),
+        Some("aborted") => Signal::Ended(ConversationEnd::Aborted),
         Some("status") => match head.phase.as_deref() {
             Some("preparing_workspace" | "preparing_context") => Signal::Phase(TurnPhase::Preparing),
             Some("starting_model") => Signal::Phase(TurnPhase::Model),
@@ -270,7 +270,7 @@ fn tool<'a>(data: &RawData<'a>) -> Signal<'a> {
 
 fn lifecycle<'a>(data: &RawData<'a>) -> Signal<'a> {
     match data.phase.as_deref() {
-        Some("start") => Signal::Begins,
+        Some("start") => Signal::Started,
         // Older gateways report no more than this when a turn takes too long.
         Some("end") if data.aborted == Some(true) && data.stop_reason.is_none() => {
             Signal::Hint(Hint { timed_out: true, ..Hint::default() })
@@ -287,7 +287,7 @@ fn lifecycle<'a>(data: &RawData<'a>) -> Signal<'a> {
                 empty: reply == Some("empty"),
             })
         }
-        // After an error the gateway may try again; an attempt that fails says `error` only for the last time.
+        // After an error the gateway may try again; only the last failed attempt reports `error`.
         Some("finishing") if data.error_observation.is_none() => Signal::Phase(TurnPhase::Finishing),
         _ => Signal::Nothing,
     }

@@ -30,7 +30,7 @@ fn frames() -> PathBuf {
 
 const VERSIONS: [(&str, Generation); 2] = [("2026.2.6-3", Generation::Three), ("2026.9.6", Generation::Four)];
 
-/// Returns the texts of a recorded story that came, and the requests that were sent.
+/// Returns the received frames of a recording, and the requests that were sent.
 fn story(version: &str, name: &str) -> (Vec<String>, Vec<Value>) {
     let path = frames().join(version).join(format!("{name}.jsonl"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -38,8 +38,8 @@ fn story(version: &str, name: &str) -> (Vec<String>, Vec<Value>) {
     let of = |dir: &str| {
         lines.iter().filter(|line| line["dir"] == dir).map(|line| line["frame"].clone()).collect()
     };
-    let (came, sent): (Vec<Value>, Vec<Value>) = (of("recv"), of("send"));
-    (came.iter().map(Value::to_string).collect(), sent)
+    let (received, sent): (Vec<Value>, Vec<Value>) = (of("recv"), of("send"));
+    (received.iter().map(Value::to_string).collect(), sent)
 }
 
 fn stories(version: &str) -> Vec<String> {
@@ -73,7 +73,7 @@ fn every_recorded_frame_is_read() {
 
 /// Replays a recorded turn: returns the text that the bridge reported, and the ending.
 fn replayed(version: &str, generation: Generation, name: &str) -> (String, Ending) {
-    let (came, sent) = story(version, name);
+    let (received, sent) = story(version, name);
     let start =
         sent.iter().find(|frame| frame["method"] == "agent" || frame["method"] == "chat.send").unwrap();
     let id = start["params"]["idempotencyKey"].as_str().unwrap();
@@ -86,7 +86,7 @@ fn replayed(version: &str, generation: Generation, name: &str) -> (String, Endin
         Arc::default(),
     );
     let mut last = None;
-    for text in &came {
+    for text in &received {
         match frame::read(text).unwrap() {
             Frame::Event { name, payload } if name == "agent" || name == "chat" => {
                 let (target, signal) = run::read(&name, payload).unwrap();
@@ -100,12 +100,12 @@ fn replayed(version: &str, generation: Generation, name: &str) -> (String, Endin
     }
     let evidence = state.evidence();
     let report = last.and_then(|answer| match answer::read(&answer).unwrap() {
-        TurnReply::Over(report) => Some(*report),
+        TurnReply::Ended(report) => Some(*report),
         TurnReply::Accepted | TurnReply::InFlight => None,
     });
     let ending = match (report, state.conversation_end()) {
         (Some(report), _) => verdict::of_report(report, &evidence),
-        (None, Some(over)) => verdict::of_conversation(&over, &evidence),
+        (None, Some(end)) => verdict::of_conversation(&end, &evidence),
         (None, None) => panic!("{version} {name}: no end ({generation:?})"),
     };
     (state.unread_text(), ending)
@@ -122,9 +122,9 @@ fn text_of(ending: &Ending) -> &str {
 fn the_streamed_pieces_are_the_final_text() {
     for (version, generation) in VERSIONS {
         for name in ["success", "words", "tool", "chat-history", "model-per-session", "wait"] {
-            let (told, ending) = replayed(version, generation, name);
-            assert_eq!(told.trim(), text_of(&ending).trim(), "{version} {name}");
-            assert!(!told.is_empty(), "{version} {name}");
+            let (streamed, ending) = replayed(version, generation, name);
+            assert_eq!(streamed.trim(), text_of(&ending).trim(), "{version} {name}");
+            assert!(!streamed.is_empty(), "{version} {name}");
         }
     }
     let (_, ending) = replayed("2026.9.6", Generation::Four, "success");
@@ -140,7 +140,7 @@ fn each_recorded_failure_has_one_name() {
         ("status-401", TurnFailure::NoAnswer, upstream("auth")),
         ("status-402", TurnFailure::NoAnswer, upstream("billing")),
         ("status-403", TurnFailure::NoAnswer, upstream("auth")),
-        // The newer version repeats the call until its time is over.
+        // The newer version repeats the call until its timeout passes.
         ("status-429", TurnFailure::NoAnswer, TurnFailure::TimedOut),
         ("status-500", TurnFailure::NoAnswer, upstream("server_error")),
         ("refused", TurnFailure::NoAnswer, upstream("timeout")),
@@ -163,8 +163,8 @@ fn each_recorded_failure_has_one_name() {
 #[test]
 fn hellos_describe_their_gateway() {
     for (version, generation) in VERSIONS {
-        let (came, _) = story(version, "handshake");
-        let hello = came.iter().find_map(|text| match frame::read(text).unwrap() {
+        let (received, _) = story(version, "handshake");
+        let hello = received.iter().find_map(|text| match frame::read(text).unwrap() {
             Frame::Response { answer, .. } => {
                 Some(hello::read(answer.payload.as_deref(), &Scopes::default(), UNIX_EPOCH))
             }
@@ -186,17 +186,17 @@ fn hellos_describe_their_gateway() {
 #[test]
 fn transcripts_name_the_turn_of_an_answer() {
     for (version, generation) in VERSIONS {
-        let (came, sent) = story(version, "chat-history");
-        let asked = sent.iter().find(|frame| frame["method"] == "chat.history").unwrap();
+        let (received, sent) = story(version, "chat-history");
+        let request = sent.iter().find(|frame| frame["method"] == "chat.history").unwrap();
         let turn = sent.iter().find(|frame| frame["method"] == "chat.send").unwrap();
         let turn = RunId::parse(turn["params"]["idempotencyKey"].as_str().unwrap()).unwrap();
-        let payload = came.iter().find_map(|text| match frame::read(text).unwrap() {
-            Frame::Response { id, answer } if asked["id"] == id.as_ref() => answer.payload,
+        let payload = received.iter().find_map(|text| match frame::read(text).unwrap() {
+            Frame::Response { id, answer } if request["id"] == id.as_ref() => answer.payload,
             _ => None,
         });
         let entries = transcript::read(&payload.unwrap()).unwrap();
-        let said: Vec<_> = entries.iter().map(|entry| entry.message.text.as_str()).collect();
-        assert_eq!(said, ["{{say Remember this.}}", "Remember this."], "{version}");
+        let texts: Vec<_> = entries.iter().map(|entry| entry.message.text.as_str()).collect();
+        assert_eq!(texts, ["{{say Remember this.}}", "Remember this."], "{version}");
         assert_eq!(text_of(&transcript::last_answer(entries.iter()).unwrap()), "Remember this.");
         let named = transcript::answer_of(&entries, &turn).is_some();
         assert_eq!(named, generation == Generation::Four, "{version}");
@@ -230,7 +230,7 @@ fn unknown_frames_are_valid_and_broken_ones_not() {
     }
     let silent = raw(r#"{"runId":"r","state":"final"}"#);
     let old = run::read("chat", Some(&silent)).unwrap();
-    assert_eq!(old.1, run::Signal::Over(ConversationEnd::Final(None)));
+    assert_eq!(old.1, run::Signal::Ended(ConversationEnd::Final(None)));
 }
 
 fn raw(json: &str) -> Box<serde_json::value::RawValue> {
@@ -271,7 +271,7 @@ fn sent() -> Vec<(&'static str, String)> {
         ("agent by slot", start(&slot, Generation::Four)),
         ("agent by headers (an extension)", start(&extended, Generation::Four)),
         ("chat.send", start(&slot, Generation::Three)),
-        ("chat.send again", call("chat.send", &slot.chat_again())),
+        ("chat.send again", call("chat.send", &slot.repeated_chat())),
         ("sessions.patch of the model", patch(&slot, Generation::Three)),
         ("sessions.patch of headers (an extension)", patch(&extended, Generation::Four)),
         ("sessions.patch of nothing", patch(&plugged, Generation::Four)),

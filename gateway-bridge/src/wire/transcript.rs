@@ -1,6 +1,6 @@
 //! Reads answers to `chat.history`, `agent.wait`, `sessions.patch` and `chat.abort`.
 //!
-//! They carry the messages of a conversation, the state of a turn, and a session's id inside the gateway.
+//! These answers have the messages of a conversation, the state of a turn, and a session's id inside the gateway.
 
 use platform_core::id::{ModelName, RunId};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use crate::{
     outcome::{Code, Ending, TurnFailure, Usage},
 };
 
-/// Message, and the turn it belongs to, if the gateway says.
+/// Message, and the turn it belongs to, if the gateway reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TranscriptEntry {
     pub(crate) message: Message,
@@ -43,7 +43,7 @@ struct RawEntry {
     model: Option<String>,
     usage: Option<RawUsage>,
     #[serde(default, rename = "__openclaw")]
-    own: RawOrigin,
+    origin: RawOrigin,
 }
 
 #[derive(Default, Deserialize)]
@@ -56,7 +56,7 @@ struct RawOrigin {
 pub(crate) fn read(payload: &RawValue) -> Result<Vec<TranscriptEntry>, Malformed> {
     let raw: RawHistory = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
     let entries = raw.messages.into_iter().map(|raw| TranscriptEntry {
-        run_id: raw.own.run_id,
+        run_id: raw.origin.run_id,
         complete: raw.stop_reason.as_deref() == Some("stop"),
         usage: raw.usage.map(RawUsage::read),
         model: raw.model.and_then(|model| ModelName::parse(&model).ok()),
@@ -74,12 +74,12 @@ pub(crate) fn read(payload: &RawValue) -> Result<Vec<TranscriptEntry>, Malformed
 
 /// Returns the answer of turn `run_id` in a conversation, where messages name their turn.
 pub(crate) fn answer_of(entries: &[TranscriptEntry], run_id: &RunId) -> Option<Ending> {
-    let ours = |entry: &&TranscriptEntry| entry.run_id.as_deref() == Some(run_id.as_str());
-    last_answer(entries.iter().filter(ours))
+    let is_ours = |entry: &&TranscriptEntry| entry.run_id.as_deref() == Some(run_id.as_str());
+    last_answer(entries.iter().filter(is_ours))
 }
 
-/// Returns the last answer of a conversation, if the model came to its end. It is the turn's, if the turn is known to
-/// be over and no other ran since.
+/// Returns the last answer of a conversation, if the model came to its end. It is the turn's answer if the turn has
+/// ended and no other ran since.
 pub(crate) fn last_answer<'a>(
     entries: impl DoubleEndedIterator<Item = &'a TranscriptEntry>,
 ) -> Option<Ending> {
@@ -110,12 +110,12 @@ struct RawReply {
     disposition: Option<String>,
 }
 
-/// Reads an answer to `agent.wait`. A gateway answers `timeout` alike for a turn that goes on, one that it does not know,
-/// and, with a time of its end, one that took too long.
+/// Reads an answer to `agent.wait`. A gateway answers `timeout` for a running turn and for an unknown one. With a time
+/// of its end, `timeout` means a turn that took too long.
 pub(crate) fn waited(payload: &RawValue) -> Result<Waited, Malformed> {
     let raw: RawWait = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
     let aborted = stopped(raw.stop_reason.as_deref());
-    let over = raw.ended_at.is_some() || raw.stop_reason.is_some() || raw.timeout_phase.is_some();
+    let has_ended = raw.ended_at.is_some() || raw.stop_reason.is_some() || raw.timeout_phase.is_some();
     Ok(match raw.status.as_deref() {
         Some("ok") if aborted => Waited::Failed(TurnFailure::Aborted),
         Some("ok") if raw.terminal_reply.disposition.as_deref() == Some("empty") => {
@@ -124,7 +124,7 @@ pub(crate) fn waited(payload: &RawValue) -> Result<Waited, Malformed> {
         Some("ok") => Waited::Completed { text: raw.terminal_reply.text },
         Some("error" | "timeout") if aborted => Waited::Failed(TurnFailure::Aborted),
         Some("error" | "timeout") if raw.timeout_phase.is_some() => Waited::Failed(TurnFailure::TimedOut),
-        Some("timeout") if over => Waited::Failed(TurnFailure::TimedOut),
+        Some("timeout") if has_ended => Waited::Failed(TurnFailure::TimedOut),
         Some("error") => Waited::Failed(TurnFailure::Upstream { code: Code::new("error") }),
         _ => Waited::Unknown,
     })
@@ -153,7 +153,7 @@ struct RawAborted {
     aborted: bool,
 }
 
-/// Returns whether an answer to `chat.abort` says that a turn was stopped.
+/// Returns whether an answer to `chat.abort` reports that a turn was stopped.
 pub(crate) fn aborted(payload: &RawValue) -> bool {
     serde_json::from_str(payload.get()).is_ok_and(|raw: RawAborted| raw.aborted)
 }

@@ -95,7 +95,7 @@ impl Limit {
         }
     }
 
-    /// Formats an amount of what the limit counts, for people.
+    /// Formats an amount in the limit's unit, for people.
     #[must_use]
     pub fn amount(self, amount: u64) -> String {
         match self {
@@ -183,7 +183,7 @@ impl Price {
     /// Returns the highest cost of this many tokens of prompts and answers.
     #[must_use]
     pub fn most(&self, input: u64, output: u64) -> NanoDollars {
-        sum([(input, self.dearest_input()), (output, self.output)])
+        total_cost([(input, self.dearest_input()), (output, self.output)])
     }
 
     /// Returns the tokens of answers that `money` can buy; `None` if they cost nothing.
@@ -197,7 +197,7 @@ impl Price {
     #[must_use]
     pub fn of(&self, tokens: &Tokens) -> NanoDollars {
         let plain = tokens.input.saturating_sub(tokens.cached).saturating_sub(tokens.cache_written);
-        sum([
+        total_cost([
             (plain, self.input),
             (tokens.cached, self.cached),
             (tokens.cache_written.saturating_sub(tokens.cache_written_1h), self.cache_written),
@@ -212,10 +212,10 @@ impl Price {
 }
 
 /// Returns the total cost, rounded up once.
-fn sum<const N: usize>(parts: [(u64, NanoDollars); N]) -> NanoDollars {
-    let all = parts.into_iter().map(|(tokens, price)| u128::from(tokens) * u128::from(price.0));
-    let all = all.fold(0, u128::saturating_add).div_ceil(MILLION);
-    NanoDollars(u64::try_from(all).unwrap_or(u64::MAX))
+fn total_cost<const N: usize>(parts: [(u64, NanoDollars); N]) -> NanoDollars {
+    let costs = parts.into_iter().map(|(tokens, price)| u128::from(tokens) * u128::from(price.0));
+    let total = costs.fold(0, u128::saturating_add).div_ceil(MILLION);
+    NanoDollars(u64::try_from(total).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -224,13 +224,13 @@ mod tests {
 
     #[test]
     fn every_limit_is_a_field_of_the_budget() {
-        for (n, limit) in (1..).zip(Limit::ALL) {
+        for (amount, limit) in (1..).zip(Limit::ALL) {
             let name = serde_json::to_value(limit).unwrap();
             let budget: Budget =
-                serde_json::from_value(serde_json::json!({ name.as_str().unwrap(): n })).unwrap();
-            assert_eq!(budget.allows(limit), Some(n), "{name}");
+                serde_json::from_value(serde_json::json!({ name.as_str().unwrap(): amount })).unwrap();
+            assert_eq!(budget.allows(limit), Some(amount), "{name}");
             let mut same = Budget::default();
-            same.allow(limit, Some(n));
+            same.allow(limit, Some(amount));
             assert_eq!(same, budget, "{name}");
             assert_eq!(
                 Limit::ALL.iter().filter(|other| budget.allows(**other).is_some()).count(),

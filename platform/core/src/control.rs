@@ -57,7 +57,7 @@ pub use crate::{
 pub struct Register {
     /// Grant of the run.
     pub grant: RunGrant,
-    /// Epoch in whose name the request is made. A run is in the latest epoch that it was registered in.
+    /// Epoch of the worker that sends the request. A run is in the latest epoch that it was registered in.
     #[serde(default)]
     pub epoch: u64,
     /// Name of the run's socket directory, chosen by the worker that registers it; a random one if absent.
@@ -134,16 +134,16 @@ pub enum Frozen {
     All,
     /// Calls of an account.
     Account(AccountId),
-    /// Calls that ask for a model, by exactly the name they ask for.
+    /// Calls that request a model by exactly this name.
     Model(ModelName),
 }
 
-/// Answer to a freeze or a thaw. The change is made even for unknown names.
+/// Answer to a freeze or a thaw. The change takes effect even for unknown names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FreezeChange {
     /// Everything that is frozen now.
     pub frozen: Vec<Frozen>,
-    /// Names that may be mistakes. After a freeze: accounts that no call, run or configuration of the proxy names, and
+    /// Names that may be wrong. After a freeze: accounts that no call, run or configuration of the proxy names, and
     /// models that no price and no open run names. After a thaw: targets that were not frozen.
     #[serde(default)]
     pub unmatched: Vec<Frozen>,
@@ -156,7 +156,7 @@ pub struct Revoked {
     pub known: bool,
 }
 
-/// State of a run at the proxy. A run only moves down this list.
+/// State of a run at the proxy. It only advances in the order of this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -179,10 +179,10 @@ pub struct RunView {
     pub in_flight: u64,
     /// Usage of the calls that have ended.
     pub usage: Usage,
-    /// End of the call that ended last, whichever proxy it was made with; absent if none has ended.
+    /// End of the call that ended last, at this proxy or an earlier one; absent if none has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<CallEnd>,
-    /// Use of each of its limits.
+    /// Use of each of the run's limits.
     pub limits: Vec<LimitView>,
     /// Epoch of the run.
     #[serde(default)]
@@ -197,7 +197,7 @@ pub struct RunView {
 pub struct AccountView {
     /// The account.
     pub account: AccountId,
-    /// Use of each of its limits by all its runs, including runs of earlier proxies.
+    /// Use of each of the account's limits by all its runs, including runs of earlier proxies.
     pub limits: Vec<LimitView>,
 }
 
@@ -240,10 +240,10 @@ pub struct Consumer {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalState {
-    /// Records are taken.
+    /// Records are accepted.
     #[default]
     Open,
-    /// Records are taken, but the journal exceeds its budget on disk: a consumer does not acknowledge.
+    /// Records are accepted, but the journal exceeds its budget on disk: a consumer does not acknowledge.
     OverBudget,
     /// The disk is full: calls are refused until there is space.
     Full,
@@ -387,7 +387,7 @@ pub enum NotReady {
         /// Reason in words.
         why: String,
     },
-    /// The proxy was asked to stop.
+    /// A stop of the proxy was requested.
     Draining,
     /// A run of the configuration, or of an earlier proxy, could not be opened. The proxy tries again.
     RunNotOpen {
@@ -415,7 +415,7 @@ pub struct Reloaded {
     pub not_open: Vec<NotReady>,
 }
 
-/// Answer of the upstream to a health check.
+/// Result of a health check of the upstream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum UpstreamHealth {

@@ -2,10 +2,10 @@
 //!
 //! Two kinds exist. A *stored* event has a number in its run, from 1, and any follower can read it again. These are
 //! `status`, `tool`, `log`, `log_cut`, `assistant_final`, `usage_report`, `done` and `error`. A *live* event has no
-//! number, is held in memory for a short while and is then lost: `text_delta`, `progress`. It has no place among stored
-//! events and cannot be requested from a given point. Where both kinds are written side by side (`sluice runs events
-//! --json`), a live event says `"live": true`. `missed` may be of either kind and counts events that were left out.
-//! `pruned` replaces stored events that are no longer kept, and has the number of the last of them.
+//! number, is held in memory for a short while and is then lost: `text_delta`, `progress`. It is not ordered among
+//! stored events and cannot be requested from a given point. Where both kinds are written side by side (`sluice runs
+//! events --json`), a live event says `"live": true`. `missed` may be of either kind and counts events that were left
+//! out. `pruned` replaces stored events that are no longer kept, and has the number of the last of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,7 @@ pub enum AgentEvent {
         /// Text of the answer.
         content: String,
         /// Bytes cut from its end because it was too long to store.
-        #[serde(default, skip_serializing_if = "is_none")]
+        #[serde(default, skip_serializing_if = "is_zero")]
         cut_bytes: u64,
     },
     /// The run succeeded.
@@ -87,8 +87,8 @@ pub enum AgentEvent {
     },
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-const fn is_none(bytes: &u64) -> bool {
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }
 
@@ -208,7 +208,7 @@ pub enum RunErrorCode {
     SessionLost,
     /// The turn ended without an error, but no model had answered.
     NoAnswer,
-    /// The model API, or the proxy before it, refused the last call for good.
+    /// The model API or the proxy refused the last call, and would refuse it again.
     ModelRefused,
     /// The model API failed or was overloaded.
     ModelBusy,

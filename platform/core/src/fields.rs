@@ -1,6 +1,6 @@
-//! Lists the fields of a journal line, for programs that read the journal without this library.
-//! `journal.schema.json` and `journal.md` in `platform/config` are written from this list. A test compares it with what
-//! [`JournalLine`] really writes.
+//! Lists the fields of a journal line, for programs that read the journal without this library. `journal.schema.json`
+//! and `journal.md` in `platform/config` are generated from this list. A test compares it with what [`JournalLine`]
+//! really writes.
 //!
 //! [`JournalLine`]: crate::record::JournalLine
 
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     fn words<T: Serialize>(all: &[T]) -> Vec<String> {
-        all.iter().map(|one| serde_json::to_value(one).unwrap().as_str().unwrap().to_owned()).collect()
+        all.iter().map(|value| serde_json::to_value(value).unwrap().as_str().unwrap().to_owned()).collect()
     }
 
     #[test]

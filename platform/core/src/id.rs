@@ -182,7 +182,7 @@ text_id! {
 }
 
 text_id! {
-    /// Id of a secret that signs run tokens. Stands for the secret where the secret itself must not be shown.
+    /// Id of a secret that signs run tokens. Identifies the secret where the secret itself must not be shown.
     SecretId, "an id of a secret",
     "1 to 32 letters, digits, `_`, `.` or `-`, not starting with a sign",
     is_plain_name

@@ -4,7 +4,7 @@
 //! belongs one layer up, in `platform-runtime`.
 //!
 //! Reading order: [`id`] and [`name`], then [`grant`] (what a run may do) and [`token`] (how a client proves its run).
-//! After these come [`record`] (what a call did) and [`control`] (what the two processes say to each other).
+//! After these come [`record`] (what a call did) and [`control`] (the protocol between the two processes).
 
 pub mod budget;
 pub mod capability;

@@ -179,8 +179,8 @@ pub mod data_plane {
     pub const TAP_RING: ByteSize = ByteSize::kib(256);
     /// Memory of the tap for all runs together, which is enough for 256 of them. With more runs, each gets less.
     pub const TAP_RINGS: ByteSize = ByteSize::mib(64);
-    /// Time after its last watcher has left until a run's tap memory is released. A worker reconnects sooner after a
-    /// restart.
+    /// Time from the end of a run's last watcher until the run's tap memory is released. A worker reconnects sooner
+    /// after a restart.
     pub const TAP_REST: Millis = Millis::seconds(600);
     /// Most bytes of text in one line of the tap.
     pub const TAP_DELTA: usize = 4096;
@@ -192,17 +192,17 @@ pub mod events {
 
     /// Bytes stored from the beginning of each output; as many are stored from its end.
     pub const LOG_END: ByteSize = ByteSize::kib(256);
-    /// Events after which the beginning of an output is over, so that an agent that prints a dot now and then does not
-    /// fill the store.
+    /// Most events of the beginning of an output. Otherwise an agent that prints a dot now and then would fill the
+    /// store.
     pub const LOG_EVENTS: u64 = 2000;
     /// Most text of one log event.
     pub const LOG_EVENT: ByteSize = ByteSize::kib(8);
-    /// Tool calls of a run that are stored by name. Those beyond are only counted.
+    /// Tool calls of a run that are stored by name. Further ones are only counted.
     pub const TOOLS: u64 = 1000;
     /// Time that a run's events are kept after its end, so that its failure can still be explained.
     pub const KEEP: Millis = Millis::seconds(30 * 24 * 3600);
-    /// Number of ended runs whose events are kept. The events of one run are bounded at some 1.5 MiB; most have a few
-    /// KiB.
+    /// Number of ended runs of an account whose events are kept. The events of one run are bounded at some 1.5 MiB;
+    /// most have a few KiB.
     pub const KEEP_OF: u32 = 10_000;
     /// Events after which a transaction that removes some stops.
     pub const PRUNE_EVENTS: u64 = 4000;
@@ -222,9 +222,9 @@ pub mod journal {
     pub const KEEP: Millis = Millis::seconds(90 * DAY);
     /// Size of all files together at which the oldest are removed.
     pub const DISK_BUDGET: ByteSize = ByteSize::mib(8 << 10);
-    /// Calls of a run that were never sent and are still journaled one by one: most at once.
+    /// Calls of a run that were never sent and still get a record each: most at once.
     pub const UNSENT_AT_ONCE: u32 = 100;
-    /// The same per second, in the long run. Calls beyond that are counted.
+    /// The same per second, in the long run. Calls beyond that share one record.
     pub const UNSENT_PER_SECOND: u32 = 20;
 }
 
@@ -232,7 +232,7 @@ pub mod journal {
 pub mod agent {
     use crate::budget::Budget;
 
-    /// Limits of all calls of one run together. More than a working agent needs, and an end for one that runs wild.
+    /// Limits of all calls of one run together. More than an agent needs for its task; ends one in an endless loop.
     pub const BUDGET: Budget = Budget {
         requests: Some(2000),
         requests_per_minute: Some(600),
@@ -258,7 +258,7 @@ pub mod worker {
     /// Queued runs of one account.
     pub const QUEUE_PER_ACCOUNT: u32 = 250;
     /// Time without a renewal after which another worker takes a run over. Long compared with a pause of the machine,
-    /// short for a run that no worker attends to.
+    /// short for a run that no worker executes.
     pub const LEASE: Millis = Millis::seconds(15);
     /// Interval between two searches for leftover resources.
     pub const REAP_EVERY: Millis = Millis::seconds(60);
@@ -270,13 +270,13 @@ pub mod gateway {
 
     /// Sessions with a turn at a time.
     pub const SESSIONS: u32 = 8;
-    /// Memory of a gateway's container, swap included. OpenClaw 2026.9 takes 730 to 1,020 MB with nothing to do.
+    /// Memory of a gateway's container, swap included. OpenClaw 2026.9 takes 730 to 1,020 MB when idle.
     pub const MEMORY: ByteSize = ByteSize::mib(2048);
     /// Processes and threads of a gateway's container.
     pub const PIDS: u32 = 512;
-    /// Size of what a gateway may write: its conversations and its agents' files.
+    /// Disk space of a gateway: its conversations and its agents' files.
     pub const DISK: ByteSize = ByteSize::mib(4 << 10);
-    /// Time in which its sessions may go on after a stop was requested.
+    /// Time in which a gateway's turns may go on after a stop was requested.
     pub const DRAIN: Millis = Millis::seconds(30);
 }
 

@@ -1,4 +1,4 @@
-//! Lists the body fields that LiteLLM takes as orders to itself.
+//! Lists the body fields that LiteLLM interprets as instructions to itself.
 //!
 //! Such a field chooses where a call goes, with which key, what it is billed at or whether it is logged. No setting and
 //! no grant allows one: the configuration refuses them, the rewriting of bodies refuses them, and no advice names them.
@@ -56,7 +56,7 @@ const PIECES: [&str; 9] = [
     "credential",
 ];
 
-/// Names that belong to no family, sorted for a binary search. Some say who makes the call, or that the provider
+/// Names that belong to no family, sorted for a binary search. Some state who makes the call, or that the provider
 /// stores it.
 const WORDS: [&str; 129] = [
     "acompletion",

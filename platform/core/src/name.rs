@@ -6,7 +6,7 @@
 pub mod env {
     /// Base URL of the model API inside a sandbox (*specified*).
     pub const OPENAI_API_BASE: &str = "OPENAI_API_BASE";
-    /// Model a sandboxed agent should ask for (*specified*).
+    /// Model a sandboxed agent should request (*specified*).
     pub const COGNI_MODEL: &str = "COGNI_MODEL";
     /// Id of the run a sandboxed agent is part of (*specified*).
     pub const RUN_ID: &str = "RUN_ID";
@@ -67,7 +67,7 @@ pub mod header {
     pub const COGNI_RUN_ID: &str = "x-cogni-run-id";
     /// Signed run token (*specified*).
     pub const RUN_TOKEN: &str = "x-run-token";
-    /// Tells official SDKs not to repeat a request that can only fail again.
+    /// Instructs official SDKs not to repeat a request that can only fail again.
     pub const SHOULD_RETRY: &str = "x-should-retry";
     /// Version of the control protocol, on every request over the control socket.
     pub const CONTROL_PROTOCOL: &str = "x-sluice-protocol";

@@ -1,4 +1,4 @@
-//! Defines the record of a call: the contract between the data plane and all who bill, audit or explain.
+//! Defines the record of a call: the contract between the data plane and all readers that bill, audit or explain calls.
 //!
 //! A record never holds a prompt, an answer or a secret. Texts chosen by an agent or an upstream enter only as
 //! [`JournalText`]. The order of the fields is the order on disk.
@@ -24,7 +24,7 @@ pub const SCHEMA_VERSION: u32 = 3;
 /// else.
 ///
 /// # Errors
-/// If it is no number, or a newer version.
+/// If the value is not a number, or the version is newer.
 pub fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let version = u32::deserialize(deserializer)?;
     if version <= SCHEMA_VERSION {
@@ -112,7 +112,7 @@ pub struct ExchangeRecord {
     /// Reason why the model stopped, in the upstream's word; of several answers to one call, the first to end.
     #[serde(default)]
     pub finish_reason: Option<JournalText>,
-    /// True if a stream was asked for.
+    /// True if a stream was requested.
     pub stream: bool,
     /// HTTP status: the upstream's real one, or Sluicegate's own when it answered itself.
     pub status: u16,
@@ -148,7 +148,7 @@ pub struct ExchangeRecord {
     pub tools: Vec<JournalText>,
     /// Kind of the call.
     pub kind: Kind,
-    /// Number of calls the record stands for: more than one only for a flood of calls that were never sent.
+    /// Number of calls in the record: more than one only for a flood of calls that were never sent.
     #[serde(default = "one")]
     pub calls: u64,
     /// Setting of the tap: whether the answer could be watched.
@@ -230,7 +230,7 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// End of a call, as far as it says whether the caller got a usable answer.
+/// End of a call: the part of its record that says whether the caller got a usable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallEnd {
     /// Outcome of the call.
@@ -420,9 +420,9 @@ mod tests {
 
     #[test]
     fn the_words_are_what_the_journal_writes() {
-        let check = |written: String, word: &str, place: usize, at: usize| {
+        let check = |written: String, word: &str, declared_at: usize, at: usize| {
             assert_eq!(written, format!("\"{word}\""));
-            assert_eq!(place, at, "{word} stands where it is declared");
+            assert_eq!(declared_at, at, "{word} stands where it is declared");
         };
         for (at, outcome) in Outcome::ALL.into_iter().enumerate() {
             check(serde_json::to_string(&outcome).unwrap(), outcome.word(), outcome as usize, at);

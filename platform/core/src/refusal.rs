@@ -31,7 +31,7 @@ pub enum Refusal {
     BodyMemoryExhausted,
     /// The body has a field that is not on the route's list.
     FieldUnknown,
-    /// The body asks for something this run was not granted, or offers a tool that it was not.
+    /// The body requests a capability, or offers a tool, that the run was not granted.
     NotGranted,
     /// The body names a model this run was not granted.
     ModelNotGranted,
@@ -71,7 +71,7 @@ pub enum Refusal {
     RunClosed,
     /// The proxy is shutting down.
     Draining,
-    /// The journal cannot take a record, so no call may pass.
+    /// The journal cannot store a record, so no call may pass.
     JournalUnavailable,
     /// The connection to the upstream failed: nothing was sent.
     UpstreamUnreachable,
@@ -207,19 +207,19 @@ const CODES: [&str; Refusal::ALL.len()] = {
 
 /// Returns the refusal that has this code now or had it once.
 fn find(code: &str, retired: &[(&str, Refusal)]) -> Option<Refusal> {
-    let now = Refusal::ALL.into_iter().find(|refusal| refusal.code() == code);
-    now.or_else(|| retired.iter().find_map(|(was, refusal)| (*was == code).then_some(*refusal)))
+    let current = Refusal::ALL.into_iter().find(|refusal| refusal.code() == code);
+    current.or_else(|| retired.iter().find_map(|(former, refusal)| (*former == code).then_some(*refusal)))
 }
 
 impl<'de> Deserialize<'de> for Refusal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(ByCode)
+        deserializer.deserialize_str(CodeVisitor)
     }
 }
 
-struct ByCode;
+struct CodeVisitor;
 
-impl de::Visitor<'_> for ByCode {
+impl de::Visitor<'_> for CodeVisitor {
     type Value = Refusal;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -241,9 +241,9 @@ mod tests {
         assert_eq!(find("key_rejected", &retired), Some(Refusal::UpstreamAuth));
         assert_eq!(find("upstream_auth", &retired), Some(Refusal::UpstreamAuth));
         assert_eq!(find("key_rejected", &[]), None, "the control");
-        for (was, refusal) in RETIRED {
-            assert_eq!(serde_json::from_value::<Refusal>((*was).into()).unwrap(), *refusal);
-            assert!(!CODES.contains(was), "{was} is a code of today");
+        for (former, refusal) in RETIRED {
+            assert_eq!(serde_json::from_value::<Refusal>((*former).into()).unwrap(), *refusal);
+            assert!(!CODES.contains(former), "{former} is a code of today");
         }
         let error = serde_json::from_str::<Refusal>("\"tired\"").unwrap_err().to_string();
         assert!(error.starts_with("unknown variant `tired`, expected one of `route_unknown`"), "{error}");

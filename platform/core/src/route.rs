@@ -90,7 +90,7 @@ impl Route {
         }
     }
 
-    /// Returns whether a model works on the calls of this route.
+    /// Returns whether a model answers the calls of this route, and so uses tokens.
     #[must_use]
     pub const fn costs_tokens(self) -> bool {
         match self {

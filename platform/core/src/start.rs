@@ -39,7 +39,7 @@ pub enum InvalidStart {
     /// The working directory is relative, so it would depend on the reader's own directory.
     #[error("working_directory `{0}` is not an absolute path")]
     RelativeDirectory(String),
-    /// The name cannot stand in an environment, whose lines are `NAME=value`.
+    /// The name cannot be used in an environment, whose lines are `NAME=value`.
     #[error("`{0}` cannot be the name of a variable")]
     VariableName(String),
     /// The text contains a zero byte, where the kernel's strings end.
@@ -51,7 +51,7 @@ impl Start {
     /// Creates a start from a program with its arguments, variables added to its environment, and a working directory.
     ///
     /// # Errors
-    /// If no kernel could start that.
+    /// [`InvalidStart`], the first reason for which the kernel would refuse the program.
     pub fn new(
         argv: Vec<String>,
         environment: BTreeMap<String, String>,
@@ -66,14 +66,14 @@ impl Start {
         if let Some(name) = environment.keys().find(|name| name.is_empty() || name.contains('=')) {
             return Err(InvalidStart::VariableName(name.clone()));
         }
-        let zero = |text: &String| text.contains('\0');
-        if argv.iter().any(zero) {
+        let has_zero = |text: &String| text.contains('\0');
+        if argv.iter().any(has_zero) {
             return Err(InvalidStart::ZeroByte("argv"));
         }
-        if environment.iter().any(|(name, value)| zero(name) || zero(value)) {
+        if environment.iter().any(|(name, value)| has_zero(name) || has_zero(value)) {
             return Err(InvalidStart::ZeroByte("environment"));
         }
-        if zero(&working_directory) {
+        if has_zero(&working_directory) {
             return Err(InvalidStart::ZeroByte("working_directory"));
         }
         Ok(Self { argv, environment, working_directory })
@@ -85,7 +85,7 @@ impl Start {
         &self.argv
     }
 
-    /// Returns the variables that are added to the container's own environment, and win over it.
+    /// Returns the variables that are added to the container's own environment, and override it.
     #[must_use]
     pub const fn environment(&self) -> &BTreeMap<String, String> {
         &self.environment
@@ -101,8 +101,8 @@ impl Start {
 impl TryFrom<Unchecked> for Start {
     type Error = InvalidStart;
 
-    fn try_from(found: Unchecked) -> Result<Self, InvalidStart> {
-        Self::new(found.argv, found.environment, found.working_directory)
+    fn try_from(unchecked: Unchecked) -> Result<Self, InvalidStart> {
+        Self::new(unchecked.argv, unchecked.environment, unchecked.working_directory)
     }
 }
 

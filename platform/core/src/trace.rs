@@ -46,28 +46,28 @@ pub enum Step {
     },
     /// The call holds a permit among the calls in flight.
     Admitted {
-        /// Route the call asks for.
+        /// Route that the call requests.
         route: Route,
     },
     /// The whole body was read, and it may pass.
     BodyRead {
         /// Size of the body in bytes.
         bytes: u64,
-        /// Model the call asks for.
+        /// Model that the call requests.
         model: JournalText,
-        /// True if the answer is to stream.
+        /// True if a stream was requested.
         stream: bool,
     },
-    /// The most that the call can use is reserved, under the limits of the run and of the account.
+    /// The call's highest possible use is reserved under the limits of the run and of the account.
     Reserved {
         /// Tokens of the prompt.
         input_tokens: u64,
         /// Tokens of the answers.
         output_tokens: u64,
-        /// Most that they can cost, if the model has a price.
+        /// Highest cost of these tokens, if the model has a price.
         cost_nanodollars: Option<NanoDollars>,
     },
-    /// The call goes to the upstream.
+    /// The call is being sent to the upstream.
     Sent {
         /// Kind of connection it is sent on.
         connection: Connection,
@@ -112,7 +112,7 @@ pub enum Step {
     },
 }
 
-/// The connection on which a call goes to the upstream.
+/// Kind of connection on which a call is sent to the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Connection {

@@ -1,7 +1,7 @@
-//! Reads and writes W3C trace context: the trace that something belongs to, and its span.
+//! Reads and writes W3C trace context: the trace that a request belongs to, and its parent span.
 //!
-//! A trace id here is not an identity: the permissions of a call never depend on it. Where a trace id is one
-//! (`control::Correlation`), it was registered.
+//! A trace id here is not an identity: the permissions of a call never depend on it. A trace id that is one
+//! (`control::Correlation`) was registered.
 
 use std::{fmt, str::FromStr};
 
@@ -16,7 +16,7 @@ pub struct TraceId([u8; 16]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId([u8; 8]);
 
-/// A `traceparent` of version 00: the span on whose behalf something is done.
+/// A `traceparent` of version 00: the span that caused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Traceparent {
@@ -36,9 +36,9 @@ pub struct Traceparent {
 pub struct InvalidTraceparent;
 
 /// Returns bytes that two processes derive alike from the same parts.
-fn derive<const N: usize>(what: &str, of: &[&str]) -> [u8; N] {
+fn derive<const N: usize>(kind: &str, parts: &[&str]) -> [u8; N] {
     let mut hash = Sha256::new();
-    for part in [what].iter().chain(of) {
+    for part in [kind].iter().chain(parts) {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
@@ -65,7 +65,7 @@ const fn is_zero(bytes: &[u8]) -> bool {
 }
 
 impl TraceId {
-    /// Returns the id made of these random bits.
+    /// Returns the id made from these random bits.
     #[must_use]
     pub const fn from_random(bits: u128) -> Self {
         Self(nonzero(bits.to_be_bytes()))
@@ -73,19 +73,19 @@ impl TraceId {
 
     /// Derives an id: equal parts give equal ids, different parts different ids.
     #[must_use]
-    pub fn derived(of: &[&str]) -> Self {
-        Self(derive("trace", of))
+    pub fn derived(parts: &[&str]) -> Self {
+        Self(derive("trace", parts))
     }
 
     /// Parses 32 lower-case hexadecimal digits, not all zero.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        hex(text).map(Self)
+        parse_hex(text).map(Self)
     }
 }
 
 impl SpanId {
-    /// Returns the id made of these random bits.
+    /// Returns the id made from these random bits.
     #[must_use]
     pub const fn from_random(bits: u64) -> Self {
         Self(nonzero(bits.to_be_bytes()))
@@ -93,18 +93,18 @@ impl SpanId {
 
     /// Derives an id: equal parts give equal ids, different parts different ids.
     #[must_use]
-    pub fn derived(of: &[&str]) -> Self {
-        Self(derive("span", of))
+    pub fn derived(parts: &[&str]) -> Self {
+        Self(derive("span", parts))
     }
 
     /// Parses 16 lower-case hexadecimal digits, not all zero.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        hex(text).map(Self)
+        parse_hex(text).map(Self)
     }
 }
 
-fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
         b'a'..=b'f' => Some(byte - b'a' + 10),
@@ -148,11 +148,11 @@ impl FromStr for Traceparent {
 
     fn from_str(text: &str) -> Result<Self, InvalidTraceparent> {
         let mut parts = text.split('-');
-        let mut part = || parts.next().unwrap_or_default();
-        let version = part();
-        let trace = part();
-        let span = part();
-        let flags = part();
+        let mut next_part = || parts.next().unwrap_or_default();
+        let version = next_part();
+        let trace = next_part();
+        let span = next_part();
+        let flags = next_part();
         let flags = flags.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).then_some(flags);
         let flags =
             flags.filter(|flags| flags.len() == 2).and_then(|flags| u8::from_str_radix(flags, 16).ok());
@@ -219,12 +219,12 @@ mod tests {
 
     #[test]
     fn a_derived_id_depends_on_every_part() {
-        let of = |parts: &[&str]| SpanId::derived(parts);
-        assert_eq!(of(&["r1", "0", "run"]), of(&["r1", "0", "run"]));
+        let id = |parts: &[&str]| SpanId::derived(parts);
+        assert_eq!(id(&["r1", "0", "run"]), id(&["r1", "0", "run"]));
         for other in [&["r1", "0", "agent"][..], &["r10", "", "run"], &["r1", "0run"], &["r1", "1", "run"]] {
-            assert_ne!(of(&["r1", "0", "run"]), of(other), "{other:?}");
+            assert_ne!(id(&["r1", "0", "run"]), id(other), "{other:?}");
         }
-        assert_ne!(TraceId::derived(&["r1"]).to_string()[..16], of(&["r1"]).to_string());
+        assert_ne!(TraceId::derived(&["r1"]).to_string()[..16], id(&["r1"]).to_string());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Makes text that an agent or an upstream chose fit for the journal.
+//! Converts text that an agent or an upstream chose into a form that the journal may hold.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl JournalText {
         if is_plain(text) { Self(text.into()) } else { Self(digest(text)) }
     }
 
-    /// Returns the text, or the digest that stands for it.
+    /// Returns the text, or the digest that replaces it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,7 +1,7 @@
 //! Accepts connections, and waits after a failure instead of spinning.
 //!
-//! accept(2) fails for a connection that has gone already, and when the process has no descriptors left. The second
-//! lasts, so delays grow. Connections that wait stay in the kernel's backlog.
+//! accept(2) fails for a connection that is closed already, and when the process has no descriptors left. The second
+//! failure lasts, so delays grow. Meanwhile connections stay in the kernel's backlog.
 
 use std::{
     io,
@@ -16,11 +16,12 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::{report, retry::Backoff};
 
-/// First and longest delay after accept(2) has failed.
+/// First delay after accept(2) has failed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+/// Longest delay after accept(2) has failed again and again.
 const MAX_ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(800);
 
-/// Listener of either kind of stream.
+/// Listener on a TCP port or a unix socket.
 pub trait Listener {
     /// Stream of an accepted connection.
     type Stream;
@@ -54,7 +55,7 @@ pub struct Acceptor<L> {
 }
 
 impl<L: Listener> Acceptor<L> {
-    /// Accepts from `listener`. Failures go to `log`, which listeners may share.
+    /// Creates an acceptor for `listener`. Failures go to `log`, which listeners may share.
     pub const fn new(listener: L, log: Arc<RateLimitedLog>) -> Self {
         Self { listener, backoff: Backoff::new(ACCEPT_RETRY_DELAY, MAX_ACCEPT_RETRY_DELAY), log }
     }
@@ -94,7 +95,7 @@ pub enum AfterFailure {
     AcceptAgain,
 }
 
-/// Log of lines that may come in masses: at most one a second is written.
+/// Log for lines that may be frequent: at most one a second is written.
 #[derive(Debug)]
 pub struct RateLimitedLog {
     began: Instant,
@@ -130,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Listener that fails as often as it is told to, and accepts then.
+    /// Listener whose calls fail until the number in it has counted down to zero.
     struct Failing(Mutex<u32>);
 
     impl Listener for Failing {

@@ -27,22 +27,23 @@ pub enum Unread {
     /// Other users can read or change it.
     #[error(transparent)]
     Exposed(#[from] Exposure),
-    /// The system refused, or the file is too large.
+    /// The system refused, or the file is too large or not text.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Returns the secret in `path`, of at most `largest` bytes. Links are followed: operators and orchestrators link secrets.
+/// Returns the secret in `path`, of at most `largest` bytes. Links are followed: operators and orchestrators link
+/// secrets.
 ///
 /// # Errors
-/// If users other than those in `trusted` can read or change it, if it is larger or no text, or if the system refuses.
+/// If users other than those in `trusted` can read or change it, if it is larger or not text, or if the system refuses.
 pub fn secret(path: &Path, largest: ByteSize, trusted: &Trusted) -> Result<Secret, Unread> {
-    let (file, found) = open_regular(OpenOptions::new().read(true), OFlags::empty(), path)?;
-    trust::check_opened(path, &found, trusted)?;
+    let (file, metadata) = open_regular(OpenOptions::new().read(true), OFlags::empty(), path)?;
+    trust::check_opened(path, &metadata, trusted)?;
     Ok(Secret::new(read_bounded(file, largest)?))
 }
 
-/// Returns the secret in a file that this program made. Only its owner may read it, and a link is refused.
+/// Returns the secret in a file that this program created. Only its owner may read it, and a link is refused.
 ///
 /// # Errors
 /// As for [`secret`].
@@ -52,8 +53,8 @@ pub fn private(path: &Path, largest: ByteSize) -> Result<Secret, Unread> {
 
 /// Returns the secret in a file that only its owner may read, who may be any user in `trusted`. A link is refused.
 pub(crate) fn private_of(path: &Path, largest: ByteSize, trusted: &Trusted) -> Result<Secret, Unread> {
-    let (file, found) = open_secret(path, trusted)?;
-    if found.mode() & OTHERS_BITS != 0 {
+    let (file, metadata) = open_secret(path, trusted)?;
+    if metadata.mode() & OTHERS_BITS != 0 {
         return Err(Exposure::Readable { path: path.to_owned(), to: Others::EveryoneAndGroup }.into());
     }
     Ok(Secret::new(read_bounded(file, largest)?))
@@ -61,15 +62,15 @@ pub(crate) fn private_of(path: &Path, largest: ByteSize, trusted: &Trusted) -> R
 
 /// Opens a file that other users can neither read nor change, and that is no link.
 pub(crate) fn open_secret(path: &Path, trusted: &Trusted) -> Result<(File, Metadata), Unread> {
-    let (file, found) = open_regular(OpenOptions::new().read(true), OFlags::NOFOLLOW, path)?;
-    trust::check_opened(path, &found, trusted)?;
-    Ok((file, found))
+    let (file, metadata) = open_regular(OpenOptions::new().read(true), OFlags::NOFOLLOW, path)?;
+    trust::check_opened(path, &metadata, trusted)?;
+    Ok((file, metadata))
 }
 
 /// Returns the text in `path`, of at most `largest` bytes.
 ///
 /// # Errors
-/// If it is no regular file, larger or no text, or if the system refuses.
+/// If it is not a regular file, larger or not text, or if the system refuses.
 pub fn text(path: &Path, largest: ByteSize) -> io::Result<String> {
     read_bounded(open_regular(OpenOptions::new().read(true), OFlags::empty(), path)?.0, largest)
 }
@@ -80,13 +81,13 @@ pub fn text(path: &Path, largest: ByteSize) -> io::Result<String> {
 /// # Errors
 /// If a symbolic link or anything but a regular file is there, if it belongs to another user, or if the system refuses.
 pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let (file, found) = open_regular(options.mode(OWN_MODE), OFlags::NOFOLLOW, path)?;
+    let (file, metadata) = open_regular(options.mode(OWN_MODE), OFlags::NOFOLLOW, path)?;
     let own = rustix::process::geteuid().as_raw();
-    if found.uid() != own {
-        let words = format!("it belongs to uid {}, not to this process's uid {own}", found.uid());
+    if metadata.uid() != own {
+        let words = format!("it belongs to uid {}, not to this process's uid {own}", metadata.uid());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, words));
     }
-    if found.mode() & 0o7777 != OWN_MODE {
+    if metadata.mode() & 0o7777 != OWN_MODE {
         file.set_permissions(Permissions::from_mode(OWN_MODE))?;
     }
     Ok(file)
@@ -102,7 +103,7 @@ pub fn own(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Opens a regular file. Does not block on a pipe in its place.
+/// Opens a regular file. Fails at once, without blocking, if there is a pipe or a device instead.
 fn open_regular(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<(File, Metadata)> {
     let flags =
         i32::try_from((flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).map_err(io::Error::other)?;
@@ -113,11 +114,11 @@ fn open_regular(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Re
             }
             _ => error,
         })?;
-    let found = file.metadata()?;
-    if !found.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    Ok((file, found))
+    Ok((file, metadata))
 }
 
 fn read_bounded(file: File, largest: ByteSize) -> io::Result<String> {
@@ -134,7 +135,7 @@ fn read_bounded(file: File, largest: ByteSize) -> io::Result<String> {
 /// # Errors
 /// If the system refuses; then the previous file is unchanged.
 pub fn replace(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
-    write_aside(path, mode, content, |aside, _file| fs::rename(aside, path))
+    write_temporary(path, mode, content, |temporary, _file| fs::rename(temporary, path))
 }
 
 /// Creates `path` with `content`, readable by its owner alone, where no file exists. It is on the disk when this
@@ -152,29 +153,31 @@ pub(crate) fn create_prepared(
     content: &[u8],
     prepare: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
-    write_aside(path, OWN_MODE, content, |aside, file| {
+    write_temporary(path, OWN_MODE, content, |temporary, file| {
         prepare(file)?;
         file.sync_all()?;
-        fs::hard_link(aside, path)?;
-        fs::remove_file(aside)
+        fs::hard_link(temporary, path)?;
+        fs::remove_file(temporary)
     })
 }
 
-fn write_aside(
+/// Writes a temporary file beside `path` and passes it to `place`, which gives it its name. Removes the temporary file
+/// if that fails.
+fn write_temporary(
     path: &Path,
     mode: u32,
     content: &[u8],
     place: impl FnOnce(&Path, &File) -> io::Result<()>,
 ) -> io::Result<()> {
-    let aside = path.with_file_name(format!(".{:032x}", random::bits()));
+    let temporary = path.with_file_name(format!(".{:032x}", random::bits()));
     let written = (|| {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&aside)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
         file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(content)?;
-        place(&aside, &file)
+        place(&temporary, &file)
     })();
     if written.is_err() {
-        drop(fs::remove_file(&aside));
+        drop(fs::remove_file(&temporary));
     }
     written
 }

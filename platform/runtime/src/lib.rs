@@ -1,7 +1,7 @@
-//! Code that Sluicegate's processes share. It reads configuration, stops in time, binds private sockets, logs, and
-//! prints untrusted text safely.
+//! Holds the code that Sluicegate's processes share: it reads configuration, stops in time, binds private sockets,
+//! logs, and prints untrusted text safely.
 //!
-//! Knows nothing of proxies, containers or agents beyond the names of their settings.
+//! This crate knows nothing of proxies, containers or agents beyond the names of their settings.
 
 pub mod accept;
 pub mod config;

@@ -1,4 +1,4 @@
-//! Locks of directories. One process at a time holds a lock, and the kernel releases it when that process ends, in any
+//! Locks directories. One process at a time holds a lock, and the kernel releases it when that process ends, in any
 //! way. The caller decides what a lock held elsewhere means and how long to wait for it.
 
 use std::{fs::File, io, os::unix::fs::MetadataExt, path::Path};
@@ -10,7 +10,7 @@ use rustix::{
 
 /// An exclusive lock of a directory, released on drop.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "closing it gives the lock back")] File);
+pub struct Lock(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
 impl Lock {
     /// Returns the lock of `dir`. `None` if another process or handle holds it, or if the directory is missing or was

@@ -16,15 +16,17 @@ use crate::{config::Environment, report};
 /// Connection to the service manager, if there is one.
 #[derive(Debug, Default)]
 pub struct Notifier {
-    to: Option<(net::UnixDatagram, net::SocketAddr)>,
+    /// Socket to send from, and the manager's address.
+    manager: Option<(net::UnixDatagram, net::SocketAddr)>,
+    /// Time without a sign of life after which the manager considers this process dead.
     watchdog: Option<Duration>,
 }
 
 impl Notifier {
-    /// Returns the manager that `environment` names.
+    /// Returns a notifier for the manager that `environment` names; without one, nothing is sent.
     ///
     /// # Errors
-    /// If the named manager's address is invalid, or no socket can be made.
+    /// If the named manager's address is invalid, or no socket can be created.
     pub fn from_environment(environment: &Environment) -> io::Result<Self> {
         let Some(name) = environment.get("NOTIFY_SOCKET") else { return Ok(Self::default()) };
         let address = match name.strip_prefix('@') {
@@ -35,16 +37,16 @@ impl Notifier {
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
         let watchdog = number("WATCHDOG_USEC").filter(|_| is_ours).map(Duration::from_micros);
         let watchdog = watchdog.filter(|interval| !interval.is_zero());
-        Ok(Self { to: Some((net::UnixDatagram::unbound()?, address)), watchdog })
+        Ok(Self { manager: Some((net::UnixDatagram::unbound()?, address)), watchdog })
     }
 
-    /// Returns the time without [`Notifier::alive`] after which the manager takes this process for dead.
+    /// Returns the time without [`Notifier::alive`] after which the manager considers this process dead.
     #[must_use]
     pub const fn watchdog(&self) -> Option<Duration> {
         self.watchdog
     }
 
-    /// Reports that this process serves.
+    /// Reports that this process is ready to serve.
     pub fn ready(&self) {
         self.send("READY=1");
     }
@@ -66,7 +68,7 @@ impl Notifier {
     }
 
     fn send(&self, message: &str) {
-        let Some((socket, address)) = &self.to else { return };
+        let Some((socket, address)) = &self.manager else { return };
         if let Err(error) = socket.send_to_addr(message.as_bytes(), address) {
             tracing::warn!(error = report::chain(&error), message, "service manager not notified");
         }

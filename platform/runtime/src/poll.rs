@@ -1,10 +1,10 @@
-//! Waits for something that does not notify, by asking again and again.
+//! Waits for conditions that send no notification, by polling.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// Asks `probe` every `interval` until it returns a value. The first time at once.
+/// Calls `probe` at once and then every `interval`, until it returns a value.
 pub async fn poll<T>(interval: Duration, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     loop {
         if let Some(value) = probe().await {
@@ -14,8 +14,8 @@ pub async fn poll<T>(interval: Duration, mut probe: impl AsyncFnMut() -> Option<
     }
 }
 
-/// Asks `probe` every `interval` until it returns a value or `deadline` has passed; then returns `None`. Asks at least
-/// once, and the deadline does not interrupt the probe.
+/// Calls `probe` at once and then every `interval`, until it returns a value. Returns `None` once `deadline` has
+/// passed, but does not interrupt the probe.
 pub async fn poll_until<T>(
     deadline: Instant,
     interval: Duration,
@@ -52,16 +52,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_deadline_ends_the_wait_after_one_probe() {
         let began = Instant::now();
-        let mut asked = 0;
+        let mut polls = 0;
         for (wait, expected) in [(0, 1), (3, 4)] {
-            asked = 0;
+            polls = 0;
             let probe = async || {
-                asked += 1;
+                polls += 1;
                 None::<()>
             };
             assert_eq!(poll_until(Instant::now() + wait * SECOND, SECOND, probe).await, None);
-            assert_eq!(asked, expected);
+            assert_eq!(polls, expected);
         }
-        assert_eq!((began.elapsed(), asked), (3 * SECOND, 4));
+        assert_eq!((began.elapsed(), polls), (3 * SECOND, 4));
     }
 }

@@ -1,4 +1,4 @@
-//! Randomness from the operating system, for names that must not be guessed and ids that must not collide.
+//! Provides randomness from the operating system, for names that must not be guessed and ids that must not collide.
 
 /// Returns 128 random bits from getrandom(2).
 ///
@@ -11,7 +11,7 @@ pub fn bits() -> u128 {
     u128::from_ne_bytes(bytes)
 }
 
-/// Returns a random number below `count`, which is not 0.
+/// Returns a random number below `count`; 0 if `count` is 0.
 #[must_use]
 pub fn below(count: usize) -> usize {
     usize::try_from(bits() % count.max(1) as u128).unwrap_or_default()

@@ -12,7 +12,7 @@ pub trait Transient {
     /// Time after which callers stop repeating an operation on this backend.
     const RETRY_TIMEOUT: Duration;
 
-    /// Returns whether the backend did not answer: the operation may have been done or not, and may be repeated.
+    /// Returns whether the backend did not answer. The operation may have taken effect or not, and may be repeated.
     fn is_transient(&self) -> bool;
 }
 
@@ -25,13 +25,13 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Starts with `first`, and doubles up to `longest`.
+    /// Creates delays that begin with `first` and double up to `longest`.
     #[must_use]
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, next: first }
     }
 
-    /// Waits the same time before each try.
+    /// Creates delays that are all the same.
     #[must_use]
     pub const fn constant(delay: Duration) -> Self {
         Self::new(delay, delay)
@@ -44,7 +44,7 @@ impl Backoff {
         delay
     }
 
-    /// Starts with the first delay again, after a success.
+    /// Returns to the first delay, after a success.
     pub const fn reset(&mut self) {
         self.next = self.first;
     }
@@ -80,7 +80,7 @@ pub async fn retry_until<T, E>(
     loop {
         match operation().await {
             Err(error) if retryable(&error) && Instant::now() < deadline => backoff.wait().await,
-            done => return done,
+            result => return result,
         }
     }
 }
@@ -93,7 +93,7 @@ mod tests {
 
     #[derive(Debug, PartialEq, Eq)]
     enum Failed {
-        Away,
+        Unavailable,
         Refused,
     }
 
@@ -101,7 +101,7 @@ mod tests {
         const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
         fn is_transient(&self) -> bool {
-            *self == Self::Away
+            *self == Self::Unavailable
         }
     }
 
@@ -119,14 +119,14 @@ mod tests {
         let began = Instant::now();
         for (answers, expected, seconds) in [
             (vec![Ok(1)], Ok(1), 0),
-            (vec![Err(Failed::Away), Err(Failed::Away), Ok(2)], Ok(2), 3),
-            (vec![Err(Failed::Away), Err(Failed::Refused)], Err(Failed::Refused), 1),
+            (vec![Err(Failed::Unavailable), Err(Failed::Unavailable), Ok(2)], Ok(2), 3),
+            (vec![Err(Failed::Unavailable), Err(Failed::Refused)], Err(Failed::Refused), 1),
         ] {
             let mut answers = answers.into_iter();
             let began = Instant::now();
             let backoff = Backoff::new(SECOND, 4 * SECOND);
-            let done = retry_transient(backoff, async || answers.next().expect("no more tries")).await;
-            assert_eq!((done, began.elapsed().as_secs()), (expected, seconds));
+            let result = retry_transient(backoff, async || answers.next().expect("no more tries")).await;
+            assert_eq!((result, began.elapsed().as_secs()), (expected, seconds));
         }
         assert!(began.elapsed() < 5 * SECOND);
     }
@@ -137,9 +137,9 @@ mod tests {
         let mut tries = 0;
         let failed = retry_transient(Backoff::constant(SECOND), async || {
             tries += 1;
-            Err::<(), _>(Failed::Away)
+            Err::<(), _>(Failed::Unavailable)
         });
-        assert_eq!(failed.await, Err(Failed::Away));
+        assert_eq!(failed.await, Err(Failed::Unavailable));
         assert_eq!((tries, began.elapsed().as_secs()), (11, 10));
     }
 }

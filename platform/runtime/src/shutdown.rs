@@ -75,7 +75,7 @@ pub enum RunBy {
     Person,
 }
 
-/// Request that a signal stands for.
+/// Request that a signal makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signalled {
     /// Stop the program.
@@ -90,7 +90,7 @@ pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
-    by: RunBy,
+    run_by: RunBy,
 }
 
 impl Signals {
@@ -98,12 +98,12 @@ impl Signals {
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn install(by: RunBy) -> std::io::Result<Self> {
+    pub fn install(run_by: RunBy) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
-            by,
+            run_by,
         })
     }
 
@@ -112,7 +112,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => Signalled::Stop,
             _ = self.terminate.recv() => Signalled::Stop,
-            _ = self.hangup.recv() => match self.by {
+            _ = self.hangup.recv() => match self.run_by {
                 RunBy::Service => Signalled::Reload,
                 RunBy::Person => Signalled::Stop,
             },
@@ -129,7 +129,7 @@ impl Signals {
 ///
 /// # Errors
 /// If the handlers cannot be installed.
-pub fn signalled(by: RunBy) -> std::io::Result<impl Future<Output = ()>> {
-    let mut signals = Signals::install(by)?;
+pub fn signalled(run_by: RunBy) -> std::io::Result<impl Future<Output = ()>> {
+    let mut signals = Signals::install(run_by)?;
     Ok(async move { signals.stop().await })
 }

@@ -1,4 +1,4 @@
-//! Private unix sockets: bound where no other user can interfere, replaced without a gap, removed when dropped.
+//! Binds private unix sockets where no other user can interfere, replaces them without a gap, and removes them on drop.
 //!
 //! A socket is bound under a temporary name and renamed to its path. So a stale socket is never in the way, and a
 //! client finds either the old socket or the new one. Symlinks, other users' files and files that are not sockets are
@@ -22,7 +22,7 @@ use tokio::net::UnixStream;
 
 use crate::report;
 
-/// Reason why a socket or its directory cannot be made.
+/// Reason why a socket or its directory cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel keeps at most [`MAX_SOCKET_PATH`] bytes of a socket's path.
@@ -82,11 +82,11 @@ impl Error {
 /// # Errors
 /// If anything else is there, a link to a socket included; and if the system refuses.
 pub async fn connect(path: &Path) -> io::Result<UnixStream> {
-    let found = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-    if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::Socket {
+    let socket = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(fstat(&socket)?.st_mode) != FileType::Socket {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no socket, but something else"));
     }
-    UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())).await
+    UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd())).await
 }
 
 /// Returns `path` with the links in its directories resolved, so that two names of one socket are equal. The socket
@@ -100,8 +100,8 @@ pub fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// Makes `path` a directory of this user with exactly `mode`, regardless of the umask. The directory above must exist;
-/// [`create_dir`](crate::kept::create_dir) makes that as well.
+/// Creates the directory `path`, or accepts it if it belongs to this user. Sets exactly `mode`, regardless of the
+/// umask. The directory above must exist; [`create_dir`](crate::state_file::create_dir) creates that as well.
 ///
 /// # Errors
 /// If another kind of file is there, or the system refuses.
@@ -125,46 +125,46 @@ pub struct PrivateSocket {
 }
 
 impl PrivateSocket {
-    /// Binds `path` with `mode`, in a directory that [`private_dir`] made. The listener does not block.
+    /// Binds `path` with `mode`, in a directory that [`private_dir`] has prepared. The listener does not block.
     ///
     /// # Errors
     /// If the path is too long, another kind of file is there, or the system refuses.
     pub fn bind(path: &Path, mode: u32) -> Result<(Self, UnixListener), Error> {
         // The temporary name is as short as the shortest name in use, so that it fits wherever the socket itself does.
-        let aside = path.with_file_name(format!(".{:07x}", crate::random::bits() & 0xfff_ffff));
-        if path.as_os_str().len().max(aside.as_os_str().len()) > MAX_SOCKET_PATH {
+        let temporary = path.with_file_name(format!(".{:07x}", crate::random::bits() & 0xfff_ffff));
+        if path.as_os_str().len().max(temporary.as_os_str().len()) > MAX_SOCKET_PATH {
             return Err(Error::PathTooLong { path: path.to_owned() });
         }
         match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             found => check_own(path, &found.map_err(Error::io("look at", path))?, Kind::Socket)?,
         }
-        let listener = UnixListener::bind(&aside).map_err(Error::io("bind", path))?;
-        let placed =
-            move_into_place(&aside, path, mode).inspect_err(|_error| drop(fs::remove_file(&aside)))?;
+        let listener = UnixListener::bind(&temporary).map_err(Error::io("bind", path))?;
+        let socket = move_into_place(&temporary, path, mode)
+            .inspect_err(|_error| drop(fs::remove_file(&temporary)))?;
         listener.set_nonblocking(true).map_err(Error::io("make non-blocking", path))?;
-        Ok((placed, listener))
+        Ok((socket, listener))
     }
 }
 
-fn move_into_place(aside: &Path, path: &Path, mode: u32) -> Result<PrivateSocket, Error> {
+fn move_into_place(temporary: &Path, path: &Path, mode: u32) -> Result<PrivateSocket, Error> {
     // Changes apply to the opened file, because other users may be able to write to the directory and replace the name.
-    let made = open(aside, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    let socket = open(temporary, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| Error::io("look at", path)(errno.into()))?;
-    let opened = PathBuf::from(format!("/proc/self/fd/{}", made.as_raw_fd()));
+    let opened = PathBuf::from(format!("/proc/self/fd/{}", socket.as_raw_fd()));
     let found = fs::metadata(&opened).map_err(Error::io("look at", path))?;
     check_own(&opened, &found, Kind::Socket)?;
     fs::set_permissions(&opened, fs::Permissions::from_mode(mode))
         .map_err(Error::io("set the mode of", path))?;
-    fs::rename(aside, path).map_err(Error::io("put in place", path))?;
+    fs::rename(temporary, path).map_err(Error::io("put in place", path))?;
     Ok(PrivateSocket { path: path.to_owned(), inode: (found.dev(), found.ino()) })
 }
 
 impl Drop for PrivateSocket {
     fn drop(&mut self) {
-        let still_ours =
+        let is_ours =
             fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.inode);
-        if still_ours
+        if is_ours
             && let Err(error) = fs::remove_file(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -180,8 +180,9 @@ enum Kind {
     Socket,
 }
 
+/// Checks that the file at `path` has this kind and belongs to this user.
 fn check_own(path: &Path, found: &fs::Metadata, kind: Kind) -> Result<(), Error> {
-    let (fits, expected) = match kind {
+    let (is_expected, expected) = match kind {
         Kind::Directory => (found.is_dir(), "a directory"),
         Kind::Socket => (found.file_type().is_socket(), "a socket"),
     };
@@ -189,7 +190,7 @@ fn check_own(path: &Path, found: &fs::Metadata, kind: Kind) -> Result<(), Error>
     let path = path.to_owned();
     match () {
         () if found.is_symlink() => Err(Error::Symlink { path, expected }),
-        () if !fits => Err(Error::Occupied { path, expected }),
+        () if !is_expected => Err(Error::Occupied { path, expected }),
         () if found.uid() != own => Err(Error::Foreign { path, owner: found.uid(), own }),
         () => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! Keeps state of a service that runs as its own user and that root uses as well.
 //!
-//! Root trusts the owner of the directory and makes files for that user, so that either may come first. Any other user
-//! keeps its own state.
+//! Root trusts the owner of the directory and creates files for that user, so that either may come first. Any other
+//! user keeps its own state.
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
@@ -26,7 +26,7 @@ const PRIVATE_MODE: u32 = 0o700;
 /// Returns the text in `path`, of at most `largest` bytes. Only its owner may read it, and a link is refused.
 ///
 /// # Errors
-/// If [`trust`] finds that other users can read or change it, if it is larger or no text, or if the system refuses.
+/// If [`trust`] finds that other users can read or change it, if it is larger or not text, or if the system refuses.
 pub fn text(path: &Path, largest: ByteSize) -> Result<Secret, Unread> {
     file::private_of(path, largest, &Trusted::for_state_in(dir_of(path))?)
 }
@@ -56,8 +56,8 @@ pub fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     file::create_prepared(path, content, |file| give_to_owner_of(dir_of(path), file))
 }
 
-/// Makes `dir`, which only its owner can enter, if it is missing. Missing directories above it are made so that all can
-/// enter. Existing directories are not changed.
+/// Creates `dir`, which only its owner can enter, if it is missing. All users can enter the directories above it that
+/// this creates. Existing directories are not changed.
 ///
 /// # Errors
 /// If the system refuses.
@@ -73,22 +73,22 @@ fn create_dir_of(dir: &Path, mode: u32) -> io::Result<()> {
     create_dir_of(above, PARENT_MODE)?;
     match fs::DirBuilder::new().mode(mode).create(dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => return Ok(()),
-        made => made?,
+        created => created?,
     }
     let flags = i32::try_from((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits()).map_err(io::Error::other)?;
-    let made = OpenOptions::new().read(true).custom_flags(flags).open(dir)?;
-    made.set_permissions(Permissions::from_mode(mode))?;
-    give_to_owner_of(above, &made)
+    let created = OpenOptions::new().read(true).custom_flags(flags).open(dir)?;
+    created.set_permissions(Permissions::from_mode(mode))?;
+    give_to_owner_of(above, &created)
 }
 
-/// Gives what root has just made in `dir` to the owner of that directory. Works on the open file, not on its name,
-/// because that user could put another file in its place.
-fn give_to_owner_of(dir: &Path, made: &File) -> io::Result<()> {
+/// Gives a file or directory that root has just created in `dir` to the owner of `dir`. Works on the open file, not on
+/// its name, because that user could put another file in its place.
+fn give_to_owner_of(dir: &Path, created: &File) -> io::Result<()> {
     let owner = fs::metadata(dir)?;
     if !geteuid().is_root() || owner.uid() == geteuid().as_raw() {
         return Ok(());
     }
-    fchown(made, Some(owner.uid()), Some(owner.gid()))
+    fchown(created, Some(owner.uid()), Some(owner.gid()))
 }
 
 fn dir_of(path: &Path) -> &Path {
@@ -128,8 +128,8 @@ mod tests {
         // A file that is not read through this module must belong to root.
         assert!(file::private(&path, MAX_FILE).unwrap_err().to_string().contains("belongs to uid 12345"));
         chown(&path, Some(23456), None).unwrap();
-        let said = check(&path).unwrap_err().to_string();
-        assert!(said.contains("belongs to uid 23456") && said.contains("`chown 12345 "), "{said}");
+        let message = check(&path).unwrap_err().to_string();
+        assert!(message.contains("belongs to uid 23456") && message.contains("`chown 12345 "), "{message}");
         chown(&path, Some(0), None).unwrap();
         check(&path).expect("root's own file is no less trusted");
     }
@@ -161,12 +161,12 @@ mod tests {
         for path in [&dir.join("file"), &dir] {
             chown(path, Some(12345), Some(12345)).expect("this test must run as root");
         }
-        for (mode, believed) in [(0o755, true), (0o770, false), (0o707, false), (0o1777, false)] {
+        for (mode, is_trusted) in [(0o755, true), (0o770, false), (0o707, false), (0o1777, false)] {
             fs::set_permissions(&dir, Permissions::from_mode(mode)).unwrap();
             for path in [dir.join("file"), dir.join("missing"), dir.join("missing/file")] {
-                let said = check_path(&path).err().map(|error| error.to_string()).unwrap_or_default();
-                assert_eq!(said.is_empty(), believed, "{mode:o} {}: {said}", path.display());
-                assert!(believed || said.contains("can be written by"), "{mode:o}: {said}");
+                let message = check_path(&path).err().map(|error| error.to_string()).unwrap_or_default();
+                assert_eq!(message.is_empty(), is_trusted, "{mode:o} {}: {message}", path.display());
+                assert!(is_trusted || message.contains("can be written by"), "{mode:o}: {message}");
             }
         }
     }

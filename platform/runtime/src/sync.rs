@@ -1,7 +1,7 @@
-//! Locks that a panic does not poison.
+//! Provides locks that a panic does not poison.
 //!
-//! A thread that panics while it holds a lock leaves the value as it is. Every value behind these locks is valid between
-//! any two statements, so the next holder goes on. The standard library's locks would panic there, too.
+//! A thread that panics while it holds a lock leaves the value as it is. Every value behind these locks is valid
+//! between any two statements, so the next holder can continue. The standard library's locks would panic there, too.
 
 use std::sync::{self, Condvar, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
@@ -15,7 +15,7 @@ impl<T> Mutex<T> {
         Self(sync::Mutex::new(value))
     }
 
-    /// Waits for the lock and takes it.
+    /// Waits for the lock and acquires it.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -31,18 +31,19 @@ impl<T> RwLock<T> {
         Self(sync::RwLock::new(value))
     }
 
-    /// Waits until no writer has the lock, and takes it for reading.
+    /// Waits until no writer has the lock, and acquires it for reading.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the lock is free, and takes it for writing.
+    /// Waits until the lock is free, and acquires it for writing.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Gives `guard` up while `condition` holds, and takes it again after each notification of `changed`.
+/// Waits on `changed` while `condition` holds. Releases `guard` during the wait, and acquires it again after each
+/// notification.
 pub fn wait_while<'a, T>(
     changed: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -1,4 +1,4 @@
-//! Spawned tasks, each with a name.
+//! Spawns tasks, each with a name.
 //!
 //! `tokio::spawn` is banned by lint so that every task passes through here. A panic in a task is logged with the task's
 //! name and ends that task only. A caller that needs the outcome keeps the handle.

@@ -1,4 +1,4 @@
-//! Operational logs, on stderr. They are not the journal: logs may be lost, sampled or switched off.
+//! Writes operational logs to stderr. They are not the journal: logs may be lost, sampled or switched off.
 
 use std::io::IsTerminal;
 
@@ -10,8 +10,8 @@ use crate::report;
 ///
 /// An unparsable `filter` falls back to `info`, and the first line reports it.
 pub fn init(filter: Option<&str>) {
-    let wanted = filter.unwrap_or("info");
-    let (filter, broken) = match EnvFilter::try_new(wanted) {
+    let requested = filter.unwrap_or("info");
+    let (filter, invalid) = match EnvFilter::try_new(requested) {
         Ok(filter) => (filter, None),
         Err(error) => (EnvFilter::new("info"), Some(error)),
     };
@@ -21,7 +21,11 @@ pub fn init(filter: Option<&str>) {
     } else {
         registry.with(fmt::layer().with_writer(std::io::stderr).json().flatten_event(true)).try_init()
     };
-    if let (Ok(()), Some(error)) = (started, broken) {
-        tracing::warn!(filter = wanted, error = report::chain(&error), "log filter is not valid, using info");
+    if let (Ok(()), Some(error)) = (started, invalid) {
+        tracing::warn!(
+            filter = requested,
+            error = report::chain(&error),
+            "log filter is not valid, using info"
+        );
     }
 }

@@ -87,7 +87,7 @@ pub(crate) struct ReservationRequest {
 impl Spending {
     /// Returns the spending under `budget` of a run or account that has used `usage` so far.
     pub(crate) fn new(budget: &Budget, usage: &Usage) -> Self {
-        let used = used(usage.calls, usage.tokens, usage.cost_nanodollars);
+        let used = amounts_used(usage.calls, usage.tokens, usage.cost_nanodollars);
         Self {
             rate: Rate::new(budget.requests_per_minute),
             quotas: std::array::from_fn(|at| {
@@ -97,10 +97,10 @@ impl Spending {
     }
 
     /// Replaces the limits. Usage and reservations stay.
-    pub(crate) fn allow(&self, budget: &Budget) {
-        self.rate.allow(budget.requests_per_minute);
+    pub(crate) fn set_limits(&self, budget: &Budget) {
+        self.rate.set_limit(budget.requests_per_minute);
         for (quota, limit) in self.quotas.iter().zip(QUOTAS) {
-            quota.allow(budget.allows(limit).unwrap_or(UNLIMITED));
+            quota.set_limit(budget.allows(limit).unwrap_or(UNLIMITED));
         }
     }
 
@@ -115,14 +115,14 @@ impl Spending {
         Limit::ALL.map(of).into()
     }
 
-    /// Returns what calls in flight have reserved under `limit`.
+    /// Returns the amount that calls in flight have reserved under `limit`.
     pub(crate) fn reserved(&self, limit: Limit) -> u64 {
         self.quota(limit).map_or(0, Quota::reserved)
     }
 
     /// Returns the counters of `limit`, if it is an amount.
     fn quota(&self, limit: Limit) -> Option<&Quota> {
-        QUOTAS.iter().zip(&self.quotas).find_map(|(its, quota)| (*its == limit).then_some(quota))
+        QUOTAS.iter().zip(&self.quotas).find_map(|(other, quota)| (*other == limit).then_some(quota))
     }
 
     /// Returns the most tokens each answer to `request` can have within the unused rest of all limits, including what
@@ -172,8 +172,8 @@ impl Spending {
     }
 }
 
-/// Returns the amount that this usage counts under each limit.
-fn used(requests: u64, tokens: Tokens, cost: NanoDollars) -> Amounts {
+/// Returns the amounts that this usage counts under each limit.
+fn amounts_used(requests: u64, tokens: Tokens, cost: NanoDollars) -> Amounts {
     QUOTAS.map(|limit| match limit {
         Limit::Requests => requests,
         Limit::InputTokens => tokens.input,

@@ -1,6 +1,6 @@
 //! Counts one limited amount that many threads draw on: its limit, its usage, and its reservations.
 //!
-//! Never gives too much; at the edge it may refuse for a moment what would have fitted. No locks.
+//! It never grants too much. Near the limit it may briefly refuse an amount that would have fitted. It uses no locks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,7 +35,7 @@ impl Quota {
         Self { allowed: AtomicU64::new(allowed), used: AtomicU64::new(used), reserved: AtomicU64::new(0) }
     }
 
-    pub(super) fn allow(&self, allowed: u64) {
+    pub(super) fn set_limit(&self, allowed: u64) {
         self.allowed.store(allowed, Ordering::Release);
     }
 
@@ -51,7 +51,7 @@ impl Quota {
         self.reserved.load(Ordering::Acquire)
     }
 
-    /// Returns what is not used, reserved or not; [`UNLIMITED`] without a limit.
+    /// Returns the amount that is not used, reserved or not; [`UNLIMITED`] without a limit.
     pub(super) fn unused(&self) -> u64 {
         match self.allowed() {
             Some(allowed) => allowed.saturating_sub(self.used()),
@@ -64,8 +64,8 @@ impl Quota {
         if amount > self.unused().min(MAX_RESERVATION) {
             return Err(QuotaShortfall::Exhausted);
         }
-        // Added first and compared second: of two that do so at once, at least one sees the other. What was used is
-        // read after what is reserved, and settled in the opposite order, so that nothing is missed between the two.
+        // Adds first and compares second: of two concurrent reservations, at least one sees the other. Usage is read
+        // after reservations, and `settle` writes them in the opposite order, so no amount is missed in between.
         let reserved = self.reserved.fetch_add(amount, Ordering::AcqRel) + amount;
         if reserved <= self.unused() {
             return Ok(());

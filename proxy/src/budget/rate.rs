@@ -9,12 +9,12 @@ use std::{
 
 const MINUTE: u64 = 60_000_000_000;
 
-const ANY: u64 = u64::MAX;
+const NO_LIMIT: u64 = u64::MAX;
 
-/// Limit of calls a minute. Times are nanoseconds since any one moment.
+/// Limit of calls a minute. Times are nanoseconds since an arbitrary fixed moment.
 #[derive(Debug)]
 pub(super) struct Rate {
-    /// Calls a minute; [`ANY`] if there is no limit.
+    /// Calls a minute; [`NO_LIMIT`] if there is no limit.
     per_minute: AtomicU64,
     /// Time at which the next call would be due if all came evenly.
     due: AtomicU64,
@@ -22,37 +22,38 @@ pub(super) struct Rate {
 
 impl Rate {
     pub(super) fn new(per_minute: Option<u64>) -> Self {
-        Self { per_minute: AtomicU64::new(per_minute.unwrap_or(ANY)), due: AtomicU64::new(0) }
+        Self { per_minute: AtomicU64::new(per_minute.unwrap_or(NO_LIMIT)), due: AtomicU64::new(0) }
     }
 
-    pub(super) fn allow(&self, per_minute: Option<u64>) {
-        self.per_minute.store(per_minute.unwrap_or(ANY), Ordering::Relaxed);
+    pub(super) fn set_limit(&self, per_minute: Option<u64>) {
+        self.per_minute.store(per_minute.unwrap_or(NO_LIMIT), Ordering::Relaxed);
     }
 
     pub(super) fn allowed(&self) -> Option<u64> {
-        Some(self.per_minute.load(Ordering::Relaxed)).filter(|per_minute| *per_minute != ANY)
+        Some(self.per_minute.load(Ordering::Relaxed)).filter(|per_minute| *per_minute != NO_LIMIT)
     }
 
-    /// Counts a call that comes `now`, and returns what it takes; if it comes too early, by how much.
+    /// Counts a call that comes `now`, and returns its share of the rate. The error says by how much it comes too
+    /// early.
     pub(super) fn take(&self, now: u64) -> Result<RateShare, Duration> {
         let Some(per_minute) = self.allowed() else { return Ok(RateShare(0)) };
         let Some(interval) = MINUTE.checked_div(per_minute) else { return Err(Duration::from_nanos(MINUTE)) };
         let interval = interval.max(1);
-        let saved = MINUTE - interval;
+        let burst = MINUTE - interval;
         let next = |due: u64| {
             let due = due.max(now);
-            (due - now <= saved).then_some(due + interval)
+            (due - now <= burst).then_some(due + interval)
         };
         let taken = self.due.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         match taken {
             Ok(_) => Ok(RateShare(interval)),
-            Err(due) => Err(Duration::from_nanos(due.saturating_sub(now).saturating_sub(saved))),
+            Err(due) => Err(Duration::from_nanos(due.saturating_sub(now).saturating_sub(burst))),
         }
     }
 
     /// Undoes the count of a call that is not made.
     pub(super) fn give_back(&self, RateShare(interval): RateShare) {
-        // The due time is never less than what was taken of it.
+        // The due time is never less than the shares taken of it.
         self.due.fetch_sub(interval, Ordering::Relaxed);
     }
 }
@@ -99,11 +100,11 @@ mod tests {
     fn a_limit_can_be_changed_and_taken_away() {
         let rate = Rate::new(Some(1));
         assert_eq!(passed(&rate, 0, 3), 1);
-        rate.allow(None);
+        rate.set_limit(None);
         assert_eq!(passed(&rate, 0, 1000), 1000);
-        rate.allow(Some(0));
+        rate.set_limit(Some(0));
         assert_eq!(passed(&rate, 0, 3), 0);
-        rate.allow(Some(2));
+        rate.set_limit(Some(2));
         assert_eq!(passed(&rate, 61 * SECOND, 9), 2);
     }
 

@@ -1,12 +1,13 @@
-//! Reserves what one call may need, of its run's budget and of its account's. Released when the call ends, however it
-//! ends.
+//! Reserves the amounts that one call may need, of its run's budget and of its account's. They are released when the
+//! call ends, however it ends.
 
 use std::{sync::Arc, time::Duration};
 
 use platform_core::{budget::Limit, money::NanoDollars, record::Tokens};
 
 use super::{
-    Amounts, CAPPING_LIMITS, LimitOwner, QuotaError, QuotaShortfall, ReservationRequest, Spending, used,
+    Amounts, CAPPING_LIMITS, LimitOwner, QuotaError, QuotaShortfall, ReservationRequest, Spending,
+    amounts_used,
 };
 
 /// A call's reservation under the budgets of its run and account.
@@ -26,8 +27,8 @@ pub(crate) struct Granted {
     pub(crate) tokens: Tokens,
 }
 
-/// Counts a call that comes at `now`, since any one moment, against the rates of its run and account. A call that is
-/// refused later for another reason counts as well: only so is a flood of such calls bounded.
+/// Counts a call that comes at `now`, since an arbitrary fixed moment, against the rates of its run and account. A call
+/// that is refused later for another reason counts as well: otherwise nothing would bound a flood of such calls.
 pub(crate) fn pace(run: &Spending, account: &Spending, now: Duration) -> Result<(), QuotaError> {
     let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
     let taken = run.rate.take(now).map_err(|wait| QuotaError::RateLimited(LimitOwner::Run, wait))?;
@@ -46,8 +47,8 @@ impl Reservation {
         Ok(entered)
     }
 
-    /// Reserves what the call may need. It grants less than the call asks for only if that much would not be left
-    /// even after all others have ended.
+    /// Reserves the amounts that the call may need. It grants less than the call asks for only if that much would not
+    /// be left even after all others have ended.
     pub(crate) fn grow(&mut self, request: &ReservationRequest) -> Result<Granted, QuotaError> {
         // Other calls may have used up part of the rest since it was read; then it is read again.
         for _attempt in 0..MAX_ATTEMPTS {
@@ -58,7 +59,7 @@ impl Reservation {
             let output = output_each.saturating_mul(request.answers);
             let tokens = Tokens { input: request.input, output, ..Tokens::default() };
             let cost = request.price.unwrap_or_default().most(request.input, output);
-            match self.add(&used(0, tokens, cost)) {
+            match self.add(&amounts_used(0, tokens, cost)) {
                 Ok(()) => return Ok(Granted { output_each, tokens }),
                 Err(QuotaError::Exceeded(_, limit, QuotaShortfall::Exhausted))
                     if CAPPING_LIMITS.contains(&limit) => {}
@@ -70,7 +71,7 @@ impl Reservation {
 
     /// Settles the reservation of a call that has ended, with its usage.
     pub(crate) fn settle(mut self, tokens: Tokens, cost: NanoDollars) {
-        self.give_back(&used(1, tokens, cost));
+        self.give_back(&amounts_used(1, tokens, cost));
     }
 
     fn add(&mut self, amounts: &Amounts) -> Result<(), QuotaError> {

@@ -1,4 +1,4 @@
-//! Usage never exceeds a limit and no reservation stays, whatever happens in whatever order.
+//! Tests that usage never exceeds a limit and that no reservation stays, in any order of events.
 
 use std::{
     sync::{Arc, atomic::AtomicU64, atomic::Ordering},
@@ -161,14 +161,14 @@ fn a_cost_limit_needs_a_price() {
 fn changed_limits_hold_at_once_and_keep_usage() {
     let (run, account) = (unlimited(), unlimited());
     let (first, _) = call(&run, &account, ask(50, 50)).unwrap();
-    run.allow(&Budget { total_tokens: Some(120), ..Budget::default() });
+    run.set_limits(&Budget { total_tokens: Some(120), ..Budget::default() });
     assert_eq!(
         call(&run, &account, ask(20, 1)).unwrap_err(),
         QuotaError::Exceeded(LimitOwner::Run, Limit::TotalTokens, QuotaShortfall::Reserved)
     );
     first.settle(tokens(50, 50), NanoDollars(0));
     assert_eq!(call(&run, &account, ask(10, 50)).unwrap().1, 10);
-    run.allow(&Budget { total_tokens: Some(99), ..Budget::default() });
+    run.set_limits(&Budget { total_tokens: Some(99), ..Budget::default() });
     assert_eq!(
         call(&run, &account, ask(0, 1)).unwrap_err(),
         QuotaError::Exceeded(LimitOwner::Run, Limit::TotalTokens, QuotaShortfall::Exhausted)

@@ -1,4 +1,4 @@
-//! Answers of the control socket: JSON documents, NDJSON streams, and problems.
+//! Builds the answers of the control socket: JSON documents, NDJSON streams, and problems.
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -52,7 +52,7 @@ pub(super) enum Error {
 }
 
 impl Error {
-    const fn row(&self) -> (StatusCode, &'static str) {
+    const fn status_and_code(&self) -> (StatusCode, &'static str) {
         match self {
             Self::Protocol { .. } => (StatusCode::BAD_REQUEST, "protocol_mismatch"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not_found"),
@@ -94,7 +94,7 @@ impl Error {
     }
 
     pub(super) fn into_response(self) -> ControlResponse {
-        let (status, code) = self.row();
+        let (status, code) = self.status_and_code();
         let message = report::chain(&self);
         let problem = Problem { error: ProblemDetail { code: code.to_owned(), message } };
         let mut answer = json(&problem);

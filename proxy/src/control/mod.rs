@@ -42,7 +42,7 @@ use crate::{
     upstream::Upstream,
 };
 
-/// State that control requests work with.
+/// State that control requests use.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) runs: Runs,
@@ -56,22 +56,22 @@ pub(crate) struct Control {
     pub(crate) metrics: Arc<Metrics>,
     /// Freezes that an operator has set.
     pub(crate) freezes: Arc<Freezes>,
-    /// Settings that calls work with; replaced on a reload.
+    /// Settings that calls use; replaced on a reload.
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) config: ArcSwap<Config>,
     /// Sources of the configuration, for a reload.
     pub(crate) config_sources: Arc<ConfigSources>,
     /// Held during a reload.
     pub(crate) reloading: tokio::sync::Mutex<()>,
-    /// Signal that a stop was asked for.
+    /// Signal that a stop was requested.
     pub(crate) stop: Watch,
     pub(crate) started: Instant,
-    /// Control's own connection to the upstream, to ask it for its models.
+    /// Control's own connection to the upstream, to query its models.
     pub(crate) upstream: Upstream,
 }
 
 impl Control {
-    /// Returns the kinds of changes that hold and are not stored yet.
+    /// Returns the kinds of changes that are in effect but not stored yet.
     pub(crate) fn unstored(&self) -> Vec<Unstored> {
         let stored = [
             (Unstored::Freezes, self.freezes.is_stored()),
@@ -81,7 +81,7 @@ impl Control {
         stored.into_iter().filter_map(|(kind, is_stored)| (!is_stored).then_some(kind)).collect()
     }
 
-    /// Stores changes that hold and are not stored yet.
+    /// Stores changes that are in effect but not stored yet.
     pub(crate) fn store_changes(&self) {
         for kind in self.unstored() {
             let stored = match kind {
@@ -112,7 +112,7 @@ impl Socket {
     /// Binds the socket: the group [`name::CONTROL_GROUP`] may connect if it exists, else only the owner.
     ///
     /// # Errors
-    /// If directory or socket cannot be made.
+    /// If the directory or the socket cannot be created.
     pub(crate) fn bind(config: &Config) -> Result<Self, socket::Error> {
         let group = group_id(name::CONTROL_GROUP);
         let proxy = &config.settings.proxy;
@@ -135,15 +135,16 @@ impl Socket {
         Ok(Self { socket, listener, fds: Arc::new(fds) })
     }
 
-    /// Serves until a stop is asked for.
+    /// Serves until a stop is requested.
     pub(crate) async fn serve(self, control: Arc<Control>) {
         let stop = control.stop.clone();
         let mut acceptor = Acceptor::new(self.listener, Arc::<RateLimitedLog>::default());
-        let make_room = || if self.fds.give_up() { AfterFailure::AcceptAgain } else { AfterFailure::Wait };
+        let free_descriptor =
+            || if self.fds.give_up() { AfterFailure::AcceptAgain } else { AfterFailure::Wait };
         loop {
             let stream = tokio::select! {
                 () = stop.requested() => break,
-                stream = acceptor.accept_or(make_room) => stream,
+                stream = acceptor.accept_or(free_descriptor) => stream,
             };
             let control = Arc::clone(&control);
             let fds = Arc::clone(&self.fds);
@@ -185,7 +186,7 @@ async fn connection(control: Arc<Control>, stream: UnixStream, stop: Watch) -> U
     served.into_parts().io.into_inner()
 }
 
-/// Returns the gid of a group of this host. Reads `/etc/group`, the only place a static binary can ask.
+/// Returns the gid of a group of this host. Reads `/etc/group`, the only source that a static binary can read.
 fn group_id(name: &str) -> Option<u32> {
     let groups = std::fs::read_to_string("/etc/group").ok()?;
     groups.lines().find_map(|line| {

@@ -5,7 +5,7 @@ use platform_core::control::{NotReady, Readiness, UpstreamState};
 
 use super::Control;
 
-/// Returns all reasons against readiness.
+/// Returns whether calls would pass, with all reasons if they would not.
 pub(super) fn readiness(control: &Control) -> Readiness {
     let state = control.journal.state();
     let journal = (!state.is_open()).then_some(NotReady::Journal { state });

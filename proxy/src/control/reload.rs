@@ -1,5 +1,5 @@
-//! Reads the configuration again while calls go on: all of it or nothing. Changed settings hold for calls to come. A
-//! change that needs another process is refused by name.
+//! Reads the configuration again while calls go on: all of it or nothing. Changed settings apply to later calls. A
+//! change that needs a restart is refused, with the names of its settings.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,8 +14,8 @@ use tokio::task::JoinError;
 use super::Control;
 use crate::config::Config;
 
-/// Settings that can change while the proxy runs: keys, and with a dot at the end all keys below.
-const CHANGES: [&str; 15] = [
+/// Settings that can change while the proxy runs. An entry is a key; one that ends in a dot means all keys below it.
+const RELOADABLE: [&str; 15] = [
     "accounts.",
     "prices.",
     "runs.",
@@ -39,7 +39,7 @@ pub(crate) enum Error {
     /// The configuration has mistakes.
     #[error("nothing was changed")]
     Invalid(#[from] ConfigErrors),
-    /// Reading it failed in a way that is a defect.
+    /// Reading it panicked, which is a defect.
     #[error("nothing was changed: reading the configuration failed")]
     Panicked(#[source] JoinError),
     /// The change needs a restart.
@@ -57,7 +57,7 @@ fn names(runs: &[RunId]) -> String {
 /// Reads the configuration again and applies it. Concurrent reloads run one after the other.
 pub(crate) async fn reload(control: &Control) -> Result<Reloaded, Error> {
     let _one_at_a_time = control.reloading.lock().await;
-    let outcome = replace(control).await;
+    let outcome = apply(control).await;
     match &outcome {
         Ok(Reloaded { changed, not_open }) => tracing::info!(?changed, ?not_open, "reloaded"),
         Err(error) => tracing::error!(error = report::chain(error), "not reloaded"),
@@ -65,26 +65,26 @@ pub(crate) async fn reload(control: &Control) -> Result<Reloaded, Error> {
     outcome
 }
 
-async fn replace(control: &Control) -> Result<Reloaded, Error> {
+async fn apply(control: &Control) -> Result<Reloaded, Error> {
     let before = control.config.load_full();
     let config_sources = Arc::clone(&control.config_sources);
     // A file system that hangs delays this reload, and nothing else.
     let read = tokio::task::spawn_blocking(move || config_sources.read()).await.map_err(Error::Panicked)?;
     let after = Arc::new(read?);
-    let mut changed = differing(&before.values, &after.values);
-    let fixed: Vec<_> = changed.iter().filter(|key| !is_among(key, &CHANGES)).cloned().collect();
-    if !fixed.is_empty() {
-        return Err(Error::NeedsRestart(fixed));
+    let mut changed = changed_settings(&before.values, &after.values);
+    let needs_restart: Vec<_> = changed.iter().filter(|key| !is_among(key, &RELOADABLE)).cloned().collect();
+    if !needs_restart.is_empty() {
+        return Err(Error::NeedsRestart(needs_restart));
     }
     let wanted = &after.settings.runs;
     let taken = control.runs.name_conflicts(wanted);
     if !taken.is_empty() {
         return Err(Error::Taken(taken));
     }
-    changed.extend(by_content(&before, &after));
+    changed.extend(changed_files(&before, &after));
     let Proxy { drain_timeout: drain, max_body_memory: all_bodies, .. } = after.settings.proxy;
     control.snapshot.store(Arc::new(after.snapshot(Some(&control.snapshot.load()))));
-    control.body_memory.allow(all_bodies);
+    control.body_memory.set_limit(all_bodies);
     control.runs.set_defaults(after.run_defaults());
     control.runs.accounts().configure(after.settings.accounts.clone());
     control.config.store(Arc::clone(&after));
@@ -92,7 +92,7 @@ async fn replace(control: &Control) -> Result<Reloaded, Error> {
     Ok(Reloaded { changed, not_open })
 }
 
-/// Tries again to open what could not be opened.
+/// Tries again to open the runs and gateways that could not be opened.
 pub(crate) async fn retry(control: &Control) {
     if control.runs.not_open().is_empty() {
         return;
@@ -103,9 +103,10 @@ pub(crate) async fn retry(control: &Control) {
 }
 
 /// Returns the proxy's settings that differ. A section without an owner counts as the proxy's.
-fn differing(before: &Values, after: &Values) -> Vec<String> {
+fn changed_settings(before: &Values, after: &Values) -> Vec<String> {
     let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
-    let is_ours = |key: &str| SectionName::of(key).is_none_or(|part| part.owner() == OwningProgram::Proxy);
+    let is_ours =
+        |key: &str| SectionName::of(key).is_none_or(|section| section.owner() == OwningProgram::Proxy);
     let differs = |key: &&&String| before.get(**key) != after.get(**key) && is_ours(key);
     keys.iter().filter(differs).map(|key| (*key).clone()).collect()
 }
@@ -115,7 +116,7 @@ fn is_among(key: &str, settings: &[&str]) -> bool {
 }
 
 /// Returns the settings whose files have changed.
-fn by_content(before: &Config, after: &Config) -> Vec<String> {
+fn changed_files(before: &Config, after: &Config) -> Vec<String> {
     let ids = |config: &Config| config.secrets.ids().cloned().collect::<Vec<_>>();
     let key = (before.authorization != after.authorization).then_some("upstream.key_file (its content)");
     let secrets = (ids(before) != ids(after)).then_some("proxy.token_secrets_file (its content)");

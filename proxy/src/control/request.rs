@@ -33,8 +33,8 @@ pub(super) fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
         .find_map(|(key, value)| (key == name).then_some(value))
 }
 
-/// Parses the body of a request, which has to be `what`.
-pub(super) async fn parsed<T: DeserializeOwned>(body: Incoming, what: &str) -> Result<T, Error> {
+/// Parses the body of a request. `what` names its type in the error.
+pub(super) async fn parse_body<T: DeserializeOwned>(body: Incoming, what: &str) -> Result<T, Error> {
     let body = read(body, MAX_BODY).await.map_err(Error::Invalid)?;
     serde_json::from_slice(&body).map_err(|error| Error::Invalid(format!("not {what}: {error}")))
 }

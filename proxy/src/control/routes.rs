@@ -19,7 +19,7 @@ use super::{
     Control,
     answer::{ControlResponse, Error, json, text},
     known, metrics, ready, reload,
-    request::{milliseconds, number, parsed},
+    request::{milliseconds, number, parse_body},
     streams, upstream,
 };
 use crate::{freezes::Change, journal::AcknowledgeError};
@@ -44,12 +44,12 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Cont
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
         (&Method::GET, ["v1", "consumers"]) => Ok(json(&control.journal.consumers())),
         (&Method::PUT, ["v1", "consumers", name]) => acknowledge(&control, name, body).await,
-        (&Method::DELETE, ["v1", "consumers", name]) => forget(&control, name),
+        (&Method::DELETE, ["v1", "consumers", name]) => remove_consumer(&control, name),
         (&Method::GET, ["v1", "runs"]) => Ok(json(&control.runs.views())),
         (&Method::PUT, ["v1", "runs", run]) => register(&control, run_id(run)?, body).await,
-        (&Method::PUT, ["v1", "runs", run, "budget"]) => allow(&control, &run_id(run)?, body).await,
+        (&Method::PUT, ["v1", "runs", run, "budget"]) => set_run_limits(&control, &run_id(run)?, body).await,
         (&Method::GET, ["v1", "accounts"]) => Ok(json(&control.runs.accounts().views())),
-        (&Method::PUT, ["v1", "accounts"]) => allow_account(&control, body).await,
+        (&Method::PUT, ["v1", "accounts"]) => set_account_limits(&control, body).await,
         (&Method::GET, ["v1", "runs", run]) => view(&control, &run_id(run)?),
         (&Method::DELETE, ["v1", "runs", run]) => close(&control, &run_id(run)?, &head.uri).await,
         (&Method::PUT, ["v1", "runs", run, kind, id]) => {
@@ -69,8 +69,8 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Cont
         }
         (&Method::DELETE, ["v1", "gateways", gateway]) => close_gateway(&control, gateway_id(gateway)?).await,
         (&Method::GET, ["v1", "frozen"]) => Ok(json(&control.freezes.list())),
-        (&Method::POST, ["v1", "freeze"]) => change(&control, Change::Freeze, body).await,
-        (&Method::POST, ["v1", "thaw"]) => change(&control, Change::Thaw, body).await,
+        (&Method::POST, ["v1", "freeze"]) => change_freezes(&control, Change::Freeze, body).await,
+        (&Method::POST, ["v1", "thaw"]) => change_freezes(&control, Change::Thaw, body).await,
         (&Method::POST, ["v1", "reload"]) => Ok(json(&reload::reload(&control).await?)),
         (&Method::GET, ["v1", "runs", run, "tap"]) => streams::tap(&control, &run_id(run)?, &head.uri),
         (&Method::GET, ["v1", "runs", run, "trace"]) => streams::trace(&control, &run_id(run)?),
@@ -120,11 +120,11 @@ fn health(control: &Control) -> Health {
 }
 
 async fn acknowledge(control: &Control, name: &str, body: Incoming) -> Result<ControlResponse, Error> {
-    let cursor: Cursor = parsed(body, "a cursor").await?;
+    let cursor: Cursor = parse_body(body, "a cursor").await?;
     Ok(json(&control.journal.acknowledge(name, cursor)?))
 }
 
-fn forget(control: &Control, name: &str) -> Result<ControlResponse, Error> {
+fn remove_consumer(control: &Control, name: &str) -> Result<ControlResponse, Error> {
     match control.journal.forget(name) {
         Ok(true) => Ok(json(&serde_json::json!({}))),
         Ok(false) => Err(Error::NotFound),
@@ -133,7 +133,7 @@ fn forget(control: &Control, name: &str) -> Result<ControlResponse, Error> {
 }
 
 async fn register(control: &Arc<Control>, run_id: RunId, body: Incoming) -> Result<ControlResponse, Error> {
-    let register: Register = parsed(body, "a registration").await?;
+    let register: Register = parse_body(body, "a registration").await?;
     if register.grant.run_id != run_id {
         return Err(Error::Invalid(format!(
             "the grant is for run {}, the path says {run_id}",
@@ -157,16 +157,16 @@ async fn open_gateway(
     gateway: GatewayId,
     body: Incoming,
 ) -> Result<ControlResponse, Error> {
-    let door: GatewayListener = parsed(body, "a gateway's socket").await?;
+    let listener: GatewayListener = parse_body(body, "a gateway's socket").await?;
     // In a task of its own: a client that gives up waiting must not leave it half open.
     let control = Arc::clone(control);
     let opening =
-        task::spawn("opening a gateway", async move { control.runs.open_gateway(gateway, door).await });
+        task::spawn("opening a gateway", async move { control.runs.open_gateway(gateway, listener).await });
     Ok(json(&opening.await.map_err(|_panicked| Error::Failed("opening the gateway's socket"))??))
 }
 
 async fn close_gateway(control: &Arc<Control>, gateway: GatewayId) -> Result<ControlResponse, Error> {
-    // Likewise.
+    // In a task of its own, as in `open_gateway`.
     let control = Arc::clone(control);
     let closing = task::spawn("closing a gateway", async move { control.runs.close_gateway(&gateway).await });
     closing.await.map_err(|_panicked| Error::Failed("closing the gateway's socket"))??;
@@ -207,14 +207,14 @@ fn withdraw(
     uri: &Uri,
 ) -> Result<ControlResponse, Error> {
     let grace = milliseconds(uri, "grace_ms")?.unwrap_or_default();
-    let forgotten = control.runs.forget(&correlation, &run_id);
+    let removed = control.runs.forget(&correlation, &run_id);
     let registry = Arc::clone(control.runs.registry());
     task::spawn("grace of a correlation", async move {
         tokio::time::sleep(grace).await;
         registry.withdraw(&correlation, &run_id);
     });
-    // Calls with it end regardless: its removal must not depend on the disk.
-    forgotten?;
+    // The grace runs regardless: the end of a correlation must not depend on the disk.
+    removed?;
     Ok(json(&serde_json::json!({})))
 }
 
@@ -226,19 +226,19 @@ fn revoke(control: &Control, run_id: &RunId) -> Result<ControlResponse, Error> {
     Ok(json(&Revoked { known }))
 }
 
-async fn allow(control: &Control, run_id: &RunId, body: Incoming) -> Result<ControlResponse, Error> {
-    let budget: Budget = parsed(body, "a budget").await?;
-    let view = control.runs.allow(run_id, budget)?;
+async fn set_run_limits(control: &Control, run_id: &RunId, body: Incoming) -> Result<ControlResponse, Error> {
+    let budget: Budget = parse_body(body, "a budget").await?;
+    let view = control.runs.set_limits(run_id, budget)?;
     view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run_id.to_string()))
 }
 
-async fn allow_account(control: &Control, body: Incoming) -> Result<ControlResponse, Error> {
-    let AccountBudget { account, budget } = parsed(body, "an account's budget").await?;
-    Ok(json(&control.runs.accounts().allow(account, &budget)))
+async fn set_account_limits(control: &Control, body: Incoming) -> Result<ControlResponse, Error> {
+    let AccountBudget { account, budget } = parse_body(body, "an account's budget").await?;
+    Ok(json(&control.runs.accounts().set_limits(account, &budget)))
 }
 
-async fn change(control: &Control, change: Change, body: Incoming) -> Result<ControlResponse, Error> {
-    let named: Vec<Frozen> = parsed(body, "a list of what to freeze or thaw").await?;
+async fn change_freezes(control: &Control, change: Change, body: Incoming) -> Result<ControlResponse, Error> {
+    let named: Vec<Frozen> = parse_body(body, "a list of what to freeze or thaw").await?;
     let unmatched = known::unmatched(control, change, &named);
     let stored = control.freezes.change(change, named);
     control.runs.notify_cuts();
@@ -248,7 +248,7 @@ async fn change(control: &Control, change: Change, body: Incoming) -> Result<Con
     Ok(json(&FreezeChange { frozen, unmatched }))
 }
 
-/// Logs that a change holds and is not stored, and returns the error for it.
+/// Logs that a change is in effect but not stored, and returns the error for it.
 fn not_stored(error: std::io::Error) -> Error {
     tracing::error!(
         error = report::chain(&error),

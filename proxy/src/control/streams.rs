@@ -58,13 +58,13 @@ pub(super) fn tap(control: &Control, run_id: &RunId, uri: &Uri) -> Result<Contro
         let next = tokio::select! {
             biased;
             next = tap.next() => next?,
-            _ended = stage.wait_for(is_over) => return None,
+            _ended = stage.wait_for(has_ended) => return None,
         };
         Some((serde_json::to_vec(&next).map(line).map_err(Into::into), (tap, stage)))
     })))
 }
 
-const fn is_over(stage: &RunStage) -> bool {
+const fn has_ended(stage: &RunStage) -> bool {
     matches!(stage, RunStage::Ended(_))
 }
 
@@ -82,18 +82,18 @@ pub(super) fn trace(control: &Control, run_id: &RunId) -> Result<ControlResponse
 
 /// Returns the next event, those before the run's end first.
 async fn next_event<E: Clone>(
-    tap: &mut Receiver<E>,
+    events: &mut Receiver<E>,
     stage: &mut watch::Receiver<RunStage>,
     missed: impl FnOnce(u64) -> E,
 ) -> Option<E> {
     tokio::select! {
         biased;
-        event = tap.recv() => match event {
+        event = events.recv() => match event {
             Ok(event) => Some(event),
             Err(RecvError::Lagged(count)) => Some(missed(count)),
             Err(RecvError::Closed) => None,
         },
-        _ended = stage.wait_for(is_over) => None,
+        _ended = stage.wait_for(has_ended) => None,
     }
 }
 

@@ -74,7 +74,7 @@ impl RunSocketListener {
                 _closing = stage.wait_for(|stage| !stage.listens()) => break,
                 stream = acceptor.accept() => stream,
             };
-            if !is_granted(&run, &stream) {
+            if !is_peer_granted(&run, &stream) {
                 continue;
             }
             match context.connection_limits.acquire(&limits) {
@@ -99,7 +99,7 @@ fn bind_socket(path: &Path) -> Result<(PrivateSocket, UnixListener), socket::Err
     Ok((socket, listener))
 }
 
-fn is_granted(run: &Run, stream: &UnixStream) -> bool {
+fn is_peer_granted(run: &Run, stream: &UnixStream) -> bool {
     match stream.peer_cred() {
         Ok(peer) if run.grant.listener == (grant::Listener::Unix { peer_uid: peer.uid() }) => true,
         Ok(peer) => {
@@ -153,7 +153,7 @@ pub(crate) struct SharedListener {
 }
 
 impl SharedListener {
-    /// Serves what `listener`, bound elsewhere, brings to the current thread.
+    /// Creates the part of the shared listener that the current thread serves.
     ///
     /// # Errors
     /// If the runtime cannot watch it.
@@ -188,7 +188,7 @@ pub(crate) struct GatewayListener {
 }
 
 impl GatewayListener {
-    /// Binds it on the current thread's runtime.
+    /// Binds the socket on the current thread's runtime.
     ///
     /// # Errors
     /// If the socket cannot be bound.
@@ -204,7 +204,7 @@ impl GatewayListener {
         let _descriptor = context.connection_limits.acquire_for_listener();
         let mut acceptor = Acceptor::new(listener, context.connection_limits.accept_log());
         while let Some(stream) = gateway.closing.run_until_cancelled(acceptor.accept()).await {
-            if !is_the_gateway(&gateway, &stream) {
+            if !is_gateway_peer(&gateway, &stream) {
                 continue;
             }
             match context.connection_limits.acquire(&limits) {
@@ -228,13 +228,13 @@ impl GatewayListener {
     }
 }
 
-fn is_the_gateway(gateway: &GatewaySocket, stream: &UnixStream) -> bool {
+fn is_gateway_peer(gateway: &GatewaySocket, stream: &UnixStream) -> bool {
     let uid = stream.peer_cred().map(|peer| peer.uid());
-    let is_the_gateway = uid.as_ref().is_ok_and(|uid| *uid == gateway.peer_uid);
-    if !is_the_gateway {
+    let is_granted = uid.as_ref().is_ok_and(|uid| *uid == gateway.peer_uid);
+    if !is_granted {
         tracing::warn!(gateway = %gateway.gateway, ?uid, "connection of a uid that is not the gateway's");
     }
-    is_the_gateway
+    is_granted
 }
 
 /// Serves a connection until it ends, or its call is cut.
@@ -256,11 +256,11 @@ async fn serve_shared<S: ClientStream>(
 
 fn idle_timeouts(context: &ServeContext) -> IdleTimeouts {
     let snapshot = context.snapshot.load();
-    IdleTimeouts { head: snapshot.header_read, keep_alive: snapshot.keep_alive }
+    IdleTimeouts { head: snapshot.header_read_timeout, keep_alive: snapshot.keep_alive_timeout }
 }
 
-/// Returns a connection that is served when it is polled. Timeouts are watched here: hyper makes its timer anew for
-/// every request, and does not tell a slow head from an idle connection.
+/// Returns a connection that is served when it is polled. Timeouts are watched here: hyper creates a new timer for
+/// every request, and does not distinguish a slow head from an idle connection.
 fn build_connection<S: ClientStream>(
     context: Arc<ServeContext>,
     ingress: Ingress,

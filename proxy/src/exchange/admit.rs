@@ -43,7 +43,7 @@ pub(super) fn check_head(head: &Parts, target: Target) -> Result<(), Refusal> {
     }
 }
 
-/// The route of the call, if it is on the list. The query string takes no part: it is never forwarded.
+/// Returns the call's route, if it is listed. The query string takes no part: it is never forwarded.
 pub(super) fn find_route(head: &Parts, path: &str) -> Result<Route, Refusal> {
     let origin_form = head.uri.authority().is_none();
     match (&head.method, Route::of_post(path)) {

@@ -1,4 +1,4 @@
-//! The body of a response: a text of our own, or an answer that is being observed.
+//! Defines the body of a response: a text of our own, or an answer that is being observed.
 
 use std::{
     pin::Pin,
@@ -28,7 +28,7 @@ pub(crate) enum BrokenOff {
     /// The upstream broke off.
     #[error("the upstream closed the connection")]
     Upstream(#[source] hyper::Error),
-    /// A limit of the call passed.
+    /// A timeout of the call passed.
     #[error("the limit {} of the call passed", .0.word())]
     Late(Timeout),
     /// The document so far is no answer, and some of it has passed.
@@ -40,7 +40,7 @@ pub(crate) enum BrokenOff {
 }
 
 impl Body {
-    /// A JSON document of our own, with status 200.
+    /// Returns a response with a JSON document of our own, and status 200.
     pub(crate) fn json(text: String) -> Response<Self> {
         let mut response = Response::new(Self::from(text));
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -1,6 +1,6 @@
-//! Limits the connections of one run, on the shared listener, and of all. Descriptors are left for the
-//! upstream, the journal and control. One listener never has more connections than are left for all others.
-//! So a run without any finds one, however low the limit is.
+//! Limits the connections of one run, on the shared listener, and of all. Descriptors are left for the upstream, the
+//! journal and control. One listener never has more connections than are left for all others. So a run without
+//! connections always gets one, however low the limit is.
 
 use std::sync::{
     Arc,
@@ -39,7 +39,7 @@ impl ConnectionLimit {
         Some(ConnectionPermit { limit: Arc::clone(self), count })
     }
 
-    /// Acquires one, if there are fewer than `max` at the moment.
+    /// Acquires one, if fewer than `max` are acquired at the moment.
     fn acquire_below(self: &Arc<Self>, max: u64) -> Option<ConnectionPermit> {
         let fits = |acquired: u64| (acquired < self.max.min(max)).then_some(acquired + 1);
         self.acquired.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
@@ -65,9 +65,9 @@ impl Drop for ConnectionPermit {
 
 /// Descriptors for a connection: its own and one to the upstream.
 const DESCRIPTORS_PER_CONNECTION: u64 = 2;
-/// Descriptors that are never for connections: the journal, control, state, metrics.
+/// Descriptors that connections never get: for the journal, control, state, metrics.
 const RESERVED_DESCRIPTORS: u64 = 64;
-/// The same for each thread: event queues, idle connections to the upstream.
+/// Descriptors per thread that connections never get: for event queues, idle connections to the upstream.
 const RESERVED_DESCRIPTORS_PER_THREAD: u64 = 8;
 /// Connections that are allowed however few descriptors there are.
 const MIN_CONNECTIONS: u64 = 16;

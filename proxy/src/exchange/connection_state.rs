@@ -1,4 +1,4 @@
-//! State of the call on a connection: how it can be cancelled, and which timeouts are running.
+//! Keeps the state of the call on a connection: how it can be cancelled, and which timeouts are running.
 //!
 //! A client that does not read keeps its call waiting for ever, and no code of the call runs meanwhile. So
 //! the connection itself is dropped when the run is cut, its gateway's listener closes, or a timeout passes.
@@ -138,13 +138,13 @@ impl ConnectionState {
             return true;
         }
         let call = self.call();
-        // A connection that has nothing of the run any more serves others.
+        // A connection without bytes of the run may serve another run.
         let is_in_use = !matches!(call.stage, CallStage::Idle) || call.timeouts.is_write_blocked();
         let is_cut = call.run.as_ref().is_some_and(|run| run.cut().is_some()) || call.is_revoked();
         is_in_use && is_cut || call.operator_stop(freezes).is_some()
     }
 
-    /// Waits until the connection must be dropped, whichever run's calls it serves until then.
+    /// Waits until the connection must be dropped, for calls of any run.
     pub(super) async fn wait_until_cut(self, context: Arc<ServeContext>) {
         loop {
             let run = self.call().run.clone();
@@ -179,7 +179,7 @@ impl ConnectionState {
         self.0.listener_closed.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
-    /// Returns how an operator has stopped the call in flight, if one has.
+    /// Returns the refusal by which an operator has stopped the call in flight, if there is one.
     pub(super) fn operator_stop(&self, freezes: &Freezes) -> Option<Refused> {
         self.call().operator_stop(freezes)
     }
@@ -189,7 +189,7 @@ impl ConnectionState {
     }
 }
 
-/// Bytes.
+/// Bytes that come from the client.
 impl ConnectionState {
     /// Notes that `bytes` have come from the client.
     pub(super) fn received(&self, bytes: &[u8]) {
@@ -198,7 +198,8 @@ impl ConnectionState {
         call.inbound.received(bytes);
     }
 
-    /// Notes that the client will send nothing more. As at nginx that ends its call: a bridge turns a close into it.
+    /// Notes that the client will send nothing more. As with nginx, that ends the call: a bridge turns a close into an
+    /// end of input.
     pub(super) fn input_ended(&self) {
         self.call().inbound.end();
     }
@@ -213,7 +214,7 @@ impl ConnectionState {
         self.call().inbound.discard();
     }
 
-    /// Notes that so many bytes of it came.
+    /// Notes that `bytes` bytes of such a body came.
     pub(super) fn discarded(&self, bytes: usize) {
         self.call().inbound.take(bytes as u64);
     }
@@ -241,14 +242,14 @@ impl ConnectionState {
     }
 }
 
-/// Time.
+/// Waits and their timeouts.
 impl ConnectionState {
-    /// Notes that the client takes nothing for now.
+    /// Notes that the client reads nothing for now.
     pub(super) fn write_blocked(&self) {
         self.call().timeouts.write_blocked(Instant::now());
     }
 
-    /// Notes that the client takes what is ready for it.
+    /// Notes that the client reads again.
     pub(super) fn write_resumed(&self) {
         self.call().timeouts.write_resumed();
     }
@@ -272,7 +273,7 @@ impl ConnectionState {
         call.timeouts.reported()
     }
 
-    /// Notes that the wait is over.
+    /// Ends the wait.
     pub(super) fn arrived(&self) {
         self.call().timeouts.arrived();
     }

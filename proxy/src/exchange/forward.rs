@@ -30,18 +30,18 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
         }
         Ok(Err(error)) => {
             tracing::warn!(call = %exchange.call_id(), error = report::chain(&error), "upstream failed");
-            Err(refused(&error))
+            Err(refusal_for(&error))
         }
         Err(timeout) => Err(exchange.timeout_refusal(Refusal::UpstreamTimeout, timeout)),
     }
 }
 
-/// Refuses a call that need not be tried, before anything of it is read.
+/// Refuses a call that cannot reach the upstream, before any of its body is read.
 pub(super) fn check(exchange: &Exchange) -> Result<(), Refused> {
-    exchange.context().upstream.check().map_err(|error| refused(&error))
+    exchange.context().upstream.check().map_err(|error| refusal_for(&error))
 }
 
-fn refused(error: &Error) -> Refused {
+fn refusal_for(error: &Error) -> Refused {
     match (error, error.timeout()) {
         (Error::Down { retry }, _) => Refused::until(Refusal::UpstreamUnavailable, *retry),
         (Error::Unreachable(_), Some((timeout, limit))) => {

@@ -1,4 +1,4 @@
-//! Steps of a call as functions of what comes in, for [`crate::parts`]. Nothing here is part of a call's life.
+//! Exposes steps of a call as functions of their input, for [`crate::fuzzing`]. No call uses this module.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Uri, request};
@@ -6,8 +6,8 @@ use platform_core::{control::Correlation, grant::RunGrant, id::CallId, route::Ro
 
 use super::{admit, identify, models, redact, rewrite};
 
-/// Returns what `body` asks for and the bytes that are sent for it where an answer may have `most` tokens, or
-/// why it is refused.
+/// Checks `body`, and returns it with the bytes that are sent for it if an answer may have `most` tokens. The error
+/// says why it is refused.
 pub(crate) fn rewritten<'b>(
     route: Route,
     body: &'b Bytes,
@@ -20,18 +20,18 @@ pub(crate) fn rewritten<'b>(
     Ok((checked, sent))
 }
 
-/// The slot and the route that the request line `method target` names.
+/// Returns the slot and the route that the request line `method target` names.
 pub(crate) fn addressed(method: &str, target: &str) -> Option<(Option<Correlation>, Route)> {
     let request = request::Builder::new().method(method).uri(target.parse::<Uri>().ok()?);
     let head = request.body(()).ok()?.into_parts().0;
     let (slot, path) = identify::split_slot(head.uri.path());
-    if models::is_asked(&head, path) {
+    if models::is_models_request(&head, path) {
         return Some((slot, Route::Models));
     }
     Some((slot, admit::find_route(&head, path).ok()?))
 }
 
-/// The headers that go to the upstream with a call of `grant`.
+/// Returns the headers that go to the upstream with a call of `grant`.
 pub(crate) fn headers(
     grant: &RunGrant,
     authorization: HeaderValue,
@@ -51,7 +51,7 @@ pub(crate) fn redacted_document(text: &[u8], redacted_terms: &[String]) -> Optio
     redact::document(text, redacted_terms)
 }
 
-/// Returns what replaces a stream's event that reports an error; `None` if nothing is left of it.
+/// Returns the replacement for a stream's event that reports an error; `None` if nothing is left of it.
 pub(crate) fn redacted_event(event: &[u8], redacted_terms: &[String]) -> Option<String> {
     redact::event(event, redacted_terms)
 }

@@ -1,10 +1,10 @@
-//! Limits the memory that unfinished request heads hold, of one listener's connections and of all.
+//! Limits the memory that unfinished request heads use, of one listener's connections and of all.
 //!
-//! A head that comes in one piece never gets here. Beyond a limit the connections with the oldest unfinished
-//! heads are closed first. So a flood of them costs later connections nothing. A connection closes when its
-//! thread gets round to it: where as much memory again waits for that, newcomers are closed, too. Bodies have
-//! limits of their own, because they belong to a call, which is refused when there is no memory for it. One
-//! client's heads must not refuse another's call.
+//! A head that comes in one piece never gets here. Beyond a limit the connections with the oldest unfinished heads are
+//! closed first. So a flood of them costs later connections nothing. A connection closes when its thread polls it next.
+//! If closing connections use as much memory again as the limit, new ones are closed, too. Bodies have limits of their
+//! own, because they belong to a call, which is refused when there is no memory for it. One client's heads must not
+//! refuse another's call.
 
 use std::{
     collections::BTreeMap,
@@ -78,20 +78,20 @@ impl Eviction {
 }
 
 impl HeadMemory {
-    /// Returns memory of which nothing is used.
+    /// Creates memory of which nothing is used.
     pub(crate) fn new(limit: ByteSize) -> Self {
         Self { limit: limit.0, next: AtomicU64::new(0), unfinished: Mutex::default() }
     }
 
-    /// Returns the bytes that unfinished heads hold at the moment.
+    /// Returns the bytes that unfinished heads use at the moment.
     pub(crate) fn used(&self) -> u64 {
         self.unfinished().bytes
     }
 
-    /// Counts `share`. Returns those that have to close.
+    /// Counts `share`. Returns the connections that have to close.
     fn set(&self, share: &HeadShare) -> Vec<(u64, Arc<Eviction>)> {
         let mut unfinished = self.unfinished();
-        // Another thread has just taken it out of the count, and is about to say so.
+        // Another thread has just taken it out of the count, and is about to set `is_due`.
         if unfinished.closing.contains_key(&share.number) {
             return Vec::new();
         }
@@ -147,7 +147,7 @@ pub(super) enum HeadDecision {
 }
 
 impl HeadPermit {
-    /// Returns a share of nothing.
+    /// Creates a permit without a share.
     pub(super) const fn new(of_listener: Arc<HeadMemory>, of_all: Arc<HeadMemory>) -> Self {
         Self { memories: [of_listener, of_all], share: None }
     }
@@ -177,7 +177,7 @@ impl HeadPermit {
         }
         let Some(share) = &self.share else { return HeadDecision::Keep };
         for memory in &self.memories {
-            // One that its listener has no memory for must not close others.
+            // A connection for which its listener has no memory must not close others.
             if !share.eviction.is_due() {
                 memory.set(share).iter().for_each(|(number, eviction)| eviction.order(*number));
             }

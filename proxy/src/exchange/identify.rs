@@ -25,7 +25,7 @@ use platform_runtime::settings::Serves;
 use super::{ServeContext, connection_state::ConnectionState};
 use crate::{clock, run::Run};
 
-/// Begins a path that names a slot: `/slot/<32 hexadecimal digits>/v1/…`
+/// Beginning of a path that names a slot: `/slot/<32 hexadecimal digits>/v1/…`
 const SLOT_PREFIX: &str = "/slot/";
 
 /// Listener and connection that a request arrived on.
@@ -43,7 +43,7 @@ impl Ingress {
     }
 }
 
-/// The listener a call came in on.
+/// Listener that a call arrived on.
 #[derive(Debug, Clone)]
 pub(super) enum ListenerKind {
     /// The socket of this run.
@@ -60,7 +60,7 @@ impl ListenerKind {
         match (self, &run.grant.listener) {
             (Self::Run(own), _) => own.grant.run_id == run.grant.run_id,
             (Self::Shared(_), Listener::Shared) => true,
-            (Self::Gateway(here), Listener::Gateway { gateway }) => here == gateway,
+            (Self::Gateway(own), Listener::Gateway { gateway }) => own == gateway,
             (Self::Shared(_) | Self::Gateway(_), _) => false,
         }
     }
@@ -111,7 +111,8 @@ fn find_by_any<'h>(
     head: &'h Parts,
 ) -> Result<(Caller, &'h str), Refusal> {
     let (slot, path) = split_slot(head.uri.path());
-    let correlated = |known| context.registry.correlated(&known).filter(|run| listener.is_for(run));
+    let correlated =
+        |correlation| context.registry.correlated(&correlation).filter(|run| listener.is_for(run));
     let by_slot = slot.map(|slot| correlated(slot).ok_or(Refusal::Unattributed)).transpose()?;
     let found = [
         (find_by_token(context, listener, &head.headers)?, Identity::Token),
@@ -126,7 +127,7 @@ fn find_by_any<'h>(
     Ok((first, path))
 }
 
-/// Returns the run of the tokens that were sent, if any were.
+/// Returns the run of the tokens that were sent, if there are any.
 fn find_by_token(
     context: &ServeContext,
     listener: &ListenerKind,
@@ -147,7 +148,7 @@ fn verify(context: &ServeContext, listener: &ListenerKind, text: &str) -> Result
     let snapshot = context.snapshot.load();
     let now = UnixSeconds(clock::now().as_secs());
     let verified =
-        token.verify(&snapshot.secrets, now, snapshot.token_skew).map_err(|failure| match failure {
+        token.verify(&snapshot.secrets, now, snapshot.token_leeway).map_err(|failure| match failure {
             TokenError::Malformed(_) => Refusal::TokenMalformed,
             TokenError::Invalid => Refusal::TokenInvalid,
             TokenError::Expired => Refusal::TokenExpired,
@@ -182,7 +183,7 @@ fn tokens(headers: &HeaderMap) -> Result<impl Iterator<Item = &str>, Refusal> {
 /// Header in which Anthropic's SDKs send their key.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// Returns the trace id of the one `traceparent`, if it is whole and of version 00. Of several it is none.
+/// Returns the trace id of the one `traceparent`, if it is whole and of version 00. Several headers name none.
 fn find_trace(headers: &HeaderMap) -> Option<Correlation> {
     let mut all = headers.get_all("traceparent").iter();
     let text = all.next().filter(|_| all.next().is_none())?.to_str().ok()?;

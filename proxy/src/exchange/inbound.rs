@@ -6,7 +6,7 @@
 
 use memchr::memchr2;
 
-/// Most that an estimate can be wrong: blanks that are unusual.
+/// Largest error of an estimate: unusual blanks.
 const MAX_ESTIMATE_ERROR: u64 = 4 << 10;
 /// Memory that hyper takes for the first bytes of a head.
 const FIRST_BUFFER: u64 = 8 << 10;
@@ -45,7 +45,7 @@ pub(super) enum Target {
 }
 
 impl Inbound {
-    /// Returns the count of a new connection.
+    /// Creates the count of a new connection.
     pub(super) const fn new() -> Self {
         Self { buffered: 0, part: RequestPart::Before, has_fragment: false, has_ended: false }
     }
@@ -82,7 +82,7 @@ impl Inbound {
         if self.has_fragment { Target::WithFragment } else { Target::Plain }
     }
 
-    /// Notes that hyper has passed on so many bytes of a body.
+    /// Notes that hyper has passed on `bytes` bytes of a body.
     pub(super) const fn take(&mut self, bytes: u64) {
         self.buffered = self.buffered.saturating_sub(bytes);
     }

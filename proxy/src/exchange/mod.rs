@@ -1,6 +1,7 @@
-//! A call's life, one file per step, in this order:
+//! Carries a call through its life, one file per step, in this order:
 //!
-//! [`accept`] → [`mod@identify`] → [`admit`] → [`rewrite`] → [`forward`] → [`observe`] or [`upstream_error`] → [`settle`]
+//! [`accept`] → [`mod@identify`] → [`admit`] → [`rewrite`] → [`forward`] → [`observe`] or [`upstream_error`]
+//! → [`settle`]
 //!
 //! Knows nothing of control: a call meets control only in its [`crate::run::Run`], which is closed under it, and in the
 //! [`Snapshot`], which it loads once.
@@ -68,25 +69,25 @@ use crate::{
     upstream::Upstream,
 };
 
-/// The part of the configuration that calls work with. Immutable; a new one replaces it whole.
+/// Part of the configuration that calls use. Immutable; a reload replaces it whole.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// Longest time that a client may take to send a request's head.
-    pub(crate) header_read: Duration,
+    pub(crate) header_read_timeout: Duration,
     /// Longest time that a client's connection may be idle between two calls.
-    pub(crate) keep_alive: Duration,
+    pub(crate) keep_alive_timeout: Duration,
     /// The upstream's credential.
     pub(crate) authorization: Option<HeaderValue>,
     /// Texts that no agent receives: the upstream's key and address, and their earlier values.
     pub(crate) redacted_terms: Arc<[String]>,
-    /// The key and the secrets of tokens, and what they were before: they are masked in all that an agent is sent.
+    /// Mask of the key and of the token secrets, with their earlier values, in everything that agents are sent.
     pub(crate) mask: Arc<Mask>,
     /// Secrets that sign run tokens.
     pub(crate) secrets: Arc<Secrets>,
     /// Prices of tokens.
     pub(crate) prices: Prices,
-    /// Time for which a token holds beyond its expiry.
-    pub(crate) token_skew: Duration,
+    /// Time for which a token stays valid beyond its expiry.
+    pub(crate) token_leeway: Duration,
 }
 
 /// Everything a data-plane thread needs to serve calls.
@@ -112,7 +113,7 @@ pub(crate) struct ServeContext {
     pub(crate) write_tracker: Arc<WriteTracker>,
 }
 
-/// Answers one request that came in on a connection.
+/// Answers one request of a connection.
 async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<Incoming>) -> Response<Body> {
     let (head, mut body) = request.into_parts();
     let target = ingress.connection_state.take_head(admit::size(&head));
@@ -133,7 +134,7 @@ async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<
     if let Err(refused) = checked {
         return refuse(exchange, &refused, ingress, &head, &mut body).await;
     }
-    if models::is_asked(&head, path) {
+    if models::is_models_request(&head, path) {
         return match models::respond(&mut exchange, path) {
             Ok(response) => response,
             Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
@@ -158,11 +159,10 @@ async fn refuse(
 ) -> Response<Body> {
     let dialect = exchange.route().dialect();
     wait_until_durable(exchange.refuse(refused)).await;
-    // A client that waits for `100 Continue` is not asked for its body, and one that was too slow is not
-    // waited for.
+    // A client that waits for `100 Continue` need not send its body, and one that was too slow is not waited for.
     if !head.headers.contains_key(header::EXPECT) && refused.timeout.is_none() {
         rewrite::discard(body, &ingress.connection_state).await;
-        // What came belonged to this call and begins no other.
+        // The bytes that came belong to this call and begin no other.
         ingress.connection_state.end_call();
     }
     if ingress.serves_gateways() {
@@ -172,7 +172,7 @@ async fn refuse(
     }
 }
 
-/// Waits until an answer of Sluicegate's own may leave. It may also when the disk fails: it reports a failure
+/// Waits until an answer of Sluicegate's own may be sent. A failed disk does not hold it back: it reports a failure
 /// anyway.
 async fn wait_until_durable(record: Durable) {
     if let Err(error) = record.await {
@@ -190,8 +190,8 @@ async fn pass(
     let route = admit::find_route(head, path)?;
     exchange.admit(route)?;
     forward::check(exchange)?;
-    rewrite::is_plain(&head.headers)?;
-    let mut permit = BodyPermit::none(
+    rewrite::require_plain(&head.headers)?;
+    let mut permit = BodyPermit::empty(
         Arc::clone(&exchange.run().body_memory),
         Arc::clone(&exchange.context().body_memory),
     );
@@ -213,5 +213,5 @@ fn health(ingress: &Ingress) -> Response<Body> {
     Body::json(text)
 }
 
-/// The route of a call that was not admitted far enough to have one.
+/// Route of a call that was refused before its route was known.
 const NO_ROUTE: Route = Route::Unknown;

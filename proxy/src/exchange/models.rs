@@ -1,5 +1,5 @@
-//! Answers `GET /v1/models` and `GET /v1/models/{id}` with the models that the run was granted. The upstream
-//! is not asked: its list would name models that this run may not name.
+//! Answers `GET /v1/models` and `GET /v1/models/{id}` with the models that the run was granted. The upstream is not
+//! queried: its list would name models that this run may not name.
 //!
 //! One shape for both dialects: platform.openai.com/docs/api-reference/models and docs.anthropic.com/en/api/models-list
 //! have no field of the same name with another meaning.
@@ -14,13 +14,13 @@ use crate::refusal::Refused;
 const LIST: &str = "/v1/models";
 
 /// Returns whether the call asks for models. As on all routes, the target must not name another server.
-pub(super) fn is_asked(head: &Parts, path: &str) -> bool {
+pub(super) fn is_models_request(head: &Parts, path: &str) -> bool {
     head.method == Method::GET
         && head.uri.authority().is_none()
         && path.strip_prefix(LIST).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The answer, recorded.
+/// Answers the call, and records it.
 pub(super) fn respond(exchange: &mut Exchange, path: &str) -> Result<Response<Body>, Refused> {
     let grant = &exchange.run().grant;
     let answer = match path.strip_prefix(LIST).and_then(|rest| rest.strip_prefix('/')) {
@@ -31,7 +31,7 @@ pub(super) fn respond(exchange: &mut Exchange, path: &str) -> Result<Response<Bo
     exchange.admit(Route::Models)?;
     let text = answer.to_string();
     exchange.answered_locally(text.len());
-    // Nothing was sent, so nothing is waited for.
+    // Nothing was sent upstream, so the answer need not wait for the record.
     drop(exchange.settle(Outcome::Complete));
     Ok(Body::json(text))
 }
@@ -73,7 +73,7 @@ mod tests {
     fn models_are_listed_at_their_exact_path() {
         let asked = |method: &str, uri: &str| {
             let head = Request::builder().method(method).uri(uri).body(()).unwrap().into_parts().0;
-            is_asked(&head, head.uri.path())
+            is_models_request(&head, head.uri.path())
         };
         assert!(asked("GET", "/v1/models"));
         assert!(asked("GET", "/v1/models/gpt-4o?x=1"));

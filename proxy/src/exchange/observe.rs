@@ -1,8 +1,8 @@
-//! Streams the answer through as it comes, while a meter watches, and tells a whole answer from a part.
+//! Streams the answer through as it comes, while a meter watches, and distinguishes a whole answer from a part.
 //!
-//! The record is written before the last bytes are handed over. A stream that does not reach the upstream's
-//! own end is never closed cleanly. If it stands between two events, an error event follows. Then the
-//! connection is aborted, so that no client takes a part for the whole.
+//! The record is written before the last bytes are handed over. A stream that does not reach the upstream's own end is
+//! never closed cleanly. If it is between two events, an error event follows. Then the connection is aborted, so that
+//! no client takes a part for the whole.
 
 use std::{
     future::{Future, poll_fn},
@@ -38,28 +38,29 @@ use crate::{
     usage::{DocumentFilter, EventFilter, Format, Meter, StreamProgress, UsageEventFor},
 };
 
-/// A whole answer waits until it has come, and so is known to be one; a longer one, until this much of it has.
+/// Most bytes of a document that are read ahead. A document waits until it is known to be an answer, or until this much
+/// has come.
 const MAX_AHEAD: usize = 64 << 10;
 
-/// An answer on its way through.
+/// An answer on its way to the client.
 #[derive(Debug)]
 pub(crate) struct Observed {
     state: State,
     meter: Meter,
     passage: Passage,
     ahead: Ahead,
-    /// Bytes that a document was announced to have beyond those that came before it broke off.
+    /// Announced bytes of a document that did not come before it broke off.
     missing: Option<u64>,
     mask: Arc<Mask>,
     detail: ErrorDetail,
     /// Set while the upstream's next bytes are awaited.
     is_waiting: bool,
-    /// Some text has come.
+    /// Set once some text has come.
     has_text: bool,
     exchange: Exchange,
 }
 
-/// Form in which an answer passes.
+/// Filter through which an answer passes, by its form.
 #[derive(Debug)]
 enum Passage {
     /// A stream, event by event.
@@ -93,16 +94,16 @@ enum State {
     Done,
 }
 
-/// Rest of an answer, handed over when the call's record is where it has to be.
+/// Rest of an answer, handed over once the call's record is durable.
 #[derive(Debug)]
 enum Rest {
     /// The last bytes.
     Last(Bytes),
-    /// The event that tells of an error, if it fits, and then the error.
+    /// The event that reports an error, if one fits, and then the error.
     Break(Option<Bytes>, BrokenOff),
 }
 
-/// The response for the client.
+/// Returns the response for the client.
 pub(super) async fn respond(
     exchange: Exchange,
     (answer, connection): Answer,
@@ -147,7 +148,7 @@ pub(super) async fn respond(
     response
 }
 
-/// A response with what passes of the upstream's `head`, and no body yet.
+/// Returns a response with the parts of the upstream's `head` that pass, and no body yet.
 pub(super) fn with_head(head: &Parts, exchange: &Exchange) -> Response<Body> {
     let mut response = Response::new(Body::from(String::new()));
     *response.status_mut() = head.status;
@@ -173,7 +174,7 @@ impl Observed {
                     text = if text.is_empty() { piece } else { [text, piece].concat().into() };
                 }
                 Some(Err(error)) => {
-                    // What came is handed over, and given a turn to be flushed.
+                    // The bytes that came are handed over, and given a turn to be flushed.
                     self.state = State::Flushing(error);
                     break;
                 }
@@ -205,7 +206,7 @@ impl Observed {
         }
     }
 
-    /// The next piece of the answer, as [`http_body::Body::poll_frame`] wants it.
+    /// Polls the next piece of the answer, as [`http_body::Body::poll_frame`] requires.
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -235,13 +236,13 @@ impl Observed {
 
     /// Returns how much is still to come, if the upstream said.
     pub(super) fn size_hint(&self) -> http_body::SizeHint {
-        // What is withheld will be missing, and what is redacted has another length.
+        // Withheld events will be missing, and redacted ones have another length.
         let Passage::Document(document) = &self.passage else { return http_body::SizeHint::default() };
         let ahead = if let Ahead::Read(text) = &self.ahead { text.len() } else { 0 };
         let to_come = match &self.state {
             State::Streaming(body, _) => body.size_hint().exact(),
             State::Done => Some(0),
-            // A client sees by the length that it has a part.
+            // The announced length shows a client that its answer is incomplete.
             State::Syncing(..) | State::Flushing(_) | State::Aborting(_) => self.missing,
         };
         let held = (ahead + document.held()) as u64;
@@ -274,7 +275,7 @@ impl Observed {
                 Poll::Ready(Some(Ok(frame))) => {
                     // Trailers do not pass.
                     let Ok(piece) = frame.into_data() else { continue };
-                    let piece = self.note(piece);
+                    let piece = self.filter(piece);
                     if self.passes_no_answer() {
                         return self.break_off(BrokenOff::NoAnswer, cx);
                     }
@@ -295,8 +296,8 @@ impl Observed {
         }
     }
 
-    /// Takes note of `piece`, and returns what of it is for the agent now.
-    fn note(&mut self, piece: Bytes) -> Bytes {
+    /// Meters `piece`, and returns the part of the answer that may go to the agent now.
+    fn filter(&mut self, piece: Bytes) -> Bytes {
         // Masked before it is read, so a secret in one piece reaches no record and no viewer. A secret that is spread
         // over pieces is found only on its way to the agent; viewers are people.
         let piece = self.mask.cover(piece);
@@ -310,12 +311,12 @@ impl Observed {
             self.exchange.text_started();
         }
         let piece = match &mut self.passage {
-            Passage::Events(withheld) => {
+            Passage::Events(events) => {
                 let redact = |event: &[u8]| upstream_error::replace_event(&self.exchange, self.detail, event);
-                // What the meter has not found is not looked for.
+                // As long as the meter has found no usage, there is no event of it to withhold.
                 let usage =
                     if self.meter.has_counted() { self.exchange.usage() } else { UsageEventFor::Agent };
-                withheld.follow(piece, usage, redact)
+                events.follow(piece, usage, redact)
             }
             Passage::Document(document) => document.follow(piece),
         };
@@ -323,7 +324,7 @@ impl Observed {
         piece
     }
 
-    /// The last frame: `piece` and what was held back.
+    /// Returns the last frame: `piece` and the bytes that were held back.
     fn finish_with(
         &mut self,
         piece: Bytes,
@@ -331,15 +332,15 @@ impl Observed {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let rest = match &mut self.passage {
-            Passage::Events(withheld) => {
-                withheld.rest(|event| upstream_error::replace_event(&self.exchange, self.detail, event))
+            Passage::Events(events) => {
+                events.rest(|event| upstream_error::replace_event(&self.exchange, self.detail, event))
             }
             Passage::Document(document) => document.rest(),
         };
         self.exchange.forwarded(rest.len());
         let last = if rest.is_empty() { piece } else { [piece, rest].concat().into() };
         if matches!(self.ahead, Ahead::Reading) && self.is_no_answer() {
-            // Another answer replaces it, and the record is of that one.
+            // Another answer replaces it, and is the one that is recorded.
             self.exchange.context().upstream.give_back(connection);
             return Poll::Ready((!last.is_empty()).then(|| Ok(Frame::data(last))));
         }
@@ -353,7 +354,7 @@ impl Observed {
         !matches!(self.ahead, Ahead::Reading) && !document.looks_like_an_answer()
     }
 
-    /// Hands over the rest once the record is where it has to be.
+    /// Hands over the rest once the record is durable.
     fn poll_synced(
         &mut self,
         mut synced: Durable,
@@ -381,7 +382,8 @@ impl Observed {
         }
     }
 
-    /// The upstream's own end: what it said is settled, and its connection serves the next call.
+    /// Ends the call where the upstream ended its answer. Settles the reported usage, and returns the connection to the
+    /// pool.
     fn finish(&mut self, connection: Connection) -> Durable {
         let call = self.exchange.call_id();
         let mut report = match self.exchange.run().watched() {
@@ -419,8 +421,8 @@ impl Observed {
         let synced = self.exchange.settle(outcome);
         let last = self.last_event(refused);
         let event = match &mut self.passage {
-            Passage::Events(withheld) if withheld.leaves_whole_events() => {
-                Some([withheld.waiting(), last.into()].concat().into())
+            Passage::Events(events) if events.leaves_whole_events() => {
+                Some([events.waiting(), last.into()].concat().into())
             }
             Passage::Events(_) | Passage::Document(_) => None,
         };
@@ -430,7 +432,7 @@ impl Observed {
     /// Returns whether a stream carried an error, or anything else that is no answer.
     const fn has_failed(&self) -> bool {
         match &self.passage {
-            Passage::Events(withheld) => withheld.has_failed(),
+            Passage::Events(events) => events.has_failed(),
             Passage::Document(_) => false,
         }
     }
@@ -445,15 +447,15 @@ impl Observed {
 }
 
 impl Drop for Observed {
-    /// A client that leaves, or a run that is cut, ends the call in the middle: what the answer has said so far
-    /// still counts. One that leaves after the mark that ends its stream, as official SDKs do, has had it all.
+    /// Settles a call that a client has left, or whose run was cut, in the middle: the answer so far still counts. A
+    /// client that leaves after the mark that ends its stream, as official SDKs do, has received all of it.
     fn drop(&mut self) {
         if self.exchange.is_open() {
             let report = self.meter.finish(None);
-            let had_it_all =
+            let was_complete =
                 report.stage == StreamProgress::Complete && !(report.failed || self.has_failed());
             self.exchange.add_usage(report);
-            if had_it_all {
+            if was_complete {
                 drop(self.exchange.settle(Outcome::Complete));
             }
         }

@@ -1,4 +1,4 @@
-//! Lists the headers of the upstream's answers that agents are sent, and what their values may be.
+//! Filters the headers of the upstream's answers: by their names, and by the form of their values.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use platform_core::name::header as own;
@@ -35,7 +35,8 @@ pub(super) fn headers(from: &HeaderMap, snapshot: &Snapshot) -> HeaderMap {
     headers
 }
 
-/// Returns when to come again. LiteLLM puts its provider's headers under a name of its own, which no SDK looks at.
+/// Returns when a client may try again. LiteLLM puts its provider's headers under a name of its own, which no SDK
+/// reads.
 pub(super) fn retry_after(from: &HeaderMap) -> Option<&HeaderValue> {
     let value = from.get(header::RETRY_AFTER).or_else(|| from.get(own::LITELLM_PROVIDER_RETRY_AFTER));
     value.filter(|value| is_time(value.as_bytes()))
@@ -62,20 +63,20 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(belongs)
 }
 
-/// `text/html; charset=utf-8`
+/// Returns whether `text` is a media type, such as `text/html; charset=utf-8`.
 fn is_media_type(text: &str) -> bool {
     let mut parts = text.split(';').map(str::trim);
     let essence = parts.next().and_then(|essence| essence.split_once('/'));
     essence.is_some_and(|(kind, of)| is_token(kind) && is_token(of)) && parts.all(is_directive)
 }
 
-/// `no-store` or `max-age=0`
+/// Returns whether `text` is a directive, such as `no-store` or `max-age=0`.
 fn is_directive(text: &str) -> bool {
     let (name, value) = text.split_once('=').unwrap_or((text, "0"));
     is_token(name) && is_token(value)
 }
 
-/// A number of seconds or a date.
+/// Returns whether `value` is a number of seconds or a date.
 fn is_time(value: &[u8]) -> bool {
     let is_number = (1..=10).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b" ,:".contains(byte);

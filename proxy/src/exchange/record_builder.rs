@@ -1,4 +1,4 @@
-//! Builds the record of a call from what is known so far, and estimates what is not reported.
+//! Builds the record of a call from the facts known so far, and estimates unreported usage.
 //!
 //! Pure. `settle` decides when a call ends and what becomes of its record then.
 
@@ -92,7 +92,7 @@ impl RecordBuilder {
         }
     }
 
-    /// Records what the answer reported about itself.
+    /// Records the usage that the answer reported.
     pub(super) fn add_usage(&mut self, report: UsageReport) {
         let record = &mut self.record;
         self.text_bytes = report.text_bytes;
@@ -115,7 +115,7 @@ impl RecordBuilder {
         self.record
     }
 
-    /// Shows what the record would be if the call were sent and nothing more became known of it.
+    /// Calls `show` with the record that the call gets if it is sent and nothing more becomes known of it.
     pub(super) fn as_interrupted<T>(
         &mut self,
         duration_us: u64,
@@ -161,7 +161,7 @@ impl RecordBuilder {
             (Some(reported), Some(price)) if is_partial && price.of(&record.tokens) > reported => {
                 (Some(price.of(&record.tokens)), CostSource::Priced)
             }
-            // LiteLLM says that a model costs nothing when it does not know what it costs.
+            // LiteLLM reports a cost of 0 for a model whose price it does not know.
             (None | Some(NanoDollars(0)), Some(price)) => {
                 (Some(price.of(&record.tokens)), CostSource::Priced)
             }
@@ -181,15 +181,15 @@ impl RecordBuilder {
     }
 }
 
-/// Returns the tokens that a model may have generated in so many microseconds without showing any. A client that cuts
-/// streams before the first word pays for them, too. 200 a second is more than large models make.
+/// Returns the tokens that a model may have generated in `silent_us` microseconds without showing any. A client that
+/// cuts streams before the first word pays for them, too. 200 a second is more than large models make.
 const fn max_hidden_tokens(silent_us: u64) -> u64 {
     silent_us / 5000
 }
 
-/// Counts a call that was cut as the most it can have used: an agent that leaves early must not pay less. The
-/// upstream finishes an answer in one piece although nothing waits for it. Of a stream no more was made than
-/// `generated`, shown or hidden.
+/// Counts a call that was cut as the most it can have used: an agent that leaves early must not pay less. The upstream
+/// finishes an answer in one piece although nothing waits for it. A stream has at most `generated` tokens, shown or
+/// hidden.
 fn assume_most(record: &mut ExchangeRecord, granted: Tokens, generated: u64) {
     let streams = record.stream && record.ttfb_us.is_some();
     let output = if streams { generated } else { granted.output };

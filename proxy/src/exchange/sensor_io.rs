@@ -1,4 +1,4 @@
-//! Watches a client's stream from below hyper. That shows the first byte of a head, a client that takes nothing, and
+//! Watches a client's stream from below hyper. That shows the first byte of a head, a client that reads nothing, and
 //! the moment at which all of an answer is written.
 
 use std::{

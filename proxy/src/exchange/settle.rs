@@ -53,7 +53,7 @@ pub(super) struct Exchange {
     connection_state: ConnectionState,
     /// Held until the call is settled.
     reservation: Option<Reservation>,
-    /// In the journal, for the record; with the call's mark once it is sent.
+    /// Space in the journal for the record, with the call's mark once the call is sent.
     record_space: Option<SpaceReservation>,
 }
 
@@ -97,11 +97,11 @@ impl Exchange {
         self.note(|record| record.route = route);
         self.record_space = Some(self.context.journal.reserve_space().ok_or(Refusal::JournalUnavailable)?);
         self.in_flight = Some(self.run.enter()?);
-        if self.run.is_over(clock::now()) {
+        if self.run.is_expired(clock::now()) {
             return Err(Refusal::RunDeadlineExceeded.into());
         }
-        // Again: the token may have been revoked between its check and the call's beginning, unseen by the
-        // code that cuts calls.
+        // Checked again: the token may have been revoked between its check and the call's beginning, unseen by the code
+        // that cuts calls.
         let is_by_token =
             self.builder.as_ref().is_some_and(|builder| builder.record.identity == Identity::Token);
         if is_by_token && self.run.is_revoked() {
@@ -113,7 +113,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Reserves what the call may need, and returns how much that is.
+    /// Reserves the amounts that the call may need, and returns them.
     pub(super) fn reserve(&mut self, request: &ReservationRequest) -> Result<Granted, Refused> {
         let reservation = self.reservation.as_mut().ok_or(Refusal::RunClosed)?;
         let granted = reservation.grow(request)?;
@@ -183,27 +183,32 @@ impl Exchange {
         Refusal::BodyInvalid
     }
 
-    /// Notes what the body asks for. Refuses the call if an operator has frozen its model.
-    pub(super) fn body_checked(&mut self, asked: &Checked<'_>) -> Result<(), Refused> {
+    /// Notes the model and the form of the answer that the body requests. Refuses the call if an operator has frozen
+    /// its model.
+    pub(super) fn body_checked(&mut self, checked: &Checked<'_>) -> Result<(), Refused> {
         let reports_usage = matches!(self.route, Route::ChatCompletions | Route::Completions);
-        if reports_usage && asked.stream && !asked.usage_asked {
+        if reports_usage && checked.stream && !checked.usage_asked {
             self.usage = UsageEventFor::Sluicegate;
         }
         if let Some(builder) = &mut self.builder {
-            builder.media = asked.media;
+            builder.media = checked.media;
         }
         self.note(|record| {
-            record.model_asked = Some(JournalText::of(&asked.model));
-            record.stream = asked.stream;
+            record.model_asked = Some(JournalText::of(&checked.model));
+            record.stream = checked.stream;
         });
         let bytes = self.builder.as_ref().map_or(0, |builder| builder.record.request_bytes);
-        self.trace(|| Step::BodyRead { bytes, model: JournalText::of(&asked.model), stream: asked.stream });
-        // In this order: a freeze in between finds the model.
-        self.connection_state.set_model(&asked.model);
-        self.check_freezes(Some(&asked.model))
+        self.trace(|| Step::BodyRead {
+            bytes,
+            model: JournalText::of(&checked.model),
+            stream: checked.stream,
+        });
+        // The model is set first, so that a freeze in between finds it.
+        self.connection_state.set_model(&checked.model);
+        self.check_freezes(Some(&checked.model))
     }
 
-    /// Returns who asked for the event in which a stream reports its usage.
+    /// Returns the party that requested the event in which a stream reports its usage.
     pub(super) const fn usage(&self) -> UsageEventFor {
         self.usage
     }
@@ -212,7 +217,7 @@ impl Exchange {
     /// was not sent.
     pub(super) async fn mark_in_flight(&mut self) -> Result<(), Refusal> {
         if self.connection_state.is_abandoned() {
-            // Nothing was sent, and nothing is: the connection ends now, and the call with it.
+            // Nothing was sent, and nothing will be: the connection ends now, and the call with it.
             std::future::pending::<()>().await;
         }
         let duration = self.elapsed_us();
@@ -267,14 +272,14 @@ impl Exchange {
                 let answer = AnswerSoFar::of(&builder.record);
                 builder.progress.forwarded(at, answer)
             });
-            step.into_iter().for_each(|step| self.run.trace.tell(self.call_id, at, step));
+            step.into_iter().for_each(|step| self.run.trace.report(self.call_id, at, step));
         }
     }
 
     /// Reports to watchers of the run's trace how far the call has come.
     pub(super) fn trace(&self, step: impl FnOnce() -> Step) {
         if self.run.trace.is_watched() {
-            self.run.trace.tell(self.call_id, self.elapsed_us(), step());
+            self.run.trace.report(self.call_id, self.elapsed_us(), step());
         }
     }
 
@@ -286,7 +291,7 @@ impl Exchange {
         }
     }
 
-    /// Records what the answer reported about itself.
+    /// Records the usage that the answer reported.
     pub(super) fn add_usage(&mut self, report: UsageReport) {
         if let Some(builder) = &mut self.builder {
             builder.add_usage(report);
@@ -301,7 +306,7 @@ impl Exchange {
         }
     }
 
-    /// Notes that `timeout` has passed, after the answer's beginning was there.
+    /// Notes that `timeout` has passed, after the answer began.
     pub(super) fn note_timeout(&mut self, timeout: Timeout) {
         self.note(|record| record.timeout = Some(timeout));
     }
@@ -375,7 +380,7 @@ impl Exchange {
     /// Returns the outcome of a call that ends here without a stated reason.
     fn early_end(&self) -> Outcome {
         match self.run.cut() {
-            Some(Closing::Closed | Closing::Over | Closing::Replaced) => Outcome::RunClosed,
+            Some(Closing::Closed | Closing::Expired | Closing::Replaced) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
             None if self.connection_state.is_listener_closed() => Outcome::RunClosed,
             None if self.connection_state.operator_stop(&self.context.freezes).is_some() => Outcome::Frozen,

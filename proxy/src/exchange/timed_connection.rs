@@ -70,7 +70,7 @@ where
         Pin::new(&mut self.connection).graceful_shutdown();
     }
 
-    /// Ends it with `text`, as far as the client takes that at once.
+    /// Ends the connection with `text`, as far as the client takes it at once.
     pub(super) fn close_with(self, text: &[u8]) {
         let mut stream = self.connection.into_parts().io.into_inner();
         let mut cx = Context::from_waker(Waker::noop());

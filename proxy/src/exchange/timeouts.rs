@@ -1,7 +1,7 @@
-//! Tracks whom a connection waits for, since when, and which timeout passes next.
+//! Tracks what a connection waits for, since when, and which timeout passes next.
 //!
-//! Pure: it receives what happens and when, and says which timeout passes first. `timed_connection` and the call
-//! itself act on that.
+//! Pure: it receives events with their times, and returns the timeout that passes first. `timed_connection` and the
+//! call itself act on that.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ pub(super) struct ConnectionTimeouts {
     waiting_for: WaitingFor,
     /// Time at which the call began, while there is one.
     call_began: Option<Instant>,
-    /// Time since which the client takes nothing of what is ready for it.
+    /// Time since which the client has read none of the bytes that are ready for it.
     write_blocked_since: Option<Instant>,
     /// Timeout that was reported to the call, until the call has acted on it.
     reported: Option<Timeout>,
@@ -50,7 +50,7 @@ enum WaitingFor {
     Head(Instant),
     /// The proxy itself: neither client nor upstream has to act.
     Proxy,
-    /// The rest of a body; so many bytes of it came since.
+    /// The rest of a body, with the number of bytes that came since.
     Body(Instant, u64),
     /// The upstream, within one of the call's timeouts.
     Upstream(Timeout, Instant),
@@ -74,12 +74,12 @@ impl ConnectionTimeouts {
         }
     }
 
-    /// Notes that the client takes nothing for now.
+    /// Notes that the client reads nothing for now.
     pub(super) const fn write_blocked(&mut self, now: Instant) {
         self.write_blocked_since = Some(now);
     }
 
-    /// Notes that the client takes what is ready for it.
+    /// Notes that the client reads again.
     pub(super) fn write_resumed(&mut self) {
         self.write_blocked_since = None;
         self.reported = self.reported.filter(|timeout| *timeout != Timeout::Client);
@@ -103,7 +103,7 @@ impl ConnectionTimeouts {
         self.waiting_for = WaitingFor::Body(now, 0);
     }
 
-    /// Counts `bytes` bytes of the body. Each time `enough` of them have come, its timeout starts anew.
+    /// Counts `bytes` bytes of the body. Each time `enough` of them have come, its timeout starts again.
     pub(super) fn received_body(&mut self, bytes: u64, enough: u64, now: impl FnOnce() -> Instant) {
         if let WaitingFor::Body(_, so_far) = &mut self.waiting_for {
             *so_far = so_far.saturating_add(bytes);
@@ -121,7 +121,7 @@ impl ConnectionTimeouts {
         }
     }
 
-    /// Ends the wait. A timeout that passed at that very moment is forgotten.
+    /// Ends the wait. A timeout that passed at that very moment does not count.
     pub(super) const fn arrived(&mut self) {
         self.waiting_for = WaitingFor::Proxy;
         self.reported = None;

@@ -1,4 +1,4 @@
-//! Tells clients why their connection ends without a call, and records that.
+//! Reports to clients why their connection ends without a call, and records that.
 //!
 //! A head that is too slow, too large or not HTTP is a refused call. It counts as one of its run, or as
 //! unattributed where no run can be proved.
@@ -54,7 +54,7 @@ pub(super) fn log_connection_end<S: ClientStream>(
     }
 }
 
-/// Tells a client that the connection limit is reached, as far as that can be done at once. Nothing of it is kept.
+/// Answers a client that the connection limit is reached, as far as it takes the answer at once. Records nothing.
 pub(super) fn reject_connection<S: Write>(stream: io::Result<S>) {
     let written =
         stream.and_then(|mut stream| stream.write_all(refusal::raw(Refusal::TooManyConnections).as_bytes()));
@@ -69,7 +69,7 @@ fn record(context: &Arc<ServeContext>, ingress: &Ingress, reason: Refusal) {
         ListenerKind::Shared(_) | ListenerKind::Gateway(_) => Caller::unattributed(context),
     };
     let exchange = Exchange::begin(context, &caller, &ingress.connection_state);
-    // Its rate is counted; exceeding it changes nothing for a connection that has ended.
+    // The call counts against the rate; exceeding it changes nothing for a connection that has ended.
     drop(exchange.pace());
     drop(exchange.refuse(&reason.into()));
 }

@@ -47,16 +47,17 @@ pub(super) enum ErrorDetail {
 }
 
 impl ErrorDetail {
-    /// Providers repeat what an agent wrote, and a gateway sorts errors by their words.
+    /// Returns the detail for the clients of `ingress`. Providers repeat what an agent wrote, and a gateway sorts
+    /// errors by their words.
     pub(super) const fn of(ingress: &Ingress) -> Self {
         if ingress.serves_gateways() { Self::Generic } else { Self::Upstream }
     }
 }
 
-/// Returns whether `answer` is no answer: a redirection, another protocol, or a success in an encoding that was
-/// not asked for and that neither the agent nor the meter could read.
+/// Returns whether `answer` is no answer: a redirection, another protocol, or a success in an encoding that was not
+/// requested and that neither the agent nor the meter could read.
 pub(super) fn is_no_answer(answer: &Response<Incoming>) -> bool {
-    let is_readable = answer.status().is_success() && rewrite::is_plain(answer.headers()).is_ok();
+    let is_readable = answer.status().is_success() && rewrite::require_plain(answer.headers()).is_ok();
     !is_readable && !is_error(answer.status())
 }
 

@@ -1,9 +1,9 @@
 //! Tracks answers that are not written out. A call is recorded before the last bytes of its answer leave, and
 //! a proxy that stops waits for those bytes as well.
 //!
-//! hyper keeps what a slow client does not take. It drops an answer's body once all of it is in its buffer.
-//! It flushes the stream below only when that buffer is empty. So an answer is out at the first flush after
-//! its body was dropped.
+//! hyper keeps the bytes that a slow client does not read. It drops an answer's body once all of it is in its buffer.
+//! It flushes the stream below only when that buffer is empty. So an answer is out at the first flush after its body
+//! was dropped.
 
 use std::{
     pin::Pin,
@@ -29,7 +29,7 @@ pub(crate) struct WriteTracker {
 }
 
 impl WriteTracker {
-    /// Returns once there are none.
+    /// Waits until all answers are written out.
     pub(crate) async fn wait_until_written(&self) {
         loop {
             let none = self.none.notified();
@@ -43,14 +43,14 @@ impl WriteTracker {
     }
 }
 
-/// There is no answer.
+/// State without an answer.
 const NONE: u8 = 0;
-/// There is one, or there will be.
+/// State with an answer, or with a request that will get one.
 const PENDING: u8 = 1;
-/// All of it is in hyper's buffer.
+/// State with an answer that is whole in hyper's buffer.
 const BUFFERED: u8 = 2;
 
-/// The answer of one connection. Clones are of the same connection.
+/// The answer of one connection. Clones refer to the same connection.
 #[derive(Debug, Clone)]
 pub(super) struct PendingWrite(Arc<ConnectionWrites>);
 
@@ -77,7 +77,7 @@ impl PendingWrite {
         answer.map(|body| TrackedBody { body, pending_write: self.clone() })
     }
 
-    /// Returns whether no answer of ours is there or under way.
+    /// Returns whether the connection has no answer of ours, and will have none.
     pub(super) fn is_none(&self) -> bool {
         self.0.stage.load(Ordering::Relaxed) == NONE
     }

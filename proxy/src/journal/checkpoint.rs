@@ -1,7 +1,7 @@
-//! Keeps the usage that the journal records in sums beside its files.
+//! Keeps sums of the usage that the journal records, in a file beside its segments.
 //!
-//! With the sums a start reads only what came after them, old files can go, and a lost file takes no usage along. The
-//! tail sums up what is appended. A checkpoint adds these sums to the file, every few seconds and at a stop.
+//! With the sums a start reads only later lines, old files can be removed, and a lost file loses no usage. The tail
+//! sums up what is appended. A checkpoint adds these sums to the file, every few seconds and at a stop.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -27,7 +27,7 @@ pub(crate) struct UsageTotals {
 }
 
 impl UsageTotals {
-    /// Adds a call that has ended, or several.
+    /// Adds the calls of `record`, which have ended.
     pub(super) fn add(&mut self, record: &ExchangeRecord) {
         let cost = record.cost_nanodollars.unwrap_or_default();
         let add = |usage: &mut Usage| usage.add(record.outcome, record.calls, &record.tokens, cost);
@@ -57,12 +57,12 @@ pub(super) struct Checkpoint {
     /// Oldest line that was not removed; 0 if an earlier program wrote this.
     #[serde(default)]
     oldest: u64,
-    /// Last line that is counted in; `hash` is its hash.
+    /// Last line that is included; `hash` is its hash.
     seq: u64,
     hash: String,
     accounts: BTreeMap<AccountId, Usage>,
     runs: BTreeMap<RunId, RunUsage>,
-    /// Last line that is counted in on the disk.
+    /// Last line that is included in the file.
     #[serde(skip)]
     written: u64,
     /// Bytes of their share that the lines of calls that were not sent use.
@@ -70,7 +70,7 @@ pub(super) struct Checkpoint {
     unsent: u64,
 }
 
-/// Lines that must be there, as far as a checkpoint knows.
+/// Lines that must exist, as far as a checkpoint knows.
 #[derive(Debug)]
 pub(super) struct Expected {
     /// Oldest of them; 0 if that is not known.
@@ -82,7 +82,7 @@ pub(super) struct Expected {
     pub(super) unsent: u64,
 }
 
-/// Reads which lines of `journal` must be in `dir`.
+/// Reads from the checkpoint which lines of `journal` must be in `dir`.
 pub(super) fn expected(dir: &Path, journal: &str) -> Result<Option<Expected>, Error> {
     let path = path_in(dir);
     let text = state::read(&path).map_err(Error::io("read", &path))?;
@@ -156,7 +156,7 @@ impl Checkpoint {
 }
 
 impl Journal {
-    /// Returns the usage so far, by accounts and by runs that are not `is_closed`. Reads what came after the last
+    /// Returns the usage so far, by accounts and by runs that are not `is_closed`. Reads the lines after the last
     /// checkpoint.
     ///
     /// # Errors
@@ -199,12 +199,12 @@ impl Journal {
         }
     }
 
-    /// Sums up everything from what is on the disk.
+    /// Sums up all lines on the disk.
     fn catch_up(&self) -> Result<Checkpoint, Error> {
         let mut sums = self.read_checkpoint()?;
         let last = {
             let mut tail = self.tail();
-            // The loop below reads those as lines.
+            // `add_up_to` reads those lines again.
             drop(tail.take_totals());
             tail.seq()
         };

@@ -1,4 +1,4 @@
-//! Reasons why the journal cannot be opened, read or written.
+//! Defines the reasons why the journal cannot be opened, read or written.
 
 use std::{
     io,
@@ -73,7 +73,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns why a `line`, which stands at `offset` of `path`, could not be read.
+    /// Returns the reason why a `line`, which begins at `offset` of `path`, could not be read.
     pub(super) fn unreadable(line: &[u8], path: &Path, offset: u64) -> Self {
         let path = path.to_owned();
         match serde_json::from_slice(line) {

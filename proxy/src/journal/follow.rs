@@ -46,7 +46,7 @@ impl Follower {
     /// Waits until there may be more lines. Cancel safe.
     pub(crate) async fn wait_for_more(&mut self) {
         if self.last.changed().await.is_err() {
-            // The journal is gone, which only happens while the process ends: there will be no more.
+            // The journal was dropped, which only happens while the process ends: no more lines will come.
             std::future::pending::<()>().await;
         }
     }
@@ -81,7 +81,7 @@ impl Journal {
         Ok(segments::list(&self.dir)?.first().map_or(1, |segment| segment.first))
     }
 
-    /// Returns the hash of line `seq`, if there is such a line. That of the last one that was removed is still known.
+    /// Returns the hash of line `seq`, if there is such a line. The hash of the last removed line is still known.
     pub(super) fn hash_of(&self, seq: u64) -> Result<Option<[u8; 64]>, Error> {
         let (last, hash) = {
             let tail = self.tail();
@@ -104,7 +104,7 @@ impl Journal {
         Ok(<[u8; 64]>::try_from(line.prev.as_bytes()).ok())
     }
 
-    /// Returns a reader at line `seq`; behind it, if it is gone.
+    /// Returns a reader at line `seq`; at the next present line, if that is gone.
     pub(super) fn read_from(&self, seq: u64) -> Result<LineReader, Error> {
         LineReader::at(&self.dir, &self.gaps, seq)
     }

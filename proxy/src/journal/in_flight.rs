@@ -1,8 +1,8 @@
 //! Marks calls in flight: a mark is the record that a call gets if the proxy dies now.
 //!
-//! It is written before the call's first byte goes upstream. One file holds slots of one size, allocated beforehand,
-//! each for one call at a time. A slot begins with the length of its content, 0 for nothing. A checksum distinguishes a
-//! whole mark from one that a failing machine tore, which was never relied on.
+//! A mark is written before the call's first byte goes upstream. One file holds slots of one size, allocated
+//! beforehand, each for one call at a time. A slot begins with the length of its content, 0 for nothing. A checksum
+//! distinguishes a whole mark from one that a failing machine tore, which was never relied on.
 //!
 //! A mark is stale once its call has its record. The next call's mark is written over it, or it is cleared later,
 //! before that record is removed. Until then the record shows that the mark means nothing. `recovery` handles the marks

@@ -106,7 +106,7 @@ impl LineReader {
         self.next
     }
 
-    /// Adds the next line, with its line feed, to `lines`; false at the end of what is there.
+    /// Adds the next line, with its line feed, to `lines`; returns false at the end of the journal.
     pub(super) fn read(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
         loop {
             let start = lines.len();
@@ -127,7 +127,7 @@ impl LineReader {
         }
     }
 
-    /// Parses the next line; `None` at the end of what is there. Its text, with the line feed, is then in `text`.
+    /// Parses the next line; `None` at the end of the journal. Its text, with the line feed, is then in `text`.
     pub(super) fn parse<T: DeserializeOwned>(&mut self, text: &mut Vec<u8>) -> Result<Option<T>, Error> {
         text.clear();
         if !self.read(text)? {
@@ -152,15 +152,15 @@ impl LineReader {
     /// Returns the beginning of a line not far before line `seq`; stores its number.
     fn search(&mut self, seq: u64) -> Result<u64, Error> {
         let file = self.file.get_ref();
-        let read = |offset| Error::io(offset, &self.path);
-        let length = file.metadata().map_err(read("look at"))?.len();
+        let failed = |action| Error::io(action, &self.path);
+        let length = file.metadata().map_err(failed("look at"))?.len();
         let mut low = 0;
-        let mut high = line_end_before(file, length).map_err(read("read"))?;
+        let mut high = line_end_before(file, length).map_err(failed("read"))?;
         while high - low > MAX_LINEAR_SCAN {
-            let start = line_end_before(file, u64::midpoint(low, high)).map_err(read("read"))?;
+            let start = line_end_before(file, u64::midpoint(low, high)).map_err(failed("read"))?;
             let mut text = [0; 128];
-            let got = file.read_at(&mut text, start).map_err(read("read"))?;
-            let found = seq_of(&text[..got])
+            let length = file.read_at(&mut text, start).map_err(failed("read"))?;
+            let found = seq_of(&text[..length])
                 .ok_or_else(|| Error::Corrupt { path: self.path.clone(), offset: start })?;
             if found > seq {
                 high = start;

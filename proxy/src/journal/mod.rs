@@ -1,12 +1,12 @@
 //! Writes the journal: one line per call, appended before the call's last bytes leave.
 //!
-//! It is NDJSON in files of a directory of its own. Lines are sequenced and hash-chained over all files: each line
-//! holds the SHA-256 of the one before it. An append is a short write under a lock, made by the thread that serves the
-//! call. So a call never waits for another thread. The fields of a line: [`platform_core::record`].
+//! The journal is NDJSON in files of a directory of its own. Lines are sequenced and hash-chained over all files: each
+//! line holds the SHA-256 of the one before it. An append is a short write under a lock, made by the thread that serves
+//! the call. So a call never waits for another thread. [`platform_core::record`] defines the fields of a line.
 //!
-//! A call takes a [`SpaceReservation`] before it is let through, and marks itself before its first byte goes upstream.
-//! It then appends its record, after which the mark means nothing. A proxy that is killed in between leaves the mark,
-//! and the next one writes the record. [`Maintenance`] does all other work.
+//! A call takes a [`SpaceReservation`] before it is admitted, and marks itself before its first byte goes upstream. It
+//! then appends its record, after which the mark means nothing. A proxy that is killed in between leaves the mark, and
+//! the next one writes the record. [`Maintenance`] does all other work.
 
 mod checkpoint;
 mod consumers;
@@ -87,13 +87,13 @@ pub(crate) struct Journal {
     size: AtomicU64,
     /// True if they exceed the budget.
     is_over_budget: AtomicBool,
-    /// True if they exceed it by so much that no call is let through.
+    /// True if they exceed it by so much that no call is admitted.
     is_closed: AtomicBool,
     /// Sequence number of the last line, for followers.
     last: watch::Sender<u64>,
     /// Lines that were missing when the journal was opened.
     gaps: Gaps,
-    /// Usage up to some line; the tail counts on from there.
+    /// Usage up to some line; the tail counts the later lines.
     checkpoint: Mutex<Option<Checkpoint>>,
     /// Lock that is held so that no other proxy writes here.
     _lock: File,
@@ -168,7 +168,7 @@ impl Journal {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Returns whether calls are let through, and if not, why.
+    /// Returns whether calls are admitted, and if not, why.
     pub(crate) fn state(&self) -> JournalState {
         if self.stopped.load(Ordering::Relaxed) {
             JournalState::Stopped
@@ -183,14 +183,15 @@ impl Journal {
         }
     }
 
-    /// Reserves space for a call's record. `None`: there is none, or writing has stopped; no call may be let through.
+    /// Reserves space for a call's record. `None`: there is no space, or writing has stopped; the call must not be
+    /// admitted.
     pub(crate) fn reserve_space(&self) -> Option<SpaceReservation> {
         if self.stopped.load(Ordering::Relaxed) || self.is_closed.load(Ordering::Relaxed) {
             return None;
         }
         let reservation = match self.space.reserve() {
             Ok(reservation) => return Some(reservation),
-            // It is held while space for it is looked for.
+            // The reservation is held while more space is allocated.
             Err(unbacked) => unbacked,
         };
         match self.tail().preallocate() {
@@ -217,9 +218,9 @@ impl Journal {
         Ok(self.sync.as_ref().map_or(Durable::Now, |sync| sync.request(self.marks.file(), None)))
     }
 
-    /// Appends `record`; when this returns, it has been handed to the kernel. Of a call without a mark nothing was
-    /// sent: it may instead be counted, to be summed up with others. The returned future is ready when the answer's
-    /// last bytes may leave.
+    /// Appends `record`; when this returns, it has been handed to the kernel. A call without a mark was not sent: it
+    /// may instead be counted, and summed up with others. The returned future is ready when the answer's last bytes may
+    /// leave.
     ///
     /// # Errors
     /// If it could not be written whole. The journal then stops for good: calls are refused, not forgotten.
@@ -249,7 +250,7 @@ impl Journal {
         }
     }
 
-    /// Appends `record` and returns the file that it is in, and how many bytes it has there.
+    /// Appends `record`. Returns the file of its line, and the length of the line.
     fn write(&self, record: &ExchangeRecord) -> Result<(Arc<File>, u64), Error> {
         let mut tail = self.tail();
         if self.stopped.load(Ordering::Relaxed) {
@@ -294,8 +295,7 @@ impl Journal {
         }
     }
 
-    /// Looks for space if there was none: as calls are refused meanwhile, none of them would find out that there is
-    /// some.
+    /// Tries to allocate space if there was none. Calls are refused meanwhile, so none of them would find new space.
     fn find_space(&self) {
         if self.space.is_full() {
             drop(self.tail().preallocate());
@@ -307,7 +307,7 @@ impl Journal {
         let mut tail = self.tail();
         let path = &tail.segment().0.path;
         let file = std::fs::metadata(path).map_err(Error::io("look at", path))?;
-        // Some file systems know when a file was last changed and not when it was made.
+        // Some file systems know when a file was last changed but not when it was created.
         let began = file.created().or_else(|_unknown| file.modified()).map_err(Error::io("look at", path))?;
         if now.duration_since(began).unwrap_or_default() >= self.settings.segment_age.duration() {
             tail.end_segment();

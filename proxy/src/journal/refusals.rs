@@ -1,4 +1,5 @@
-//! Limits the journal lines of calls of which nothing was sent: they were refused, ended early, or were answered here.
+//! Limits the journal lines of calls that were not sent upstream: they were refused, ended early, or were answered
+//! here.
 //!
 //! Beyond a rate per run such calls are counted and summed up, so that no client fills the disk with them. The same
 //! happens to them when there is no space for lines. They have used nothing that costs.
@@ -20,10 +21,10 @@ use platform_core::{
 };
 use platform_runtime::{settings, sync::Mutex};
 
-/// Most sums of one run that are kept apart by what was decided; agents choose some of the words.
+/// Most sums of one run that are kept per rule. Agents choose some of the words in rules.
 const MAX_SUMS_PER_RUN: usize = 64;
-/// Divisor for the part of the journal that these lines may have, and for the part of each other line that comes back
-/// to them.
+/// Divisor for the part of the journal that these lines may use, and for the part of each other line that comes back to
+/// them.
 const SHARE_DIVISOR: u64 = 16;
 /// Interval at which sums are written where single lines have used up their half of the share.
 const SCARCE_INTERVAL: Duration = Duration::from_secs(60);
@@ -31,7 +32,7 @@ const SCARCE_INTERVAL: Duration = Duration::from_secs(60);
 /// Refused calls that were counted instead of written, by run.
 #[derive(Debug)]
 pub(super) struct RefusalAggregator {
-    /// Bytes that these lines may have.
+    /// Bytes that these lines may use.
     share: u64,
     /// Time in which all of the share comes back.
     keep: Duration,
@@ -41,7 +42,7 @@ pub(super) struct RefusalAggregator {
 #[derive(Debug, Default)]
 struct Counted {
     runs: HashMap<RunId, RunRefusals>,
-    /// Bytes of the share that are used, by runs that are over and by all.
+    /// Bytes of the share that are used, by ended runs and by all.
     used_before: u64,
     used: u64,
     /// Bytes that have come back with time.
@@ -123,8 +124,8 @@ impl RefusalAggregator {
         self.state.lock().used
     }
 
-    /// Gives back what has become free by `now`, while calls that were sent have had `sent` bytes written. All runs
-    /// that use the share get back alike.
+    /// Gives back the bytes that have become free by `now`, while calls that were sent have had `sent` bytes written.
+    /// All runs that use the share get back alike.
     pub(super) fn give_back(&self, sent: u64, now: Duration) {
         let mut state = self.state.lock();
         let share = u128::from(self.share);
@@ -135,9 +136,9 @@ impl RefusalAggregator {
         let users = || runs.values().filter(|refusals| refusals.used > 0).count() as u64;
         let each = bytes.div_ceil(users() + 1);
         let all = runs.values_mut().map(|refusals| &mut refusals.used).chain([used_before]);
-        for its in all {
-            let back = each.min(*its);
-            *its -= back;
+        for used_by_one in all {
+            let back = each.min(*used_by_one);
+            *used_by_one -= back;
             *used -= back;
         }
     }
@@ -178,7 +179,7 @@ impl RunRefusals {
         if let Some(sum) = self.sums.iter_mut().find(|sum| sum.is_like(&sum_of)) {
             return sum.add(record, now);
         }
-        // A sum leaves out what differs from call to call.
+        // A sum leaves out the fields that differ from call to call.
         sum_of.model_asked = None;
         sum_of.stream = false;
         sum_of.tools = Vec::new();

@@ -1,4 +1,4 @@
-//! Manages the journal's files: how they are named, and what is at their ends.
+//! Manages the journal's files: names them, and reads their ends.
 //!
 //! A segment is named after its first line, so the order of names is the order of lines. A reader at the end of a
 //! segment knows the name of the next.
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::state;
 
-/// Longest wait for a proxy that is ending, and how often the lock is tried meanwhile.
+/// Longest wait for the lock, which a proxy that is ending may still hold.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
 
@@ -58,7 +58,7 @@ pub(super) fn list(dir: &Path) -> Result<Vec<Segment>, Error> {
     Ok(segments)
 }
 
-/// Returns the id kept in `dir`, made on first use.
+/// Returns the id kept in `dir`, which is created on first use.
 pub(super) fn journal_id(dir: &Path) -> Result<String, Error> {
     let path = dir.join("id");
     match state::read(&path) {
@@ -76,7 +76,7 @@ pub(super) fn journal_id(dir: &Path) -> Result<String, Error> {
 }
 
 /// Locks the journal in `dir` for this process, until the file is closed however the process ends. A proxy that was
-/// killed a moment ago may still be on its way out.
+/// killed a moment ago may still be ending.
 pub(super) fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join("lock");
     let file = file::open_own(OpenOptions::new().create(true).truncate(false).write(true), &path)
@@ -160,7 +160,7 @@ fn last_end(dir: &Path) -> Result<End, Error> {
         let (seq, hash) = last(&file, path, whole)?;
         return Ok(End { file, length: whole, seq, hash, segment });
     }
-    // A crash has left it without a line: the chain goes on from the segment before.
+    // A crash has left it without a line: the chain continues from the segment before.
     let Some(before) = segments.pop() else {
         let is_new = segment.first == 1;
         return if is_new {

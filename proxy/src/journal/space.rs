@@ -1,9 +1,8 @@
-//! Reserves space for the records of calls that are let through, so that a full disk stops admission and never
-//! settlement.
+//! Reserves space for the records of admitted calls, so that a full disk stops admission and never settlement.
 //!
-//! A call that is let through holds a [`SpaceReservation`]. The file's space is allocated ahead of its end, in large
-//! pieces, and always covers all reservations. Each write of a line holds one, also for refused calls: so they never
-//! use what is allocated for others. On file systems that copy on write the promise is as good as theirs.
+//! An admitted call holds a [`SpaceReservation`]. The file's space is allocated ahead of its end, in large pieces, and
+//! always covers all reservations. Each write of a line holds one, also for refused calls: so they never use what is
+//! allocated for others. On file systems that copy on write the promise is as good as theirs.
 
 use std::{
     fs::File,
@@ -21,8 +20,8 @@ use rustix::{
 
 use super::in_flight::LogSlot;
 
-/// Bytes of a reservation: the longest line there can be, and some more. Its names and ids, all texts at their longest,
-/// 32 tools.
+/// Bytes of a reservation: more than the longest possible line, with all names, ids and texts at their longest and 32
+/// tools.
 pub(super) const MAX_LINE: u64 = 8 << 10;
 /// Bytes that are allocated at a time.
 const ALLOCATION_STEP: u64 = 1 << 20;
@@ -50,7 +49,8 @@ pub(crate) struct SpaceReservation {
 impl Space {
     /// Reserves space for one more line, if it is allocated already. Otherwise the reservation comes as an error.
     pub(super) fn reserve(self: &Arc<Self>) -> Result<SpaceReservation, SpaceReservation> {
-        // Counted first, compared second: of two at once both may be sent for more, and never both pass on one's space.
+        // Counts first and compares second: two concurrent reservations may both allocate more, but never share the
+        // space of one.
         let reserved = self.reserved.fetch_add(MAX_LINE, Ordering::SeqCst) + MAX_LINE;
         let reservation = SpaceReservation { space: Arc::clone(self), slot: None };
         if self.is_unsupported.load(Ordering::Relaxed) || reserved <= self.allocated.load(Ordering::SeqCst) {

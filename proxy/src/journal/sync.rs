@@ -1,7 +1,7 @@
-//! Implements durability `disk`: what was written is on the disk before any caller relies on it.
+//! Implements durability `disk`: written data is on the disk before any caller relies on it.
 //!
 //! One thread calls `fdatasync` for all calls that wait at that moment; they wait without blocking their threads. A
-//! mark is cleared when its record is on the disk, never before: a machine may write what comes second first.
+//! mark is cleared when its record is on the disk, never before: a machine may reorder the two writes.
 
 use std::{
     fmt,
@@ -29,7 +29,7 @@ use super::{
     in_flight::{InFlightLog, LogSlot},
 };
 
-/// Future that is ready when what was written is as durable as the settings want it. At `process` it is ready at once.
+/// Future that is ready when the written data is as durable as the settings require. At `process` it is ready at once.
 /// Dropping it changes nothing.
 #[must_use = "it may not be durable yet"]
 pub(crate) enum Durable {
@@ -97,7 +97,7 @@ struct SyncQueue {
 #[derive(Debug, Default)]
 struct PendingSync {
     /// Number of requests so far.
-    times: u64,
+    requests: u64,
     files: Vec<Arc<File>>,
     /// Slots to free after the next sync.
     slots: Vec<LogSlot>,
@@ -121,8 +121,8 @@ impl SyncThread {
     /// Requests that `file` is synced, and `slot` freed after that.
     pub(super) fn request(&self, file: &Arc<File>, slot: Option<LogSlot>) -> Durable {
         let mut pending = self.queue.pending.lock();
-        pending.times += 1;
-        let time = pending.times;
+        pending.requests += 1;
+        let number = pending.requests;
         if !pending.files.iter().any(|other| Arc::ptr_eq(other, file)) {
             pending.files.push(Arc::clone(file));
         }
@@ -132,7 +132,7 @@ impl SyncThread {
         let mut done = self.queue.done.subscribe();
         let stopped = Arc::clone(&self.queue.stopped);
         Durable::Later(Box::pin(async move {
-            let waited = done.wait_for(|done| *done >= time).await.is_ok();
+            let waited = done.wait_for(|done| *done >= number).await.is_ok();
             if waited && !stopped.load(Ordering::Relaxed) { Ok(()) } else { Err(Error::Stopped) }
         }))
     }
@@ -152,12 +152,12 @@ impl SyncQueue {
     fn serve(&self, marks: &InFlightLog) {
         let mut done = 0;
         loop {
-            let is_idle = |pending: &mut PendingSync| pending.times == done && !pending.is_last;
+            let is_idle = |pending: &mut PendingSync| pending.requests == done && !pending.is_last;
             let mut pending = wait_while(&self.wake, self.pending.lock(), is_idle);
             let files = std::mem::take(&mut pending.files);
             let slots = std::mem::take(&mut pending.slots);
-            let is_last = pending.is_last && pending.times == done;
-            done = pending.times;
+            let is_last = pending.is_last && pending.requests == done;
+            done = pending.requests;
             drop(pending);
             if is_last {
                 return;

@@ -100,7 +100,7 @@ impl Tail {
         }
     }
 
-    /// Reports with the next line that `lost` ones are gone.
+    /// Adds the `lost` lines to the next line, which reports them.
     pub(super) fn report_lost(&mut self, lost: &[Lost]) {
         self.lost = lost.iter().copied().take(MAX_LOST_REPORTED).collect();
     }
@@ -131,7 +131,7 @@ impl Tail {
         (&self.segment, self.length)
     }
 
-    /// Hands everything to the disk.
+    /// Syncs the current segment and the directory.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()?;
         File::open(&self.dir)?.sync_all()
@@ -206,7 +206,7 @@ impl Tail {
     fn rotate(&mut self) -> io::Result<()> {
         let next = Segment::new(&self.dir, self.seq + 1);
         let file = next.create()?;
-        // Reservations are good in the new file before a line goes there; no more are made meanwhile.
+        // The new file covers all reservations before a line goes there; no new ones succeed meanwhile.
         let before = self.space.set_allocated(0);
         let allocated = self.space.preallocate(&file, 0).inspect_err(|_error| {
             self.space.set_allocated(before);

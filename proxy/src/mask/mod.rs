@@ -1,6 +1,6 @@
 //! Finds the proxy's own secrets in what is sent to an agent, and overwrites them with asterisks.
 //!
-//! A masked secret keeps its length, so nothing around it moves. A secret is also found where JSON escapes some of its
+//! A masked secret keeps its length, so nothing around it shifts. A secret is also found where JSON escapes some of its
 //! letters. Works on bytes; knows nothing of calls.
 
 use std::{
@@ -15,19 +15,20 @@ use memchr::{memchr, memchr2_iter, memmem::Finder};
 #[cfg(test)]
 mod tests;
 
-/// Shortest secret that is masked: a shorter one could stand in an answer by chance.
+/// Shortest secret that is masked: a shorter one could occur in an answer by chance.
 pub(crate) const MIN_SECRET: usize = 16;
 /// Longest form of one letter: `\u0073`.
 const MAX_LETTER: usize = 6;
-/// Begins the escape of every ASCII letter. Made once: making a searcher takes longer than searching an event.
+/// Searcher for the beginning of every ASCII letter's escape. Built once: building it takes longer than searching an
+/// event.
 static ESCAPED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\\u00"));
 
-/// The secrets that no agent may be sent. Made once per configuration.
+/// Secrets that no agent may be sent. Built once per configuration.
 #[derive(Default)]
 pub(crate) struct Mask {
     secrets: Vec<Finder<'static>>,
     longest: usize,
-    /// JSON may write one of their letters behind a single backslash.
+    /// Set if JSON may write one of their letters behind a single backslash.
     is_escapable: bool,
 }
 
@@ -38,7 +39,7 @@ pub(crate) enum Match {
     Whole(usize),
     /// The text ends first; so many letters of the secret have been matched by then.
     Part(usize),
-    /// The text goes on otherwise.
+    /// The text goes on differently.
     Not,
 }
 
@@ -112,7 +113,7 @@ impl Mask {
         })
     }
 
-    /// Returns whether so many letters are half of a secret, or more.
+    /// Returns whether `matched` letters are at least half of a secret.
     pub(crate) fn is_half(&self, secret: usize, matched: usize) -> bool {
         self.secrets.get(secret).is_some_and(|secret| 2 * matched >= secret.needle().len())
     }
@@ -154,7 +155,7 @@ fn continue_match(secret: &[u8], mut matched: usize, text: &[u8]) -> Match {
 
 /// Letter of a text as JSON writes it.
 enum Letter {
-    /// This one, in so many bytes.
+    /// This letter, written in so many bytes.
     Is(u8, usize),
     /// An escape whose end has not come.
     Unfinished,
@@ -187,7 +188,7 @@ pub(crate) struct MaskedBody {
 }
 
 impl MaskedBody {
-    /// Begins a body of which nothing has passed yet.
+    /// Creates a body of which nothing has passed yet.
     pub(crate) fn new(mask: Arc<Mask>) -> Self {
         Self { mask, held: Bytes::new() }
     }

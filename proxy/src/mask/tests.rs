@@ -1,4 +1,4 @@
-//! Secrets in bytes, however these are written and cut.
+//! Tests that secrets are masked in bytes, however these are written and cut.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Counters of one data-plane thread's calls, and the same summed over all threads.
+//! Counts the calls of one data-plane thread, and sums the counts of all threads.
 
 use std::sync::Arc;
 
@@ -41,7 +41,8 @@ const REASONS: usize = Refusal::ALL.len() + 1;
 pub(super) const KINDS: [&str; 6] =
     ["input", "output", "cached", "cache_written", "cache_written_1h", "reasoning"];
 
-/// Kind of answer, by whether a stream was asked for: the first byte of an answer in one piece is one of its last.
+/// Kind of answer. First bytes are timed apart, because the first byte of an answer in one piece is also one of its
+/// last.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum AnswerKind {
     Whole,
@@ -75,7 +76,7 @@ pub(super) struct CallCounters {
     tokens: Cells,
     /// Cost in billionths of a dollar, by model.
     cost: Cells,
-    /// Times to the first byte by route, and by whether a stream was asked for.
+    /// Times to the first byte, by route and kind of answer.
     pub(super) first_byte: Histograms,
     /// Durations by route.
     pub(super) duration: Histograms,

@@ -3,9 +3,9 @@
 //! Labels are closed sets: routes, outcomes, refusals, kinds, threads, and the models that the configuration names.
 //! No run, account or text of an agent is ever a label: the journal is for those.
 //!
-//! So the number of series is bounded whatever agents do. Each route in use has 60 series of histograms, and those of
-//! `calls` that have occurred, of some 50 that can. Six series come with each model, 13 with each thread, and there
-//! are 49 others. A small installation has about 150.
+//! The number of series is therefore bounded, whatever agents do. Each route in use has 60 series of histograms, and
+//! those of `calls` that have occurred, of some 50 that can. Six series come with each model, 13 with each thread, and
+//! there are 49 others. A small installation has about 150.
 //!
 //! Each data-plane thread counts in arrays of its own, indexed by the labels ([`CallCounters`]). A call costs some
 //! twenty additions that no other thread contends for. The arrays are summed on each scrape.

@@ -1,5 +1,5 @@
-//! Models that have a series of their own: those the configuration names. All others count as `other`, so that no
-//! agent can make a series.
+//! Lists the models that have a series of their own: those the configuration names. All others count as `other`, so
+//! that no agent can create a series.
 
 use platform_core::untrusted::JournalText;
 
@@ -14,7 +14,7 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// Makes the set of `names`, which may contain duplicates.
+    /// Creates the set of `names`, which may contain duplicates.
     pub(crate) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let mut known: Vec<_> =
             names.into_iter().map(|name| JournalText::of(&name).as_str().to_owned()).collect();
@@ -29,11 +29,12 @@ impl Models {
         self.known.len() + 1
     }
 
-    /// Returns the index of the model that a call asked for.
-    pub(super) fn index(&self, asked: Option<&JournalText>) -> usize {
-        let found =
-            |asked: &JournalText| self.known.binary_search_by(|name| (**name).cmp(asked.as_str())).ok();
-        asked.and_then(found).unwrap_or(self.known.len())
+    /// Returns the index of the model that a call requested.
+    pub(super) fn index(&self, requested: Option<&JournalText>) -> usize {
+        let found = |requested: &JournalText| {
+            self.known.binary_search_by(|name| (**name).cmp(requested.as_str())).ok()
+        };
+        requested.and_then(found).unwrap_or(self.known.len())
     }
 
     /// Returns all labels, by index.

@@ -23,7 +23,7 @@ pub(super) fn render(metrics: &Metrics, gauges: &Gauges) -> String {
     calls(&mut text, &counts);
     durations(&mut text, &counts);
     models(&mut text, &counts);
-    present(&mut text, gauges);
+    current_values(&mut text, gauges);
     reserved(&mut text, &gauges.reserved);
     threads(&mut text, metrics);
     text.finish()
@@ -66,17 +66,17 @@ fn durations(text: &mut Exposition, counts: &CallCounters) {
     let mut family = text.family(Kind::Histogram, "sluicegate_first_byte_seconds", help);
     for (route, answer) in Route::ALL.iter().flat_map(|route| AnswerKind::ALL.map(|answer| (*route, answer)))
     {
-        let seen = counts.first_byte.read(first_byte_index(route, answer));
-        if seen.count > 0 {
-            family.histogram(&[("route", route.word()), ("stream", answer.word())], &seen);
+        let distribution = counts.first_byte.read(first_byte_index(route, answer));
+        if distribution.count > 0 {
+            family.histogram(&[("route", route.word()), ("stream", answer.word())], &distribution);
         }
     }
     let help = "Time from a call's beginning to its end, of calls that were not refused.";
     let mut family = text.family(Kind::Histogram, "sluicegate_call_duration_seconds", help);
     for route in Route::ALL {
-        let seen = counts.duration.read(route as usize);
-        if seen.count > 0 {
-            family.histogram(&[("route", route.word())], &seen);
+        let distribution = counts.duration.read(route as usize);
+        if distribution.count > 0 {
+            family.histogram(&[("route", route.word())], &distribution);
         }
     }
 }
@@ -94,7 +94,7 @@ fn models(text: &mut Exposition, counts: &CallCounters) {
     counts.by_model().for_each(|(model, _, cost)| family.sample(&[("model", model)], dollars(cost)));
 }
 
-fn present(text: &mut Exposition, gauges: &Gauges) {
+fn current_values(text: &mut Exposition, gauges: &Gauges) {
     let mut gauge = |name, value: u64, help| text.single(Kind::Gauge, name, value, help);
     gauge("sluicegate_runs_open", gauges.runs, "Runs that are open or closing.");
     gauge("sluicegate_calls_in_flight", gauges.in_flight, "Calls in flight.");

@@ -1,4 +1,4 @@
-//! That every label has a place of its own, and that the text is what Prometheus reads.
+//! Tests that every label has a counter of its own, and that Prometheus can read the text.
 
 use std::{sync::Arc, time::Duration};
 

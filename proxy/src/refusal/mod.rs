@@ -21,16 +21,16 @@ use crate::{
     freezes::Stop,
 };
 
-/// A refusal, and what it says to a person.
+/// A refusal, with its message to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) reason: Refusal,
     /// Rule that decided it, for the record: a limit, a field, a model, a capability.
     pub(crate) rule: Option<JournalText>,
-    /// The limit that has passed, if it is for one.
+    /// Timeout that has passed, if the refusal is for one.
     pub(crate) timeout: Option<Timeout>,
     message: Cow<'static, str>,
-    /// Seconds after which it may pass, if they are known better than by the reason alone.
+    /// Seconds after which the call may pass, if they are known better than by the reason alone.
     wait: Option<u64>,
     audience: Audience,
 }
@@ -64,24 +64,24 @@ impl From<Stop> for Refused {
 }
 
 impl Refused {
-    /// Creates a refusal for a `reason` that is over after `wait`.
+    /// Creates a refusal for a `reason` that ends after `wait`.
     pub(crate) fn until(reason: Refusal, wait: Duration) -> Self {
         Self { wait: Some(wait.as_secs() + 1), ..reason.into() }
     }
 
-    /// Because a limit of time has passed.
+    /// Creates a refusal because a timeout has passed.
     pub(crate) fn late(reason: Refusal, late: Late) -> Self {
         Self { timeout: Some(late.timeout), message: Cow::Owned(late.message()), ..reason.into() }
     }
 
-    /// This proxy stops, and will have stopped in so long: until then it makes no sense to call again.
+    /// Creates a refusal because this proxy stops. It will have stopped after `left`: until then another call makes no
+    /// sense.
     pub(crate) fn draining(left: Duration) -> Self {
         Self { wait: Some(left.as_secs() + 1), ..Refusal::Draining.into() }
     }
 
-    /// Returns the refusal for a gateway that serves many. It never holds what an agent wrote, because a
-    /// gateway sorts errors by their words, and of unattributed calls it says only that they are
-    /// unattributed.
+    /// Returns the refusal for a gateway that serves many. It never contains words of an agent, because a gateway sorts
+    /// errors by their words. All failures to attribute a call become one.
     pub(crate) fn for_gateway(&self) -> Self {
         let reason = match self.reason {
             Refusal::TokenMissing
@@ -129,8 +129,8 @@ impl From<Rejection> for Refused {
     }
 }
 
-/// Returns the part of a body that caused its refusal. Names come from an agent: they enter as the journal
-/// may hold them.
+/// Returns the part of a body that caused its refusal. Names come from an agent: they are written as the journal may
+/// contain them.
 fn rule(rejection: &Rejection) -> Option<JournalText> {
     let field = |name: &Label| format!("field:{}", name.as_str());
     let named = match &rejection.reason {
@@ -148,30 +148,30 @@ fn rule(rejection: &Rejection) -> Option<JournalText> {
 }
 
 impl From<QuotaError> for Refused {
-    fn from(short: QuotaError) -> Self {
-        let (whose, limit, reason) = match short {
-            QuotaError::RateLimited(whose, _) => (whose, Limit::RequestsPerMinute, Refusal::RateLimited),
-            QuotaError::Exceeded(whose, Limit::CallsInFlight, _) => {
-                (whose, Limit::CallsInFlight, Refusal::ConcurrencyLimited)
+    fn from(error: QuotaError) -> Self {
+        let (owner, limit, reason) = match error {
+            QuotaError::RateLimited(owner, _) => (owner, Limit::RequestsPerMinute, Refusal::RateLimited),
+            QuotaError::Exceeded(owner, Limit::CallsInFlight, _) => {
+                (owner, Limit::CallsInFlight, Refusal::ConcurrencyLimited)
             }
-            QuotaError::Exceeded(whose, limit, QuotaShortfall::Reserved) => {
-                (whose, limit, Refusal::QuotaReserved)
+            QuotaError::Exceeded(owner, limit, QuotaShortfall::Reserved) => {
+                (owner, limit, Refusal::QuotaReserved)
             }
-            QuotaError::Exceeded(whose, limit, QuotaShortfall::Exhausted) => {
-                (whose, limit, Refusal::QuotaExhausted)
+            QuotaError::Exceeded(owner, limit, QuotaShortfall::Exhausted) => {
+                (owner, limit, Refusal::QuotaExhausted)
             }
-            QuotaError::Unpriced(whose) => (whose, Limit::CostNanodollars, Refusal::ModelUnpriced),
+            QuotaError::Unpriced(owner) => (owner, Limit::CostNanodollars, Refusal::ModelUnpriced),
         };
-        let wait = match short {
+        let wait = match error {
             QuotaError::RateLimited(_, wait) => Some(wait.as_secs() + 1),
             QuotaError::Exceeded(..) | QuotaError::Unpriced(_) => None,
         };
-        let (whose, owner) = match whose {
+        let (whose, owner) = match owner {
             LimitOwner::Run => ("this run", "run"),
             LimitOwner::Account => ("this account", "account"),
         };
         let rule = Some(JournalText::of(&format!("{owner}.{}", limit.setting())));
-        let message = match short {
+        let message = match error {
             QuotaError::Exceeded(_, limit, QuotaShortfall::Exhausted) => {
                 format!("the limit of {limit} of {whose} is used up")
             }
@@ -199,7 +199,7 @@ enum Retry {
 const INVALID: &str = "invalid_request_error";
 const SERVER: &str = "server_error";
 
-/// Status, kind and retry of each refusal.
+/// Returns the status, kind and retry of each refusal.
 const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
     match refusal {
         Refusal::RouteUnknown => (StatusCode::NOT_FOUND, INVALID, Retry::Never),
@@ -242,7 +242,7 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         }
         Refusal::UpstreamFailed => (StatusCode::BAD_GATEWAY, SERVER, Retry::Never),
         Refusal::UpstreamTimeout => (StatusCode::GATEWAY_TIMEOUT, SERVER, Retry::Never),
-        // By this kind OpenClaw knows that it can only fail again, whatever the status.
+        // This kind shows OpenClaw that the call can only fail again, whatever the status.
         Refusal::UpstreamAuth => (StatusCode::BAD_GATEWAY, INVALID, Retry::Never),
     }
 }
@@ -266,13 +266,13 @@ pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Body> {
         }
     };
     if refused.reason == Refusal::Draining {
-        // What comes next is the next proxy's.
+        // The next request goes to the next proxy.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-/// The error event that ends a stream which broke off, in the dialect of its route.
+/// Returns the error event that ends a stream which broke off, in the dialect of its route.
 pub(crate) fn error_event(refused: &Refused, dialect: Dialect) -> String {
     let json = error_json(refused, dialect);
     match dialect {
@@ -281,7 +281,7 @@ pub(crate) fn error_event(refused: &Refused, dialect: Dialect) -> String {
     }
 }
 
-/// All of an answer that ends a connection on which no call can be answered.
+/// Returns the whole answer that ends a connection on which no call can be answered.
 pub(crate) fn raw(reason: Refusal) -> String {
     let (status, _, retry) = row(reason);
     let body = error_json(&reason.into(), Dialect::OpenAi);
@@ -344,8 +344,8 @@ mod tests {
         }
     }
 
-    /// Keeps the file that `tests/stack/openclaw.rs` shows to the classifier of the real OpenClaw. Delete the
-    /// file to have it written anew.
+    /// Keeps the file that `tests/stack/openclaw.rs` shows to the classifier of the real OpenClaw. Delete the file to
+    /// write it again.
     #[test]
     fn refusals_are_as_they_were_shown_to_openclaw() {
         let row = |(refusal, dialect): (Refusal, Dialect)| {

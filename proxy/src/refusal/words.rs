@@ -77,7 +77,7 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
     }
 }
 
-/// A limit of time that has passed, and how long it was.
+/// A timeout that has passed, and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Late {
     pub(crate) timeout: Timeout,

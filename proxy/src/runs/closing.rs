@@ -35,7 +35,7 @@ impl Runs {
         let known = persisted.as_ref().map_or_else(|| self.closed.epoch(run_id), |persisted| persisted.epoch);
         fence(run_id, known, epoch)?;
         match &mut persisted {
-            // Not on disk: there the run is recorded as closed.
+            // Not stored: on the disk, the run is recorded as closed.
             Some(persisted) => persisted.epoch = epoch,
             None => self.closed.raise(run_id, epoch),
         }
@@ -43,7 +43,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Records that the run is closed. It need not be open: it may have been with a proxy before.
+    /// Records that the run is closed. It need not be open: it may have been open under an earlier proxy.
     fn record_closed(&self, run_id: &RunId) {
         if let Err(error) = self.closed.add(run_id) {
             let error = report::chain(&error);
@@ -83,11 +83,12 @@ impl Runs {
 
     /// Closes the runs that are expired at `now`, since the epoch. Their calls in flight are cut.
     async fn close_expired(&self, now: Duration) {
-        let is_expired = |run: &Run| run.is_over(now) && run.cut().is_none();
+        let is_expired = |run: &Run| run.is_expired(now) && run.cut().is_none();
         let expired: Vec<_> =
             self.live.iter().filter(|live| is_expired(&live.run)).map(|live| live.key().clone()).collect();
         expired.iter().for_each(|run_id| self.record_closed(run_id));
-        join_all(expired.iter().map(|run_id| self.finish_close(run_id, Closing::Over, Duration::ZERO))).await;
+        join_all(expired.iter().map(|run_id| self.finish_close(run_id, Closing::Expired, Duration::ZERO)))
+            .await;
     }
 
     /// Stops everything. Calls in flight may end, and their answers may be read, within `grace` or until `hurry` is

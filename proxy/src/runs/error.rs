@@ -1,4 +1,4 @@
-//! Errors of control requests about runs and gateways.
+//! Defines the errors of control requests about runs and gateways.
 
 use std::{io, path::PathBuf};
 
@@ -110,7 +110,7 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
-    /// The change holds, and a restart would undo it.
+    /// The change is in effect, and a restart would undo it.
     #[error(
         "run {run_id} cannot be stored: this holds from now on, and a restart of the proxy would forget it; free space in proxy.run_dir and ask again"
     )]
@@ -121,7 +121,7 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
-    /// The run's directory could not be made.
+    /// The run's directory could not be created.
     #[error(transparent)]
     Directory(#[from] socket::Error),
     /// The run's thread could not open it.
@@ -131,7 +131,7 @@ pub(crate) enum Error {
 
 impl Error {
     /// Converts the error of a change that is stored first into that of one that takes effect first.
-    pub(super) fn of_what_holds(self) -> Self {
+    pub(super) fn of_applied_change(self) -> Self {
         match self {
             Self::NotPersisted { run_id, source } => Self::NotStored { run_id, source },
             other => other,

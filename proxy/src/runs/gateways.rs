@@ -1,4 +1,4 @@
-//! Sockets of gateways that have no network: sessions of many runs call there, and each call proves its run.
+//! Serves the sockets of gateways that have no network: sessions of many runs call there, and each call proves its run.
 //!
 //! Like a run's, such a socket outlives the proxy: the next one opens it again at the same path, from a file on disk.
 //! Grants, not this module, say which runs may call there.
@@ -38,7 +38,7 @@ struct OpenGateway {
     listener: GatewayListener,
     /// Ends its listener, and cuts its connections.
     closing: CancellationToken,
-    /// Ends when all its connections are gone, and their calls recorded.
+    /// Ends when all its connections have ended, and their calls are recorded.
     connections_gone: mpsc::Receiver<Infallible>,
     /// Held as long as the directory belongs to the gateway.
     #[expect(dead_code, reason = "dropping it gives the directory up")]
@@ -46,7 +46,7 @@ struct OpenGateway {
 }
 
 impl Gateways {
-    /// Begins without gateways; their files are in `dir`, which exists.
+    /// Creates an empty list of gateways, whose files are in `dir`, which exists.
     pub(super) fn new(dir: &Path) -> Self {
         Self { open: Mutex::default(), state_dir: GatewayStateDir(dir.to_owned()) }
     }
@@ -60,7 +60,7 @@ impl Runs {
         listener: GatewayListener,
     ) -> Result<SocketDir, Error> {
         let mut open = self.gateways.open.lock().await;
-        // A gateway that was closed, and whose directory stayed, is served anew.
+        // A gateway that was closed, and whose directory stayed, is served again.
         match open.get(&gateway).filter(|served| !served.closing.is_cancelled()) {
             Some(served) if served.listener == listener => return Ok(self.socket_dir(&listener.socket_dir)),
             Some(_) => return Err(Error::GatewayConflict { gateway }),
@@ -156,7 +156,7 @@ impl Runs {
 #[derive(Debug)]
 struct GatewayStateDir(PathBuf);
 
-/// Extension of such a file. A run's is another one.
+/// Extension of such a file; that of a run's file differs.
 const EXTENSION: &str = "gateway";
 
 impl GatewayStateDir {

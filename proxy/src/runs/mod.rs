@@ -107,7 +107,7 @@ pub(crate) struct Runs {
     not_open: NotOpen,
     /// Runs and gateways of the proxy before that could not be opened again.
     not_restored: NotOpen,
-    /// Claims of these on socket directories.
+    /// Claims on socket directories of those in `not_restored`.
     claims_of_not_restored: Mutex<Vec<Claim>>,
     /// Runs that are closing and were replaced by others.
     retired: Mutex<Vec<Weak<Run>>>,
@@ -117,7 +117,7 @@ pub(crate) struct Runs {
 struct LiveRun {
     run: Arc<Run>,
     listener: RunListener,
-    /// Result of opening it, once that is known.
+    /// Result of opening the run, once it is known.
     opened: SetOnce<OpenOutcome>,
     /// Stored state of the run; `None` for a run of the configuration.
     persisted: Option<Mutex<PersistedRun>>,
@@ -189,7 +189,7 @@ impl Runs {
             next_thread: AtomicUsize::new(0),
             live: DashMap::new(),
             accounts,
-            spent: spent.into_iter().map(|(run, tally)| (run, tally.into())).collect(),
+            spent: spent.into_iter().map(|(run_id, run_usage)| (run_id, run_usage.into())).collect(),
             closed,
             journal,
             gateways: Gateways::new(state_dir.dir()),
@@ -201,7 +201,7 @@ impl Runs {
         }
     }
 
-    /// Applies other defaults to calls to come.
+    /// Applies other defaults to later calls.
     pub(crate) fn set_defaults(&self, run_defaults: RunDefaults) {
         self.live.iter().for_each(|live| live.run.set_defaults(&run_defaults));
         self.run_defaults.store(Arc::new(run_defaults));
@@ -222,13 +222,13 @@ impl Runs {
         self.find(run_id).map(|live| live.view()).or_else(|| self.closed.view(run_id))
     }
 
-    /// Returns whether `run` is open, or was closed.
+    /// Returns whether the run `run_id` is open, or was closed.
     pub(crate) fn knows(&self, run_id: &RunId) -> bool {
         self.find(run_id).is_some() || self.closed.contains(run_id)
     }
 
     /// Returns whether an open run was granted `model` by name.
-    pub(crate) fn grant_model(&self, model: &ModelName) -> bool {
+    pub(crate) fn grants_model(&self, model: &ModelName) -> bool {
         let granted = |run: &Run| run.grant.models.as_ref().is_some_and(|models| models.contains(model));
         self.live.iter().any(|live| granted(&live.run))
     }
@@ -263,17 +263,14 @@ impl Runs {
         self.all_runs().iter().for_each(|run| run.notify_cuts());
     }
 
-    /// Revokes the tokens of `run`, also if several runs had that id one after the other. Calls that came by token
-    /// are cut, others go on.
+    /// Revokes the tokens of the run `run_id`, also if several runs had that id one after the other. Calls that came by
+    /// token are cut, others go on.
     ///
     /// # Errors
-    /// If the revocation holds and is not stored.
+    /// If the revocation is in effect but not stored.
     pub(crate) fn revoke(&self, run_id: &RunId) -> io::Result<()> {
         let stored = self.registry.revoke(run_id);
-        self.all_runs()
-            .iter()
-            .filter(|live| live.grant.run_id == *run_id)
-            .for_each(|live| live.revoke_tokens());
+        self.all_runs().iter().filter(|run| run.grant.run_id == *run_id).for_each(|run| run.revoke_tokens());
         stored
     }
 

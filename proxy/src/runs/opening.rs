@@ -1,5 +1,5 @@
-//! Opens each run once, however many clients ask at the same time. A request waits while the run is being opened.
-//! After a successful answer, agents can connect.
+//! Opens each run once, however many clients register it at the same time. A request waits while the run is being
+//! opened. After a successful answer, agents can connect.
 //!
 //! A worker that takes a run over registers it again, with its grant and a later epoch. From then on the proxy
 //! refuses requests in an earlier one.
@@ -24,7 +24,7 @@ use super::{
 use crate::run::{Run, RunAndAccountBudgets};
 
 impl Runs {
-    /// Opens a run, or confirms that it is open with this very grant, and moves it to the epoch in `register`. When
+    /// Opens a run, or confirms that it is open with this very grant, and sets its epoch to that of `register`. When
     /// this returns, agents can connect. Not cancel safe: other requests may wait for the opening.
     pub(crate) async fn register(&self, register: Register) -> Result<Registered, Error> {
         let run_id = &register.grant.run_id;
@@ -38,7 +38,7 @@ impl Runs {
                 let Some(persisted) = persisted else {
                     return Ok(self.registered(&*self.open_new(register).await?));
                 };
-                // It could not be opened again so far. Its stored state, such as its limits, still holds.
+                // The stored run could not be opened again so far. Its stored state, such as its limits, still applies.
                 let restored = self.restore_one(persisted).await;
                 let another_was_faster =
                     matches!(restored, Err(Error::Conflict { .. })) && self.find(run_id).is_some();
@@ -89,7 +89,7 @@ impl Runs {
             return Err(Error::Conflict { run_id: run_id.clone() });
         }
         match &mut persisted {
-            Some(persisted) => self.keep(persisted, |persisted| persisted.epoch = register.epoch),
+            Some(persisted) => self.persist(persisted, |persisted| persisted.epoch = register.epoch),
             None => Ok(()),
         }
     }
@@ -108,7 +108,7 @@ impl Runs {
         let new = Run::new(grant, &self.run_defaults.load(), spent)
             .map_err(|source| Error::Unwritable { run_id: run_id.clone(), source })?;
         if let Some(budget) = &persisted.budget {
-            new.spending.allow(budget);
+            new.spending.set_limits(budget);
         }
         let claim =
             persisted.socket_dir.as_ref().map(|name| self.claim(name, persisted.owner())).transpose()?;
@@ -119,12 +119,12 @@ impl Runs {
         }
     }
 
-    /// Opens the listener of a run. If that fails, a directory that was made for it is removed; one that was there before
-    /// may be mounted in a container.
+    /// Opens the listener of a run. If that fails, a directory that was created for it is removed; an earlier one may
+    /// be mounted in a container.
     pub(super) async fn open(&self, live: &LiveRun) -> Result<(), Error> {
-        let was_there = live.listener.is_there();
+        let had_dir = live.listener.dir_exists();
         let opened = self.bind(live).await;
-        if opened.is_err() && !was_there {
+        if opened.is_err() && !had_dir {
             live.listener.remove();
         }
         opened
@@ -154,7 +154,7 @@ impl Runs {
             self.registry.forget(run_id);
             OpenOutcome::Failed
         };
-        // It is set only here.
+        // The result is set only here.
         drop(live.opened.set(opened));
     }
 

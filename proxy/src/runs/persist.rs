@@ -81,16 +81,16 @@ impl Runs {
         opened.map(|()| live)
     }
 
-    /// Replaces the limits of a run, also after a restart. `None`: this proxy does not know it.
-    pub(crate) fn allow(&self, run_id: &RunId, budget: Budget) -> Result<Option<RunView>, Error> {
+    /// Replaces the limits of a run, for later proxies as well. `None`: this proxy does not know it.
+    pub(crate) fn set_limits(&self, run_id: &RunId, budget: Budget) -> Result<Option<RunView>, Error> {
         let Some(live) = self.find(run_id) else { return Ok(None) };
-        // Before it is stored: a limit that stops a run must not wait for a disk.
-        live.run.spending.allow(&budget);
-        self.rewrite(&live, |persisted| persisted.budget = Some(budget)).map_err(Error::of_what_holds)?;
+        // Takes effect before it is stored: a limit that stops a run must not wait for a disk.
+        live.run.spending.set_limits(&budget);
+        self.rewrite(&live, |persisted| persisted.budget = Some(budget)).map_err(Error::of_applied_change)?;
         Ok(Some(live.view()))
     }
 
-    /// Registers `correlation` for `run`, which is open, also after a restart.
+    /// Registers `correlation` for `run`, which is open, for later proxies as well.
     pub(crate) fn correlate(
         &self,
         correlation: Correlation,
@@ -108,26 +108,26 @@ impl Runs {
         Ok(Ok(()))
     }
 
-    /// Removes `correlation` from what a restart restores. Its calls are the run's until it is withdrawn from the run
-    /// registry.
+    /// Removes `correlation` from the state that a restart restores. Its calls belong to the run until the registry
+    /// withdraws it.
     pub(crate) fn forget(&self, correlation: &Correlation, run_id: &RunId) -> Result<(), Error> {
         match self.find(run_id) {
             Some(live) => self
                 .rewrite(&live, |persisted| {
                     persisted.correlations.remove(correlation);
                 })
-                .map_err(Error::of_what_holds),
+                .map_err(Error::of_applied_change),
             None => Ok(()),
         }
     }
 
     /// Changes the stored state of a run.
     fn rewrite(&self, live: &LiveRun, change: impl FnOnce(&mut PersistedRun)) -> Result<(), Error> {
-        live.persisted().map_or(Ok(()), |mut persisted| self.keep(&mut persisted, change))
+        live.persisted().map_or(Ok(()), |mut persisted| self.persist(&mut persisted, change))
     }
 
     /// Changes the stored state of a run, on disk first.
-    pub(super) fn keep(
+    pub(super) fn persist(
         &self,
         persisted: &mut PersistedRun,
         change: impl FnOnce(&mut PersistedRun),

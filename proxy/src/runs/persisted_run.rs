@@ -49,10 +49,10 @@ impl PersistedRun {
 pub(crate) struct RunStateDir(PathBuf);
 
 impl RunStateDir {
-    /// Opens `dir`, and makes it if it is missing.
+    /// Opens `dir`, and creates it if it is missing.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub(crate) fn open(dir: &Path) -> Result<Self, socket::Error> {
         socket::private_dir(dir, 0o700)?;
         Ok(Self(dir.to_owned()))
@@ -68,7 +68,7 @@ impl RunStateDir {
         write(&self.path(&run.grant.run_id), run)
     }
 
-    /// Stores the quarantined slots of a closed run, likewise.
+    /// Stores the quarantined slots of a closed run: a crash leaves the earlier file, or this one.
     pub(super) fn write_quarantined(&self, quarantined: &QuarantinedSlots) -> io::Result<()> {
         write(&self.quarantine_path(&quarantined.run_id), quarantined)
     }
@@ -82,7 +82,7 @@ impl RunStateDir {
         }
     }
 
-    /// Returns the stored state of `run`, if there is any.
+    /// Returns the stored state of the run `run_id`, if there is any.
     pub(super) fn find(&self, run_id: &RunId) -> io::Result<Option<PersistedRun>> {
         match read(&self.path(run_id)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -141,7 +141,7 @@ impl RunStateDir {
         self.0.join(format!("{run_id}.json"))
     }
 
-    /// Returns the path of the file with the quarantined slots of `run`.
+    /// Returns the path of the file with the quarantined slots of the run `run_id`.
     pub(super) fn quarantine_path(&self, run_id: &RunId) -> PathBuf {
         self.0.join(format!("{run_id}.rest"))
     }

@@ -1,4 +1,4 @@
-//! Quarantines slots of closed runs that were not given back. A gateway may not know yet that its turn is over, and
+//! Quarantines slots of closed runs that were not given back. A gateway may not know yet that its turn has ended, and
 //! its calls there must not count for another run. A quarantine goes on over a restart of the proxy.
 
 use std::{collections::BTreeSet, fs, io, sync::Arc, time::Duration};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Runs;
 use crate::clock;
 
-/// Duration of a quarantine; longer than a bridge tries to tell its gateway that a turn is over.
+/// Duration of a quarantine; longer than a bridge keeps trying to notify its gateway of the end of a turn.
 const QUARANTINE_RETENTION: Duration = Duration::from_secs(150);
 
 /// Quarantined slots of one run.

@@ -1,7 +1,7 @@
-//! Makes socket directories before their runs exist: a warm container has one mounted already.
+//! Creates socket directories before their runs exist: a warm container has one mounted already.
 //!
-//! They outlive the proxy like those of runs, but nothing about them is stored. The process that asked for one
-//! registers a run with its name, or gives it back.
+//! The directories outlive the proxy like those of runs, but nothing about them is stored. The process that requested
+//! one registers a run with its name, or gives it back.
 
 use platform_core::{control::SocketDir, id::SocketDirName};
 use platform_runtime::socket;
@@ -9,7 +9,7 @@ use platform_runtime::socket;
 use super::{Error, Runs, run_listener::RunListener};
 
 impl Runs {
-    /// Makes an empty directory for a future run, or finds it made.
+    /// Creates an empty directory for a future run, unless it exists.
     pub(crate) fn reserve(&self, name: &SocketDirName) -> Result<SocketDir, Error> {
         let dir = self.socket_dir(name);
         // The agent's uid must be able to pass through, and to do nothing else.
@@ -17,7 +17,7 @@ impl Runs {
         Ok(dir)
     }
 
-    /// Removes a directory that no run came for. The caller ensures that no run is registered with it meanwhile.
+    /// Removes a directory that no run uses. The caller ensures that no run is registered with it meanwhile.
     pub(crate) fn release(&self, name: &SocketDirName) -> Result<(), Error> {
         let dir = self.socket_dir(name);
         let path = dir.path.clone();

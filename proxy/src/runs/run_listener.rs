@@ -1,11 +1,11 @@
-//! Listener of a run, and the directory of its socket.
+//! Describes the listener of a run, and manages the directory of its socket.
 
 use std::{fs, io, path::PathBuf};
 
 use platform_core::control::SocketDir;
 use platform_runtime::{report, settings::StaticRun, socket};
 
-/// Listener on which a run's calls come in.
+/// Listener on which a run's calls arrive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RunListener {
     /// A socket in a directory of its own.
@@ -30,8 +30,8 @@ impl RunListener {
         }
     }
 
-    /// Makes the directory of a socket that the configuration names, if only its last part is missing.
-    pub(super) fn make_parent(&self) -> Result<(), socket::Error> {
+    /// Creates the directory of a socket that the configuration names, if only its last part is missing.
+    pub(super) fn create_parent(&self) -> Result<(), socket::Error> {
         let Self::Path(path) = self else { return Ok(()) };
         match path.parent().filter(|dir| !dir.exists()) {
             Some(dir) => socket::private_dir(dir, 0o711),
@@ -40,12 +40,12 @@ impl RunListener {
     }
 
     /// Returns whether it has a directory of its own, and that exists.
-    pub(super) fn is_there(&self) -> bool {
+    pub(super) fn dir_exists(&self) -> bool {
         self.dir().is_some_and(|dir| dir.path.exists())
     }
 
     /// Removes a directory that is the run's own, with its content: its socket, and temporary files of proxies that
-    /// were killed. A path that is no directory was not made by this proxy, and stays.
+    /// were killed. A path that is no directory was not created by this proxy, and stays.
     pub(super) fn remove(&self) {
         let Self::Directory(SocketDir { path, .. }) = self else { return };
         if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {

@@ -22,7 +22,7 @@ fn fixed(grant: &RunGrant) -> RunGrant {
 impl Runs {
     /// Returns those of `wanted` whose name another run has.
     pub(crate) fn name_conflicts(&self, wanted: &StaticRuns) -> Vec<RunId> {
-        wanted.keys().filter(|run| self.is_taken(run)).cloned().collect()
+        wanted.keys().filter(|run_id| self.is_taken(run_id)).cloned().collect()
     }
 
     fn is_taken(&self, run_id: &RunId) -> bool {
@@ -48,9 +48,9 @@ impl Runs {
         socket_conflicts
     }
 
-    /// Opens, changes and closes runs to match `wanted`; `before` is what the configuration said until now. Calls in
-    /// flight have `grace` where a run closes. Returns the runs that could not be opened; a run that could not be
-    /// changed goes on as it was.
+    /// Opens, changes and closes runs to match `wanted`; `before` is the earlier configuration. Calls in flight of a
+    /// run that closes have `grace` to end. Returns the runs that could not be opened; a run that could not be changed
+    /// goes on as it was.
     pub(crate) async fn open_static(
         &self,
         before: &StaticRuns,
@@ -100,16 +100,16 @@ impl Runs {
             && old.listener == RunListener::of(wanted)
         {
             if before.is_none_or(|before| before.grant.budget != wanted.grant.budget) {
-                old.run.spending.allow(&wanted.grant.budget);
+                old.run.spending.set_limits(&wanted.grant.budget);
             }
             return Ok(());
         }
         let live = Arc::new(self.build_static(wanted)?);
-        live.listener.make_parent()?;
+        live.listener.create_parent()?;
         self.open(&live).await.inspect_err(|_error| {
             // Old and new run share one budget.
             if let Some(old) = &old {
-                old.run.spending.allow(&old.run.grant.budget);
+                old.run.spending.set_limits(&old.run.grant.budget);
             }
         })?;
         self.live.insert(run_id.clone(), Arc::clone(&live));

@@ -1,8 +1,8 @@
-//! Streams what a run's answers say to its watchers, while they say it: the run's live tap. In memory only.
+//! Streams the text of a run's answers to its watchers as it arrives: the run's live tap. In memory only.
 //!
 //! The latest lines are kept for late watchers, in a ring of limited bytes. All rings together stay within a common
 //! bound. A watcher slower than the ring misses lines, gets their number, and slows nothing: no line is held for a
-//! watcher. The bytes counted are those asked of the allocator, not only the text.
+//! watcher. The counted bytes are those requested from the allocator, not only the text.
 
 mod rings;
 #[cfg(test)]
@@ -32,9 +32,9 @@ use tokio::sync::Notify;
 pub(crate) use self::{rings::Rings, watcher::Watcher};
 use crate::{clock, usage::AnswerDelta};
 
-/// Access of watchers to a run's answers. The ring exists from the first watcher until the run is closed: so little
-/// is kept of closed runs, and a run without watchers costs nothing. The ring's memory is released a while after the
-/// last watcher has left. From then on lines are only counted, until the next watcher comes.
+/// Access of watchers to a run's answers. The ring exists from the first watcher until the run is closed: so closed
+/// runs keep little, and a run without watchers costs nothing. The ring's memory is released a while after the last
+/// watcher has left. From then on lines are only counted, until the next watcher comes.
 #[derive(Debug, Default)]
 pub(crate) struct Tap(ArcSwapOption<Ring>);
 
@@ -48,7 +48,7 @@ struct Ring {
 #[derive(Debug)]
 struct RingContents {
     lines: VecDeque<TapEvent>,
-    /// Number of the first line there ever was: the time, so that a later ring has greater ones.
+    /// Number of the first line of this ring: the time, so that a later ring has greater numbers.
     begin: u64,
     /// Number of the first line that is still kept.
     first: u64,
@@ -65,7 +65,7 @@ enum State {
     /// Lines are kept, and the last watcher left at this time.
     Left(Instant),
     /// Lines are only counted.
-    Resting,
+    Counting,
     /// No more lines will come.
     Closed,
 }
@@ -73,9 +73,9 @@ enum State {
 impl Tap {
     /// Adds a watcher that has seen the line numbered `after`. The ring is one of `rings`.
     pub(crate) fn watch(&self, rings: &Arc<Rings>, after: u64) -> Watcher {
-        // Of two concurrent first watchers, one makes the ring.
-        let made = || Some(Arc::new(Ring::new(rings)));
-        let ring = self.0.rcu(|there| there.clone().or_else(made)).or_else(|| self.0.load_full());
+        // Of two concurrent first watchers, one creates the ring.
+        let create = || Some(Arc::new(Ring::new(rings)));
+        let ring = self.0.rcu(|existing| existing.clone().or_else(create)).or_else(|| self.0.load_full());
         let ring = ring.unwrap_or_else(|| Arc::new(Ring::new(rings)));
         rings.register(&ring);
         ring.watchers.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl Tap {
         Watcher { ring, next }
     }
 
-    /// Returns whether anything it gets is kept or counted.
+    /// Returns whether its lines are kept or counted.
     pub(crate) fn is_open(&self) -> bool {
         self.0.load().is_some()
     }
@@ -146,7 +146,7 @@ impl Ring {
         Self { contents: Mutex::new(contents), more: Notify::new(), watchers: AtomicUsize::new(0) }
     }
 
-    /// Locks the ring, for the time of a few moves in memory.
+    /// Locks the ring, for a few operations in memory.
     fn contents(&self) -> MutexGuard<'_, RingContents> {
         self.contents.lock()
     }
@@ -160,9 +160,9 @@ const LINE_SIZE: u64 = size_of::<TapEvent>() as u64;
 const ALLOCATION_OVERHEAD: u64 = 16;
 
 impl RingContents {
-    /// Adds a line. Without space the oldest lines go; if that does not help, the new one is missed.
+    /// Adds a line. Without space the oldest lines are removed; if that is not enough, the new one is missed.
     fn push(&mut self, event: TapEvent) {
-        if self.state == State::Resting {
+        if self.state == State::Counting {
             self.first += 1;
             return;
         }
@@ -170,7 +170,7 @@ impl RingContents {
         if self.held > most {
             self.shrink(most);
         }
-        while !self.has_room(size(&event), most) {
+        while !self.reserve(size(&event), most) {
             if !self.pop() {
                 self.shrink(0);
                 self.first += 1;
@@ -180,8 +180,8 @@ impl RingContents {
         self.lines.push_back(event);
     }
 
-    /// Takes the memory for a line with so many bytes of text, within `most` for this ring and the common bound.
-    fn has_room(&mut self, text: u64, most: u64) -> bool {
+    /// Takes the memory for a line with `text` bytes of text, within `most` for this ring and the common bound.
+    fn reserve(&mut self, text: u64, most: u64) -> bool {
         let is_full = self.lines.len() == self.lines.capacity();
         let more = text + if is_full { LINES_PER_GROWTH as u64 * LINE_SIZE } else { 0 };
         if self.held + more > most || !self.rings.take(more) {
@@ -202,7 +202,7 @@ impl RingContents {
         true
     }
 
-    /// Shrinks the ring to `most` bytes: the oldest lines go, and their memory.
+    /// Shrinks the ring to `most` bytes: removes the oldest lines, and releases their memory.
     fn shrink(&mut self, most: u64) {
         let room = |lines: &VecDeque<TapEvent>| lines.capacity() as u64 * LINE_SIZE;
         while self.held - room(&self.lines) + self.lines.len() as u64 * LINE_SIZE > most && self.pop() {}

@@ -16,7 +16,7 @@ use platform_runtime::sync::Mutex;
 
 use super::{Ring, State};
 
-/// All rings.
+/// All rings, with their common bound.
 #[derive(Debug)]
 pub(crate) struct Rings {
     held: AtomicU64,
@@ -33,7 +33,7 @@ impl Default for Rings {
 }
 
 impl Rings {
-    /// Makes a bound of `most` bytes for all rings together.
+    /// Creates a bound of `most` bytes for all rings together.
     pub(super) const fn of(most: ByteSize) -> Self {
         Self { held: AtomicU64::new(0), most, count: AtomicU64::new(0), all: Mutex::new(Vec::new()) }
     }
@@ -58,7 +58,7 @@ impl Rings {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Counts `ring` among them.
+    /// Adds `ring` to the rings that share the bound.
     pub(super) fn register(&self, ring: &Arc<Ring>) {
         let mut all = self.all.lock();
         if !all.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(ring))) {
@@ -82,7 +82,7 @@ impl Rings {
             let mut contents = ring.contents();
             match contents.state {
                 State::Left(since) if now.saturating_duration_since(since) >= TAP_REST.duration() => {
-                    contents.state = State::Resting;
+                    contents.state = State::Counting;
                     contents.shrink(0);
                 }
                 _ if contents.held > share => contents.shrink(share),
@@ -92,5 +92,5 @@ impl Rings {
     }
 }
 
-/// A ring that holds less than one piece would hold nothing.
+/// A ring smaller than one piece would keep no line.
 const _: () = assert!(TAP_RING.0 > ByteSize::kib(16).0 && TAP_DELTA < 8192);

@@ -42,7 +42,7 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut contents = self.ring.contents();
-        // Under its lock: the check whether the ring may rest sees both or none.
+        // Under its lock, so that `Rings::release_unwatched` sees both changes or none.
         if self.ring.watchers.fetch_sub(1, Ordering::Relaxed) == 1 && contents.state == State::Open {
             contents.state = State::Left(Instant::now());
         }

@@ -1,6 +1,6 @@
 //! Tracks whether the upstream is up, for all threads.
 //!
-//! Transitions are rare, with a new connection or a probe, and made under a lock; a call reads one atomic.
+//! Transitions are rare, with a new connection or a probe, and happen under a lock; a call reads one atomic.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -23,7 +23,7 @@ const NOW: u64 = 0;
 #[derive(Debug)]
 pub(crate) struct Circuit {
     inner: Mutex<CircuitInner>,
-    /// Time when a call may pass, in milliseconds of [`clock::uptime`] and one more, or [`NOW`].
+    /// Time when a call may pass, in milliseconds of [`clock::uptime`] plus one, or [`NOW`].
     due: AtomicU64,
     /// Wakes one prober.
     went_down: Notify,
@@ -58,8 +58,8 @@ impl Default for Circuit {
 }
 
 impl Circuit {
-    /// Returns after how long a retry may be worth it, if the upstream is down.
-    pub(crate) fn down(&self) -> Option<Duration> {
+    /// Returns the time after which a retry may be worth it, if the upstream is down.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self.due.load(Ordering::Relaxed) {
             NOW => None,
             due => Some(Duration::from_millis(due - 1).saturating_sub(uptime())),
@@ -81,7 +81,7 @@ impl Circuit {
         }
     }
 
-    /// Records that a connection was made.
+    /// Records that a connection was opened.
     pub(super) fn connected(&self) {
         let mut inner = self.inner.lock();
         if inner.state.due().is_some() {
@@ -160,22 +160,22 @@ fn jitter() -> Jitter {
 pub(super) struct ConnectAttempt<'c> {
     circuit: &'c Circuit,
     began: Instant,
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl<'c> ConnectAttempt<'c> {
     pub(super) fn of(circuit: &'c Circuit) -> Self {
-        Self { circuit, began: Instant::now(), is_over: false }
+        Self { circuit, began: Instant::now(), has_ended: false }
     }
 
     pub(super) fn end(mut self) {
-        self.is_over = true;
+        self.has_ended = true;
     }
 }
 
 impl Drop for ConnectAttempt<'_> {
     fn drop(&mut self) {
-        if !self.is_over && self.began.elapsed() >= ABANDONED_ATTEMPT_TIMEOUT {
+        if !self.has_ended && self.began.elapsed() >= ABANDONED_ATTEMPT_TIMEOUT {
             self.circuit.failed(|| "no connection before its callers had left".to_owned());
         }
     }

@@ -56,7 +56,7 @@ impl CircuitState {
     pub(super) fn failed(self, now: Duration, jitter: Jitter) -> Self {
         match self {
             Self::Up { failures } if failures + 1 >= FAILURE_THRESHOLD => {
-                Self::Down { since: now, probes: 0, next: now + wait(0, jitter) }
+                Self::Down { since: now, probes: 0, next: now + probe_delay(0, jitter) }
             }
             Self::Up { failures } => Self::Up { failures: failures + 1 },
             // The call was under way when the upstream went down.
@@ -64,7 +64,7 @@ impl CircuitState {
         }
     }
 
-    /// Returns the state after a connection was made.
+    /// Returns the state after a connection was opened.
     pub(super) const fn connected(self) -> Self {
         Self::INITIAL
     }
@@ -82,7 +82,7 @@ impl CircuitState {
         match self {
             Self::Probing { since, probes } => {
                 let probes = probes.saturating_add(1);
-                Self::Down { since, probes, next: now + wait(probes, jitter) }
+                Self::Down { since, probes, next: now + probe_delay(probes, jitter) }
             }
             // A call was faster than the probe.
             Self::Up { .. } | Self::Down { .. } => self,
@@ -100,7 +100,7 @@ impl CircuitState {
 }
 
 /// Returns the wait for the next probe after so many that have failed.
-fn wait(probes: u32, jitter: Jitter) -> Duration {
+fn probe_delay(probes: u32, jitter: Jitter) -> Duration {
     let whole = FIRST_PROBE_DELAY.saturating_mul(1 << probes.min(10)).min(MAX_PROBE_DELAY);
     whole / 2 + whole * u32::from(jitter) / (2 * u32::from(Jitter::MAX))
 }
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn probe_delays_double_and_half_is_random() {
-        let longest = |probes| wait(probes, Jitter::MAX);
+        let longest = |probes| probe_delay(probes, Jitter::MAX);
         assert_eq!([0, 1, 2, 5, 40].map(longest), [ms(500), ms(1000), ms(2000), ms(15_000), ms(15_000)]);
-        assert_eq!([0, 1].map(|probes| wait(probes, 0)), [ms(250), ms(500)]);
+        assert_eq!([0, 1].map(|probes| probe_delay(probes, 0)), [ms(250), ms(500)]);
     }
 
     #[derive(Debug, Clone, Copy)]

@@ -51,7 +51,7 @@ impl CoalescingWaker {
             self.shared.state.store(POLLING, Ordering::SeqCst);
             let polled = poll(&mut own);
             let before = self.shared.state.swap(ASLEEP, Ordering::SeqCst);
-            // What was woken before something was ready is polled with the next thing that is wanted.
+            // A part that was woken before the result was ready is polled at the next call.
             if polled.is_ready() || before == POLLING {
                 return polled;
             }

@@ -18,8 +18,8 @@ use super::{
 
 /// Most addresses that are tried for one connection.
 const MAX_ADDRESSES: usize = 4;
-/// Time within which a dead peer is detected: an upstream may think for an hour without a byte, but its machine may
-/// also have gone without a word.
+/// Time within which a dead peer is detected: an upstream may work for an hour without sending a byte, but its machine
+/// may also have vanished.
 const KEEPALIVE_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
@@ -62,7 +62,7 @@ pub(crate) enum ConnectError {
         #[source]
         source: io::Error,
     },
-    /// The upstream accepts, and sends nothing.
+    /// The upstream accepts, and does not complete a TLS session.
     #[error("no TLS session within {limit:?}")]
     TlsTimeout {
         /// Timeout that passed.
@@ -80,8 +80,8 @@ impl ConnectError {
         }
     }
 
-    /// Returns whether this machine has no descriptors, ports or memory left: that says nothing of the upstream.
-    pub(super) fn is_ours(&self) -> bool {
+    /// Returns whether this machine has no descriptors, ports or memory left: the upstream may still be up.
+    pub(super) fn is_local(&self) -> bool {
         const OURS: [Errno; 5] =
             [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
         let (Self::Name { source, .. } | Self::Connect { source, .. } | Self::Tls { source, .. }) = self
@@ -92,7 +92,7 @@ impl ConnectError {
     }
 }
 
-/// Opens connections.
+/// Opener of connections.
 #[derive(Debug)]
 pub(super) struct Connector {
     pub(super) resolver: Resolver,

@@ -112,8 +112,8 @@ fn drive<T>(
     mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
 ) -> Poll<T> {
     waker.poll(cx, |cx| {
-        if let Poll::Ready(there) = wanted(cx) {
-            return Poll::Ready(there);
+        if let Poll::Ready(output) = wanted(cx) {
+            return Poll::Ready(output);
         }
         if let Some(open) = driver
             && let Poll::Ready(ended) = open.as_mut().poll(cx)
@@ -186,7 +186,7 @@ mod tests {
         let (mut connection, mut upstream) = closed_a_moment_ago().await;
         let mut unsent = connection.send(request()).await.unwrap_err();
         assert!(unsent.take_message().is_some(), "nothing was written");
-        assert_eq!(heard(&mut upstream), 1);
+        assert_eq!(count_requests(&mut upstream), 1);
     }
 
     #[tokio::test]
@@ -195,11 +195,11 @@ mod tests {
         connection.closed_check.cancel();
         let mut lost = connection.send(request()).await.unwrap_err();
         assert!(lost.take_message().is_none());
-        assert_eq!(heard(&mut upstream), 2);
+        assert_eq!(count_requests(&mut upstream), 2);
     }
 
     /// Returns the number of requests that arrived.
-    fn heard(upstream: &mut std::net::TcpStream) -> usize {
+    fn count_requests(upstream: &mut std::net::TcpStream) -> usize {
         upstream.set_nonblocking(true).unwrap();
         let mut text = [0; 1024];
         let length = std::io::Read::read(upstream, &mut text).unwrap();

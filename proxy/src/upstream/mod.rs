@@ -44,7 +44,7 @@ pub(crate) enum Error {
         /// Time after which a retry may be worth it.
         retry: Duration,
     },
-    /// No connection could be made: nothing was sent.
+    /// No connection could be opened: nothing was sent.
     #[error("cannot reach the upstream")]
     Unreachable(#[source] ConnectError),
     /// The connection broke after some of the request may have been sent.
@@ -85,7 +85,7 @@ impl Upstream {
     /// # Errors
     /// [`Error::Down`], if it is not.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        match self.target.circuit().down() {
+        match self.target.circuit().retry_after() {
             Some(retry) if self.idle() == 0 => Err(Error::Down { retry }),
             _ => Ok(()),
         }

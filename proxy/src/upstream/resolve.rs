@@ -1,6 +1,6 @@
-//! Resolves the upstream's name, again for new connections, so that the upstream may move.
+//! Resolves the upstream's name, again for new connections, so that its address may change.
 //!
-//! It asks the system's own resolver, which also works in an empty image and reads `/etc/hosts`.
+//! The look-up uses the system's own resolver, which also works in an empty image and reads `/etc/hosts`.
 
 use std::{
     fmt, io,
@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use platform_runtime::sync::Mutex;
 use tokio::{sync, time::timeout};
 
-/// Time for which an answer is used again: a burst of connections asks once.
+/// Time for which an answer is used again: a burst of connections needs one look-up.
 const LOOKUP_RETENTION: Duration = Duration::from_secs(1);
 /// Time for which an address that did not answer is tried after the others.
 const AVOIDED_RETENTION: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ pub(super) struct Resolver {
     host: String,
     port: u16,
     lookup: Lookup,
-    /// Addresses that were found last. Locked while the name is looked up, so that others wait for that answer.
+    /// Addresses that were found last. Locked during a look-up, so that concurrent calls wait for its answer.
     found: sync::Mutex<Option<(Vec<SocketAddr>, Instant)>>,
     /// Addresses that did not answer.
     avoided: Mutex<Vec<(SocketAddr, Instant)>>,
@@ -42,10 +42,10 @@ impl Resolver {
         let lookup = |host: String, port| -> BoxFuture<'static, _> {
             Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
         };
-        Self::asking(Box::new(lookup), host, port)
+        Self::with_lookup(Box::new(lookup), host, port)
     }
 
-    fn asking(lookup: Lookup, host: String, port: u16) -> Self {
+    fn with_lookup(lookup: Lookup, host: String, port: u16) -> Self {
         Self { host, port, lookup, found: sync::Mutex::new(None), avoided: Mutex::default() }
     }
 
@@ -113,8 +113,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Creates a resolver that gives `answers` one after the other, then the last for ever, and counts how often it is
-    /// asked.
+    /// Creates a resolver that gives `answers` one after the other, then the last for ever, and counts its look-ups.
     pub(in crate::upstream) fn scripted(
         answers: Vec<io::Result<Vec<SocketAddr>>>,
     ) -> (Resolver, Arc<AtomicUsize>) {
@@ -125,7 +124,7 @@ pub(super) mod tests {
             let answer = answers[at].as_ref().map(Clone::clone).map_err(|error| error.kind().into());
             Box::pin(async move { answer })
         };
-        (Resolver::asking(Box::new(lookup), "upstream".to_owned(), 80), asked)
+        (Resolver::with_lookup(Box::new(lookup), "upstream".to_owned(), 80), asked)
     }
 
     fn address(last: u8) -> SocketAddr {

@@ -59,8 +59,10 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Creates the upstream of `config`.
+    ///
     /// # Errors
-    /// If TLS cannot be had.
+    /// If TLS cannot be set up.
     pub(crate) fn new(config: Config) -> Result<Self, SetupError> {
         let tls = match config.scheme {
             Scheme::Http => None,
@@ -98,7 +100,7 @@ impl Target {
         attempt.end();
         match &connected {
             Ok(_) => self.circuit.connected(),
-            Err(failure) if failure.is_ours() => {}
+            Err(failure) if failure.is_local() => {}
             Err(failure) => self.circuit.failed(|| report::chain(failure)),
         }
         connected

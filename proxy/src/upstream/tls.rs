@@ -61,7 +61,7 @@ pub(crate) enum SetupError {
     Versions(#[source] rustls::Error),
 }
 
-/// Opens TLS sessions with one upstream, and resumes those it had.
+/// Opener of TLS sessions with one upstream, which resumes earlier ones.
 pub(super) struct Tls {
     connector: TlsConnector,
     name: ServerName<'static>,
@@ -74,8 +74,8 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Creates sessions with `host`, whose certificate is signed by one in `ca_file`; without a file by any that the
-    /// system trusts.
+    /// Creates an opener of sessions with `host`, whose certificate is signed by one in `ca_file`; without a file by
+    /// any that the system trusts.
     ///
     /// # Errors
     /// If that leaves no CA to trust.
@@ -135,7 +135,7 @@ pub(crate) enum TlsProblem {
 }
 
 impl TlsProblem {
-    /// Returns the problem that the `error` of a handshake stands for.
+    /// Returns the problem behind the `error` of a handshake.
     pub(super) fn of(error: &io::Error) -> Self {
         let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
             return Self::Other;

@@ -17,7 +17,7 @@ pub(super) type DeltaSink<'t> = Option<&'t mut dyn FnMut(AnswerDelta<'_>)>;
 
 /// Most bytes of one string that are kept, so that watchers see it in one piece.
 const MAX_DELTA: usize = 64 << 10;
-/// Most of a name, a type or a number that is looked at.
+/// Most bytes of a name, a type or a number that are read.
 const MAX_WORD: usize = 1 << 10;
 
 /// State of the event or answer that is being read.
@@ -28,7 +28,7 @@ pub(super) struct EventFacts {
     counts: TokenCounts,
     /// Set once it has reported usage.
     has_counted: bool,
-    /// OpenAI responses: how it stands once it has ended, and why it is incomplete.
+    /// OpenAI responses: status of the response once it has ended, and why it is incomplete.
     status: Option<JournalText>,
     reason: Option<JournalText>,
     /// Set if the part that is being read is a tool.
@@ -41,7 +41,7 @@ pub(super) struct EventFacts {
     text: EventText,
 }
 
-/// Content of an event that another like it would not have.
+/// Content that distinguishes an event from others like it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum EventText {
     #[default]
@@ -62,7 +62,7 @@ impl EventText {
 }
 
 impl EventFacts {
-    /// Bytes that are kept.
+    /// Returns the number of bytes that are kept.
     #[cfg(any(test, feature = "internals"))]
     pub(super) fn kept(&self) -> usize {
         [&self.part_name, &self.item, &self.delta].into_iter().flatten().map(String::len).sum()
@@ -78,7 +78,7 @@ enum EventKind {
     Error,
     TextDelta,
     ItemDone,
-    /// The last one of a response, however that ended.
+    /// The last event of a response, however that ended.
     ResponseEnded,
     ResponseFailed,
     MessageStop,
@@ -102,7 +102,7 @@ impl EventKind {
 /// Visitor of a document that fills a [`UsageReport`].
 pub(super) struct AnswerReader<'a, 't> {
     pub(super) route: Route,
-    /// Field that the outermost object stands for.
+    /// Field of the outermost object.
     pub(super) root: AnswerField,
     pub(super) event: &'a mut EventFacts,
     pub(super) report: &'a mut UsageReport,
@@ -240,7 +240,7 @@ impl AnswerReader<'_, '_> {
         self.report.text_bytes += text.bytes;
     }
 
-    /// The event or answer has come to its end, or as far as it ever will.
+    /// Ends the event or answer, which may be incomplete.
     pub(super) fn end(&mut self) {
         let event = std::mem::take(self.event);
         if let Some(text) = event.delta.filter(|_| event.kind == EventKind::TextDelta) {
@@ -266,7 +266,7 @@ impl AnswerReader<'_, '_> {
             self.report.finish.get_or_insert(reason);
         }
         if event.has_counted {
-            // Usage that stands before the text of its own event counts that text.
+            // Usage that comes before the text of its own event counts that text.
             self.report.text_bytes_counted = self.report.text_bytes;
         }
     }

@@ -1,8 +1,8 @@
 //! Names the fields in the answers of all model APIs and in the events of their streams.
 //!
-//! One set of names covers OpenAI's chat, completions, responses and embeddings and Anthropic's messages: they do not
-//! collide. Only structure counts: an upstream repeats parts of a request (tools, instructions, formats, metadata) in
-//! fields that are skipped, whatever their words. Shapes: platform.openai.com/docs/api-reference and
+//! The names cover OpenAI's chat, completions, responses and embeddings and Anthropic's messages: they do not collide.
+//! Only structure counts: an upstream repeats parts of a request (tools, instructions, formats, metadata) in fields
+//! that are skipped, whatever their words. Shapes: platform.openai.com/docs/api-reference and
 //! docs.anthropic.com/en/api/messages-streaming.
 
 use super::{
@@ -22,7 +22,7 @@ pub(super) enum AnswerField {
     Kind,
     Model,
     Error,
-    /// The object in events of OpenAI's responses: how it stands, and why it is incomplete.
+    /// The object in events of OpenAI's responses, with its status and why it is incomplete.
     Response,
     Status,
     Incomplete,
@@ -111,7 +111,7 @@ impl AnswerField {
         }
     }
 
-    /// Returns the same for fields that may hold text of the model.
+    /// Returns the same for fields that may contain text of the model.
     fn model_text(self, name: &[u8]) -> Self {
         match (self, name) {
             (Self::Choice, b"delta") => Self::ChoiceDelta,

@@ -1,4 +1,4 @@
-//! Reads the documents of an answer, one after the other, with a short cut for events that are alike.
+//! Reads the documents of an answer, one after the other. Events like the one before are only measured.
 
 use super::{
     StreamProgress, answer::AnswerReader, answer_field::AnswerField, event_frame::EventFrame, scan::Scanner,
@@ -39,7 +39,7 @@ impl DocumentReader {
         Self { scanner: Scanner::new(), frame: EventFrame::new() }
     }
 
-    /// Reads on in what may be a document.
+    /// Reads the next bytes of a possible document.
     pub(super) fn read(&mut self, data: &[u8], start: &mut BodyStart, reader: &mut AnswerReader<'_, '_>) {
         if !self.scanner.is_object() {
             start.note(data);
@@ -47,7 +47,7 @@ impl DocumentReader {
         self.scanner.feed(data, reader);
     }
 
-    /// Reads on in an event. One that came whole, and fits the frame of the last one, is not read again.
+    /// Reads the next bytes of an event. An event that came whole and fits the frame of the last one is only measured.
     pub(super) fn read_event(
         &mut self,
         data: &[u8],
@@ -92,7 +92,7 @@ impl DocumentReader {
         self.scanner.is_open()
     }
 
-    /// Ends a document that was cut off, without what its end would mean.
+    /// Ends a document that was cut off, without the effects of a regular end.
     pub(super) fn cut(&mut self, reader: &mut AnswerReader<'_, '_>) {
         self.scanner.finish(reader);
     }

@@ -1,8 +1,8 @@
 //! Estimates uncounted tokens: a bound before a call is sent, an estimate after it ended without usage.
 //!
-//! Pure, and without a tokeniser. A model's tokeniser is not known here, and running one takes longer than
-//! the rest of a call. Bound and estimate are held against counts of five real tokenisers over forty kinds of
-//! text (`tests/tokenizers`).
+//! Pure, and without a tokeniser. A model's tokeniser is not known here, and running one takes longer than the rest of
+//! a call. Bound and estimate are compared with counts of five real tokenisers over forty kinds of text
+//! (`tests/tokenizers`).
 
 /// Sizes that a request's prompt depends on, apart from its text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub(crate) struct Letters {
     pub(crate) escaped: bool,
 }
 
-/// Tokens that every request may cost beyond its text: Anthropic adds up to 530 tokens of instructions to a
-/// request that has tools, and roles and separators are paid for by the JSON they stand in.
+/// Tokens that every request may cost beyond its text: Anthropic adds up to 530 tokens of instructions to a request
+/// that has tools, and the JSON around roles and separators pays for them.
 const INSTRUCTIONS: u64 = 1024;
 /// The most that OpenAI takes for an image, whatever its file's size: 2833 tokens and 5667 for each of eight tiles.
 const LARGEST_IMAGE: u64 = 2833 + 8 * 5667;
@@ -34,8 +34,8 @@ const USUAL_IMAGE: u64 = 1000;
 /// Bytes of usual text for so many tokens.
 const USUAL: (u64, u64) = (7, 2);
 
-/// No model reads more tokens of this request's text and images than this. (Of a file with pages it may: only
-/// a reader of the file knows their number.)
+/// Returns a bound on the tokens that any model reads of this request's text and images. Files with pages may exceed
+/// it: only a reader of the file knows their number.
 ///
 /// Tokenisers work on bytes and merge them, so that no text has more tokens than bytes; those that know no bytes use
 /// one token for each of a letter's. But some first replace letters by compatible ones, which can be more: Claude's
@@ -46,7 +46,7 @@ pub(crate) fn most_input(body: &[u8], media: Media, letters: Letters) -> u64 {
     text + INSTRUCTIONS + media.parts.saturating_mul(LARGEST_IMAGE)
 }
 
-/// About how many tokens a prompt has, by the size of its request.
+/// Estimates the tokens of a prompt by the size of its request.
 ///
 /// Off by what text is unlike English prose and code: see [`tokens`]. The JSON around short messages is counted as
 /// text.
@@ -54,17 +54,17 @@ pub(crate) fn input(request_bytes: u64, media: Media) -> u64 {
     tokens(request_bytes.saturating_sub(media.bytes)) + media.parts * USUAL_IMAGE
 }
 
-/// About how many tokens so many bytes of text have: two for seven bytes.
+/// Estimates the tokens of `text_bytes` bytes of text: two for seven bytes.
 ///
-/// Of five tokenisers' counts this is, for prose and code in English −31 … +31 %, for other languages −55 … +137 %
-/// (most per byte in Llama 2, which knows few of them; fewest in OpenAI's newest), for base64, hexadecimal digits and
-/// rows of numbers −72 … −51 %: they cost a token for one to two bytes.
+/// The deviation from the counts of five tokenisers is, for prose and code in English −31 … +31 %, for other languages
+/// −55 … +137 % (most per byte in Llama 2, which knows few of them; fewest in OpenAI's newest), for base64, hexadecimal
+/// digits and rows of numbers −72 … −51 %: they cost a token for one to two bytes.
 pub(crate) const fn tokens(text_bytes: u64) -> u64 {
     let (bytes, tokens) = USUAL;
     text_bytes.saturating_mul(tokens).div_ceil(bytes)
 }
 
-/// Bytes that the text of `body`, which is UTF-8, has at most, whatever it is replaced by.
+/// Returns the most bytes that the text of `body`, which is UTF-8, can have after its letters are replaced.
 fn longest(body: &[u8], letters: Letters) -> u64 {
     let mut bytes = body.len();
     if letters.beyond_ascii {
@@ -76,7 +76,7 @@ fn longest(body: &[u8], letters: Letters) -> u64 {
     bytes as u64
 }
 
-/// Letters are looked at in blocks, since most have none beyond ASCII.
+/// Bytes of a block. Letters are examined in blocks, since most blocks have none beyond ASCII.
 const BLOCK: usize = 64;
 
 /// Returns by how many bytes the letters that begin in the block at `block` can become longer.
@@ -109,8 +109,8 @@ fn escaped(digits: &[u8]) -> usize {
     code.map_or(0, |code| stretched(code).saturating_sub(WRITTEN))
 }
 
-/// The most bytes that Unicode's compatibility decomposition makes of a character (of half of one, if it is written as
-/// two). Hangul is always composed again.
+/// Returns the most bytes that Unicode's compatibility decomposition makes of a character (of half of one, if it is
+/// written as two). Hangul is always composed again.
 const fn stretched(code: u32) -> usize {
     match code {
         0..=0x7f => 1,
@@ -145,7 +145,7 @@ mod tests {
         golden.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// JSON without anything but ASCII, as Python writes it.
+    /// Returns `json` with escapes for everything beyond ASCII, as Python writes it.
     fn ascii(json: &str) -> String {
         let escape = |c: char| {
             let mut units = [0; 2];
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Percent by which the estimate is below and above the real counts.
+    /// Returns the percentages by which the estimate is below and above the real counts.
     fn band(kinds: &[&str]) -> (i64, i64) {
         let rows = rows();
         let rows: Vec<_> = rows.iter().filter(|row| kinds.contains(&row.kind.as_str())).collect();

@@ -1,6 +1,6 @@
-//! Recognises an event that is the one before it but for one text, as most of a stream's are.
+//! Recognises an event that differs from the one before it in one text only, as most of a stream's are.
 //!
-//! What is the same byte for byte means the same, so only the text is measured. This is a short cut and decides
+//! Events with equal bytes around one text mean the same, so only the text is measured. This is a short cut and decides
 //! nothing: an event that does not fit is read as any other.
 
 use super::scan::TextRange;
@@ -41,7 +41,7 @@ impl EventFrame {
         Self { before: Side::EMPTY, after: Side::EMPTY }
     }
 
-    /// Returns the bytes of the text in `data`, each escape counted for what it means, if the rest is what is known.
+    /// Returns the bytes of the text in `data`, each escape counted for what it means, if the rest fits the frame.
     pub(super) fn measure(&self, data: &[u8]) -> Option<u64> {
         let before = self.before.get();
         let after = self.after.get();
@@ -61,7 +61,7 @@ impl EventFrame {
         (at <= text.len()).then_some(bytes as u64)
     }
 
-    /// Remembers what stands around the `text` of `data`.
+    /// Remembers the bytes around the `text` of `data`.
     pub(super) fn learn(&mut self, data: &[u8], text: TextRange) {
         let Some(before) = data.get(..text.begin) else { return };
         let Some(after) = data.get(text.end..) else { return };

@@ -1,15 +1,15 @@
 //! Reads JSON leniently: a value that is broken, or of another type, counts as absent.
 //!
-//! For answers only. Nothing is checked, copied or allocated, and time is linear in the bytes at each
+//! This module is for answers only. Nothing is checked, copied or allocated, and time is linear in the bytes at each
 //! level that a caller asks for. `exchange::rewrite` judges a request's body, not this.
 
 use memchr::memchr2;
 
-/// A value as it stands in an answer, without space around it. Empty if there is none; null counts as none.
+/// A value as an answer writes it, without space around it. Empty if there is none; null counts as none.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Json<'a>(&'a [u8]);
 
-/// Goes through an object or array. Ends where it is not understood.
+/// Walk through an object or array, which ends where it is not understood.
 #[derive(Debug, Clone)]
 struct Walk<'a> {
     bytes: &'a [u8],
@@ -34,31 +34,31 @@ impl<'a> Json<'a> {
         self.0.first() == Some(&b'{') && self.members().next().is_none()
     }
 
-    /// The members of an object that are not null: names as they are written, and values.
+    /// Returns the members of an object that are not null: names as they are written, and values.
     pub(super) fn members(self) -> impl Iterator<Item = (&'a [u8], Self)> {
         let mut walk = Walk::into(self.0, b'{');
         std::iter::from_fn(move || walk.member()).filter(|(_, value)| value.is_there())
     }
 
-    /// The elements of an array that are not null.
+    /// Returns the elements of an array that are not null.
     pub(super) fn elements(self) -> impl Iterator<Item = Self> {
         let mut walk = Walk::into(self.0, b'[');
         std::iter::from_fn(move || walk.value()).filter(|value| value.is_there())
     }
 
-    /// The last member of this name, or none.
+    /// Returns the last member of this name, or none.
     pub(super) fn member(self, name: &str) -> Self {
         self.members().filter(|(found, _)| *found == name.as_bytes()).last().unwrap_or_default().1
     }
 
-    /// Returns what is between the quotes of a string.
+    /// Returns the content of a string, between its quotes.
     pub(super) fn quoted(self) -> Option<&'a [u8]> {
         self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")
     }
 }
 
 impl<'a> Walk<'a> {
-    /// Behind the opening bracket, or at the end if there is another.
+    /// Starts behind the opening bracket, or at the end if another byte comes first.
     fn into(bytes: &'a [u8], bracket: u8) -> Self {
         let at = if bytes.first() == Some(&bracket) { 1 } else { bytes.len() };
         Self { bytes, at }
@@ -72,16 +72,16 @@ impl<'a> Walk<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    fn space(&mut self) {
+    fn skip_space(&mut self) {
         while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
             self.at += 1;
         }
     }
 
     fn member(&mut self) -> Option<(&'a [u8], Json<'a>)> {
-        self.space();
+        self.skip_space();
         let name = self.string()?;
-        self.space();
+        self.skip_space();
         if self.peek() != Some(b':') {
             return None;
         }
@@ -89,11 +89,11 @@ impl<'a> Walk<'a> {
         Some((name, self.value()?))
     }
 
-    /// A value and what separates it from the next. One that nothing follows may be cut, and is none.
+    /// Reads a value and its separator. A value that nothing follows may be cut, and counts as none.
     fn value(&mut self) -> Option<Json<'a>> {
-        self.space();
+        self.skip_space();
         let value = self.element()?;
-        self.space();
+        self.skip_space();
         if !matches!(self.peek()?, b',' | b'}' | b']') {
             return None;
         }
@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
         Some(Json::of(value))
     }
 
-    /// A value, the walk behind it.
+    /// Reads a value.
     fn element(&mut self) -> Option<&'a [u8]> {
         let begin = self.at;
         match self.peek()? {
@@ -113,7 +113,7 @@ impl<'a> Walk<'a> {
         self.bytes.get(begin..self.at)
     }
 
-    /// The content of a string, the walk behind it.
+    /// Reads a string, and returns its content.
     fn string(&mut self) -> Option<&'a [u8]> {
         if self.peek() != Some(b'"') {
             return None;

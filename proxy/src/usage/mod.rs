@@ -1,4 +1,4 @@
-//! Reads what an answer reports about itself: tokens, cost, model, why it ended, tools, failure.
+//! Reads the facts that an answer reports about itself: tokens, cost, model, reason of its end, tools, failure.
 //!
 //! Pure: bytes go in, a [`UsageReport`] comes out. Nothing here changes the bytes, and nothing here can stop a
 //! call; an answer that cannot be understood has simply no usage.
@@ -46,7 +46,7 @@ pub(crate) struct UsageReport {
     /// Bytes of that text which the last usage can know of.
     text_bytes_counted: u64,
     pub(crate) tools: Vec<JournalText>,
-    /// An error came where an answer should.
+    /// Set if an error came in place of an answer.
     pub(crate) failed: bool,
     /// Progress of the stream.
     pub(crate) stage: StreamProgress,
@@ -95,7 +95,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format that a content type announces.
+    /// Returns the format that a content type announces.
     pub(crate) fn of(content_type: Option<&str>) -> Self {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         let is = |name: &str| essence.eq_ignore_ascii_case(name);
@@ -110,7 +110,7 @@ impl Format {
     }
 }
 
-/// Watches one answer pass.
+/// Meter of one answer, which it reads as it passes.
 #[derive(Debug)]
 pub(crate) struct Meter {
     route: Route,
@@ -143,7 +143,7 @@ impl Meter {
         }
     }
 
-    /// Takes note of the next piece of the body, wherever it was split. `sink` receives text and tools.
+    /// Reads the next piece of the body, wherever it was split. `sink` receives text and tools.
     pub(crate) fn feed(&mut self, piece: &Bytes, sink: Option<&mut dyn FnMut(AnswerDelta<'_>)>) {
         let mut sink: DeltaSink<'_> = sink;
         let Self { route, body, documents, event, report } = self;
@@ -190,7 +190,7 @@ impl Meter {
         self.report.text_bytes > 0
     }
 
-    /// Returns what the whole answer reported. Call once, after its last piece.
+    /// Returns the report on the whole answer. Call once, after its last piece.
     pub(crate) fn finish(&mut self, sink: Option<&mut dyn FnMut(AnswerDelta<'_>)>) -> UsageReport {
         let mut sink: DeltaSink<'_> = sink;
         let Self { route, body, documents, event, report } = self;
@@ -199,7 +199,7 @@ impl Meter {
         match body {
             Body::Events(events, start) => {
                 reader.root = AnswerField::Event;
-                // A stream that was cut reports what has come so far, and nothing that its end would mean.
+                // A stream that was cut reports the parts that have come, without the effects of a regular end.
                 if documents.is_open() {
                     documents.cut(&mut reader);
                 } else if events.is_open() {

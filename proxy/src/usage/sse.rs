@@ -1,8 +1,8 @@
 //! Splits an event stream into its events, fed in arbitrary pieces, in constant memory.
 //!
-//! Follows the WHATWG HTML standard, 9.2.5 and 9.2.6. Lines end in LF, CR or CRLF, and a blank line ends an
-//! event. The `data` lines of an event make one text with line feeds between them. A byte order mark may
-//! stand at the very beginning. Data is handed on as it comes.
+//! Follows the WHATWG HTML standard, 9.2.5 and 9.2.6. Lines end in LF, CR or CRLF, and a blank line ends an event. The
+//! `data` lines of an event make one text with line feeds between them. A byte order mark may come first. Data is
+//! passed on as it comes.
 
 use super::byte_order_mark::ByteOrderMark;
 
@@ -16,7 +16,7 @@ pub(super) struct EventParser {
     /// Bytes of the head that have come.
     length: usize,
     event: EventProgress,
-    /// The last byte was a CR: an LF right after it belongs to it.
+    /// Set if the last byte was a CR: an LF right after it belongs to it.
     after_cr: bool,
     mark: ByteOrderMark,
 }
@@ -90,7 +90,7 @@ impl EventParser {
         self.read(rest, &mut emit);
     }
 
-    /// Returns whether the stream stands between two events.
+    /// Returns whether the stream is between two events.
     #[cfg(any(test, feature = "internals"))]
     pub(super) fn between(&self) -> bool {
         self.event == EventProgress::None && self.line == LineKind::Head && self.length == 0

@@ -5,10 +5,10 @@ use platform_core::{record::Tokens, route::Route};
 /// A figure of a `usage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
-    /// OpenAI's chat, completions and embeddings: what came from a cache is within.
+    /// OpenAI's chat, completions and embeddings: cached tokens are included.
     Prompt,
     Completion,
-    /// OpenAI's responses, as above; Anthropic's messages: what came from or went to a cache is not within.
+    /// OpenAI's responses, as above; Anthropic's messages: cached and cache-written tokens are not included.
     Input,
     Output,
     /// Anthropic's names, which LiteLLM also puts beside OpenAI's.
@@ -25,7 +25,7 @@ pub(super) enum Figure {
 const FIGURES: usize = Figure::Hour as usize + 1;
 
 impl Figure {
-    /// Returns the figure that a member of a `usage` is.
+    /// Returns the figure of the member `name` of a `usage`.
     pub(super) const fn of(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"prompt_tokens" => Self::Prompt,
@@ -80,7 +80,7 @@ impl TokenCounts {
 
     pub(super) fn tokens(&self) -> Tokens {
         let of = |figure| self.of(figure);
-        // Anthropic counts what came from and went to a cache beside its input; OpenAI counts it within.
+        // Anthropic counts cached and cache-written tokens beside its input; OpenAI includes them.
         let beside =
             of(Figure::Input).saturating_add(of(Figure::CacheRead)).saturating_add(of(Figure::CacheCreation));
         let either = |one: u64, other: u64| if one > 0 { one } else { other };

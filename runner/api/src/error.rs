@@ -1,4 +1,4 @@
-//! Errors of the API as HTTP answers: the one place where errors become HTTP.
+//! Turns errors of the API into HTTP answers. No other module does.
 
 use axum::{
     http::StatusCode,
@@ -6,7 +6,7 @@ use axum::{
 };
 use serde_json::json;
 
-/// Reason for an error answer.
+/// Reason why the API refuses a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
     /// No resource exists at this path.

@@ -1,8 +1,8 @@
-//! The HTTP API of `sluice up`, for applications on this host.
+//! Serves the HTTP API of `sluice up`, for applications on this host.
 //!
-//! axum routes requests. Connections are accepted here, because `axum::serve` has no time limits. The API authenticates
-//! no client, so it listens on the loopback alone. It answers no browser that another site's page sent. That covers
-//! names that were made to lead here as well as our own. Routes: `GET /api/v1/ai/agents`, `GET /metrics`.
+//! axum routes requests. This crate accepts connections itself, because `axum::serve` has no timeouts. The API
+//! authenticates no client, so it listens on the loopback alone. It refuses what a browser sends for another site's
+//! page, even if that site points its own name at this host. Routes: `GET /api/v1/ai/agents`, `GET /metrics`.
 //!
 //! Does not execute runs and does not authenticate. Start reading at [`Api`].
 //!
@@ -57,14 +57,14 @@ const METRICS: &str = "/metrics";
 const TRACEPARENT: &str = "traceparent";
 /// Header with the origin of a browser's request (Fetch Metadata, W3C).
 const FETCH_SITE: &str = "sec-fetch-site";
-/// Connections at a time; others wait to be accepted.
+/// Most connections at a time. Others wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
 /// Longest time in which a client may send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest time of a connection. Each has one request, and no answer is long.
+/// Longest time of a connection. Each carries one request, and no answer is long.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The API's address is taken, or not this host's.
+/// Error for an address that the API cannot listen on: it is in use, or not of this host.
 #[derive(Debug, thiserror::Error)]
 #[error("api.listen {address} cannot be listened on")]
 pub struct Unbound {
@@ -73,7 +73,7 @@ pub struct Unbound {
     source: io::Error,
 }
 
-/// The API with its bound listener.
+/// HTTP API with its bound listener.
 #[derive(Debug)]
 pub struct Api {
     listener: TcpListener,
@@ -94,7 +94,7 @@ impl Api {
         self.address
     }
 
-    /// Serves until `stop` is triggered. Connections that are open then are cut.
+    /// Serves requests until `stop` is triggered, which also cuts open connections.
     pub async fn serve(self, catalog: Arc<Catalog>, observer: Observer, stop: CancellationToken) {
         let routes = routes(catalog, observer);
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -125,18 +125,18 @@ async fn serve_connection(stream: TcpStream, routes: Router, _permit: OwnedSemap
 fn routes(catalog: Arc<Catalog>, observer: Observer) -> Router {
     let Observer { metrics, traces } = observer;
     Router::new()
-        .route(AGENTS, get(list))
+        .route(AGENTS, get(list_agents))
         .with_state(catalog)
-        .route(METRICS, get(scrape))
+        .route(METRICS, get(render_metrics))
         .with_state(metrics)
         .method_not_allowed_fallback(|| async { Error::Method })
         .fallback(|| async { Error::Route })
-        .layer(middleware::from_fn(for_this_host))
-        .layer(middleware::from_fn_with_state(traces, traced))
+        .layer(middleware::from_fn(require_own_host))
+        .layer(middleware::from_fn_with_state(traces, trace_request))
 }
 
 /// Records the request as a span. Scrapes are left out: there would be too many.
-async fn traced(State(traces): State<Option<Traces>>, request: Request, next: Next) -> Response {
+async fn trace_request(State(traces): State<Option<Traces>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let Some(traces) = traces.filter(|_| path != METRICS) else { return next.run(request).await };
     let mut callers = request.headers().get_all(TRACEPARENT).iter();
@@ -144,43 +144,49 @@ async fn traced(State(traces): State<Option<Traces>>, request: Request, next: Ne
         (Some(caller), None) => caller.to_str().ok().and_then(|text| text.parse().ok()),
         _ => None,
     };
-    let asked = ApiRequest::now(word(request.method()), (path == AGENTS).then_some(AGENTS), caller);
+    let api_request =
+        ApiRequest::now(method_word(request.method()), (path == AGENTS).then_some(AGENTS), caller);
     let response = next.run(request).await;
-    traces.answered(asked, response.status().as_u16());
+    traces.answered(api_request, response.status().as_u16());
     response
 }
 
-/// Returns a method as one of a few words, whatever the client sent.
-fn word(method: &Method) -> &'static str {
+/// Returns a method as one of a few words, so that a client cannot choose a label.
+fn method_word(method: &Method) -> &'static str {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     known.into_iter().find(|word| *word == method.as_str()).unwrap_or("_OTHER")
 }
 
-/// Passes requests that name this host by one of its own names and come from no other site's page.
-async fn for_this_host(request: Request, next: Next) -> Response {
-    match judge(request.headers()) {
+/// Passes on requests that name this host by one of its own names, and that no other site's page sent.
+async fn require_own_host(request: Request, next: Next) -> Response {
+    match check_headers(request.headers()) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     }
 }
 
-fn judge(headers: &HeaderMap) -> Result<(), Error> {
+/// Checks the name of the host and the origin of the request.
+fn check_headers(headers: &HeaderMap) -> Result<(), Error> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
-        (Some(host), None) if is_own(host) => {}
+        (Some(host), None) if is_own_name(host) => {}
         _ => return Err(Error::Host),
     }
-    let is_ours = |origin: &HeaderValue| {
+    let is_own_origin = |origin: &HeaderValue| {
         let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-        host.is_some_and(|(_, host)| is_own(host))
+        host.is_some_and(|(_, host)| is_own_name(host))
     };
-    // Browsers name the origin of the sending page. Those that omit it for a GET send this header.
-    let is_foreign = headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site");
-    if is_foreign || !headers.get_all(ORIGIN).iter().all(is_ours) { Err(Error::Site) } else { Ok(()) }
+    // Browsers name the origin of the sending page. Browsers that omit it for a GET send this header instead.
+    let is_cross_site = headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site");
+    if is_cross_site || !headers.get_all(ORIGIN).iter().all(is_own_origin) {
+        Err(Error::Site)
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns whether `host`, with or without a port, can only mean this host.
-fn is_own(host: &str) -> bool {
+fn is_own_name(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
@@ -190,12 +196,12 @@ fn is_own(host: &str) -> bool {
 }
 
 /// Answers with the agents that can run here, and the default one.
-async fn list(State(catalog): State<Arc<Catalog>>) -> Response {
+async fn list_agents(State(catalog): State<Arc<Catalog>>) -> Response {
     json(&agents::listing(&catalog.statuses().await))
 }
 
 /// Answers with the metrics in Prometheus's text format.
-async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
+async fn render_metrics(State(metrics): State<Arc<Metrics>>) -> Response {
     ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics.render().await).into_response()
 }
 
@@ -209,7 +215,7 @@ mod tests {
 
     #[test]
     fn only_this_hosts_own_names_are_answered() {
-        for (host, own) in [
+        for (host, expected) in [
             ("localhost", true),
             ("LOCALHOST:4180", true),
             ("127.0.0.1:4180", true),
@@ -223,13 +229,13 @@ mod tests {
             ("attacker.example", false),
             ("localhost:x", false),
         ] {
-            assert_eq!(is_own(host), own, "{host}");
+            assert_eq!(is_own_name(host), expected, "{host}");
         }
     }
 
     #[test]
     fn pages_of_other_sites_are_refused() {
-        for (name, value, heard) in [
+        for (name, value, accepted) in [
             ("accept", "*/*", true),
             ("origin", "http://localhost:3000", true),
             ("origin", "https://attacker.example", false),
@@ -240,7 +246,7 @@ mod tests {
         ] {
             let host = (HOST, HeaderValue::from_static("127.0.0.1:4180"));
             let headers = [host, (name.parse().unwrap(), HeaderValue::from_static(value))];
-            assert_eq!(judge(&headers.into_iter().collect()).is_ok(), heard, "{name}: {value}");
+            assert_eq!(check_headers(&headers.into_iter().collect()).is_ok(), accepted, "{name}: {value}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Records as CSV (RFC 4180), safe to open in a spreadsheet.
+//! Formats records as CSV (RFC 4180), safe to open in a spreadsheet.
 //!
-//! A cell that begins like a formula gets an apostrophe in front, as OWASP's page on CSV injection advises. Names of
-//! models are an agent's choice. Cells that are numbers stay numbers.
+//! An agent chooses the names of models, so a text could be a formula. A text that begins like one gets an apostrophe
+//! in front, as OWASP's page on CSV injection advises. Numbers stay numbers.
 
 use platform_core::record::JournalLine;
 
@@ -10,7 +10,7 @@ use platform_core::record::JournalLine;
 enum Cell {
     Number(u64),
     Text(String),
-    Nothing,
+    Empty,
 }
 
 impl From<u64> for Cell {
@@ -21,15 +21,15 @@ impl From<u64> for Cell {
 
 impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(cell: Option<T>) -> Self {
-        cell.map_or(Self::Nothing, Into::into)
+        cell.map_or(Self::Empty, Into::into)
     }
 }
 
-/// Returns a value that serializes to a string as a text cell.
-fn word(value: impl serde::Serialize) -> Cell {
+/// Returns the text cell of a value that serializes to a string. Any other value, such as `None`, makes an empty cell.
+fn text_cell(value: impl serde::Serialize) -> Cell {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(text)) => Cell::Text(text),
-        _ => Cell::Nothing,
+        _ => Cell::Empty,
     }
 }
 
@@ -79,9 +79,9 @@ pub fn header() -> String {
     COLUMNS.join(",") + "\r\n"
 }
 
-/// Returns the line of a record.
+/// Returns the line for a record.
 pub fn row(line: &JournalLine) -> String {
-    cells(line).iter().map(written).collect::<Vec<_>>().join(",") + "\r\n"
+    cells(line).iter().map(format_cell).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
 fn cells(line: &JournalLine) -> [Cell; COLUMNS.len()] {
@@ -94,19 +94,19 @@ fn cells(line: &JournalLine) -> [Cell; COLUMNS.len()] {
         text(record.run_id.as_str()),
         u64::from(record.attempt).into(),
         text(record.account.as_str()),
-        word(&record.user),
-        word(&record.graph),
-        word(record.identity),
-        word(record.route),
-        word(&record.model_asked),
-        word(&record.model_answered),
-        word(&record.finish_reason),
+        text_cell(&record.user),
+        text_cell(&record.graph),
+        text_cell(record.identity),
+        text_cell(record.route),
+        text_cell(&record.model_asked),
+        text_cell(&record.model_answered),
+        text_cell(&record.finish_reason),
         text(if record.stream { "true" } else { "false" }),
         u64::from(record.status).into(),
-        word(record.outcome),
-        word(record.refusal),
-        word(&record.rule),
-        word(record.timeout),
+        text_cell(record.outcome),
+        text_cell(record.refusal),
+        text_cell(&record.rule),
+        text_cell(record.timeout),
         record.request_bytes.into(),
         record.response_bytes.into(),
         record.ttfb_us.into(),
@@ -117,32 +117,34 @@ fn cells(line: &JournalLine) -> [Cell; COLUMNS.len()] {
         record.tokens.cache_written.into(),
         record.tokens.cache_written_1h.into(),
         record.tokens.reasoning.into(),
-        word(record.tokens_source),
+        text_cell(record.tokens_source),
         record.cost_nanodollars.map(|cost| cost.0).into(),
-        word(record.cost_source),
-        word(record.litellm_call_id),
+        text_cell(record.cost_source),
+        text_cell(record.litellm_call_id),
         text(&tools.join(" ")),
-        word(record.kind),
+        text_cell(record.kind),
         record.calls.into(),
-        word(record.tap),
+        text_cell(record.tap),
         u64::from(line.v).into(),
     ]
 }
 
-fn written(cell: &Cell) -> String {
+fn format_cell(cell: &Cell) -> String {
     match cell {
-        Cell::Nothing => String::new(),
+        Cell::Empty => String::new(),
         Cell::Number(number) => number.to_string(),
-        Cell::Text(text) => quoted(&harmless(text)),
+        Cell::Text(text) => quote(&neutralize(text)),
     }
 }
 
-fn harmless(text: &str) -> String {
+/// Adds an apostrophe if a spreadsheet would read `text` as a formula.
+fn neutralize(text: &str) -> String {
     let apostrophe = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     format!("{apostrophe}{text}")
 }
 
-fn quoted(text: &str) -> String {
+/// Quotes `text` if it would break its cell.
+fn quote(text: &str) -> String {
     if text.contains([',', '"', '\r', '\n', '\'']) || text.starts_with(' ') || text.ends_with(' ') {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
@@ -170,9 +172,9 @@ mod tests {
             ("", ""),
         ];
         for (text, cell) in cases {
-            assert_eq!(written(&Cell::Text(text.to_owned())), cell);
+            assert_eq!(format_cell(&Cell::Text(text.to_owned())), cell);
         }
-        assert_eq!(written(&Cell::Number(12)), "12");
-        assert_eq!(written(&Cell::from(None::<u64>)), "");
+        assert_eq!(format_cell(&Cell::Number(12)), "12");
+        assert_eq!(format_cell(&Cell::from(None::<u64>)), "");
     }
 }

@@ -1,5 +1,5 @@
-//! Parses the part of a journal line that filters and sums need. It borrows from the line, because a journal may be a
-//! gigabyte long.
+//! Parses the part of a journal line that filters and sums need. The result borrows from the line, because a journal
+//! may be a gigabyte long.
 
 use std::borrow::Cow;
 
@@ -42,7 +42,7 @@ pub struct Entry<'l> {
     pub(crate) calls: u64,
 }
 
-/// Text that is borrowed unless it has an escape. Lines that a proxy wrote have no escapes in these fields.
+/// Text of a field, borrowed unless it has an escape. Lines that a proxy wrote have no escapes in these fields.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 struct FieldText<'l>(#[serde(borrow)] Cow<'l, str>);
@@ -52,20 +52,20 @@ const fn default_calls() -> u64 {
 }
 
 impl<'l> Entry<'l> {
-    /// Reads `line`.
+    /// Parses `line`.
     ///
     /// # Errors
-    /// If it is not a record, or is of a later version than this build reads.
+    /// If the line is not a record, or has a later version than this build reads.
     pub fn parse(line: &'l [u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(line)
     }
 
-    /// Returns the time at which the call began, as the journal writes it. Such texts are in the order of their times.
+    /// Returns the time at which the call began, as the journal writes it. Such texts sort like the times themselves.
     pub(crate) fn ts(&self) -> &str {
         &self.ts.0
     }
 
-    pub(crate) fn run(&self) -> &str {
+    pub(crate) fn run_id(&self) -> &str {
         &self.run_id.0
     }
 
@@ -73,13 +73,14 @@ impl<'l> Entry<'l> {
         &self.account.0
     }
 
-    /// Returns the requested model, even if the answer names another; without one, the answer's; else `-`.
+    /// Returns the requested model, even if the answer names another. If no model was requested, returns the answer's,
+    /// or `-`.
     pub(crate) fn model(&self) -> &str {
         self.model_asked.as_ref().or(self.model_answered.as_ref()).map_or("-", |model| &model.0)
     }
 
-    /// Returns whether an admitted call failed. A client that left is no error, nor is a run that was closed or
-    /// stopped.
+    /// Returns whether an admitted call failed. A client that disconnected is no failure, nor is a closed run or a
+    /// freeze.
     pub(crate) const fn is_error(&self) -> bool {
         match self.outcome {
             Outcome::StreamError | Outcome::UpstreamGone | Outcome::TimedOut | Outcome::Interrupted => true,

@@ -1,4 +1,4 @@
-//! Reads the files of a journal that no proxy is writing: one of a stopped proxy, or a copy.
+//! Reads the files of a journal that no proxy is writing: a stopped proxy's journal, or a copy.
 
 use std::{
     fs::{self, File},
@@ -9,7 +9,7 @@ use std::{
 /// Reason why a journal's files cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system reported an error.
+    /// A file or directory could not be read.
     #[error("cannot read {}", path.display())]
     Io {
         /// Path of the file or directory.
@@ -34,12 +34,14 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Files {
     /// Files still to be read, the next one last.
-    ahead: Vec<PathBuf>,
-    now: Option<(PathBuf, BufReader<File>)>,
+    pending: Vec<PathBuf>,
+    /// File that is being read.
+    current: Option<(PathBuf, BufReader<File>)>,
+    /// Buffer of the line that was read last.
     line: Vec<u8>,
 }
 
-/// A line, or an unfinished one at the end of a file.
+/// Piece of a journal: a line, or an unfinished line at the end of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'l> {
     /// A line without its line feed.
@@ -49,14 +51,14 @@ pub enum Piece<'l> {
 }
 
 impl Files {
-    /// Opens the journal files in `dir`. Each is named after its first line in twenty digits.
+    /// Opens the journal files in `dir`. The number of its first line, in twenty digits, is the name of each.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        let read = |source| Error::Io { path: dir.to_owned(), source };
+        let unreadable = |source| Error::Io { path: dir.to_owned(), source };
         let mut found = Vec::new();
-        for entry in fs::read_dir(dir).map_err(read)? {
-            let path = entry.map_err(read)?.path();
-            let number = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".ndjson"));
-            if number
+        for entry in fs::read_dir(dir).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            let first = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".ndjson"));
+            if first
                 .is_some_and(|number| number.len() == 20 && number.bytes().all(|byte| byte.is_ascii_digit()))
             {
                 found.push(path);
@@ -67,7 +69,7 @@ impl Files {
         }
         found.sort_unstable();
         found.reverse();
-        Ok(Self { ahead: found, now: None, line: Vec::new() })
+        Ok(Self { pending: found, current: None, line: Vec::new() })
     }
 
     /// Returns the id of the journal in `dir`, if the directory holds one.
@@ -78,17 +80,17 @@ impl Files {
     /// Returns the next piece, or `None` after the last.
     pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, Error> {
         loop {
-            let Some((path, reader)) = &mut self.now else {
-                let Some(path) = self.ahead.pop() else { return Ok(None) };
+            let Some((path, reader)) = &mut self.current else {
+                let Some(path) = self.pending.pop() else { return Ok(None) };
                 let file = File::open(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
-                self.now = Some((path, BufReader::with_capacity(256 << 10, file)));
+                self.current = Some((path, BufReader::with_capacity(256 << 10, file)));
                 continue;
             };
             self.line.clear();
-            let read = reader.read_until(b'\n', &mut self.line);
-            let read = read.map_err(|source| Error::Io { path: path.clone(), source })?;
-            if read == 0 {
-                self.now = None;
+            let bytes = reader.read_until(b'\n', &mut self.line);
+            let bytes = bytes.map_err(|source| Error::Io { path: path.clone(), source })?;
+            if bytes == 0 {
+                self.current = None;
                 continue;
             }
             return Ok(Some(match self.line.strip_suffix(b"\n") {

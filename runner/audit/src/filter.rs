@@ -13,7 +13,7 @@ use platform_core::{
 
 use super::Entry;
 
-/// Conditions on a record. An absent one matches every record.
+/// Conditions on a record. An absent condition matches every record.
 #[derive(Debug, Default)]
 pub struct Filter {
     /// Run that made the call.
@@ -22,11 +22,11 @@ pub struct Filter {
     pub account: Option<AccountId>,
     /// Outcome of the call.
     pub outcome: Option<Outcome>,
-    /// Reason why Sluicegate answered the call itself. Calls that it did not answer itself do not match.
+    /// Refusal of the call. Calls that were not refused do not match.
     pub refusal: Option<Refusal>,
-    /// Accuracy of the record's token counts.
+    /// Source of the record's token counts.
     pub tokens: Option<TokensSource>,
-    /// Kind of the call: of the model API or of a tool.
+    /// Kind of the call: a call of the model API, or of a tool.
     pub kind: Option<Kind>,
     /// Earliest time at which the call began.
     pub from: Option<When>,
@@ -38,7 +38,7 @@ impl Filter {
     /// Returns whether `entry` meets all conditions.
     pub fn takes(&self, entry: &Entry<'_>) -> bool {
         let Self { run, account, outcome, refusal, tokens, kind, from, to } = self;
-        run.as_ref().is_none_or(|run| run.as_str() == entry.run())
+        run.as_ref().is_none_or(|run| run.as_str() == entry.run_id())
             && account.as_ref().is_none_or(|account| account.as_str() == entry.account())
             && outcome.is_none_or(|outcome| outcome == entry.outcome)
             && refusal.is_none_or(|refusal| Some(refusal) == entry.refusal)
@@ -49,7 +49,7 @@ impl Filter {
     }
 }
 
-/// A time, written as the journal writes it.
+/// Time, written as the journal writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct When(String);
 
@@ -62,15 +62,15 @@ impl When {
 impl FromStr for When {
     type Err = String;
 
-    /// Parses `2026-11-21T08:30:00Z`, `2026-11-21` (its beginning, UTC) or `90m` (so long ago).
+    /// Parses `2026-11-21T08:30:00Z`, `2026-11-21` (the beginning of that day, UTC) or `90m` (that long ago).
     fn from_str(text: &str) -> Result<Self, String> {
-        let moment = humantime::parse_rfc3339_weak(text).or_else(|_not_one| humantime::parse_rfc3339(text));
+        let full = humantime::parse_rfc3339_weak(text).or_else(|_error| humantime::parse_rfc3339(text));
         let day = || humantime::parse_rfc3339(&format!("{text}T00:00:00Z"));
         let ago = || {
-            let span: Option<Duration> = humantime::parse_duration(text).ok();
-            span.and_then(|span| SystemTime::now().checked_sub(span))
+            let duration: Option<Duration> = humantime::parse_duration(text).ok();
+            duration.and_then(|duration| SystemTime::now().checked_sub(duration))
         };
-        moment.or_else(|_not_one| day()).ok().or_else(ago).map(Self::at).ok_or_else(|| {
+        full.or_else(|_error| day()).ok().or_else(ago).map(Self::at).ok_or_else(|| {
             "expected a time such as `2026-11-21T08:30:00Z`, a day such as `2026-11-21` or how long ago, such as `90m`"
                 .to_owned()
         })
@@ -83,19 +83,19 @@ mod tests {
 
     #[test]
     fn moments_are_read_as_people_write_them() {
-        let when = |text: &str| text.parse::<When>().map(|when| when.0);
+        let written = |text: &str| text.parse::<When>().map(|when| when.0);
         let cases = [
             ("2026-11-21T08:30:00Z", "2026-11-21T08:30:00.000000Z"),
             ("2026-11-21T08:30:00.5Z", "2026-11-21T08:30:00.500000Z"),
             ("2026-11-21 08:30:00", "2026-11-21T08:30:00.000000Z"),
             ("2026-11-21", "2026-11-21T00:00:00.000000Z"),
         ];
-        for (text, written) in cases {
-            assert_eq!(when(text).as_deref(), Ok(written));
+        for (text, expected) in cases {
+            assert_eq!(written(text).as_deref(), Ok(expected));
         }
-        assert!(when("1h").unwrap() < when("1m").unwrap());
+        assert!(written("1h").unwrap() < written("1m").unwrap());
         for bad in ["", "yesterday", "2026-13-01", "12"] {
-            assert!(when(bad).is_err(), "{bad}");
+            assert!(written(bad).is_err(), "{bad}");
         }
     }
 }

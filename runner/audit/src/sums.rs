@@ -10,7 +10,7 @@ use platform_core::{money::NanoDollars, record::Tokens};
 
 use super::{Entry, histogram::Histogram};
 
-/// Property by which records are grouped.
+/// Property by which records are grouped. The comments on the variants are help texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     /// The run that called
@@ -21,7 +21,7 @@ pub enum By {
     Model,
 }
 
-/// Figure by which sums are put in order, the largest first.
+/// Figure by which sums are sorted, the largest first. The comments on the variants are help texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Sort {
     /// The tokens of prompts and answers
@@ -36,10 +36,10 @@ pub enum Sort {
     Calls,
 }
 
-/// Seconds for which calls count as recent.
+/// Seconds during which a call counts as recent.
 const RECENT_SECONDS: u64 = 60;
 
-/// Sums over records. A record that stands for many calls counts as that many.
+/// Sums over records. One record may stand for many refused calls, and counts as that many.
 #[derive(Debug, Clone, Default)]
 pub struct Sums {
     /// Calls that were not refused.
@@ -52,15 +52,15 @@ pub struct Sums {
     pub tokens: Tokens,
     /// Cost of all records. A record without a known cost adds nothing.
     pub cost: NanoDollars,
-    /// Microseconds until the first byte of the upstream's answer.
+    /// Microseconds until the first byte of the upstream's answer, for each record that has them.
     pub first: Histogram,
-    /// Microseconds until the end, of calls that were not refused.
+    /// Microseconds until the end, for calls that were not refused.
     pub whole: Histogram,
     /// Calls, including refused ones, by the second in which they began.
     recent: VecDeque<(u64, u64)>,
 }
 
-/// Sums by name of the run, account or model.
+/// Sums for each run, account or model, by its name.
 #[derive(Debug)]
 pub struct Groups {
     by: By,
@@ -71,7 +71,7 @@ impl By {
     /// All groupings, in the order in which they are declared.
     pub const ALL: [Self; 3] = [Self::Run, Self::Account, Self::Model];
 
-    /// Returns the word for one group.
+    /// Returns the word for one of the groups.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -80,9 +80,9 @@ impl By {
         }
     }
 
-    fn name<'e>(self, entry: &'e Entry<'_>) -> &'e str {
+    fn group_of<'e>(self, entry: &'e Entry<'_>) -> &'e str {
         match self {
-            Self::Run => entry.run(),
+            Self::Run => entry.run_id(),
             Self::Account => entry.account(),
             Self::Model => entry.model(),
         }
@@ -90,24 +90,24 @@ impl By {
 }
 
 impl Groups {
-    /// Returns empty sums, to be grouped by `by`.
+    /// Creates empty sums, grouped by `by`.
     pub fn new(by: By) -> Self {
         Self { by, sums: HashMap::new() }
     }
 
     /// Adds a record to the sums of its run, account or model.
     pub fn add(&mut self, entry: &Entry<'_>) {
-        let name = self.by.name(entry);
+        let name = self.by.group_of(entry);
         match self.sums.get_mut(name) {
             Some(sums) => sums.add(entry),
             None => self.sums.entry(name.into()).or_default().add(entry),
         }
     }
 
-    /// Returns the sums in the order of `sort`; equal ones are ordered by name.
+    /// Returns the sums, the largest by `sort` first. Equal ones are sorted by name.
     pub fn sorted(&self, sort: Sort) -> Vec<(&str, &Sums)> {
         let mut all: Vec<_> = self.sums.iter().map(|(name, sums)| (&**name, sums)).collect();
-        all.sort_by_cached_key(|(name, sums)| (Reverse(sums.rank(sort)), *name));
+        all.sort_by_cached_key(|(name, sums)| (Reverse(sums.sort_value(sort)), *name));
         all
     }
 
@@ -118,7 +118,7 @@ impl Groups {
 }
 
 impl Sums {
-    /// Adds a record, which counts as many calls as it stands for.
+    /// Adds a record for all calls that it stands for.
     pub fn add(&mut self, entry: &Entry<'_>) {
         if entry.outcome == platform_core::record::Outcome::Refused {
             self.refused = self.refused.saturating_add(entry.calls);
@@ -138,7 +138,7 @@ impl Sums {
         self.tokens.input.saturating_add(self.tokens.output)
     }
 
-    /// Returns the number of calls that began in the minute before `now`, seconds since the epoch.
+    /// Returns the number of calls that began in the minute before `now`, in seconds since 1970.
     pub fn per_minute(&self, now: u64) -> u64 {
         self.recent
             .iter()
@@ -147,19 +147,19 @@ impl Sums {
     }
 
     fn count_recent(&mut self, entry: &Entry<'_>) {
-        let since_epoch =
-            humantime::parse_rfc3339(entry.ts()).ok().and_then(|ts| ts.duration_since(UNIX_EPOCH).ok());
+        let began = humantime::parse_rfc3339(entry.ts()).ok();
+        let since_epoch = began.and_then(|began| began.duration_since(UNIX_EPOCH).ok());
         let Some(second) = since_epoch.map(|since| since.as_secs()) else { return };
         while self.recent.front().is_some_and(|(old, _)| old + RECENT_SECONDS <= second) {
             self.recent.pop_front();
         }
-        match self.recent.iter_mut().rev().find(|(known, _)| *known == second) {
+        match self.recent.iter_mut().rev().find(|(counted, _)| *counted == second) {
             Some((_, calls)) => *calls = calls.saturating_add(entry.calls),
             None => self.recent.push_back((second, entry.calls)),
         }
     }
 
-    fn rank(&self, sort: Sort) -> u64 {
+    fn sort_value(&self, sort: Sort) -> u64 {
         match sort {
             Sort::Tokens => self.all_tokens(),
             Sort::Cost => self.cost.0,
@@ -194,14 +194,14 @@ mod tests {
             let entry = Entry::parse(line.as_bytes()).unwrap();
             groups.iter_mut().for_each(|groups| groups.add(&entry));
         }
-        let told = |groups: &Groups| -> Vec<_> {
-            let told = |(name, sums): (&str, &Sums)| {
+        let rows = |groups: &Groups| -> Vec<_> {
+            let row = |(name, sums): (&str, &Sums)| {
                 (name.to_owned(), sums.calls, sums.refused, sums.errors, sums.all_tokens())
             };
-            groups.sorted(Sort::Calls).into_iter().map(told).collect()
+            groups.sorted(Sort::Calls).into_iter().map(row).collect()
         };
-        assert_eq!(told(&groups[0]), [("r2".to_owned(), 2, 0, 1, 32), ("r1".to_owned(), 0, 9, 0, 1)]);
-        assert_eq!(told(&groups[1]), [("a".to_owned(), 2, 9, 1, 33)]);
+        assert_eq!(rows(&groups[0]), [("r2".to_owned(), 2, 0, 1, 32), ("r1".to_owned(), 0, 9, 0, 1)]);
+        assert_eq!(rows(&groups[1]), [("a".to_owned(), 2, 9, 1, 33)]);
         let (_, sums) = groups[1].sorted(Sort::Cost)[0];
         let start = 1_795_249_800;
         assert_eq!(

@@ -1,6 +1,7 @@
-//! The program `sluice`: its commands, their output and exit codes, the doctor, supervision of the proxy, and reload.
+//! Implements the program `sluice`: commands, output, exit codes, the doctor, supervision of the proxy, and reload.
 //!
-//! Does not hold logic that another crate of the control plane could hold. Commands turn arguments into calls of those.
+//! Does not hold logic that another crate of the control plane could hold: commands turn arguments into calls of those
+//! crates.
 //!
 //! Start reading at `commands`: one file per command.
 //!

@@ -1,4 +1,4 @@
-//! Entry point of `sluice`; the library holds everything else.
+//! Starts `sluice`; the library holds everything else.
 
 use std::process::ExitCode;
 

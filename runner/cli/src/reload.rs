@@ -1,7 +1,7 @@
-//! Reads the configuration again while `sluice up` works: all of it or nothing, here and in the proxy.
+//! Reads the configuration again while `sluice up` runs: all of it or nothing, here and in the proxy.
 //!
-//! Of the control plane's own settings only agents change. Other changes are named in the log and need a restart. Runs
-//! keep the agent that they were ordered with.
+//! Of the control plane's own settings, only agents change. The log names other changed settings, which need a restart.
+//! A run keeps the agent's entry with which it was submitted.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,10 +17,11 @@ use runner_control_client::{self as data_plane, DataPlane};
 use runner_engine::agents::Catalog;
 use runner_telemetry::metrics::Metrics;
 
-/// Returns whether the setting with this key is the control plane's and read once: all but agents are.
+/// Returns whether the control plane reads the setting `key` only at its start: all of its settings except agents.
 fn is_read_once(key: &str) -> bool {
-    SectionName::of(key)
-        .is_some_and(|part| part.owner() == OwningProgram::ControlPlane && part != SectionName::Agents)
+    SectionName::of(key).is_some_and(|section| {
+        section.owner() == OwningProgram::ControlPlane && section != SectionName::Agents
+    })
 }
 
 /// Sources of the configuration.
@@ -34,13 +35,13 @@ pub(crate) struct ConfigSources {
 /// Purpose for which a configuration is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The command shows something or asks another process for it.
+    /// The command shows something, or sends a request to another process.
     Inspect,
     /// The command executes runs or starts gateways. Other users must not be able to change files that it trusts.
     Execute,
 }
 
-/// Reason why nothing was changed.
+/// Reason why a reload changed nothing.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("nothing was changed")]
@@ -49,9 +50,9 @@ enum Error {
     Proxy(#[from] data_plane::Error),
 }
 
-/// Reader of the configuration after the start.
+/// Reader of the configuration after the start, with everything that a reload changes.
 #[derive(Debug)]
-pub(crate) struct Reloading {
+pub(crate) struct Reloader {
     sources: ConfigSources,
     /// Values of the settings at the start.
     values: Values,
@@ -61,26 +62,27 @@ pub(crate) struct Reloading {
 }
 
 impl ConfigSources {
+    /// Reads and checks the settings.
     pub(crate) fn read(&self, purpose: Purpose) -> Result<(Settings, Values), ConfigErrors> {
         let Self { file, environment, flags } = self.clone();
         let sources = Sources::locate(file, environment, flags)?;
         let check = |settings: &Settings| {
             let exposed = match purpose {
                 Purpose::Inspect => Vec::new(),
-                Purpose::Execute => settings.exposures_of_control_plane(Some(self.configuration())),
+                Purpose::Execute => settings.exposures_of_control_plane(Some(self.configuration_path())),
             };
             if exposed.is_empty() { Ok(()) } else { Err(exposed) }
         };
         Settings::read_and(&sources, check).map(|(settings, values, ())| (settings, values))
     }
 
-    /// Returns the path at which the configuration file is, or would be.
-    pub(crate) fn configuration(&self) -> &Path {
+    /// Returns the path of the configuration file, even if it does not exist.
+    pub(crate) fn configuration_path(&self) -> &Path {
         self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))
     }
 }
 
-impl Reloading {
+impl Reloader {
     pub(crate) const fn new(
         sources: ConfigSources,
         values: Values,
@@ -103,7 +105,8 @@ impl Reloading {
         let (settings, values) = self.sources.read(Purpose::Execute)?;
         match self.data_plane.reload().await {
             Ok(reloaded) => tracing::info!(?reloaded, "proxy has read its configuration again"),
-            // Only a proxy that is not running is passed over: one that was asked and did not answer may have refused.
+            // Only a missing proxy is skipped. A proxy that received the request and did not answer may have refused
+            // it.
             Err(error @ data_plane::Error::NotRunning { .. }) => {
                 tracing::warn!(
                     error = report::chain(&error),

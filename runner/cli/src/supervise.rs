@@ -1,7 +1,7 @@
-//! `sluice up`: keeps a proxy running, its own child or one that runs already.
+//! Keeps a proxy running for `sluice up`: its own child, or a proxy that runs already.
 //!
-//! The child gets a cleared environment. The upstream's key reaches it as a file that it alone reads, and so do the secrets
-//! of run tokens.
+//! The child gets a cleared environment. It reads the upstream's key and the secrets of run tokens from files that this
+//! process does not read.
 
 use std::{
     io,
@@ -25,23 +25,23 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Longest wait for the health of a proxy that is about to be stopped.
+/// Longest wait for the health of a proxy before it is stopped.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time beyond its longest stop after which a proxy is killed.
+/// Time beyond `longest_stop` after which a proxy is killed.
 const STOP_GRACE: Duration = Duration::from_secs(3);
-/// Longest wait for a proxy to come up, and the interval between its health checks meanwhile.
+/// Longest wait for a started proxy to answer, and the interval between its health checks meanwhile.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const START_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Longest wait for another process's proxy that started first, and the interval between its health checks.
+/// Longest wait for the proxy of another process that started first, and the interval between its health checks.
 const RIVAL_TIMEOUT: Duration = Duration::from_secs(1);
 const RIVAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// First delay before an ended proxy is started again: sandboxes wait for it. Doubles with each failure.
+/// First delay before an ended proxy is started again. Short, because sandboxes wait for it; doubles with each failure.
 const RESTART_DELAY: Duration = Duration::from_millis(50);
 /// Longest delay between two starts.
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// Interval between health checks of an adopted proxy.
 const HEALTH_POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// Run time after which the end of a proxy is no failed start.
+/// Time that a proxy must run for its end not to count as a failed start.
 const MIN_UPTIME: Duration = Duration::from_secs(60);
 
 /// Reason why no proxy runs.
@@ -68,7 +68,7 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
-    /// The proxy ended or did not answer.
+    /// The proxy ended at its start, or did not answer.
     #[error("the proxy did not come up within {} s; its own messages are above", START_TIMEOUT.as_secs())]
     NotReady,
     /// The system could not wait for the child process.
@@ -76,13 +76,14 @@ pub(crate) enum Error {
     Wait(#[source] io::Error),
 }
 
-/// Command line and environment of a proxy, and its longest stop.
+/// Command line and environment of a proxy, and the time that its stop may take.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     /// The whole environment of the child.
     pub(crate) environment: Vec<(String, String)>,
+    /// Longest time that the proxy needs to stop.
     pub(crate) longest_stop: Duration,
 }
 
@@ -91,13 +92,13 @@ pub(crate) struct Plan {
 pub(crate) enum Proxy {
     /// Child of this process.
     Own(Child),
-    /// Proxy of another process, left alone when this process stops.
+    /// Proxy of another process. It runs on when this process stops.
     Adopted,
 }
 
 impl Proxy {
-    /// Waits until the proxy has ended, and returns how. Cancel safe.
-    async fn ended(&mut self, data_plane: &DataPlane) -> Result<String, Error> {
+    /// Waits until the proxy has ended, and returns the cause in words. Cancel safe.
+    async fn wait_for_end(&mut self, data_plane: &DataPlane) -> Result<String, Error> {
         match self {
             Self::Own(child) => Ok(child.wait().await.map_err(Error::Wait)?.to_string()),
             Self::Adopted => {
@@ -108,27 +109,27 @@ impl Proxy {
     }
 }
 
-/// Returns the part of this process's environment that a proxy may see: settings, never a secret.
+/// Returns the variables of this process's environment that a proxy may see: settings, never a secret.
 pub(crate) fn child_environment(environment: &Environment) -> Result<Vec<(String, String)>, Error> {
     if environment.get(name::env::LITELLM_MASTER_KEY).is_some() {
         return Err(Error::HoldsKey);
     }
-    let wanted =
+    let may_pass =
         |name: &str| name.starts_with(name::env::OVERRIDE_PREFIX) || name == name::env::LITELLM_BASE_URL;
     Ok(environment
         .iter()
-        .filter(|(name, _)| wanted(name))
+        .filter(|(name, _)| may_pass(name))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect())
 }
 
-/// Returns the program beside this one, or its name for a search of the path.
-pub(crate) fn program_beside_us() -> PathBuf {
+/// Returns the path of `sluice-proxy` beside this program. If there is none, returns its name for a search of `$PATH`.
+pub(crate) fn proxy_program() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name("sluice-proxy"));
     beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("sluice-proxy").to_owned())
 }
 
-/// Adopts a proxy that runs, else starts one and waits until it answers.
+/// Adopts a running proxy, or starts one and waits until it answers.
 pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy, Health), Error> {
     if let Ok(health) = data_plane.health().await {
         return Ok((Proxy::Adopted, health));
@@ -153,8 +154,8 @@ pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy,
     }
 }
 
-/// Returns the health of another process's proxy, if ours ended because that one was faster. It answers once it is
-/// ready; before it has its socket, a query finds no proxy.
+/// Waits for the proxy of another process that started faster than ours, and returns its health. Before that proxy has
+/// its socket, a query finds no proxy.
 async fn rival_health(data_plane: &DataPlane) -> Option<Health> {
     let answered = poll(RIVAL_POLL_INTERVAL, async || match data_plane.health().await {
         Err(data_plane::Error::NotRunning { .. }) => None,
@@ -163,7 +164,7 @@ async fn rival_health(data_plane: &DataPlane) -> Option<Health> {
     timeout(RIVAL_TIMEOUT, answered).await.ok().flatten()
 }
 
-/// Watches over `proxy` until `cancel`, and starts it again when it ends. Then stops it, if it is ours.
+/// Starts `proxy` again whenever it ends, until `cancel` is triggered. Then stops the proxy, if it is our child.
 pub(crate) async fn watch_over(
     mut proxy: Proxy,
     plan: &Plan,
@@ -175,7 +176,7 @@ pub(crate) async fn watch_over(
         let began = Instant::now();
         tokio::select! {
             () = cancel.cancelled() => break,
-            ended = proxy.ended(data_plane) => tracing::warn!(how = ended?, "proxy ended; starting it again"),
+            cause = proxy.wait_for_end(data_plane) => tracing::warn!(how = cause?, "proxy ended; starting it again"),
         }
         if began.elapsed() > MIN_UPTIME {
             backoff.reset();
@@ -196,11 +197,10 @@ pub(crate) async fn watch_over(
     }
     match proxy {
         Proxy::Own(child) => {
-            // A reload may have changed this time since the proxy was started.
-            let told = timeout(HEALTH_TIMEOUT, data_plane.health()).await;
-            let longest =
-                told.ok().and_then(Result::ok).map(|health| Duration::from_millis(health.longest_stop_ms));
-            stop(child, longest.unwrap_or(plan.longest_stop)).await
+            // A reload may have changed this time since the start of the proxy.
+            let health = timeout(HEALTH_TIMEOUT, data_plane.health()).await.ok().and_then(Result::ok);
+            let longest_stop = health.map(|health| Duration::from_millis(health.longest_stop_ms));
+            stop(child, longest_stop.unwrap_or(plan.longest_stop)).await
         }
         Proxy::Adopted => Ok(()),
     }
@@ -213,13 +213,13 @@ fn spawn(plan: &Plan) -> Result<Child, Error> {
         .env_clear()
         .envs(plan.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
-        // In its own process group, so that Ctrl-C reaches it through this process, in order.
+        // In its own process group: Ctrl-C reaches only this process, which stops the proxy after the runs.
         .process_group(0)
         .kill_on_drop(true);
     command.spawn().map_err(|source| Error::Spawn { program: plan.program.clone(), source })
 }
 
-/// Asks the child to stop, and kills it if it runs on for `longest_stop` and `STOP_GRACE`.
+/// Signals the child to stop. Kills it if it still runs after `longest_stop` and `STOP_GRACE`.
 async fn stop(mut child: Child, longest_stop: Duration) -> Result<(), Error> {
     if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
         && let Err(error) = kill_process(pid, Signal::TERM)

@@ -1,6 +1,6 @@
-//! Client of the proxy's control socket: registers runs, closes them, follows taps and the journal, changes limits.
+//! Calls the data plane's control socket: registers and closes runs, follows taps and the journal, changes limits.
 //!
-//! Opens a connection per request, because control is rare. Does not decide when something is asked, and never holds
+//! Opens a connection per request, because requests are rare. Does not decide when to send a request, and never holds
 //! the upstream's key.
 //!
 //! Start reading at [`DataPlane`]; the protocol is [`platform_core::control`].
@@ -33,14 +33,14 @@ use platform_runtime::{report, retry::Transient, task};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{net::UnixStream, time::timeout};
 
-/// Longest wait for an answer to begin. Closing a run waits for its drain, which is shorter.
+/// Longest wait for an answer to begin. The answer to closing a run comes after its drain, which is shorter.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest single answer that is not a stream. The list of 10,000 runs fits.
 const MAX_ANSWER: usize = 32 << 20;
 /// Longest line of a stream.
 const MAX_LINE: usize = 1 << 20;
 
-/// Reason why the data plane did not do what it was asked.
+/// Reason why a request to the data plane failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No proxy serves the socket.
@@ -63,41 +63,42 @@ pub enum Error {
     /// The connection broke.
     #[error("the connection to the proxy broke")]
     Broken(#[source] hyper::Error),
-    /// The proxy is there and does not answer.
+    /// The proxy accepted the connection and does not answer.
     #[error("the proxy did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
     Silent,
-    /// The proxy ended a stream that goes on for as long as it lives.
+    /// The proxy ended a stream that it keeps open as long as it runs.
     #[error("the connection to the proxy broke")]
     Gone,
-    /// The answer is not in the protocol.
+    /// The answer does not follow the protocol.
     #[error("the proxy's answer is not in the protocol: {0}")]
     Unexpected(String),
 }
 
 impl Error {
-    /// Returns whether the proxy does not know the run: it never did, or does not any more.
+    /// Returns whether the proxy does not know the run: it never did, or has forgotten it.
     pub fn is_unknown_run(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "run_unknown")
     }
 
-    /// Returns whether another run has the correlation by now.
+    /// Returns whether another run already has the correlation.
     pub fn is_taken(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "correlation_taken")
     }
 
-    /// Returns whether the requested part of the journal is not kept any more.
+    /// Returns whether the requested part of the journal was removed.
     pub fn is_removed(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "journal_removed")
     }
 
-    /// Returns whether the proxy refused, and so has nothing of what was requested: unlike one that failed midway.
+    /// Returns whether the proxy refused, and so did no part of the request. A proxy that failed midway may have done
+    /// some.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code != "proxy_failed")
     }
 }
 
 impl Transient for Error {
-    /// Longer than a proxy drains before the next one comes.
+    /// Longest wait for the proxy: longer than the drain of a proxy that is being replaced.
     const RETRY_TIMEOUT: Duration = Duration::from_secs(40);
 
     fn is_transient(&self) -> bool {
@@ -109,6 +110,7 @@ impl Transient for Error {
 #[derive(serde::Deserialize)]
 struct Confirmation {}
 
+/// Returns the path of a correlation of the run `run_id`.
 fn correlation_path(run_id: &RunId, correlation: Correlation) -> String {
     let (kind, id) = match correlation {
         Correlation::Trace(id) => ("traces", id),
@@ -123,77 +125,79 @@ pub struct DataPlane {
     socket: PathBuf,
 }
 
-/// Lines of JSON that come as long as the proxy sends them.
+/// Stream of JSON lines from the proxy.
 #[derive(Debug)]
 pub struct Lines {
     body: Incoming,
     pending: Vec<u8>,
-    /// Number of bytes of `pending` that were handed out.
-    taken: usize,
-    /// Offset in `pending` of the line that was handed out last.
+    /// Number of bytes of `pending` that were returned.
+    returned: usize,
+    /// Offset in `pending` of the line that was returned last.
     last: usize,
 }
 
 impl DataPlane {
-    /// Returns a client of the control socket at the path `socket`. It connects with each request, not here.
+    /// Returns a client of the control socket at the path `socket`. It connects for each request, not here.
     pub fn at(socket: &Path) -> Self {
         Self { socket: socket.to_owned() }
     }
 
-    /// Returns the path of its control socket.
+    /// Returns the path of the control socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
     /// Returns the health of the proxy: its version, open runs, calls in flight and journal.
     pub async fn health(&self) -> Result<Health, Error> {
-        self.ask(Method::GET, "/v1/health", None::<&()>).await
+        self.request(Method::GET, "/v1/health", None::<&()>).await
     }
 
-    /// Returns the metrics as Prometheus' text.
+    /// Returns the proxy's metrics as Prometheus' text.
     pub async fn metrics(&self) -> Result<String, Error> {
-        let text = read(self.send(Method::GET, "/v1/metrics", Bytes::new()).await?).await?;
+        let text = read_body(self.send(Method::GET, "/v1/metrics", Bytes::new()).await?).await?;
         String::from_utf8(text).map_err(|error| Error::Unexpected(error.to_string()))
     }
 
     /// Returns the upstream's answer to a health check, with the models that it offers.
     pub async fn upstream(&self) -> Result<UpstreamHealth, Error> {
-        self.ask(Method::GET, "/v1/upstream", None::<&()>).await
+        self.request(Method::GET, "/v1/upstream", None::<&()>).await
     }
 
-    /// Registers a run, and returns the socket directory or the shared listener at which its calls come in.
+    /// Registers a run, and returns the socket directory or the shared listener for its calls.
     pub async fn register(&self, register: &Register) -> Result<Registered, Error> {
-        self.ask(Method::PUT, &run_path(&register.grant.run_id), Some(register)).await
+        self.request(Method::PUT, &run_path(&register.grant.run_id), Some(register)).await
     }
 
-    /// Reserves a socket directory for a run to come.
+    /// Reserves a socket directory for a run that is registered later.
     pub async fn reserve(&self, dir: &SocketDirName) -> Result<SocketDir, Error> {
-        self.ask(Method::PUT, &format!("/v1/sockets/{dir}"), None::<&()>).await
+        self.request(Method::PUT, &format!("/v1/sockets/{dir}"), None::<&()>).await
     }
 
-    /// Removes a socket directory that no run came for.
+    /// Removes a reserved socket directory that no run has used.
     pub async fn release(&self, dir: &SocketDirName) -> Result<(), Error> {
-        self.ask(Method::DELETE, &format!("/v1/sockets/{dir}"), None::<&()>).await.map(|Confirmation {}| ())
+        self.request(Method::DELETE, &format!("/v1/sockets/{dir}"), None::<&()>)
+            .await
+            .map(|Confirmation {}| ())
     }
 
     /// Registers `correlation` for a run, as long as the run is open.
     pub async fn correlate(&self, run_id: &RunId, correlation: Correlation) -> Result<(), Error> {
         let path = correlation_path(run_id, correlation);
-        self.ask(Method::PUT, &path, None::<&()>).await.map(|Confirmation {}| ())
+        self.request(Method::PUT, &path, None::<&()>).await.map(|Confirmation {}| ())
     }
 
-    /// Opens a listener for a gateway, at a socket of its own.
+    /// Opens a listener for a gateway, on a socket of its own.
     pub async fn open_gateway(
         &self,
         gateway: &GatewayId,
         listener: &GatewayListener,
     ) -> Result<SocketDir, Error> {
-        self.ask(Method::PUT, &format!("/v1/gateways/{gateway}"), Some(listener)).await
+        self.request(Method::PUT, &format!("/v1/gateways/{gateway}"), Some(listener)).await
     }
 
-    /// Closes a gateway's listener. A gateway without one is no error.
+    /// Closes a gateway's listener. Does nothing for a gateway without one.
     pub async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
-        self.ask(Method::DELETE, &format!("/v1/gateways/{gateway}"), None::<&()>)
+        self.request(Method::DELETE, &format!("/v1/gateways/{gateway}"), None::<&()>)
             .await
             .map(|Confirmation {}| ())
     }
@@ -201,48 +205,49 @@ impl DataPlane {
     /// Withdraws `correlation` from a run.
     pub async fn withdraw(&self, run_id: &RunId, correlation: Correlation) -> Result<(), Error> {
         let path = correlation_path(run_id, correlation);
-        self.ask(Method::DELETE, &path, None::<&()>).await.map(|Confirmation {}| ())
+        self.request(Method::DELETE, &path, None::<&()>).await.map(|Confirmation {}| ())
     }
 
-    /// Closes a run in the name of `epoch`, and returns what it used. Calls in flight have `drain` to end.
+    /// Closes a run in the name of `epoch`, and returns its final view with its usage. Calls in flight have `drain` to
+    /// end.
     pub async fn close(&self, run_id: &RunId, epoch: u64, drain: Millis) -> Result<RunView, Error> {
         let path = format!("{}?drain_ms={}&epoch={epoch}", run_path(run_id), drain.0);
-        self.ask(Method::DELETE, &path, None::<&()>).await
+        self.request(Method::DELETE, &path, None::<&()>).await
     }
 
-    /// Returns the run, also for a while after it was closed.
+    /// Returns the run, even for a while after it was closed.
     pub async fn run(&self, run_id: &RunId) -> Result<RunView, Error> {
-        self.ask(Method::GET, &run_path(run_id), None::<&()>).await
+        self.request(Method::GET, &run_path(run_id), None::<&()>).await
     }
 
     /// Returns all runs that are open or closing.
     pub async fn runs(&self) -> Result<Vec<RunView>, Error> {
-        self.ask(Method::GET, "/v1/runs", None::<&()>).await
+        self.request(Method::GET, "/v1/runs", None::<&()>).await
     }
 
     /// Returns all accounts that are configured or had a run.
     pub async fn accounts(&self) -> Result<Vec<AccountView>, Error> {
-        self.ask(Method::GET, "/v1/accounts", None::<&()>).await
+        self.request(Method::GET, "/v1/accounts", None::<&()>).await
     }
 
     /// Replaces the limits of a run.
     pub async fn limit_run(&self, run_id: &RunId, budget: &Budget) -> Result<RunView, Error> {
-        self.ask(Method::PUT, &format!("{}/budget", run_path(run_id)), Some(budget)).await
+        self.request(Method::PUT, &format!("{}/budget", run_path(run_id)), Some(budget)).await
     }
 
     /// Replaces the limits of an account.
     pub async fn limit_account(&self, budget: &AccountBudget) -> Result<AccountView, Error> {
-        self.ask(Method::PUT, "/v1/accounts", Some(budget)).await
+        self.request(Method::PUT, "/v1/accounts", Some(budget)).await
     }
 
     /// Revokes all tokens of the run `run_id`.
     pub async fn revoke(&self, run_id: &RunId) -> Result<Revoked, Error> {
-        self.ask(Method::PUT, &format!("{}/revoked", run_path(run_id)), None::<&()>).await
+        self.request(Method::PUT, &format!("{}/revoked", run_path(run_id)), None::<&()>).await
     }
 
     /// Reloads the configuration, key and token secrets included.
     pub async fn reload(&self) -> Result<Reloaded, Error> {
-        self.ask(Method::POST, "/v1/reload", None::<&()>).await
+        self.request(Method::POST, "/v1/reload", None::<&()>).await
     }
 
     /// Returns whether the proxy serves calls, and if not, why.
@@ -251,31 +256,31 @@ impl DataPlane {
             .await
             .unwrap_or(Err(Error::Silent))?;
         let unexpected = |error: serde_json::Error| Error::Unexpected(error.to_string());
-        serde_json::from_slice(&read(body).await?).map_err(unexpected)
+        serde_json::from_slice(&read_body(body).await?).map_err(unexpected)
     }
 
-    /// Returns what an operator has frozen.
+    /// Returns everything that is frozen.
     pub async fn frozen(&self) -> Result<Vec<Frozen>, Error> {
-        self.ask(Method::GET, "/v1/frozen", None::<&()>).await
+        self.request(Method::GET, "/v1/frozen", None::<&()>).await
     }
 
-    /// Freezes what is named, and returns all that is frozen then.
-    pub async fn freeze(&self, named: &[Frozen]) -> Result<FreezeChange, Error> {
-        self.ask(Method::POST, "/v1/freeze", Some(&named)).await
+    /// Freezes `targets`, and returns everything that is frozen afterwards.
+    pub async fn freeze(&self, targets: &[Frozen]) -> Result<FreezeChange, Error> {
+        self.request(Method::POST, "/v1/freeze", Some(&targets)).await
     }
 
-    /// Thaws what is named, and returns all that is still frozen.
-    pub async fn thaw(&self, named: &[Frozen]) -> Result<FreezeChange, Error> {
-        self.ask(Method::POST, "/v1/thaw", Some(&named)).await
+    /// Thaws `targets`, and returns everything that is still frozen.
+    pub async fn thaw(&self, targets: &[Frozen]) -> Result<FreezeChange, Error> {
+        self.request(Method::POST, "/v1/thaw", Some(&targets)).await
     }
 
-    /// Returns the tap's lines for a run, after the line numbered `after`.
+    /// Returns the tap's lines for a run, after the line with the number `after`.
     pub async fn tap(&self, run_id: &RunId, after: u64) -> Result<Lines, Error> {
         self.lines(&format!("{}/tap?after={after}", run_path(run_id))).await
     }
 
-    /// Returns the journal's lines after `after`, or from the oldest that is kept; goes on with new ones if `follow`
-    /// says so.
+    /// Returns the journal's lines after the sequence number `after`, or from the oldest line. `follow` decides whether
+    /// new lines follow.
     pub async fn journal(&self, after: Option<u64>, follow: Follow) -> Result<Lines, Error> {
         let after = after.map(|after| format!("after={after}"));
         let follow = (follow == Follow::On).then(|| "follow".to_owned());
@@ -283,22 +288,24 @@ impl DataPlane {
         self.lines(&format!("/v1/journal?{}", query.join("&"))).await
     }
 
-    /// Returns the steps of a run's calls from now on, until the run is closed.
+    /// Returns the steps of a run's calls as they happen, until the run is closed.
     pub async fn trace(&self, run_id: &RunId) -> Result<Lines, Error> {
         self.lines(&format!("{}/trace", run_path(run_id))).await
     }
 
     /// Returns the consumers that acknowledge the journal.
     pub async fn consumers(&self) -> Result<Vec<Consumer>, Error> {
-        self.ask(Method::GET, "/v1/consumers", None::<&()>).await
+        self.request(Method::GET, "/v1/consumers", None::<&()>).await
     }
 
+    /// Sends a request whose answer is a stream of lines.
     async fn lines(&self, path: &str) -> Result<Lines, Error> {
         let body = self.send(Method::GET, path, Bytes::new()).await?;
-        Ok(Lines { body, pending: Vec::new(), taken: 0, last: 0 })
+        Ok(Lines { body, pending: Vec::new(), returned: 0, last: 0 })
     }
 
-    async fn ask<T: DeserializeOwned>(
+    /// Sends a request with a JSON body, and parses the JSON answer.
+    async fn request<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -306,19 +313,23 @@ impl DataPlane {
     ) -> Result<T, Error> {
         let unexpected = |error: serde_json::Error| Error::Unexpected(error.to_string());
         let body = body.map(serde_json::to_vec).transpose().map_err(unexpected)?.unwrap_or_default();
-        let answer = read(self.send(method, path, body.into()).await?).await?;
+        let answer = read_body(self.send(method, path, body.into()).await?).await?;
         serde_json::from_slice(&answer).map_err(unexpected)
     }
 
+    /// Sends a request; returns the body of a successful answer.
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
-        timeout(ANSWER_TIMEOUT, self.send_now(method, path, body)).await.unwrap_or(Err(Error::Silent))
+        timeout(ANSWER_TIMEOUT, self.send_without_timeout(method, path, body))
+            .await
+            .unwrap_or(Err(Error::Silent))
     }
 
-    async fn send_now(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
+    async fn send_without_timeout(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
         let (status, body) = self.exchange(method, path, body).await?;
-        if status.is_success() { Ok(body) } else { Err(refused(status, &read(body).await?)) }
+        if status.is_success() { Ok(body) } else { Err(answer_error(status, &read_body(body).await?)) }
     }
 
+    /// Sends a request on a new connection; returns the status and the body of the answer, whatever the status.
     async fn exchange(
         &self,
         method: Method,
@@ -345,36 +356,36 @@ impl DataPlane {
     }
 }
 
-/// Behaviour of a stream at its present end.
+/// Behaviour of a stream after the last line that exists now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follow {
-    /// The stream ends there.
+    /// The stream ends.
     UntilEnd,
-    /// The stream goes on with what will come.
+    /// The stream continues with each new line.
     On,
 }
 
 impl Lines {
-    /// Returns the line that was handed out last, until the next one is asked for.
+    /// Returns the line that [`Lines::next`] returned last.
     pub fn last(&self) -> &[u8] {
-        self.pending.get(self.last..self.taken.saturating_sub(1)).unwrap_or_default()
+        self.pending.get(self.last..self.returned.saturating_sub(1)).unwrap_or_default()
     }
 
-    /// Returns whether another line has come already.
+    /// Returns whether another whole line was received already.
     pub fn has_next(&self) -> bool {
-        memchr::memchr(b'\n', &self.pending[self.taken..]).is_some()
+        memchr::memchr(b'\n', &self.pending[self.returned..]).is_some()
     }
 
     /// Returns the next line, without its line feed; `None` at the end of the stream. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<&[u8]>, Error> {
         loop {
-            if let Some(length) = memchr::memchr(b'\n', &self.pending[self.taken..]) {
-                self.last = self.taken;
-                self.taken += length + 1;
+            if let Some(length) = memchr::memchr(b'\n', &self.pending[self.returned..]) {
+                self.last = self.returned;
+                self.returned += length + 1;
                 return Ok(Some(self.last()));
             }
-            self.pending.drain(..self.taken);
-            self.taken = 0;
+            self.pending.drain(..self.returned);
+            self.returned = 0;
             self.last = 0;
             if self.pending.len() > MAX_LINE {
                 return Err(Error::Unexpected("a line of more than 1 MiB".to_owned()));
@@ -382,8 +393,8 @@ impl Lines {
             match self.body.frame().await {
                 None => return Ok(None),
                 Some(frame) => {
-                    if let Ok(piece) = frame.map_err(Error::Broken)?.into_data() {
-                        self.pending.extend_from_slice(&piece);
+                    if let Ok(data) = frame.map_err(Error::Broken)?.into_data() {
+                        self.pending.extend_from_slice(&data);
                     }
                 }
             }
@@ -391,22 +402,24 @@ impl Lines {
     }
 }
 
-fn refused(status: StatusCode, body: &[u8]) -> Error {
+/// Returns the error that an unsuccessful answer describes.
+fn answer_error(status: StatusCode, body: &[u8]) -> Error {
     match serde_json::from_slice::<Problem>(body) {
         Ok(Problem { error }) => Error::Refused { code: error.code, message: error.message },
         Err(_) => Error::Unexpected(format!("status {status}")),
     }
 }
 
-async fn read(mut body: Incoming) -> Result<Vec<u8>, Error> {
-    let mut whole = Vec::new();
+/// Reads an answer to its end, up to [`MAX_ANSWER`].
+async fn read_body(mut body: Incoming) -> Result<Vec<u8>, Error> {
+    let mut content = Vec::new();
     while let Some(frame) = body.frame().await {
-        if let Ok(piece) = frame.map_err(Error::Broken)?.into_data() {
-            whole.extend_from_slice(&piece);
+        if let Ok(data) = frame.map_err(Error::Broken)?.into_data() {
+            content.extend_from_slice(&data);
         }
-        if whole.len() > MAX_ANSWER {
+        if content.len() > MAX_ANSWER {
             return Err(Error::Unexpected("an answer of more than 32 MiB".to_owned()));
         }
     }
-    Ok(whole)
+    Ok(content)
 }

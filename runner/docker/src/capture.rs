@@ -25,7 +25,7 @@ pub struct Captured {
 /// The end of an output whose beginning is known already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputEnd {
-    /// Number of bytes between the beginning and this.
+    /// Number of bytes between the known beginning and `text`.
     pub cut: u64,
     /// The end. Bytes that are not UTF-8 are replaced.
     pub text: String,
@@ -39,14 +39,14 @@ impl Capture {
 
     /// Adds the next bytes of the output.
     pub fn push(&mut self, bytes: &[u8]) {
-        let room = self.half - self.head.len();
-        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        let free = self.half - self.head.len();
+        let (head, rest) = bytes.split_at(free.min(bytes.len()));
         self.head.extend_from_slice(head);
         let kept = &rest[rest.len().saturating_sub(self.half)..];
-        let over = (self.tail.len() + kept.len()).saturating_sub(self.half);
-        self.tail.drain(..over);
+        let excess = (self.tail.len() + kept.len()).saturating_sub(self.half);
+        self.tail.drain(..excess);
         self.tail.extend(kept);
-        self.cut += (rest.len() - kept.len() + over) as u64;
+        self.cut += (rest.len() - kept.len() + excess) as u64;
     }
 
     /// Ends the capture, and returns the part of the output that was kept.
@@ -56,7 +56,8 @@ impl Capture {
 }
 
 impl Captured {
-    /// Returns the text; where bytes were cut, a line says how many. Bytes that are not UTF-8 are replaced.
+    /// Returns the text; a line replaces bytes that were cut, and names their number. Bytes that are not UTF-8 are
+    /// replaced.
     pub fn text(&self) -> String {
         let mark = if self.cut > 0 { mark(self.cut) } else { String::new() };
         let whole = [&self.head, mark.as_bytes(), &self.tail].concat();
@@ -68,25 +69,25 @@ impl Captured {
         self.cut
     }
 
-    /// Returns what follows the first `known` bytes: at most `most` bytes of its end, less if fewer were captured.
-    pub fn after(&self, known: u64, most: usize) -> OutputEnd {
+    /// Returns what follows the first `known` bytes: at most `max_size` bytes of its end, less if fewer were captured.
+    pub fn after(&self, known: u64, max_size: usize) -> OutputEnd {
         let whole = self.head.len() as u64 + self.cut + self.tail.len() as u64;
         let left = whole.saturating_sub(known);
         let head = if self.cut == 0 { self.head.as_slice() } else { &[] };
         let end = [head, &self.tail].concat();
-        let kept = end.len().min(most).min(usize::try_from(left).unwrap_or(usize::MAX));
+        let kept = end.len().min(max_size).min(usize::try_from(left).unwrap_or(usize::MAX));
         let mut end = &end[end.len() - kept..];
         if (kept as u64) < left {
-            // Do not begin in the middle of a letter.
+            // The end does not begin in the middle of a character.
             let rest = end.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
             end = &end[rest..];
         }
-        let end = &end[json_len::excess(end, most)..];
+        let end = &end[json_len::excess(end, max_size)..];
         OutputEnd { cut: left - end.len() as u64, text: String::from_utf8_lossy(end).into_owned() }
     }
 }
 
-/// Returns the line that stands in a text for bytes that were cut.
+/// Returns the line that replaces `cut` bytes in a text.
 pub fn mark(cut: u64) -> String {
     format!("\n[… {cut} bytes cut …]\n")
 }
@@ -122,8 +123,8 @@ mod tests {
 
     #[test]
     fn the_rest_is_counted_to_the_byte() {
-        let rest = |limit, known, most| {
-            let rest = capture(limit, &["0123456789"]).after(known, most);
+        let rest = |limit, known, max_size| {
+            let rest = capture(limit, &["0123456789"]).after(known, max_size);
             (rest.cut, rest.text)
         };
         let expected = |cut, text: &str| (cut, text.to_owned());

@@ -36,7 +36,7 @@ pub struct SandboxSpec {
     pub image: String,
     /// Task of its first process.
     pub first: First,
-    /// Volumes, which must exist: none is made.
+    /// Volumes, which must exist: none is created.
     pub volumes: Vec<Volume>,
     /// Labels that find the container again, and distinguish it from a foreign one of the same name.
     pub labels: BTreeMap<&'static str, String>,
@@ -87,7 +87,7 @@ impl Limits {
     }
 }
 
-/// End of a sandbox.
+/// Exit of a sandbox.
 #[derive(Debug, Clone)]
 pub struct ContainerExit {
     /// Exit code of the agent's process; absent if it never ran.
@@ -106,7 +106,7 @@ pub struct ContainerExit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KilledBy {
-    /// Its time was up.
+    /// Its timeout passed.
     Timeout,
     /// A cancellation was requested.
     Cancel,

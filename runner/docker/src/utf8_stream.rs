@@ -1,14 +1,14 @@
-//! Decodes bytes that come in pieces to text: a letter cut between two pieces becomes whole again.
+//! Decodes bytes that come in pieces to text: a character cut between two pieces becomes whole again.
 
 /// Incremental decoder of UTF-8.
 #[derive(Debug, Default)]
 pub(super) struct Utf8Stream {
-    /// Beginning of an incomplete letter.
+    /// Beginning of an incomplete character.
     pending: Vec<u8>,
 }
 
 impl Utf8Stream {
-    /// Returns the text of `bytes`, after the incomplete letter from before and without the one that is incomplete
+    /// Returns the text of `bytes`, after the incomplete character from before and without the one that is incomplete
     /// now. Bytes that are not UTF-8 are replaced.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         self.pending.extend_from_slice(bytes);
@@ -18,13 +18,13 @@ impl Utf8Stream {
         text
     }
 
-    /// Returns the number of bytes that wait for the rest of their letter: fewer than four.
+    /// Returns the number of bytes that wait for the rest of their character: fewer than four.
     pub(super) const fn pending(&self) -> usize {
         self.pending.len()
     }
 }
 
-/// Returns the number of bytes at the end that begin an incomplete letter.
+/// Returns the number of bytes at the end that begin an incomplete character.
 fn unfinished(bytes: &[u8]) -> usize {
     for (before, byte) in bytes.iter().rev().take(3).enumerate() {
         let length = match byte {

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::observer::Observer;
 
-/// Connections, settings and permits that runs of this process share.
+/// Connections, settings and permits that all runs of this process share.
 #[derive(Debug, Clone)]
 pub struct EngineHandles {
     /// Client of the data plane's control socket.
@@ -30,12 +30,12 @@ pub struct EngineHandles {
     pub workspaces: Workspaces,
     /// Name of this installation, which is part of container names.
     pub installation: InstallationId,
-    /// Limits that the configuration sets for accounts.
+    /// Settings of the accounts, such as their highest priority.
     pub accounts: Accounts,
-    /// Connections to the gateways in which runs may be sessions.
+    /// Connections to the gateways at which runs are turns.
     pub gateways: Arc<GatewayPool>,
-    /// Permits for runs that are being provisioned and started. Docker starts many containers at once more slowly than
-    /// one after the other.
+    /// Permits for runs that are being provisioned and started, because Docker starts many containers at once more
+    /// slowly than one after the other.
     pub starts: Arc<Semaphore>,
     /// Observer that reports the runs of this process to operators.
     pub observer: Observer,

@@ -1,18 +1,18 @@
-//! Reads what an agent prints: the specification's `SandboxProgramContract`, one JSON document on stdout.
+//! Reads the output of an agent: the specification's `SandboxProgramContract`, one JSON document on stdout.
 //!
-//! The document is the agent's own word. The journal says whether calls succeeded and what they cost.
+//! The document contains only claims of the agent. The journal proves the success and the cost of calls.
 
 use platform_runtime::settings::Protocol;
 use serde::Deserialize;
 
-/// Result that an agent printed.
+/// Output of an agent, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum AgentOutput {
     /// The answer.
     Answer(String),
     /// The agent reports a failure.
     Failure {
-        /// Text that it printed before the failure.
+        /// Answer up to the failure.
         partial: String,
         /// Kind of the failure, in the agent's own words.
         code: String,
@@ -50,18 +50,18 @@ struct Failure {
     message: Option<String>,
 }
 
-/// Reads `stdout` as `protocol` says.
-pub(crate) fn read(protocol: Protocol, stdout: &str) -> Said {
+/// Parses `stdout` according to `protocol`.
+pub(crate) fn read(protocol: Protocol, stdout: &str) -> AgentOutput {
     match protocol {
-        Protocol::Text => Said::Answer(stdout.trim_end_matches('\n').to_owned()),
+        Protocol::Text => AgentOutput::Answer(stdout.trim_end_matches('\n').to_owned()),
         Protocol::Envelope => match serde_json::from_str::<Envelope>(stdout) {
             Ok(envelope) => envelope.into(),
-            Err(error) => Said::Unreadable(format!("stdout is not an envelope: {error}")),
+            Err(error) => AgentOutput::Unreadable(format!("stdout is not an envelope: {error}")),
         },
     }
 }
 
-impl From<Envelope> for Said {
+impl From<Envelope> for AgentOutput {
     fn from(envelope: Envelope) -> Self {
         let texts: Vec<_> = envelope.payloads.into_iter().filter_map(|payload| payload.text).collect();
         let text = texts.join("\n\n");
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn an_envelope_is_answer_failure_or_unreadable() {
-        let answer = |text: &str| Said::Answer(text.to_owned());
-        let failure = |partial: &str, code: &str, message: &str| Said::Failure {
+        let answer = |text: &str| AgentOutput::Answer(text.to_owned());
+        let failure = |partial: &str, code: &str, message: &str| AgentOutput::Failure {
             partial: partial.to_owned(),
             code: code.to_owned(),
             message: message.to_owned(),
@@ -103,16 +103,16 @@ mod tests {
                 failure("", "input_error", "input_error"),
             ),
         ];
-        for (stdout, said) in cases {
-            assert_eq!(read(Protocol::Envelope, stdout), said, "{stdout}");
+        for (stdout, output) in cases {
+            assert_eq!(read(Protocol::Envelope, stdout), output, "{stdout}");
         }
         for stdout in ["", "Hi", "{}", r#"{"payloads":[]}"#, "{\"payloads\":[],\"meta\":{}} trailing"] {
-            assert!(matches!(read(Protocol::Envelope, stdout), Said::Unreadable(_)), "{stdout}");
+            assert!(matches!(read(Protocol::Envelope, stdout), AgentOutput::Unreadable(_)), "{stdout}");
         }
     }
 
     #[test]
     fn text_output_is_the_answer() {
-        assert_eq!(read(Protocol::Text, "line\n\n"), Said::Answer("line".to_owned()));
+        assert_eq!(read(Protocol::Text, "line\n\n"), AgentOutput::Answer("line".to_owned()));
     }
 }

@@ -1,10 +1,9 @@
-//! Follows a run from a process that does not work on it. Stored events come in their order, and between them live text
-//! from the data plane of this host.
+//! Follows a run from a process that does not execute it. Stored events arrive in order; live text from this host's
+//! data plane arrives between them.
 //!
-//! Workers and proxies may come and go meanwhile. Stored events are read from the store alone, by number. A tap that
-//! breaks off is opened again behind the last line that came of it. Live text has no place in that order, and cannot be
-//! asked for again. A new follower gets what the tap holds at that moment, then what comes, each line once. Not here:
-//! how events look.
+//! Workers and proxies may restart meanwhile. Stored events are read from the store alone, by number. A tap that breaks
+//! off is opened again after the last line that was read. Live text has no number, and cannot be read a second time. A
+//! new follower gets the lines that the tap holds, then each new line once. This module does not format events.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -19,7 +18,7 @@ use crate::request::RunRequest;
 
 /// Interval between two reads of the store.
 const READ_INTERVAL: Duration = Duration::from_millis(200);
-/// Delay before an unavailable store is asked again.
+/// Delay before an unavailable store is read again.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// Delay before a tap is opened again.
 const REOPEN_DELAY: Duration = Duration::from_millis(500);
@@ -37,7 +36,7 @@ pub struct Follower {
     /// Number of the last event that was handed out or reported as pruned.
     reported: u64,
     read: VecDeque<Event>,
-    /// Time of the next read of the store; `None` once there is nothing to come.
+    /// Time of the next read of the store; `None` once all events were read.
     next_read: Option<Instant>,
     live: Option<LiveText>,
 }
@@ -48,25 +47,25 @@ struct LiveText {
     data_plane: DataPlane,
     stream: Stream,
     tap: Option<Lines>,
-    /// Number of the last line.
+    /// Number of the last line that was read.
     after: u64,
-    /// Time before which it is not opened again.
+    /// Time before which the tap is not opened again.
     reopen_at: Instant,
 }
 
-/// Item that a follower gets.
+/// Item that a follower returns.
 #[derive(Debug)]
 pub enum FollowEvent {
     /// A stored event.
     Stored(Event),
-    /// Stored events that are kept no longer.
+    /// Stored events that were removed.
     Pruned {
         /// Number of events that are missing.
         count: u64,
-        /// Sequence number of the last of them.
+        /// Sequence number of the last removed event.
         upto: u64,
     },
-    /// Live text: it has no number, and no place among stored events.
+    /// Live text, which has no number and no place among stored events.
     Live(AgentEvent),
 }
 
@@ -78,31 +77,32 @@ impl Follower {
         Self { store, run_id, follow, after, reported: after, read: VecDeque::new(), next_read, live: None }
     }
 
-    /// Returns the same follower, which also reads live text at `data_plane`, as long as the run goes on.
+    /// Returns the same follower, which also reads live text at `data_plane`, until the run has ended.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
     pub async fn with_live(mut self, data_plane: DataPlane) -> Result<Self, Error> {
         let record = self.store.record(&self.run_id).await?;
-        // A request that cannot be read is no reason not to follow.
+        // Events can be followed even if the request cannot be read.
         let stream =
             RunRequest::stored(&record).map_or(Stream::Progress, |request| request.spec.agent.stream);
-        let is_over = record.run.state.is_final();
-        self.live = (!is_over).then(|| LiveText::new(data_plane, stream));
+        let has_ended = record.run.state.is_final();
+        self.live = (!has_ended).then(|| LiveText::new(data_plane, stream));
         Ok(self)
     }
 
-    /// Returns the next item; `None` at the end. While the store is unavailable, this waits.
+    /// Returns the next item; `None` at the end. With [`Follow::On`], waits while the store is unavailable.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run, and every other error that does not pass by itself.
+    /// [`Error::Unknown`] if there is no such run, and every other permanent error. Without [`Follow::On`], transient
+    /// errors as well.
     pub async fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
         loop {
             if let Some(event) = self.next_stored() {
                 return Ok(Some(event));
             }
             let Some(next_read) = self.next_read else { return Ok(None) };
-            // The store comes first: text that is always there must not keep a follower from the end of the run.
+            // The store comes first: a steady stream of live text must not delay the end of the run.
             if Instant::now() >= next_read {
                 self.read_store().await?;
                 continue;
@@ -123,7 +123,7 @@ impl Follower {
         }
     }
 
-    /// Returns the next item of what was read. Numbers have no gaps but where events were removed.
+    /// Returns the next item of the events that were read. A gap in their numbers means that events were removed.
     fn next_stored(&mut self) -> Option<FollowEvent> {
         let seq = self.read.front()?.seq;
         let count = seq.saturating_sub(self.reported).saturating_sub(1);
@@ -137,7 +137,7 @@ impl Follower {
 
     /// Reads the next events from the store.
     async fn read_store(&mut self) -> Result<(), Error> {
-        let (run, events) = match self.store.told(&self.run_id, self.after).await {
+        let (run, events) = match self.store.events_after(&self.run_id, self.after).await {
             Err(error) if error.is_transient() && self.follow == Follow::On => {
                 tracing::warn!(error = report::chain(&error), "events not read yet; trying again");
                 self.next_read = Some(Instant::now() + RETRY_DELAY);
@@ -147,7 +147,7 @@ impl Follower {
         };
         let now = Instant::now();
         self.next_read = match (events.last(), self.follow) {
-            // There may be more.
+            // The store may have more events.
             (Some(last), _) => {
                 self.after = last.seq;
                 Some(now)
@@ -165,17 +165,17 @@ impl LiveText {
         Self { data_plane, stream, tap: None, after: 0, reopen_at: Instant::now() }
     }
 
-    /// Opens the tap, if it is closed and its delay is over.
+    /// Opens the tap, if it is closed and its delay has passed.
     async fn open(&mut self, run_id: &RunId) {
         if self.tap.is_none() && Instant::now() >= self.reopen_at {
-            // The run is on another host, or not open yet, or no longer.
+            // A failure is normal: the run may be on another host, not open yet, or closed.
             let tap = timeout(OPEN_TIMEOUT, self.data_plane.tap(run_id, self.after)).await;
             self.tap = tap.ok().and_then(Result::ok);
             self.reopen_at = Instant::now() + REOPEN_DELAY;
         }
     }
 
-    /// Returns the next live event; `None` once the tap breaks off. Cancel safe.
+    /// Returns the next live event; `None` once the tap breaks off. Waits for ever while no tap is open. Cancel safe.
     async fn next(&mut self) -> Option<AgentEvent> {
         loop {
             let Some(tap) = &mut self.tap else { return std::future::pending().await };
@@ -189,7 +189,7 @@ impl LiveText {
                 self.after = n;
             }
             match tap_event::event(event, self.stream) {
-                // Tool calls come from the store, with a number.
+                // Tool calls are read from the store, with a number.
                 Some(AgentEvent::Tool { .. }) | None => {}
                 event => return event,
             }

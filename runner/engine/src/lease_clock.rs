@@ -1,6 +1,6 @@
-//! Tells how long this process may rely on a lease that it acquired or renewed.
+//! Calculates the time for which this process may rely on a lease that it acquired or renewed.
 //!
-//! Moments are of the boot clock, which neither stops while the host sleeps nor follows a clock that is set.
+//! Moments are of the boot clock. It runs on while the host sleeps, and is not affected when the wall clock is set.
 
 use std::time::Duration;
 
@@ -9,8 +9,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Renewals within the time of one lease, so that some may fail.
 pub(crate) const RENEWALS_PER_LEASE: u32 = 4;
-/// Returns the moment until which no other process can have taken over what was leased or renewed not before `since` of
-/// [`boot_now`].
+
+/// Returns the moment until which no other process can take over a `lease`. `since` is a moment of [`boot_now`] shortly
+/// before the lease was acquired or renewed.
 pub(crate) fn held_until(since: Duration, lease: Millis) -> Duration {
     let lease = lease.duration();
     // Clocks run at slightly different speeds.

@@ -1,9 +1,9 @@
-//! Executes runs: provisions what a run needs, supervises its agent, settles the run and removes what is left.
+//! Executes runs: provisions resources, supervises agents, settles runs and removes leftovers.
 //!
 //! Does not print, parse arguments or speak HTTP to applications. The store decides which process may act for a run.
 //!
-//! Start reading at [`run`]: one run from its row to its end. [`worker`] claims queued runs, [`pool`] keeps warm
-//! containers, [`reaper`] removes what ended processes have left, [`agents`] lists the agents that can run.
+//! Start reading at [`run`]: it executes one run from its row to its end. [`worker`] claims queued runs, [`pool`] keeps
+//! warm containers, [`reaper`] removes leftovers of ended processes, [`agents`] lists the agents that can run.
 //!
 //! Invariants: an agent is started at most once. Nothing acts before it is stored, and nothing acts once the lease may
 //! be lost. Only resources that are proven dead are removed.

@@ -1,13 +1,12 @@
-//! Reports runs to operators, beside the events that callers read. A log line is written when an agent is started, and
-//! another when its run is over. The same goes into metrics and spans.
+//! Reports runs to operators, separately from the events that callers read. Writes a log line when an agent is started,
+//! and another when its run has ended. Updates metrics and spans as well.
 //!
-//! A line follows its transition once that is stored, and the worker that stored the transition writes it. A transition
-//! is stored once, also across a take-over, so no line is written twice. A worker that dies between the store's answer
-//! and the line has not written it; then only the store has the fact. A run that was cancelled before a worker began it
-//! was not executed.
+//! The worker that stored a transition writes its line afterwards. A transition is stored once, even across a
+//! take-over, so no line is written twice. If a worker dies between the store's answer and the line, the line is
+//! missing and only the store has the fact. A run that was cancelled before a worker claimed it has no line.
 //!
-//! Nothing here was written by an agent or a model: it consists of words of the configuration, codes and numbers. From
-//! the caller come the run's id, account and model.
+//! Lines contain no text of agents or models: only words of the configuration, codes and numbers. The caller provides
+//! the run's id, account and model.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,9 +24,9 @@ use crate::request::RunRequest;
 /// Observer that reports the runs of this process to operators. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub struct Observer {
-    /// Metrics in which the runs are counted.
+    /// Metrics that count the runs.
     pub metrics: Arc<Metrics>,
-    /// Absent if traces are not exported.
+    /// Traces of the runs; absent if traces are not exported.
     pub traces: Option<Traces>,
 }
 
@@ -39,19 +38,19 @@ pub(crate) struct ContainerStart {
     pub(crate) after: Duration,
 }
 
-/// A run that is being started, for as long as this guard exists.
+/// Guard that counts a run as being started, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Starting(Arc<Metrics>);
 
 impl Observer {
-    /// Builds an observer that counts runs of the agents in `settings`, and exports traces if they say so; with the
-    /// export task to run for that.
+    /// Builds an observer for the agents in `settings`. If `settings` name a trace collector, also returns the queue to
+    /// export.
     pub fn of(settings: &Settings) -> Result<(Self, Option<SpanQueue>), traces::Unusable> {
         let metrics = Arc::<Metrics>::default();
         metrics.know(settings.agents.keys());
         metrics.starting_at_most(u64::from(settings.worker.max_concurrent_starts));
-        let (traces, export) = traces::open(settings, &metrics)?.unzip();
-        Ok((Self { metrics, traces }, export))
+        let (traces, span_queue) = traces::open(settings, &metrics)?.unzip();
+        Ok((Self { metrics, traces }, span_queue))
     }
 
     /// Counts a run that is being prepared, until the guard is dropped.
@@ -106,8 +105,8 @@ fn log_started(request: &RunRequest, run: &Run) {
 
 fn log_complete(request: &RunRequest, run: &Run, start: Option<ContainerStart>) {
     let Usage { calls, refused, tokens, .. } = run.usage.unwrap_or_default();
-    // Values that are not known are left out.
-    let known = |count: u64| run.usage.map(|_usage| count);
+    // Unknown values are left out.
+    let if_known = |count: u64| run.usage.map(|_usage| count);
     tracing::info!(
         target: "sandbox",
         run_id = %run.run_id,
@@ -123,10 +122,10 @@ fn log_complete(request: &RunRequest, run: &Run, start: Option<ContainerStart>) 
         start = start.map(|start| start.kind.name()),
         start_ms = start.map(|start| millis(start.after)),
         duration_ms = run.ended.map(|ended| millis(run.created.until(ended))),
-        calls = known(calls),
-        refused_calls = known(refused),
-        input_tokens = known(tokens.input),
-        output_tokens = known(tokens.output),
+        calls = if_known(calls),
+        refused_calls = if_known(refused),
+        input_tokens = if_known(tokens.input),
+        output_tokens = if_known(tokens.output),
         "sandbox.execution.complete"
     );
 }

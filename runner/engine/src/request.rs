@@ -1,4 +1,4 @@
-//! Describes what is run and for which account, and how that is stored.
+//! Describes a request to run an agent for an account, and its stored form.
 
 use gateway_bridge::{InvalidSession, SessionKey};
 use platform_core::{
@@ -12,8 +12,7 @@ use runner_model::conversation::Message;
 use runner_store::{NewRun, Record};
 use serde::{Deserialize, Serialize};
 
-/// A request to run an agent. Two requests that are equal ask for the same, however they are spelled where they are
-/// stored.
+/// A request to run an agent. Equal requests have the same meaning, even if their stored JSON differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRequest {
     /// Id of the run that is requested.
@@ -30,11 +29,11 @@ pub struct RunRequest {
     pub spec: RunSpec,
 }
 
-/// Everything that changes what is run. The same id therefore never stands for two things, and a worker that takes the
-/// run over needs nothing else.
+/// All parts of a request that affect the execution. The same id therefore never names two different runs, and a worker
+/// that takes the run over needs nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// Settings of the agent, with the limits and the image that the request changes.
+    /// Settings of the agent, with the request's changes to limits and image applied.
     pub agent: Agent,
     /// Model that the agent is configured to request.
     pub model: String,
@@ -46,7 +45,7 @@ pub struct RunSpec {
     /// Resources that stay when the run has ended.
     #[serde(default)]
     pub keep: Keep,
-    /// Span of the caller. Changes nothing of what is run.
+    /// Span of the caller; it does not affect the execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<Traceparent>,
 }
@@ -97,17 +96,17 @@ impl RunRequest {
     }
 
     /// Returns the request without a trace.
-    fn by_itself(&self) -> Self {
+    fn without_trace(&self) -> Self {
         self.clone().part_of(None)
     }
 
     /// Returns whether both request the same run, whatever their traces.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let one = self.by_itself();
-        let other = other.by_itself();
+        let own = self.without_trace();
+        let other = other.without_trace();
         let subjects =
-            [&one, &other].map(|request| (&request.account, &request.agent_id, &request.correlation));
-        subjects[0] == subjects[1] && one.spec == other.spec
+            [&own, &other].map(|request| (&request.account, &request.agent_id, &request.correlation));
+        subjects[0] == subjects[1] && own.spec == other.spec
     }
 
     /// Returns the session of a gateway in which the run is a turn.
@@ -120,13 +119,13 @@ impl RunRequest {
         SessionKey::new(&self.spec.agent.gateway_agent, &self.account, &key)
     }
 
-    /// Returns the session if other runs may be turns of it, too: they wait for each other.
+    /// Returns the session if it is shared with other runs, which then wait for each other.
     fn shared_session(&self) -> Option<String> {
         let is_shared = self.spec.agent.mode == Execution::Gateway && self.spec.state_key.is_some();
         is_shared.then(|| self.session_key().ok()).flatten().map(|key| key.to_string())
     }
 
-    /// Returns the row to store.
+    /// Returns the row that stores the request.
     pub(crate) fn row(&self) -> Result<NewRun, serde_json::Error> {
         Ok(NewRun {
             run_id: self.run_id.clone(),
@@ -160,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// A row of version 0.1.0, before agents said what models stream to them.
+    /// A row of version 0.1.0, in which agents have no `stream` setting.
     const OLD: &str = r#"{"agent":{"name":"Sandbox Agent","description":"LLM agent in an isolated container","image":"reviewer:1","argv":["bash","-c","f() { echo \"${1}{run_id}\"; }; f x"],"protocol":"text","model":"gpt-4o","models":["gpt-4o"],"capabilities":["web_search"],"budget":{"requests":2000,"requests_per_minute":600,"calls_in_flight":32,"total_tokens":50000000,"cost_nanodollars":2500000000},"output_tokens_per_call":8192,"times":{"body_ms":10000,"body_rate":1024,"first_byte_ms":3600000,"between_bytes_ms":900000,"client_ms":300000,"call_ms":3600000},"runtime":120000,"memory":536870912,"pids":256,"milli_cpu":2000,"output":2097152},"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}],"keep":"nothing"}"#;
 
     #[test]

@@ -1,8 +1,8 @@
 //! Attributes a gateway's calls to runs: registers the run at the proxy before the turn begins, and sends the gateway
 //! what identifies it.
 //!
-//! Nothing that a session could choose has a part in it. A trace id is 16 fresh random bytes. The proxy ensures that a
-//! slot belongs to one run alone for as long as the run is open. A token is signed. All of them end with the run.
+//! Nothing that a session could choose takes part in this. A trace id is 16 fresh random bytes. The proxy ensures that
+//! a slot belongs to one run alone for as long as the run is open. A token is signed. All of them end with the run.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Transient for Unattributable {
     }
 }
 
-/// Identification that is sent to a gateway with a turn, and the slot to return when the turn is certainly over.
+/// Identification that is sent to a gateway with a turn, and the slot to release once the turn has certainly ended.
 #[derive(Debug)]
 pub struct Registered {
     /// Identification to send with the turn.
@@ -55,57 +55,66 @@ impl Registered {
     }
 }
 
-/// Attributes calls that `link`'s gateway makes in a turn of `run_id` to that run, which is open at the proxy until
-/// `expiry`.
+/// Attributes the calls that the gateway of `connection` makes in a turn of `run_id` to that run. The run is open at
+/// the proxy until `expiry`.
 pub async fn register(
-    link: &GatewayConnection,
+    connection: &GatewayConnection,
     data_plane: &DataPlane,
     run_id: &RunId,
     expiry: UnixSeconds,
 ) -> Result<Registered, Unattributable> {
-    let attribution = match link.gateway.attribution {
-        settings::Attribution::Slot => return slot(link, data_plane, run_id).await,
-        settings::Attribution::Trace => trace(data_plane, run_id).await?,
-        settings::Attribution::Headers => Attribution::Headers(headers(link, run_id, expiry)?),
-        settings::Attribution::Plugin => Attribution::Plugin(headers(link, run_id, expiry)?),
+    let attribution = match connection.gateway.attribution {
+        settings::Attribution::Slot => return lease_slot(connection, data_plane, run_id).await,
+        settings::Attribution::Trace => register_trace(data_plane, run_id).await?,
+        settings::Attribution::Headers => {
+            Attribution::Headers(run_token_headers(connection, run_id, expiry)?)
+        }
+        settings::Attribution::Plugin => Attribution::Plugin(run_token_headers(connection, run_id, expiry)?),
     };
     Ok(Registered::without_slot(attribution))
 }
 
-async fn trace(data_plane: &DataPlane, run_id: &RunId) -> Result<Attribution, Unattributable> {
+async fn register_trace(data_plane: &DataPlane, run_id: &RunId) -> Result<Attribution, Unattributable> {
     loop {
         let trace = random::bits();
         let span = random::bits() >> 64;
-        // Neither may be zero, which is as unlikely as any other value.
+        // Neither number may be zero, which is as unlikely as any other value.
         let Ok(parent) = format!("00-{trace:032x}-{span:016x}-01").parse() else { continue };
         data_plane.correlate(run_id, Correlation::Trace(trace)).await?;
         return Ok(Attribution::Trace(parent));
     }
 }
 
-/// Leases the first free slot: the proxy knows which are taken.
-async fn slot(
-    link: &GatewayConnection,
+/// Leases the first free slot after a random one. The proxy knows which slots are taken.
+async fn lease_slot(
+    connection: &GatewayConnection,
     data_plane: &DataPlane,
     run_id: &RunId,
 ) -> Result<Registered, Unattributable> {
-    let slots = secrets::slots(&link.paths.slots())?;
+    let slots = secrets::slots(&connection.paths.slots())?;
     let first = random::below(slots.len());
-    for at in (first..slots.len()).chain(0..first) {
-        match data_plane.correlate(run_id, slots[at]).await {
+    for index in (first..slots.len()).chain(0..first) {
+        match data_plane.correlate(run_id, slots[index]).await {
             Err(error) if error.is_taken() => {}
             Err(error) => return Err(error.into()),
             Ok(()) => {
                 let provider =
-                    GatewayProvider::parse(&link.gateway.slot_provider(at)).map_err(Error::from)?;
-                return Ok(Registered { attribution: Attribution::Slot { provider }, slot: Some(slots[at]) });
+                    GatewayProvider::parse(&connection.gateway.slot_provider(index)).map_err(Error::from)?;
+                return Ok(Registered {
+                    attribution: Attribution::Slot { provider },
+                    slot: Some(slots[index]),
+                });
             }
         }
     }
-    Err(Error::NoSlot(link.id.clone()).into())
+    Err(Error::NoSlot(connection.id.clone()).into())
 }
 
-fn headers(link: &GatewayConnection, run_id: &RunId, expiry: UnixSeconds) -> Result<OutboundHeaders, Error> {
-    let token = link.run_token(run_id, expiry)?;
+fn run_token_headers(
+    connection: &GatewayConnection,
+    run_id: &RunId,
+    expiry: UnixSeconds,
+) -> Result<OutboundHeaders, Error> {
+    let token = connection.run_token(run_id, expiry)?;
     Ok(OutboundHeaders::new([(header::RUN_TOKEN, token.expose())])?)
 }

@@ -12,7 +12,7 @@ use platform_runtime::{
 /// Reason why a run cannot be a session of a gateway.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// None of its agent's gateways is for its account.
+    /// No gateway of the run's agent serves the run's account.
     #[error(
         "none of the agent's gateways serves account {account}: [gateways.NAME] with `account = \"{account}\"`, or without one, does"
     )]
@@ -34,7 +34,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// Other users can read or change what only this one should.
+    /// Other users can read or change a file that only this user may access.
     #[error(transparent)]
     Exposed(Exposure),
     /// A file has other content than expected.
@@ -54,16 +54,16 @@ pub enum Error {
     /// The name of its provider, or of the model, is invalid.
     #[error(transparent)]
     Name(#[from] InvalidId),
-    /// The session has no name.
+    /// The session cannot be named.
     #[error(transparent)]
     Session(#[from] InvalidSession),
     /// The headers that identify its calls cannot be sent.
     #[error(transparent)]
     Headers(#[from] InvalidHeaders),
-    /// No token can be made for the run.
+    /// No token can be created for the run.
     #[error("no token can be made for the run")]
     Token(#[from] token_secrets::Error),
-    /// There is no secret that tokens are signed with.
+    /// No secret is configured that tokens are signed with.
     #[error(
         "gateway {0} is to send run tokens, and there is no proxy.token_secrets_file whose first secret signs them"
     )]
@@ -85,7 +85,7 @@ pub enum Error {
     Unavailable {
         /// Name of the gateway.
         gateway: GatewayId,
-        /// Time that it had.
+        /// Timeout of the answer.
         timeout: Duration,
         /// Cause of the failure, if that is known.
         #[source]
@@ -100,7 +100,7 @@ pub enum Error {
         #[source]
         source: gateway_bridge::Error,
     },
-    /// The gateway refuses the connection, or what is asked.
+    /// The gateway refuses the connection or the request.
     #[error("gateway {gateway} cannot be used")]
     Unusable {
         /// Name of the gateway.
@@ -127,7 +127,7 @@ impl Error {
         )
     }
 
-    /// Returns whether it may be possible a little later.
+    /// Returns whether a later attempt may succeed.
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::NoSlot(_))
     }

@@ -1,4 +1,4 @@
-//! Finds OpenClaw gateways, connects to them, attributes their calls to runs, and keeps managed gateways.
+//! Finds OpenClaw gateways, connects to them, attributes their calls to runs, and runs managed gateways.
 //!
 //! Does not run turns: the engine does. Does not trust what a gateway says about identity.
 //!

@@ -1,7 +1,7 @@
 //! Lists the versions of OpenClaw with which each feature of it was tested. Pure.
 //!
-//! One table: the book shows it, `make test-openclaw` tests its ends, and `sluice gateway check` names a version
-//! outside it.
+//! The book shows this one table, `make test-openclaw` tests the ends of its ranges, and `sluice gateway check` names a
+//! version outside them.
 
 use std::{cmp::Ordering, fmt};
 
@@ -22,10 +22,10 @@ pub(crate) enum Feature {
     Image,
 }
 
-/// Outcome of a version below those that were tested.
+/// Knowledge about versions older than the tested ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OlderVersions {
-    /// The use is known not to work up to this version.
+    /// The feature is known not to work up to this version.
     Fails(&'static str),
     /// Older versions were not tried.
     Untested,
@@ -78,7 +78,7 @@ const TESTED_RANGES: [TestedRange; 5] = [
     },
 ];
 
-/// A version outside the range in which a use was tested.
+/// A version outside the range in which a feature was tested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UntestedVersion {
     version: String,
@@ -103,7 +103,7 @@ impl fmt::Display for UntestedVersion {
 }
 
 impl Feature {
-    /// Returns the use in words.
+    /// Returns the feature's name in messages and documents.
     const fn name(self) -> &'static str {
         match self {
             Self::Trace => "`attribution = \"trace\"`",
@@ -114,21 +114,21 @@ impl Feature {
         }
     }
 
-    /// Returns the range with which it was tested.
+    /// Returns the range of versions with which the feature was tested.
     fn tested(self) -> Option<TestedRange> {
         TESTED_RANGES.into_iter().find(|tested| tested.feature == self)
     }
 
     /// Returns the warning about using `version`, if that is outside the range or a pre-release, none of which was
     /// tested. An invalid version, such as the `dev` of protocol 3, gives none.
-    pub(crate) fn outside(self, version: &str) -> Option<UntestedVersion> {
+    pub(crate) fn untested(self, version: &str) -> Option<UntestedVersion> {
         let tested = self.tested()?;
         let OpenClawVersion { numbers, is_release } = OpenClawVersion::of(version)?;
-        let order = |other| OpenClawVersion::of(other).map(|other| numbers.cmp(&other.numbers));
+        let compare_to = |other| OpenClawVersion::of(other).map(|other| numbers.cmp(&other.numbers));
         let is_within = is_release
-            && order(tested.oldest).is_some_and(Ordering::is_ge)
-            && order(tested.newest).is_some_and(Ordering::is_le);
-        let fails = matches!(tested.older, OlderVersions::Fails(newest) if order(newest).is_some_and(Ordering::is_le));
+            && compare_to(tested.oldest).is_some_and(Ordering::is_ge)
+            && compare_to(tested.newest).is_some_and(Ordering::is_le);
+        let fails = matches!(tested.older, OlderVersions::Fails(newest) if compare_to(newest).is_some_and(Ordering::is_le));
         (!is_within).then(|| UntestedVersion { version: version.to_owned(), tested, fails })
     }
 }
@@ -139,7 +139,7 @@ pub(crate) fn features(gateway: &Gateway) -> Vec<Feature> {
         Attribution::Trace => Some(Feature::Trace),
         Attribution::Slot => Some(Feature::Slot),
         Attribution::Plugin => Some(Feature::Plugin),
-        // What a patched gateway can do is not known here.
+        // The features of a patched gateway are not known here.
         Attribution::Headers => None,
     };
     attribution.into_iter().chain(gateway.is_managed().then_some(Feature::Managed)).collect()
@@ -150,12 +150,12 @@ pub(crate) fn features(gateway: &Gateway) -> Vec<Feature> {
 struct OpenClawVersion {
     /// Year, month, number and repetition: `2026.2.6-3`.
     numbers: [u32; 4],
-    /// Nothing is behind them, such as the `-beta.1` of a pre-release.
+    /// True if nothing follows the numbers, such as the `-beta.1` of a pre-release.
     is_release: bool,
 }
 
 impl OpenClawVersion {
-    /// Returns the version that `text` is, if it is one.
+    /// Parses `text`; `None` if it is no version.
     fn of(text: &str) -> Option<Self> {
         let (main, rest) =
             text.split_once(['-', '+']).map_or((text, None), |(main, rest)| (main, Some(rest)));
@@ -199,11 +199,11 @@ mod tests {
             (Feature::Managed, "2026.9.5", Some((false, "use 2026.9.6"))),
             (Feature::Image, "2027.1.0", Some((false, "`sandbox:openclaw` was not tested"))),
         ] {
-            let outside = feature.outside(version);
-            assert_eq!(outside.is_some(), verdict.is_some(), "{feature:?} {version}");
-            if let (Some(outside), Some((fails, said))) = (outside, verdict) {
-                assert_eq!(outside.fails(), fails, "{feature:?} {version}");
-                assert!(outside.to_string().contains(said), "{outside}");
+            let untested = feature.untested(version);
+            assert_eq!(untested.is_some(), verdict.is_some(), "{feature:?} {version}");
+            if let (Some(untested), Some((fails, words))) = (untested, verdict) {
+                assert_eq!(untested.fails(), fails, "{feature:?} {version}");
+                assert!(untested.to_string().contains(words), "{untested}");
             }
         }
     }

@@ -67,7 +67,7 @@ impl GatewayPaths {
         connected.map_err(|source| Error::Unreachable { endpoint: self.endpoint(), source })
     }
 
-    /// Returns the directory of what `sluice gateway up` creates; only this user can enter it.
+    /// Returns the directory of the files that `sluice gateway up` creates; only this user can enter it.
     pub(crate) fn dir(&self) -> &PathBuf {
         &self.dir
     }

@@ -39,15 +39,15 @@ pub struct GatewayConnection {
     pub(crate) paths: GatewayPaths,
     token_secrets_file: Option<PathBuf>,
     open: Mutex<Option<gateway_bridge::Gateway>>,
-    /// Permits for sessions at work.
+    /// Permits for active sessions.
     permits: Semaphore,
 }
 
 impl GatewayPool {
     /// Builds the connections to the gateways in `settings`; none is open yet.
     pub fn of(settings: &Settings) -> Self {
-        let link = |(id, gateway): (&GatewayId, &settings::Gateway)| {
-            let link = GatewayConnection {
+        let connection = |(id, gateway): (&GatewayId, &settings::Gateway)| {
+            let connection = GatewayConnection {
                 id: id.clone(),
                 gateway: gateway.clone(),
                 paths: GatewayPaths::of(settings, id, gateway),
@@ -55,22 +55,22 @@ impl GatewayPool {
                 open: Mutex::default(),
                 permits: Semaphore::new(gateway.max_concurrent_sessions as usize),
             };
-            (id.clone(), link)
+            (id.clone(), connection)
         };
-        Self(settings.gateways.iter().map(link).collect())
+        Self(settings.gateways.iter().map(connection).collect())
     }
 
     /// Returns the gateway of `agent` in which a run of `account` becomes a session.
     pub fn of_run(&self, agent: &Agent, account: &AccountId) -> Result<&GatewayConnection, Error> {
         let configured = agent.gateways.iter().filter_map(|id| self.0.get(id));
-        let mut serving = configured.filter(|link| link.gateway.serves(account));
+        let mut serving = configured.filter(|connection| connection.gateway.serves(account));
         serving.next().ok_or_else(|| Error::ServesNot { account: account.clone() })
     }
 
     /// Returns the gateway of this name.
     pub fn named(&self, id: &str) -> Result<&GatewayConnection, Error> {
         let found = self.0.iter().find(|(known, _)| known.as_str() == id);
-        let found = found.map(|(_, link)| link);
+        let found = found.map(|(_, connection)| connection);
         Ok(found.ok_or_else(|| NoGateway::among(self.0.keys(), id))?)
     }
 }
@@ -85,7 +85,7 @@ impl GatewayConnection {
         }
     }
 
-    /// Waits for a permit for a session at work, held until it is dropped.
+    /// Waits for a permit for one active session, which is given back on drop.
     pub async fn place_at_work(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         self.permits.acquire().await
     }
@@ -124,7 +124,7 @@ impl GatewayConnection {
         let endpoint: Endpoint = self.paths.endpoint().parse()?;
         let token = secrets::token(&self.paths.token())?;
         let mut settings = gateway_bridge::Settings::new(endpoint, Some(token));
-        settings.tls = self.gateway.ca_file.as_deref().map(tls::only).transpose()?;
+        settings.tls = self.gateway.ca_file.as_deref().map(tls::trust_only).transpose()?;
         settings.device = self.gateway.device_key_file.as_deref().map(DeviceKey::read).transpose()?;
         settings.provider = Some(GatewayProvider::parse(&self.gateway.provider)?);
         settings.seed = u64::try_from(random::bits() >> 64).unwrap_or_default();

@@ -16,18 +16,18 @@ use super::Error;
 const MAX_FILE: ByteSize = ByteSize::mib(4);
 
 /// Returns a TLS configuration that trusts the CA certificates in `file`, and no others.
-pub(super) fn only(file: &Path) -> Result<Arc<ClientConfig>, Error> {
-    let not_one = || Error::NotOne { what: "CA certificate that can be used", path: file.to_owned() };
+pub(super) fn trust_only(file: &Path) -> Result<Arc<ClientConfig>, Error> {
+    let invalid = || Error::NotOne { what: "CA certificate that can be used", path: file.to_owned() };
     let mut roots = RootCertStore::empty();
     let unread = |source| Error::File { what: "the CA certificates", path: file.to_owned(), source };
     let text = platform_runtime::file::text(file, MAX_FILE).map_err(unread)?;
     for certificate in CertificateDer::pem_slice_iter(text.as_bytes()) {
-        roots.add(certificate.map_err(|_error| not_one())?).map_err(|_error| not_one())?;
+        roots.add(certificate.map_err(|_error| invalid())?).map_err(|_error| invalid())?;
     }
     if roots.is_empty() {
-        return Err(not_one());
+        return Err(invalid());
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().map_err(|_error| not_one())?;
+    let builder = builder.with_safe_default_protocol_versions().map_err(|_error| invalid())?;
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Message {
     /// Role of the message's author.
     pub role: Role,
-    /// The text.
+    /// Text of the message.
     pub content: String,
 }
 
@@ -24,7 +24,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns its name, as programs and people read it.
+    /// Returns the role's name, as programs and people read it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::System => "system",

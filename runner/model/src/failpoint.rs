@@ -1,7 +1,7 @@
-//! Defines named points between two steps of a run, at which a test makes this process die or stand still.
+//! Defines named points between two steps of a run, at which a test kills or stops this process.
 //!
-//! Armed by the environment (`SLUICE_FAILPOINT=container-made:kill`), in builds with debug assertions only: in a
-//! release the points are empty.
+//! The environment arms one of them (`SLUICE_FAILPOINT=container-made:kill`), in builds with debug assertions only. In
+//! a release build the points do nothing.
 
 use std::sync::{
     OnceLock,
@@ -11,24 +11,24 @@ use std::sync::{
 use platform_runtime::report;
 use rustix::process::{Signal, getpid, kill_process};
 
-/// A place between two steps.
+/// Point between two steps of a run or of a warm container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// The run is stored, and ours; nothing of it exists.
+    /// The run is stored and this process has its lease. None of its resources exists.
     Booked,
-    /// The list of resources that will be made is stored.
+    /// The list of resources to create is stored.
     Prepared,
-    /// The workspace is made.
+    /// The workspace is created.
     WorkspaceMade,
-    /// The data plane knows the run.
+    /// The run is registered at the data plane.
     Registered,
-    /// The decision that a container will be made is stored.
+    /// The decision to create a container is stored.
     Starting,
-    /// The container is made.
+    /// The container is created.
     ContainerMade,
-    /// The decision that the agent may run is stored.
+    /// The decision to start the agent is stored.
     RunStored,
-    /// The agent runs.
+    /// The agent is running.
     Started,
     /// The gateway's acceptance of the turn is stored.
     TurnTaken,
@@ -44,31 +44,33 @@ pub enum Point {
     WorkspaceRemoved,
     /// The end of the run is stored.
     Finished,
-    /// The decision that a container is to wait for a run is stored; nothing of it exists.
+    /// The decision to create a warm container is stored. No part of it exists.
     WarmWanted,
-    /// The warm container's workspace is made.
+    /// The warm container's workspace is created.
     WarmWorkspaceMade,
-    /// The warm container runs; no run can take it yet.
+    /// The warm container is running, but no run can claim it yet.
     WarmStarted,
 }
 
+/// Action that a test requests at a point.
 #[derive(Debug, Clone, Copy)]
 enum Action {
-    /// The process dies, as if the machine had killed it.
+    /// The process is killed.
     Kill,
-    /// The process stops, as if it hung, until another process continues it.
+    /// The process is stopped, as if it hung, until another process continues it.
     Stop,
 }
 
+/// Armed point, with its action.
 static ARMED: OnceLock<(Point, Action)> = OnceLock::new();
-/// Set once a point is reached: a process that goes on after it stopped does not stop again.
+/// Set once the armed point is reached: a process that continues after a stop does not stop again.
 static REACHED: AtomicBool = AtomicBool::new(false);
 
 impl Point {
     /// Points of a warm container, in the order in which it reaches them.
     pub const POOL: [Self; 3] = [Self::WarmWanted, Self::WarmWorkspaceMade, Self::WarmStarted];
 
-    /// Points of a run that is a session of a gateway, likewise.
+    /// Points of a run that is a turn of a gateway's session, in the order in which it reaches them.
     pub const SESSION: [Self; 10] = [
         Self::Booked,
         Self::Prepared,
@@ -82,7 +84,7 @@ impl Point {
         Self::Finished,
     ];
 
-    /// Points of a run in a container, likewise.
+    /// Points of a run in a container, in the order in which it reaches them.
     pub const ALL: [Self; 14] = [
         Self::Booked,
         Self::Prepared,
@@ -100,7 +102,7 @@ impl Point {
         Self::Finished,
     ];
 
-    /// Returns its name, as the environment spells it.
+    /// Returns the point's name, as the environment spells it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -125,7 +127,7 @@ impl Point {
         }
     }
 
-    /// Dies or stands still here, if the point is armed; the first time only.
+    /// Kills or stops this process if the point is armed; the first time only.
     pub fn reach(self) {
         let Some((_, action)) = ARMED.get().filter(|(point, _)| *point == self) else { return };
         if REACHED.swap(true, Ordering::Relaxed) {
@@ -145,19 +147,19 @@ impl Point {
 /// Arms the point that `text` names, as `point:kill` or `point:stop`.
 ///
 /// # Errors
-/// If there is no such point or action.
+/// If there is no such point or action, if a point is armed already, or if this build has no failpoints.
 pub fn arm(text: &str) -> Result<(), String> {
     if !cfg!(debug_assertions) {
         return Err("this build has no failpoints: builds with debug assertions have".to_owned());
     }
-    let wrong = || format!("{text:?} is not a failpoint: write POINT:kill or POINT:stop");
-    let (point, action) = text.split_once(':').ok_or_else(wrong)?;
+    let invalid = || format!("{text:?} is not a failpoint: write POINT:kill or POINT:stop");
+    let (point, action) = text.split_once(':').ok_or_else(invalid)?;
     let mut points = Point::ALL.into_iter().chain(Point::SESSION).chain(Point::POOL);
-    let point = points.find(|known| known.name() == point).ok_or_else(wrong)?;
+    let point = points.find(|known| known.name() == point).ok_or_else(invalid)?;
     let action = match action {
         "kill" => Action::Kill,
         "stop" => Action::Stop,
-        _ => return Err(wrong()),
+        _ => return Err(invalid()),
     };
     ARMED.set((point, action)).map_err(|_armed| format!("{text:?} comes too late: one is armed already"))
 }

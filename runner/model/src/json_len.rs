@@ -1,54 +1,54 @@
-//! Measures a text in the form in which it is stored: JSON. There some letters take two bytes and most control
-//! characters six.
+//! Measures text by its length in JSON, the form in which it is stored. Escapes give some characters two bytes and most
+//! control characters six.
 
-/// Returns the bytes of `letter`, without the quotes around its text.
-const fn letter_length(letter: char) -> usize {
-    match letter {
+/// Returns the length of `character` in JSON, in bytes.
+const fn escaped_len(character: char) -> usize {
+    match character {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
         '\0'..='\u{1f}' => 6,
         other => other.len_utf8(),
     }
 }
 
-/// Returns the bytes of `text`, without the quotes around it.
+/// Returns the length of `text` in JSON, in bytes, without the quotes around it.
 pub fn length(text: &str) -> usize {
-    text.chars().map(letter_length).sum()
+    text.chars().map(escaped_len).sum()
 }
 
-/// Returns as much of the beginning of `text` as `most` bytes hold.
-pub fn beginning(text: &str, most: usize) -> &str {
-    let mut taken = 0;
-    let over = text.char_indices().find(|(_, letter)| {
-        taken += letter_length(*letter);
-        taken > most
+/// Returns the longest beginning of `text` that takes at most `max_bytes` in JSON.
+pub fn beginning(text: &str, max_bytes: usize) -> &str {
+    let mut used = 0;
+    let excluded = text.char_indices().find(|(_, character)| {
+        used += escaped_len(*character);
+        used > max_bytes
     });
-    &text[..over.map_or(text.len(), |(at, _)| at)]
+    &text[..excluded.map_or(text.len(), |(at, _)| at)]
 }
 
-/// Returns how many bytes at the beginning of `bytes` have to go so that `most` bytes hold the text of the rest. Bytes
-/// that are no text become a letter of three bytes.
-pub fn excess(bytes: &[u8], most: usize) -> usize {
-    const REPLACED: usize = '\u{fffd}'.len_utf8();
-    let replaced = |invalid: &[u8]| if invalid.is_empty() { 0 } else { REPLACED };
-    let whole: usize =
-        bytes.utf8_chunks().map(|chunk| length(chunk.valid()) + replaced(chunk.invalid())).sum();
-    let mut left = whole;
-    let mut gone = 0;
+/// Returns the number of bytes to drop at the beginning of `bytes`, so that the rest takes at most `max_bytes` in JSON.
+/// Each invalid sequence counts as a replacement character.
+pub fn excess(bytes: &[u8], max_bytes: usize) -> usize {
+    const REPLACEMENT_LEN: usize = '\u{fffd}'.len_utf8();
+    let replacement_len = |invalid: &[u8]| if invalid.is_empty() { 0 } else { REPLACEMENT_LEN };
+    let total: usize =
+        bytes.utf8_chunks().map(|chunk| length(chunk.valid()) + replacement_len(chunk.invalid())).sum();
+    let mut remaining = total;
+    let mut dropped = 0;
     for chunk in bytes.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if left <= most {
-                return gone;
+        for character in chunk.valid().chars() {
+            if remaining <= max_bytes {
+                return dropped;
             }
-            left -= letter_length(letter);
-            gone += letter.len_utf8();
+            remaining -= escaped_len(character);
+            dropped += character.len_utf8();
         }
-        if left <= most {
-            return gone;
+        if remaining <= max_bytes {
+            return dropped;
         }
-        left -= replaced(chunk.invalid());
-        gone += chunk.invalid().len();
+        remaining -= replacement_len(chunk.invalid());
+        dropped += chunk.invalid().len();
     }
-    gone
+    dropped
 }
 
 #[cfg(test)]
@@ -72,25 +72,25 @@ mod tests {
         #[test]
         fn the_kept_text_is_the_longest_that_fits(
             text in "[\\x00-\\x24a-c\u{e4}\u{20ac}]{0,40}",
-            most in 0_usize..60,
+            max_bytes in 0_usize..60,
         ) {
-            let kept = beginning(&text, most);
+            let kept = beginning(&text, max_bytes);
             let next = text[kept.len()..].chars().next();
-            assert!(in_json(kept) <= most && next.is_none_or(|next| in_json(kept) + letter_length(next) > most));
+            assert!(in_json(kept) <= max_bytes && next.is_none_or(|next| in_json(kept) + escaped_len(next) > max_bytes));
         }
 
         #[test]
-        fn an_end_loses_only_what_does_not_fit(bytes in proptest::collection::vec(any::<u8>(), 0..60), most in 0_usize..60) {
-            let gone = excess(&bytes, most);
-            let fits = |from: usize| in_json(&String::from_utf8_lossy(&bytes[from..])) <= most;
-            assert!(fits(gone), "{gone}");
-            // At the start of a letter, one letter more would have been too much.
-            let before = (0..gone).rev().find(|from| {
+        fn an_end_loses_only_what_does_not_fit(bytes in proptest::collection::vec(any::<u8>(), 0..60), max_bytes in 0_usize..60) {
+            let dropped = excess(&bytes, max_bytes);
+            let fits = |from: usize| in_json(&String::from_utf8_lossy(&bytes[from..])) <= max_bytes;
+            assert!(fits(dropped), "{dropped}");
+            // A cut one character earlier would have left too much.
+            let before = (0..dropped).rev().find(|from| {
                 let whole = String::from_utf8_lossy(&bytes).chars().count();
                 let parts = [&bytes[..*from], &bytes[*from..]];
                 parts.map(|part| String::from_utf8_lossy(part).chars().count()).iter().sum::<usize>() == whole
             });
-            assert!(before.is_none_or(|before| !fits(before)), "{gone}, {before:?}");
+            assert!(before.is_none_or(|before| !fits(before)), "{dropped}, {before:?}");
         }
     }
 }

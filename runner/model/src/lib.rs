@@ -1,12 +1,12 @@
 //! Defines a run's life and the words that all crates of the control plane share.
 //!
-//! Does not do any I/O, with one exception: [`failpoint`] stops this process where a test asks for it. Knows neither
-//! the store nor Docker.
+//! Does no I/O, with one exception: [`failpoint`] stops this process where a test requests it. Knows neither the store
+//! nor Docker.
 //!
-//! Start reading at [`lifecycle`]: the states of a run, and every move between them.
+//! Start reading at [`lifecycle`]: the states of a run, and every transition between them.
 //!
-//! Invariants: how a run ends is decided when it begins to settle, and never changes afterwards. A run moves only as
-//! [`lifecycle`] allows.
+//! Invariants: a run's outcome is decided when it begins to settle, and never changes afterwards. A run's state changes
+//! only as [`lifecycle`] allows.
 
 pub mod conversation;
 pub mod failpoint;

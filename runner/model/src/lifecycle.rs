@@ -1,54 +1,55 @@
-//! Defines the life of a run: its states, and every move between them. Pure: `store` keeps the state, `run` makes the
-//! moves.
+//! Defines the life of a run: its states, and every transition between them. Pure: the store keeps the state, and the
+//! engine makes the transitions.
 //!
 //! ```text
 //! queued ─▶ preparing ─▶ starting ─▶ running ─▶ settling ─▶ succeeded | failed | cancelled | timed_out
 //!    │          └────────────┴───────────────────▲                ▲
-//!    └── withdrawn: nothing was made ─────────────────────────────┘
+//!    └── withdrawn: nothing was created ──────────────────────────┘
 //! ```
 //!
-//! The end of a run is decided when it begins to settle and does not change any more. Any process that settles it, also
-//! another one after a crash, comes to the same end. Two numbers go with a run. Its *attempt* starts at 0 and rises
-//! only when a run that has ended is deliberately started anew; tokens and receipts carry it. Its *epoch* rises each
-//! time a worker gets a lease on it. The store refuses what is done in the name of an older epoch.
+//! A run's outcome is decided when it begins to settle, and does not change afterwards. Any process that settles the
+//! run, even another one after a crash, records the same outcome. Two numbers belong to a run. Its *attempt* starts at
+//! 0 and rises only when an ended run is deliberately started again; tokens and receipts carry it. Its *epoch* rises
+//! each time a worker gets a lease on it. The store refuses every change in the name of an older epoch.
 
 use std::fmt;
 
 use platform_core::{control::Usage, event::RunErrorCode};
 use serde::Serialize;
 
-/// Reason why there is no answer. Serialized, it is what the client that ordered the run may read: the detail is not
-/// part of it, and cannot be.
+/// Reason why there is no answer. Its serialized form is for the client that ordered the run, and never contains the
+/// detail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// Code of the failure.
     pub code: RunErrorCode,
     /// Message for the client that ordered the run.
     pub message: String,
-    /// Message for operators, if there is more to say.
+    /// Further text for operators, if there is any.
     #[serde(skip)]
     pub detail: Option<Detail>,
 }
 
-/// Text for operators only: with paths, names and what other programs said. Nothing serializes it by itself.
+/// Text for operators only: it may contain paths, names and messages of other programs. It has no serialized form of
+/// its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detail(String);
 
 impl Detail {
-    /// Makes a detail of these words.
+    /// Creates a detail with this text.
     #[must_use]
-    pub fn new(words: impl Into<String>) -> Self {
-        Self(words.into())
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
     }
 
-    /// Returns its words, for operators only.
+    /// Returns the text, for operators only.
     #[must_use]
     pub fn for_operators(&self) -> &str {
         &self.0
     }
 }
 
-/// A failure as operators see it.
+/// Failure with its detail, serialized for operators.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ForOperators<'f> {
     #[serde(flatten)]
@@ -57,7 +58,7 @@ pub struct ForOperators<'f> {
 }
 
 impl Failure {
-    /// Makes a failure without a detail.
+    /// Creates a failure without a detail.
     #[must_use]
     pub fn new(code: RunErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), detail: None }
@@ -70,19 +71,19 @@ impl Failure {
     }
 }
 
-/// End of the agent, before anything is removed.
+/// Result of the agent, recorded before any resource is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     /// Exit code of the agent's process; absent if it never ran.
     pub exit_code: Option<i64>,
-    /// True if a process of it was killed for want of memory; absent if that is unknown.
+    /// True if the kernel killed a process of the agent for lack of memory; absent if that is unknown.
     pub oom_seen: Option<bool>,
     /// The answer, or why there is none.
     pub answer: Result<String, Failure>,
 }
 
 impl Completion {
-    /// Makes the end of a run that failed before its agent ran.
+    /// Creates the completion of a run that failed before its agent ran.
     #[must_use]
     pub const fn without_agent(failure: Failure) -> Self {
         Self { exit_code: None, oom_seen: None, answer: Err(failure) }
@@ -98,21 +99,21 @@ impl Completion {
 /// Outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is an answer.
+    /// The run has an answer.
     Succeeded,
-    /// There is no answer, for any reason but the two below.
+    /// The run has no answer, for any reason but the two below.
     Failed,
-    /// A client asked for the run to stop.
+    /// A client cancelled the run.
     Cancelled,
-    /// The run's time was up.
+    /// The run's timeout passed.
     TimedOut,
 }
 
 impl Outcome {
-    /// All of them, in the order in which they are declared.
+    /// All outcomes, in the order of their declaration.
     pub const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::Cancelled, Self::TimedOut];
 
-    /// Returns the outcome of a run that failed with `code`, or did not fail.
+    /// Returns the outcome of a run that failed with `code`, or succeeded if there is none.
     #[must_use]
     pub const fn of(code: Option<RunErrorCode>) -> Self {
         match code {
@@ -127,44 +128,44 @@ impl Outcome {
 /// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// The run waits for a worker to take it up. Nothing of it exists.
+    /// The run waits for a worker to claim it. None of its resources exists.
     Queued,
-    /// Workspace, grant and listener are made.
+    /// The workspace, the grant and the listener are being created.
     Preparing,
-    /// The container is made.
+    /// The container is being created.
     Starting,
-    /// The agent runs.
+    /// The agent is running.
     Running,
-    /// The outcome is decided; what was made is removed.
+    /// The outcome is decided, and the resources are being removed.
     Settling(Outcome),
-    /// The run is over, for good.
+    /// The run has ended.
     Ended(Outcome),
 }
 
-/// A step in the life of a run, with what has to be known for it.
+/// Step from one state of a run to the next, with the data that it records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transition {
-    /// The run begins to make what it needs.
+    /// The run begins to create its resources.
     Prepare,
-    /// The run begins to make its container.
+    /// The run begins to create its container.
     Start,
-    /// The agent may run.
+    /// The agent may be started.
     Run,
-    /// The run ends: from here on its resources are only removed.
+    /// The run settles: from now on its resources are only removed.
     Settle(Completion),
-    /// The run is closed, with what its calls used; absent if that is unknown.
+    /// The run ends, with the usage of its calls; absent if that is unknown.
     Finish(Option<Usage>),
-    /// The run ends before anything was made.
+    /// The run ends before any resource was created.
     Withdraw(Failure),
 }
 
-/// A move that a state does not allow.
+/// Transition that a state does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a run that is {from} cannot {to}")]
 pub struct Illegal {
     /// State of the run.
     pub from: State,
-    /// Name of the move that was tried.
+    /// Name of the refused transition.
     pub to: &'static str,
 }
 
@@ -182,28 +183,28 @@ impl State {
         "timed_out",
     ];
 
-    /// Returns the state after `step`.
+    /// Returns the state after `transition`.
     ///
     /// # Errors
-    /// If this state does not allow it.
-    pub fn after(self, step: &Transition) -> Result<Self, Illegal> {
-        match (self, step) {
+    /// If this state does not allow the transition.
+    pub fn after(self, transition: &Transition) -> Result<Self, Illegal> {
+        match (self, transition) {
             (Self::Queued, Transition::Prepare) => Ok(Self::Preparing),
             (Self::Preparing, Transition::Start) => Ok(Self::Starting),
             (Self::Starting, Transition::Run) => Ok(Self::Running),
-            (Self::Preparing | Self::Starting | Self::Running, Transition::Settle(ending)) => {
-                Ok(Self::Settling(ending.outcome()))
+            (Self::Preparing | Self::Starting | Self::Running, Transition::Settle(completion)) => {
+                Ok(Self::Settling(completion.outcome()))
             }
             (Self::Settling(outcome), Transition::Finish(_)) => Ok(Self::Ended(outcome)),
             (Self::Queued, Transition::Withdraw(failure)) => Ok(Self::Ended(Outcome::of(Some(failure.code)))),
-            (from, step) => Err(Illegal { from, to: step.name() }),
+            (from, transition) => Err(Illegal { from, to: transition.name() }),
         }
     }
 
     /// Returns the state in which the next attempt of an ended run begins.
     ///
     /// # Errors
-    /// If it has not ended.
+    /// If the run has not ended.
     pub const fn restart(self) -> Result<Self, Illegal> {
         match self {
             Self::Ended(_) => Ok(Self::Queued),
@@ -211,20 +212,19 @@ impl State {
         }
     }
 
-    /// Returns whether the run is over.
+    /// Returns whether the run has ended.
     #[must_use]
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Ended(_))
     }
 
-    /// Returns whether resources may be made for the run. Before, no worker would know to remove them; afterwards, none
-    /// would.
+    /// Returns whether resources may be created for the run. In every other state, no worker would remove them later.
     #[must_use]
     pub const fn can_allocate(self) -> bool {
         matches!(self, Self::Preparing | Self::Starting | Self::Running)
     }
 
-    /// Returns its name, as it is stored and shown.
+    /// Returns the state's name, as it is stored and shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -240,12 +240,12 @@ impl State {
         }
     }
 
-    /// Returns the state called `name` of a run that failed with `code`, or did not fail.
+    /// Returns the state called `name` of a run that failed with `code`, or has not failed if there is none.
     #[must_use]
     pub fn named(name: &str, code: Option<RunErrorCode>) -> Option<Self> {
         let outcome = Outcome::of(code);
-        let all = [Self::Queued, Self::Preparing, Self::Starting, Self::Running, Self::Settling(outcome)];
-        all.into_iter().chain([Self::Ended(outcome)]).find(|state| state.name() == name)
+        let states = [Self::Queued, Self::Preparing, Self::Starting, Self::Running, Self::Settling(outcome)];
+        states.into_iter().chain([Self::Ended(outcome)]).find(|state| state.name() == name)
     }
 }
 
@@ -256,7 +256,7 @@ impl fmt::Display for State {
 }
 
 impl Transition {
-    /// Returns its name, as errors show it.
+    /// Returns the transition's name, as errors show it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -269,13 +269,14 @@ impl Transition {
         }
     }
 
-    /// Returns whether it brings the run nearer to its agent's work.
+    /// Returns whether the transition leads towards the start of the agent.
     #[must_use]
     pub const fn is_on_the_way(&self) -> bool {
         matches!(self, Self::Prepare | Self::Start | Self::Run)
     }
 
-    /// Returns whether a run at `state` may have made this very move: one that was requested and got no answer.
+    /// Returns whether a run at `state` may have made this transition. The caller has requested it before and got no
+    /// answer.
     #[must_use]
     pub fn leads_to(&self, state: State) -> bool {
         match (self, state) {
@@ -283,7 +284,7 @@ impl Transition {
             | (Self::Start, State::Starting)
             | (Self::Run, State::Running)
             | (Self::Finish(_), State::Ended(_)) => true,
-            (Self::Settle(ending), State::Settling(outcome)) => ending.outcome() == outcome,
+            (Self::Settle(completion), State::Settling(outcome)) => completion.outcome() == outcome,
             (Self::Withdraw(failure), State::Ended(outcome)) => Outcome::of(Some(failure.code)) == outcome,
             _ => false,
         }
@@ -323,7 +324,7 @@ mod tests {
         codes().prop_map(|code| Failure::new(code, "why"))
     }
 
-    fn endings() -> impl Strategy<Value = Completion> {
+    fn completions() -> impl Strategy<Value = Completion> {
         (any::<Option<i64>>(), proptest::option::of(failures())).prop_map(|(exit_code, failure)| Completion {
             exit_code,
             oom_seen: None,
@@ -331,12 +332,12 @@ mod tests {
         })
     }
 
-    fn moves() -> impl Strategy<Value = Transition> {
+    fn transitions() -> impl Strategy<Value = Transition> {
         prop_oneof![
             Just(Transition::Prepare),
             Just(Transition::Start),
             Just(Transition::Run),
-            endings().prop_map(Transition::Settle),
+            completions().prop_map(Transition::Settle),
             Just(Transition::Finish(Some(Usage::default()))),
             failures().prop_map(Transition::Withdraw),
         ]
@@ -345,38 +346,38 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_made_is_settled_in_any_order(
-            steps in proptest::collection::vec(moves(), 0..40),
+            transitions in proptest::collection::vec(transitions(), 0..40),
         ) {
-            let (mut state, mut made, mut settled) = (State::Queued, false, None);
-            for step in &steps {
+            let (mut state, mut allocated, mut settled) = (State::Queued, false, None);
+            for transition in &transitions {
                 let before = state;
-                match state.after(step) {
+                match state.after(transition) {
                     Ok(after) => {
                         assert!(!before.is_final(), "{before} is final, and went on to {after}");
-                        assert!(step.leads_to(after), "{step:?} to {after}");
+                        assert!(transition.leads_to(after), "{transition:?} to {after}");
                         state = after;
                     }
                     Err(illegal) => {
-                        assert_eq!((illegal.from, illegal.to), (before, step.name()));
-                        let both = illegal.to_string();
-                        assert!(both.contains(before.name()) && both.contains(step.name()), "{both}");
+                        assert_eq!((illegal.from, illegal.to), (before, transition.name()));
+                        let message = illegal.to_string();
+                        assert!(message.contains(before.name()) && message.contains(transition.name()), "{message}");
                     }
                 }
-                made |= state.can_allocate();
+                allocated |= state.can_allocate();
                 if let State::Settling(outcome) = state {
                     settled.get_or_insert(outcome);
                 }
                 if let State::Ended(outcome) = state {
-                    assert!(!made || settled == Some(outcome), "made, and ended without being settled as {outcome:?}");
+                    assert!(!allocated || settled == Some(outcome), "made, and ended without being settled as {outcome:?}");
                 }
                 assert!(!(settled.is_some() && state.can_allocate()), "something is made after the end");
             }
         }
 
         #[test]
-        fn a_state_is_read_back_as_it_was_written(ending in endings()) {
-            let code = ending.answer.as_ref().err().map(|failure| failure.code);
-            let outcome = ending.outcome();
+        fn a_state_is_read_back_as_it_was_written(completion in completions()) {
+            let code = completion.answer.as_ref().err().map(|failure| failure.code);
+            let outcome = completion.outcome();
             for state in [State::Running, State::Settling(outcome), State::Ended(outcome)] {
                 assert_eq!(State::named(state.name(), code), Some(state));
             }
@@ -398,7 +399,7 @@ mod tests {
         );
     }
 
-    /// The walks above meet mostly refusals: these are the ones that arrive.
+    /// The random sequences above are mostly refused: these reach an end.
     #[test]
     fn every_state_is_reached_and_every_end() {
         let mut reached = vec![State::Queued.name()];
@@ -410,16 +411,16 @@ mod tests {
             failed(RunErrorCode::Timeout),
         ];
         for answer in answers {
-            let ending = Completion { exit_code: None, oom_seen: None, answer };
-            let steps = [
+            let completion = Completion { exit_code: None, oom_seen: None, answer };
+            let transitions = [
                 Transition::Prepare,
                 Transition::Start,
                 Transition::Run,
-                Transition::Settle(ending),
+                Transition::Settle(completion),
                 Transition::Finish(Some(Usage::default())),
             ];
-            let end = steps.iter().fold(State::Queued, |state, step| {
-                let after = state.after(step).unwrap();
+            let end = transitions.iter().fold(State::Queued, |state, transition| {
+                let after = state.after(transition).unwrap();
                 reached.push(after.name());
                 after
             });

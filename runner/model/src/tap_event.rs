@@ -1,10 +1,10 @@
-//! Converts live text of the data plane to a run's events.
+//! Converts live text from the data plane's tap to a run's events.
 
 use platform_core::{control::TapEvent, event::AgentEvent};
 use platform_runtime::settings::Stream;
 
-/// Converts an `event` of a tap. `stream` is what the agent's entry says of streamed text. The end of a call gives no
-/// event: the run's own report sums them up.
+/// Converts an `event` of the tap. `stream` is the agent entry's setting for streamed text. Returns `None` for the end
+/// of a call: the run's usage report covers all calls.
 pub fn event(event: TapEvent, stream: Stream) -> Option<AgentEvent> {
     match event {
         TapEvent::Text { delta, .. } => Some(match stream {

@@ -1,4 +1,4 @@
-//! Writes runs to a store until it is killed, and says what is stored once it is: for the conformance suite.
+//! Writes runs to a store until it is killed, and prints each step once it is stored; for the conformance suite.
 //!
 //! usage: store-writer URL PREFIX
 
@@ -37,31 +37,31 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let Created::New(run) = store.create(&new, Claimant::Worker(&worker, Millis(0))).await? else {
             continue;
         };
-        say(&run.run_id, run.state.name())?;
-        let ending =
+        print_state(&run.run_id, run.state.name())?;
+        let completion =
             Completion { exit_code: Some(0), oom_seen: Some(false), answer: Ok("answer".to_owned()) };
-        let moves = [
+        let transitions = [
             Transition::Prepare,
             Transition::Start,
             Transition::Run,
-            Transition::Settle(ending),
+            Transition::Settle(completion),
             Transition::Finish(Some(Usage::default())),
         ];
-        for step in moves {
-            let mut step = Step::from(step);
-            if step.makes == Some(Transition::Prepare) {
+        for transition in transitions {
+            let mut step = Step::from(transition);
+            if step.transition == Some(Transition::Prepare) {
                 step = step.with([ResourceChange::wanted(ResourceKind::Workspace, "/w")]);
             }
             let run = store.step(&run.fencing_token(), &step).await?;
-            say(&run.run_id, run.state.name())?;
+            print_state(&run.run_id, run.state.name())?;
         }
     }
     Ok(())
 }
 
-/// Prints one line, at once.
-fn say(run: &RunId, state: &str) -> io::Result<()> {
+/// Prints one line, and flushes it at once.
+fn print_state(run_id: &RunId, state: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{run} {state}")?;
+    writeln!(out, "{run_id} {state}")?;
     out.flush()
 }

@@ -1,4 +1,4 @@
-//! Holds the differences between SQLite and Postgres. Everything else is the same text for both.
+//! Defines the differences between SQLite and Postgres. All other statements are the same for both.
 
 /// Database that keeps the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,8 +8,8 @@ pub(super) enum Backend {
 }
 
 impl Backend {
-    /// Begins a transaction that writes. SQLite has one writer: it waits here for its turn, where nothing was read yet,
-    /// and not in the middle, where it could only give up.
+    /// Returns the statement that begins a writing transaction. SQLite has one writer. The transaction waits for its
+    /// turn at the beginning: later, after a read, it could only fail.
     pub(super) const fn begin(self) -> &'static str {
         match self {
             Self::Sqlite => "BEGIN IMMEDIATE",
@@ -17,7 +17,7 @@ impl Backend {
         }
     }
 
-    /// Begins a transaction that sees one moment of everything and writes nothing.
+    /// Returns the statement that begins a reading transaction, which sees one snapshot.
     pub(super) const fn begin_snapshot(self) -> &'static str {
         match self {
             Self::Sqlite => "BEGIN DEFERRED",
@@ -43,17 +43,18 @@ impl Backend {
         }
     }
 
-    /// Lets one program at a time change the schema. On SQLite the transaction itself does.
+    /// Returns the statement that lets one program at a time change the schema. On SQLite the transaction itself does
+    /// that.
     pub(super) const fn lock_schema(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => None,
-            // As text, because the plain answer has no type that is known on both.
+            // Cast to text, because the `Any` driver does not know the type of the result.
             Self::Postgres => Some("SELECT CAST(pg_advisory_xact_lock(7382957011) AS TEXT)"),
         }
     }
 
-    /// Lets no other program read or write rows until the transaction ends. Hosts come last, as in every transaction
-    /// that takes a run. SQLite has one writer.
+    /// Returns the statement that lets no other program read or write rows until the transaction ends. Locks hosts
+    /// last, as every transaction that claims a run does. SQLite has one writer.
     pub(super) const fn lock_tables(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => None,
@@ -63,8 +64,8 @@ impl Backend {
         }
     }
 
-    /// Lets one program at a time order runs of the installation `$1`: no other program stores one that was not
-    /// counted. SQLite has one writer.
+    /// Returns the statement that lets one program at a time order runs of the installation `$1`. So no other program
+    /// stores a run that was not counted. SQLite has one writer.
     pub(super) const fn lock_orders(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => None,
@@ -72,7 +73,8 @@ impl Backend {
         }
     }
 
-    /// Lets one program at a time claim runs of the installation `$1`. SQLite has one writer.
+    /// Returns the statement that lets one program at a time claim runs of the installation `$1`. SQLite has one
+    /// writer.
     pub(super) const fn lock_claims(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => None,
@@ -81,15 +83,14 @@ impl Backend {
     }
 
     /// Returns the first statements of a new connection. WAL: readers do not wait for the writer. FULL: committed
-    /// changes are there after a power failure, because a container or a workspace would be, too, and only its row
-    /// leads to it.
+    /// changes survive a power failure. A container or a workspace survives it as well, and is found only by its row.
     pub(super) const fn on_connect(self) -> &'static str {
         match self {
             Self::Sqlite => {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
                  PRAGMA busy_timeout = 5000;"
             }
-            // A client that stalls in the middle of a transaction holds the run's row, and no worker could take the run
+            // A client that stalls within a transaction keeps the run's row locked, and no worker could take the run
             // over.
             Self::Postgres => {
                 "SET application_name = 'sluice'; SET lock_timeout = '10s'; \
@@ -98,7 +99,7 @@ impl Backend {
         }
     }
 
-    /// Returns the number of connections of one program. On SQLite more would only wait for each other.
+    /// Returns the number of connections of one program. On SQLite, more connections would only wait for each other.
     pub(super) const fn connections(self) -> u32 {
         match self {
             Self::Sqlite => 1,

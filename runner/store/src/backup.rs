@@ -1,10 +1,10 @@
-//! Writes a store to a file, and restores it. The lines do not depend on the backend, so a backup of one backend can be
-//! restored on another.
+//! Writes a store to a file, and restores it. The lines do not depend on the backend, so a backup from one backend can
+//! be restored on the other.
 //!
 //! The format is NDJSON: a head that names the schema, then for each table its columns and its rows as arrays. The last
-//! line counts the rows and carries the SHA-256, so that half a backup is none. A backup is made from one snapshot,
-//! while others go on. A restore is one transaction: an empty schema of the backup's own version, its rows, then the
-//! migrations since. It is therefore also how every released schema is tested.
+//! line counts the rows and carries the SHA-256, so that a truncated backup is refused. A backup is one snapshot and
+//! stops no other program. A restore is one transaction: an empty schema of the backup's own version, its rows, then
+//! the later migrations. Tests use it to check every released schema.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -26,8 +26,8 @@ use super::{
 };
 
 const FORMAT: &str = "sluicegate-store";
-/// Added to the epochs of runs that a restore brings back to life. A worker that holds one of them from the time after
-/// the backup has a smaller epoch, and is refused.
+/// Number that a restore adds to the epochs of unfinished runs. A worker that got such a run after the backup then has
+/// a smaller epoch, and is refused.
 const RESTORE_EPOCHS: i64 = 1 << 32;
 
 #[derive(Serialize, Deserialize)]
@@ -56,11 +56,11 @@ pub struct Rows(pub u64);
 pub enum Onto {
     /// The store must be empty.
     Empty,
-    /// The store may hold anything: its content is replaced.
+    /// The store may have content, which is replaced.
     Anything,
 }
 
-/// Writer of lines, which counts and hashes them.
+/// Writer of a backup, which counts its rows and hashes its lines.
 struct BackupWriter<'f> {
     file: BufWriter<&'f File>,
     hash: Sha256,
@@ -90,10 +90,10 @@ fn hex(hash: &Sha256) -> String {
 
 impl Store {
     /// Writes the whole store to `path`, readable by its owner only. An existing file is replaced once the new one is
-    /// whole.
+    /// complete.
     ///
     /// # Errors
-    /// If the store or the file system fails; then `path` is as it was.
+    /// If the store or the file system fails; then `path` is unchanged.
     pub async fn backup(&self, path: &Path) -> Result<Rows, Error> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
@@ -101,24 +101,25 @@ impl Store {
         let failed = |action| move |source| Error::File { action, path: path.to_owned(), source };
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(partial);
         let file = file.map_err(failed("write"))?;
-        let written = self.dump(&file, path).await;
-        let kept = written.and_then(|rows| {
+        let written = self.write_rows(&file, path).await;
+        let finished = written.and_then(|rows| {
             file.sync_all().and_then(|()| fs::rename(partial, path)).map_err(failed("write"))?;
             Ok(rows)
         });
-        if kept.is_err() {
+        if finished.is_err() {
             drop(fs::remove_file(partial));
         }
-        kept
+        finished
     }
 
-    async fn dump(&self, file: &File, path: &Path) -> Result<Rows, Error> {
-        let written = |source| Error::File { action: "write", path: path.to_owned(), source };
+    /// Writes all rows to `file`; errors name `path`.
+    async fn write_rows(&self, file: &File, path: &Path) -> Result<Rows, Error> {
+        let write_error = |source| Error::File { action: "write", path: path.to_owned(), source };
         let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
         let mut writer = BackupWriter { file: BufWriter::new(file), hash: Sha256::new(), rows: 0 };
         let checksum = schema::checksum(SCHEMA).unwrap_or_default();
         let head = BackupHead { format: FORMAT.to_owned(), schema: SCHEMA, checksum, written_ms: tx.now };
-        writer.line(&head).map_err(written)?;
+        writer.line(&head).map_err(write_error)?;
         for table in TABLES {
             let mut has_header = false;
             let all = AssertSqlSafe(format!("SELECT * FROM {table} ORDER BY 1, 2, 3"));
@@ -126,24 +127,24 @@ impl Store {
             while let Some(row) = rows.try_next().await.map_err(failed("read the store"))? {
                 if !has_header {
                     let line = BackupLine::Table { table: table.to_owned(), columns: names(&row) };
-                    writer.line(&line).map_err(written)?;
+                    writer.line(&line).map_err(write_error)?;
                     has_header = true;
                 }
-                writer.line(&BackupLine::Row(values(&row)?)).map_err(written)?;
+                writer.line(&BackupLine::Row(values(&row)?)).map_err(write_error)?;
                 writer.rows += 1;
             }
         }
         tx.commit("read the store").await?;
-        writer.end().map_err(written)
+        writer.end().map_err(write_error)
     }
 
-    /// Replaces the store's content with the backup at `path`, whole or not at all. All installations in it are
-    /// replaced; the hosts that it serves stay.
+    /// Replaces the store's content with the backup at `path`, completely or not at all. Replaces the rows of all
+    /// installations, but keeps the hosts that the store serves.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`] if that would replace something it may not, [`Error::OthersAtWork`] while another
-    /// installation has a lease, [`Error::ServesAnother`] if the store serves another host, [`Error::Backup`] if the
-    /// file is not a whole backup, [`Error::Newer`] if a later program made it. Then nothing has changed.
+    /// [`Error::NotEmpty`] if the store has content and `onto` does not allow that. [`Error::OthersAtWork`] while
+    /// another installation has a lease. [`Error::ServesAnother`] if the store serves another host. [`Error::Backup`]
+    /// if the file is not a complete backup. [`Error::Newer`] if a later program wrote it. Then nothing has changed.
     pub async fn restore(&self, path: &Path, onto: Onto) -> Result<Rows, Error> {
         let head = BackupReader::open(path)?.verify()?;
         let mut reader = BackupReader::open(path)?;
@@ -151,20 +152,20 @@ impl Store {
         let mut tx = self.begin().await?;
         schema::lock(&mut tx).await?;
         self.claim_whole(&mut tx).await?;
-        if onto == Onto::Empty && tx.holds_anything().await? {
-            return Err(Error::NotEmpty { store: self.shown.to_string() });
+        if onto == Onto::Empty && tx.has_content().await? {
+            return Err(Error::NotEmpty { store: self.address.to_string() });
         }
         let hosts = tx.hosts().await?;
         schema::drop_all(&mut tx).await?;
         schema::migrate(&mut tx, 0, head.schema).await?;
-        let rows = tx.fill(&mut reader).await?;
+        let rows = tx.insert_rows(&mut reader).await?;
         schema::migrate(&mut tx, head.schema, SCHEMA).await?;
         for host in &hosts {
             tx.insert("hosts", &names(host), values(host)?).await?;
         }
-        let later =
+        let raise_epochs =
             sqlx::query("UPDATE runs SET epoch = epoch + $1 WHERE ended IS NULL").bind(RESTORE_EPOCHS);
-        later.execute(tx.connection()).await.map_err(failed("fence earlier holders of runs"))?;
+        raise_epochs.execute(tx.connection()).await.map_err(failed("fence earlier holders of runs"))?;
         tx.commit("restore a backup").await?;
         Ok(rows)
     }
@@ -208,12 +209,14 @@ impl<'p> BackupReader<'p> {
     /// Reads the backup to its end, and checks that it is complete and unchanged.
     fn verify(mut self) -> Result<BackupHead, Error> {
         let head = self.head()?;
-        let mut counted = 0;
+        let mut row_count = 0;
         loop {
             match self.line()? {
                 (BackupLine::Table { .. }, _) => {}
-                (BackupLine::Row(_), _) => counted += 1,
-                (BackupLine::End { rows, sha256 }, before) if rows == counted && sha256 == hex(&before) => {
+                (BackupLine::Row(_), _) => row_count += 1,
+                (BackupLine::End { rows, sha256 }, hash_before)
+                    if rows == row_count && sha256 == hex(&hash_before) =>
+                {
                     return Ok(head);
                 }
                 (BackupLine::End { .. }, _) => return Err(self.invalid("the backup was changed")),
@@ -223,10 +226,10 @@ impl<'p> BackupReader<'p> {
 
     /// Returns the next line after the head, and the hash of everything before it.
     fn line(&mut self) -> Result<(BackupLine, Sha256), Error> {
-        let (text, before) = self.next()?;
+        let (text, hash_before) = self.next()?;
         let line = serde_json::from_str(&text)
             .map_err(|_not_a_line| self.invalid("this line does not belong to a backup"))?;
-        Ok((line, before))
+        Ok((line, hash_before))
     }
 
     fn invalid(&self, problem: &'static str) -> Error {
@@ -242,11 +245,12 @@ impl<'p> BackupReader<'p> {
         if read.map_err(|source| Error::File { action: "read", path, source })? == 0 {
             return Err(self.invalid("the backup is truncated here"));
         }
-        let before = self.hash.clone();
+        let hash_before = self.hash.clone();
         self.hash.update(text.as_bytes());
-        Ok((text, before))
+        Ok((text, hash_before))
     }
 
+    /// Reads the first line, and checks that this program can restore the backup.
     fn head(&mut self) -> Result<BackupHead, Error> {
         let (text, _) = self.next()?;
         let head: BackupHead = serde_json::from_str(&text)
@@ -265,30 +269,32 @@ impl<'p> BackupReader<'p> {
 }
 
 impl Tx {
-    async fn holds_anything(&mut self) -> Result<bool, Error> {
+    async fn has_content(&mut self) -> Result<bool, Error> {
         let count = sqlx::query_scalar("SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM cursors)");
         let count: i64 = count.fetch_one(self.connection()).await.map_err(failed("look into the store"))?;
         Ok(count > 0)
     }
 
-    /// Returns the hosts that the store serves, each for an installation. No backup has them, so a restore keeps them:
-    /// without one, another host could have the store before this one uses it again.
+    /// Returns the host rows of all installations. No backup contains them, so a restore keeps them. Otherwise another
+    /// host could claim the store before this host uses it again.
     async fn hosts(&mut self) -> Result<Vec<AnyRow>, Error> {
         let hosts = sqlx::query("SELECT * FROM hosts").fetch_all(self.connection()).await;
         hosts.map_err(failed("read which hosts the store serves"))
     }
 
-    async fn fill(&mut self, reader: &mut BackupReader<'_>) -> Result<Rows, Error> {
-        let mut into = None;
+    /// Inserts the rows of a backup, which was verified before.
+    async fn insert_rows(&mut self, reader: &mut BackupReader<'_>) -> Result<Rows, Error> {
+        let mut current_table = None;
         let mut rows = 0;
         loop {
             match reader.line()?.0 {
                 BackupLine::Table { table, columns } => {
-                    let known = TABLES.contains(&table.as_str()) && columns.iter().all(|name| is_plain(name));
-                    into = Some((table, columns)).filter(|_| known);
+                    let is_known =
+                        TABLES.contains(&table.as_str()) && columns.iter().all(|name| is_plain(name));
+                    current_table = Some((table, columns)).filter(|_| is_known);
                 }
                 BackupLine::Row(values) => {
-                    let (table, columns) = into
+                    let (table, columns) = current_table
                         .as_ref()
                         .filter(|(_, columns)| columns.len() == values.len())
                         .ok_or_else(|| reader.invalid("this row belongs to no table"))?;
@@ -301,15 +307,15 @@ impl Tx {
     }
 
     async fn insert(&mut self, table: &str, columns: &[String], values: Vec<Value>) -> Result<(), Error> {
-        // NULL is written out: bound, it would have a type, which Postgres compares with the column's.
-        let mut places = Vec::with_capacity(values.len());
+        // NULL is part of the statement: a bound NULL would have a type, which Postgres compares with the column's.
+        let mut placeholders = Vec::with_capacity(values.len());
         let mut bound = 0;
         for value in &values {
             bound += usize::from(!value.is_null());
-            places.push(if value.is_null() { "NULL".to_owned() } else { format!("${bound}") });
+            placeholders.push(if value.is_null() { "NULL".to_owned() } else { format!("${bound}") });
         }
         let statement =
-            format!("INSERT INTO {table} ({}) VALUES ({})", columns.join(", "), places.join(", "));
+            format!("INSERT INTO {table} ({}) VALUES ({})", columns.join(", "), placeholders.join(", "));
         let mut query = sqlx::query(AssertSqlSafe(statement));
         for value in values {
             query = match value {
@@ -323,7 +329,7 @@ impl Tx {
     }
 }
 
-/// Returns whether a name from a file can only be a name.
+/// Returns whether a name from a backup is safe in a statement.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }

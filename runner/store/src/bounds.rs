@@ -1,7 +1,7 @@
 //! Bounds the number of waiting runs, and refuses an order beyond it.
 //!
-//! An order that is stored already is never refused, however many wait: a client that asks again gets its run. Waiting
-//! runs are counted in the transaction that stores the order; these transactions take turns.
+//! An order that is stored already is never refused, whatever the number of waiting runs: a client that repeats it gets
+//! its run. The transaction that stores an order counts the waiting runs. A lock serializes these transactions.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Longest delay before a refused client is to try again.
 const MAX_RETRY_DELAY: Duration = RECENT_INTERVAL;
 
-/// Bounds on the number of waiting orders.
+/// Bounds on the number of waiting runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Bound of the whole installation.
@@ -32,7 +32,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// No bound.
+    /// Bounds that refuse no order.
     pub const NONE: Self = Self { all: u32::MAX, of_account: u32::MAX };
 }
 
@@ -42,7 +42,7 @@ const RECENT_CLAIMS: &str = "SELECT count(*) AS taken, min(claimed) AS first_tak
 const RECENT_CLAIMS_OF_ACCOUNT: &str = "SELECT count(*) AS taken, min(claimed) AS first_taken, max(claimed) AS last_taken \
      FROM runs WHERE installation = $1 AND account = $3 AND priority IN (0, 1, 2) AND claimed > $2";
 
-/// Runs that were claimed lately.
+/// Runs that were claimed within [`RECENT_INTERVAL`].
 pub(super) struct RecentClaims {
     pub(super) runs: u64,
     first: Option<i64>,
@@ -50,20 +50,20 @@ pub(super) struct RecentClaims {
 }
 
 impl RecentClaims {
-    /// Returns the time until a place may be free again, if places become free as often as these did. A queue from
-    /// which no run was claimed for a while is not expected to move before the same time has passed again.
+    /// Returns the delay until the queue may have room again, if claims continue at their recent rate. If the last
+    /// claim was some time ago, the delay is at least that time.
     fn retry_after(&self, now: i64) -> Duration {
-        let since = |at: i64| UnixMillis(at).until(UnixMillis(now));
+        let elapsed_since = |at: i64| UnixMillis(at).until(UnixMillis(now));
         let Some((first, last)) = self.first.zip(self.last) else { return MAX_RETRY_DELAY };
         let Ok(runs) = u32::try_from(self.runs.max(1)) else { return MAX_RETRY_DELAY };
-        let seconds = (since(first) / runs).max(since(last)).as_millis().div_ceil(1000);
+        let seconds = (elapsed_since(first) / runs).max(elapsed_since(last)).as_millis().div_ceil(1000);
         Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX))
             .clamp(MIN_RETRY_DELAY, MAX_RETRY_DELAY)
     }
 }
 
 impl Store {
-    /// Returns the same store, in which no more orders may wait than `bounds` allow.
+    /// Returns the same store, which refuses orders beyond `bounds`.
     #[must_use]
     pub const fn bounded(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
@@ -80,9 +80,9 @@ impl Store {
             return Ok(());
         }
         let Bounds { all, of_account } = self.bounds;
-        let (waiting, of_the_account) = self.waiting(tx, &new.account).await?;
-        let (bound, waiting, most) = if of_the_account >= u64::from(of_account) {
-            (QueueBound::Account(new.account.clone()), of_the_account, of_account)
+        let (waiting, waiting_of_account) = self.waiting(tx, &new.account).await?;
+        let (bound, waiting, most) = if waiting_of_account >= u64::from(of_account) {
+            (QueueBound::Account(new.account.clone()), waiting_of_account, of_account)
         } else if waiting >= u64::from(all) {
             (QueueBound::All, waiting, all)
         } else {
@@ -100,15 +100,15 @@ impl Store {
         Ok(stored > 0)
     }
 
-    /// Returns the runs under `bound` that were claimed lately.
+    /// Returns the runs under `bound` that were claimed within [`RECENT_INTERVAL`].
     pub(super) async fn recent_claims(&self, tx: &mut Tx, bound: &QueueBound) -> Result<RecentClaims, Error> {
         let action = "count recent claims";
-        let lately = tx.now - i64::try_from(RECENT_INTERVAL.as_millis()).unwrap_or(i64::MAX);
+        let since = tx.now - i64::try_from(RECENT_INTERVAL.as_millis()).unwrap_or(i64::MAX);
         let query = match bound {
-            QueueBound::All => sqlx::query(RECENT_CLAIMS).bind(self.installation.as_str()).bind(lately),
+            QueueBound::All => sqlx::query(RECENT_CLAIMS).bind(self.installation.as_str()).bind(since),
             QueueBound::Account(account) => sqlx::query(RECENT_CLAIMS_OF_ACCOUNT)
                 .bind(self.installation.as_str())
-                .bind(lately)
+                .bind(since)
                 .bind(account.as_str()),
         };
         let row = query.fetch_one(tx.connection()).await.map_err(failed(action))?;

@@ -1,4 +1,4 @@
-//! Records requests for a run to stop. The worker that holds the run finds them by itself.
+//! Records requests to cancel a run. The worker that holds the run polls for them.
 
 use platform_core::{event::RunErrorCode, id::RunId};
 use runner_model::lifecycle::{Failure, State, Transition};
@@ -9,12 +9,12 @@ use super::{
     row::Run,
 };
 
-const ASK: &str = "UPDATE runs SET cancel_asked = COALESCE(cancel_asked, $1), changed = $1 \
+const REQUEST_CANCEL: &str = "UPDATE runs SET cancel_asked = COALESCE(cancel_asked, $1), changed = $1 \
      WHERE run = $2 AND installation = $3 AND ended IS NULL";
-const IS_ASKED: &str = "SELECT count(*) FROM runs WHERE run = $1 AND cancel_asked IS NOT NULL";
+const IS_CANCEL_REQUESTED: &str = "SELECT count(*) FROM runs WHERE run = $1 AND cancel_asked IS NOT NULL";
 
 impl Store {
-    /// Asks for the run `run_id` to stop; returns it as it is now. A run that has ended stays as it is.
+    /// Requests the cancellation of the run `run_id`; returns the run as it is now. Has no effect on an ended run.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
@@ -26,7 +26,7 @@ impl Store {
         let action = "request the cancellation of a run";
         let mut tx = self.begin().await?;
         let now = tx.now;
-        sqlx::query(ASK)
+        sqlx::query(REQUEST_CANCEL)
             .bind(now)
             .bind(run_id.as_str())
             .bind(self.installation.as_str())
@@ -35,26 +35,28 @@ impl Store {
             .map_err(failed(action))?;
         let mut run = self.find(&mut tx, run_id).await?;
         if run.state == State::Queued && run.lease.as_ref().is_none_or(|lease| lease.over) {
-            // No worker holds it, so none would find out. A worker that comes back late finds that it has ended.
-            let withdraw = Failure::new(RunErrorCode::Cancelled, "cancelled before it began");
-            let withdraw = Transition::Withdraw(withdraw);
+            // No worker holds the run, so none would find the request. A former holder that resumes finds the run
+            // ended.
+            let failure = Failure::new(RunErrorCode::Cancelled, "cancelled before it began");
+            let withdraw = Transition::Withdraw(failure);
             if let Ok(after) = run.state.after(&withdraw) {
-                tx.make(&mut run, after, &withdraw).await?;
+                tx.apply(&mut run, after, &withdraw).await?;
             }
         }
         tx.commit(action).await?;
         Ok(run)
     }
 
-    /// Returns whether a client has asked for the run `run_id` to stop.
+    /// Returns whether a client has requested the cancellation of the run `run_id`.
     ///
     /// # Errors
     /// If the store fails.
     pub async fn is_cancel_asked(&self, run_id: &RunId) -> Result<bool, Error> {
         self.retry(RetryWhen::Always, async |_| {
-            let asked = sqlx::query_scalar(IS_ASKED).bind(run_id.as_str()).fetch_one(&self.pool).await;
-            let asked: i64 = asked.map_err(failed("check for a cancellation"))?;
-            Ok(asked > 0)
+            let requests =
+                sqlx::query_scalar(IS_CANCEL_REQUESTED).bind(run_id.as_str()).fetch_one(&self.pool).await;
+            let requests: i64 = requests.map_err(failed("check for a cancellation"))?;
+            Ok(requests > 0)
         })
         .await
     }

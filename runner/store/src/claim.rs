@@ -1,12 +1,13 @@
-//! Gives a worker a run that no worker holds: one that waits, one that was left, or one that is given back.
+//! Gives a worker a run that no active worker holds: a waiting one, or one whose lease has expired or was released.
 //!
-//! Orders wait in lines, one for each account and priority, and only the first of a line can be next. Of these, one of
-//! the highest class is next. A run's class is its priority, plus one for each five minutes since it came or its line
-//! was last served, whichever is later. Within a class, the run of the account with the fewest held runs is next, then
-//! the one that has waited longest. A run does not count while another run of its session is worked on.
+//! Runs wait in lines, one for each account and priority, and only the first of a line can be next. Of these, one of
+//! the highest class is next. A run's class is its priority, plus one for each five minutes that it has waited. This
+//! time begins again whenever a run of the same line is claimed. Within a class, the run of the account with the fewest
+//! held runs is next, then the one that has waited longest. A run is skipped while another run of its session is
+//! active.
 //!
-//! So a line that is served does not rise, however long it is: an account that orders much waits behind one that orders
-//! little. Each line that is not served rises until it is.
+//! A long line does not rise while its runs are claimed: an account with many orders waits behind an account with few.
+//! A line without claims rises until one of its runs is claimed.
 
 use platform_core::{id::RunId, limit::Millis};
 use sqlx::AssertSqlSafe;
@@ -19,20 +20,20 @@ use super::{
     row::{Run, columns},
 };
 
-/// Time that a line waits, in milliseconds, to count as one class higher.
+/// Time after which a waiting run counts as one class higher, in milliseconds.
 macro_rules! class_interval_ms {
     () => {
         "300000"
     };
 }
 
-/// Gives a run to a new owner: the first of those that follow, up to [`TAKE_END`]. A run without an owner is taken from
-/// its line.
-const TAKE: &str = "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3, \
+/// Gives a run to a new owner. A query that selects the run follows, then [`CLAIM_END`]. Sets `claimed` only for a run
+/// without an owner, which is claimed from its line.
+const CLAIM: &str = "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3, \
      claimed = CASE WHEN lease_owner IS NULL THEN $3 ELSE claimed END WHERE run = (";
-const TAKE_END: &str = concat!(") RETURNING ", columns!());
-/// Selects the accounts whose runs wait, each found by one look at the index; their lines; of each its first. That run
-/// is checked again: on Postgres another process may have cancelled it meanwhile.
+const CLAIM_END: &str = concat!(") RETURNING ", columns!());
+/// Selects the waiting runs in the order of claims. Finds each account with one index access, then the first run of
+/// each of its lines. Checks these runs again, because on Postgres another process may have cancelled one meanwhile.
 const NEXT: &str = concat!(
     "WITH RECURSIVE accounts (account) AS (SELECT (SELECT account FROM runs WHERE ",
     waiting!("$4"),
@@ -56,36 +57,37 @@ const NEXT: &str = concat!(
     class_interval_ms!(),
     " DESC, held, queued, runs.run"
 );
-/// Followed by placeholders for runs to leave out. No run has an empty id; Postgres knows no empty list.
+/// Selects runs with an expired lease; followed by placeholders for excluded runs, then [`ABANDONED_END`]. Postgres
+/// allows no empty list, so the list begins with an id that no run has.
 const ABANDONED: &str =
     "SELECT run FROM runs WHERE installation = $4 AND ended IS NULL AND lease_until < $3 AND run NOT IN (''";
 const ABANDONED_END: &str = ") ORDER BY lease_until, run";
 
-/// Number of the first placeholder behind those of every taking.
+/// Number of the first placeholder for an excluded run, after those of every claim.
 const FIRST_EXCLUDED: usize = 5;
 const WAITING: &str =
     concat!("SELECT count(*) FROM (SELECT 1 FROM runs WHERE ", waiting!("$1"), " LIMIT 1) AS one_of_them");
 const RELEASE: &str = "UPDATE runs SET lease_until = $1 - 1, changed = $1 WHERE installation = $2 AND lease_owner = $3 \
      AND ended IS NULL AND lease_until >= $1";
 
-/// Change of a run's owner.
-struct Taking<'t> {
+/// Claim of the first run that a query selects.
+struct Claim<'t> {
     /// Query that selects the runs, the next one first.
-    from: &'t str,
+    candidates: &'t str,
     /// The new owner.
     worker: &'t Worker,
     /// Length of its lease.
     span: Millis,
-    /// Runs to leave out.
+    /// Runs to exclude.
     excluded: &'t [RunId],
 }
 
 impl Store {
-    /// Claims the run that is next, if one waits. No other worker gets it before `span` has passed.
+    /// Claims the next waiting run, if there is one. No other worker can take it over before `span` has passed.
     ///
     /// # Errors
-    /// If the store fails. After a commit without an answer a run may be claimed and not worked on;
-    /// [`Store::take_over`] is for those.
+    /// If the store fails. If the commit got no answer, a run may be claimed without the caller's knowledge.
+    /// [`Store::take_over`] finds such runs later.
     pub async fn claim(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
         self.retry(RetryWhen::UnlessDone, async |_| self.claim_once(worker, span).await).await
     }
@@ -93,11 +95,10 @@ impl Store {
     async fn claim_once(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
         let mut tx = self.begin().await?;
         self.lock_claims(&mut tx).await?;
-        self.take(tx, &Taking { from: NEXT, worker, span, excluded: &[] }).await
+        self.claim_first(tx, &Claim { candidates: NEXT, worker, span, excluded: &[] }).await
     }
 
-    /// Waits for the caller's turn: two workers that claim at the same moment would not see what the other holds from
-    /// now on.
+    /// Waits for the lock on claims: two workers that claim at once would not see each other's claim.
     pub(super) async fn lock_claims(&self, tx: &mut Tx) -> Result<(), Error> {
         if let Some(lock) = self.backend.lock_claims() {
             let lock = sqlx::query(lock).bind(self.installation.as_str());
@@ -112,17 +113,16 @@ impl Store {
     /// If the store fails.
     pub async fn is_anything_queued(&self) -> Result<bool, Error> {
         self.retry(RetryWhen::Always, async |_| {
-            let waiting = sqlx::query_scalar(WAITING).bind(self.installation.as_str());
-            let waiting: i64 =
-                waiting.fetch_one(&self.pool).await.map_err(failed("check for waiting runs"))?;
-            Ok(waiting > 0)
+            let count = sqlx::query_scalar(WAITING).bind(self.installation.as_str());
+            let count: i64 = count.fetch_one(&self.pool).await.map_err(failed("check for waiting runs"))?;
+            Ok(count > 0)
         })
         .await
     }
 
-    /// Takes over a run whose lease is over, if there is one; the one that was left longest ago. From then on
-    /// everything that its former holder tries is refused. Leaves out the runs in `own`, which the worker itself has
-    /// worked on up to now: it knows best what becomes of them, and renews their leases once it can.
+    /// Takes over a run with an expired lease, if there is one; the one that expired first. From then on, all changes
+    /// by its former holder are refused. Excludes the runs in `own`: the worker itself is executing them, and renews
+    /// their leases as soon as it can.
     ///
     /// # Errors
     /// If the store fails.
@@ -135,33 +135,34 @@ impl Store {
         let excluded: String = (0..own.len()).map(|at| format!(", ${}", at + FIRST_EXCLUDED)).collect();
         let abandoned = format!("{ABANDONED}{excluded}{ABANDONED_END}");
         self.retry(RetryWhen::UnlessDone, async |_| {
-            let taking = Taking { from: &abandoned, worker, span, excluded: own };
-            self.take(self.begin().await?, &taking).await
+            let claim = Claim { candidates: &abandoned, worker, span, excluded: own };
+            self.claim_first(self.begin().await?, &claim).await
         })
         .await
     }
 
-    async fn take(&self, mut tx: Tx, taking: &Taking<'_>) -> Result<Option<Run>, Error> {
+    /// Claims the first run that the query of `claim` selects, if there is one.
+    async fn claim_first(&self, mut tx: Tx, claim: &Claim<'_>) -> Result<Option<Run>, Error> {
         let action = "claim a run";
-        // Other workers skip the row meanwhile.
+        // Other workers skip the locked row.
         let lock = match self.backend {
             Backend::Sqlite => "",
             Backend::Postgres => " FOR UPDATE OF runs SKIP LOCKED",
         };
-        let until = tx.after(taking.span);
-        let from = taking.from;
-        let statement = AssertSqlSafe(format!("{TAKE}{from} LIMIT 1{lock}{TAKE_END}"));
+        let until = tx.after(claim.span);
+        let candidates = claim.candidates;
+        let statement = AssertSqlSafe(format!("{CLAIM}{candidates} LIMIT 1{lock}{CLAIM_END}"));
         let mut query = sqlx::query(statement)
-            .bind(taking.worker.to_string())
+            .bind(claim.worker.to_string())
             .bind(until)
             .bind(tx.now)
             .bind(self.installation.as_str());
-        for run_id in taking.excluded {
+        for run_id in claim.excluded {
             query = query.bind(run_id.as_str());
         }
-        let taken = query.fetch_optional(tx.connection()).await.map_err(failed(action))?;
-        let run = taken.map(|row| Run::read(&row, tx.now)).transpose()?;
-        // Only if there is a run: most calls find none, and are to stay cheap.
+        let row = query.fetch_optional(tx.connection()).await.map_err(failed(action))?;
+        let run = row.map(|row| Run::read(&row, tx.now)).transpose()?;
+        // Checked only if there is a run: most calls find none, and should stay cheap.
         if run.is_some() {
             self.check_host(&mut tx).await?;
         }
@@ -169,7 +170,7 @@ impl Store {
         Ok(run)
     }
 
-    /// Ends the leases of `worker`, which does nothing any more: others need not wait until they are over.
+    /// Ends the leases of `worker`, which has stopped. Other workers need not wait until they expire.
     ///
     /// # Errors
     /// If the store fails.

@@ -1,4 +1,4 @@
-//! Stores how far each consumer has read the journal.
+//! Stores the position up to which each consumer has read the journal.
 
 use platform_core::control::Cursor;
 use sqlx::any::AnyRow;
@@ -9,7 +9,7 @@ use super::{
     row::{count, number, text},
 };
 
-/// Position up to which a consumer has read and will not ask again.
+/// Position up to which a consumer has acknowledged a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerCursor {
     /// The consumer.
@@ -22,7 +22,7 @@ pub struct ConsumerCursor {
 
 const READ: &str = "SELECT consumer, journal, seq, hash, changed FROM cursors \
      WHERE consumer = $1 AND ($2 IS NULL OR journal = $2) ORDER BY changed DESC, journal";
-/// Sets the cursor in one statement, so that of two at once the one that is further wins.
+/// Sets the cursor in one statement, so that the later position of two concurrent ones wins.
 const SET: &str = "INSERT INTO cursors (consumer, journal, seq, hash, changed) VALUES ($1, $2, $3, $4, $5) \
      ON CONFLICT (consumer, journal) DO UPDATE SET seq = $3, hash = $4, changed = $5 WHERE cursors.seq <= $3";
 
@@ -35,7 +35,7 @@ impl ConsumerCursor {
 }
 
 impl Store {
-    /// Returns the cursor of `consumer` in each journal it has read, the one it read last first.
+    /// Returns the cursors of `consumer`, one for each journal, the last changed first.
     ///
     /// # Errors
     /// If the store fails.
@@ -47,10 +47,10 @@ impl Store {
         .await
     }
 
-    /// Records how far `consumer` has read the journal that the cursor names.
+    /// Records the position up to which `consumer` has read a journal.
     ///
     /// # Errors
-    /// [`Error::Backwards`] if the stored cursor is further.
+    /// [`Error::Backwards`] if the stored cursor is at a later position.
     pub async fn acknowledge(&self, consumer: &str, cursor: &Cursor) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| self.acknowledge_once(consumer, cursor).await).await
     }
@@ -70,10 +70,10 @@ impl Store {
             .map_err(failed(action))?;
         if set.rows_affected() == 0 {
             let row = sqlx::query(READ).bind(consumer).bind(&cursor.journal).fetch_one(tx.connection()).await;
-            let before = ConsumerCursor::read(&row.map_err(failed(action))?)?;
+            let stored = ConsumerCursor::read(&row.map_err(failed(action))?)?;
             return Err(Error::Backwards {
-                consumer: before.consumer,
-                acknowledged: before.cursor.seq,
+                consumer: stored.consumer,
+                acknowledged: stored.cursor.seq,
                 given: cursor.seq,
             });
         }

@@ -1,4 +1,4 @@
-//! Defines the errors of the store, distinguished by what a caller does about them.
+//! Defines the errors of the store, with one variant for each reaction of a caller.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -32,13 +32,13 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// Other users can read or change what only this one should.
+    /// Other users can read or change a file that only its owner should.
     #[error(transparent)]
     Exposed(Exposure),
     /// The database cannot be reached, or refuses the connection.
     #[error("cannot open the store {store}")]
     Unreachable {
-        /// Its address, without a password.
+        /// Address of the store, without a password.
         store: String,
         /// Cause of the failure.
         #[source]
@@ -47,9 +47,9 @@ pub enum Error {
     /// The file with this host's id cannot be used.
     #[error("{} {fault}", path.display())]
     HostId {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its fault.
+        /// Fault of the file.
         #[source]
         fault: HostIdFault,
     },
@@ -59,59 +59,59 @@ pub enum Error {
          `sluice store adopt`, or give this host a `store.url` or a `sandbox.installation` of its own"
     )]
     ServesAnother {
-        /// Its address, without a password.
+        /// Address of the store, without a password.
         store: String,
-        /// The host it serves.
+        /// Host that the store serves.
         served: Box<Served>,
         /// This host.
         here: HostId,
     },
-    /// The store cannot be moved: its host is at work.
+    /// The store cannot be moved: its host is active.
     #[error(
         "the store {store} is not moved: {served} works on it, and has a lease for another {left}. Stop `sluice up` there, \
          let its `sluice run` end, and try again once the lease is over"
     )]
     HostAtWork {
-        /// Its address, without a password.
+        /// Address of the store, without a password.
         store: String,
-        /// The host it serves.
+        /// Host that the store serves.
         served: Box<Served>,
         /// Time until its last lease ends, if it is not renewed.
         left: Millis,
     },
-    /// The store cannot be replaced: other installations are in it, too, and one of them is at work.
+    /// The store cannot be replaced: another installation in it is active.
     #[error(
         "the store {store} is not replaced: {worker} is at work in it, with a lease for another {left}, and would lose its \
          runs. Stop `sluice up` there, let its `sluice run` end, and try again once the lease is over, or restore into a \
          `store.url` of its own"
     )]
     OthersAtWork {
-        /// Its address, without a password.
+        /// Address of the store, without a password.
         store: String,
-        /// The other installation, and the host that the store serves for it.
+        /// Other installation, and the host that the store serves for it.
         worker: String,
         /// Time until its last lease ends, if it is not renewed.
         left: Millis,
     },
-    /// The store was opened without a host, and so only to read.
+    /// The store was opened without a host, and so allows only reads.
     #[error("the store was opened for reading only: this is a bug")]
     OnlyReads,
-    /// A later program has changed it.
+    /// A later program has changed the schema.
     #[error("the store {store} has schema {found}, and this program knows {known}: use a newer one")]
     Newer {
-        /// Its address.
+        /// Address of the store, without a password.
         store: String,
-        /// The schema it has.
+        /// Schema of the store.
         found: usize,
-        /// The newest this program knows.
+        /// Newest schema that this program knows.
         known: usize,
     },
-    /// The schema was not made by any release of this program.
+    /// No release of this program had this schema.
     #[error("schema {version} of {store} is not the one that was released under this number")]
     Altered {
-        /// The store, or the backup of one.
+        /// Address of the store, or path of the backup.
         store: String,
-        /// The number.
+        /// Number of the schema.
         version: usize,
     },
     /// The database failed.
@@ -119,13 +119,13 @@ pub enum Error {
     Failed {
         /// Operation that failed.
         action: &'static str,
-        /// Possibility that it was committed all the same.
+        /// Possibility that the transaction was committed nevertheless.
         committed: Committed,
         /// Cause of the failure.
         #[source]
         source: sqlx::Error,
     },
-    /// The id is taken.
+    /// Another order has the same id.
     #[error("run {run_id} exists already, and was created by another order")]
     Conflict {
         /// The run.
@@ -134,51 +134,51 @@ pub enum Error {
     /// The queue is full.
     #[error(transparent)]
     Full(Box<QueueFull>),
-    /// The run is a turn of a session in which another run is worked on.
+    /// The run is a turn of a session in which another run is active.
     #[error(
         "run {by} is active in this session: wait for its end, or queue this run behind it (`sluice run --detach`)"
     )]
     SessionBusy {
-        /// The run that is at work.
+        /// Run that is active.
         by: String,
     },
-    /// There is no such run here.
+    /// This installation has no such run.
     #[error("no run {run_id}")]
     Unknown {
         /// The run.
         run_id: RunId,
     },
-    /// Another worker has taken the run over: its former holder can do nothing for it any more.
+    /// Another worker has taken the run over: its former holder can no longer change it.
     #[error("run {run_id} was taken over: this is epoch {held}, and it is at {epoch}")]
     Fenced {
         /// The run.
         run_id: RunId,
-        /// The epoch in whose name something was tried.
+        /// Epoch of the refused token.
         held: u64,
-        /// The epoch the run is at.
+        /// Present epoch of the run.
         epoch: u64,
     },
-    /// The run's state does not allow it.
+    /// The run's state does not allow the transition.
     #[error("run {run_id} does not allow this transition")]
     Illegal {
         /// The run.
         run_id: RunId,
-        /// Move that was tried, and the state it was tried from.
+        /// Refused transition, and the state of the run.
         #[source]
         source: Illegal,
     },
-    /// The state allows no new resources: they are made only while a worker is there to remove them.
+    /// The run's state allows no new resources: they are created only while a worker will remove them.
     #[error("no resource is created for run {run_id}, which is {state}")]
     NotMaking {
         /// The run.
         run_id: RunId,
-        /// Its state.
+        /// State of the run.
         state: State,
     },
-    /// Another run took the container first, or it is being removed.
+    /// Another run claimed the warm container first, or it is being removed.
     #[error("container {container} is no longer available to runs")]
     NotWarm {
-        /// Its name.
+        /// Name of the container.
         container: String,
     },
     /// The resource was not recorded before it was changed.
@@ -188,10 +188,10 @@ pub enum Error {
         run_id: RunId,
         /// Kind of the resource.
         kind: &'static str,
-        /// Its name.
+        /// Name of the resource.
         name: String,
     },
-    /// Only the run's holder may record what became of the resource: the run has not ended, or wanted it again.
+    /// Only the run's holder may record the removal: the run has not ended, or has wanted the resource again.
     #[error(
         "the {kind} {name} of run {run_id} may not be removed by others: the run continues, or was started again"
     )]
@@ -200,7 +200,7 @@ pub enum Error {
         run_id: String,
         /// Kind of the resource.
         kind: &'static str,
-        /// Its name.
+        /// Name of the resource.
         name: String,
     },
     /// A value is too large for one row.
@@ -234,15 +234,15 @@ pub enum Error {
     /// The store has content that a restore would overwrite.
     #[error("the store {store} is not empty: --force replaces what is in it")]
     NotEmpty {
-        /// Its address.
+        /// Address of the store, without a password.
         store: String,
     },
-    /// A file is not a whole backup.
+    /// A file is not a complete backup.
     #[error("{}:{line}: {problem}", path.display())]
     Backup {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line, counted from 1.
+        /// Number of the line, from 1.
         line: usize,
         /// Fault of the line.
         problem: &'static str,
@@ -257,11 +257,11 @@ pub enum HostIdFault {
     Unusable {
         /// Operation that failed.
         action: &'static str,
-        /// The system's reason.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// The file holds something else.
+    /// The file does not contain an id.
     #[error(
         "holds no host id: put back its 32 digits, or remove it and move the store here with `sluice store adopt`"
     )]
@@ -277,15 +277,16 @@ pub enum Committed {
     Perhaps,
 }
 
-/// SQLite's codes for "busy" and "locked", and Postgres' for transient conditions: lost and refused connections, too
-/// many of them, shutdown, serialization failure, deadlock, lock not available.
+/// Codes of transient failures. SQLite's: busy, locked, I/O error, full disk, file that cannot be opened. Postgres':
+/// lost and refused connections, too many connections, shutdown, full disk, serialization failure, deadlock, lock not
+/// available.
 const TRANSIENT_CODES: [&str; 25] = [
     "5", "6", "10", "13", "14", "266", "522", "778", "1034", "261", "262", "517", "773", "08000", "25P03",
     "08003", "08006", "40001", "40P01", "53100", "53300", "55P03", "57P01", "57P02", "57P03",
 ];
 
 impl Error {
-    /// Returns whether the store serves another host, so that trying again is of no use.
+    /// Returns whether the store serves another host, so that a retry is pointless.
     #[must_use]
     pub const fn serves_another(&self) -> bool {
         matches!(self, Self::ServesAnother { .. })
@@ -326,24 +327,24 @@ impl Error {
         }
     }
 
-    /// Returns whether an immediate retry is worthwhile. After a wait for a connection it is not: that was long enough.
+    /// Returns whether a short retry is worthwhile. After the timeout of a wait for a connection it is not.
     pub(super) fn is_short_lived(&self) -> bool {
-        let waited = matches!(
+        let timed_out = matches!(
             self,
             Self::Failed { source: sqlx::Error::PoolTimedOut, .. }
                 | Self::Unreachable { source: sqlx::Error::PoolTimedOut, .. }
         );
-        self.is_transient() && !waited
+        self.is_transient() && !timed_out
     }
 
-    /// Returns whether the operation may have been done all the same.
+    /// Returns whether the operation may have been committed nevertheless.
     pub(super) const fn may_be_done(&self) -> bool {
         matches!(self, Self::Failed { committed: Committed::Perhaps, .. })
     }
 }
 
 impl Transient for Error {
-    /// Longest wait for an unavailable store where a run cannot go on without it.
+    /// Longest wait for an unavailable store where a run cannot continue without it.
     const RETRY_TIMEOUT: Duration = Duration::from_secs(300);
 
     fn is_transient(&self) -> bool {
@@ -364,7 +365,7 @@ fn is_transient(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Returns a function that makes an error of a failure before the commit. `action` names what was tried.
+/// Returns a function that converts a failure before the commit to an error. `action` names the failed operation.
 pub(super) fn failed(action: &'static str) -> impl FnOnce(sqlx::Error) -> Error {
     move |source| Error::Failed { action, committed: Committed::No, source }
 }

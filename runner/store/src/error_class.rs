@@ -1,23 +1,23 @@
-//! Classes of failures, for the metrics.
+//! Defines classes of failures, for the metrics.
 
-/// Kinds of failures, distinguished by who has to act.
+/// Class of a failure, by the party that has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// The store did not answer, or was too busy. That passes by itself, or the operator has to look.
+    /// The store did not answer, or was too busy. This passes by itself, or the operator has to act.
     Unavailable,
-    /// Another worker has the run by now: no action is needed.
+    /// Another worker has taken the run over: no action is needed.
     Fenced,
-    /// The request cannot be met: no such run, another order of this id, out of order.
+    /// The request cannot be met: for example, there is no such run, or its state does not allow the request.
     Refused,
-    /// The store is not what it should be.
+    /// The store, its configuration or its content is faulty: the operator has to act.
     Broken,
 }
 
 impl ErrorClass {
-    /// All of them, in the order in which they are declared.
+    /// All classes, in the order of their declaration.
     pub const ALL: [Self; 4] = [Self::Unavailable, Self::Fenced, Self::Refused, Self::Broken];
 
-    /// Returns the class in a word.
+    /// Returns the name of the class, as metrics show it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

@@ -1,8 +1,9 @@
-//! Stores the events of a run: numbered, in the order they happened, each once, whichever worker holds the run.
+//! Stores the events of a run: numbered in the order they happened, and each stored once, even if several workers hold
+//! the run in turn.
 //!
-//! A move records its own event, in the transaction that makes it. Events between moves come in batches. Each batch
-//! carries the position it has reached, so that it is not stored twice. A worker that takes the run over goes on there.
-//! Followers read the very rows.
+//! A transition stores its own event, in the same transaction. Events between transitions are stored in batches. Each
+//! batch carries the position it reaches, so that it is stored only once. A worker that takes the run over continues
+//! from there. Followers read these rows.
 
 use platform_core::{
     event::{AgentEvent, Phase},
@@ -22,7 +23,7 @@ use super::{
 
 /// Longest payload of an event of a batch.
 const MAX_PAYLOAD: ByteSize = ByteSize::kib(64);
-/// Events that are read at a time.
+/// Maximum number of events that one call reads.
 const PAGE_SIZE: usize = 256;
 
 const GET_POSITION: &str = "SELECT events_recorded FROM runs WHERE run = $1";
@@ -30,80 +31,82 @@ const SET_POSITION: &str = "UPDATE runs SET events_recorded = $1 WHERE run = $2"
 const TAKE_NUMBERS: &str = "UPDATE runs SET last_event = last_event + $1 WHERE run = $2 RETURNING last_event";
 const ADD_EVENT: &str = "INSERT INTO events (run, seq, at, kind, payload) VALUES ($1, $2, $3, $4, $5)";
 const GET_ANSWER: &str = "SELECT answer, answer_bytes FROM runs WHERE run = $1";
-const STOPPING: Note =
-    Note { statement: "UPDATE runs SET stopping = $1 WHERE run = $2", action: "store why an agent is ended" };
-const IMAGE: Note =
-    Note { statement: "UPDATE runs SET image = $1 WHERE run = $2", action: "store a run's image" };
+const STOPPING: RunColumn = RunColumn {
+    statement: "UPDATE runs SET stopping = $1 WHERE run = $2",
+    action: "store why an agent is ended",
+};
+const IMAGE: RunColumn =
+    RunColumn { statement: "UPDATE runs SET image = $1 WHERE run = $2", action: "store a run's image" };
 const LIST_AFTER: &str =
     "SELECT seq, at, kind, payload FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 
 /// Events that are stored together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Its number among those of its hold, from 1: the same batch is stored once.
+    /// Number of the batch under its fencing token, from 1. A batch with the same number is stored once.
     pub number: u64,
     /// The events.
     pub events: Vec<AgentEvent>,
     /// Position of the run once these events are recorded.
-    pub told: EventCursor,
+    pub cursor: EventCursor,
 }
 
 /// Column of a run that its holder sets once.
-struct Note {
+struct RunColumn {
     /// Sets the column to `$1` in the row of run `$2`.
     statement: &'static str,
+    /// Name of the operation, for errors.
     action: &'static str,
 }
 
 impl Store {
-    /// Stores what happened to a run between its moves. The same batch again changes nothing.
+    /// Stores events of a run between two transitions. The same batch again changes nothing.
     ///
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over, [`Error::TooLarge`] if an event is larger than 64
     /// KiB.
-    pub async fn record_events(&self, hold: &FencingToken, batch: &Batch) -> Result<(), Error> {
+    pub async fn record_events(&self, token: &FencingToken, batch: &Batch) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            self.fence(&mut tx, hold).await?;
-            tx.record_events(hold, batch).await?;
+            self.fence(&mut tx, token).await?;
+            tx.record_events(token, batch).await?;
             tx.commit("store a run's events").await
         })
         .await
     }
 
-    /// Records why a run's agent is about to be ended.
+    /// Records the reason for which a run's agent is about to be stopped.
     ///
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over.
-    pub async fn stopping(&self, hold: &FencingToken, why: &str) -> Result<(), Error> {
-        self.note(hold, &STOPPING, why).await
+    pub async fn stopping(&self, token: &FencingToken, reason: &str) -> Result<(), Error> {
+        self.set_column(token, &STOPPING, reason).await
     }
 
-    /// Records the id of the image that a run's containers are made from.
+    /// Records the id of the image that a run's containers are created from.
     ///
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over.
-    pub async fn image(&self, hold: &FencingToken, id: &str) -> Result<(), Error> {
-        self.note(hold, &IMAGE, id).await
+    pub async fn image(&self, token: &FencingToken, id: &str) -> Result<(), Error> {
+        self.set_column(token, &IMAGE, id).await
     }
 
-    async fn note(&self, hold: &FencingToken, note: &Note, value: &str) -> Result<(), Error> {
+    async fn set_column(&self, token: &FencingToken, column: &RunColumn, value: &str) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            self.fence(&mut tx, hold).await?;
-            let noted = sqlx::query(note.statement).bind(value).bind(hold.run_id.as_str());
-            noted.execute(tx.connection()).await.map_err(failed(note.action))?;
-            tx.commit(note.action).await
+            self.fence(&mut tx, token).await?;
+            let update = sqlx::query(column.statement).bind(value).bind(token.run_id.as_str());
+            update.execute(tx.connection()).await.map_err(failed(column.action))?;
+            tx.commit(column.action).await
         })
         .await
     }
 
-    /// Returns a run, and its events after the one with the number `after`: at most 256, so fewer events are the last
-    /// ones.
+    /// Returns a run, and at most 256 events after the one with the number `after`. Fewer than 256 are the last ones.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
-    pub async fn told(&self, run_id: &RunId, after: u64) -> Result<(Run, Vec<Event>), Error> {
+    pub async fn events_after(&self, run_id: &RunId, after: u64) -> Result<(Run, Vec<Event>), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let action = "read a run's events";
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
@@ -121,19 +124,22 @@ impl Store {
 
 impl Tx {
     /// Stores a batch, unless it is stored already.
-    pub(super) async fn record_events(&mut self, hold: &FencingToken, batch: &Batch) -> Result<(), Error> {
+    pub(super) async fn record_events(&mut self, token: &FencingToken, batch: &Batch) -> Result<(), Error> {
         let action = "store a run's events";
-        let row = sqlx::query(GET_POSITION).bind(hold.run_id.as_str()).fetch_one(self.connection()).await;
-        let before: Option<String> =
+        let row = sqlx::query(GET_POSITION).bind(token.run_id.as_str()).fetch_one(self.connection()).await;
+        let recorded_before: Option<String> =
             row.map_err(failed(action))?.try_get("events_recorded").map_err(failed(action))?;
-        let before = before.and_then(|text| serde_json::from_str::<RecordedPosition>(&text).ok());
-        if before.is_some_and(|before| before.epoch == hold.epoch && before.batch >= batch.number) {
+        let recorded_before =
+            recorded_before.and_then(|text| serde_json::from_str::<RecordedPosition>(&text).ok());
+        if recorded_before.is_some_and(|recorded_before| {
+            recorded_before.epoch == token.epoch && recorded_before.batch >= batch.number
+        }) {
             return Ok(());
         }
-        self.append(&hold.run_id, &batch.events).await?;
-        let recorded = RecordedPosition { epoch: hold.epoch, batch: batch.number, told: batch.told };
+        self.append(&token.run_id, &batch.events).await?;
+        let recorded = RecordedPosition { epoch: token.epoch, batch: batch.number, cursor: batch.cursor };
         let recorded = serde_json::to_string(&recorded).unwrap_or_default();
-        let query = sqlx::query(SET_POSITION).bind(recorded).bind(hold.run_id.as_str());
+        let query = sqlx::query(SET_POSITION).bind(recorded).bind(token.run_id.as_str());
         query.execute(self.connection()).await.map(drop).map_err(failed(action))
     }
 
@@ -164,7 +170,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Returns a run's last events, when its end and its answer are stored.
+    /// Returns a run's last events. Its outcome and its answer are stored already.
     pub(super) async fn last_events(&mut self, run: &Run) -> Result<Vec<AgentEvent>, Error> {
         let (answer, end) = match &run.error {
             Some(Failure { code, message, .. }) => {
@@ -190,6 +196,6 @@ impl Tx {
 }
 
 /// Returns the event of a run that enters a phase.
-pub(super) const fn enters(phase: Phase) -> AgentEvent {
+pub(super) const fn status_event(phase: Phase) -> AgentEvent {
     AgentEvent::Status { phase }
 }

@@ -1,8 +1,8 @@
-//! Keeps a store to one host: records which one it serves, refuses another, and moves it when asked to.
+//! Binds a store to one host: records the host that it serves, refuses others, and moves the store on request.
 //!
-//! A run's container, workspace and socket are on one host, and another host cannot tell whether the run goes on. So
-//! another host may neither order runs nor take them over. Every transaction that takes a run checks this again at its
-//! end. On Postgres the row is locked there until the commit, and a move of the store locks it first.
+//! A run's container, workspace and socket are on one host, and another host cannot tell whether the run continues. So
+//! another host may neither order runs nor take them over. Every transaction that claims a run checks the host again at
+//! its end. On Postgres this check locks the host's row until the commit, and moving the store locks it first.
 
 use platform_core::limit::Millis;
 use sqlx::{AssertSqlSafe, any::AnyRow};
@@ -31,23 +31,25 @@ pub enum Adopted {
     },
 }
 
-/// Purpose of a lock on the row that names the host. A transaction that will change the row takes the stronger one at
-/// once: two that first shared it would wait for each other.
+/// Purpose of a lock on the row that names the host. A transaction that will change the row takes the stronger lock at
+/// once. Two transactions that first shared the lock would deadlock.
 #[derive(Debug, Clone, Copy)]
 enum RowLock {
+    /// No other transaction changes the row.
     Keep,
+    /// This transaction changes the row.
     Change,
 }
 
 const FIND: &str = "SELECT host, name, since, seen FROM hosts WHERE installation = $1";
-/// Leaves a row that is there as it is, and returns it.
-const FIRST: &str = "INSERT INTO hosts (installation, host, name, since, seen, lease_until) VALUES ($1, $2, $3, $4, $4, $4) \
+/// Inserts the row of an installation, or keeps an existing one; returns the row.
+const SET_IF_NONE: &str = "INSERT INTO hosts (installation, host, name, since, seen, lease_until) VALUES ($1, $2, $3, $4, $4, $4) \
      ON CONFLICT (installation) DO UPDATE SET installation = excluded.installation RETURNING host, name, since, seen";
-const SEEN: &str = "UPDATE hosts SET name = $1, seen = $2, \
+const RECORD_USE: &str = "UPDATE hosts SET name = $1, seen = $2, \
      lease_until = CASE WHEN lease_until < $3 THEN $3 ELSE lease_until END WHERE installation = $4";
-const MOVE: &str =
+const MOVE_STORE: &str =
     "UPDATE hosts SET host = $1, name = $2, since = $3, seen = $3, lease_until = $3 WHERE installation = $4";
-/// The leases of hosts, of their runs and of their waiting containers.
+/// Leases of hosts, of their runs and of their warm containers.
 macro_rules! leases {
     () => {
         "(SELECT installation, lease_until AS until FROM hosts UNION ALL \
@@ -55,10 +57,10 @@ macro_rules! leases {
          SELECT installation, lease_until FROM pool WHERE state IN ('wanted', 'ready')) AS leases"
     };
 }
-/// Selects the end of an installation's last lease.
+/// Selects the latest end of an installation's leases.
 const LAST_LEASE: &str = concat!("SELECT max(until) AS until FROM ", leases!(), " WHERE installation = $1");
-/// The last lease of all other installations.
-const OTHERS: &str = concat!(
+/// Selects the lease of the other installations that ends last.
+const LEASE_OF_OTHERS: &str = concat!(
     "SELECT installation, until FROM ",
     leases!(),
     " WHERE installation <> $1 AND until >= $2 ORDER BY until DESC LIMIT 1"
@@ -78,28 +80,27 @@ impl Served {
 }
 
 impl Store {
-    /// Returns the store as `host` may use it: to order runs, work on them and remove what they leave. A store that
+    /// Returns the store for full use by `host`: to order and execute runs, and to remove their resources. A store that
     /// serves no host serves this one from now on.
     ///
     /// # Errors
-    /// [`Error::ServesAnother`] if it serves another host.
+    /// [`Error::ServesAnother`] if the store serves another host.
     pub async fn serving(mut self, host: HostIdentity) -> Result<Self, Error> {
         self.host = Some(host);
         self.keep_serving(Millis(0)).await?;
         Ok(self)
     }
 
-    /// Records that its host is at work, and will be heard of again within `span`: the store cannot be moved until
-    /// then.
+    /// Records that this host is active, and renews its lease: the store cannot be moved within `span` from now.
     ///
     /// # Errors
-    /// [`Error::ServesAnother`] if it was moved to another host.
+    /// [`Error::ServesAnother`] if the store was moved to another host.
     pub async fn keep_serving(&self, span: Millis) -> Result<(), Error> {
         let action = "record that this host is active";
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            let here = self.claim_host(&mut tx, RowLock::Change).await?;
-            let query = sqlx::query(SEEN).bind(&here.name).bind(tx.now).bind(tx.after(span));
+            let this_host = self.claim_host(&mut tx, RowLock::Change).await?;
+            let query = sqlx::query(RECORD_USE).bind(&this_host.name).bind(tx.now).bind(tx.after(span));
             let query = query.bind(self.installation.as_str());
             query.execute(tx.connection()).await.map_err(failed(action))?;
             tx.commit(action).await
@@ -107,7 +108,7 @@ impl Store {
         .await
     }
 
-    /// Returns the host that the store serves, if it serves one.
+    /// Returns the host that the store serves, if there is one.
     ///
     /// # Errors
     /// If the store fails.
@@ -119,11 +120,11 @@ impl Store {
         .await
     }
 
-    /// Moves the store to `host`. Its runs keep their rows: those whose agents ran on the other host end as lost once
-    /// they are taken over here. Containers that waited there are forgotten.
+    /// Moves the store to `host`. Runs keep their rows. A run whose agent ran on the other host ends as lost once a
+    /// worker takes it over here. The rows of warm containers are deleted.
     ///
     /// # Errors
-    /// [`Error::HostAtWork`] while the other host, or anything it works on, has a lease.
+    /// [`Error::HostAtWork`] while the other host, one of its runs or one of its warm containers has a lease.
     pub async fn adopt(&self, host: &HostIdentity) -> Result<Adopted, Error> {
         self.retry(RetryWhen::Always, async |_| self.adopt_once(host).await).await
     }
@@ -133,7 +134,7 @@ impl Store {
         let mut tx = self.begin().await?;
         let installation = self.installation.as_str();
         let Some(before) = tx.find_host(installation, RowLock::Change).await? else {
-            let now_served = tx.first_host(installation, host).await?;
+            let now_served = tx.set_host_if_none(installation, host).await?;
             tx.commit(action).await?;
             return if now_served.host.id == host.id {
                 Ok(Adopted::First)
@@ -146,7 +147,7 @@ impl Store {
         }
         let until = tx.scalar(LAST_LEASE, installation).await?;
         if let Some(left) = until.map(|until| until - tx.now).filter(|left| *left >= 0) {
-            let store = self.shown.to_string();
+            let store = self.address.to_string();
             return Err(Error::HostAtWork {
                 store,
                 served: Box::new(before),
@@ -154,7 +155,8 @@ impl Store {
             });
         }
         let unfinished = tx.scalar(UNFINISHED, installation).await?.unwrap_or_default();
-        let moved = sqlx::query(MOVE).bind(host.id.as_str()).bind(&host.name).bind(tx.now).bind(installation);
+        let moved =
+            sqlx::query(MOVE_STORE).bind(host.id.as_str()).bind(&host.name).bind(tx.now).bind(installation);
         moved.execute(tx.connection()).await.map_err(failed(action))?;
         let forgotten = sqlx::query(FORGET_POOL).bind(installation);
         forgotten.execute(tx.connection()).await.map_err(failed(action))?;
@@ -162,31 +164,36 @@ impl Store {
         Ok(Adopted::From { before, unfinished: unfinished.unsigned_abs() })
     }
 
-    /// Checks that the store serves this program's host, and keeps it so until `tx` ends.
+    /// Checks that the store serves this program's host, and lets no other program change that until `tx` ends.
     pub(super) async fn check_host(&self, tx: &mut Tx) -> Result<&HostIdentity, Error> {
         self.claim_host(tx, RowLock::Keep).await
     }
 
+    /// Locks the row of the host, and checks that the store serves this program's host; sets it if there is none.
     async fn claim_host(&self, tx: &mut Tx, lock: RowLock) -> Result<&HostIdentity, Error> {
-        let here = self.host.as_ref().ok_or(Error::OnlyReads)?;
+        let this_host = self.host.as_ref().ok_or(Error::OnlyReads)?;
         let installation = self.installation.as_str();
         let served = match tx.find_host(installation, lock).await? {
             Some(served) => served,
-            None => tx.first_host(installation, here).await?,
+            None => tx.set_host_if_none(installation, this_host).await?,
         };
-        if served.host.id == here.id { Ok(here) } else { Err(self.serves_another(served, here)) }
+        if served.host.id == this_host.id {
+            Ok(this_host)
+        } else {
+            Err(self.serves_another(served, this_host))
+        }
     }
 
-    /// Claims the store whole, until `tx` ends: it serves this program's host, no other program does anything in it,
-    /// and no other installation has anything at work there.
+    /// Claims the whole store until `tx` ends: no other program reads or writes it. Checks that it serves this
+    /// program's host, and that no other installation has a lease in it.
     pub(super) async fn claim_whole(&self, tx: &mut Tx) -> Result<(), Error> {
         if let Some(lock) = self.backend.lock_tables() {
             sqlx::raw_sql(lock).execute(tx.connection()).await.map_err(failed("lock the store"))?;
         }
         self.claim_host(tx, RowLock::Change).await?;
-        let other = sqlx::query(OTHERS).bind(self.installation.as_str()).bind(tx.now);
-        let other = other.fetch_optional(tx.connection()).await;
-        let Some(lease) = other.map_err(failed("look for leases of other installations"))? else {
+        let lease = sqlx::query(LEASE_OF_OTHERS).bind(self.installation.as_str()).bind(tx.now);
+        let lease = lease.fetch_optional(tx.connection()).await;
+        let Some(lease) = lease.map_err(failed("look for leases of other installations"))? else {
             return Ok(());
         };
         let installation = text(&lease, "installation")?;
@@ -196,17 +203,17 @@ impl Store {
             Some(host) => format!("installation `{installation}` of {host}"),
             None => format!("installation `{installation}`"),
         };
-        Err(Error::OthersAtWork { store: self.shown.to_string(), worker, left })
+        Err(Error::OthersAtWork { store: self.address.to_string(), worker, left })
     }
 
-    fn serves_another(&self, served: Served, here: &HostIdentity) -> Error {
-        let store = self.shown.to_string();
-        Error::ServesAnother { store, served: Box::new(served), here: here.id.clone() }
+    fn serves_another(&self, served: Served, this_host: &HostIdentity) -> Error {
+        let store = self.address.to_string();
+        Error::ServesAnother { store, served: Box::new(served), here: this_host.id.clone() }
     }
 }
 
 impl Tx {
-    /// Returns the host that the store serves; `lock` keeps it so. SQLite has one writer and needs none.
+    /// Returns the host that the store serves, and locks its row. SQLite has one writer and needs no lock.
     async fn find_host(&mut self, installation: &str, lock: RowLock) -> Result<Option<Served>, Error> {
         let lock = match (self.backend, lock) {
             (Backend::Sqlite, _) => "",
@@ -219,10 +226,13 @@ impl Tx {
         row.map(|row| Served::read(&row)).transpose()
     }
 
-    /// Makes the store serve `host` if it serves none; returns the host that it serves then.
-    async fn first_host(&mut self, installation: &str, host: &HostIdentity) -> Result<Served, Error> {
-        let query =
-            sqlx::query(FIRST).bind(installation).bind(host.id.as_str()).bind(&host.name).bind(self.now);
+    /// Lets the store serve `host` if it serves none; returns the host that it serves afterwards.
+    async fn set_host_if_none(&mut self, installation: &str, host: &HostIdentity) -> Result<Served, Error> {
+        let query = sqlx::query(SET_IF_NONE)
+            .bind(installation)
+            .bind(host.id.as_str())
+            .bind(&host.name)
+            .bind(self.now);
         let row = query.fetch_one(self.connection()).await;
         Served::read(&row.map_err(failed("record which host the store serves"))?)
     }

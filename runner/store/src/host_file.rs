@@ -16,9 +16,9 @@ use super::{
 
 /// Name of the file in `sandbox.state_dir`.
 const FILE: &str = "host-id";
-/// The largest file that is taken for one with an id.
+/// Largest file that is read.
 const MAX_FILE: ByteSize = ByteSize(64);
-/// Longest host name that is stored, as DNS has it.
+/// Longest host name that is stored: the limit of DNS.
 const MAX_NAME: usize = 253;
 
 impl HostIdentity {
@@ -27,11 +27,12 @@ impl HostIdentity {
     /// user.
     ///
     /// # Errors
-    /// [`Error::Exposed`] if other users can change the directory or the file; [`Error::HostId`] if the file cannot be
+    /// [`Error::Exposed`] if other users can change the directory or the file. [`Error::HostId`] if the file cannot be
     /// read or created, or does not hold an id.
     pub fn of(state_dir: &Path) -> Result<Self, Error> {
         let path = state_dir.join(FILE);
-        // Before anything is made there: what another user could have put there is refused the first time as well.
+        // Checked before anything is created there: a file that another user could have put there is refused the first
+        // time, too.
         let trusted = Trusted::for_state_in(state_dir).map_err(Error::Exposed)?;
         check_directory(state_dir, &trusted).map_err(Error::Exposed)?;
         let id = match read(&path)? {
@@ -39,16 +40,17 @@ impl HostIdentity {
             None => create(state_dir, &path)?,
         };
         let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let plain = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
-        Ok(Self { id, name: name.trim().chars().filter(plain).take(MAX_NAME).collect() })
+        let is_allowed = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
+        Ok(Self { id, name: name.trim().chars().filter(is_allowed).take(MAX_NAME).collect() })
     }
 }
 
+/// Returns the error for a fault of the file at `path`.
 fn fault(path: &Path, fault: HostIdFault) -> Error {
     Error::HostId { path: path.to_owned(), fault }
 }
 
-/// Reads the id, if the file is there. Symbolic links are refused: the file says which runs may be taken over.
+/// Reads the id, if the file exists. Refuses symbolic links: the id decides which runs this host may take over.
 fn read(path: &Path) -> Result<Option<HostId>, Error> {
     let text = match state_file::text(path, MAX_FILE) {
         Ok(text) => text,
@@ -59,8 +61,9 @@ fn read(path: &Path) -> Result<Option<HostId>, Error> {
     HostId::parse(text.expose().trim_end()).map(Some).ok_or_else(|| fault(path, HostIdFault::NoId))
 }
 
-/// Creates the file with all it holds, so that no other process reads half of it. If two do at once, the first wins. It
-/// is on the disk at once: an id that a power failure takes away would make this host a stranger to its own runs.
+/// Creates the file with its whole content at once, so that no other process reads half of it. Of two processes at
+/// once, the first wins. Writes it to disk at once: after a power failure without the id, this host could not use its
+/// own store.
 fn create(state_dir: &Path, path: &Path) -> Result<HostId, Error> {
     let failed = |source| fault(path, HostIdFault::Unusable { action: "created", source });
     state_file::create_dir(state_dir).map_err(failed)?;
@@ -128,7 +131,7 @@ mod tests {
             assert_eq!(fs::metadata(path).unwrap().uid(), 12345, "{}", path.display());
         }
         assert_eq!(HostIdentity::of(&state).unwrap(), made);
-        // The control: one of another user is refused, and not to be given to root.
+        // The control: a file of another user is refused, and the message does not advise to give it to root.
         chown(state.join(FILE), Some(23456), None).unwrap();
         let refused = HostIdentity::of(&state).unwrap_err().to_string();
         assert!(refused.contains("belongs to uid 23456") && refused.contains("chown 12345 "), "{refused}");

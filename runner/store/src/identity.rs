@@ -1,7 +1,7 @@
-//! Distinguishes hosts by a random id in a file that belongs to one machine.
+//! Identifies a host by a random id, which a file on its machine keeps.
 //!
-//! The host name does not identify a host: a container changes it, and two machines may share one. It is stored beside
-//! the id for people.
+//! A host name does not identify a host: it differs inside a container, and two machines may share one. The store
+//! records it with the id, for people.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use std::{
 
 use super::UnixMillis;
 
-/// Digits of an id.
+/// Number of digits of an id.
 const DIGITS: usize = 32;
 
 /// Id of a host: 32 hexadecimal digits.
@@ -20,20 +20,20 @@ pub struct HostId(String);
 /// Identity of a host, as a store records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostIdentity {
-    /// The random id, which decides.
+    /// Random id, by which hosts are compared.
     pub id: HostId,
-    /// The host name, for people.
+    /// Host name, for people.
     pub name: String,
 }
 
 impl HostId {
-    /// Returns the id that these random bits make.
+    /// Returns the id with these random bits.
     #[must_use]
     pub fn from_random(bits: u128) -> Self {
         Self(format!("{bits:032x}"))
     }
 
-    /// Returns the id that `text` is, if it is one.
+    /// Parses an id; returns `None` if `text` is not one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -56,9 +56,9 @@ impl fmt::Display for HostId {
 /// The host that a store serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
-    /// Its identity, with the name it had when it was last seen.
+    /// Identity of the host, with its name at `seen`.
     pub host: HostIdentity,
-    /// Time since which the store serves it.
+    /// Time since which the store serves the host.
     pub since: UnixMillis,
     /// Time at which a command of that host last used the store.
     pub seen: UnixMillis,

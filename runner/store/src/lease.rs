@@ -1,4 +1,5 @@
-//! Orders runs, and keeps the leases on them. Not here: how a worker gets a run that no worker holds (`claim`).
+//! Orders runs, and renews and checks the leases on them. Not here: giving a worker a run that no worker holds
+//! (`claim`).
 
 use std::fmt;
 
@@ -17,22 +18,22 @@ use super::{
     row::{Run, columns, count, rank},
 };
 
-/// Longest text of an order: a question of 32 MiB with its quotes escaped would not get through the data plane either.
+/// Longest text of an order: the data plane would refuse a call with a longer question anyway.
 const MAX_ORDER: usize = 32 << 20;
 
-/// A process that works on runs.
+/// Name of a process that claims and executes runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker(String);
 
 impl Worker {
-    /// Returns a worker with a name that the caller has made sure is unique.
+    /// Returns a worker called `name`. The caller ensures that the name is unique.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self(name.to_owned())
     }
 
-    /// Returns this process: its host, its id, and random digits that distinguish it from another one with the same
-    /// two.
+    /// Returns the name of this process: its host, its process id, and random digits. The digits distinguish it from
+    /// another process with the same host and id.
     #[must_use]
     pub fn this_process() -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -47,40 +48,41 @@ impl fmt::Display for Worker {
     }
 }
 
-/// The right to act for a run, until another worker takes it over.
+/// Right to act for a run, until another worker takes the run over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FencingToken {
     /// The run.
     pub run_id: RunId,
-    /// The epoch in whose name things are done.
+    /// Epoch of the lease: the store refuses the token once the run has a later one.
     pub epoch: u64,
 }
 
-/// Run that is to be ordered.
+/// Order of a new run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
-    /// Its id, by which it is ordered only once.
+    /// Id of the run, by which it is ordered only once.
     pub run_id: RunId,
     /// Account that pays.
     pub account: AccountId,
-    /// The agent to run.
+    /// Agent to run.
     pub agent: AgentId,
-    /// Ids of the application around.
+    /// Ids by which the application knows the run.
     pub correlation: Correlation,
     /// Priority in the queue.
     pub priority: Priority,
-    /// Session that it is a turn of, if other runs may be, too. Of one session one run is worked on at a time.
+    /// Session that the run is a turn of, if other runs may be turns of it, too. Runs of one session are executed one
+    /// at a time.
     pub session: Option<String>,
-    /// Everything else that was asked for, as JSON: the same order has the same text.
+    /// Rest of the order, as JSON. The same order has the same text.
     pub wanted: String,
 }
 
-/// Worker that a new run is for.
+/// Worker that may execute a new run.
 #[derive(Debug, Clone, Copy)]
 pub enum Claimant<'w> {
-    /// Any worker that claims it.
+    /// Any worker that claims the run from the queue.
     AnyWorker,
-    /// The worker that orders it, with a lease this long.
+    /// Worker that orders the run, with a lease of this length.
     Worker(&'w Worker, Millis),
 }
 
@@ -89,12 +91,12 @@ pub enum Claimant<'w> {
 pub enum Created {
     /// The run is new.
     New(Run),
-    /// The run was ordered before, in just this way, and nothing was changed.
-    Before(Run),
+    /// The same run was ordered before, and nothing was changed.
+    Existing(Run),
 }
 
 impl Run {
-    /// Returns the hold of the worker that just got this run.
+    /// Returns the fencing token of the worker that claimed this run last.
     #[must_use]
     pub fn fencing_token(&self) -> FencingToken {
         FencingToken { run_id: self.run_id.clone(), epoch: self.epoch }
@@ -104,9 +106,9 @@ impl Run {
 const CREATE: &str = "INSERT INTO runs (run, installation, account, agent, correlation, wanted, priority, state, attempt, \
      epoch, lease_owner, lease_until, created, queued, changed, session, last_event) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, $8, $9, $10, $11, $11, $11, $12, 0) ON CONFLICT (run) DO NOTHING";
-const AT_WORK: &str = "SELECT run FROM runs WHERE installation = $1 AND session = $2 AND ended IS NULL \
+const ACTIVE_IN_SESSION: &str = "SELECT run FROM runs WHERE installation = $1 AND session = $2 AND ended IS NULL \
      AND lease_owner IS NOT NULL AND run <> $3 LIMIT 1";
-const SAME: &str = "SELECT count(*) FROM runs WHERE run = $1 AND installation = $2 AND account = $3 AND agent = $4 \
+const COUNT_SAME: &str = "SELECT count(*) FROM runs WHERE run = $1 AND installation = $2 AND account = $3 AND agent = $4 \
      AND correlation = $5 AND wanted = $6 AND priority = $7";
 const FIND: &str = concat!("SELECT ", columns!(), " FROM runs WHERE run = $1 AND installation = $2");
 const RENEW: &str = "UPDATE runs SET lease_until = $1, changed = $2 WHERE run = $3 AND ended IS NULL";
@@ -119,24 +121,26 @@ impl Store {
     /// Orders a run. The same order again returns the same run.
     ///
     /// # Errors
-    /// [`Error::ServesAnother`] on another host than the store's, [`Error::Conflict`] if the id stands for another
-    /// order, [`Error::Full`] if enough wait and it is a new one for any worker.
-    pub async fn create(&self, new: &NewRun, who: Claimant<'_>) -> Result<Created, Error> {
+    /// [`Error::ServesAnother`] if the store serves another host. [`Error::Conflict`] if the id belongs to another
+    /// order. [`Error::Full`] if the queue is full and the run is a new one for any worker. [`Error::SessionBusy`] if a
+    /// worker orders a run for itself while another run of its session is active.
+    pub async fn create(&self, new: &NewRun, claimant: Claimant<'_>) -> Result<Created, Error> {
         if new.wanted.len() > MAX_ORDER {
             return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: MAX_ORDER });
         }
-        self.retry(RetryWhen::Always, async |before| self.create_once(new, who, before).await).await
+        self.retry(RetryWhen::Always, async |earlier_try| self.create_once(new, claimant, earlier_try).await)
+            .await
     }
 
     async fn create_once(
         &self,
         new: &NewRun,
-        who: Claimant<'_>,
-        before: Committed,
+        claimant: Claimant<'_>,
+        earlier_try: Committed,
     ) -> Result<Created, Error> {
         let action = "order a run";
         let mut tx = self.begin().await?;
-        let (epoch, owner, until) = match who {
+        let (epoch, owner, until) = match claimant {
             Claimant::AnyWorker => {
                 self.refuse_if_full(&mut tx, new).await?;
                 (0, None, None)
@@ -163,7 +167,7 @@ impl Store {
             .execute(tx.connection())
             .await
             .map_err(failed(action))?;
-        let same: i64 = sqlx::query_scalar(SAME)
+        let same_orders: i64 = sqlx::query_scalar(COUNT_SAME)
             .bind(new.run_id.as_str())
             .bind(self.installation.as_str())
             .bind(new.account.as_str())
@@ -174,93 +178,99 @@ impl Store {
             .fetch_one(tx.connection())
             .await
             .map_err(failed(action))?;
-        if same == 0 {
+        if same_orders == 0 {
             return Err(Error::Conflict { run_id: new.run_id.clone() });
         }
         let run = self.find(&mut tx, &new.run_id).await?;
         self.check_host(&mut tx).await?;
         tx.commit(action).await?;
-        // The answer to the commit before may have been lost: then the run is ours, and no other worker has touched it
-        // since.
-        let ours = before == Committed::Perhaps
+        // An earlier try may have been committed without an answer. Then the run is new if the caller still has its
+        // first lease.
+        let committed_earlier = earlier_try == Committed::Perhaps
             && epoch == 1
             && run.epoch == 1
             && run.lease.as_ref().map(|lease| &lease.owner) == owner.as_ref();
-        Ok(if inserted.rows_affected() == 1 || ours { Created::New(run) } else { Created::Before(run) })
+        Ok(if inserted.rows_affected() == 1 || committed_earlier {
+            Created::New(run)
+        } else {
+            Created::Existing(run)
+        })
     }
 
-    /// Refuses a run that would be worked on at once, while another run of its session is worked on.
+    /// Refuses a run for the ordering worker while another run of its session is active.
     async fn refuse_if_busy(&self, tx: &mut Tx, new: &NewRun) -> Result<(), Error> {
         let Some(session) = &new.session else { return Ok(()) };
         self.lock_claims(tx).await?;
-        let busy = sqlx::query_scalar(AT_WORK)
+        let active = sqlx::query_scalar(ACTIVE_IN_SESSION)
             .bind(self.installation.as_str())
             .bind(session)
             .bind(new.run_id.as_str())
             .fetch_optional(tx.connection())
             .await
             .map_err(failed("check whether a session is busy"))?;
-        busy.map_or(Ok(()), |by: String| Err(Error::SessionBusy { by }))
+        active.map_or(Ok(()), |by: String| Err(Error::SessionBusy { by }))
     }
 
     /// Renews the lease: it lasts `span` from now.
     ///
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over.
-    pub async fn renew(&self, hold: &FencingToken, span: Millis) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| self.renew_once(hold, span).await).await
+    pub async fn renew(&self, token: &FencingToken, span: Millis) -> Result<(), Error> {
+        self.retry(RetryWhen::Always, async |_| self.renew_once(token, span).await).await
     }
 
-    async fn renew_once(&self, hold: &FencingToken, span: Millis) -> Result<(), Error> {
+    async fn renew_once(&self, token: &FencingToken, span: Millis) -> Result<(), Error> {
         let action = "renew a lease";
         let mut tx = self.begin().await?;
-        self.fence(&mut tx, hold).await?;
+        self.fence(&mut tx, token).await?;
         let until = tx.after(span);
         sqlx::query(RENEW)
             .bind(until)
             .bind(tx.now)
-            .bind(hold.run_id.as_str())
+            .bind(token.run_id.as_str())
             .execute(tx.connection())
             .await
             .map_err(failed(action))?;
         tx.commit(action).await
     }
 
-    /// Returns the run, if `hold` still holds. No other process changes it until `tx` ends.
-    pub(super) async fn fence(&self, tx: &mut Tx, hold: &FencingToken) -> Result<Run, Error> {
-        let held = sqlx::query(FENCE)
+    /// Returns the run if `token` is still valid. No other process changes the run until `tx` ends.
+    pub(super) async fn fence(&self, tx: &mut Tx, token: &FencingToken) -> Result<Run, Error> {
+        let row = sqlx::query(FENCE)
             .bind(tx.now)
-            .bind(hold.run_id.as_str())
+            .bind(token.run_id.as_str())
             .bind(self.installation.as_str())
-            .bind(i64::try_from(hold.epoch).unwrap_or(i64::MAX))
+            .bind(i64::try_from(token.epoch).unwrap_or(i64::MAX))
             .fetch_optional(tx.connection())
             .await
             .map_err(failed("check the lease on a run"))?;
         let now = tx.now;
-        match held {
+        match row {
             Some(row) => Run::read(&row, now),
-            None => Err(self.no_longer_held(tx.connection(), hold).await?),
+            None => Err(self.fencing_error(tx.connection(), token).await?),
         }
     }
 
-    async fn no_longer_held(
+    /// Returns the error for a token that is not valid.
+    async fn fencing_error(
         &self,
         connection: &mut AnyConnection,
-        hold: &FencingToken,
+        token: &FencingToken,
     ) -> Result<Error, Error> {
         let row = sqlx::query(FIND)
-            .bind(hold.run_id.as_str())
+            .bind(token.run_id.as_str())
             .bind(self.installation.as_str())
             .fetch_optional(connection)
             .await
             .map_err(failed("look for a run"))?;
-        let run = hold.run_id.clone();
+        let run_id = token.run_id.clone();
         Ok(match row {
-            None => Error::Unknown { run_id: run },
-            Some(row) => Error::Fenced { run_id: run, held: hold.epoch, epoch: count(&row, "epoch")? },
+            None => Error::Unknown { run_id },
+            Some(row) => Error::Fenced { run_id, held: token.epoch, epoch: count(&row, "epoch")? },
         })
     }
 
+    /// Returns the run `run_id`.
     pub(super) async fn find(&self, tx: &mut Tx, run_id: &RunId) -> Result<Run, Error> {
         let now = tx.now;
         let row = sqlx::query(FIND)
@@ -274,7 +284,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Returns the time at which `span` from now is over.
+    /// Returns the time that is `span` from now.
     pub(super) fn after(&self, span: Millis) -> i64 {
         self.now.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX))
     }

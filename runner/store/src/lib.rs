@@ -1,23 +1,23 @@
 //! Stores what the control plane must not forget: runs, their resources, their events, and the cursors of consumers.
 //!
-//! One interface covers SQLite (one file, the default) and Postgres. Either serves one host (`host`), on which several
-//! programs may use it. The statements are the same for both. So there is one pool of sqlx's `Any` driver and one small
-//! file, `backend`, with the differences.
+//! SQLite (one file, the default) and Postgres have the same interface. Either serves one host (`host`), on which
+//! several programs may use it. Both run the same statements through one pool of sqlx's `Any` driver. The few
+//! differences are in `backend`.
 //!
-//! Every operation is one transaction. All times are the database's clock, read once per transaction. On Postgres that
-//! is the server's, whatever the clocks of its clients say; on SQLite the host's. A change to a run is made in the name
-//! of a [`FencingToken`] and refused once its epoch has passed. An expired lease does not by itself end a hold. It lets another
-//! worker take the run over, and that ends it. Until then the holder may go on and renew the lease.
+//! Every operation is one transaction. All times come from the database's clock, read once per transaction. On Postgres
+//! that is the server's clock, on SQLite the host's. A change to a run needs a [`FencingToken`], and is refused once
+//! the run has a later epoch. An expired lease alone does not invalidate the token. It lets another worker take the run
+//! over, and that raises the epoch. Until then the holder may continue and renew the lease.
 //!
 //! Transient failures (a lock, a lost connection) are retried where a retry cannot do the operation twice. There are
-//! four retries, with two seconds between them in all. A step of a run can wait longer: [`Store::insist`].
+//! four retries, with delays of about two seconds in total. A step of a run can wait longer: [`Store::insist`].
 //!
-//! Does not execute a run, and does not decide what may be removed. What a move means is in
-//! [`runner_model::lifecycle`]; the engine makes the moves.
+//! Does not execute a run, and does not decide what may be removed. The meaning of each transition is in
+//! [`runner_model::lifecycle`]; the engine makes the transitions.
 //!
-//! Start reading at [`Store`], then `step` (a run's moves), `lease` (who may make them) and `queue`.
+//! Start reading at [`Store`], then `step` (a run's transitions), `lease` (the right to make them) and `queue`.
 //!
-//! Invariants: nothing acts before it is stored. An old epoch is fenced. A store serves one host.
+//! Invariants: a step is stored before anything acts on it. An old epoch is fenced. A store serves one host.
 
 mod address;
 mod backend;
@@ -92,16 +92,18 @@ use self::{
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An open store, as one installation sees it. It only reads until [`Store::serving`] sets the host. Clones share its
+/// Open store, as one installation sees it. Allows only reads until [`Store::serving`] sets the host. Clones share the
 /// connections.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: Pool<Any>,
     backend: Backend,
-    shown: Arc<str>,
+    /// Address without a password, for messages.
+    address: Arc<str>,
     installation: InstallationId,
     meter: Arc<Meter>,
     bounds: Bounds,
+    /// Host of this process; absent while only reads are allowed.
     host: Option<HostIdentity>,
 }
 
@@ -113,26 +115,26 @@ struct Tx {
 }
 
 impl Store {
-    /// Opens the store at `address`, makes it if there is none, and brings an older one up to date. Any number of
-    /// orders may wait in it, unless it is [`bounded`](Self::bounded).
+    /// Opens the store at `address`, creates it if there is none, and migrates an older one. Any number of runs may
+    /// wait in it, unless it is [`bounded`](Self::bounded).
     ///
     /// # Errors
-    /// If it cannot be reached, or was made by a later program.
+    /// If it cannot be reached, or a later program has changed its schema.
     pub async fn open(address: &Address, installation: InstallationId) -> Result<Self, Error> {
         address.prepare()?;
         install_default_drivers();
         let backend = address.backend;
-        let shown = address.to_string();
+        let shown_address = address.to_string();
         let meter = Arc::<Meter>::default();
-        let unreachable = |source| Error::Unreachable { store: shown.clone(), source };
-        // Connects once without the pool, which would retry until its timeout and not say what failed.
-        let first = async |_| {
-            let mut first = address.options.connect().await.map_err(unreachable)?;
-            sqlx::raw_sql(backend.on_connect()).execute(&mut first).await.map_err(unreachable)?;
-            first.close().await.map_err(unreachable)
+        let unreachable = |source| Error::Unreachable { store: shown_address.clone(), source };
+        // Connects once without the pool: the pool would retry until its timeout and hide the cause.
+        let connect_once = async |_| {
+            let mut connection = address.options.connect().await.map_err(unreachable)?;
+            sqlx::raw_sql(backend.on_connect()).execute(&mut connection).await.map_err(unreachable)?;
+            connection.close().await.map_err(unreachable)
         };
-        let retrier = Retrier { store: &shown, meter: &meter, max_wait: Duration::ZERO };
-        retrier.run(RetryWhen::Always, first).await?;
+        let retrier = Retrier { store: &shown_address, meter: &meter, max_wait: Duration::ZERO };
+        retrier.run(RetryWhen::Always, connect_once).await?;
         let pool = AnyPoolOptions::new()
             .max_connections(backend.connections())
             .acquire_timeout(CONNECT_TIMEOUT)
@@ -145,36 +147,38 @@ impl Store {
             .await
             .map_err(unreachable)?;
         let bounds = Bounds::NONE;
-        let store = Self { pool, backend, shown: shown.into(), installation, meter, bounds, host: None };
-        store.retry(RetryWhen::Always, async |_| store.update().await).await?;
+        let store =
+            Self { pool, backend, address: shown_address.into(), installation, meter, bounds, host: None };
+        store.retry(RetryWhen::Always, async |_| store.migrate_to_newest().await).await?;
         Ok(store)
     }
 
-    /// Closes its connections. Committed changes are kept without this call, too.
+    /// Closes the connections. Committed changes are durable even without this call.
     pub async fn close(self) {
         self.pool.close().await;
     }
 
-    /// Returns its address, without a password, and its schema.
+    /// Returns the store's address, without a password, and its schema.
     #[must_use]
     pub fn describe(&self) -> String {
-        format!("{}, schema {SCHEMA}", self.shown)
+        format!("{}, schema {SCHEMA}", self.address)
     }
 
-    /// Brings the schema up to date; one program at a time.
-    async fn update(&self) -> Result<(), Error> {
+    /// Migrates the schema to the newest version; one program at a time.
+    async fn migrate_to_newest(&self) -> Result<(), Error> {
         let mut connection = self.pool.acquire().await.map_err(failed("reach the store"))?;
-        if schema::version(&mut connection, self.backend, &self.shown).await? == SCHEMA {
+        if schema::version(&mut connection, self.backend, &self.address).await? == SCHEMA {
             return Ok(());
         }
         drop(connection);
         let mut tx = self.begin().await?;
         schema::lock(&mut tx).await?;
-        let found = schema::version(tx.connection(), self.backend, &self.shown).await?;
+        let found = schema::version(tx.connection(), self.backend, &self.address).await?;
         schema::migrate(&mut tx, found, SCHEMA).await?;
         tx.commit("change the store's schema").await
     }
 
+    /// Begins a transaction that may write.
     async fn begin(&self) -> Result<Tx, Error> {
         self.begin_with(self.backend.begin()).await
     }
@@ -187,7 +191,7 @@ impl Store {
         Ok(Tx { inner, backend: self.backend, now })
     }
 
-    /// Returns the counters of its operations: their durations, retries and failures.
+    /// Returns the counters of the store's operations: their durations, retries and failures.
     #[must_use]
     pub fn metered(&self) -> StoreMetrics {
         self.meter.read()
@@ -202,9 +206,9 @@ impl Store {
         self.retrier(Duration::ZERO).run(when, operation).await
     }
 
-    /// Returns the retrier that waits for an unavailable store for `max_wait`.
+    /// Returns a retrier that waits up to `max_wait` for an unavailable store.
     fn retrier(&self, max_wait: Duration) -> Retrier<'_> {
-        Retrier { store: &self.shown, meter: &self.meter, max_wait }
+        Retrier { store: &self.address, meter: &self.meter, max_wait }
     }
 }
 
@@ -214,7 +218,7 @@ impl Tx {
     }
 
     async fn commit(self, action: &'static str) -> Result<(), Error> {
-        let perhaps = |source| Error::Failed { action, committed: Committed::Perhaps, source };
-        self.inner.commit().await.map_err(perhaps)
+        let unconfirmed = |source| Error::Failed { action, committed: Committed::Perhaps, source };
+        self.inner.commit().await.map_err(unconfirmed)
     }
 }

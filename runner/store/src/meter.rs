@@ -1,4 +1,4 @@
-//! Counts how long the store takes to answer, how often it was asked again, and what failed.
+//! Measures the duration of the store's operations, and counts their retries and failures.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use platform_runtime::metrics::{Bound, Cells, Distribution, Histograms};
 
 use super::{Error, ErrorClass};
 
-/// Bounds of the histogram, from a row that is in memory to a lock that is waited for to the last.
+/// Upper bounds of the histogram, in microseconds: from a row in memory to a lock that times out.
 const DURATION_BOUNDS: [Bound; 13] = [
     (500, "0.0005"),
     (1_000, "0.001"),
@@ -23,23 +23,23 @@ const DURATION_BOUNDS: [Bound; 13] = [
     (60_000_000, "60"),
 ];
 
-/// The counters.
+/// Counters of a store's operations.
 #[derive(Debug)]
 pub(super) struct Meter {
     durations: Histograms,
     retries: Cells,
-    /// Failures, by class.
+    /// Failed operations, by class.
     errors: Cells,
 }
 
-/// Values of the counters up to now.
+/// Values of the counters at one moment.
 #[derive(Debug)]
 pub struct StoreMetrics {
-    /// Time from a request to its answer, retries included.
+    /// Durations of operations, including their retries.
     pub durations: Distribution,
-    /// Tries after the first one.
+    /// Number of retries.
     pub retries: u64,
-    /// Requests that failed in the end, by class.
+    /// Number of operations that failed after all retries, by class.
     pub errors: [(ErrorClass, u64); ErrorClass::ALL.len()],
 }
 
@@ -54,15 +54,15 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// Records a request that took `took`, and its failure, if it failed.
-    pub(super) fn record(&self, took: Duration, failed: Option<&Error>) {
-        self.durations.observe(0, u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    /// Records the `duration` of an operation and its failure, if there is one.
+    pub(super) fn record(&self, duration: Duration, failed: Option<&Error>) {
+        self.durations.observe(0, u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
         if let Some(error) = failed {
             self.errors.add(error.class() as usize, 1);
         }
     }
 
-    /// Records a retry.
+    /// Counts a retry.
     pub(super) fn count_retry(&self) {
         self.retries.add(0, 1);
     }

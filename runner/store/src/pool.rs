@@ -1,8 +1,8 @@
-//! Keeps the containers that wait for a run. A row exists before any part of a container is made. It stays until the
-//! last part is gone or a run has taken the container.
+//! Keeps the warm containers, which wait for a run. A row exists before any part of its container is created. It stays
+//! until the last part is removed or a run has claimed the container.
 //!
-//! A container belongs to one process, which keeps it by a lease. Any run may take one that is ready, in the step in
-//! which it begins to prepare. The parts are then the run's resources, and the row here is removed.
+//! A container belongs to one process, which keeps it by a lease. Any run may claim a ready one, in the step in which
+//! it begins to prepare. The parts then become the run's resources, and the row here is removed.
 
 use platform_core::{
     id::{AgentId, SocketDirName, WorkspaceId},
@@ -16,53 +16,53 @@ use super::{
     row::{number, parsed, text},
 };
 
-/// Container that is to wait for a run.
+/// Container that waits for a run, with its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WarmContainer {
     /// Name of the container.
     pub container: String,
-    /// Template it was made from; it fits runs with the same template.
+    /// Template that the container was created from; it fits runs with the same template.
     pub template: String,
-    /// The agent it was made for.
+    /// Agent that the container was created for.
     pub agent: AgentId,
-    /// Its workspace.
+    /// Workspace of the container.
     pub workspace: WorkspaceId,
-    /// Its socket directory.
+    /// Socket directory of the container.
     pub listener: SocketDirName,
 }
 
-/// Row of a container that waits for a run, or did.
+/// Row of a warm container, present or removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolEntry {
     /// The container and its parts.
     pub warm: WarmContainer,
-    /// The process that made it.
+    /// Process that created the container.
     pub owner: String,
-    /// Stage that it has reached.
+    /// Stage that the container has reached.
     pub stage: PoolStage,
-    /// True if the lease has ended: the process is gone, or hangs.
+    /// True if the lease has expired: the process is gone, or hangs.
     pub over: bool,
     /// Time of the last change.
     pub changed: UnixMillis,
 }
 
-/// Stage of a warm container. A run may take it while it is ready, and never again once it is leaving.
+/// Stage of a warm container. A run may claim it only while it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolStage {
-    /// The container is about to be made: parts of it may exist.
+    /// The container is about to be created: parts of it may exist.
     Wanted,
     /// The container waits for a run.
     Ready,
-    /// No run gets the container any more: it is being removed.
+    /// The container is being removed: no run can claim it.
     Leaving,
-    /// The container was removed. A process that was held up may have made a part of it since.
+    /// The container was removed. A delayed process may have created a part of it since.
     Gone,
 }
 
 impl PoolStage {
     const ALL: [Self; 4] = [Self::Wanted, Self::Ready, Self::Leaving, Self::Gone];
 
-    /// Returns its name, as it is stored and shown.
+    /// Returns the stage's name, as it is stored and shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl PoolStage {
     }
 }
 
-/// Columns of a row.
+/// Columns of a [`PoolEntry`].
 macro_rules! pool_columns {
     () => {
         "name, template, agent, workspace, listener, owner, state, lease_until, changed"
@@ -101,13 +101,14 @@ const FITS: &str = concat!(
 );
 const TAKE: &str = "DELETE FROM pool WHERE name = $1 AND installation = $2 AND state = 'ready'";
 
-/// Time for which a removed container stays known: a process that was held up for longer has lost its Docker as well.
+/// Time for which the row of a removed container is kept. A process that is delayed for longer cannot reach Docker any
+/// more.
 const GONE_RETENTION: Millis = Millis::seconds(3600);
 
 impl WarmContainer {
-    /// Returns the resources that a run has once it takes this container.
+    /// Returns the changes that make the parts of this container resources of the run that claims it.
     #[must_use]
-    pub fn things(&self) -> [ResourceChange; 3] {
+    pub fn resource_changes(&self) -> [ResourceChange; 3] {
         [
             ResourceChange::wanted(ResourceKind::Workspace, self.workspace.as_str()),
             ResourceChange::wanted(ResourceKind::Listener, self.listener.as_str()),
@@ -138,7 +139,7 @@ impl PoolEntry {
 }
 
 impl Store {
-    /// Records that `worker` is about to make `warm`, and holds it for `span` from now. A second call changes nothing.
+    /// Records that `worker` is about to create `warm`, with a lease of `span` from now. A second call changes nothing.
     ///
     /// # Errors
     /// If the store fails.
@@ -157,7 +158,7 @@ impl Store {
         .await
     }
 
-    /// Lets runs take `warm`; returns whether `worker` still has it.
+    /// Lets runs claim `warm`; returns whether `worker` still owns it.
     ///
     /// # Errors
     /// If the store fails.
@@ -170,7 +171,7 @@ impl Store {
         .map(|rows| rows > 0)
     }
 
-    /// Renews the leases of `worker` on its waiting containers: they last `span` from now.
+    /// Renews the leases of `worker` on its warm containers: they last `span` from now.
     ///
     /// # Errors
     /// If the store fails.
@@ -183,8 +184,9 @@ impl Store {
         .map(drop)
     }
 
-    /// Lets no run take the container any more; returns whether `worker` may remove it. It may if it owns the
-    /// container, if the owner is gone, or if the container was removed before and a part of it came late.
+    /// Prevents further claims of the container; returns whether `worker` may remove it. The owner may, and any worker
+    /// may once the lease has expired. A removed container may be removed again, because a part of it may have been
+    /// created late.
     ///
     /// # Errors
     /// If the store fails.
@@ -197,7 +199,7 @@ impl Store {
         .map(|rows| rows > 0)
     }
 
-    /// Records that no part of the container exists any more. Without effect unless it was leaving.
+    /// Records that no part of the container is left. Has no effect unless the container was leaving.
     ///
     /// # Errors
     /// If the store fails.
@@ -210,7 +212,7 @@ impl Store {
         .map(drop)
     }
 
-    /// Returns every container that waits for runs of this installation, or did until lately.
+    /// Returns every warm container of this installation, including those removed in the last hour.
     ///
     /// # Errors
     /// If the store fails.
@@ -227,7 +229,8 @@ impl Store {
         .await
     }
 
-    /// Forgets containers that were gone for an hour. The caller has searched since, and found nothing of them.
+    /// Deletes the rows of containers that were removed more than an hour ago. The caller has searched since, and found
+    /// no part of them.
     ///
     /// # Errors
     /// If the store fails.
@@ -241,8 +244,7 @@ impl Store {
         .map(drop)
     }
 
-    /// Returns the containers that wait and were made from `template`: at most 32, those first that have waited
-    /// longest.
+    /// Returns the ready containers that were created from `template`: at most 32, the oldest first.
     ///
     /// # Errors
     /// If the store fails.
@@ -255,11 +257,12 @@ impl Store {
             let rows =
                 query.bind(template).bind(now).fetch_all(tx.connection()).await.map_err(failed(action))?;
             tx.commit(action).await?;
-            rows.iter().map(|row| PoolEntry::read(row, now).map(|pooled| pooled.warm)).collect()
+            rows.iter().map(|row| PoolEntry::read(row, now).map(|entry| entry.warm)).collect()
         })
         .await
     }
 
+    /// Changes rows of the pool in one transaction; returns their number.
     async fn pool_change(
         &self,
         action: &'static str,
@@ -276,11 +279,11 @@ impl Store {
 }
 
 impl Tx {
-    /// Takes `warm` out of the pool, for a run whose resources its parts become.
+    /// Removes `warm` from the pool, for a run whose resources its parts become.
     ///
     /// # Errors
-    /// [`Error::NotWarm`] if it does not wait any more.
-    pub(super) async fn take_warm(&mut self, installation: &str, warm: &WarmContainer) -> Result<(), Error> {
+    /// [`Error::NotWarm`] if it is no longer ready.
+    pub(super) async fn claim_warm(&mut self, installation: &str, warm: &WarmContainer) -> Result<(), Error> {
         let query = sqlx::query(TAKE).bind(&warm.container).bind(installation);
         let taken = query.execute(self.connection()).await.map_err(failed("claim a warm container"))?;
         if taken.rows_affected() == 0 {

@@ -1,47 +1,47 @@
-//! Tells up to where the events of a run are recorded.
+//! Defines the position up to which the events of a run are recorded.
 
 use platform_core::event::OutputStream;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
 
-/// Position up to which a run's events between its moves are recorded.
+/// Position up to which a run's events between transitions are recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventCursor {
-    /// Position in what its agent printed on standard output.
+    /// Position in the agent's standard output.
     pub stdout: OutputPosition,
-    /// Position in what its agent printed on standard error.
+    /// Position in the agent's standard error.
     pub stderr: OutputPosition,
     /// Number of tool calls.
     pub tools: u64,
-    /// Number of the last event of the data plane's tap that is accounted for.
+    /// Number of the last event of the data plane's tap that is recorded.
     pub tap: u64,
 }
 
 /// Position up to which an output is recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputPosition {
-    /// Bytes from its beginning.
+    /// Number of bytes from the beginning of the output.
     pub bytes: u64,
     /// Number of events for these bytes.
     pub events: u64,
-    /// Bytes of the events' texts, as they are stored. Older rows have none; for those no more bytes were stored than
-    /// printed.
+    /// Number of bytes of the events' texts, as they are stored; 0 in older rows. For those, at most as many bytes were
+    /// stored as printed.
     #[serde(default)]
     pub kept: u64,
 }
 
-/// Recorded position, with the hold and the batch that recorded it.
+/// Recorded position, with the epoch and the batch that recorded it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RecordedPosition {
     pub(super) epoch: u64,
     pub(super) batch: u64,
     #[serde(flatten)]
-    pub(super) told: EventCursor,
+    pub(super) cursor: EventCursor,
 }
 
 impl EventCursor {
-    /// Returns the position of one of the two outputs.
+    /// Returns the position in one of the two outputs, to be changed.
     #[must_use]
     pub const fn of(&mut self, stream: OutputStream) -> &mut OutputPosition {
         match stream {
@@ -54,6 +54,6 @@ impl EventCursor {
     pub(super) fn read(text: Option<&str>) -> Result<Self, Error> {
         let Some(text) = text else { return Ok(Self::default()) };
         let corrupt = |_error| Error::Corrupt { what: "event position", value: text.to_owned() };
-        serde_json::from_str::<RecordedPosition>(text).map(|recorded| recorded.told).map_err(corrupt)
+        serde_json::from_str::<RecordedPosition>(text).map(|recorded| recorded.cursor).map_err(corrupt)
     }
 }

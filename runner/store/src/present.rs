@@ -1,4 +1,4 @@
-//! Counts the runs that have not ended, by state. Not here: those that wait (`queue`).
+//! Counts the runs that have not ended, by state. Not here: waiting runs by priority (`queue`).
 
 use super::{
     RetryWhen, Store,
@@ -6,7 +6,7 @@ use super::{
     row::{count, text},
 };
 
-/// Runs that have not ended.
+/// Numbers of the runs that have not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Present {
     /// Number of runs in each state, by the state's name.
@@ -17,7 +17,7 @@ const PRESENT: &str = "SELECT state, count(*) AS runs FROM runs \
      WHERE installation = $1 AND ended IS NULL GROUP BY state";
 
 impl Store {
-    /// Counts the runs of this installation that have not ended, whichever worker holds them.
+    /// Counts the runs of this installation that have not ended.
     ///
     /// # Errors
     /// If the store fails.

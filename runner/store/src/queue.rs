@@ -1,5 +1,4 @@
-//! Reads the queue of runs that wait for a worker. Not here: how long it may be (`bounds`), and what is claimed next
-//! (`claim`).
+//! Reads the queue of runs that wait for a worker. Not here: its bounds (`bounds`), and the order of claims (`claim`).
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use super::{
     row::{count, rank},
 };
 
-/// Condition for a waiting run. All statements about such runs use it, because one index has exactly these rows.
+/// Condition for a waiting run. All statements about such runs use it, because an index covers exactly these rows.
 macro_rules! waiting {
     ($installation:literal) => {
         concat!("installation = ", $installation, " AND state = 'queued' AND lease_owner IS NULL")
@@ -64,18 +63,18 @@ impl Waiting {
 /// Position of a waiting run in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct QueuePosition {
-    /// Runs of the same account and priority that go before it.
+    /// Number of runs of the same account and priority that are claimed earlier.
     pub ahead: u64,
-    /// All runs that wait.
+    /// Number of all waiting runs.
     pub waiting: u64,
-    /// Runs that a worker holds.
+    /// Number of runs that a worker holds.
     pub held: u64,
-    /// Runs that were claimed in the last five minutes.
+    /// Number of runs that were claimed in the last five minutes.
     #[serde(rename = "taken_lately")]
     pub lately: u64,
 }
 
-const WAIT: &str = concat!(
+const COUNT_WAITING: &str = concat!(
     "SELECT count(*) AS waiting, count(CASE WHEN account = $2 THEN 1 END) AS of_account FROM runs WHERE ",
     waiting!("$1")
 );
@@ -103,7 +102,7 @@ impl Store {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let query = sqlx::query(QUEUE).bind(self.installation.as_str());
             let row = query.fetch_one(tx.connection()).await.map_err(failed(action))?;
-            let since: Option<i64> = row.try_get("since").map_err(failed(action))?;
+            let oldest: Option<i64> = row.try_get("since").map_err(failed(action))?;
             let now = UnixMillis(tx.now);
             tx.commit(action).await?;
             let waiting = Waiting {
@@ -111,13 +110,13 @@ impl Store {
                 normal: count(&row, "normal")?,
                 high: count(&row, "high")?,
             };
-            Ok(Queue { waiting, oldest: since.map(|since| UnixMillis(since).until(now)) })
+            Ok(Queue { waiting, oldest: oldest.map(|oldest| UnixMillis(oldest).until(now)) })
         })
         .await
     }
 
-    /// Returns how many runs of the same account and priority go before `run`; `None` if it does not wait to be
-    /// claimed.
+    /// Returns the number of runs of the same account and priority that are claimed before `run`. Returns `None` if
+    /// `run` does not wait.
     ///
     /// # Errors
     /// If the store fails.
@@ -138,7 +137,7 @@ impl Store {
         .await
     }
 
-    /// Returns the position of `run` in the queue; `None` if it does not wait to be claimed.
+    /// Returns the position of `run` in the queue; `None` if it does not wait.
     ///
     /// # Errors
     /// If the store fails.
@@ -157,9 +156,9 @@ impl Store {
         .await
     }
 
-    /// Returns how many runs wait, and how many of them are `account`'s.
+    /// Returns the number of waiting runs, and the number of those of `account`.
     pub(super) async fn waiting(&self, tx: &mut Tx, account: &AccountId) -> Result<(u64, u64), Error> {
-        let waiting = sqlx::query(WAIT).bind(self.installation.as_str()).bind(account.as_str());
+        let waiting = sqlx::query(COUNT_WAITING).bind(self.installation.as_str()).bind(account.as_str());
         let row = waiting.fetch_one(tx.connection()).await.map_err(failed("count waiting runs"))?;
         Ok((count(&row, "waiting")?, count(&row, "of_account")?))
     }

@@ -1,4 +1,4 @@
-//! Refuses an order because enough runs wait.
+//! Defines the refusal of an order because the queue is full.
 
 use std::{fmt, time::Duration};
 
@@ -25,19 +25,19 @@ impl QueueBound {
     }
 }
 
-/// Refusal of an order because enough runs wait.
+/// Refusal of an order because the queue is full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueFull {
-    /// The bound that is met.
+    /// Bound that is reached.
     pub bound: QueueBound,
-    /// Number of runs that wait.
+    /// Number of waiting runs within the bound.
     pub waiting: u64,
-    /// Number of runs that may wait.
+    /// Number of runs that may wait within the bound.
     pub most: u32,
     /// Number of runs that were claimed in the last five minutes, within the same bound.
     pub lately: u64,
-    /// Delay before another try, in whole seconds: the time that places lately took to become free, between a second
-    /// and five minutes.
+    /// Delay before another try, in whole seconds, between a second and five minutes. It is based on the rate of recent
+    /// claims.
     pub retry_after: Duration,
 }
 

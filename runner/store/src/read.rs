@@ -1,4 +1,4 @@
-//! Reads runs, their records and their events for people and programs.
+//! Reads runs and their records, and defines the events in them.
 
 use platform_core::{
     event::AgentEvent,
@@ -17,17 +17,17 @@ use super::{
 /// Filter of a list of runs.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Names of their states; any state if empty.
+    /// Names of the states to list; all states if empty.
     pub states: Vec<&'static str>,
-    /// Account that pays for them.
+    /// Account that pays.
     pub account: Option<AccountId>,
-    /// The agent that runs.
+    /// Agent that runs.
     pub agent: Option<AgentId>,
-    /// Only those ordered before this one; for the next page.
+    /// Run before which the listed ones were ordered; for the next page.
     pub before: Option<(UnixMillis, RunId)>,
 }
 
-/// Runs, the newest first.
+/// Part of a list of runs, the newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// The runs.
@@ -38,32 +38,32 @@ pub struct Page {
     pub now: UnixMillis,
 }
 
-/// Everything that is known of a run.
+/// Everything that the store knows about a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Record {
     /// The run.
     #[serde(flatten)]
     pub run: Run,
     /// Order of the run, as JSON.
-    #[serde(rename = "order", serialize_with = "embedded")]
+    #[serde(rename = "order", serialize_with = "as_json")]
     pub wanted: String,
     /// The answer, or its beginning.
     pub answer: Option<String>,
     /// Length of the answer, in bytes.
     pub answer_bytes: Option<i64>,
-    /// Resources made for the run.
+    /// Resources of the run; includes removed ones.
     pub resources: Vec<Resource>,
-    /// Events, the oldest first, without printed lines and the answer; [`Store::told`] returns those, too.
+    /// Events, the oldest first, without printed lines and the answer. [`Store::events_after`] returns all events.
     pub events: Vec<Event>,
     /// Number of earlier events that were removed because the run ended long ago.
     pub pruned_events: u64,
-    /// Position up to which the events between its moves are recorded.
+    /// Position up to which the events between transitions are recorded.
     #[serde(skip)]
-    pub told: EventCursor,
-    /// Reason why its agent was about to be ended, if it was.
+    pub event_cursor: EventCursor,
+    /// Reason for which the agent is about to be stopped, if it is.
     #[serde(skip)]
     pub stopping: Option<String>,
-    /// Id of the image that its containers are made from, once it is prepared.
+    /// Id of the image that the run's containers are created from; known once the run is prepared.
     pub image: Option<String>,
     /// Time of this snapshot, by the database's clock.
     #[serde(rename = "now_ms")]
@@ -71,7 +71,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns the span of the client that ordered the run; `None` if it sent none or the order cannot be read.
+    /// Returns the trace context of the client that ordered the run; `None` if the order has none or cannot be parsed.
     pub fn trace_parent(&self) -> Option<Traceparent> {
         #[derive(Deserialize)]
         struct Order {
@@ -85,7 +85,7 @@ impl Record {
 /// Event of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// Its number, from 1, without gaps.
+    /// Number of the event, from 1, without gaps.
     pub seq: u64,
     /// Time of the event.
     #[serde(rename = "at_ms")]
@@ -93,15 +93,15 @@ pub struct Event {
     /// Kind of the event, as [`platform_core::event::AgentEvent::kind`] returns it.
     pub kind: String,
     /// The event, as JSON.
-    #[serde(serialize_with = "embedded")]
+    #[serde(serialize_with = "as_json")]
     pub payload: String,
 }
 
-/// Serializes the payload as JSON, or as text if it is not JSON.
-fn embedded<S: serde::Serializer>(payload: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    match serde_json::from_str::<serde_json::Value>(payload) {
+/// Serializes `text` as the JSON that it contains, or as a string if it contains none.
+fn as_json<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    match serde_json::from_str::<serde_json::Value>(text) {
         Ok(json) => json.serialize(serializer),
-        Err(_) => serializer.serialize_str(payload),
+        Err(_) => serializer.serialize_str(text),
     }
 }
 
@@ -113,21 +113,21 @@ const LIST: &str = concat!(
      AND ($5 IS NULL OR created < $5 OR (created = $5 AND run < $6)) \
      ORDER BY created DESC, run DESC LIMIT $7"
 );
-const LARGE: &str = "SELECT wanted, answer, answer_bytes, events_recorded, stopping, image, \
+const RECORD_COLUMNS: &str = "SELECT wanted, answer, answer_bytes, events_recorded, stopping, image, \
      (SELECT min(seq) FROM events WHERE events.run = runs.run) AS first_event FROM runs WHERE run = $1";
 const EVENTS: &str = "SELECT seq, at, kind, payload FROM events WHERE run = $1 \
      AND kind NOT IN ('log', 'assistant_final') ORDER BY seq";
 
 impl Store {
-    /// Returns at most `most` runs that match `filter`, the newest first.
+    /// Returns at most `max_runs` runs that match `filter`, the newest first.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn list(&self, filter: &Filter, most: u32) -> Result<Page, Error> {
-        self.retry(RetryWhen::Always, async |_| self.list_once(filter, most).await).await
+    pub async fn list(&self, filter: &Filter, max_runs: u32) -> Result<Page, Error> {
+        self.retry(RetryWhen::Always, async |_| self.list_once(filter, max_runs).await).await
     }
 
-    async fn list_once(&self, filter: &Filter, most: u32) -> Result<Page, Error> {
+    async fn list_once(&self, filter: &Filter, max_runs: u32) -> Result<Page, Error> {
         let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
         let states = Some(&filter.states).filter(|states| !states.is_empty());
         let rows = sqlx::query(LIST)
@@ -137,16 +137,16 @@ impl Store {
             .bind(filter.agent.as_ref().map(AgentId::as_str))
             .bind(filter.before.as_ref().map(|(created, _)| created.0))
             .bind(filter.before.as_ref().map(|(_, run)| run.as_str()))
-            .bind(i64::from(most) + 1)
+            .bind(i64::from(max_runs) + 1)
             .fetch_all(tx.connection())
             .await
             .map_err(failed("list runs"))?;
         let mut runs = rows.iter().map(|row| Run::read(row, tx.now)).collect::<Result<Vec<_>, _>>()?;
         let now = UnixMillis(tx.now);
         tx.commit("list runs").await?;
-        let more = runs.len() > most as usize;
-        runs.truncate(most as usize);
-        let next = runs.last().filter(|_| more).map(|run| (run.created, run.run_id.clone()));
+        let has_more = runs.len() > max_runs as usize;
+        runs.truncate(max_runs as usize);
+        let next = runs.last().filter(|_| has_more).map(|run| (run.created, run.run_id.clone()));
         Ok(Page { runs, next, now })
     }
 
@@ -157,14 +157,14 @@ impl Store {
     pub async fn run(&self, run_id: &RunId) -> Result<Run, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
-            let found = self.find(&mut tx, run_id).await?;
+            let run = self.find(&mut tx, run_id).await?;
             tx.commit("look for a run").await?;
-            Ok(found)
+            Ok(run)
         })
         .await
     }
 
-    /// Returns everything that is known of the run `run_id`.
+    /// Returns the record of the run `run_id`.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
@@ -172,29 +172,29 @@ impl Store {
         self.retry(RetryWhen::Always, async |_| self.record_once(run_id).await).await
     }
 
-    async fn record_once(&self, id: &RunId) -> Result<Record, Error> {
+    async fn record_once(&self, run_id: &RunId) -> Result<Record, Error> {
         let action = "read a run";
         let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
-        let run = self.find(&mut tx, id).await?;
-        let large = sqlx::query(LARGE).bind(id.as_str()).fetch_one(tx.connection()).await;
-        let large = large.map_err(failed(action))?;
-        let events = sqlx::query(EVENTS).bind(id.as_str()).fetch_all(tx.connection()).await;
+        let run = self.find(&mut tx, run_id).await?;
+        let row = sqlx::query(RECORD_COLUMNS).bind(run_id.as_str()).fetch_one(tx.connection()).await;
+        let row = row.map_err(failed(action))?;
+        let events = sqlx::query(EVENTS).bind(run_id.as_str()).fetch_all(tx.connection()).await;
         let events = events.map_err(failed(action))?;
-        let told: Option<String> = large.try_get("events_recorded").map_err(failed(action))?;
-        let first: Option<i64> = large.try_get("first_event").map_err(failed(action))?;
-        let resources = tx.resources(id.as_str()).await?;
+        let events_recorded: Option<String> = row.try_get("events_recorded").map_err(failed(action))?;
+        let first_event: Option<i64> = row.try_get("first_event").map_err(failed(action))?;
+        let resources = tx.resources(run_id.as_str()).await?;
         let now = UnixMillis(tx.now);
         tx.commit(action).await?;
         Ok(Record {
-            wanted: text(&large, "wanted")?,
-            answer: large.try_get("answer").map_err(failed(action))?,
-            answer_bytes: large.try_get("answer_bytes").map_err(failed(action))?,
+            wanted: text(&row, "wanted")?,
+            answer: row.try_get("answer").map_err(failed(action))?,
+            answer_bytes: row.try_get("answer_bytes").map_err(failed(action))?,
             resources,
             events: events.iter().map(Event::read).collect::<Result<_, _>>()?,
-            pruned_events: first.and_then(|first| u64::try_from(first - 1).ok()).unwrap_or_default(),
-            told: EventCursor::read(told.as_deref())?,
-            stopping: large.try_get("stopping").map_err(failed(action))?,
-            image: large.try_get("image").map_err(failed(action))?,
+            pruned_events: first_event.and_then(|seq| u64::try_from(seq - 1).ok()).unwrap_or_default(),
+            event_cursor: EventCursor::read(events_recorded.as_deref())?,
+            stopping: row.try_get("stopping").map_err(failed(action))?,
+            image: row.try_get("image").map_err(failed(action))?,
             now,
             run,
         })

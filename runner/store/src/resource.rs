@@ -1,8 +1,7 @@
-//! Stores what was made for a run. A row exists before the resource does, and says so until the resource is certainly
-//! gone.
+//! Stores the resources of runs. A row exists before its resource is created, and counts the resource as present until
+//! it is certainly gone.
 
 use platform_core::id::RunId;
-use runner_model::lifecycle::State;
 use serde::Serialize;
 use sqlx::any::AnyRow;
 
@@ -21,7 +20,7 @@ pub enum ResourceKind {
     Workspace,
     /// A run's registration at the data plane, by the run's id.
     Grant,
-    /// A socket of the run's own at the data plane, by its directory's name.
+    /// A socket at the data plane for this run alone, by its directory's name.
     Listener,
     /// A container, by its name.
     Container,
@@ -29,21 +28,22 @@ pub enum ResourceKind {
     Volume,
     /// A session of a gateway, by the gateway's id and the session's name there.
     Session,
-    /// A turn of that session, by the start of the gateway that it is sent to; made when the gateway has accepted it.
+    /// A turn of that session, by the start of the gateway that receives it. Its state becomes `Made` once the gateway
+    /// has accepted it.
     Turn,
 }
 
-/// Stage of a resource.
+/// State of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceState {
-    /// The resource is about to be made: it may exist.
+    /// The resource is about to be created: it may exist.
     Wanted,
     /// The resource exists.
     Made,
-    /// The resource exists, and stays when its run has ended, as was asked for.
+    /// The resource exists, and its order requested that it stays after the run.
     Kept,
-    /// The resource is gone, or never existed.
+    /// The resource was removed, or never existed.
     Removed,
 }
 
@@ -57,30 +57,30 @@ pub struct Resource {
     pub kind: ResourceKind,
     /// Name of the resource.
     pub name: String,
-    /// Epoch in which it was wanted.
+    /// Epoch in which the resource was wanted last.
     pub epoch: u64,
-    /// The process that wanted it, on whose host it is.
+    /// Process that wanted the resource, which is on the same host.
     pub owner: String,
-    /// Stage that it has reached.
+    /// State of the resource.
     pub stage: ResourceState,
     /// Time of the last change.
     #[serde(rename = "changed_ms")]
     pub changed: UnixMillis,
 }
 
-/// Change of a resource, about to happen or done.
+/// Change of a resource, planned or done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceChange {
     /// Kind of the resource.
     pub kind: ResourceKind,
     /// Name of the resource.
     pub name: String,
-    /// Stage that it reaches.
+    /// State that the resource reaches.
     pub stage: ResourceState,
 }
 
 impl ResourceKind {
-    /// All of them, in the order in which they are declared.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [Self; 7] = [
         Self::Workspace,
         Self::Grant,
@@ -91,7 +91,7 @@ impl ResourceKind {
         Self::Turn,
     ];
 
-    /// Returns its name, as it is stored and shown.
+    /// Returns the name, as it is stored and shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl ResourceKind {
 impl ResourceState {
     const ALL: [Self; 4] = [Self::Wanted, Self::Made, Self::Kept, Self::Removed];
 
-    /// Returns its name, as it is stored and shown.
+    /// Returns the name, as it is stored and shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,13 +122,13 @@ impl ResourceState {
 }
 
 impl ResourceChange {
-    /// Returns the change of a resource that is about to be made.
+    /// Returns the change of a resource that is about to be created.
     #[must_use]
     pub fn wanted(kind: ResourceKind, name: impl Into<String>) -> Self {
         Self { kind, name: name.into(), stage: ResourceState::Wanted }
     }
 
-    /// Returns a change of the same resource to `stage`.
+    /// Returns a change of the same resource to the state `stage`.
     #[must_use]
     pub fn to(&self, stage: ResourceState) -> Self {
         Self { stage, ..self.clone() }
@@ -191,7 +191,7 @@ impl Store {
         rows.map_err(failed("list resources"))?.iter().map(Resource::read).collect()
     }
 
-    /// Returns every resource of this kind that was ever called `name`, of any run.
+    /// Returns every resource of this kind and name, of any run; includes removed ones.
     ///
     /// # Errors
     /// If the store fails.
@@ -201,26 +201,26 @@ impl Store {
         rows.map_err(failed("look for resources"))?.iter().map(Resource::read).collect()
     }
 
-    /// Returns the run `run_id`, and everything that was ever made for it, at one moment.
+    /// Returns one snapshot of the run `run_id` and all its resources; includes removed ones.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
     pub async fn made_for(&self, run_id: &RunId) -> Result<(Run, Vec<Resource>), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
-            let found = self.find(&mut tx, run_id).await?;
-            let made = tx.resources(run_id.as_str()).await?;
+            let run = self.find(&mut tx, run_id).await?;
+            let resources = tx.resources(run_id.as_str()).await?;
             tx.commit("list resources").await?;
-            Ok((found, made))
+            Ok((run, resources))
         })
         .await
     }
 
-    /// Records that `resource` is gone. Needs no lease: a run that has ended has no holder. A run that was started
-    /// again has a holder again, and what it has wanted since has another epoch.
+    /// Records that `resource` was removed. Needs no lease, because an ended run has no holder. After a restart the run
+    /// has a holder again, and newly wanted resources have another epoch.
     ///
     /// # Errors
-    /// [`Error::NotOver`] if its run has not ended, or wanted it again since.
+    /// [`Error::NotOver`] if the run has not ended, or has wanted the resource again.
     pub async fn removed(&self, resource: &Resource) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
@@ -242,25 +242,20 @@ impl Store {
 }
 
 impl Tx {
-    /// Returns everything that was made for `run`.
-    pub(super) async fn resources(&mut self, run: &str) -> Result<Vec<Resource>, Error> {
-        let rows = sqlx::query(OF_RUN).bind(run).fetch_all(self.connection()).await;
+    /// Returns all resources of the run `run_id`; includes removed ones.
+    pub(super) async fn resources(&mut self, run_id: &str) -> Result<Vec<Resource>, Error> {
+        let rows = sqlx::query(OF_RUN).bind(run_id).fetch_all(self.connection()).await;
         rows.map_err(failed("list resources"))?.iter().map(Resource::read).collect()
     }
 
-    /// Stores `change` to a resource of `run`, which is at `state`.
-    pub(super) async fn change(
-        &mut self,
-        run: &Run,
-        state: State,
-        change: &ResourceChange,
-    ) -> Result<(), Error> {
+    /// Stores `change` of a resource of `run`.
+    pub(super) async fn store_change(&mut self, run: &Run, change: &ResourceChange) -> Result<(), Error> {
         let kind = change.kind.name();
         let name = storable(&change.name);
         let now = self.now;
         let query = match change.stage {
-            ResourceState::Wanted if !state.can_allocate() => {
-                return Err(Error::NotMaking { run_id: run.run_id.clone(), state });
+            ResourceState::Wanted if !run.state.can_allocate() => {
+                return Err(Error::NotMaking { run_id: run.run_id.clone(), state: run.state });
             }
             ResourceState::Wanted => sqlx::query(WANT)
                 .bind(run.run_id.as_str())

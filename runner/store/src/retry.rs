@@ -1,6 +1,6 @@
 //! Repeats operations of the store whose failures are transient.
 //!
-//! Unlike [`platform_runtime::retry`], a repeated operation learns whether an earlier try may have been committed.
+//! Unlike [`platform_runtime::retry`], passes to a repeated operation whether an earlier try may have been committed.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::{
 /// Delays before the retries of a failed operation.
 const RETRY_DELAYS: [Duration; 4] =
     [Duration::from_millis(50), Duration::from_millis(150), Duration::from_millis(500), MAX_RETRY_DELAY];
-/// Longest delay, and the one before each further retry while an unavailable store is waited for.
+/// Longest delay; also the delay before each further retry within `max_wait`.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Condition under which an operation is retried.
@@ -22,32 +22,32 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
 pub(super) enum RetryWhen {
     /// The operation is idempotent.
     Always,
-    /// The operation is not idempotent: it is retried only if it was certainly not done.
+    /// The operation is not idempotent: it is retried only if it was certainly not committed.
     UnlessDone,
 }
 
-/// Retries the operations of one store, and measures them.
+/// Retries for the operations of one store, with their measurement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retrier<'s> {
     /// Address of the store, as shown in logs.
     pub(super) store: &'s str,
     pub(super) meter: &'s Meter,
-    /// Time for which an unavailable store is waited for, at least.
+    /// Time during which an operation is retried while the store is unavailable; zero for only the first four retries.
     pub(super) max_wait: Duration,
 }
 
 impl Retrier<'_> {
-    /// Does `operation` until it succeeds, fails for good, or its retries are used up. `operation` receives whether an
+    /// Repeats `operation` until it succeeds, fails permanently, or has no retries left. Passes to it whether an
     /// earlier try may have been committed.
     pub(super) async fn run<T>(
         self,
         when: RetryWhen,
         operation: impl AsyncFn(Committed) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let began = Instant::now();
-        let done = self.repeat(when, operation).await;
-        self.meter.record(began.elapsed(), done.as_ref().err());
-        done
+        let started = Instant::now();
+        let result = self.repeat(when, operation).await;
+        self.meter.record(started.elapsed(), result.as_ref().err());
+        result
     }
 
     async fn repeat<T>(
@@ -56,10 +56,10 @@ impl Retrier<'_> {
         operation: impl AsyncFn(Committed) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let deadline = Instant::now() + self.max_wait;
-        let mut before = Committed::No;
+        let mut earlier_try = Committed::No;
         let mut delays = RETRY_DELAYS.into_iter();
         loop {
-            let error = match operation(before).await {
+            let error = match operation(earlier_try).await {
                 Err(error) if when == RetryWhen::Always || !error.may_be_done() => error,
                 result => return result,
             };
@@ -72,7 +72,7 @@ impl Retrier<'_> {
                 _ => return Err(error),
             };
             if error.may_be_done() {
-                before = Committed::Perhaps;
+                earlier_try = Committed::Perhaps;
             }
             tracing::debug!(store = %self.store, error = report::chain(&error), "store operation is retried");
             self.meter.count_retry();

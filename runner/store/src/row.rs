@@ -26,53 +26,54 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// A run.
+/// Run, as one row holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// Its id.
-    #[serde(rename = "run_id")]
+    /// Id of the run.
     pub run_id: RunId,
-    /// The installation it belongs to.
+    /// Installation that the run belongs to.
     pub installation: InstallationId,
     /// Account that pays.
     pub account: AccountId,
-    /// The agent that runs.
+    /// Agent that runs.
     pub agent: AgentId,
-    /// Ids of the application around.
+    /// Ids by which the application knows the run.
     pub correlation: Correlation,
     /// Priority in the queue.
     pub priority: Priority,
-    /// State that it has reached.
-    #[serde(serialize_with = "name")]
+    /// State of the run.
+    #[serde(serialize_with = "state_name")]
     pub state: State,
-    /// Number of times it was started again.
+    /// Number of times that the run was started again.
     pub attempt: u32,
-    /// Number of leases that workers got on it.
+    /// Number of leases that workers got on the run; a restore from a backup adds to it.
     pub epoch: u64,
-    /// Lease of its worker; absent before a worker has it, and once it is over.
+    /// Lease of the run's worker; absent before a worker claims the run, and once the run has ended.
     pub lease: Option<Lease>,
-    /// Time at which it was ordered.
+    /// Time at which the run was ordered.
     #[serde(rename = "created_ms")]
     pub created: UnixMillis,
-    /// Time since which it waits for a worker: that of its order, or of its next attempt.
+    /// Time at which the run began to wait for a worker: with its order, or with its restart.
     #[serde(rename = "queued_ms")]
     pub queued: UnixMillis,
-    /// Time at which a worker last claimed it from the queue; absent if the process that ordered it worked on it.
+    /// Time at which a worker last claimed the run from the queue; absent if the process that ordered the run executed
+    /// it.
     #[serde(rename = "claimed_ms")]
     pub claimed: Option<UnixMillis>,
-    /// Time at which its agent was started.
+    /// Time at which the agent was started.
     #[serde(rename = "started_ms")]
     pub started: Option<UnixMillis>,
-    /// Time at which it ended.
+    /// Time at which the run ended.
     #[serde(rename = "ended_ms")]
     pub ended: Option<UnixMillis>,
     /// Exit code of the agent's process.
     pub exit_code: Option<i64>,
-    /// True if a process of it was killed for want of memory; known from when it settles, if its agent ran.
+    /// True if the kernel killed a process of the agent for lack of memory. Known once the run settles, if its agent
+    /// ran.
     pub oom_seen: Option<bool>,
-    /// Reason why there is no answer; known from when it settles.
+    /// Reason why there is no answer; known once the run settles.
     pub error: Option<Failure>,
-    /// Usage of its calls; known once it is over.
+    /// Usage of the run's calls; known once the run has ended.
     pub usage: Option<Usage>,
 }
 
@@ -84,31 +85,31 @@ pub struct Lease {
     /// Time until which no other worker may take the run over.
     #[serde(rename = "until_ms")]
     pub until: UnixMillis,
-    /// True if that time has passed: the process is gone, or hangs.
+    /// True if the lease has expired: the process is gone, or hangs.
     pub over: bool,
 }
 
-fn name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
+fn state_name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(state.name())
 }
 
-/// Returns the text of a column that must be there.
+/// Returns the text in a column that is never null.
 pub(super) fn text(row: &AnyRow, column: &'static str) -> Result<String, Error> {
     row.try_get(column).map_err(failed("read a row"))
 }
 
-/// Returns the number in a column that must be there.
+/// Returns the number in a column that is never null.
 pub(super) fn number(row: &AnyRow, column: &'static str) -> Result<i64, Error> {
     row.try_get(column).map_err(failed("read a row"))
 }
 
-/// Returns a number that is never negative.
+/// Returns the number in a column that is never null or negative.
 pub(super) fn count<T: TryFrom<i64>>(row: &AnyRow, column: &'static str) -> Result<T, Error> {
     let value = number(row, column)?;
     T::try_from(value).map_err(|_out_of_range| Error::Corrupt { what: column, value: value.to_string() })
 }
 
-/// Returns the text of a column, parsed.
+/// Returns the parsed text of a column that is never null.
 pub(super) fn parsed<T>(
     row: &AnyRow,
     column: &'static str,
@@ -118,6 +119,7 @@ pub(super) fn parsed<T>(
     parse(&value).ok_or(Error::Corrupt { what: column, value })
 }
 
+/// Returns the parsed text of a column that may be null.
 fn optional<T>(
     row: &AnyRow,
     column: &'static str,
@@ -129,13 +131,14 @@ fn optional<T>(
         .transpose()
 }
 
+/// Returns the time in a column that may be null.
 fn time(row: &AnyRow, column: &'static str) -> Result<Option<UnixMillis>, Error> {
     let value: Option<i64> = row.try_get(column).map_err(failed("read a row"))?;
     Ok(value.map(UnixMillis))
 }
 
 impl Run {
-    /// Reads it from a row of `columns!()`, as of `now`.
+    /// Reads a run from a row with `columns!()`, as of `now`.
     pub(super) fn read(row: &AnyRow, now: i64) -> Result<Self, Error> {
         let code = optional(row, "error_code", error_code)?;
         let message: Option<String> = row.try_get("error_message").map_err(failed("read a row"))?;
@@ -175,7 +178,7 @@ impl Run {
     }
 }
 
-/// Returns the stored number of a priority: the more urgent, the greater.
+/// Returns the stored number of a priority: a more urgent one is greater.
 pub(super) const fn rank(priority: Priority) -> i64 {
     match priority {
         Priority::Low => 0,
@@ -194,7 +197,7 @@ fn error_code(text: &str) -> Option<RunErrorCode> {
     serde_json::from_value(serde_json::Value::String(text.to_owned())).ok()
 }
 
-/// Returns a text that a column of every database can hold: Postgres has no zero character.
+/// Returns `text` with zero characters replaced: Postgres cannot store them.
 pub(super) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

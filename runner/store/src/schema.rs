@@ -1,7 +1,7 @@
-//! Defines the schema as the list of changes that led to it. The list only grows: what was released stays as it is.
+//! Defines the schema as a list of migrations. The list only grows: a released migration never changes.
 //!
 //! To change the schema, append a file. The conformance suite then writes a golden backup of the new schema. Keep it
-//! beside those of the schemas before: the suite shows that each of them still becomes the newest one.
+//! beside the older ones: the suite checks that each of them still migrates to the newest schema.
 
 use sha2::{Digest, Sha256};
 use sqlx::{AnyConnection, Row};
@@ -12,7 +12,7 @@ use super::{
     error::{Error, failed},
 };
 
-/// Changes of each version, from 1.
+/// Migrations to each version, from 1.
 const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
@@ -25,7 +25,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/009.sql"),
 ];
 
-/// The newest schema there is.
+/// Version of the newest schema.
 pub const SCHEMA: usize = MIGRATIONS.len();
 
 const TABLE: &str = "migrations";
@@ -33,18 +33,17 @@ const CREATE: &str = "CREATE TABLE migrations (version BIGINT PRIMARY KEY, check
                       applied BIGINT NOT NULL)";
 const ACTION: &str = "read the store's schema";
 
-/// Tables that are backed up, in an order in which each refers only to those before it. Warm containers are not among
-/// them: they belong to this host and this moment. Nor are hosts: a store that was restored serves the one that
-/// restored it.
+/// Tables that are backed up, in an order in which each refers only to earlier ones. Warm containers are not backed up,
+/// because they belong to this host and this moment. Nor are hosts: a restored store serves the host that restored it.
 pub(super) const TABLES: [&str; 4] = ["runs", "events", "resources", "cursors"];
 
-/// Returns the hash that distinguishes a version from another one under the same number.
+/// Returns the hash of the migration to `version`, which detects a changed migration.
 pub(super) fn checksum(version: usize) -> Option<String> {
     let text = MIGRATIONS.get(version.checked_sub(1)?)?;
     Some(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns the version of a store; 0 if it has none yet.
+/// Returns the version of a store; 0 if the store is new.
 pub(super) async fn version(
     connection: &mut AnyConnection,
     backend: Backend,
@@ -75,7 +74,7 @@ pub(super) async fn version(
     Ok(applied.len())
 }
 
-/// Keeps others from changing the schema until `tx` ends.
+/// Prevents other programs from changing the schema until `tx` ends.
 pub(super) async fn lock(tx: &mut Tx) -> Result<(), Error> {
     if let Some(lock) = tx.backend.lock_schema() {
         sqlx::query(lock).execute(tx.connection()).await.map_err(failed("lock the store's schema"))?;

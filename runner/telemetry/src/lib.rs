@@ -1,7 +1,7 @@
-//! Metrics and traces of the control plane, both from stored transitions and the journal.
+//! Provides metrics and traces of the control plane, from stored transitions and the journal.
 //!
-//! Does not listen (`runner-api` serves the metrics), and does not delay a run for a collector. No label and no word of
-//! a span comes from an agent.
+//! Does not listen (`runner-api` serves the metrics), and does not delay a run for a collector. Labels and spans
+//! contain no text of agents.
 //!
 //! Start reading at [`metrics`]; [`traces`] exports spans over OTLP.
 //!

@@ -28,7 +28,7 @@ impl Bounds {
         Self { size: settings.workspace_size, files: settings.workspace_files }
     }
 
-    /// Returns bounds of another size, with the number of files in the same proportion.
+    /// Returns bounds of this `size`, with the number of files in the same proportion.
     pub(super) fn sized(self, size: ByteSize) -> Self {
         let in_proportion = u128::from(self.files) * u128::from(size.0) / u128::from(self.size.0.max(1));
         let files = u64::try_from(in_proportion).unwrap_or(u64::MAX).max(MIN_FILES);

@@ -1,5 +1,5 @@
 //! Writes the conversation for an agent: exact for programs, in Markdown for readers, and its last message alone for
-//! programs that take one text.
+//! programs that read one text.
 
 use std::{
     fmt::Write as _,
@@ -25,51 +25,51 @@ use super::{
     reading,
 };
 
-/// Writes `messages` into `tree`. The container's first process may be running already. What it has put in the way is
-/// an error: no link is followed, and no existing file is written to.
+/// Writes `messages` into `tree`. The container's first process may be running already. A file or link that it has
+/// created in the way is an error: no link is followed, and no existing file is written to.
 pub(super) fn write(tree: &Path, messages: &[Message]) -> Result<(), Error> {
-    let exact = serde_json::to_vec_pretty(messages).map_err(io::Error::from);
+    let json = serde_json::to_vec_pretty(messages).map_err(io::Error::from);
     let prompt = messages.last().map_or("", |message| &message.content);
     let write = || {
-        let dir = directory(tree)?;
-        file(&dir, MESSAGES_FILE, &exact?)?;
-        file(&dir, PROMPT_FILE, prompt.as_bytes())?;
-        file(&dir, CONVERSATION_FILE, markdown(messages).as_bytes())
+        let dir = exchange_dir(tree)?;
+        write_file(&dir, MESSAGES_FILE, &json?)?;
+        write_file(&dir, PROMPT_FILE, prompt.as_bytes())?;
+        write_file(&dir, CONVERSATION_FILE, markdown(messages).as_bytes())
     };
     write().map_err(Error::io("write the conversation into", tree))
 }
 
-/// Opens the directory for files that host and agent exchange; it belongs to the agent.
-fn directory(tree: &Path) -> io::Result<OwnedFd> {
+/// Creates and opens the directory for files that host and agent exchange; it belongs to the agent.
+fn exchange_dir(tree: &Path) -> io::Result<OwnedFd> {
     let root = reading::root(tree)?;
     match mkdirat(&root, COGNI_DIR, Mode::RWXU) {
         Err(Errno::EXIST) | Ok(()) => {}
         Err(error) => return Err(error.into()),
     }
     let dir = reading::open(&root, Path::new(COGNI_DIR), OFlags::RDONLY | OFlags::DIRECTORY)?;
-    give(&dir, AGENT_DIR_MODE)?;
+    give_to_agent(&dir, AGENT_DIR_MODE)?;
     Ok(dir)
 }
 
-fn file(dir: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
+fn write_file(dir: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
     let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(dir, name, new, Mode::RUSR | Mode::WUSR)?);
     file.write_all(content)?;
-    Ok(give(&file, AGENT_FILE_MODE)?)
+    Ok(give_to_agent(&file, AGENT_FILE_MODE)?)
 }
 
 /// Gives the open file to the sandbox's user with exactly `mode`, whatever the umask says.
-fn give(file: impl std::os::fd::AsFd, mode: u32) -> Result<(), Errno> {
+fn give_to_agent(file: impl std::os::fd::AsFd, mode: u32) -> Result<(), Errno> {
     fchmod(&file, Mode::from_raw_mode(mode))?;
     fchown(&file, Some(Uid::from_raw(SANDBOX_UID)), Some(Gid::from_raw(SANDBOX_UID)))
 }
 
-/// Formats each message as a heading and its unchanged text, between fences longer than any in the text: no text can
+/// Formats each message as a heading and its unchanged text, between fences longer than any in the text. No text can
 /// end its block, so none can put words under another's heading.
 pub fn markdown(messages: &[Message]) -> String {
     let mut text = "# Conversation\n".to_owned();
     for Message { role, content } in messages {
-        let longest = content.split(|sign| sign != '`').map(str::len).max().unwrap_or_default();
+        let longest = content.split(|character| character != '`').map(str::len).max().unwrap_or_default();
         let fence = "`".repeat(longest.max(2) + 1);
         let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
         write!(text, "\n## {}\n\n{fence}\n{content}{end}{fence}\n", role.name()).expect("a String takes all");
@@ -90,9 +90,9 @@ mod tests {
 
     #[test]
     fn each_message_has_a_heading_and_its_own_words() {
-        let said = [message(Role::User, "Hello\n"), message(Role::Assistant, "```sh\nls\n```")];
+        let messages = [message(Role::User, "Hello\n"), message(Role::Assistant, "```sh\nls\n```")];
         assert_eq!(
-            markdown(&said),
+            markdown(&messages),
             "# Conversation\n\n## user\n\n```\nHello\n```\n\n## assistant\n\n````\n```sh\nls\n```\n````\n"
         );
     }
@@ -103,9 +103,10 @@ mod tests {
         let mut found = Vec::new();
         for line in text.split(['\n', '\r']) {
             let indent = line.len() - line.trim_start_matches(' ').len();
-            let ticks = line.trim_start_matches(' ').chars().take_while(|sign| *sign == '`').count();
+            let ticks =
+                line.trim_start_matches(' ').chars().take_while(|character| *character == '`').count();
             let fence = indent < 4 && ticks >= 3;
-            let bare = line.trim_matches([' ', '\t']).chars().all(|sign| sign == '`');
+            let bare = line.trim_matches([' ', '\t']).chars().all(|character| character == '`');
             match open {
                 Some(opened) if fence && bare && ticks >= opened => open = None,
                 Some(_) => {}
@@ -125,9 +126,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_a_heading(contents in prop::collection::vec("([`~# \n\r\ta-c]|## system\n|```\n|\n````){0,20}", 1..4)) {
-            let said: Vec<_> = contents.iter().map(|content| message(Role::User, content)).collect();
-            let text = markdown(&said);
-            prop_assert_eq!(headings(&text), vec!["## user"; said.len()]);
+            let messages: Vec<_> = contents.iter().map(|content| message(Role::User, content)).collect();
+            let text = markdown(&messages);
+            prop_assert_eq!(headings(&text), vec!["## user"; messages.len()]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Measures the space on the disk of workspaces. Admission asks, so that no run fills the disk.
+//! Measures the space on the disk of workspaces. Admission checks it, so that no run fills the disk.
 
 use std::{
     fmt, io,
@@ -16,9 +16,9 @@ pub struct DiskSpace {
     root: PathBuf,
     /// Bytes that this process could use.
     free: ByteSize,
-    /// Files that could be made; absent where the file system sets no limit.
+    /// Files that could be created; absent where the file system sets no limit.
     free_files: Option<u64>,
-    /// Bytes that images in use may still take.
+    /// Bytes by which images in use may still grow.
     promised: ByteSize,
     /// Bytes that have to stay free.
     reserve: ByteSize,
@@ -45,11 +45,11 @@ impl DiskSpace {
         promised: ByteSize,
         reserve: ByteSize,
     ) -> io::Result<Self> {
-        let found = statvfs(root)?;
+        let stats = statvfs(root)?;
         Ok(Self {
             root: root.to_owned(),
-            free: ByteSize(found.f_bavail.saturating_mul(found.f_frsize)),
-            free_files: (found.f_files > 0).then_some(found.f_favail),
+            free: ByteSize(stats.f_bavail.saturating_mul(stats.f_frsize)),
+            free_files: (stats.f_files > 0).then_some(stats.f_favail),
             promised,
             reserve,
             needed,
@@ -58,12 +58,12 @@ impl DiskSpace {
 
     /// Returns whether one more workspace and all others could be filled without touching the reserve.
     pub fn is_enough(&self) -> bool {
-        let wanted = [self.promised.0, self.reserve.0, self.needed.size.0];
-        let wanted = wanted.into_iter().fold(0_u64, u64::saturating_add);
-        self.free.0 >= wanted && self.free_files.is_none_or(|files| files >= self.needed.files)
+        let demand = [self.promised.0, self.reserve.0, self.needed.size.0];
+        let demand = demand.into_iter().fold(0_u64, u64::saturating_add);
+        self.free.0 >= demand && self.free_files.is_none_or(|files| files >= self.needed.files)
     }
 
-    /// Returns an error that says what is missing, unless [`Self::is_enough`].
+    /// Returns an error that names the space and the demands, unless [`Self::is_enough`].
     pub fn enough(self) -> Result<(), InsufficientDisk> {
         if self.is_enough() { Ok(()) } else { Err(InsufficientDisk { space: self }) }
     }
@@ -76,19 +76,19 @@ impl DiskSpace {
 
 impl fmt::Display for DiskSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} free", about(self.free))?;
+        write!(f, "{} free", rounded(self.free))?;
         if let Some(files) = self.free_files.filter(|files| *files < self.needed.files) {
             write!(f, " with {files} files of {}", self.needed.files)?;
         }
         if self.promised.0 > 0 {
-            write!(f, ", {} of it promised to runs", about(self.promised))?;
+            write!(f, ", {} of it promised to runs", rounded(self.promised))?;
         }
         write!(f, ", {} in reserve, {} for the next run", self.reserve, self.needed.size)
     }
 }
 
 /// Rounds down to a unit that people read.
-const fn about(size: ByteSize) -> ByteSize {
+const fn rounded(size: ByteSize) -> ByteSize {
     let unit = if size.0 >= 10 << 30 { 30 } else { 20 };
     ByteSize(size.0 >> unit << unit)
 }

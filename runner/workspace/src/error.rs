@@ -1,4 +1,4 @@
-//! Errors of making, keeping and reading a workspace.
+//! Defines the errors of creating, keeping and reading a workspace.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use platform_runtime::socket;
 
 use super::disk_space::InsufficientDisk;
 
-/// Reason why a workspace cannot be made, kept or read.
+/// Reason why a workspace cannot be created, kept or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A directory cannot be created.
@@ -48,14 +48,14 @@ pub enum Error {
         source: io::Error,
     },
     /// A program failed.
-    #[error("{program} failed on {}: {said}", path.display())]
+    #[error("{program} failed on {}: {message}", path.display())]
     Program {
         /// Name of the program.
         program: &'static str,
         /// Path the program worked on.
         path: PathBuf,
         /// Last line of its standard error, or its exit status.
-        said: String,
+        message: String,
     },
     /// Docker may not see what this process mounts.
     #[error(
@@ -122,10 +122,10 @@ pub enum Unreadable {
         names: u64,
     },
     /// The file is too large.
-    #[error("is larger than {most}")]
+    #[error("is larger than {max_size}")]
     TooLarge {
         /// Largest size allowed.
-        most: ByteSize,
+        max_size: ByteSize,
     },
 }
 

@@ -1,4 +1,4 @@
-//! Workspaces as images: each has its own file system in a sparse file.
+//! Keeps workspaces as images: each has its own file system in a sparse file.
 //!
 //! The file is mounted through a loop device, which goes with its mount. `mkfs.ext4` and `mount` do the work, because
 //! attaching a loop device takes ioctls, which are unsafe code here. Other processes attach loop devices too, and
@@ -26,16 +26,16 @@ use super::{
     program::run,
 };
 
-/// Mount options of a run's image. Without barriers and order: the content need not survive the machine, and an
-/// agent's fsync(2) must not become the host's. Without `discard`: it makes deleting five times as slow. Inode tables
-/// are zero already, in a file that was just made.
+/// Mount options of a run's image. Without barriers and order: the content need not survive the machine, and an agent's
+/// fsync(2) must not become the host's. Without `discard`, which makes deleting five times as slow. Inode tables are
+/// zero already, in a file that was just created.
 const RUN_OPTIONS: &str =
     "loop,nosuid,nodev,noatime,nobarrier,data=writeback,noinit_itable,errors=remount-ro";
 /// Mount options of an image that has to survive the machine.
 const DURABLE_OPTIONS: &str = "loop,nosuid,nodev,noatime,noinit_itable,errors=remount-ro";
-/// Options of `mkfs.ext4`. Blocks are of 4 KiB. The journal is the smallest possible, and not for safety: without
-/// one, ext4 does not reuse inodes that were deleted in the last minutes, and looks at each of them whenever it wants
-/// one. 20,000 files that had been deleted took 52 s to be written again instead of 3.
+/// Options of `mkfs.ext4`. Blocks are of 4 KiB. The journal is the smallest possible, and not for safety. Without one,
+/// ext4 does not reuse inodes that were deleted in the last minutes, and scans them whenever it needs one. 20,000 files
+/// that had been deleted took 52 s to be written again instead of 3.
 const MKFS_OPTIONS: [&str; 10] = [
     "-b",
     "4096",
@@ -50,7 +50,7 @@ const MKFS_OPTIONS: [&str; 10] = [
 ];
 /// Bounds of a trial image.
 const TRIAL_BOUNDS: Bounds = Bounds { size: ByteSize::mib(16), files: 64 };
-/// Prefix of a trial's name. Such a name is not a valid workspace id, so no trial is taken for a workspace.
+/// Prefix of a trial's name. Such a name is not a valid workspace id, so no trial counts as a workspace.
 const TRIAL_PREFIX: &str = ".trial-";
 /// Number of attempts to mount. `mount` may take the image's previous loop device, which is going away, for one that
 /// stays; and all processes share the loop devices.
@@ -58,17 +58,17 @@ const MAX_MOUNT_TRIES: u32 = 5;
 /// Delay before another attempt to mount.
 const MOUNT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Tries whether an image can be made and mounted below `root`, and whether Docker on `docker` would see the mount.
+/// Tests whether an image can be created and mounted below `root`, and whether Docker on `docker` would see the mount.
 pub(super) fn try_image(root: &Path, docker: &Path) -> Result<(), Error> {
     remove_forgotten(root);
     if !shares_mounts(docker) {
         return Err(Error::MountsApart { docker: docker.to_owned() });
     }
     let Trial { paths, lock } = Trial::begin(root)?;
-    let tried = make(&paths, TRIAL_BOUNDS).and_then(|()| mount(&paths, Durability::Run));
+    let result = create(&paths, TRIAL_BOUNDS).and_then(|()| mount(&paths, Durability::Run));
     let removed = paths.remove();
     drop(lock);
-    tried.and(removed)
+    result.and(removed)
 }
 
 /// Workspace to try images with. It stays locked during the trial, so that another process recognises an abandoned
@@ -85,7 +85,7 @@ impl Trial {
                 root,
                 &format!("{TRIAL_PREFIX}{:016x}", random::bits() & u128::from(u64::MAX)),
             );
-            paths.claim()?;
+            paths.create_dirs()?;
             // Until it is locked it looks abandoned, and another process may have removed it.
             if let Some(lock) = Lock::attempt(&paths.dir).map_err(Error::io("lock", &paths.dir))? {
                 return Ok(Self { paths, lock });
@@ -109,8 +109,8 @@ pub(super) fn remove_forgotten(root: &Path) {
     }
 }
 
-/// Returns whether the process that listens on `docker` shares our mounts. Without a listener the answer is yes: no
-/// run begins without Docker.
+/// Returns whether the process that listens on `docker` is in the mount namespace of this process. Without a listener
+/// the answer is yes: no run begins without Docker.
 fn shares_mounts(docker: &Path) -> bool {
     let Ok(stream) = UnixStream::connect(docker) else { return true };
     let pid = stream
@@ -121,13 +121,13 @@ fn shares_mounts(docker: &Path) -> bool {
     let namespace = |process: &str| {
         fs::metadata(format!("/proc/{process}/ns/mnt")).ok().map(|found| (found.dev(), found.ino()))
     };
-    // A process in a container that we cannot see has the id 0, and no entry in /proc.
-    let theirs = pid.ok().flatten().and_then(|pid| namespace(&pid.to_string()));
-    theirs.is_some() && theirs == namespace("self")
+    // A process of a PID namespace that this one cannot see has the id 0, and no entry in /proc.
+    let docker_namespace = pid.ok().flatten().and_then(|pid| namespace(&pid.to_string()));
+    docker_namespace.is_some() && docker_namespace == namespace("self")
 }
 
-/// Makes an empty image at `paths`.
-pub(super) fn make(paths: &WorkspacePaths, bounds: Bounds) -> Result<(), Error> {
+/// Creates an empty image at `paths`.
+pub(super) fn create(paths: &WorkspacePaths, bounds: Bounds) -> Result<(), Error> {
     let image = &paths.image;
     let file = fs::File::create_new(image).map_err(Error::io("make", image))?;
     file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(Error::io("set the mode of", image))?;
@@ -141,11 +141,11 @@ pub(super) fn make(paths: &WorkspacePaths, bounds: Bounds) -> Result<(), Error> 
 
 /// Mounts the image at `paths` on its tree, which then holds only what an agent and this process put there.
 pub(super) fn mount(paths: &WorkspacePaths, durability: Durability) -> Result<(), Error> {
-    let how = match durability {
+    let mount_options = match durability {
         Durability::Run => RUN_OPTIONS,
         Durability::Machine => DURABLE_OPTIONS,
     };
-    let options = ["-n", "-i", "-t", "ext4", "-o", how, "--"];
+    let options = ["-n", "-i", "-t", "ext4", "-o", mount_options, "--"];
     let ends = [paths.image.as_os_str(), paths.tree.as_os_str()];
     let arguments: Vec<_> = options.iter().map(OsStr::new).chain(ends).collect();
     let mount = || run("mount", &paths.image, &arguments);
@@ -158,7 +158,7 @@ pub(super) fn mount(paths: &WorkspacePaths, durability: Durability) -> Result<()
         }
     }
     mounted?;
-    // It belongs to root, so an agent could not remove it. After a repair it may hold something, and stays.
+    // `lost+found` belongs to root, so an agent could not remove it. After a repair it may have content, and stays.
     fs::remove_dir(paths.tree.join("lost+found")).ok();
     Ok(())
 }

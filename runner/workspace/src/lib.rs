@@ -72,7 +72,7 @@ pub struct Workspaces {
     bounds: Bounds,
 }
 
-/// Reservation of disk space for a workspace until it is made. Released on drop.
+/// Reservation of disk space for a workspace that is being created. Released on drop.
 #[derive(Debug)]
 pub struct Reserved {
     root: Arc<WorkspaceRoot>,
@@ -86,7 +86,7 @@ impl Drop for Reserved {
 }
 
 impl Workspaces {
-    /// Makes the root if it is missing, and tries which form workspaces can have here, which takes some 20 ms.
+    /// Creates the root if it is missing, and tests which form workspaces can have here. The test takes some 20 ms.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -99,14 +99,14 @@ impl Workspaces {
         let configured = &settings.workspace_dir;
         let root = absolute(configured).map_err(Error::io("find", configured))?;
         paths::private_root(&root)?;
-        let tried = || image::try_image(&root, &settings.docker_socket);
+        let try_image = || image::try_image(&root, &settings.docker_socket);
         let form = match settings.workspaces {
             WorkspaceForm::Directory => Form::Directory { because: None },
             WorkspaceForm::Image => {
-                tried().map_err(|source| Error::NoImages { source: Box::new(source) })?;
+                try_image().map_err(|source| Error::NoImages { source: Box::new(source) })?;
                 Form::Image
             }
-            WorkspaceForm::Auto => tried().map_or_else(
+            WorkspaceForm::Auto => try_image().map_or_else(
                 |error| {
                     let because = report::chain(&error);
                     tracing::warn!(because, "workspaces are directories: images are not possible here");
@@ -138,7 +138,7 @@ impl Workspaces {
         WorkspaceId::from_random(random::bits())
     }
 
-    /// Returns whether workspaces bound themselves.
+    /// Returns whether new workspaces are images, which bound themselves.
     pub fn are_images(&self) -> bool {
         self.root.form == Form::Image
     }
@@ -162,18 +162,18 @@ impl Workspaces {
         format!("{what} of {size} and {files} files in {}", path.display())
     }
 
-    /// Makes workspace `id` with `conversation` in it. A failure leaves nothing behind. If the future is dropped
-    /// early, the workspace is removed once it is made.
+    /// Creates workspace `id` with `conversation` in it. A failure leaves nothing behind. If the future is dropped
+    /// early, the workspace is removed once it is created.
     pub async fn create(&self, id: &WorkspaceId, conversation: &[Message]) -> Result<Workspace, Error> {
         self.create_for(id, Purpose::Run(conversation.to_owned())).await
     }
 
-    /// Makes an empty workspace as [`Self::create`] does, for a warm container that waits for its run.
+    /// Creates an empty workspace as [`Self::create`] does, for a warm container that waits for its run.
     pub async fn create_waiting(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
         self.create_for(id, Purpose::Waiting).await
     }
 
-    /// Makes a workspace as [`Self::create`] does, for a gateway, which gets the directories `parts` and sees nothing
+    /// Creates a workspace as [`Self::create`] does, for a gateway, which gets the directories `parts` and sees nothing
     /// else.
     pub async fn create_for_gateway(
         &self,
@@ -200,7 +200,7 @@ impl Workspaces {
     }
 
     /// Returns workspace `id`, which exists. Where it needs a mount and has none, it is mounted again, and repaired
-    /// before if the machine went down while it was in use.
+    /// first if the machine went down while it was in use.
     pub async fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
         let root = Arc::clone(&self.root);
         let bounds = self.bounds;
@@ -230,21 +230,21 @@ impl Workspaces {
                 return Ok(());
             }
             let trimmed = image::trim(&paths);
-            paths.freeze().and(trimmed)
+            paths.make_read_only().and(trimmed)
         })
         .await
     }
 
-    /// Reserves disk space for one more workspace while it is made.
+    /// Reserves disk space for one more workspace while it is created.
     pub fn reserve(&self) -> Result<Reserved, Error> {
         let size = self.bounds.size;
         let mut reserved = self.root.reserved.lock();
-        self.disk_space_beside(*reserved)?.enough()?;
+        self.disk_space_with(*reserved)?.enough()?;
         *reserved += size.0;
         Ok(Reserved { root: Arc::clone(&self.root), size })
     }
 
-    /// Lists the workspaces on disk, half-made ones included.
+    /// Lists the workspaces on disk, incomplete ones included.
     pub(crate) fn list(&self) -> Result<Vec<WorkspaceId>, Error> {
         let unreadable = || Error::io("list", &self.root.path);
         let mut found = Vec::new();
@@ -255,17 +255,17 @@ impl Workspaces {
         Ok(found)
     }
 
-    /// Returns the disk space for one more workspace. Asked before a run begins.
+    /// Returns the disk space for one more workspace, for the check before a run begins.
     pub fn disk_space(&self) -> Result<DiskSpace, Error> {
         let reserved = *self.root.reserved.lock();
-        self.disk_space_beside(reserved)
+        self.disk_space_with(reserved)
     }
 
-    fn disk_space_beside(&self, reserved: u64) -> Result<DiskSpace, Error> {
+    fn disk_space_with(&self, reserved: u64) -> Result<DiskSpace, Error> {
         let WorkspaceRoot { path, form, reserve, .. } = &*self.root;
         let promised = match form {
             Form::Image => {
-                let growing: u64 = self.list()?.iter().map(|id| self.root.paths(id).may_grow()).sum();
+                let growing: u64 = self.list()?.iter().map(|id| self.root.paths(id).possible_growth()).sum();
                 growing.saturating_add(reserved)
             }
             // Their remaining demand is unknown: measuring it means a walk through all of them.
@@ -292,15 +292,15 @@ pub fn tree(root: &Path, name: &str) -> PathBuf {
     WorkspacePaths::of(root, name).tree
 }
 
-/// Unmounts workspace `id` below `root`, which is not in use. It stays on disk, and [`Workspaces::adopt`] takes it up
+/// Unmounts workspace `id` below `root`, which is not in use. It stays on disk, and [`Workspaces::adopt`] mounts it
 /// again. A missing one is no error.
 pub async fn unmount(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
     let paths = WorkspacePaths::of(root, id.as_str());
     blocking(move || if paths.tree.is_dir() { paths.unmount() } else { Ok(()) }).await
 }
 
-/// Returns the bound that workspace `id` below `root`, made for `size`, exceeds, or as an image has nearly reached. A
-/// missing workspace counts as empty.
+/// Returns the bound that workspace `id` below `root`, created with `size`, exceeds, or as an image has nearly reached.
+/// A missing workspace counts as empty.
 pub async fn exceeded_bound(
     root: &Path,
     id: &WorkspaceId,

@@ -26,13 +26,13 @@ pub(super) const AGENT_FILE_MODE: u32 = 0o644;
 /// Upper bound on the number of files that Sluicegate itself has in a workspace with an image.
 pub(super) const MAX_OWN_FILES: u64 = 8;
 
-/// A file system is nearly full if less than one part in so many is free.
+/// Divisor of a file system's size: one with less free space than that share is nearly full.
 const NEARLY_FULL_DIVISOR: u64 = 50;
 
-/// Number of attempts to remove or unmount what is in use. A reader of a file is done after that time, and so is a
-/// `mount` that was under way.
+/// Number of attempts to remove or unmount a workspace in use. By then a reader of a file has finished, and so has a
+/// running `mount`.
 const MAX_TRIES: u32 = 40;
-/// Delay before another try.
+/// Delay before another attempt.
 const RETRY_DELAY: Duration = Duration::from_millis(25);
 
 /// Paths of one workspace's files.
@@ -51,13 +51,13 @@ impl WorkspacePaths {
         Self { image: dir.join("image"), tree: dir.join("tree"), start: dir.join("start"), dir }
     }
 
-    /// Makes the directories, which must not exist yet.
-    pub(super) fn claim(&self) -> Result<(), Error> {
+    /// Creates the directories, which must not exist yet.
+    pub(super) fn create_dirs(&self) -> Result<(), Error> {
         match fs::create_dir(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(Error::Taken { path: self.dir.clone() });
             }
-            made => made.map_err(Error::io("make", &self.dir))?,
+            created => created.map_err(Error::io("make", &self.dir))?,
         }
         private_dir(&self.dir, 0o700)?;
         Ok(private_dir(&self.tree, 0o700)?)
@@ -68,8 +68,8 @@ impl WorkspacePaths {
     }
 
     /// Returns by how many bytes an image in use may still grow on disk.
-    pub(super) fn may_grow(&self) -> u64 {
-        if !self.is_mounted().unwrap_or(true) || self.is_frozen() {
+    pub(super) fn possible_growth(&self) -> u64 {
+        if !self.is_mounted().unwrap_or(true) || self.is_read_only() {
             return 0;
         }
         fs::metadata(&self.image).map_or(0, |found| found.len().saturating_sub(found.blocks() * 512))
@@ -84,13 +84,13 @@ impl WorkspacePaths {
     }
 
     /// Makes the mounted tree read-only.
-    pub(super) fn freeze(&self) -> Result<(), Error> {
+    pub(super) fn make_read_only(&self) -> Result<(), Error> {
         let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
         mount_remount(&self.tree, flags, "")
             .map_err(|error| Error::io("mount read-only", &self.tree)(error.into()))
     }
 
-    fn is_frozen(&self) -> bool {
+    fn is_read_only(&self) -> bool {
         statvfs(&self.tree).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
 
@@ -124,12 +124,12 @@ impl WorkspacePaths {
         Ok(())
     }
 
-    /// Removes everything. Another process may be removing the workspace too, or still be making it.
+    /// Removes everything. Another process may be removing the workspace too, or still be creating it.
     pub(super) fn remove(&self) -> Result<(), Error> {
         let mut tries = 1..MAX_TRIES;
         loop {
             self.unmount()?;
-            match self.clear() {
+            match self.try_remove() {
                 Ok(()) => return Ok(()),
                 Err(_busy) if tries.next().is_some() => thread::sleep(RETRY_DELAY),
                 Err(error) => return Err(error),
@@ -137,20 +137,23 @@ impl WorkspacePaths {
         }
     }
 
-    fn clear(&self) -> Result<(), Error> {
-        gone(fs::remove_file(&self.image)).map_err(Error::io("remove", &self.image))?;
-        gone(fs::remove_dir_all(&self.start)).map_err(Error::io("remove", &self.start))?;
-        if gone(fs::remove_dir(&self.tree)).and_then(|()| gone(fs::remove_dir(&self.dir))).is_ok() {
+    fn try_remove(&self) -> Result<(), Error> {
+        ignore_missing(fs::remove_file(&self.image)).map_err(Error::io("remove", &self.image))?;
+        ignore_missing(fs::remove_dir_all(&self.start)).map_err(Error::io("remove", &self.start))?;
+        if ignore_missing(fs::remove_dir(&self.tree))
+            .and_then(|()| ignore_missing(fs::remove_dir(&self.dir)))
+            .is_ok()
+        {
             return Ok(());
         }
-        // It holds files of an agent. `rm` needs few descriptors however deep it is, and follows no link.
+        // The directory has files of an agent. `rm` needs few descriptors however deep it is, and follows no link.
         let arguments =
             [OsStr::new("-rf"), OsStr::new("--one-file-system"), OsStr::new("--"), self.dir.as_os_str()];
         run("rm", &self.dir, &arguments)
     }
 }
 
-fn gone(removed: io::Result<()>) -> io::Result<()> {
+fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -158,15 +161,15 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
 }
 
 /// Gives `path` to the sandbox's user with exactly `mode`, whatever the umask says.
-pub(super) fn give(path: &Path, mode: u32) -> Result<(), Error> {
+pub(super) fn give_to_agent(path: &Path, mode: u32) -> Result<(), Error> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(Error::io("set the mode of", path))?;
     chown(path, Some(SANDBOX_UID), Some(SANDBOX_UID)).map_err(Error::io("give to the sandbox's user", path))
 }
 
-/// Makes the root with mode 0700: from the host only its owner gets in, and a container mounts its workspace
-/// directly. An existing root is not changed, because it may belong to another user. It is refused if others can
-/// enter it.
+/// Creates the root with mode 0700: on the host only its owner can enter it, and a container mounts its workspace
+/// directly. An existing root is not changed, because it may belong to another user. It is refused if others can enter
+/// it.
 pub(super) fn private_root(root: &Path) -> Result<(), Error> {
     if !root.exists() {
         state_file::create_dir(root).map_err(Error::io("make", root))?;

@@ -1,4 +1,4 @@
-//! Runs the programs of the host that make, mount and remove file systems.
+//! Runs the programs of the host that create, mount and remove file systems.
 
 use std::{
     ffi::OsStr,
@@ -12,8 +12,8 @@ use super::error::Error;
 /// `PATH` that programs are looked up in. They get no other variable of our environment.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Runs a program that works on `path` to its end. It gets a process group of its own: Ctrl-C is for this process to
-/// act upon.
+/// Runs a program that works on `path` to its end. The program gets its own process group, so that only this process
+/// reacts to Ctrl-C.
 pub(super) fn run(program: &'static str, path: &Path, arguments: &[&OsStr]) -> Result<(), Error> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().env("PATH", PATH).stdin(Stdio::null()).process_group(0);
@@ -23,8 +23,8 @@ pub(super) fn run(program: &'static str, path: &Path, arguments: &[&OsStr]) -> R
         return Ok(());
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let says = |line: &&str| !line.is_empty() && !line.starts_with("dmesg(1)");
-    let said = stderr.lines().map(str::trim).rfind(says);
-    let said = said.map_or_else(|| output.status.to_string(), |line| line.chars().take(300).collect());
-    Err(Error::Program { program, path: path.to_owned(), said })
+    let is_message = |line: &&str| !line.is_empty() && !line.starts_with("dmesg(1)");
+    let message = stderr.lines().map(str::trim).rfind(is_message);
+    let message = message.map_or_else(|| output.status.to_string(), |line| line.chars().take(300).collect());
+    Err(Error::Program { program, path: path.to_owned(), message })
 }

@@ -30,14 +30,14 @@ const RESOLVE_BENEATH: ResolveFlags = ResolveFlags::BENEATH
 const MAX_OPEN_TRIES: u32 = 64;
 
 /// Reads `tree/relative`.
-pub(super) fn read(tree: &Path, relative: &Path, most: ByteSize) -> Result<Vec<u8>, Error> {
+pub(super) fn read(tree: &Path, relative: &Path, max_size: ByteSize) -> Result<Vec<u8>, Error> {
     let unreadable = |why| Error::Unreadable { path: relative.to_owned(), why };
     let failed = |error: std::io::Error| Error::io("read", &tree.join(relative))(error);
     let root = root(tree).map_err(|error| Error::io("open", tree)(error.into()))?;
     // Non-blocking, because it may be a pipe.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = open(&root, relative, flags)
-        .map_err(|error| why(error).map_or_else(|| failed(error.into()), unreadable))?;
+        .map_err(|error| unreadable_reason(error).map_or_else(|| failed(error.into()), unreadable))?;
     let file = File::from(file);
     let found = file.metadata().map_err(failed)?;
     if !found.is_file() {
@@ -48,9 +48,9 @@ pub(super) fn read(tree: &Path, relative: &Path, most: ByteSize) -> Result<Vec<u
     }
     let mut content = Vec::new();
     // Its size may change while it is read.
-    file.take(most.0.saturating_add(1)).read_to_end(&mut content).map_err(failed)?;
-    if content.len() > most.as_usize() {
-        return Err(unreadable(TooLarge { most }));
+    file.take(max_size.0.saturating_add(1)).read_to_end(&mut content).map_err(failed)?;
+    if content.len() > max_size.as_usize() {
+        return Err(unreadable(TooLarge { max_size }));
     }
     Ok(content)
 }
@@ -76,8 +76,8 @@ pub(super) fn open(root: impl AsFd, relative: &Path, flags: OFlags) -> Result<Ow
     }
 }
 
-/// Returns what an agent has put there instead of a file, if `error` says so.
-const fn why(error: Errno) -> Option<Unreadable> {
+/// Returns why an agent's file must not be read, if `error` shows that; `None` for other errors.
+const fn unreadable_reason(error: Errno) -> Option<Unreadable> {
     match error {
         Errno::NOENT | Errno::NOTDIR => Some(Missing),
         Errno::LOOP | Errno::XDEV => Some(Elsewhere),

@@ -23,11 +23,11 @@ pub(super) struct WorkspaceRoot {
     pub(super) form: Form,
     pub(super) reserve: ByteSize,
     pub(super) durability: Durability,
-    /// Total size of the workspaces that are reserved and not made yet: on disk their demand cannot be seen.
+    /// Total size of the workspaces that are reserved and not created yet: on disk their demand cannot be seen.
     pub(super) reserved: Mutex<u64>,
 }
 
-/// Form of new workspaces. An existing one keeps the form it was made in.
+/// Form of new workspaces. An existing one keeps the form it was created in.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Image,
@@ -62,7 +62,7 @@ impl WorkspaceRoot {
         purpose: &Purpose,
     ) -> Result<Workspace, Error> {
         let paths = self.paths(id);
-        paths.claim()?;
+        paths.create_dirs()?;
         let filled = self.fill(&paths, bounds, purpose);
         if filled.is_err()
             && let Err(error) = paths.remove()
@@ -75,17 +75,17 @@ impl WorkspaceRoot {
 
     fn fill(&self, paths: &WorkspacePaths, bounds: Bounds, purpose: &Purpose) -> Result<(), Error> {
         if self.form == Form::Image {
-            image::make(paths, bounds)?;
+            image::create(paths, bounds)?;
             image::mount(paths, self.durability)?;
         }
-        paths::give(&paths.tree, paths::AGENT_DIR_MODE)?;
+        paths::give_to_agent(&paths.tree, paths::AGENT_DIR_MODE)?;
         match purpose {
             Purpose::Run(messages) => conversation::write(&paths.tree, messages),
             Purpose::Waiting => Ok(private_dir(&paths.start, paths::AGENT_DIR_MODE)?),
             Purpose::Gateway(parts) => parts.iter().try_for_each(|part| {
                 let path = paths.tree.join(part);
                 fs::create_dir(&path).map_err(Error::io("make", &path))?;
-                paths::give(&path, paths::AGENT_DIR_MODE)
+                paths::give_to_agent(&path, paths::AGENT_DIR_MODE)
             }),
         }
     }

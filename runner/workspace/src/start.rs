@@ -1,4 +1,4 @@
-//! Places the start file: it appears whole and once, and the first to place it has placed it for all.
+//! Places the start file: it appears whole and once, and the first attempt wins.
 
 use std::{
     fs::{self, File},
@@ -18,23 +18,23 @@ use super::{error::Error, paths::AGENT_FILE_MODE};
 
 /// Places `start` in `dir`, unless a start file is there.
 pub(super) fn place(dir: &Path, start: &Start) -> Result<(), Error> {
-    let aside = dir.join(format!(".{:016x}", random::bits() & u128::from(u64::MAX)));
-    let placed = write(dir, &aside, start);
+    let temporary = dir.join(format!(".{:016x}", random::bits() & u128::from(u64::MAX)));
+    let placed = write(dir, &temporary, start);
     match placed {
         Ok(()) => Ok(()),
         Err(error) => {
-            fs::remove_file(&aside).ok();
+            fs::remove_file(&temporary).ok();
             if is_placed(dir) { Ok(()) } else { Err(Error::io("place the start file in", dir)(error)) }
         }
     }
 }
 
-fn write(dir: &Path, aside: &Path, start: &Start) -> io::Result<()> {
-    let mut file = File::create_new(aside)?;
+fn write(dir: &Path, temporary: &Path, start: &Start) -> io::Result<()> {
+    let mut file = File::create_new(temporary)?;
     file.write_all(&serde_json::to_vec(start)?)?;
     file.set_permissions(fs::Permissions::from_mode(AGENT_FILE_MODE))?;
-    match renameat_with(CWD, aside, CWD, dir.join(START_FILE), RenameFlags::NOREPLACE) {
-        Err(Errno::EXIST) => fs::remove_file(aside),
+    match renameat_with(CWD, temporary, CWD, dir.join(START_FILE), RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => fs::remove_file(temporary),
         placed => Ok(placed?),
     }
 }

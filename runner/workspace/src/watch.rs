@@ -24,7 +24,8 @@ use super::{bounds::Bounds, disk_space::DiskSpace, reading};
 
 /// Shortest interval between two measurements.
 const MIN_MEASURE_INTERVAL: Duration = Duration::from_millis(250);
-/// Longest interval between two measurements. Up to it, measuring takes a tenth of the time at most.
+/// Longest interval between two measurements. While the interval is shorter than this, measuring takes at most a tenth
+/// of the time.
 const MAX_MEASURE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Bound that was exceeded.
@@ -94,14 +95,15 @@ impl WatchedTree {
         let root = reading::root(&self.tree)?;
         let mut size = TreeSize { bytes: 0, files: 0, bounds: self.bounds };
         // Names with the path of the directory they are in, which they share.
-        let mut ahead = vec![(Rc::new(PathBuf::new()), OsString::from("."))];
-        while let Some((parent, name)) = ahead.pop() {
+        let mut pending = vec![(Rc::new(PathBuf::new()), OsString::from("."))];
+        while let Some((parent, name)) = pending.pop() {
             let path = Rc::new(parent.join(name));
             match reading::open(&root, &path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW) {
                 Ok(directory) => {
-                    let more = size.add(Dir::new(directory)?, |name| ahead.push((Rc::clone(&path), name)))?;
-                    if more.is_some() {
-                        return Ok(more);
+                    let exceeded =
+                        size.add(Dir::new(directory)?, |name| pending.push((Rc::clone(&path), name)))?;
+                    if exceeded.is_some() {
+                        return Ok(exceeded);
                     }
                 }
                 Err(Errno::NAMETOOLONG) => return Ok(Some(Exceeded::Depth)),

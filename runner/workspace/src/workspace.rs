@@ -48,11 +48,11 @@ impl Workspace {
         blocking(move || start::place(&dir, &start)).await
     }
 
-    /// Returns the content of the file at `relative`. It must be a regular file with one name, below the tree,
-    /// reached without a link, and of at most `most` bytes. Blocks for as long as the disk takes.
+    /// Returns the content of the file at `relative`. It must be a regular file with one name, below the tree, reached
+    /// without a link, and of at most `max_size` bytes. Blocks for as long as the disk takes.
     #[cfg_attr(not(test), expect(dead_code, reason = "for what agents leave: results, bundles"))]
-    pub(crate) fn read(&self, relative: &Path, most: ByteSize) -> Result<Vec<u8>, Error> {
-        reading::read(&self.tree, relative, most)
+    pub(crate) fn read(&self, relative: &Path, max_size: ByteSize) -> Result<Vec<u8>, Error> {
+        reading::read(&self.tree, relative, max_size)
     }
 
     /// Returns when the workspace exceeds its bounds and its agent has to be stopped. An image bounds itself: then

@@ -36,6 +36,7 @@ impl Program {
         (!argv.is_empty()).then(|| Self { argv, environment: Vec::new(), directory: None })
     }
 
+    /// Returns whether the start file sets the variable `name`.
     pub(crate) fn has_variable(&self, name: &str) -> bool {
         self.environment.iter().any(|(known, _)| known == name)
     }
@@ -52,7 +53,7 @@ impl From<Start> for Program {
     }
 }
 
-/// Agent that was started. The [`crate::reap::Reaper`] knows whether it still runs.
+/// Agent that was started. The [`crate::reap::Reaper`] reports its end.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pid: Pid,
@@ -62,7 +63,7 @@ impl Agent {
     /// Starts `program`. Its output is the container's, as is its input.
     pub(crate) fn start(program: &Program) -> Result<Self, Error> {
         if let Some(directory) = &program.directory {
-            // Done here and not by the command, whose error would look like that of a missing program.
+            // `Command::current_dir` would report a missing directory like a missing program.
             env::set_current_dir(directory)
                 .map_err(|source| Error::Directory { directory: directory.clone(), source })?;
         }
@@ -81,18 +82,19 @@ impl Agent {
         Ok(Self { pid })
     }
 
+    /// Returns whether `pid` is the agent's.
     pub(crate) fn is(&self, pid: Pid) -> bool {
         self.pid == pid
     }
 
-    /// Passes `signal` on to the agent and what it started in its own group.
+    /// Passes `signal` on to the agent's process group.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process_group(self.pid, signal).ok(); // the group may be empty
     }
 }
 
-/// Gives an interactive terminal (`docker run -it`) to the group of `agent`, and wakes the agent in case it read too
-/// soon.
+/// Gives an interactive terminal (`docker run -it`) to the group of `agent`. Then continues the agent: the kernel stops
+/// it if it reads from the terminal too early.
 fn lend_terminal(agent: Pid) {
     let terminal = io::stdin();
     if terminal.is_terminal() && tcsetpgrp(&terminal, agent).is_ok() {

@@ -1,5 +1,5 @@
-//! Bridges ports of `localhost` and sockets in a mounted directory, all in one thread. The exit leads out of the
-//! sandbox to the proxy; the entry leads to a server at a port inside.
+//! Bridges ports of `localhost` and sockets in a mounted directory, all in one thread. The exit bridge leads out of the
+//! sandbox to the proxy. The entry bridge leads in, to a server at a port inside.
 
 use std::{
     convert::Infallible,
@@ -21,11 +21,11 @@ use tokio::{
 
 use crate::{error::Error, relay::relay};
 
-/// Most connections out at a time: more than the proxy allows a run, so that the proxy refuses the excess with a
-/// message. Further ones wait to be accepted.
-const MAX_CLIENTS: u64 = 1024;
+/// Most connections out at a time. The proxy allows a run fewer, so it refuses the excess with a message. Connections
+/// beyond this limit wait to be accepted.
+const MAX_OUTBOUND: u64 = 1024;
 /// Most connections in at a time.
-const MAX_VISITORS: u64 = 64;
+const MAX_INBOUND: u64 = 64;
 /// Descriptors that a connection needs.
 const DESCRIPTORS_PER_CONNECTION: u64 = 2;
 /// Descriptors kept for everything else.
@@ -34,6 +34,7 @@ const RESERVED_DESCRIPTORS: u64 = 32;
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(10);
 /// Delay while the proxy's backlog is full; it doubles up to `MAX_CONNECT_RETRY_DELAY`.
 const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(10);
+/// Longest delay while the proxy's backlog is full.
 const MAX_CONNECT_RETRY_DELAY: Duration = Duration::from_millis(320);
 /// Mode of a socket that leads in. Its directory, which belongs to the host, decides who may connect.
 const ENTRY_MODE: u32 = 0o666;
@@ -54,11 +55,11 @@ impl ExitBridge {
         Ok(Self { listener, socket: socket.into() })
     }
 
-    /// Serves clients until dropped, which also ends their connections.
+    /// Serves clients inside the sandbox until dropped, which also ends their connections.
     pub(crate) async fn serve(self) -> Infallible {
         let Self { listener, socket } = self;
-        let handle = |client| serve_client(client, Arc::clone(&socket));
-        serve(async || Ok(listener.accept().await?.0), handle, max_connections(MAX_CLIENTS)).await
+        let handle = |client| relay_out(client, Arc::clone(&socket));
+        serve(async || Ok(listener.accept().await?.0), handle, max_connections(MAX_OUTBOUND)).await
     }
 }
 
@@ -70,25 +71,26 @@ pub(crate) struct EntryBridge {
 }
 
 impl EntryBridge {
-    /// Listens at `socket`, and replaces a socket that an earlier process left there.
+    /// Listens at `socket`, and replaces a socket there that no process serves any more.
     pub(crate) async fn listen(socket: &Path, port: u16) -> Result<Self, Error> {
         let listener =
             bind(socket).await.map_err(|source| Error::Entry { socket: socket.to_owned(), source })?;
         Ok(Self { listener, port })
     }
 
-    /// Serves visitors until dropped, which also ends their connections.
+    /// Serves clients from outside until dropped, which also ends their connections.
     pub(crate) async fn serve(self) -> Infallible {
         let Self { listener, port } = self;
-        let handle = |visitor| serve_visitor(visitor, port);
-        serve(async || Ok(listener.accept().await?.0), handle, max_connections(MAX_VISITORS)).await
+        let handle = |client| relay_in(client, port);
+        serve(async || Ok(listener.accept().await?.0), handle, max_connections(MAX_INBOUND)).await
     }
 }
 
+/// Accepts connections, at most `max` at a time, and passes each to `handle`.
 async fn serve<C, H>(
     accept: impl AsyncFn() -> io::Result<C>,
     handle: impl Fn(C) -> H,
-    most: usize,
+    max: usize,
 ) -> Infallible
 where
     H: Future<Output = io::Result<()>> + Send + 'static,
@@ -96,7 +98,7 @@ where
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = accept(), if connections.len() < most => match accepted {
+            accepted = accept(), if connections.len() < max => match accepted {
                 Ok(client) => drop(connections.spawn(handle(client))),
                 Err(_gone_or_no_descriptor) => sleep(ACCEPT_RETRY_DELAY).await,
             },
@@ -105,29 +107,29 @@ where
     }
 }
 
-/// Returns how many connections may be open: `most`, or fewer if there are not enough descriptors.
-fn max_connections(most: u64) -> usize {
+/// Returns the number of connections that may be open: `max`, or fewer if there are not enough descriptors.
+fn max_connections(max: u64) -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let affordable = descriptors.saturating_sub(RESERVED_DESCRIPTORS) / DESCRIPTORS_PER_CONNECTION;
-    usize::try_from(affordable.clamp(1, most)).unwrap_or(usize::MAX)
+    usize::try_from(affordable.clamp(1, max)).unwrap_or(usize::MAX)
 }
 
-/// Connects a client to the proxy; closes its connection if the proxy cannot be reached.
-async fn serve_client(mut client: TcpStream, socket: Arc<Path>) -> io::Result<()> {
-    // Events of a stream must not wait for each other.
+/// Relays a client's connection to the proxy; closes it if the proxy cannot be reached.
+async fn relay_out(mut client: TcpStream, socket: Arc<Path>) -> io::Result<()> {
+    // Each event of a stream is sent at once.
     client.set_nodelay(true)?;
     let mut proxy = connect(&socket).await?;
     relay(&mut client, &mut proxy).await
 }
 
-/// Connects a visitor to the port; closes its connection if no server listens there.
-async fn serve_visitor(mut visitor: UnixStream, port: u16) -> io::Result<()> {
-    let mut host = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
-    host.set_nodelay(true)?;
-    relay(&mut visitor, &mut host).await
+/// Relays a client's connection to the port; closes it if no server listens there.
+async fn relay_in(mut client: UnixStream, port: u16) -> io::Result<()> {
+    let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+    server.set_nodelay(true)?;
+    relay(&mut client, &mut server).await
 }
 
-/// Connects, and waits while the proxy's backlog is full.
+/// Connects to `socket`, and retries while the proxy's backlog is full.
 async fn connect(socket: &Path) -> io::Result<UnixStream> {
     let mut delay = CONNECT_RETRY_DELAY;
     loop {

@@ -54,7 +54,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Returns the exit code: of a shell where shells agree (126, 127), of sysexits.h where it has one, else 1.
+    /// Returns the exit code: a shell's where shells agree (126, 127), that of sysexits.h where it has one, else 1.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::NoCommand => 64,

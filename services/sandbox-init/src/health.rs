@@ -21,11 +21,11 @@ const MAX_LINE: u64 = 128;
 
 const REQUEST: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
-/// Waits until `/health` is answered with 200 through `socket`, which need not exist yet.
+/// Waits until the proxy answers `/health` with 200 through `socket`, which need not exist yet.
 pub(crate) async fn wait_until_served(socket: &Path) -> Result<(), Error> {
     let deadline = Instant::now() + HEALTH_TIMEOUT;
     loop {
-        let answer = match timeout(ANSWER_TIMEOUT, ask(socket)).await {
+        let answer = match timeout(ANSWER_TIMEOUT, request_health(socket)).await {
             Ok(Ok(line)) if is_healthy(&line) => return Ok(()),
             Ok(Ok(line)) => line,
             Ok(Err(error)) => format!("nothing: {error}"),
@@ -38,8 +38,8 @@ pub(crate) async fn wait_until_served(socket: &Path) -> Result<(), Error> {
     }
 }
 
-/// Returns the first line of the answer.
-async fn ask(socket: &Path) -> io::Result<String> {
+/// Requests `/health` and returns the first line of the answer.
+async fn request_health(socket: &Path) -> io::Result<String> {
     let mut proxy = UnixStream::connect(socket).await?;
     proxy.write_all(REQUEST).await?;
     let mut line = String::new();

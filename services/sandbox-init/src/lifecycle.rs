@@ -21,10 +21,10 @@ use crate::{
 
 /// Longest wait for a socket that should exist before the container starts. A proxy that restarts binds it again.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(1);
-/// Delay between two looks for the socket.
+/// Delay between two checks for the socket.
 const SOCKET_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Runs the sandbox with `command`, or with a start file. Returns the exit code.
+/// Runs the program of `command`, or else of the start file, until it ends. Returns the exit code.
 pub(crate) async fn run(command: Vec<OsString>, settings: &InitSettings) -> Result<u8, Error> {
     let mut signals = Signals::listen().map_err(Error::Signals)?;
     let mut reaper = Reaper::install().map_err(Error::Signals)?;
@@ -34,7 +34,7 @@ pub(crate) async fn run(command: Vec<OsString>, settings: &InitSettings) -> Resu
         tokio::select! {
             prepared = &mut preparing => break prepared?,
             stop = signals.next_stop() => return Ok(u8::try_from(BY_SIGNAL + stop.as_raw()).unwrap_or(u8::MAX)),
-            // A process brought in by `docker exec` may have left the orphan.
+            // Orphans can exist before the agent: `docker exec` may have started their parents.
             orphan = reaper.next() => drop(orphan.map_err(Error::Wait)?),
         }
     };
@@ -56,7 +56,7 @@ pub(crate) async fn run(command: Vec<OsString>, settings: &InitSettings) -> Resu
     Ok(exit_code(status))
 }
 
-/// Returns the program to start with its bridges, as far as it has them. The way out works when this returns.
+/// Returns the program to start and its bridges. The exit bridge, if any, leads to a healthy proxy when this returns.
 async fn prepare(command: Vec<OsString>, settings: &InitSettings) -> Result<(Program, Bridges), Error> {
     let (program, arrival) = match (Program::from_command(command), &settings.start_file) {
         (Some(program), _) => (program, SocketArrival::BeforeStart),
@@ -109,12 +109,12 @@ impl Bridges {
     }
 }
 
-/// Time at which the run's socket must exist if there is to be one.
+/// Time by which the run's socket must exist, if the run has one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SocketArrival {
     /// Before the container starts.
     BeforeStart,
-    /// Only once the run has its container.
+    /// With the start file, or soon after: the container is older than its run.
     WithStartFile,
 }
 

@@ -1,9 +1,9 @@
-//! `sandbox-init` is the first process of a sandbox. It starts the agent and ends with its exit code. Meanwhile it
-//! reaps orphans, passes signals on, and bridges `localhost` to the run's socket. If configured, it also bridges a
-//! socket to a port of `localhost`.
+//! Runs as the first process of a sandbox. It starts the agent and ends with the agent's exit code. Meanwhile it reaps
+//! orphans, passes signals on, and bridges `localhost` to the run's socket. If configured, it also bridges a socket to
+//! a port of `localhost`.
 //!
-//! It is a convenience inside the sandbox and not part of its isolation. It has the agent's uid and holds nothing that
-//! the agent may not have.
+//! This process is a convenience inside the sandbox and not part of its isolation. It has the agent's uid and holds
+//! nothing that the agent may not have.
 
 mod agent;
 mod bridge;
@@ -31,7 +31,7 @@ fn run(command: Vec<OsString>) -> Result<u8, Error> {
     runtime.block_on(lifecycle::run(command, &settings))
 }
 
-/// Prints why there is no agent, in one line with all causes.
+/// Prints the reason why no agent runs, in one line with all causes.
 #[expect(clippy::print_stderr, reason = "the container's stderr is where its operator looks")]
 fn report(error: Error) -> ExitCode {
     let causes: String = iter::successors(error.source(), |cause| (*cause).source())

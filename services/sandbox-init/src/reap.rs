@@ -1,4 +1,5 @@
-//! Reaps children that have ended, and ends the processes that the agent left. The kernel makes these children of ours.
+//! Reaps children that have ended, and ends the processes that the agent left, which the kernel makes children of this
+//! process.
 
 use std::{fs, io, time::Duration};
 
@@ -11,20 +12,20 @@ use tokio::{
     time::timeout,
 };
 
-/// Time for the remaining processes to end after they were asked to, and again after they were killed.
+/// Time for the remaining processes to end after SIGTERM, and again after SIGKILL.
 const TERMINATION_GRACE: Duration = Duration::from_millis(200);
 
 /// Reaper of all children. Only one may exist.
 #[derive(Debug)]
 pub(crate) struct Reaper {
-    ended: unix::Signal,
+    child_ended: unix::Signal,
 }
 
 impl Reaper {
     /// Makes this process the parent of orphans below it, which the first process is anyway.
     pub(crate) fn install() -> io::Result<Self> {
         process::set_child_subreaper(Some(process::getpid()))?;
-        Ok(Self { ended: signal(SignalKind::child())? })
+        Ok(Self { child_ended: signal(SignalKind::child())? })
     }
 
     /// Waits for the next child that ends, and reaps it. Cancel safe: dropping the future loses none.
@@ -35,35 +36,36 @@ impl Reaper {
                 Ok(None) | Err(Errno::CHILD) => {}
                 Err(error) => return Err(error.into()),
             }
-            // One signal may stand for several children, so all are checked again each time.
-            self.ended.recv().await;
+            // The kernel merges the signals of several children into one, so every child is checked again each time.
+            self.child_ended.recv().await;
         }
     }
 
-    /// Ends all processes below this one, and asks them first. A process that starts later, or that cannot be killed in
-    /// time, is left to the kernel, which ends a container with its first process.
+    /// Ends all processes below this one, with SIGTERM and then with SIGKILL. A process that starts later, or that
+    /// cannot be killed in time, is left to the kernel, which ends a container with its first process.
     pub(crate) async fn end_all(&mut self) {
         for signal in [Signal::TERM, Signal::KILL] {
             for pid in descendants() {
                 process::kill_process(pid, signal).ok(); // it may have ended just now
             }
-            timeout(TERMINATION_GRACE, self.all_are_gone()).await.ok();
+            timeout(TERMINATION_GRACE, self.wait_for_all()).await.ok();
         }
     }
 
-    async fn all_are_gone(&mut self) {
+    /// Waits until no process is left below this one.
+    async fn wait_for_all(&mut self) {
         while !descendants().is_empty() && self.next().await.is_ok() {}
     }
 }
 
-/// Returns all processes below this one, parents before their children. Not `kill(-1)`: outside a container that would
-/// reach every process.
+/// Returns all processes below this one, parents before their children. Does not use `kill(-1)`, which would reach
+/// every process if this one runs outside a container.
 fn descendants() -> Vec<Pid> {
     let mut found = children(process::getpid());
-    let mut next = 0;
-    while let Some(parent) = found.get(next) {
+    let mut index = 0;
+    while let Some(parent) = found.get(index) {
         found.extend(children(*parent));
-        next += 1;
+        index += 1;
     }
     found
 }

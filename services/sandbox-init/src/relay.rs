@@ -18,6 +18,7 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connection whose two directions can be used at once, without a lock.
 pub(crate) trait RelayIo {
+    /// Returns the directions to read from and to write to.
     fn halves(&mut self) -> (impl AsyncRead + Send + Unpin + '_, impl AsyncWrite + Send + Unpin + '_);
 }
 
@@ -35,35 +36,36 @@ impl RelayIo for UnixStream {
 
 /// Passes bytes between `client` and `server` until both have finished.
 ///
-/// A failure of the server never keeps from the client the bytes that it can still get. A failure of the client ends
-/// the relay.
+/// After a failure of the server the client still gets all bytes that have arrived. A failure of the client ends the
+/// relay.
 pub(crate) async fn relay(client: &mut impl RelayIo, server: &mut impl RelayIo) -> io::Result<()> {
     let (mut from_client, mut to_client) = client.halves();
     let (mut from_server, mut to_server) = server.halves();
-    let mut asking = pin!(async {
+    let mut upload = pin!(async {
         match forward(&mut from_client, &mut to_server).await {
-            // The server stops reading a request that it refuses: the client must finish sending before it reads why.
+            // The server stopped reading, as it does after a refusal. The client must finish sending before it reads
+            // the answer.
             Err(ForwardError::Write(_)) => copy(&mut from_client, &mut sink()).await.map(drop),
             Err(ForwardError::Read(error)) => Err(error),
             Ok(()) => Ok(()),
         }
     });
-    let mut answering = pin!(async {
+    let mut download = pin!(async {
         match forward(&mut from_server, &mut to_client).await {
-            // The server closed without having read everything: an end like any other.
+            // The server closed without having read everything. The client gets that as a normal end.
             Err(ForwardError::Read(_)) => to_client.shutdown().await,
             Err(ForwardError::Write(error)) => Err(error),
             Ok(()) => Ok(()),
         }
     });
     tokio::select! {
-        asked = &mut asking => {
-            asked?;
-            answering.await
+        uploaded = &mut upload => {
+            uploaded?;
+            download.await
         }
-        answered = &mut answering => {
-            answered?;
-            timeout(LINGER_TIMEOUT, asking).await?
+        downloaded = &mut download => {
+            downloaded?;
+            timeout(LINGER_TIMEOUT, upload).await?
         }
     }
 }
@@ -76,7 +78,7 @@ enum ForwardError {
     Write(io::Error),
 }
 
-/// Passes bytes on until there are no more, and then passes the end on.
+/// Passes bytes on until the sender ends, and then passes the end on.
 async fn forward(
     from: &mut (impl AsyncRead + Unpin),
     into: &mut (impl AsyncWrite + Unpin),

@@ -17,7 +17,7 @@ pub(crate) struct InitSettings {
     pub(crate) entry: Option<(PathBuf, u16)>,
     /// File to wait for if there is no command.
     pub(crate) start_file: Option<PathBuf>,
-    /// True if the agent is given the address of a model API.
+    /// True if the agent gets the address of a model API.
     pub(crate) expects_api: bool,
 }
 
@@ -28,21 +28,21 @@ impl InitSettings {
     }
 
     fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
-        let given = |name| variable(name).filter(|value| !value.is_empty());
+        let value_of = |name| variable(name).filter(|value| !value.is_empty());
         let port = |variable| {
-            let text = given(variable).map(|port| port.to_string_lossy().into_owned());
+            let text = value_of(variable).map(|port| port.to_string_lossy().into_owned());
             text.map(|text| text.parse().map_err(|_not_a_number| Error::Port { variable, text })).transpose()
         };
-        let entry = match given(name::env::SANDBOX_ENTRY_SOCKET).map(PathBuf::from) {
+        let entry = match value_of(name::env::SANDBOX_ENTRY_SOCKET).map(PathBuf::from) {
             None => None,
             Some(socket) => Some((socket, port(name::env::SANDBOX_ENTRY_PORT)?.ok_or(Error::NoEntryPort)?)),
         };
         Ok(Self {
-            socket: given(name::env::LLM_PROXY_SOCKET).map_or_else(|| path::SOCKET.into(), PathBuf::from),
+            socket: value_of(name::env::LLM_PROXY_SOCKET).map_or_else(|| path::SOCKET.into(), PathBuf::from),
             port: port(name::env::LLM_PROXY_PORT)?.unwrap_or(name::BRIDGE_PORT),
             entry,
-            start_file: given(name::env::SANDBOX_START_FILE).map(PathBuf::from),
-            expects_api: given(name::env::OPENAI_API_BASE).is_some(),
+            start_file: value_of(name::env::SANDBOX_START_FILE).map(PathBuf::from),
+            expects_api: value_of(name::env::OPENAI_API_BASE).is_some(),
         })
     }
 }
@@ -82,8 +82,8 @@ mod tests {
             for variable in ["LLM_PROXY_PORT", "SANDBOX_ENTRY_PORT"] {
                 let error =
                     read(&[(variable, port), ("SANDBOX_ENTRY_SOCKET", "/e"), ("SANDBOX_ENTRY_PORT", "9")]);
-                let told = format!("{variable} is `{port}`, which is not a port");
-                assert_eq!(error.unwrap_err().to_string(), told);
+                let message = format!("{variable} is `{port}`, which is not a port");
+                assert_eq!(error.unwrap_err().to_string(), message);
             }
         }
     }
@@ -93,7 +93,8 @@ mod tests {
         assert_eq!(read(&[("SANDBOX_ENTRY_PORT", "9")]).unwrap().entry, None);
         let both = read(&[("SANDBOX_ENTRY_SOCKET", "/e"), ("SANDBOX_ENTRY_PORT", "9")]);
         assert_eq!(both.unwrap().entry, Some(("/e".into(), 9)));
-        let told = "SANDBOX_ENTRY_SOCKET is set but SANDBOX_ENTRY_PORT is not: which port does it lead to?";
-        assert_eq!(read(&[("SANDBOX_ENTRY_SOCKET", "/e")]).unwrap_err().to_string(), told);
+        let message =
+            "SANDBOX_ENTRY_SOCKET is set but SANDBOX_ENTRY_PORT is not: which port does it lead to?";
+        assert_eq!(read(&[("SANDBOX_ENTRY_SOCKET", "/e")]).unwrap_err().to_string(), message);
     }
 }

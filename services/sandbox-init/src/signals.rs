@@ -15,6 +15,7 @@ const FORWARDED: [Signal; 7] =
 pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
+    /// Installs the handlers.
     pub(crate) fn listen() -> io::Result<Self> {
         let listen = |kind: Signal| Ok((kind, signal(SignalKind::from_raw(kind.as_raw()))?));
         FORWARDED.into_iter().map(listen).collect::<io::Result<_>>().map(Self)
@@ -24,9 +25,9 @@ impl Signals {
     pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             let mut streams = self.0.iter_mut();
-            let came =
+            let received =
                 streams.find_map(|(kind, stream)| stream.poll_recv(context).is_ready().then_some(*kind));
-            came.map_or(Poll::Pending, Poll::Ready)
+            received.map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }

@@ -24,11 +24,11 @@ use crate::error::Error;
 /// Buffer for some hundred events: an event is 16 bytes and a name.
 const EVENT_BUFFER_SIZE: usize = 4096;
 
-/// Waits until `file` is there, and reads it.
+/// Waits until `file` exists, and reads it.
 pub(crate) async fn wait_and_read(file: &Path) -> Result<Start, Error> {
     let directory = file.parent().unwrap_or(Path::new("/"));
     let failed = |source| Error::Watch { directory: directory.to_owned(), source };
-    // The watch begins before the first look, so the file cannot appear unnoticed in between.
+    // The watch begins before the first read, so the file cannot appear unnoticed in between.
     let watch = watch(directory).map_err(failed)?;
     match read(file) {
         Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -38,10 +38,7 @@ pub(crate) async fn wait_and_read(file: &Path) -> Result<Start, Error> {
     read(file)
 }
 
-#[expect(
-    deprecated,
-    reason = "its successor is unsafe code, which there is none of; an OwnedFd is what that asks for"
-)]
+#[expect(deprecated, reason = "its successor is unsafe and requires an OwnedFd, which this passes")]
 fn watch(directory: &Path) -> io::Result<AsyncFd<OwnedFd>> {
     let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
     inotify::add_watch(&events, directory, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;

@@ -1,6 +1,7 @@
-//! Docker's socket with an ear: what a container is made with, what it prints and what Docker tells of it are searched.
+//! Relays Docker's API and searches everything that passes: the settings of containers, their output, and Docker's
+//! answers about them.
 //!
-//! In threads, so that it serves a test whose runtime is busy.
+//! The relay runs in threads, so that it serves a test whose runtime is busy.
 
 use std::{
     io::{Read, Write},
@@ -15,14 +16,15 @@ use memchr::memmem;
 use super::{Flow, Places, search};
 use crate::docker::SOCKET;
 
-/// Serves Docker's API on a socket of its own until it is dropped.
+/// A searching relay of Docker's API, on a socket of its own. The socket is removed on drop.
 #[derive(Debug)]
 pub struct Spy {
     socket: PathBuf,
 }
 
 impl Spy {
-    /// Listens on `socket`. Before a container is removed, `shared` is searched: what its agent can write to.
+    /// Listens on `socket`. Before the removal of a container, searches `shared`, the directory that its agent can
+    /// write to.
     ///
     /// # Panics
     /// If it cannot listen.
@@ -38,9 +40,14 @@ impl Spy {
                 };
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    carry(client, docker, |piece| before_removal(piece, &shared), "what Docker is told")
+                    relay(
+                        client,
+                        docker,
+                        |piece| search_before_removal(piece, &shared),
+                        "what Docker is told",
+                    )
                 });
-                thread::spawn(move || carry(docker_again, client_again, |_| (), "what Docker tells"));
+                thread::spawn(move || relay(docker_again, client_again, |_| (), "what Docker tells"));
             }
         });
         Self { socket: socket.to_owned() }
@@ -48,14 +55,14 @@ impl Spy {
 }
 
 impl Drop for Spy {
-    /// The thread waits for one more client, and ends with the process.
+    /// Removes the socket. The listening thread stays blocked and ends with the process.
     fn drop(&mut self) {
         std::fs::remove_file(&self.socket).ok();
     }
 }
 
-fn carry(mut from: UnixStream, mut to: UnixStream, before: impl Fn(&[u8]), place: &str) {
-    let (mut flow, mut piece) = (Flow::of(place.to_owned()), vec![0; 64 << 10]);
+fn relay(mut from: UnixStream, mut to: UnixStream, before: impl Fn(&[u8]), origin: &str) {
+    let (mut flow, mut piece) = (Flow::of(origin.to_owned()), vec![0; 64 << 10]);
     while let Ok(length @ 1..) = from.read(&mut piece) {
         let piece = &piece[..length];
         flow.piece(piece);
@@ -64,25 +71,25 @@ fn carry(mut from: UnixStream, mut to: UnixStream, before: impl Fn(&[u8]), place
             break;
         }
     }
-    // The other direction may have more to say.
+    // The other direction may still carry data.
     to.shutdown(Shutdown::Write).ok();
 }
 
-/// Looks at a container while it is there.
-fn before_removal(request: &[u8], shared: &Path) {
+/// Searches a container's description and files, if `request` is about to remove it.
+fn search_before_removal(request: &[u8], shared: &Path) {
     let Some(line) = request.strip_prefix(b"DELETE ") else { return };
     let Some(at) = memmem::find(line, b"/containers/") else { return };
     let rest = &line[at + b"/containers/".len()..];
     let name: Vec<_> = rest.iter().copied().take_while(|byte| !b"? /".contains(byte)).collect();
     let name = String::from_utf8_lossy(&name);
-    // What it printed is in no log of Docker's, and has come by.
-    if let Ok(answer) = ask(&format!("/containers/{name}/json")) {
+    // Its output needs no search: Docker keeps no log of it, and it has already passed this relay.
+    if let Ok(answer) = get(&format!("/containers/{name}/json")) {
         search(&format!("container {name}"), &answer);
     }
     Places::files(shared);
 }
 
-fn ask(path: &str) -> std::io::Result<Vec<u8>> {
+fn get(path: &str) -> std::io::Result<Vec<u8>> {
     let mut docker = UnixStream::connect(SOCKET)?;
     write!(docker, "GET {path} HTTP/1.1\r\nhost: docker\r\nconnection: close\r\n\r\n")?;
     let mut answer = Vec::new();

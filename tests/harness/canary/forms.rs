@@ -1,4 +1,4 @@
-//! The forms in which a secret may be written: as it is, in base64, percent-encoded, escaped as in JSON.
+//! Lists the forms in which a secret may be written: as it is, in base64, percent-encoded, escaped as in JSON.
 
 use base64::{
     Engine,
@@ -6,10 +6,10 @@ use base64::{
 };
 use memchr::memmem;
 
-/// In each of the secrets that do not change from test to test.
+/// Word in each of the secrets that do not change from test to test.
 const WORD: &str = "canary";
 
-/// All forms of one secret, and what each is called.
+/// All forms of one secret, each with its name.
 #[derive(Debug)]
 pub(super) struct Forms(Vec<(&'static str, Vec<u8>)>);
 
@@ -28,7 +28,7 @@ impl Forms {
         for escape in [|byte| format!("%{byte:02X}"), |byte| format!("%{byte:02x}")] {
             forms.push(("percent-encoded", escaped(escape)));
         }
-        // Encoders that leave what a URL may hold.
+        // Some encoders leave all characters that a URL may contain.
         forms.push(("percent-encoded", secret.replace('|', "%7C").into_bytes()));
         for escape in [|byte| format!("\\u{byte:04x}"), |byte| format!("\\u{byte:04X}")] {
             forms.push(("escaped as in JSON", escaped(escape)));

@@ -20,19 +20,20 @@ pub const CANARY_SECRET: &str = "canary-5d20e8b1-";
 /// Two token secrets for the command line.
 pub const CANARY_SECRETS: [&str; 2] = ["canary-0123456789", "canary-9876543210"];
 
-/// Names of the files that hold secrets because that is what they are for.
+/// Names of files whose purpose is to hold a secret; they are not searched.
 const SECRET_FILES: [&str; 5] = ["key", "tokens", "token-secrets", "token", "new-key"];
 
-/// The longest form of a secret, about: so much of what went by is kept for one that comes in pieces.
+/// Bytes that are kept of earlier pieces, so that a secret split between pieces is found. Longer than any form of a
+/// secret.
 const OVERLAP: usize = 512;
 
 static WATCH: OnceLock<Mutex<Watch>> = OnceLock::new();
 
-/// Secrets and where they were found.
+/// Secrets and the places in which they were found.
 #[derive(Debug)]
 struct Watch {
     known: Vec<forms::Forms>,
-    /// Secrets that do not have the word in them.
+    /// Secrets that do not contain the common word.
     handed_out: Vec<forms::Forms>,
     found: Vec<String>,
 }
@@ -49,16 +50,16 @@ fn watch() -> MutexGuard<'static, Watch> {
     WATCH.get_or_init(new).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on `secret` is searched for, too.
+/// Adds `secret` to the secrets that are searched for.
 pub fn hand_out(secret: &str) {
     watch().handed_out.push(forms::Forms::of(secret));
-    // What proves a token is worth hiding without the rest of it.
-    if let Some((_, proof)) = secret.rsplit_once('.') {
-        watch().handed_out.push(forms::Forms::of(proof));
+    // The signature of a token is a secret even without the rest of the token.
+    if let Some((_, signature)) = secret.rsplit_once('.') {
+        watch().handed_out.push(forms::Forms::of(signature));
     }
 }
 
-/// Searches `bytes`, which are of `place`.
+/// Searches `bytes` for canaries and records a hit under the name `place`.
 pub fn search(place: &str, bytes: &[u8]) {
     let mut watch = watch();
     let known = forms::may_hold_a_canary(bytes).then_some(&watch.known);
@@ -71,31 +72,31 @@ pub fn search(place: &str, bytes: &[u8]) {
     }
 }
 
-/// Takes the hits recorded so far and clears them.
+/// Returns the hits recorded so far and clears them.
 #[must_use]
 pub fn found() -> Vec<String> {
     std::mem::take(&mut watch().found)
 }
 
-/// Searches what comes in pieces.
+/// Search of data that arrives in pieces.
 #[derive(Debug)]
 pub struct Flow {
     place: String,
-    last: Vec<u8>,
+    recent: Vec<u8>,
 }
 
 impl Flow {
     /// Returns a search of text that arrives in pieces from `place`.
     #[must_use]
     pub const fn of(place: String) -> Self {
-        Self { place, last: Vec::new() }
+        Self { place, recent: Vec::new() }
     }
 
-    /// The next piece.
+    /// Searches the next piece together with the end of the earlier ones.
     pub fn piece(&mut self, piece: &[u8]) {
-        self.last.extend_from_slice(piece);
-        search(&self.place, &self.last);
-        let keep = self.last.len().saturating_sub(OVERLAP);
-        self.last.drain(..keep);
+        self.recent.extend_from_slice(piece);
+        search(&self.place, &self.recent);
+        let keep = self.recent.len().saturating_sub(OVERLAP);
+        self.recent.drain(..keep);
     }
 }

@@ -1,4 +1,4 @@
-//! Searches places at rest: files, a process's environment and arguments, answers on the control socket.
+//! Searches data at rest: files, a process's environment and arguments, answers on the control socket.
 
 use std::{
     fs,
@@ -17,20 +17,20 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Views of the control API whose content is not also in a file.
 const VIEWS: [&str; 4] = ["/v1/metrics", "/v1/runs", "/v1/accounts", "/v1/health"];
 
-/// Searches one kind of place each.
+/// Searches of data at rest, one function per kind of place.
 #[derive(Debug)]
 pub struct Places;
 
 impl Places {
-    /// All files below `dir` and all names there. Files that hold secrets because that is what they are for are left out.
+    /// Searches all files below `dir` and their names, except the files whose purpose is to hold a secret.
     pub fn files(dir: &Path) {
-        // What vanishes meanwhile, or cannot be read, leaves nothing to be read by others either.
+        // A file that vanishes meanwhile, or cannot be read, cannot be read by others either.
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();
             search(&format!("name of a file in {}", dir.display()), entry.file_name().as_bytes());
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => Self::files(&path),
-                // What is in a workspace's image is seen where that is mounted.
+                // The content of a workspace's image is searched at its mount point.
                 Ok(kind) if kind.is_file() && path.ends_with("image") => {}
                 Ok(kind) if kind.is_file() && !SECRET_FILES.iter().any(|name| path.ends_with(name)) => {
                     if let Ok(content) = fs::read(&path) {

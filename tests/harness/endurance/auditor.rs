@@ -1,4 +1,4 @@
-//! Follows the journal over every restart with nothing but a cursor, and keeps books.
+//! Follows the journal across restarts by its cursor alone, and keeps totals of what it reads.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,19 +18,19 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use crate::control::Control;
 
-/// Its name as a consumer.
+/// Name of the auditor as a consumer.
 const NAME: &str = "auditor";
-/// Before a proxy that is down is asked again.
-const AGAIN: Duration = Duration::from_millis(2);
-/// Most faults to keep.
-const MANY: usize = 20;
+/// Delay before a request to a proxy that was down is repeated.
+const RETRY_DELAY: Duration = Duration::from_millis(2);
+/// Largest number of faults that are kept.
+const MAX_FAULTS: usize = 20;
 
-/// Follows until it is dropped.
+/// Follower of the journal, which reads until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Auditor {
     books: Arc<Mutex<Books>>,
     cuts: watch::Sender<u64>,
-    follows: JoinHandle<()>,
+    following: JoinHandle<()>,
 }
 
 /// Totals of the journal as the auditor read it.
@@ -39,9 +39,9 @@ pub(crate) struct Books {
     /// Sequence number of the last line: the cursor.
     pub(crate) at: u64,
     hash: String,
-    /// Id of the journal, which every proxy is to go on with.
+    /// Id of the journal, which every proxy must continue.
     journal: String,
-    /// Gaps, lines that came twice, links of the chain that do not fit, calls with two records.
+    /// Gaps, repeated lines, hashes that do not match the line before, calls with two records.
     pub(crate) faults: Vec<String>,
     pub(crate) calls: HashMap<String, Call>,
     pub(crate) runs: BTreeMap<String, Sums>,
@@ -57,7 +57,7 @@ pub(crate) struct Books {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) outcome: Outcome,
-    /// The upstream had begun to answer.
+    /// If true, the upstream had begun to answer.
     pub(crate) was_answered: bool,
 }
 
@@ -74,15 +74,15 @@ impl Auditor {
         let books = Books { hash: "0".repeat(64), journal, ..Books::default() };
         let books = Arc::new(Mutex::new(books));
         let cuts = watch::Sender::new(0);
-        let follows = task::spawn("auditor", follow(control, Arc::clone(&books), cuts.subscribe()));
-        Self { books, cuts, follows }
+        let following = task::spawn("auditor", follow(control, Arc::clone(&books), cuts.subscribe()));
+        Self { books, cuts, following }
     }
 
     pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
         lock(&self.books)
     }
 
-    /// Says how far it has read, so that this may be removed.
+    /// Acknowledges all lines that were read, so that the proxy may remove them.
     pub(crate) async fn acknowledge(&self, control: &Control) {
         let cursor = {
             let Books { journal, at, hash, .. } = &*self.books();
@@ -93,7 +93,7 @@ impl Auditor {
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
-    /// Its connection breaks off, wherever in a line it is.
+    /// Cuts its connection, possibly in the middle of a line.
     pub(crate) fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
@@ -101,7 +101,7 @@ impl Auditor {
 
 impl Drop for Auditor {
     fn drop(&mut self) {
-        self.follows.abort();
+        self.following.abort();
     }
 }
 
@@ -116,12 +116,12 @@ async fn follow(control: Control, books: Arc<Mutex<Books>>, mut cuts: watch::Rec
             format!("/v1/journal?after={at}&journal={journal}&follow")
         };
         let Ok(mut stream) = control.try_follow(&path).await else {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
         if stream.status != 200 {
             lock(&books).fault(format!("{path} is refused: {}", stream.status));
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_DELAY).await;
             continue;
         }
         lock(&books).connections += 1;
@@ -146,7 +146,7 @@ async fn follow(control: Control, books: Arc<Mutex<Books>>, mut cuts: watch::Rec
 
 impl Books {
     fn fault(&mut self, fault: String) {
-        if self.faults.len() < MANY {
+        if self.faults.len() < MAX_FAULTS {
             self.faults.push(fault);
         }
     }

@@ -12,7 +12,7 @@ use super::auditor::Books;
 pub struct Findings {
     /// Operations by kind.
     pub operations: BTreeMap<&'static str, u64>,
-    /// Records by outcome; refusals that are summed up as many as they stand for.
+    /// Records by outcome; a record of several refusals counts as that many.
     pub outcomes: BTreeMap<String, u64>,
     /// Lines of the journal.
     pub lines: u64,
@@ -22,29 +22,29 @@ pub struct Findings {
     pub unrecorded: Vec<String>,
     /// Calls among them that arrived twice.
     pub replayed: Vec<String>,
-    /// Calls of which the journal says that the upstream answered, and that it has never seen.
+    /// Calls that the upstream has never seen, although the journal says that it answered them.
     pub invented: Vec<String>,
-    /// Calls that were about to be sent, or were on their way, and have never arrived; by outcome.
+    /// Calls with a record that never arrived at the upstream; by outcome.
     pub never_arrived: BTreeMap<String, u64>,
-    /// Faults of the journal as it was followed: gaps, lines twice, a chain that does not fit, two records of a call.
+    /// Faults that the follower of the journal found: gaps, repeated lines, a broken chain, two records of a call.
     pub faults: Vec<String>,
-    /// Runs and accounts that used more than the limit and one answer that was too long.
+    /// Runs and accounts whose use exceeds the limit by more than one answer.
     pub over: Vec<String>,
-    /// Runs that had used all they may.
+    /// Runs that used all their calls.
     pub used_up: u64,
-    /// Runs whose time was over by the clock.
+    /// Runs that expired by the clock.
     pub timed_out: u64,
-    /// Runs that were closed and could be opened again.
+    /// Closed runs that could be opened again.
     pub reopened: Vec<String>,
     /// Starts of the proxy on a full disk.
     pub started_on_a_full_disk: u64,
     /// Connections that the follower made.
     pub follower_connections: u64,
-    /// The longest time from a kill until every run's socket answered again, in milliseconds.
+    /// Longest time from a kill until every run's socket answered again, in milliseconds.
     pub longest_gap_ms: u64,
 }
 
-/// The upstream's side: ids of calls.
+/// Ids of the calls that the upstream saw.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     ids: BTreeSet<String>,
@@ -52,7 +52,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Takes what the ledger holds over, and clears it, so that it does not grow.
+    /// Adds the calls of the ledger, and clears the ledger, so that it does not grow.
     pub(super) fn take(&mut self, ledger: &Ledger) {
         let entries = ledger.all();
         ledger.clear();
@@ -89,11 +89,13 @@ impl Findings {
         self.follower_connections = books.connections;
     }
 
+    /// Asserts that the journal has no fault and no limit was exceeded.
+    ///
     /// # Panics
-    /// If anything is not as it should be.
+    /// If a finding is a fault.
     pub fn assert_sound(&self, seed: u64) {
         let none = Vec::<String>::new();
-        for (what, found) in [
+        for (fault, found) in [
             ("calls without a record", &self.unrecorded),
             ("calls sent twice", &self.replayed),
             ("answers that nobody gave", &self.invented),
@@ -101,13 +103,13 @@ impl Findings {
             ("limits exceeded", &self.over),
             ("closed runs opened again", &self.reopened),
         ] {
-            assert_eq!(found, &none, "seed {seed}: {what}; {self:#?}");
+            assert_eq!(found, &none, "seed {seed}: {fault}; {self:#?}");
         }
-        // A call that never arrives was on its way when something died or left.
+        // A call that never arrived was in flight when the proxy, its client or its run ended.
         for outcome in self.never_arrived.keys() {
-            let may =
+            let is_allowed =
                 ["interrupted", "upstream_gone", "client_gone", "run_closed"].contains(&outcome.as_str());
-            assert!(may, "seed {seed}: {outcome} and never arrived; {self:#?}");
+            assert!(is_allowed, "seed {seed}: {outcome} and never arrived; {self:#?}");
         }
     }
 }

@@ -5,8 +5,8 @@
 //! end, the proxy's reports are compared with the sums of a follower of the journal. At the end, the journal is
 //! compared with the calls that the upstream saw.
 //!
-//! The clock: a run is closed for good once the clock has shown the moment at which its time is over. It stays closed
-//! if the clock is set back, and is never closed earlier. Nothing else depends on the time of day.
+//! The clock: a run is closed for good once the clock has passed its expiry. It stays closed if the clock is set back,
+//! and is never closed earlier. Nothing else depends on the time of day.
 
 pub(crate) mod auditor;
 mod findings;
@@ -49,13 +49,13 @@ const ACCOUNTS: [&str; 2] = ["acct-1", "acct-2"];
 /// Calls a run may make, and tokens it may use.
 const RUN_CALLS: u64 = 150;
 const RUN_TOKENS: u64 = 60_000;
-/// Half of the runs have so many seconds by the wall clock, which is set by up to twice as many.
+/// Lifetime of half of the runs, in seconds of the wall clock. A change of the clock is at most twice as long.
 const RUN_SECONDS: u64 = 1800;
-/// Seconds that may pass between a look at the clock and what is decided by it.
-const MOMENTS: u64 = 10;
+/// Seconds that may pass between a reading of the clock and the decision that follows from it.
+const CLOCK_TOLERANCE: u64 = 10;
 /// Longest wait for everything to come to rest after a kill.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Small, so that files of the journal change often, and what was acknowledged is removed.
+/// Small sizes, so that the journal often begins a new file, and removes acknowledged ones.
 const JOURNAL: &str = "segment_size = '64 KiB'\ndisk_budget = '1 MiB'\n";
 
 /// In-flight marks that the proxy finds after a kill.
@@ -82,10 +82,10 @@ pub struct Play {
     pub marks: Marks,
 }
 
-/// A play that goes on.
+/// A play in progress.
 struct Stage {
     play: Play,
-    /// Before the world, whose directory it lies in.
+    /// Declared before the world, whose directory it lies in, so that it is dropped first.
     volume: Option<Volume>,
     auditor: Auditor,
     world: World,
@@ -98,22 +98,22 @@ struct Stage {
     halves: Vec<Box<dyn Wire>>,
     opened: u64,
     /// Operations for which the upstream stays unavailable.
-    away: usize,
+    unavailable_for: usize,
     closed: Vec<RunGrant>,
     seen: Seen,
     findings: Findings,
 }
 
 impl Play {
-    /// Plays to the end, and tells what is found.
+    /// Plays to the end, and returns the findings.
     ///
     /// # Panics
-    /// If after a restart the proxy tells another thing than the journal.
+    /// If the proxy's reports after a restart differ from the journal.
     pub async fn run(self) -> Findings {
         let mut stage = Stage::set(self).await;
         while stage.findings.operations.get("kill").copied().unwrap_or_default() < self.kills {
             stage.operate().await;
-            // Something is to happen meanwhile, and not always as much.
+            // A random amount of work happens between two operations.
             let pause = stage.random.below(2000);
             tokio::time::sleep(Duration::from_micros(pause as u64)).await;
         }
@@ -148,7 +148,7 @@ impl Stage {
             calls: Vec::new(),
             halves: Vec::new(),
             opened: 0,
-            away: 0,
+            unavailable_for: 0,
             closed: Vec::new(),
             seen: Seen::default(),
             findings: Findings::default(),
@@ -170,23 +170,23 @@ impl Stage {
         self.runs.push(self.world.run_with(grant).await);
     }
 
-    /// A machine that fails.
+    /// Kills and starts the proxy, as a failing machine would.
     async fn kill(&mut self) {
-        self.runs_end().await;
+        self.close_expired_runs().await;
         self.world.kill_proxy().await;
         let killed = Instant::now();
-        self.calls_end().await;
+        self.end_calls().await;
         if self.play.marks == Marks::Removed {
             std::fs::remove_file(self.world.path().join("state/journal/marks")).ok();
         }
-        // Half of the time it has to start on a disk that is full.
+        // In half of the cases the proxy has to start on a full disk.
         let is_freed_first = self.random.below(2) == 0;
         if let Some(volume) = self.volume.as_ref().filter(|_| is_freed_first) {
             volume.free();
         }
         self.fault_proxy.let_through();
         self.world.start_proxy_with(&self.clock.variables()).await;
-        // Only the proxy opens them again, and at the paths where they were.
+        // The proxy alone opens the runs' sockets again, at the same paths.
         for run in &self.runs {
             assert_eq!(run.agent.get("/health").await.status, 200, "{}", run.grant.run_id);
         }
@@ -210,11 +210,11 @@ impl Stage {
         }
     }
 
-    /// Those runs end whose time is over by the clock, or is within moments.
-    async fn runs_end(&mut self) {
-        let now = self.clock.now() + MOMENTS;
-        let is_over = |run: &mut Run| run.grant.expires.is_some_and(|expires| expires.0 <= now);
-        for run in self.runs.extract_if(.., is_over).collect::<Vec<_>>() {
+    /// Waits until runs that have expired, or expire within the tolerance, are closed. Opens new ones instead.
+    async fn close_expired_runs(&mut self) {
+        let now = self.clock.now() + CLOCK_TOLERANCE;
+        let is_expired = |run: &mut Run| run.grant.expires.is_some_and(|expires| expires.0 <= now);
+        for run in self.runs.extract_if(.., is_expired).collect::<Vec<_>>() {
             let view = || self.world.control.run(&run.grant.run_id);
             let is_closed =
                 |view: &Result<RunView, _>| matches!(view, Ok(view) if view.state == RunState::Closed);
@@ -225,20 +225,20 @@ impl Stage {
         }
     }
 
-    /// Every call ends.
-    async fn calls_end(&mut self) {
+    /// Ends every call and closes the unfinished requests.
+    async fn end_calls(&mut self) {
         for call in self.calls.drain(..) {
-            operations::end(call).await;
+            operations::abandon(call).await;
         }
         self.halves.clear();
     }
 
-    /// Waits, with no calls under way, until no reservation is open and the reported usage matches the journal.
+    /// Waits, with no calls in flight, until no reservation is open and the reported usage matches the journal.
     async fn come_to_rest(&mut self) {
         eventually_within(
             PATIENCE,
             "at rest, what is told is what is recorded",
-            || self.look(),
+            || self.observe(),
             Vec::is_empty,
         )
         .await;
@@ -246,9 +246,9 @@ impl Stage {
         self.auditor.acknowledge(&self.world.control).await;
     }
 
-    /// Returns what is not at rest or not reported as it was recorded.
-    async fn look(&self) -> Vec<String> {
-        let mut odd = Vec::new();
+    /// Returns the activities that continue, and the reports that differ from the records.
+    async fn observe(&self) -> Vec<String> {
+        let mut differences = Vec::new();
         let health = self.world.control.health().await.unwrap();
         let runs = self.world.control.send(Method::GET, "/v1/runs", String::new()).await;
         let runs: Vec<RunView> = serde_json::from_slice(&runs.body).unwrap();
@@ -256,32 +256,32 @@ impl Stage {
         let accounts: Vec<AccountView> = serde_json::from_slice(&accounts.body).unwrap();
         let books = self.auditor.books();
         if (health.in_flight, health.journal_seq) != (0, books.at) {
-            odd.push(format!(
+            differences.push(format!(
                 "{} in flight, line {}; read {}",
                 health.in_flight, health.journal_seq, books.at
             ));
         }
         for view in &runs {
-            odd.extend(differs(view.grant.run_id.as_str(), &view.limits, &books.runs));
+            differences.extend(differs(view.grant.run_id.as_str(), &view.limits, &books.runs));
         }
         for view in &accounts {
-            odd.extend(differs(view.account.as_str(), &view.limits, &books.accounts));
+            differences.extend(differs(view.account.as_str(), &view.limits, &books.accounts));
         }
         let open = self.world.upstream.ledger().all().iter().filter(|call| call.ending.is_open()).count();
         if open > 0 {
-            odd.push(format!("{open} calls are open at the upstream"));
+            differences.push(format!("{open} calls are open at the upstream"));
         }
-        odd
+        differences
     }
 
     async fn end(mut self) -> Findings {
-        self.calls_end().await;
+        self.end_calls().await;
         self.fault_proxy.let_through();
         if let Some(volume) = &self.volume {
             volume.free();
         }
         self.come_to_rest().await;
-        self.runs_end().await;
+        self.close_expired_runs().await;
         for run in &self.runs {
             let view = self.world.control.run(&run.grant.run_id).await.unwrap();
             assert_eq!(view.state, RunState::Open, "{view:?}");
@@ -317,9 +317,9 @@ impl Stage {
 /// Returns the difference between a view and the sums, if any.
 fn differs(name: &str, limits: &[LimitView], sums: &BTreeMap<String, Sums>) -> Option<String> {
     let used = |limit| limits.iter().find(|view| view.limit == limit).map_or(0, |view| view.used);
-    let told = Sums { tokens: used(Limit::TotalTokens), calls: used(Limit::Requests) };
+    let reported = Sums { tokens: used(Limit::TotalTokens), calls: used(Limit::Requests) };
     let recorded = sums.get(name).copied().unwrap_or_default();
     let reserved: u64 = limits.iter().map(|view| view.reserved).sum();
-    let is_odd = told != recorded || reserved > 0;
-    is_odd.then(|| format!("{name}: told {told:?}, recorded {recorded:?}, {reserved} set aside"))
+    let differs = reported != recorded || reserved > 0;
+    differs.then(|| format!("{name}: told {reported:?}, recorded {recorded:?}, {reserved} set aside"))
 }

@@ -16,7 +16,7 @@ use crate::{
     raw::Raw,
 };
 
-/// Answers that end, streams that do not, upstreams that break off, fail, and never answer.
+/// Models: answers that end, streams that do not, upstreams that break off, fail, and never answer.
 const MODELS: [&str; 11] = [
     "fake-words5",
     "fake-words40",
@@ -34,15 +34,15 @@ const MODELS: [&str; 11] = [
 const CALLS: usize = 48;
 /// Token limit of an answer. The longest answer exceeds it, because the upstream ignores it.
 const MAX_TOKENS: u64 = 100;
-/// Seconds by which the clock is wrong before it is set the other way.
-const FAR: i64 = 3 * 3600;
-/// Most seconds by which it is set.
-const MOST: usize = 3600;
+/// Largest error of the clock, in seconds, after which it is set the other way.
+const MAX_CLOCK_ERROR: i64 = 3 * 3600;
+/// Largest change of the clock, in seconds.
+const MAX_CLOCK_STEP: usize = 3600;
 const CHAT: &str = "/v1/chat/completions";
 
 impl Stage {
     pub(super) async fn operate(&mut self) {
-        let what = match self.random.below(1000) {
+        let operation = match self.random.below(1000) {
             0..25 => "kill",
             25..65 => "close a run",
             65..90 => "cut the upstream",
@@ -57,53 +57,53 @@ impl Stage {
             440..455 => "set the clock",
             _ => "call",
         };
-        self.away = self.away.saturating_sub(1);
-        if self.away == 0 {
+        self.unavailable_for = self.unavailable_for.saturating_sub(1);
+        if self.unavailable_for == 0 {
             self.fault_proxy.let_through();
         }
-        *self.findings.operations.entry(what).or_default() += 1;
-        match what {
+        *self.findings.operations.entry(operation).or_default() += 1;
+        match operation {
             "kill" => self.kill().await,
             "close a run" => self.close().await,
             "cut the upstream" => self.fault_proxy.cut(),
             "upstream away for a while" => {
                 self.fault_proxy.turn_away();
                 self.fault_proxy.cut();
-                self.away = 1 + self.random.below(12);
+                self.unavailable_for = 1 + self.random.below(12);
             }
             "stop and go on" => self.stop_and_go_on().await,
             "cut the follower" => self.auditor.cut(),
             "kill the control plane" => self.kill_the_control_plane().await,
             "fill or free the disk" => self.fill_or_free(),
             "cut a client" => self.cut().await,
-            "half a request" => self.half().await,
+            "half a request" => self.send_half_a_request().await,
             "finish" => self.finish().await,
             "set the clock" => self.set_the_clock().await,
             _ => self.call().await,
         }
     }
 
-    /// Begins calls of one run, which go on by themselves.
+    /// Begins calls of one run, which continue in the background.
     async fn call(&mut self) {
         let run = self.random.below(self.runs.len());
         for _ in 0..=self.random.below(4) {
             let model = MODELS[self.random.below(MODELS.len())];
             let streamed = if self.random.below(3) > 0 { Answering::Streamed } else { Answering::Whole };
             if self.calls.len() >= CALLS {
-                end(self.calls.remove(0)).await;
+                abandon(self.calls.remove(0)).await;
             }
-            self.calls.push(task::spawn("a call", ask(self.runs[run].agent.clone(), model, streamed)));
+            self.calls.push(task::spawn("a call", call_model(self.runs[run].agent.clone(), model, streamed)));
         }
     }
 
-    /// Waits for the end of a call that ends.
+    /// Makes a call whose answer ends, and waits for its end.
     async fn finish(&mut self) {
         let run = self.random.below(self.runs.len());
-        ask(self.runs[run].agent.clone(), MODELS[self.random.below(2)], Answering::Streamed).await;
+        call_model(self.runs[run].agent.clone(), MODELS[self.random.below(2)], Answering::Streamed).await;
     }
 
-    /// A request whose rest never comes; the connection stays.
-    async fn half(&mut self) {
+    /// Sends a part of a request and keeps the connection open.
+    async fn send_half_a_request(&mut self) {
         let run = self.random.below(self.runs.len());
         let bytes = Raw::post(CHAT, &chat_body("fake", Answering::Whole)).bytes();
         let length = 1 + self.random.below(bytes.len() - 1);
@@ -117,7 +117,7 @@ impl Stage {
     async fn cut(&mut self) {
         if !self.calls.is_empty() {
             let at = self.random.below(self.calls.len());
-            end(self.calls.swap_remove(at)).await;
+            abandon(self.calls.swap_remove(at)).await;
         }
     }
 
@@ -130,13 +130,13 @@ impl Stage {
         self.open().await;
     }
 
-    /// Forward or back, and never far from the machine's.
+    /// Sets the clock forward or back, but never far from the machine's.
     async fn set_the_clock(&mut self) {
-        let by = 1 + self.random.below(MOST) as i64;
+        let by = 1 + self.random.below(MAX_CLOCK_STEP) as i64;
         let ahead = self.clock.ahead();
-        let is_back = ahead > FAR || (ahead > -FAR && self.random.below(2) == 0);
+        let is_back = ahead > MAX_CLOCK_ERROR || (ahead > -MAX_CLOCK_ERROR && self.random.below(2) == 0);
         self.clock.step(if is_back { -by } else { by });
-        self.runs_end().await;
+        self.close_expired_runs().await;
     }
 
     async fn stop_and_go_on(&mut self) {
@@ -145,11 +145,11 @@ impl Stage {
         self.world.signal_proxy(Signal::CONT);
     }
 
-    /// A `sluice up` that adopts the proxy, and is killed.
+    /// Starts a `sluice up` that adopts the proxy, and kills it.
     async fn kill_the_control_plane(&self) {
         let mut up = self.world.sluice().spawn(&["up"]);
-        let mut said = BufReader::new(up.stdout.take().unwrap()).lines();
-        while let Some(line) = said.next_line().await.unwrap() {
+        let mut output = BufReader::new(up.stdout.take().unwrap()).lines();
+        while let Some(line) = output.next_line().await.unwrap() {
             if line.starts_with("ready") {
                 break;
             }
@@ -167,10 +167,10 @@ impl Stage {
     }
 }
 
-/// Asks, and reads whatever comes to whatever end.
-async fn ask(agent: Agent, model: &'static str, answering: Answering) {
+/// Makes a call and reads its answer until the answer ends or breaks.
+async fn call_model(agent: Agent, model: &'static str, answering: Answering) {
     let mut body = chat_body(model, answering);
-    // Less is set aside for each, so that more of them go on at a time.
+    // A smaller reservation for each call lets more of them run at a time.
     body["max_tokens"] = MAX_TOKENS.into();
     let body = body.to_string();
     if let Ok(stream) = agent.send(Method::POST, CHAT, body.into()).await {
@@ -178,8 +178,8 @@ async fn ask(agent: Agent, model: &'static str, answering: Answering) {
     }
 }
 
-/// The client leaves.
-pub(super) async fn end(call: JoinHandle<()>) {
+/// Ends a call as a client that leaves.
+pub(super) async fn abandon(call: JoinHandle<()>) {
     call.abort();
     drop(call.await);
 }

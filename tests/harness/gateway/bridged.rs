@@ -1,4 +1,4 @@
-//! The bridge, connected to a gateway of either kind, with limits that suit tests; and turns to give it.
+//! Connects the bridge to a scripted or a real gateway, with limits that suit tests, and builds and follows turns.
 
 use std::{sync::atomic::AtomicU64, time::Duration};
 
@@ -16,17 +16,17 @@ use tokio::time::Instant;
 use super::{Dialect, ScriptedGateway, TOKEN};
 use crate::openclaw::{OpenClaw, PROVIDER};
 
-/// Longer than a scripted turn takes.
+/// Deadline of a turn: longer than a scripted turn takes.
 const DEADLINE: Duration = Duration::from_secs(15);
-/// Longer than any turn may take that has a deadline.
+/// Longest wait for a turn's end: longer than any turn's deadline.
 const PATIENCE: Duration = Duration::from_secs(75);
 
 static TURNS: AtomicU64 = AtomicU64::new(1);
 
-/// Settings for `url`: quick to try again, quick to give up an abort.
+/// Returns settings for `url` with short retry delays and a short wait for an abort.
 ///
 /// # Panics
-/// If `url` is no gateway's address.
+/// If `url` is not the address of a gateway.
 #[must_use]
 pub fn settings(url: &str, token: &str) -> Settings {
     let limits = GatewayLimits {
@@ -40,16 +40,16 @@ pub fn settings(url: &str, token: &str) -> Settings {
     Settings { limits, ..Settings::new(url.parse().unwrap(), Some(Secret::new(token.to_owned()))) }
 }
 
-/// A bridge to a scripted gateway.
+/// Opens a bridge to a scripted gateway.
 #[must_use]
 pub fn to_scripted(gateway: &ScriptedGateway) -> Gateway {
     Gateway::open(settings(&gateway.url(), TOKEN))
 }
 
-/// A bridge to a real one.
+/// Opens a bridge to a real gateway.
 ///
 /// # Panics
-/// Never: the provider's name is one.
+/// Never: the provider's name is valid.
 #[must_use]
 pub fn to_openclaw(gateway: &OpenClaw) -> Gateway {
     let mut settings = settings(&gateway.url, gateway.token);
@@ -57,19 +57,19 @@ pub fn to_openclaw(gateway: &OpenClaw) -> Gateway {
     Gateway::open(settings)
 }
 
-/// A session of account `acct-1`.
+/// Returns the session `key` of account `acct-1`.
 ///
 /// # Panics
-/// Never: these are names.
+/// If `key` is not valid.
 #[must_use]
 pub fn session(key: &str) -> SessionKey {
     SessionKey::new("main", &AccountId::parse("acct-1").unwrap(), key).unwrap()
 }
 
-/// A turn with an id and a trace of its own.
+/// Returns a turn with a run id and a trace of its own.
 ///
 /// # Panics
-/// Never: these are names.
+/// Never: the run id is valid.
 #[must_use]
 pub fn asking(session: &SessionKey, message: &str) -> Turn {
     let number = TURNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -84,20 +84,20 @@ pub fn asking(session: &SessionKey, message: &str) -> Turn {
     }
 }
 
-/// The same for a gateway that knows no traces: by a header of an extended one.
+/// Returns `turn` for a gateway without traces: attributed by a header, as an extended gateway accepts it.
 ///
 /// # Panics
-/// Never: it is a header.
+/// Never: the header is valid.
 #[must_use]
 pub fn without_trace(turn: Turn) -> Turn {
     let headers = OutboundHeaders::new([("x-run-token", "token")]).unwrap();
     Turn { attribution: Attribution::Headers(headers), ..turn }
 }
 
-/// A turn of the session with this key, as gateways of `dialect` take one.
+/// Returns a turn of the session `key`, in a form that gateways of `dialect` accept.
 ///
 /// # Panics
-/// Never: these are names.
+/// If `key` is not valid.
 #[must_use]
 pub fn turn_in(dialect: Dialect, key: &str) -> Turn {
     let turn = asking(&session(key), "hello");
@@ -107,10 +107,10 @@ pub fn turn_in(dialect: Dialect, key: &str) -> Turn {
     }
 }
 
-/// The same, answered by `model`.
+/// Returns `turn`, answered by `model`.
 ///
 /// # Panics
-/// If it is no name.
+/// If `model` is not a model's name.
 #[must_use]
 pub fn by_model(turn: Turn, model: &str) -> Turn {
     Turn { model: Some(ModelName::parse(model).unwrap()), ..turn }
@@ -126,7 +126,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// The pieces of text, joined.
+    /// Returns the pieces of text, joined.
     #[must_use]
     pub fn text(&self) -> String {
         let piece = |event: &TurnEvent| match event {
@@ -136,7 +136,7 @@ impl Told {
         self.events.iter().filter_map(piece).collect()
     }
 
-    /// The text at the end.
+    /// Returns the text at the end.
     ///
     /// # Panics
     /// If the turn failed.
@@ -148,7 +148,7 @@ impl Told {
         }
     }
 
-    /// Tools that returned.
+    /// Returns the number of tools that finished.
     #[must_use]
     pub fn tools(&self) -> usize {
         let is_end = |event: &&TurnEvent| matches!(event, TurnEvent::Tool { state: ToolState::Finished, .. });
@@ -159,7 +159,7 @@ impl Told {
 /// Follows a turn to its end.
 ///
 /// # Panics
-/// If that does not come.
+/// If the end does not come in time.
 pub async fn told(mut running: Running) -> Told {
     let mut events = Vec::new();
     let all = async {
@@ -175,7 +175,7 @@ pub async fn told(mut running: Running) -> Told {
 /// Runs a turn and follows it to its end.
 ///
 /// # Panics
-/// If it is not taken.
+/// If the gateway does not accept it.
 pub async fn run(gateway: &Gateway, turn: Turn) -> Told {
     told(gateway.run(turn).await.unwrap()).await
 }
@@ -183,7 +183,7 @@ pub async fn run(gateway: &Gateway, turn: Turn) -> Told {
 /// Waits for the first text of a turn.
 ///
 /// # Panics
-/// If it ends without any.
+/// If the turn ends without text.
 pub async fn first_text(running: &mut Running) -> String {
     loop {
         match running.next().await {

@@ -1,4 +1,4 @@
-//! A minimal client: it only matches answers to requests. It tests gateways themselves, without the bridge in between.
+//! Connects to gateways without the bridge: a minimal client, which only matches answers to requests.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -8,20 +8,20 @@ use tokio_tungstenite::{
     tungstenite::{Message, protocol::WebSocketConfig},
 };
 
-/// A connection that was let in.
+/// An accepted connection to a gateway.
 #[derive(Debug)]
 pub struct GatewayClient {
     socket: WebSocketStream<TcpStream>,
     sent: u64,
-    /// Every frame that came.
+    /// Every received frame.
     pub seen: Vec<Value>,
 }
 
 impl GatewayClient {
-    /// Connects to `url` with every right.
+    /// Connects to `url` with all scopes.
     ///
     /// # Panics
-    /// If it is not let in.
+    /// If the gateway refuses the connection.
     pub async fn connect(url: &str, token: &str) -> Self {
         let scopes = ["operator.admin", "operator.read", "operator.write"];
         let (client, answer) = Self::try_connect(url, token, &scopes).await;
@@ -48,7 +48,7 @@ impl GatewayClient {
         (client, answer)
     }
 
-    /// The next frame; none once the connection has ended.
+    /// Receives the next frame; `None` once the connection has ended.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
             if let Message::Text(text) = self.socket.next().await?.ok()? {
@@ -59,7 +59,7 @@ impl GatewayClient {
         }
     }
 
-    /// Sends a request and says by which id it is known.
+    /// Sends a request and returns its id.
     ///
     /// # Panics
     /// If the connection has ended.
@@ -74,26 +74,26 @@ impl GatewayClient {
         id
     }
 
-    /// The answer to a request that is not only an acceptance; earlier frames count, too.
+    /// Returns the final answer to a request, not its acceptance. The answer may have been received earlier.
     ///
     /// # Panics
     /// If the connection ends before.
     pub async fn answer(&mut self, id: &str) -> Value {
-        let is_it = |frame: &Value| {
+        let is_answer = |frame: &Value| {
             frame["type"] == "res" && frame["id"] == id && !super::recorded::is_acceptance(frame)
         };
-        if let Some(found) = self.seen.iter().find(|frame| is_it(frame)) {
+        if let Some(found) = self.seen.iter().find(|frame| is_answer(frame)) {
             return found.clone();
         }
         loop {
             let frame = self.next().await.expect("the gateway ended the connection");
-            if is_it(&frame) {
+            if is_answer(&frame) {
                 return frame;
             }
         }
     }
 
-    /// Sends a request and waits for its end.
+    /// Sends a request and returns its final answer.
     ///
     /// # Panics
     /// If the connection ends before.
@@ -103,7 +103,7 @@ impl GatewayClient {
     }
 }
 
-/// The parameters of one turn.
+/// Returns the parameters of a request for a turn.
 #[must_use]
 pub fn turn(run: &str, session: &str, message: &str) -> Value {
     json!({

@@ -18,13 +18,13 @@ use tokio_tungstenite::{
 
 use super::{
     TOKEN,
-    recorded::Story,
+    recorded::Recording,
     requests,
     script::{Dialect, Door},
-    shared::{BACKLOG, Order, Seen, Shared},
+    shared::{BACKLOG, Command, Seen, Shared},
 };
 
-/// Largest message accepted, whatever is announced: a message above the announced size is seen here.
+/// Largest message accepted. It is far above the announced size, so that the gateway itself refuses larger messages.
 const LARGEST: usize = 64 << 20;
 
 struct Connection<S> {
@@ -42,8 +42,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(shared: Arc<Shared>
     }
     let Ok(socket) = accept_async_with_config(stream, Some(config)).await else { return };
     let mut connection = Connection { shared, number, socket };
-    if connection.let_in(door).await.is_some() {
-        connection.speak().await;
+    if connection.shake_hands(door).await.is_some() {
+        connection.exchange_frames().await;
         connection.shared.inner().connections.remove(&number);
     }
 }
@@ -53,7 +53,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.socket.send(Message::text(frame.to_string())).await.ok()
     }
 
-    /// Always none: it is the end.
+    /// Closes the connection with a code and a reason. Returns `None`, which ends the connection.
     async fn close(&mut self, code: u16, reason: &str) -> Option<()> {
         let frame = CloseFrame { code: code.into(), reason: reason.to_owned().into() };
         self.socket.close(Some(frame)).await.ok()?;
@@ -61,28 +61,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         None
     }
 
-    /// The next text, kept as it was seen.
+    /// Receives the next text and records it.
     async fn next(&mut self) -> Option<Value> {
         loop {
             if let Message::Text(text) = self.socket.next().await?.ok()? {
-                return Some(self.saw(text.as_str()));
+                return Some(self.record(text.as_str()));
             }
         }
     }
 
-    fn saw(&self, text: &str) -> Value {
+    fn record(&self, text: &str) -> Value {
         let frame = serde_json::from_str(text).unwrap_or_else(|_| json!(text));
         self.shared.inner().seen.push(Seen { connection: self.number, frame: frame.clone() });
         frame
     }
 
-    async fn let_in(&mut self, door: Option<Door>) -> Option<()> {
+    async fn shake_hands(&mut self, door: Option<Door>) -> Option<()> {
         let dialect = self.shared.dialect;
         if matches!(door, Some(Door::Silent)) {
             return self.next().await.and(None);
         }
-        let welcome = Story::of(dialect, "handshake");
-        self.send(&welcome.event(|frame| frame["event"] == "connect.challenge").unwrap()).await?;
+        let handshake = Recording::of(dialect, "handshake");
+        self.send(&handshake.event(|frame| frame["event"] == "connect.challenge").unwrap()).await?;
         let request = self.next().await?;
         let refused = match door {
             Some(Door::Closed(code, reason)) => return self.close(code, reason).await,
@@ -91,19 +91,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return self.next().await.and(None);
             }
             Some(Door::NotYet(after)) => {
-                // Only the newer one was quick enough to be recorded.
-                let story = Story::of(Dialect::Four, "starting");
-                let mut answer = story.answers("connect").remove(0);
+                // A refusal during start could be recorded only of the newer version.
+                let recording = Recording::of(Dialect::Four, "starting");
+                let mut answer = recording.answers("connect").remove(0);
                 answer["error"]["retryAfterMs"] = json!(after.as_millis());
-                Some((answer, story.close()))
+                Some((answer, recording.close()))
             }
             Some(Door::Recorded(name)) => {
-                let story = Story::of(dialect, name);
-                let answer = story.answers("connect").remove(0);
+                let recording = Recording::of(dialect, name);
+                let answer = recording.answers("connect").remove(0);
                 if answer["ok"] == true {
                     return self.welcome(answer, &request).await;
                 }
-                Some((answer, story.close()))
+                Some((answer, recording.close()))
             }
             _ => refusal(dialect, &request),
         };
@@ -112,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.send(&answer).await?;
             return self.close(code, &reason).await;
         }
-        let answer = welcome.answers("connect").remove(0);
+        let answer = handshake.answers("connect").remove(0);
         let scopes = request["params"]["scopes"].clone();
         self.welcome(granting(answer, scopes), &request).await
     }
@@ -138,21 +138,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.send(&answer).await
     }
 
-    /// Reads and writes until the end.
-    async fn speak(&mut self) {
-        let (sender, mut orders) = mpsc::channel(BACKLOG);
+    /// Reads and writes frames until the connection ends.
+    async fn exchange_frames(&mut self) {
+        let (sender, mut commands) = mpsc::channel(BACKLOG);
         self.shared.inner().connections.insert(self.number, sender);
         let limit = match self.shared.dialect {
             Dialect::Three => 512 << 10,
             Dialect::Four => 25 << 20,
         };
         loop {
-            let went_on = tokio::select! {
-                order = orders.recv() => self.follow(order).await,
+            let continued = tokio::select! {
+                command = commands.recv() => self.execute(command).await,
                 message = self.socket.next() => match message {
                     Some(Ok(Message::Text(text))) if text.len() > limit => self.close(1009, "").await,
                     Some(Ok(Message::Text(text))) => {
-                        let frame = self.saw(text.as_str());
+                        let frame = self.record(text.as_str());
                         requests::handle(&self.shared, self.number, &frame);
                         Some(())
                     }
@@ -160,18 +160,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Some(Ok(_)) => Some(()),
                 },
             };
-            if went_on.is_none() {
+            if continued.is_none() {
                 return;
             }
         }
     }
 
-    async fn follow(&mut self, order: Option<Order>) -> Option<()> {
-        match order {
-            Some(Order::Frame(frame)) => self.send(&frame).await,
-            Some(Order::Text(text)) => self.socket.send(Message::text(text)).await.ok(),
-            Some(Order::Close(code, reason)) => self.close(code, &reason).await,
-            Some(Order::Cut) => None,
+    async fn execute(&mut self, command: Option<Command>) -> Option<()> {
+        match command {
+            Some(Command::Frame(frame)) => self.send(&frame).await,
+            Some(Command::Text(text)) => self.socket.send(Message::text(text)).await.ok(),
+            Some(Command::Close(code, reason)) => self.close(code, &reason).await,
+            Some(Command::Cut) => None,
             None => self.close(1008, "slow consumer").await,
         }
     }
@@ -184,19 +184,19 @@ fn granting(mut answer: Value, scopes: Value) -> Value {
     answer
 }
 
-/// Returns the refusal of a real gateway for a client that it would not let in.
+/// Returns the refusal with which a real gateway answers `request`, if it refuses the client.
 fn refusal(dialect: Dialect, request: &Value) -> Option<(Value, (u16, String))> {
     let params = &request["params"];
     let number = |name: &str| params[name].as_u64().unwrap_or(0);
-    let speaks = (number("minProtocol")..=number("maxProtocol")).contains(&dialect.number());
+    let is_spoken = (number("minProtocol")..=number("maxProtocol")).contains(&dialect.number());
     let name = match params["auth"]["token"].as_str() {
         _ if request["method"] != "connect" => "not-connect-first",
-        _ if !speaks => "protocol-too-new",
+        _ if !is_spoken => "protocol-too-new",
         None => "no-token",
         Some(token) if token != TOKEN => "bad-token",
         Some(_) => return None,
     };
-    let story = Story::of(dialect, name);
+    let recording = Recording::of(dialect, name);
     let method = if name == "not-connect-first" { "health" } else { "connect" };
-    Some((story.answers(method).remove(0), story.close()))
+    Some((recording.answers(method).remove(0), recording.close()))
 }

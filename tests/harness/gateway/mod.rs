@@ -1,8 +1,8 @@
-//! A scripted gateway over TCP and a unix socket. Its frames have the shapes recorded from real gateways
+//! Serves a scripted gateway over TCP and a unix socket. Its frames have the shapes recorded from real gateways
 //! (`tests/openclaw/frames`). It stands in for OpenClaw where a fault must come at one moment, or where Node would be
 //! too slow. Tests in `tests/stack` cover real gateways.
 //!
-//! It is lenient where its clients' frames are concerned: their shape is checked against OpenClaw's own schema elsewhere.
+//! It hardly checks its clients' frames: another test checks their shape against OpenClaw's own schema.
 
 pub mod bridged;
 mod client;
@@ -27,18 +27,18 @@ use tokio::{
     net::{TcpListener, UnixListener},
 };
 
-use self::shared::{Order, Shared};
+use self::shared::{Command, Shared};
 pub use self::{
     client::{GatewayClient, turn},
-    model::{Made, Provider},
+    model::{ModelCall, Provider},
     script::{Abort, Cue, Dialect, Door, Step},
     shared::{Options, Seen},
 };
 
-/// The token that lets a client in.
+/// Token that a client needs to connect.
 pub const TOKEN: &str = "test-token";
 
-/// A gateway, serving until it is dropped.
+/// A scripted gateway, which serves until it is dropped.
 #[derive(Debug)]
 pub struct ScriptedGateway {
     shared: Arc<Shared>,
@@ -48,7 +48,8 @@ pub struct ScriptedGateway {
 }
 
 impl ScriptedGateway {
-    /// Serves on a free port of the loopback interface and on a socket of its own. A turn without a script says hello.
+    /// Starts to serve on a free port of the loopback interface and on a socket of its own. A turn without a script
+    /// says hello.
     ///
     /// # Panics
     /// If it cannot listen.
@@ -63,12 +64,12 @@ impl ScriptedGateway {
         let accepting = vec![
             platform_runtime::task::spawn("scripted gateway", async move {
                 while let Ok((stream, _)) = tcp.accept().await {
-                    accepted(&on_tcp, stream);
+                    serve(&on_tcp, stream);
                 }
             }),
             platform_runtime::task::spawn("scripted gateway", async move {
                 while let Ok((stream, _)) = unix.accept().await {
-                    accepted(&on_unix, stream);
+                    serve(&on_unix, stream);
                 }
             }),
             platform_runtime::task::spawn("scripted ticks", tick(ticking)),
@@ -76,19 +77,19 @@ impl ScriptedGateway {
         Self { shared, address, dir, accepting }
     }
 
-    /// `ws://127.0.0.1:PORT`
+    /// Returns `ws://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}", self.address)
     }
 
-    /// The socket that it listens on, too.
+    /// Returns the path of its unix socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("gateway.sock")
     }
 
-    /// Adds a script for the next turn of a session that has none yet.
+    /// Adds a script for the session's next turn without one.
     pub fn script(&self, session: &str, steps: Vec<Step>) {
         let key = self.shared.key(session);
         self.shared.inner().scripts.entry(key).or_default().push_back(steps);
@@ -99,12 +100,12 @@ impl ScriptedGateway {
         self.shared.inner().always = steps;
     }
 
-    /// Adds a handshake for the next connection that has none yet.
+    /// Sets the handshake of the next connection without one.
     pub fn door(&self, door: Door) {
         self.shared.inner().doors.push_back(door);
     }
 
-    /// Starts one that takes headers of a turn.
+    /// Starts a gateway that accepts the headers of a turn.
     ///
     /// # Panics
     /// If it cannot listen.
@@ -114,19 +115,19 @@ impl ScriptedGateway {
         gateway
     }
 
-    /// Changes how it is set up.
+    /// Changes its options.
     pub fn set(&self, change: impl FnOnce(&mut Options)) {
         change(&mut self.shared.options());
     }
 
-    /// Its only provider is at `url` from now on: `http://HOST:PORT[/PATH]`, without `/v1`.
+    /// Sets its only provider: `http://HOST:PORT[/PATH]`, without `/v1`.
     pub fn provider_at(&self, url: &str) {
         self.set(|options| {
             options.providers = [("cogni".to_owned(), Provider::Url(url.to_owned()))].into();
         });
     }
 
-    /// The same by a unix socket.
+    /// Sets its only provider, which is reached through a unix socket.
     pub fn provider_on(&self, socket: &Path) {
         self.set(|options| {
             options.providers =
@@ -134,17 +135,17 @@ impl ScriptedGateway {
         });
     }
 
-    /// Every frame of every client so far, `connect` included.
+    /// Returns every frame of every client so far, `connect` included.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.inner().seen.clone()
     }
 
-    /// The requests of one method so far.
+    /// Returns the requests of one method so far.
     #[must_use]
     pub fn requests(&self, method: &str) -> Vec<Value> {
-        let is_it = |seen: &Seen| seen.frame["method"] == method;
-        self.seen().into_iter().filter(is_it).map(|seen| seen.frame).collect()
+        let has_method = |seen: &Seen| seen.frame["method"] == method;
+        self.seen().into_iter().filter(has_method).map(|seen| seen.frame).collect()
     }
 
     /// Returns the number of requests that begin a turn.
@@ -153,9 +154,9 @@ impl ScriptedGateway {
         self.requests("agent").len() + self.requests("chat.send").len()
     }
 
-    /// The calls of models that it made.
+    /// Returns the model calls that it made.
     #[must_use]
-    pub fn calls(&self) -> Vec<Made> {
+    pub fn calls(&self) -> Vec<ModelCall> {
         self.shared.inner().calls.clone()
     }
 
@@ -171,27 +172,27 @@ impl ScriptedGateway {
         self.shared.inner().accepted
     }
 
-    /// An event to everybody.
+    /// Sends an event to all clients.
     pub fn event(&self, event: &str, payload: Value) {
         self.shared.event(json!({ "type": "event", "event": event, "payload": payload }));
     }
 
-    /// A frame to everybody, as it is.
+    /// Sends a frame unchanged to all clients.
     pub fn frame(&self, frame: Value) {
-        self.shared.order_all(&Order::Frame(frame));
+        self.shared.command_all(&Command::Frame(frame));
     }
 
     /// Closes every connection.
     pub fn close(&self, code: u16, reason: &str) {
-        self.shared.order_all(&Order::Close(code, reason.to_owned()));
+        self.shared.command_all(&Command::Close(code, reason.to_owned()));
     }
 
-    /// Cuts every connection without a word.
+    /// Cuts every connection without a close frame.
     pub fn cut(&self) {
-        self.shared.order_all(&Order::Cut);
+        self.shared.command_all(&Command::Cut);
     }
 
-    /// Ends and begins anew: it knows no turn any more.
+    /// Restarts it; it forgets all turns.
     pub fn restart(&self) {
         self.shared.restart();
     }
@@ -204,7 +205,7 @@ impl Drop for ScriptedGateway {
     }
 }
 
-fn accepted<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(shared: &Arc<Shared>, stream: S) {
+fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(shared: &Arc<Shared>, stream: S) {
     let number = {
         let mut inner = shared.inner();
         inner.accepted += 1;

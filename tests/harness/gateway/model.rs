@@ -1,4 +1,4 @@
-//! A gateway's calls of models, as OpenClaw makes them: which address, which headers.
+//! Makes a gateway's model calls with the addresses and headers that OpenClaw uses.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::agent::Agent;
 pub enum Provider {
     /// `http://HOST:PORT[/PATH]`, to which `/v1/chat/completions` is added.
     Url(String),
-    /// The same by a unix socket, with the path before `/v1`.
+    /// A provider on a unix socket, with the path before `/v1`.
     Unix(PathBuf, String),
 }
 
@@ -20,32 +20,33 @@ pub enum Provider {
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub(super) provider: Provider,
-    /// The trace of the request frame, if it had one.
+    /// Trace of the request frame, if it has one.
     pub(super) traceparent: Option<String>,
     /// Headers of the session or of the turn.
     pub(super) headers: Vec<(String, String)>,
 }
 
-/// A call that a gateway made, and what came of it.
+/// A model call of a gateway, and its result.
 #[derive(Debug, Clone)]
-pub struct Made {
-    /// The session whose turn it belonged to.
+pub struct ModelCall {
+    /// Session of the turn that made the call.
     pub session: String,
-    /// Status of the answer; none if there was none.
+    /// Status of the answer; `None` without an answer.
     pub status: Option<u16>,
     /// Text of the model, or the body of a refusal.
     pub said: String,
 }
 
-/// A call belongs to its run's trace; the span is its own. Without a run's trace, OpenClaw makes one up.
+/// Returns the header of a call: the run's trace with a span of the call's own. Without a run's trace, OpenClaw
+/// generates one.
 fn traceparent(of_run: Option<&str>, count: usize) -> String {
-    let made_up = format!("{:032x}", 0xfeed_u64 + u64::try_from(count).unwrap());
-    let trace = of_run.and_then(|parent| parent.split('-').nth(1)).unwrap_or(&made_up);
+    let generated = format!("{:032x}", 0xfeed_u64 + u64::try_from(count).unwrap());
+    let trace = of_run.and_then(|parent| parent.split('-').nth(1)).unwrap_or(&generated);
     format!("00-{trace}-{:016x}-01", count + 1)
 }
 
 /// Makes the `count`th call of a gateway.
-pub(super) async fn ask(identity: &Identity, model: &str, message: &str, count: usize) -> Made {
+pub(super) async fn call(identity: &Identity, model: &str, message: &str, count: usize) -> ModelCall {
     let (agent, prefix) = match &identity.provider {
         Provider::Unix(socket, prefix) => (Agent::on(socket), prefix.clone()),
         Provider::Url(url) => {
@@ -70,13 +71,13 @@ pub(super) async fn ask(identity: &Identity, model: &str, message: &str, count: 
     let (status, said) = match answer {
         Err(_) => (None, String::new()),
         Ok(answer) if answer.status != 200 => (Some(answer.status.as_u16()), answer.text()),
-        Ok(answer) => (Some(200), words(&answer.text())),
+        Ok(answer) => (Some(200), streamed_text(&answer.text())),
     };
-    Made { session: String::new(), status, said }
+    ModelCall { session: String::new(), status, said }
 }
 
-/// The text of a streamed answer.
-fn words(stream: &str) -> String {
+/// Returns the text of a streamed answer.
+fn streamed_text(stream: &str) -> String {
     let events = stream.lines().filter_map(|line| line.strip_prefix("data: "));
     events
         .filter_map(|event| serde_json::from_str::<Value>(event).ok())

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::script::Dialect;
 
 /// Frames recorded on one connection to a real gateway.
-pub(super) struct Story {
+pub(super) struct Recording {
     lines: Vec<Value>,
 }
 
@@ -19,7 +19,9 @@ pub(super) struct Names {
     pub(super) request: String,
 }
 
-impl Story {
+impl Recording {
+    /// Reads the recording `name`.
+    ///
     /// # Panics
     /// If it was not recorded for this dialect.
     pub(super) fn of(dialect: Dialect, name: &str) -> Self {
@@ -33,8 +35,8 @@ impl Story {
         self.lines.iter().filter(move |line| line["dir"] == dir).map(|line| &line["frame"])
     }
 
-    /// The request by which the run began, and what it is called in these frames.
-    fn run(&self) -> Names {
+    /// Returns the ids that the run has in these frames.
+    fn names(&self) -> Names {
         let begins = |frame: &&Value| frame["method"] == "agent" || frame["method"] == "chat.send";
         let request = self.frames("send").find(begins).expect("a story of a run has a request for one");
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -46,7 +48,7 @@ impl Story {
         }
     }
 
-    /// Every answer to requests of `method`, in order.
+    /// Returns every answer to requests of `method`, in order.
     pub(super) fn answers(&self, method: &str) -> Vec<Value> {
         let ids: Vec<&Value> =
             self.frames("send").filter(|frame| frame["method"] == method).map(|frame| &frame["id"]).collect();
@@ -56,12 +58,12 @@ impl Story {
             .collect()
     }
 
-    /// The first frame received that is wanted.
+    /// Returns the first received frame that `wanted` accepts.
     pub(super) fn event(&self, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
         self.frames("recv").find(|frame| wanted(frame)).cloned()
     }
 
-    /// With which code and reason it was closed.
+    /// Returns the code and the reason of the connection's close.
     pub(super) fn close(&self) -> (u16, String) {
         let frame = self.frames("close").last().unwrap();
         (
@@ -70,9 +72,9 @@ impl Story {
         )
     }
 
-    /// All that was received of the run after it was accepted, as if it were the one that `names` are of.
-    pub(super) fn retold(&self, names: &Names) -> Vec<Value> {
-        let own = self.run();
+    /// Returns all frames of the run after its acceptance, with the ids of its run replaced by `names`.
+    pub(super) fn replay(&self, names: &Names) -> Vec<Value> {
+        let own = self.names();
         let is_end = |frame: &Value| frame["id"] == own.request.as_str() && !is_acceptance(frame);
         let is_event = |frame: &Value| frame.to_string().contains(&own.run) && frame["type"] == "event";
         self.frames("recv")
@@ -83,7 +85,7 @@ impl Story {
 
     /// Returns `frame` with the ids of its run replaced by `names`.
     pub(super) fn renamed(&self, frame: &Value, names: &Names) -> Value {
-        let own = self.run();
+        let own = self.names();
         let text = frame.to_string().replace(&own.run, &names.run).replace(&own.session, &names.session);
         let mut frame: Value = serde_json::from_str(&text).unwrap();
         if frame["type"] == "res" {
@@ -99,7 +101,7 @@ pub(super) fn is_acceptance(frame: &Value) -> bool {
     status.is_some_and(|status| ["accepted", "started", "in_flight"].contains(&status))
 }
 
-/// Puts `new` in the place of every text that is `old`.
+/// Replaces every text that equals `old` by `new`.
 pub(super) fn replace(value: &mut Value, old: &str, new: &str) {
     match value {
         Value::String(text) if text == old => new.clone_into(text),

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{
     model::Identity,
-    recorded::{Names, Story, is_acceptance},
+    recorded::{Names, Recording, is_acceptance},
     run::{self, Method, Run},
     script::{Abort, Cue, Dialect, Step},
     shared::Shared,
@@ -66,7 +66,7 @@ fn headers_of(headers: &Value) -> Vec<(String, String)> {
     fields.map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())).collect()
 }
 
-/// The id of a session says which it is.
+/// Returns the id of a session; it contains the session's key.
 fn session_id(key: &str) -> String {
     format!("session-of-{key}")
 }
@@ -89,10 +89,10 @@ fn begin(shared: &Arc<Shared>, from: u64, frame: &Value, method: Method) {
         );
     }
     let names = Names { run: id.clone(), session: key.clone(), request: text_of(&frame["id"]) };
-    let story = Story::of(shared.dialect, method.model().0);
+    let recording = Recording::of(shared.dialect, method.model().0);
     let name = if method == Method::Agent { "agent" } else { "chat.send" };
-    let accepted = story.answers(name).into_iter().find(is_acceptance).unwrap();
-    let mut accepted = story.renamed(&accepted, &names);
+    let accepted = recording.answers(name).into_iter().find(is_acceptance).unwrap();
+    let mut accepted = recording.renamed(&accepted, &names);
     let known = shared.inner().runs.get(&id).cloned();
     if let Some(run) = known {
         let ended = run.ended.borrow().clone();
@@ -143,7 +143,7 @@ fn identity(shared: &Shared, frame: &Value, key: &str) -> Option<Identity> {
         Some(name) => options.providers.get(&name)?,
         None => options.providers.values().next()?,
     };
-    // Those of the turn are instead of the session's.
+    // Headers of the turn replace those of the session.
     let own = headers_of(&params["outboundHeaders"]);
     let mut headers = session.headers;
     headers.retain(|(name, _)| own.iter().all(|(other, _)| other != name));
@@ -155,8 +155,8 @@ fn identity(shared: &Shared, frame: &Value, key: &str) -> Option<Identity> {
 fn patch(shared: &Shared, from: u64, frame: &Value) {
     let params = &frame["params"];
     let key = shared.key(params["key"].as_str().unwrap_or_default());
-    let story = Story::of(shared.dialect, "model-per-session");
-    let mut payload = story.answers("sessions.patch").remove(0)["payload"].take();
+    let recording = Recording::of(shared.dialect, "model-per-session");
+    let mut payload = recording.answers("sessions.patch").remove(0)["payload"].take();
     payload["key"] = json!(key);
     payload["entry"]["sessionId"] = json!(session_id(&key));
     if let Some((provider, model)) = params["model"].as_str().and_then(|model| model.split_once('/')) {
@@ -174,9 +174,9 @@ fn patch(shared: &Shared, from: u64, frame: &Value) {
 fn abort(shared: &Shared, from: u64, frame: &Value) {
     let (mode, id) = (shared.options().abort, text_of(&frame["params"]["runId"]));
     let run = shared.inner().runs.get(&id).cloned().filter(|run| run.ended.borrow().is_none());
-    let stops = |run: &Arc<Run>| shared.dialect == Dialect::Four || run.method == Method::ChatSend;
-    let run = run.filter(stops);
-    let done = json!({ "ok": true, "aborted": run.is_some(), "runIds": run.iter().map(|_| &id).collect::<Vec<_>>() });
+    let is_stopped = |run: &Arc<Run>| shared.dialect == Dialect::Four || run.method == Method::ChatSend;
+    let run = run.filter(is_stopped);
+    let confirmation = json!({ "ok": true, "aborted": run.is_some(), "runIds": run.iter().map(|_| &id).collect::<Vec<_>>() });
     match (mode, run) {
         (Abort::Unanswered, _) => {}
         (Abort::Pretended, _) => {
@@ -186,14 +186,14 @@ fn abort(shared: &Shared, from: u64, frame: &Value) {
             if let Some(run) = run {
                 run.abort.give();
             }
-            answer(shared, from, frame, done);
+            answer(shared, from, frame, confirmation);
         }
     }
 }
 
 fn wait(shared: &Arc<Shared>, from: u64, frame: &Value) {
     let id = text_of(&frame["params"]["runId"]);
-    let patience = Duration::from_millis(frame["params"]["timeoutMs"].as_u64().unwrap_or(30_000));
+    let timeout = Duration::from_millis(frame["params"]["timeoutMs"].as_u64().unwrap_or(30_000));
     let run = shared.inner().runs.get(&id).cloned();
     let (shared, frame) = (Arc::clone(shared), frame.clone());
     platform_runtime::task::spawn("scripted wait", async move {
@@ -205,7 +205,7 @@ fn wait(shared: &Arc<Shared>, from: u64, frame: &Value) {
                 None => std::future::pending().await,
             }
         };
-        let payload = tokio::time::timeout(patience, ended).await;
+        let payload = tokio::time::timeout(timeout, ended).await;
         let payload = payload.unwrap_or_else(|_| json!({ "runId": id, "status": "timeout" }));
         answer(&shared, from, &frame, payload);
     });
@@ -213,8 +213,8 @@ fn wait(shared: &Arc<Shared>, from: u64, frame: &Value) {
 
 fn history(shared: &Shared, from: u64, frame: &Value) {
     let key = shared.key(frame["params"]["sessionKey"].as_str().unwrap_or_default());
-    let story = Story::of(shared.dialect, "chat-history");
-    let mut payload = story.answers("chat.history").remove(0)["payload"].take();
+    let recording = Recording::of(shared.dialect, "chat-history");
+    let mut payload = recording.answers("chat.history").remove(0)["payload"].take();
     let recorded = payload["messages"].as_array().unwrap().clone();
     let like = |role: &str, text: &str| {
         let mut message = recorded.iter().find(|message| message["role"] == role).unwrap().clone();
@@ -225,8 +225,8 @@ fn history(shared: &Shared, from: u64, frame: &Value) {
         }
         message
     };
-    let said = shared.inner().sessions.get(&key).cloned().unwrap_or_default().history;
-    payload["messages"] = said.iter().map(|(role, text)| like(role, text)).collect();
+    let history = shared.inner().sessions.get(&key).cloned().unwrap_or_default().history;
+    payload["messages"] = history.iter().map(|(role, text)| like(role, text)).collect();
     (payload["sessionKey"], payload["sessionId"]) = (json!(key), json!(session_id(&key)));
     answer(shared, from, frame, payload);
 }

@@ -7,9 +7,9 @@ use tokio::sync::watch;
 
 use super::{
     model::{self, Identity},
-    recorded::{Names, Story},
+    recorded::{Names, Recording},
     script::{Cue, Step},
-    shared::{Order, Shared},
+    shared::{Command, Shared},
 };
 
 /// Method that began a turn, which decides the shape of its end.
@@ -20,7 +20,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// The recorded turn whose frames have this turn's shapes, and what was said there.
+    /// Returns the name of the recording whose frames have this turn's shapes, and the text in it.
     pub(super) const fn model(self) -> (&'static str, &'static str) {
         match self {
             Self::Agent => ("success", "Hello from a scripted model"),
@@ -36,45 +36,45 @@ impl Method {
     }
 }
 
-/// A turn that was begun.
+/// A turn that has begun.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) names: Names,
     pub(super) method: Method,
-    /// The connection that asked for it.
+    /// Number of the connection that requested it.
     pub(super) from: u64,
     pub(super) message: String,
     pub(super) identity: Option<Identity>,
     pub(super) abort: Cue,
-    /// Answer to `agent.wait`, once the turn is over; and the answer to its request, if it has one.
+    /// Answer to `agent.wait`, once the turn has ended; and the answer to its request, if it has one.
     pub(super) ended: watch::Sender<Option<(Value, Option<Value>)>>,
 }
 
 /// A turn while its events are sent.
-pub(super) struct Telling<'a> {
+pub(super) struct TurnPlayer<'a> {
     pub(super) shared: &'a Shared,
     pub(super) run: &'a Run,
-    pub(super) story: Story,
+    pub(super) recording: Recording,
     pub(super) text: String,
     seq: u64,
 }
 
-/// Runs a turn until it is over or aborted.
+/// Runs a turn until it ends or is aborted.
 pub(super) async fn run(shared: Arc<Shared>, run: Arc<Run>, steps: Vec<Step>) {
-    let story = Story::of(shared.dialect, run.method.model().0);
-    let mut telling = Telling { shared: &shared, run: &run, story, text: String::new(), seq: 0 };
-    telling.start();
+    let recording = Recording::of(shared.dialect, run.method.model().0);
+    let mut player = TurnPlayer { shared: &shared, run: &run, recording, text: String::new(), seq: 0 };
+    player.start();
     let is_aborted = tokio::select! {
-        () = telling.all(steps) => false,
+        () = player.play(steps) => false,
         () = run.abort.wait() => true,
     };
     if is_aborted {
-        telling.abort();
+        player.abort();
     }
 }
 
-impl Telling<'_> {
-    async fn all(&mut self, steps: Vec<Step>) {
+impl TurnPlayer<'_> {
+    async fn play(&mut self, steps: Vec<Step>) {
         for step in steps {
             if !self.step(step).await {
                 return;
@@ -83,7 +83,7 @@ impl Telling<'_> {
         self.end(&self.text.clone());
     }
 
-    /// Executes a step; returns whether the turn goes on.
+    /// Executes a step; returns whether the turn continues.
     async fn step(&mut self, step: Step) -> bool {
         match step {
             Step::Say(piece) => self.say(&piece),
@@ -91,31 +91,31 @@ impl Telling<'_> {
                 self.text = text;
                 self.assistant(&self.text.clone(), "", json!(true));
             }
-            Step::Swapped(first, second) => self.swapped(&first, &second),
-            Step::Again => self.shared.again(),
-            Step::Elsewhere { run, session, text } => self.elsewhere(run, session, text),
-            Step::Tool => self.tool(),
-            Step::Frame(frame) => self.shared.order_all(&Order::Frame(frame)),
-            Step::Text(text) => self.shared.order_all(&Order::Text(text)),
+            Step::Swapped(first, second) => self.say_swapped(&first, &second),
+            Step::Again => self.shared.repeat_last_event(),
+            Step::Elsewhere { run, session, text } => self.send_foreign_events(run, session, text),
+            Step::Tool => self.replay_tool(),
+            Step::Frame(frame) => self.shared.command_all(&Command::Frame(frame)),
+            Step::Text(text) => self.shared.command_all(&Command::Text(text)),
             Step::Oversize(bytes) => {
                 let frame = json!({ "type": "event", "event": "health", "payload": "x".repeat(bytes) });
-                self.shared.order_all(&Order::Text(frame.to_string()));
+                self.shared.command_all(&Command::Text(frame.to_string()));
             }
             Step::Pause(time) => tokio::time::sleep(time).await,
             Step::Until(cue) => cue.wait().await,
-            Step::Ask(model) => return self.ask(model).await,
-            Step::Close(code, reason) => self.shared.order_all(&Order::Close(code, reason.to_owned())),
-            Step::Cut => self.shared.order_all(&Order::Cut),
+            Step::Ask(model) => return self.call_model(model).await,
+            Step::Close(code, reason) => self.shared.command_all(&Command::Close(code, reason.to_owned())),
+            Step::Cut => self.shared.command_all(&Command::Cut),
             Step::Never => std::future::pending().await,
             last => {
-                self.last(last);
+                self.end_with(last);
                 return false;
             }
         }
         true
     }
 
-    fn last(&mut self, step: Step) {
+    fn end_with(&mut self, step: Step) {
         match step {
             Step::Restart => self.shared.restart(),
             Step::EndAs(text) => self.end(&text),
@@ -134,17 +134,17 @@ impl Telling<'_> {
         self.shared.event(frame);
     }
 
-    /// A recorded event of this kind.
+    /// Returns the first recorded event of this kind.
     fn find(&self, event: &str, kind: &str, value: &str) -> Option<Value> {
-        self.story.event(|frame| {
+        self.recording.event(|frame| {
             let payload = &frame["payload"];
             frame["event"] == event && (payload[kind] == value || payload["data"][kind] == value)
         })
     }
 
-    /// The same, made this turn's.
+    /// Returns the first recorded event of this kind, with the ids of this turn.
     pub(super) fn like(&self, event: &str, kind: &str, value: &str) -> Option<Value> {
-        Some(self.story.renamed(&self.find(event, kind, value)?, &self.run.names))
+        Some(self.recording.renamed(&self.find(event, kind, value)?, &self.run.names))
     }
 
     fn start(&mut self) {
@@ -178,7 +178,7 @@ impl Telling<'_> {
         self.event(frame);
     }
 
-    fn swapped(&mut self, first: &str, second: &str) {
+    fn say_swapped(&mut self, first: &str, second: &str) {
         let (before, both) = (format!("{}{first}", self.text), format!("{}{first}{second}", self.text));
         self.assistant(&both, second, Value::Null);
         self.chat(&both, second);
@@ -187,7 +187,7 @@ impl Telling<'_> {
         self.text = both;
     }
 
-    fn elsewhere(&self, run: Option<&str>, session: Option<&str>, text: &str) {
+    fn send_foreign_events(&self, run: Option<&str>, session: Option<&str>, text: &str) {
         let own = &self.run.names;
         let names = Names {
             run: run.unwrap_or(&own.run).to_owned(),
@@ -198,7 +198,7 @@ impl Telling<'_> {
             [("agent", "stream", "assistant"), ("chat", "state", "delta"), ("chat", "state", "final")];
         for mut frame in events.into_iter().filter_map(|(event, kind, value)| {
             let found = self.find(event, kind, value)?;
-            Some(self.story.renamed(&found, &names))
+            Some(self.recording.renamed(&found, &names))
         }) {
             let payload = &mut frame["payload"];
             if payload["stream"] == "assistant" {
@@ -213,23 +213,23 @@ impl Telling<'_> {
         }
     }
 
-    fn tool(&mut self) {
-        let tool = Story::of(self.shared.dialect, "tool");
+    fn replay_tool(&mut self) {
+        let recording = Recording::of(self.shared.dialect, "tool");
         let streams = ["item", "tool", "command_output"];
         let is_tools =
             |frame: &Value| frame["payload"]["stream"].as_str().is_some_and(|s| streams.contains(&s));
-        for frame in tool.retold(&self.run.names).into_iter().filter(is_tools) {
+        for frame in recording.replay(&self.run.names).into_iter().filter(is_tools) {
             self.event(frame);
         }
     }
 
-    async fn ask(&mut self, model: &str) -> bool {
+    async fn call_model(&mut self, model: &str) -> bool {
         let identity = self.run.identity.clone().expect("the gateway has no provider");
         let count = self.shared.inner().calls.len();
-        let made = model::ask(&identity, model, &self.run.message, count).await;
-        let (status, said) = (made.status, made.said.clone());
+        let call = model::call(&identity, model, &self.run.message, count).await;
+        let (status, said) = (call.status, call.said.clone());
         let session = self.run.names.session.clone();
-        self.shared.inner().calls.push(model::Made { session, ..made });
+        self.shared.inner().calls.push(model::ModelCall { session, ..call });
         match status {
             Some(200) => self.say(&said),
             Some(401) => self.recorded("status-401"),

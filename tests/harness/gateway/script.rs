@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// The wire protocol that a gateway speaks, and whose recorded frames it uses.
+/// Wire protocol of a gateway, which decides the recorded frames that it uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// Protocol 3, as 2026.2.6-3 speaks it.
@@ -15,7 +15,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Both.
+    /// Both dialects.
     pub const ALL: [Self; 2] = [Self::Three, Self::Four];
 
     pub(super) const fn version(self) -> &'static str {
@@ -33,36 +33,36 @@ impl Dialect {
     }
 }
 
-/// Handshake of a connection. Without one a client with the right token and protocol is let in.
+/// Handshake of a connection. Without one, the gateway accepts a client with the right token and protocol.
 #[derive(Debug, Clone)]
 pub enum Door {
-    /// No challenge, ever.
+    /// The challenge never comes.
     Silent,
-    /// Closed before the challenge.
+    /// The connection is closed before the challenge.
     Shut,
-    /// A challenge, then a close with this code and reason when the client wants to connect.
+    /// The gateway answers the request to connect with a close of this code and reason.
     Closed(u16, &'static str),
-    /// Not yet: try again after this long.
+    /// The gateway is still starting; the client should try again after this time.
     NotYet(Duration),
-    /// As in a recorded story, whatever the client says: `remote-unpaired`, `handshake-no-scopes`.
+    /// The gateway answers as recorded and ignores the client's request: `remote-unpaired`, `handshake-no-scopes`.
     Recorded(&'static str),
-    /// This text instead of an answer.
+    /// The gateway sends this text instead of an answer.
     Text(&'static str),
 }
 
 /// Effect of an abort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Abort {
-    /// The behaviour of the dialect's gateway: protocol 3 stops what `chat.send` began and nothing else.
+    /// The behaviour of the dialect's gateway: protocol 3 stops only turns that `chat.send` began.
     #[default]
     AsRecorded,
-    /// The abort is confirmed, but the run goes on.
+    /// The abort is confirmed, but the run continues.
     Pretended,
     /// The abort is never answered.
     Unanswered,
 }
 
-/// Something that a test lets happen when it wants to.
+/// Signal of a test, which scripts wait for.
 #[derive(Debug, Clone)]
 pub struct Cue(watch::Sender<bool>);
 
@@ -73,29 +73,29 @@ impl Default for Cue {
 }
 
 impl Cue {
-    /// Lets go on what waits for it, now and later.
+    /// Releases all present and future waiters.
     pub fn give(&self) {
         self.0.send_replace(true);
     }
 
     pub(super) async fn wait(&self) {
-        // Its sender is this very value.
+        // The wait cannot fail, because this value is the sender.
         self.0.subscribe().wait_for(|given| *given).await.map(drop).unwrap();
     }
 }
 
-/// Step of a turn. After the last one the turn ends well, with all of its text.
+/// Step of a turn. After the last one the turn succeeds, with all of its text.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// More text, sent in an event of either kind.
+    /// More text, sent in an `agent` event and a `chat` event.
     Say(String),
-    /// All text so far was wrong: this is it.
+    /// This text, which replaces all earlier text.
     Instead(String),
     /// Two pieces of text whose events come in the wrong order.
     Swapped(String, String),
-    /// The last event once more.
+    /// A repetition of the last event.
     Again,
-    /// An event of a run or of a session that is another's. Without a run or session: this one's.
+    /// Events of another run or session. Without a run or a session, they have this turn's.
     Elsewhere {
         /// Another run's id.
         run: Option<&'static str>,
@@ -106,36 +106,36 @@ pub enum Step {
     },
     /// The events of a recorded tool call; protocol 3 has none.
     Tool,
-    /// This frame, to everybody.
+    /// This frame, to all clients.
     Frame(Value),
-    /// This text, which need not be a frame.
+    /// This text, to all clients; it need not be a frame.
     Text(String),
     /// An event of so many bytes.
     Oversize(usize),
-    /// Nothing for so long.
+    /// A pause.
     Pause(Duration),
-    /// Nothing until a test says so.
+    /// A pause until the test gives the cue.
     Until(Cue),
-    /// Calls a model as OpenClaw does; the answer becomes text, and a refusal ends the turn as recorded.
+    /// A model call as OpenClaw makes it. The answer becomes text; a refusal ends the turn as recorded.
     Ask(&'static str),
     /// Every connection is closed with this code and reason.
     Close(u16, &'static str),
-    /// Every connection is cut without a word.
+    /// Every connection is cut without a close frame.
     Cut,
-    /// The whole gateway is gone and back, and knows nothing of this turn any more.
+    /// The gateway restarts and forgets this turn.
     Restart,
-    /// The turn ends well, with this text, whatever was said.
+    /// The turn succeeds with this text instead of its own.
     EndAs(String),
     /// The turn ends as a recorded one did: `status-401`, `empty`, `timeout`, `overflow`.
     Recorded(&'static str),
-    /// As the first: the turn is not begun, try again after this long.
+    /// The request is refused for now; the client should try again after this time. Only valid as the first step.
     NotNow(Duration),
     /// The turn never ends, unless it is aborted.
     Never,
 }
 
 impl Step {
-    /// More text.
+    /// Creates a step with more text.
     #[must_use]
     pub fn say(text: &str) -> Self {
         Self::Say(text.to_owned())

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{
-    model::{Made, Provider},
+    model::{ModelCall, Provider},
     run::Run,
     script::{Abort, Dialect, Door, Step},
 };
@@ -20,24 +20,25 @@ pub(super) const BACKLOG: usize = 4096;
 
 /// Time by which each restart shortens the reported uptime, so that no test waits for a clock.
 const HOUR: Duration = Duration::from_secs(3600);
-const LONG_AGO: Duration = Duration::from_secs(240 * 3600);
+/// Reported uptime at the start.
+const INITIAL_UPTIME: Duration = Duration::from_secs(240 * 3600);
 
 /// Settings that a test may change while a gateway runs.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Effect of an abort.
     pub abort: Abort,
-    /// `outboundHeaders` are accepted, as by a gateway with that extension.
+    /// If true, the gateway accepts `outboundHeaders`, as by a gateway with that extension.
     pub takes_headers: bool,
-    /// The plugin that puts headers on a session's calls is loaded.
+    /// If true, the plugin is loaded that adds headers to the calls of a session.
     pub has_plugin: bool,
     /// Interval between ticks; none are sent without it. The announced interval is [`Options::announced_tick`].
     pub tick: Option<Duration>,
-    /// The interval of its hello.
+    /// Interval between ticks that the hello announces.
     pub announced_tick: Duration,
-    /// The version it says it is; the recorded one without.
+    /// Version that it reports; by default the recorded one.
     pub version: Option<String>,
-    /// Its providers, by name. The first is the one that turns use which choose none.
+    /// Its providers, by name. The first is the default of turns.
     pub providers: BTreeMap<String, Provider>,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct Session {
     pub(super) history: Vec<(&'static str, String)>,
 }
 
-/// A frame of a client's.
+/// A received frame.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// Number of the connection, from 1.
@@ -60,7 +61,7 @@ pub struct Seen {
 
 /// Instruction to a connection.
 #[derive(Debug, Clone)]
-pub(super) enum Order {
+pub(super) enum Command {
     Frame(Value),
     Text(String),
     Close(u16, String),
@@ -69,7 +70,7 @@ pub(super) enum Order {
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
-    pub(super) connections: BTreeMap<u64, mpsc::Sender<Order>>,
+    pub(super) connections: BTreeMap<u64, mpsc::Sender<Command>>,
     pub(super) accepted: u64,
     pub(super) doors: VecDeque<Door>,
     pub(super) scripts: BTreeMap<String, VecDeque<Vec<Step>>>,
@@ -77,7 +78,7 @@ pub(super) struct Inner {
     pub(super) runs: BTreeMap<String, Arc<Run>>,
     pub(super) sessions: BTreeMap<String, Session>,
     pub(super) seen: Vec<Seen>,
-    pub(super) calls: Vec<Made>,
+    pub(super) calls: Vec<ModelCall>,
     pub(super) seq: u64,
     /// Number of restarts.
     pub(super) restarts: u32,
@@ -114,7 +115,7 @@ impl Shared {
         self.options.lock().unwrap()
     }
 
-    /// The key as this dialect's gateway writes it.
+    /// Returns the key as a gateway of this dialect writes it.
     pub(super) fn key(&self, session: &str) -> String {
         match self.dialect {
             Dialect::Three => session.to_owned(),
@@ -122,22 +123,22 @@ impl Shared {
         }
     }
 
-    pub(super) fn order(&self, connection: u64, order: Order) {
+    pub(super) fn command(&self, connection: u64, command: Command) {
         let mut inner = self.inner();
-        let is_slow = inner.connections.get(&connection).is_some_and(|to| to.try_send(order).is_err());
+        let is_slow = inner.connections.get(&connection).is_some_and(|to| to.try_send(command).is_err());
         if is_slow {
             inner.connections.remove(&connection);
         }
     }
 
     pub(super) fn answer(&self, connection: u64, frame: Value) {
-        self.order(connection, Order::Frame(frame));
+        self.command(connection, Command::Frame(frame));
     }
 
-    pub(super) fn order_all(&self, order: &Order) {
+    pub(super) fn command_all(&self, command: &Command) {
         let connections: Vec<u64> = self.inner().connections.keys().copied().collect();
         for connection in connections {
-            self.order(connection, order.clone());
+            self.command(connection, command.clone());
         }
     }
 
@@ -149,18 +150,18 @@ impl Shared {
             frame["seq"] = json!(inner.seq);
             inner.last = vec![frame.clone()];
         }
-        self.order_all(&Order::Frame(frame));
+        self.command_all(&Command::Frame(frame));
     }
 
     /// Sends the last event to all clients again.
-    pub(super) fn again(&self) {
+    pub(super) fn repeat_last_event(&self) {
         let last = self.inner().last.clone();
         for frame in last {
-            self.order_all(&Order::Frame(frame));
+            self.command_all(&Command::Frame(frame));
         }
     }
 
-    /// The gateway ends and begins anew: its connections are closed, its runs are not known any more.
+    /// Restarts the gateway: closes its connections and forgets its runs.
     pub(super) fn restart(&self) {
         {
             let mut inner = self.inner();
@@ -169,12 +170,12 @@ impl Shared {
         }
         let reason = json!({ "reason": "gateway restarting", "restartExpectedMs": 100 });
         self.event(json!({ "type": "event", "event": "shutdown", "payload": reason }));
-        self.order_all(&Order::Close(1012, "service restart".to_owned()));
+        self.command_all(&Command::Close(1012, "service restart".to_owned()));
     }
 
     /// Returns the reported uptime.
     pub(super) fn uptime(&self) -> Duration {
-        self.created.elapsed() + LONG_AGO.saturating_sub(HOUR * self.inner().restarts)
+        self.created.elapsed() + INITIAL_UPTIME.saturating_sub(HOUR * self.inner().restarts)
     }
 
     /// Returns whether this gateway still knows the run.

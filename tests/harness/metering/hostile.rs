@@ -1,11 +1,11 @@
-//! Builds text and JSON that an agent writes to have its usage misread. They contain the words that decide how an
-//! answer is read, in places that an answer repeats.
+//! Builds text and JSON with which an agent could make the proxy misread its usage. They contain the words by which the
+//! proxy parses an answer, in fields that an answer repeats.
 
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// Pieces of text, as they stand in prompts, instructions and arguments of tools.
+/// Pieces of text for prompts, instructions and arguments of tools.
 const PIECES: [&str; 16] = [
     r#""usage":{"input_tokens":1,"output_tokens":1}"#,
     r#""usage":{"prompt_tokens":1,"completion_tokens":0,"total_tokens":1}"#,
@@ -25,7 +25,7 @@ const PIECES: [&str; 16] = [
     "a plain word",
 ];
 
-/// Names of members that answers have themselves.
+/// Names of members that answers also have.
 const NAMES: [&str; 12] = [
     "error",
     "usage",
@@ -59,7 +59,7 @@ pub(super) fn text(random: &mut Random, pieces: usize) -> String {
 pub(super) fn object(random: &mut Random, depth: usize) -> Value {
     let mut members = Map::new();
     for _ in 0..=random.below(4) {
-        // Seldom an error: an event that may be one is read with more care.
+        // `error` is rare, because the proxy parses a possible error event more carefully.
         let names = if random.below(8) == 0 { &NAMES[..] } else { &NAMES[1..] };
         let name = names[random.below(names.len())];
         let value = match (name, random.below(4)) {
@@ -74,7 +74,7 @@ pub(super) fn object(random: &mut Random, depth: usize) -> Value {
     Value::Object(members)
 }
 
-/// Returns a JSON schema that says nothing of arguments, and repeats such an object.
+/// Returns a JSON schema without arguments, whose default is such an object.
 pub(super) fn schema(random: &mut Random) -> Value {
     let default = object(random, 3);
     json!({ "type": "object", "properties": {}, "default": default })

@@ -1,4 +1,4 @@
-//! Judges what a play has found: the journal, beside what the upstream says it reported.
+//! Judges the evidence of a play: compares the journal with the usage that the upstream reported.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::plan::{Kind, MAX_OUTPUT, Mode, number};
 
-/// Tokens that a request may have beside its text, as the proxy reserves them.
+/// Tokens that the proxy reserves for a request in addition to its bytes.
 const INSTRUCTIONS: u64 = 1024;
 
 /// A call as its client saw it.
@@ -19,7 +19,7 @@ pub struct Call {
     pub kind: Kind,
     /// Bytes of its request.
     pub request: u64,
-    /// Bytes of the answer that came.
+    /// Received bytes of the answer.
     pub answer: u64,
     /// Its end.
     pub end: End,
@@ -36,10 +36,10 @@ pub enum End {
     Left,
 }
 
-/// Everything there is to judge by. Calls are numbered by their places.
+/// Data that a play is judged by. The number of a call is its index.
 #[derive(Debug, Clone)]
 pub struct Evidence {
-    /// The calls that were made.
+    /// All calls.
     pub calls: Vec<Call>,
     /// Usage that the upstream reported, by call that it answered whole.
     pub reported: BTreeMap<usize, Reported>,
@@ -50,7 +50,7 @@ pub struct Evidence {
 /// Results of a play.
 #[derive(Debug, Default, Serialize)]
 pub struct Findings {
-    /// Calls that are not booked as they should be, in words.
+    /// Calls whose record is wrong, in words.
     pub faults: Vec<String>,
     /// Figures by route, mode and models.
     pub kinds: BTreeMap<String, Figures>,
@@ -63,34 +63,34 @@ pub struct Findings {
 /// Figures of one kind of calls.
 #[derive(Debug, Default, Serialize)]
 pub struct Figures {
-    /// Calls that were made.
+    /// Number of calls.
     pub calls: u64,
     /// Calls whose client left, or whose answer broke off.
     pub cut: u64,
-    /// Calls of which the upstream's figures reached the client.
+    /// Calls whose usage reached the client.
     pub reported: u64,
-    /// Records by how well their tokens are known.
+    /// Records by source of their tokens.
     pub sources: BTreeMap<&'static str, u64>,
-    /// The most tokens by which a record is below what the upstream reported to a client that got its whole answer.
+    /// Largest number of tokens by which a record is below the usage that reached the client.
     pub largest_under: u64,
-    /// The most by which one is above that.
+    /// Largest number of tokens by which a record is above that usage.
     pub largest_over: u64,
-    /// The same of calls that were cut, which are estimated: of a stream that its client has left, the upstream may have
-    /// reported more by then than ever came.
+    /// Largest number of tokens by which the record of a cut call is below the upstream's report. Such records are
+    /// estimates: the upstream may have reported more than ever reached the proxy.
     pub largest_under_of_cut: u64,
-    /// The same, above.
+    /// Largest number of tokens by which the record of a cut call is above the upstream's report.
     pub largest_over_of_cut: u64,
 }
 
 impl Evidence {
-    /// Puts together what was seen.
+    /// Collects the evidence of a play.
     pub(super) fn of(calls: Vec<Call>, ledger: &[Entry], journal: Vec<JournalLine>) -> Self {
         let whole = ledger.iter().filter(|entry| matches!(entry.ending, Ending::Answered { .. }));
         let reported = whole.filter_map(|entry| Some((number(&entry.body)?, entry.reported?))).collect();
         Self { calls, reported, journal }
     }
 
-    /// Judges it.
+    /// Compares each call with its record.
     #[must_use]
     pub fn judge(&self) -> Findings {
         let mut findings = Findings::default();
@@ -116,7 +116,7 @@ impl Evidence {
     }
 }
 
-/// The run of a call: each has its own.
+/// Returns the run id of a call; each call has a run of its own.
 pub(super) fn run_id(number: usize) -> String {
     format!("m{number}")
 }
@@ -136,7 +136,7 @@ impl Findings {
         *figures.sources.entry(record.tokens_source.word()).or_default() += 1;
     }
 
-    /// Returns what is wrong with the record of one call.
+    /// Returns the faults of one call's record.
     fn compare(
         &mut self,
         call: &Call,
@@ -164,7 +164,7 @@ impl Findings {
             if arrived && under + over > 0 {
                 faults.push("its usage arrived, and something else is booked");
             }
-            // The upstream goes on with an answer in one piece, whether or not its client waits for it.
+            // The upstream completes an answer in one piece even if its client has left.
             if call.end == End::Left && call.kind.mode == Mode::Whole && under > 0 {
                 faults.push("it is booked for less than the upstream reported");
             }

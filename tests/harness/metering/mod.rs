@@ -38,7 +38,7 @@ pub use self::{
 
 /// Calls at a time: LiteLLM has one worker, and the answers are large.
 const AT_ONCE: usize = 4;
-/// LiteLLM takes seconds for the largest.
+/// Longest wait for a call: LiteLLM takes seconds for the largest.
 const SETTLED_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A play.
@@ -46,7 +46,7 @@ const SETTLED_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct Metering {
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Calls in all.
+    /// Number of calls.
     pub calls: usize,
     /// Calls among them whose answers are the largest.
     pub giants: usize,
@@ -55,7 +55,7 @@ pub struct Metering {
 }
 
 impl Metering {
-    /// Makes the calls, and returns what was seen.
+    /// Makes the calls, and returns the evidence.
     ///
     /// # Panics
     /// If a call cannot be made, or its record never comes.
@@ -67,7 +67,7 @@ impl Metering {
         let plans: Vec<_> = (0..self.calls).map(|number| self.plan(&mut random, number)).collect();
         let calls = plans.into_iter().enumerate().map(|(number, plan)| call(&world, number, plan));
         let calls: Vec<_> = stream::iter(calls).buffered(AT_ONCE).collect().await;
-        // A call that its client has left may still be answered by the upstream.
+        // The upstream may still answer a call that its client has left.
         let ledger = || async { world.upstream.ledger().all() };
         let ended =
             |entries: &Vec<bench::upstream::Entry>| entries.iter().all(|entry| !entry.ending.is_open());
@@ -96,13 +96,13 @@ async fn call(world: &World, number: usize, plan: Plan) -> Call {
     let body = body.to_string();
     let request = body.len() as u64;
     let id = &run.grant.run_id;
-    let look = || async { world.control.run(id).await.unwrap() };
+    let view = || async { world.control.run(id).await.unwrap() };
     let begun = async {
         let is_seen = |view: &RunView| view.in_flight + view.usage.calls + view.usage.refused > 0;
-        eventually_within(SETTLED_TIMEOUT, "the proxy has seen the call", look, is_seen).await;
+        eventually_within(SETTLED_TIMEOUT, "the proxy has seen the call", view, is_seen).await;
     };
-    let (answer, end) = ask(run.agent.send(Method::POST, kind.path, body.into()), leaving, begun).await;
-    eventually_within(SETTLED_TIMEOUT, "the call has ended", look, |view| {
+    let (answer, end) = receive(run.agent.send(Method::POST, kind.path, body.into()), leaving, begun).await;
+    eventually_within(SETTLED_TIMEOUT, "the call has ended", view, |view| {
         view.in_flight == 0 && view.usage.calls + view.usage.refused > 0
     })
     .await;
@@ -110,9 +110,9 @@ async fn call(world: &World, number: usize, plan: Plan) -> Call {
     Call { kind, request, answer, end }
 }
 
-/// Returns how many bytes of the answer came, and how it ended. A client that leaves after some time does so once its call
-/// has `begun`: before, there is no call.
-async fn ask(
+/// Returns the number of received bytes of the answer, and its end. A client that leaves after some time counts that
+/// time from the moment when its call has `begun`.
+async fn receive(
     sent: impl Future<Output = Result<Stream, BoxError>>,
     leaving: Leaving,
     begun: impl Future<Output = ()>,
@@ -125,15 +125,15 @@ async fn ask(
         Leaving::Never | Leaving::AfterBytes(_) => sent.await,
     };
     let Ok(mut answer) = answer else { return (0, End::Broken) };
-    let mut came = 0;
+    let mut received = 0;
     loop {
-        if matches!(leaving, Leaving::AfterBytes(bytes) if came >= bytes) {
-            return (came as u64, End::Left);
+        if matches!(leaving, Leaving::AfterBytes(bytes) if received >= bytes) {
+            return (received as u64, End::Left);
         }
         match answer.next().await {
-            Ok(Some((piece, _))) => came += piece.len(),
-            Ok(None) => return (came as u64, End::Answered(answer.status)),
-            Err(_broken) => return (came as u64, End::Broken),
+            Ok(Some((piece, _))) => received += piece.len(),
+            Ok(None) => return (received as u64, End::Answered(answer.status)),
+            Err(_broken) => return (received as u64, End::Broken),
         }
     }
 }

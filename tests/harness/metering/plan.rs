@@ -12,9 +12,9 @@ use crate::{
     random::Random,
 };
 
-/// Most tokens that one answer may have; no answer reports more.
+/// Largest number of tokens of an answer; no answer reports more.
 pub(super) const MAX_OUTPUT: u64 = 32_768;
-/// Most tokens of a prompt that are reported: no less than any body of a request is reserved for.
+/// Largest number of prompt tokens that is reported: the proxy reserves more for any request.
 const MAX_INPUT: usize = 1000;
 /// Prefix of every request, followed by the number of the call.
 const MARK: &str = "mark=";
@@ -29,7 +29,7 @@ pub struct Kind {
     pub path: &'static str,
     /// Form of the answer.
     pub mode: Mode,
-    /// Knowledge that LiteLLM has of the model.
+    /// Kind of the model by LiteLLM's knowledge of it.
     pub models: Models,
 }
 
@@ -46,11 +46,11 @@ pub enum Mode {
 /// The moment at which a client leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaving {
-    /// Not before it has everything.
+    /// The client stays until it has the whole answer.
     Never,
-    /// Once it has so many bytes of the body.
+    /// The client leaves once it has received this many bytes of the body.
     AfterBytes(usize),
-    /// This long after it has sent its request.
+    /// The client leaves this long after its call has begun.
     After(Duration),
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Plan {
     pub(super) leaving: Leaving,
 }
 
-/// The parts of a model's script.
+/// Parts of a model's script, and the moment at which the client leaves.
 struct Script {
     content: String,
     fate: String,
@@ -88,7 +88,7 @@ impl Plan {
     }
 }
 
-/// The number of the call that a request is of.
+/// Returns the number of the call that a request belongs to.
 pub(super) fn number(body: &[u8]) -> Option<usize> {
     let at = memchr::memmem::find(body, MARK.as_bytes())?;
     let digits: String = body[at + MARK.len()..]
@@ -146,13 +146,13 @@ fn body(random: &mut Random, kind: Kind, prompt: &Prompt<'_>) -> Value {
     let name = models.name(path, prompt.script).expect("the kind has a model there");
     let answering = if mode == Mode::Whole { Answering::Whole } else { Answering::Streamed };
     let pieces = random.below(6);
-    let said = format!(
+    let text = format!(
         "{MARK}{}; {}\ncall: exec {}\nsay: done",
         prompt.number,
         hostile::text(random, pieces),
         hostile::object(random, 2)
     );
-    let mut body = saying(path, &name, answering, &models.text(prompt.script, &said));
+    let mut body = saying(path, &name, answering, &models.text(prompt.script, &text));
     match path {
         "/v1/chat/completions" => {
             body["max_tokens"] = json!(MAX_OUTPUT);
@@ -164,7 +164,7 @@ fn body(random: &mut Random, kind: Kind, prompt: &Prompt<'_>) -> Value {
             }
         }
         "/v1/completions" => body["max_tokens"] = json!(MAX_OUTPUT),
-        "/v1/responses" => echoed(random, &mut body, prompt.size),
+        "/v1/responses" => add_echoed_fields(random, &mut body, prompt.size),
         "/v1/messages" => {
             body["max_tokens"] = json!(MAX_OUTPUT);
             body["system"] = json!(hostile::text(random, 2));
@@ -175,8 +175,8 @@ fn body(random: &mut Random, kind: Kind, prompt: &Prompt<'_>) -> Value {
     body
 }
 
-/// Fields that an answer of `/v1/responses` repeats in front of its usage.
-fn echoed(random: &mut Random, body: &mut Value, size: usize) {
+/// Adds fields that an answer of `/v1/responses` repeats in front of its usage.
+fn add_echoed_fields(random: &mut Random, body: &mut Value, size: usize) {
     body["max_output_tokens"] = json!(MAX_OUTPUT);
     let mut instructions = hostile::text(random, 3);
     if size > 4096 {
@@ -194,7 +194,7 @@ fn echoed(random: &mut Random, body: &mut Value, size: usize) {
     }
 }
 
-/// Inputs whose vectors have about `size` bytes, the script in the last.
+/// Returns inputs whose vectors have about `size` bytes together. The last input is `input`, which has the script.
 fn vectors(input: Value, body: &mut Value, size: usize) -> Value {
     const DIMENSIONS: usize = 3072;
     const NUMBER: usize = 6;

@@ -1,4 +1,4 @@
-//! Defines the scripts of the runs in a play, and the end that each must have, whatever happens to the other processes.
+//! Defines the scripts of the runs in a play, and the end that each run must have.
 
 use platform_core::event::RunErrorCode;
 use runner_store::Record;
@@ -7,16 +7,16 @@ use serde_json::json;
 /// Behaviour of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
-    /// Asks the model, again if it gets no answer.
+    /// Calls the model, again if there is no answer.
     Asks,
-    /// The same, and the answer takes long.
+    /// Calls the model, whose answer takes long.
     AsksLong,
     Sleeps,
     /// Prints more than any pipe holds.
     Prints,
-    /// Goes on until its time is over, and does not listen.
+    /// Continues until its run times out, and ignores `TERM`.
     Hangs,
-    /// Goes on until its run is cancelled.
+    /// Continues until its run is cancelled.
     Waits,
 }
 
@@ -24,7 +24,7 @@ impl Script {
     pub(super) const ALL: [Self; 6] =
         [Self::Asks, Self::AsksLong, Self::Sleeps, Self::Prints, Self::Hangs, Self::Waits];
 
-    /// Its agent's id.
+    /// Returns its agent's id.
     pub(super) const fn agent(self) -> &'static str {
         match self {
             Self::Asks => "chaos:asks",
@@ -38,8 +38,8 @@ impl Script {
 
     fn shell(self) -> String {
         match self {
-            Self::Asks => asks("fake-words5"),
-            Self::AsksLong => asks("fake-words5-firstbyte1500ms"),
+            Self::Asks => call_until_answered("fake-words5"),
+            Self::AsksLong => call_until_answered("fake-words5-firstbyte1500ms"),
             Self::Sleeps => "sleep 2; echo slept".to_owned(),
             Self::Prints => {
                 "seq 1 9000 | xargs -n 1000; sleep 1; seq 9001 18000 | xargs -n 1000; echo end".to_owned()
@@ -49,14 +49,14 @@ impl Script {
         }
     }
 
-    /// All of them, as entries of the registry.
+    /// Returns the registry's entries of all scripts.
     pub(super) fn registry() -> String {
         let entry = |script: Self| {
             let runtime = if script == Self::Hangs { "4s" } else { "2min" };
             format!(
                 "[agents.'{}']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nrun_timeout = '{runtime}'\n",
                 script.agent(),
-                // A JSON string is a TOML string; braces are doubled.
+                // A JSON string is a TOML string; the configuration needs doubled braces.
                 json!(script.shell().replace('{', "{{").replace('}', "}}"))
             )
         };
@@ -64,28 +64,28 @@ impl Script {
     }
 
     /// Returns the expected end: its state, and its answer if there is one.
-    fn end(self) -> (&'static str, Option<String>) {
-        let said = match self {
+    fn expected_end(self) -> (&'static str, Option<String>) {
+        let answer = match self {
             Self::Asks | Self::AsksLong => "Hello from the scripted upstream,\ndone".to_owned(),
             Self::Sleeps => "slept".to_owned(),
             Self::Prints => (0..18).map(numbers).collect::<String>() + "end",
             Self::Hangs => return ("timed_out", None),
             Self::Waits => return ("cancelled", None),
         };
-        ("succeeded", Some(said))
+        ("succeeded", Some(answer))
     }
 
     /// Returns how `record` differs from the expected end, if it does.
     pub(super) fn differs(self, record: &Record) -> Option<String> {
-        let (state, answer) = self.end();
+        let (state, answer) = self.expected_end();
         if (record.run.state.name(), &record.answer) == (state, &answer) {
             return None;
         }
-        let said = record.answer.as_ref().map(|said| {
-            let end: Vec<_> = said.chars().rev().take(40).collect();
-            (said.len(), end.into_iter().rev().collect::<String>())
+        let actual = record.answer.as_ref().map(|text| {
+            let end: Vec<_> = text.chars().rev().take(40).collect();
+            (text.len(), end.into_iter().rev().collect::<String>())
         });
-        Some(format!("{self:?}, and not {state}: {said:?} {:?}", record.run))
+        Some(format!("{self:?}, and not {state}: {actual:?} {:?}", record.run))
     }
 }
 
@@ -94,13 +94,13 @@ pub(super) fn is_container_failed(record: &Record) -> bool {
     record.run.error.as_ref().is_some_and(|failure| failure.code == RunErrorCode::ContainerFailed)
 }
 
-/// A line, shorter than what Docker's log cuts into pieces.
+/// Returns a line of numbers, short enough that Docker's log does not split it.
 fn numbers(thousand: u32) -> String {
     let numbers = (1..=1000).map(|number| (thousand * 1000 + number).to_string());
     numbers.collect::<Vec<_>>().join(" ") + "\n"
 }
 
-fn asks(model: &str) -> String {
+fn call_until_answered(model: &str) -> String {
     let body = json!({ "model": model, "messages": [{ "role": "user", "content": "hello" }] });
     format!(
         "until said=$(curl -s -m 30 -H 'content-type: application/json' -d '{body}' \

@@ -1,4 +1,4 @@
-//! Quiet at the end of a round: what must be gone, and how every run must have ended.
+//! Waits for rest at the end of a round, and judges the leftovers and the ends of all runs.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use platform_core::{
 };
 use runner_store::ResourceState as Stored;
 
-use super::{Ordered, PATIENCE, Script, Stage, agents};
+use super::{PATIENCE, RequestedRun, Script, Stage, agents};
 
 impl Stage {
-    /// Lets every worker live and cancels the runs that wait for it. Waits until nothing is left; records a fault if
-    /// that takes too long.
+    /// Lets every worker run, and cancels the runs that end only by a cancel. Waits until nothing is left, and records
+    /// a fault if that takes too long.
     pub(super) async fn come_to_rest(&mut self) {
         let began = Instant::now();
         for worker in &mut self.workers {
@@ -23,9 +23,9 @@ impl Stage {
             self.store.ask_cancel(&run.id).await.unwrap();
         }
         loop {
-            // One that could not start may do so when it is started again.
-            self.tend();
-            let left = self.look().await;
+            // A worker that could not start is started again.
+            self.supervise();
+            let left = self.leftovers().await;
             if left.is_empty() {
                 break;
             }
@@ -38,8 +38,8 @@ impl Stage {
         self.round.quiet_ms = u64::try_from(began.elapsed().as_millis()).unwrap();
     }
 
-    /// Returns what is not at its end.
-    async fn look(&self) -> Vec<String> {
+    /// Returns the runs that have not ended, or else the resources and calls that are left.
+    async fn leftovers(&self) -> Vec<String> {
         let not_ended = self.not_ended().await;
         if !not_ended.is_empty() {
             return not_ended.iter().map(|run| format!("{run} has not ended")).collect();
@@ -77,7 +77,7 @@ impl Stage {
     }
 
     async fn judge_run(&mut self, at: usize) {
-        let Ordered { id, script, is_killed } = &self.runs[at];
+        let RequestedRun { id, script, is_killed } = &self.runs[at];
         let record = self.store.record(id).await.unwrap();
         *self.round.runs.entry(record.run.state.name().to_owned()).or_default() += 1;
         self.round.take_overs += record.run.epoch.saturating_sub(1);
@@ -89,7 +89,7 @@ impl Stage {
         }
     }
 
-    /// The upstream's ledger against the journal.
+    /// Compares the upstream's ledger with the journal.
     fn compare_calls(&mut self) {
         let ledger = self.world.upstream.ledger();
         let entries = ledger.all();

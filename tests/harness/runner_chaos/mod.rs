@@ -1,8 +1,8 @@
 //! Kills workers, proxy and sandboxes again and again while runs go on, under a supervisor that starts them again.
 //!
-//! A play has rounds: kills, then quiet, in which everything must come to its end. The random numbers come from a seed,
-//! and those of a round also from its number. The machine decides how the pieces interleave. Findings are judged here
-//! and reported by the caller.
+//! A play has rounds: kills, then quiet, in which every run must end. The random numbers come from a seed, and those of
+//! a round also from its number. The machine decides how the pieces interleave. Findings are judged here and reported
+//! by the caller.
 
 mod agents;
 mod judge;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{
     agents::Script,
-    workers::{News, Worker, proxies, signal},
+    workers::{Change, Worker, proxies, signal},
 };
 use crate::{
     Postgres, World,
@@ -30,11 +30,11 @@ use crate::{
     random::Random,
 };
 
-/// Runs that have not ended, at most.
+/// Largest number of runs that have not ended.
 const RUNS: usize = 10;
 /// Kills of a round.
 const KILLS: u64 = 10;
-/// Longest wait, on a busy machine, for everything to come to its end.
+/// Longest wait for rest at the end of a round, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(45);
 const SETTINGS: &str = "[worker]\nlease_duration = '2s'\nmax_concurrent_runs = 10\ngc_interval = '2s'\n";
 
@@ -43,9 +43,9 @@ const SETTINGS: &str = "[worker]\nlease_duration = '2s'\nmax_concurrent_runs = 1
 pub struct Round {
     /// Its number, from 0.
     pub number: u64,
-    /// Deaths: `worker`, `worker at a point`, `proxy`, `sandbox`.
+    /// Kills by victim: `worker`, `worker at a point`, `proxy`, `sandbox`.
     pub kills: BTreeMap<String, u64>,
-    /// Workers that stood still and went on.
+    /// Workers that were suspended and resumed.
     pub stops: u64,
     /// Runs by how they ended.
     pub runs: BTreeMap<String, u64>,
@@ -53,37 +53,37 @@ pub struct Round {
     pub take_overs: u64,
     /// Calls that the upstream has seen since the play began.
     pub calls: usize,
-    /// From the last kill until everything was at its end.
+    /// Time from the last kill until rest, in milliseconds.
     pub quiet_ms: u64,
-    /// From its beginning to its end.
+    /// Duration of the round, in seconds.
     pub seconds: u64,
-    /// Workers that ended by themselves, and their last words.
+    /// Last log lines of workers that ended by themselves.
     pub ended_by_themselves: Vec<String>,
-    /// Everything that must not be.
+    /// Violations, in words.
     pub faults: Vec<String>,
 }
 
 /// A run of this round.
 #[derive(Debug)]
-struct Ordered {
+struct RequestedRun {
     id: RunId,
     script: Script,
-    /// Its sandbox was killed.
+    /// If true, its sandbox was killed.
     is_killed: bool,
 }
 
-/// A world that is played in.
+/// A play in progress.
 #[derive(Debug)]
 pub struct Stage {
     seed: u64,
     random: Random,
     workers: [Worker; 2],
-    runs: Vec<Ordered>,
+    runs: Vec<RequestedRun>,
     round: Round,
     /// Ids of calls that the upstream has seen.
     seen: BTreeSet<String>,
     auditor: Auditor,
-    /// Before the world, whose directory its file is in.
+    /// Declared before the world, whose directory its file is in, so that it is dropped first.
     starts: Starts,
     store: Store,
     world: World,
@@ -91,10 +91,10 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Sets the stage of a play with `seed`.
+    /// Starts a play with `seed`.
     ///
     /// # Panics
-    /// If that fails.
+    /// If something does not start.
     pub async fn set(seed: u64) -> Self {
         let postgres = Postgres::start().await;
         let mut world = World::with(&format!("{}{SETTINGS}", Script::registry())).await;
@@ -121,7 +121,7 @@ impl Stage {
         }
     }
 
-    /// Plays a round, and tells what is found.
+    /// Plays a round, and returns the findings.
     ///
     /// # Panics
     /// If the play itself cannot go on.
@@ -131,7 +131,7 @@ impl Stage {
         self.runs.clear();
         let began = Instant::now();
         while self.round.kills.values().sum::<u64>() < KILLS {
-            self.tend();
+            self.supervise();
             self.operate().await;
             let pause = self.random.below(250);
             tokio::time::sleep(Duration::from_millis(pause as u64)).await;
@@ -144,12 +144,12 @@ impl Stage {
 
     async fn operate(&mut self) {
         match self.random.below(100) {
-            0..50 => self.order().await,
+            0..50 => self.start_run().await,
             50..58 => self.cancel_one().await,
             58..72 => {
                 let which = self.random.below(2);
                 if self.workers[which].kill(&mut self.random).await {
-                    self.killed("worker");
+                    self.count_kill("worker");
                 }
             }
             72..77 => {
@@ -162,25 +162,25 @@ impl Stage {
         }
     }
 
-    fn killed(&mut self, what: &str) {
-        *self.round.kills.entry(what.to_owned()).or_default() += 1;
+    fn count_kill(&mut self, victim: &str) {
+        *self.round.kills.entry(victim.to_owned()).or_default() += 1;
     }
 
-    fn tend(&mut self) {
+    fn supervise(&mut self) {
         for which in 0..self.workers.len() {
-            match self.workers[which].tend(&self.world, &mut self.random) {
-                Some(News::Died) => self.killed("worker at a point"),
-                Some(News::Stood) => self.round.stops += 1,
-                Some(News::Ended) => {
-                    let words = self.workers[which].last_words();
-                    self.round.ended_by_themselves.push(words);
+            match self.workers[which].supervise(&self.world, &mut self.random) {
+                Some(Change::Died) => self.count_kill("worker at a point"),
+                Some(Change::Suspended) => self.round.stops += 1,
+                Some(Change::Ended) => {
+                    let lines = self.workers[which].last_log_lines();
+                    self.round.ended_by_themselves.push(lines);
                 }
                 None => {}
             }
         }
     }
 
-    async fn order(&mut self) {
+    async fn start_run(&mut self) {
         if self.not_ended().await.len() >= RUNS {
             return;
         }
@@ -189,10 +189,10 @@ impl Stage {
         let arguments = ["run", "--detach", "--run-id", &id, "--agent", script.agent(), "q"];
         let outcome = self.world.sluice().run(&arguments).await;
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        self.runs.push(Ordered { id: RunId::parse(&id).unwrap(), script, is_killed: false });
+        self.runs.push(RequestedRun { id: RunId::parse(&id).unwrap(), script, is_killed: false });
     }
 
-    /// Ids of runs that have not ended.
+    /// Returns the ids of runs that have not ended.
     async fn not_ended(&self) -> Vec<RunId> {
         let states = vec!["queued", "preparing", "starting", "running", "settling"];
         let page = self.store.list(&Filter { states, ..Filter::default() }, 100).await.unwrap();
@@ -211,11 +211,11 @@ impl Stage {
         let proxies = proxies(self.world.path());
         if !proxies.is_empty() {
             proxies.into_iter().for_each(|pid| signal(Some(pid), Signal::KILL));
-            self.killed("proxy");
+            self.count_kill("proxy");
         }
     }
 
-    /// Kills one that runs.
+    /// Kills a running sandbox.
     async fn kill_sandbox(&mut self) {
         let filter = format!("label={}={}", label::INSTALLATION, self.world.installation());
         let format = format!("{{{{.ID}}}} {{{{.Label {:?}}}}}", label::RUN_ID);
@@ -226,10 +226,10 @@ impl Stage {
         }
         let (container, run) = running[self.random.below(running.len())];
         let mut kill = tokio::process::Command::new("docker");
-        // It may have ended meanwhile.
+        // The container may have ended meanwhile.
         if kill.args(["kill", container]).output().await.unwrap().status.success() {
-            self.killed("sandbox");
-            if let Some(run) = self.runs.iter_mut().find(|ordered| ordered.id.as_str() == run) {
+            self.count_kill("sandbox");
+            if let Some(run) = self.runs.iter_mut().find(|requested| requested.id.as_str() == run) {
                 run.is_killed = true;
             }
         }

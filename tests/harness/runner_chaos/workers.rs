@@ -1,4 +1,4 @@
-//! Runs `sluice up` under a supervisor: it is killed, stopped, armed to die at a point, and started again.
+//! Runs `sluice up` under a supervisor, which kills, suspends and starts it, and arms it to die at a failpoint.
 
 use std::{
     fs,
@@ -12,124 +12,126 @@ use tokio::process::Child;
 
 use crate::{World, random::Random};
 
-/// Longest a dead worker stays dead, and one that stands still goes on standing.
+/// Longest time for which a worker stays dead or suspended, in milliseconds.
 const PAUSE_MS: usize = 4000;
 
-/// A worker, dead or alive.
+/// A worker in any state.
 #[derive(Debug)]
 pub(super) struct Worker {
     log: PathBuf,
-    life: Life,
+    state: State,
 }
 
 #[derive(Debug)]
-enum Life {
-    /// Started again at that time.
+enum State {
+    /// The worker is dead and is started again at that time.
     Dead(Instant),
     Alive {
         child: Child,
         armed: bool,
     },
-    /// Goes on at that time.
-    Still {
+    /// The worker is suspended until that time.
+    Suspended {
         child: Child,
         until: Instant,
     },
 }
 
-/// Change of a worker that the supervisor did not make.
+/// Change of a worker's state that the supervisor did not cause directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
-    /// The worker reached a point at which it was to die.
+pub(super) enum Change {
+    /// The worker died at its failpoint.
     Died,
-    /// The worker reached a point at which it was to stand still.
-    Stood,
+    /// The worker suspended itself at its failpoint.
+    Suspended,
     /// The worker ended unexpectedly.
     Ended,
 }
 
 impl Worker {
     pub(super) fn new(world: &World, name: &str) -> Self {
-        Self { log: world.path().join(format!("{name}.log")), life: Life::Dead(Instant::now()) }
+        Self { log: world.path().join(format!("{name}.log")), state: State::Dead(Instant::now()) }
     }
 
-    /// Starts it; if `armed`, it dies or stands still at that point.
-    pub(super) fn start(&mut self, world: &World, armed: Option<String>) {
+    /// Starts it; at `failpoint`, if there is one, it dies or suspends itself.
+    pub(super) fn start(&mut self, world: &World, failpoint: Option<String>) {
         let mut sluice = world.sluice().log_to(&self.log);
-        let is_armed = armed.is_some();
-        if let Some(point) = armed {
-            sluice = sluice.env("SLUICE_FAILPOINT", &point);
+        let is_armed = failpoint.is_some();
+        if let Some(failpoint) = failpoint {
+            sluice = sluice.env("SLUICE_FAILPOINT", &failpoint);
         }
         let child = sluice.silent().spawn(&["up"]);
-        self.life = Life::Alive { child, armed: is_armed };
+        self.state = State::Alive { child, armed: is_armed };
     }
 
-    /// Kills it, if it lives.
+    /// Kills it unless it is dead; returns whether it was killed.
     pub(super) async fn kill(&mut self, random: &mut Random) -> bool {
-        let life = std::mem::replace(&mut self.life, Life::Dead(later(random)));
-        match life {
-            Life::Alive { mut child, .. } | Life::Still { mut child, .. } => {
+        let state = std::mem::replace(&mut self.state, State::Dead(later(random)));
+        match state {
+            State::Alive { mut child, .. } | State::Suspended { mut child, .. } => {
                 child.kill().await.unwrap();
                 true
             }
-            Life::Dead(at) => {
-                self.life = Life::Dead(at);
+            State::Dead(at) => {
+                self.state = State::Dead(at);
                 false
             }
         }
     }
 
-    /// Suspends it for a while, unless it is suspended.
+    /// Suspends it for a while if it runs unarmed; returns whether it was suspended.
     pub(super) fn stop(&mut self, random: &mut Random) -> bool {
-        match std::mem::replace(&mut self.life, Life::Dead(Instant::now())) {
-            Life::Alive { child, armed: false } => {
+        match std::mem::replace(&mut self.state, State::Dead(Instant::now())) {
+            State::Alive { child, armed: false } => {
                 signal(child.id(), Signal::STOP);
-                self.life = Life::Still { child, until: later(random) };
+                self.state = State::Suspended { child, until: later(random) };
                 true
             }
             other => {
-                self.life = other;
+                self.state = other;
                 false
             }
         }
     }
 
     /// Performs one step of its supervisor: starts, resumes or checks it.
-    pub(super) fn tend(&mut self, world: &World, random: &mut Random) -> Option<News> {
-        let (life, news) = match std::mem::replace(&mut self.life, Life::Dead(Instant::now())) {
-            Life::Dead(at) if Instant::now() >= at => {
-                let armed = point(random);
-                self.start(world, armed);
+    pub(super) fn supervise(&mut self, world: &World, random: &mut Random) -> Option<Change> {
+        let (state, change) = match std::mem::replace(&mut self.state, State::Dead(Instant::now())) {
+            State::Dead(at) if Instant::now() >= at => {
+                let failpoint = random_failpoint(random);
+                self.start(world, failpoint);
                 return None;
             }
-            Life::Still { child, until } if Instant::now() >= until => {
+            State::Suspended { child, until } if Instant::now() >= until => {
                 signal(child.id(), Signal::CONT);
-                (Life::Alive { child, armed: false }, None)
+                (State::Alive { child, armed: false }, None)
             }
-            Life::Alive { mut child, armed } => match child.try_wait().unwrap() {
-                Some(_) => (Life::Dead(later(random)), Some(if armed { News::Died } else { News::Ended })),
-                None if armed && stands_still(&child) => {
-                    (Life::Still { child, until: later(random) }, Some(News::Stood))
+            State::Alive { mut child, armed } => match child.try_wait().unwrap() {
+                Some(_) => {
+                    (State::Dead(later(random)), Some(if armed { Change::Died } else { Change::Ended }))
                 }
-                None => (Life::Alive { child, armed }, None),
+                None if armed && is_suspended(&child) => {
+                    (State::Suspended { child, until: later(random) }, Some(Change::Suspended))
+                }
+                None => (State::Alive { child, armed }, None),
             },
             other => (other, None),
         };
-        self.life = life;
-        news
+        self.state = state;
+        change
     }
 
-    /// Quiet: it lives, goes on, and nothing happens to it any more.
+    /// Lets it run without a failpoint, for the quiet part of a round.
     pub(super) async fn calm(&mut self, world: &World, random: &mut Random) {
-        if let Life::Still { child, .. } = &self.life {
+        if let State::Suspended { child, .. } = &self.state {
             signal(child.id(), Signal::CONT);
         }
-        match std::mem::replace(&mut self.life, Life::Dead(Instant::now())) {
-            Life::Alive { child, armed: false } | Life::Still { child, .. } => {
-                self.life = Life::Alive { child, armed: false };
+        match std::mem::replace(&mut self.state, State::Dead(Instant::now())) {
+            State::Alive { child, armed: false } | State::Suspended { child, .. } => {
+                self.state = State::Alive { child, armed: false };
             }
             armed => {
-                self.life = armed;
+                self.state = armed;
                 self.kill(random).await;
                 self.start(world, None);
             }
@@ -138,21 +140,21 @@ impl Worker {
 
     /// Ends it as a service manager does.
     pub(super) async fn end(&mut self) {
-        if let Life::Alive { child, .. } | Life::Still { child, .. } = &mut self.life {
+        if let State::Alive { child, .. } | State::Suspended { child, .. } = &mut self.state {
             signal(child.id(), Signal::CONT);
             signal(child.id(), Signal::TERM);
             tokio::time::timeout(Duration::from_secs(20), child.wait()).await.expect("it stops").unwrap();
         }
     }
 
-    /// Its last words.
-    pub(super) fn last_words(&self) -> String {
+    /// Returns the last lines of its log.
+    pub(super) fn last_log_lines(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         log.lines().rev().take(2).collect::<Vec<_>>().join(" / ")
     }
 }
 
-/// Proxies of this world.
+/// Returns the process ids of this world's proxies.
 pub(super) fn proxies(world: &Path) -> Vec<u32> {
     let (entries, world) = (fs::read_dir("/proc").unwrap().flatten(), world.display().to_string());
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -166,12 +168,12 @@ pub(super) fn proxies(world: &Path) -> Vec<u32> {
 
 pub(super) fn signal(pid: Option<u32>, signal: Signal) {
     if let Some(pid) = pid.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
-        // It may be gone already, which is as good.
+        // A process that has already ended needs no signal.
         kill_process(pid, signal).ok();
     }
 }
 
-fn stands_still(child: &Child) -> bool {
+fn is_suspended(child: &Child) -> bool {
     let stat = child.id().map(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default());
     stat.is_some_and(|stat| stat.contains(") T "))
 }
@@ -180,8 +182,8 @@ fn later(random: &mut Random) -> Instant {
     Instant::now() + Duration::from_millis(random.below(PAUSE_MS) as u64)
 }
 
-/// A point at which a worker is to die or to stand still, or none.
-fn point(random: &mut Random) -> Option<String> {
+/// Returns a failpoint at which a worker dies or suspends itself, or `None`.
+fn random_failpoint(random: &mut Random) -> Option<String> {
     let action = match random.below(10) {
         0..3 => "kill",
         3..5 => "stop",

@@ -98,7 +98,7 @@ async fn a_run_that_cannot_be_opened_is_told() {
     );
     let (status, answer) = ready(&world).await;
     assert_eq!(
-        (status, &answer["reasons"][0]["reason"], &answer["reasons"][0]["run"]),
+        (status, &answer["reasons"][0]["reason"], &answer["reasons"][0]["run_id"]),
         (200, &json!("run_not_open"), &json!("st-1")),
         "the others are served"
     );

@@ -1,4 +1,4 @@
-//! `/v1/chat/completions`.
+//! Shapes the answers of `/v1/chat/completions`.
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `/v1/completions`, the legacy API. It has no tools: the arguments of a call are its text.
+//! Shapes the answers of `/v1/completions`, the legacy API. It has no tools: the arguments of a call become text.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `/v1/embeddings`: every input has the same vector, of three numbers or as many as `dimensions` asks for.
+//! Shapes the answers of `/v1/embeddings`. Every input has the same vector, of three or of `dimensions` numbers.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ const VECTOR: [f32; 3] = [0.5, -0.25, 0.125];
 /// The same vector as little-endian floats in base64, which OpenAI's SDKs request by default.
 const VECTOR_BASE64: &str = "AAAAPwAAgL4AAAA+";
 
-/// Most dimensions: an answer is built before it is sent.
+/// Largest number of dimensions: an answer is built before it is sent.
 const MAX_DIMENSIONS: usize = 4096;
 
 #[derive(Serialize)]
@@ -23,8 +23,9 @@ struct List<'a> {
 }
 
 pub(super) fn whole(ask: &Ask, answer: &Answer) -> Written {
-    let asked = ask.field("dimensions").and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
-    let dimensions = asked.map_or(VECTOR.len(), |count| count.min(MAX_DIMENSIONS));
+    let requested =
+        ask.field("dimensions").and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+    let dimensions = requested.map_or(VECTOR.len(), |count| count.min(MAX_DIMENSIONS));
     let vector = match ask.field("encoding_format").and_then(Value::as_str) {
         Some("base64") => json!(VECTOR_BASE64.repeat(dimensions / VECTOR.len())),
         _ => json!(VECTOR.iter().cycle().take(dimensions).collect::<Vec<_>>()),

@@ -1,4 +1,4 @@
-//! A server-sent event.
+//! Builds server-sent events.
 
 use bytes::Bytes;
 use serde::Serialize;

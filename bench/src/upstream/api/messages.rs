@@ -1,4 +1,4 @@
-//! Anthropic's `/v1/messages`.
+//! Shapes the answers of Anthropic's `/v1/messages`.
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
-//! The APIs of the upstream: their paths, and the shape that each gives to an answer.
+//! Defines the upstream's APIs: their paths, and the shape that each gives to an answer.
 //!
-//! OpenAI and Anthropic publish the shapes. The outermost fields have their order, because a reader of streams may
-//! depend on it.
+//! OpenAI and Anthropic publish the shapes. The outermost fields are in the published order, because a reader of
+//! streams may depend on it.
 
 mod chat;
 mod completions;

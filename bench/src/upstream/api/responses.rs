@@ -1,4 +1,4 @@
-//! OpenAI's `/v1/responses`.
+//! Shapes the answers of OpenAI's `/v1/responses`.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! The entries of the ledger and their changes. Plain data: the ledger does the locking and waiting.
+//! Holds the entries of the ledger and changes them. It is plain data: the ledger does the locking and waiting.
 
 use std::{
     io::{self, Write},

@@ -1,4 +1,4 @@
-//! A request as the upstream saw it, and its end.
+//! Describes a request as the upstream received it, and its end.
 
 use std::time::Instant;
 

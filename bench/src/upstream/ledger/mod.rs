@@ -5,7 +5,7 @@
 //! because they are no HTTP never reach it, nor do those for `/_ledger`.
 //!
 //! Waiting is event driven and bounded: each change wakes the waiters, and each wait has a deadline. The error of a
-//! wait lists the requests that were there instead.
+//! wait lists the requests that the ledger has instead.
 
 mod book;
 mod call;
@@ -27,7 +27,7 @@ use book::{Book, End, Outcome, Transcript};
 pub(super) use call::Call;
 pub use entry::{Ending, Entry, Reported};
 
-/// A handle of the record. Clones share the same record.
+/// Handle of the ledger. Clones share the same entries.
 #[derive(Clone)]
 pub struct Ledger(Arc<Shared>);
 

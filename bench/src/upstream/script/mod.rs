@@ -74,7 +74,7 @@ pub struct Script {
     pub first_byte: Option<Duration>,
     /// Pause before each event.
     pub gap: Option<Duration>,
-    /// Report of usage, which the answer has if true.
+    /// If true, the answer reports usage.
     pub tells_usage: bool,
     /// The usage that is reported, if the script fixes it.
     pub figures: Option<Figures>,

@@ -82,7 +82,7 @@ pub struct Verified<'t, 's> {
     secret: &'s SecretId,
 }
 
-/// Part of a text that keeps it from being a token.
+/// Part of a text that breaks the form of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The text is longer than any token.

@@ -27,7 +27,7 @@ pub enum Unusable {
     /// character.
     #[error("secret {0} begins or ends with a blank, or holds a control character such as a line feed")]
     Blanks(SecretId),
-    /// Two secrets have one name.
+    /// Two secrets have the same name.
     #[error("there are two secrets {0}")]
     Twice(SecretId),
     /// The secrets are so many that checking a wrong token would be expensive.
@@ -88,10 +88,10 @@ impl fmt::Debug for NamedSecret {
 pub struct Secrets(Vec<NamedSecret>);
 
 impl Secrets {
-    /// Takes the secrets in this order.
+    /// Creates the set of these secrets, in this order; the first one mints.
     ///
     /// # Errors
-    /// If two have one name, or there are too many.
+    /// If two have the same name, or there are too many.
     pub fn new(secrets: Vec<NamedSecret>) -> Result<Self, Unusable> {
         if secrets.len() > MAX_SECRETS {
             return Err(Unusable::TooMany(secrets.len()));

@@ -125,15 +125,15 @@ fn any_secret_verifies_and_the_first_one_mints() {
 
 #[test]
 fn weak_and_ambiguous_secrets_are_refused() {
-    let make = |text: &str| NamedSecret::new(SecretId::parse("s").unwrap(), &Secret::new(text.to_owned()));
-    assert!(make("0123456789abcdef").is_ok() && make("blanks within are fine").is_ok());
+    let named = |text: &str| NamedSecret::new(SecretId::parse("s").unwrap(), &Secret::new(text.to_owned()));
+    assert!(named("0123456789abcdef").is_ok() && named("blanks within are fine").is_ok());
     for text in ["", "0123456789abcde", "sk-canary"] {
-        let error = make(text).unwrap_err();
+        let error = named(text).unwrap_err();
         assert!(matches!(error, Unusable::TooShort(_)), "{text:?}: {error}");
         assert!(!error.to_string().contains("canary"));
     }
     for text in ["0123456789abcdef\n", " 0123456789abcdef", "01234567\t89abcdef", "0123456789abcdef\0"] {
-        assert!(matches!(make(text), Err(Unusable::Blanks(_))), "{text:?}");
+        assert!(matches!(named(text), Err(Unusable::Blanks(_))), "{text:?}");
     }
     let many = |count: usize| {
         Secrets::new((0..count).map(|n| secret(&format!("s{n}"), "0123456789abcdef")).collect())

@@ -1,11 +1,11 @@
-//! Errors in a configuration, with the line, variable or flag that each is in.
+//! Defines the errors in a configuration, with the line, variable or flag that each is in.
 
 use std::{fmt, io, path::Path};
 
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A line of the file, counted from 1.
+    /// A line of the file, counted from 1; 0 stands for the whole file.
     File {
         /// The file's path.
         path: String,
@@ -71,7 +71,7 @@ impl fmt::Display for ValidationError {
     }
 }
 
-/// Subject of an [`ValidationError`].
+/// Subject of a [`ValidationError`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum About {
     /// The configuration file itself, which the problem names.
@@ -92,15 +92,15 @@ impl ConfigErrors {
         Self(vec![ConfigError { origin, key: String::new(), problem: format!("cannot be read: {error}") }])
     }
 
-    pub(super) fn sorted(mut mistakes: Vec<ConfigError>) -> Self {
-        mistakes.sort_by_key(|mistake| match &mistake.origin {
+    pub(super) fn sorted(mut errors: Vec<ConfigError>) -> Self {
+        errors.sort_by_key(|error| match &error.origin {
             Origin::File { line, .. } => (0, *line),
             Origin::Variable(_) => (1, 0),
             Origin::Flag(_) | Origin::Nowhere => (2, 0),
         });
         // A wrong value can be reported twice: when it is read and when it is used.
-        mistakes.dedup();
-        Self(mistakes)
+        errors.dedup();
+        Self(errors)
     }
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.len();
         write!(f, "the configuration has {count} {}", if count == 1 { "error" } else { "errors" })?;
-        self.0.iter().try_for_each(|mistake| write!(f, "\n  {mistake}"))
+        self.0.iter().try_for_each(|error| write!(f, "\n  {error}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A single setting: reads it, applies its default, checks it, and describes it for the schema.
+//! Reads a single setting, applies its default, checks it, and describes it for the schema.
 
 use platform_core::name::env::OVERRIDE_PREFIX;
 use serde_json::json;
@@ -11,7 +11,7 @@ use super::{Section, Value, reader::join, value::kind};
 pub(super) struct FieldDoc {
     pub(super) key: String,
     pub(super) doc: String,
-    /// `None` for a table.
+    /// Schema of the value; `None` for a table.
     pub(super) schema: Option<serde_json::Value>,
 }
 
@@ -21,7 +21,8 @@ impl FieldDoc {
     }
 }
 
-/// A setting that is being read. It counts as read once one of the final methods is called.
+/// A setting that is being read. [`or`](Self::or), [`optional`](Self::optional), [`list`](Self::list) and
+/// [`list_or`](Self::list_or) read it.
 #[derive(Debug)]
 pub struct Field<'s, 'a> {
     section: &'s Section<'a>,
@@ -30,8 +31,9 @@ pub struct Field<'s, 'a> {
     variable: Option<&'static str>,
     /// Retired name of the setting.
     former: Option<&'static str>,
-    /// Bounds of the setting, instead of its type's.
+    /// Lower bound of the setting, instead of its type's.
     least: Option<u64>,
+    /// Upper bound of the setting, instead of its type's.
     most: Option<u64>,
 }
 
@@ -40,7 +42,7 @@ impl<'s, 'a> Field<'s, 'a> {
         Self { section, name, doc, variable: None, former: None, least: None, most: None }
     }
 
-    /// Also reads it from the variable `name`, which has this setting's public name.
+    /// Also reads the setting from the variable `name`, its public name.
     #[must_use]
     pub const fn variable(mut self, name: &'static str) -> Self {
         self.variable = Some(name);
@@ -132,10 +134,10 @@ impl<'s, 'a> Field<'s, 'a> {
         if (items.len() as u64) < least {
             self.report_at(value, format!("has {} entries: expected at least {least}", items.len()));
         }
-        let read = |item| {
+        let parse = |item| {
             T::from_toml(toml::Spanned::get_ref(item)).map_err(|problem| self.report_at(item, problem)).ok()
         };
-        Some(items.iter().filter_map(read).collect())
+        Some(items.iter().filter_map(parse).collect())
     }
 
     fn read<T: Value>(&self, schema: serde_json::Value) -> Option<T> {
@@ -150,8 +152,8 @@ impl<'s, 'a> Field<'s, 'a> {
                 .ok();
         }
         let value = self.section.entry(self.name)?;
-        let read = T::from_toml(value.get_ref()).and_then(|read| self.check_bounds(read));
-        read.map_err(|problem| self.report_at(value, problem)).ok()
+        let checked = T::from_toml(value.get_ref()).and_then(|read| self.check_bounds(read));
+        checked.map_err(|problem| self.report_at(value, problem)).ok()
     }
 
     /// Returns the least and the greatest amount that the setting accepts.
@@ -160,7 +162,7 @@ impl<'s, 'a> Field<'s, 'a> {
         Some((self.least.unwrap_or(least), self.most.unwrap_or(most)))
     }
 
-    /// Returns `value`, or what is wrong with its amount.
+    /// Returns `value`, or the reason why its amount is out of range.
     fn check_bounds<T: Value>(&self, value: T) -> Result<T, String> {
         let Some(((least, most), amount)) = self.bounds::<T>().zip(value.amount()) else { return Ok(value) };
         if (least..=most).contains(&amount) {
@@ -181,7 +183,7 @@ impl<'s, 'a> Field<'s, 'a> {
             } else {
                 schema["pattern"] = if least > 0 { "[1-9]" } else { "[0-9]" }.into();
             }
-            // The description states the setting's own bounds as well.
+            // The description states the setting's own bounds, because the pattern of a size or time cannot.
             let bound_text = |word: &str, bound: Option<u64>| {
                 bound.map(|bound| format!(" At {word} {}.", T::in_words(bound)))
             };

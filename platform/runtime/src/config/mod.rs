@@ -1,10 +1,10 @@
-//! Configuration: one TOML file, overridden by the environment, overridden by flags.
+//! Reads the configuration: one TOML file, overridden by the environment, overridden by flags.
 //!
 //! The code that reads a setting also documents it: each field is read with its name, description and default. The list
-//! of known keys, the check for unknown keys and the published JSON Schema come from that same reading. All mistakes
-//! are collected and reported together, each with its origin.
+//! of known keys, the check for unknown keys and the published JSON Schema come from that same reading. All errors are
+//! collected and reported together, each with its origin.
 //!
-//! This module and [`Environment`] are the only readers of the process's environment.
+//! [`Environment::capture`] is the only function that reads the environment of `sluice` and `sluice-proxy`.
 
 mod error;
 mod field;
@@ -69,16 +69,15 @@ impl Environment {
     }
 
     fn overrides(&self) -> impl Iterator<Item = (&str, &str)> {
-        let own = [
+        let not_overrides = [
             name::env::SLUICE_CONFIG,
             name::env::SLUICE_LOG,
             name::env::SLUICE_STORE_PASSWORD,
             name::env::SLUICE_FAILPOINT,
         ];
-        self.0
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .filter(move |(name, _)| name.starts_with(name::env::OVERRIDE_PREFIX) && !own.contains(name))
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).filter(move |(name, _)| {
+            name.starts_with(name::env::OVERRIDE_PREFIX) && !not_overrides.contains(name)
+        })
     }
 }
 

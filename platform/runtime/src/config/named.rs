@@ -1,4 +1,4 @@
-//! Tables whose keys the operator chooses.
+//! Reads tables whose keys the operator chooses.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Section, Value, field::FieldDoc, reader::join};
 
 impl Section<'_> {
-    /// Returns the values below `name`, each of which has to pass `check`. Cannot be overridden.
+    /// Returns the values in the table `name`, each of which must pass `check`. Cannot be overridden.
     pub fn values<T: Value>(
         &self,
         name: &'static str,
@@ -22,14 +22,14 @@ impl Section<'_> {
         let table = self.entry(name).and_then(|value| self.table_in(&key, value));
         for (entry, value) in table.into_iter().flatten() {
             let entry = entry.get_ref();
-            let read = T::from_toml(value.get_ref()).and_then(|read| check(entry, &read).map(|()| read));
-            match read {
+            let checked = T::from_toml(value.get_ref()).and_then(|read| check(entry, &read).map(|()| read));
+            match checked {
                 Ok(read) => drop(values.insert(entry.to_string(), read)),
                 Err(problem) => self.reader.record_error(self.origin(value), &join(&key, entry), problem),
             }
         }
-        let noted = values.iter().map(|(name, value)| (name.clone(), value.to_json()));
-        self.reader.record_value(key, serde_json::Value::Object(noted.collect()));
+        let recorded = values.iter().map(|(name, value)| (name.clone(), value.to_json()));
+        self.reader.record_value(key, serde_json::Value::Object(recorded.collect()));
         values
     }
 }

@@ -1,4 +1,4 @@
-//! Walks a TOML document as the code reads it, and records the keys that were read and the mistakes that were found.
+//! Walks a TOML document as the code reads it, and records the keys that were read and the errors that were found.
 
 use std::{
     cell::RefCell,
@@ -26,8 +26,7 @@ pub type Values = BTreeMap<String, serde_json::Value>;
 /// returned.
 ///
 /// # Errors
-/// All mistakes together: what cannot be parsed, wrong values, unknown keys and unknown overrides, and what `check`
-/// objects to.
+/// All errors together: invalid TOML, wrong values, unknown keys, unknown overrides, and those that `check` returns.
 pub fn read<T, C>(
     sources: &Sources,
     build: impl FnOnce(&Section<'_>) -> T,
@@ -35,16 +34,16 @@ pub fn read<T, C>(
 ) -> Result<(T, Values, C), ConfigErrors> {
     let (path, text) =
         sources.file.as_ref().map_or((Path::new(""), ""), |(path, text)| (path.as_path(), text.as_str()));
-    let (document, broken) = DeTable::parse_recoverable(text);
+    let (document, syntax_errors) = DeTable::parse_recoverable(text);
     let reader = Reader::new(SourceText { path, text }, sources);
-    for error in broken {
-        let at = error.span().map_or(0, |span| span.start);
-        reader.record_error(reader.text.origin(at), "", error.message().to_owned());
+    for error in syntax_errors {
+        let offset = error.span().map_or(0, |span| span.start);
+        reader.record_error(reader.text.origin(offset), "", error.message().to_owned());
     }
     let built =
-        build(&Section { reader: &reader, key: String::new(), table: Some(document.get_ref()), at: 0 });
-    reader.refuse_unknown(document.get_ref(), "");
-    reader.refuse_unused_overrides();
+        build(&Section { reader: &reader, key: String::new(), table: Some(document.get_ref()), offset: 0 });
+    reader.report_unknown_keys(document.get_ref(), "");
+    reader.report_unused_overrides();
     let checked = check(&built);
     for ValidationError { about, problem } in checked.as_ref().err().into_iter().flatten() {
         match about {
@@ -60,14 +59,14 @@ pub fn read<T, C>(
             }
         }
     }
-    let mistakes = reader.errors.into_inner();
+    let errors = reader.errors.into_inner();
     match checked {
-        Ok(found) if mistakes.is_empty() => Ok((built, reader.values.into_inner(), found)),
-        _ => Err(ConfigErrors::sorted(mistakes)),
+        Ok(result) if errors.is_empty() => Ok((built, reader.values.into_inner(), result)),
+        _ => Err(ConfigErrors::sorted(errors)),
     }
 }
 
-/// Returns what `build` makes of an empty section: all defaults.
+/// Returns the result of `build` on an empty section: all defaults.
 pub fn defaults<T>(build: impl FnOnce(&Section<'_>) -> T) -> T {
     read_empty(build).0
 }
@@ -80,10 +79,11 @@ pub(super) fn fields_of<T>(build: impl FnOnce(&Section<'_>) -> T) -> Vec<FieldDo
 fn read_empty<T>(build: impl FnOnce(&Section<'_>) -> T) -> (T, Vec<FieldDoc>) {
     let sources = Sources::default();
     let reader = Reader::new(SourceText { path: Path::new(""), text: "" }, &sources);
-    let built = build(&Section { reader: &reader, key: String::new(), table: None, at: 0 });
+    let built = build(&Section { reader: &reader, key: String::new(), table: None, offset: 0 });
     (built, reader.fields.into_inner())
 }
 
+/// Configuration file: its path and its text.
 #[derive(Clone, Copy)]
 struct SourceText<'a> {
     path: &'a Path,
@@ -91,6 +91,7 @@ struct SourceText<'a> {
 }
 
 impl SourceText<'_> {
+    /// Returns the line that contains the byte at `offset`.
     fn origin(self, offset: usize) -> Origin {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
@@ -98,6 +99,7 @@ impl SourceText<'_> {
     }
 }
 
+/// A configuration that is being read, and the records of the reading.
 pub(super) struct Reader<'a> {
     text: SourceText<'a>,
     environment: &'a Environment,
@@ -161,14 +163,14 @@ impl<'a> Reader<'a> {
             return origin;
         }
         let mut table = Some(document);
-        let mut at = None;
+        let mut offset = None;
         for word in key.split('.') {
             let entry = table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == word));
             let Some((name, value)) = entry else { break };
-            at = Some(name.span().start);
+            offset = Some(name.span().start);
             table = if let DeValue::Table(inner) = value.get_ref() { Some(inner) } else { None };
         }
-        at.map_or(Origin::Nowhere, |at| self.text.origin(at))
+        offset.map_or(Origin::Nowhere, |offset| self.text.origin(offset))
     }
 
     /// Returns the override of `key`, flags before environment.
@@ -184,28 +186,28 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn refuse_unknown(&self, table: &DeTable<'_>, prefix: &str) {
+    fn report_unknown_keys(&self, table: &DeTable<'_>, prefix: &str) {
         for (key, value) in table {
             let path = join(prefix, key.get_ref());
             let known = self.known.borrow();
-            let open = known.contains(&join(prefix, "*"));
-            if !open && !known.contains(&path) {
-                let here: Vec<_> = known.iter().filter_map(|known| sibling(known, prefix)).collect();
+            let allows_any = known.contains(&join(prefix, "*"));
+            if !allows_any && !known.contains(&path) {
+                let siblings: Vec<_> = known.iter().filter_map(|key| child_name(key, prefix)).collect();
                 let successor = self.retired.borrow().get(&path).map(|successor| {
-                    let name = sibling(successor, prefix).unwrap_or(successor);
+                    let name = child_name(successor, prefix).unwrap_or(successor);
                     format!("was renamed: write `{name}`")
                 });
                 let problem =
-                    successor.unwrap_or_else(|| format!("unknown key; known here: {}", here.join(", ")));
+                    successor.unwrap_or_else(|| format!("unknown key; known here: {}", siblings.join(", ")));
                 self.record_error(self.text.origin(key.span().start), &path, problem);
             } else if let DeValue::Table(inner) = value.get_ref() {
                 drop(known);
-                self.refuse_unknown(inner, &path);
+                self.report_unknown_keys(inner, &path);
             }
         }
     }
 
-    fn refuse_unused_overrides(&self) {
+    fn report_unused_overrides(&self) {
         for (name, _) in
             self.environment.overrides().filter(|(name, _)| !self.variables.borrow().contains(*name))
         {
@@ -226,9 +228,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns `known` relative to `prefix`, if it lies directly below.
-fn sibling<'k>(known: &'k str, prefix: &str) -> Option<&'k str> {
-    let rest = if prefix.is_empty() { known } else { known.strip_prefix(prefix)?.strip_prefix('.')? };
+/// Returns `key` relative to `prefix`, if it lies directly below.
+fn child_name<'k>(key: &'k str, prefix: &str) -> Option<&'k str> {
+    let rest = if prefix.is_empty() { key } else { key.strip_prefix(prefix)?.strip_prefix('.')? };
     (!rest.contains('.') && rest != "*").then_some(rest)
 }
 
@@ -242,7 +244,7 @@ pub struct Section<'a> {
     pub(super) key: String,
     table: Option<&'a DeTable<'a>>,
     /// Offset of the table's name in the file.
-    at: usize,
+    offset: usize,
 }
 
 impl std::fmt::Debug for Section<'_> {
@@ -258,7 +260,8 @@ impl<'a> Section<'a> {
         self.reader.describe(FieldDoc::table(key.clone(), doc));
         let value = self.entry(name);
         let table = value.and_then(|value| self.table_in(&key, value));
-        build(&Section { reader: self.reader, key, table, at: value.map_or(0, |value| value.span().start) })
+        let offset = value.map_or(0, |value| value.span().start);
+        build(&Section { reader: self.reader, key, table, offset })
     }
 
     /// Reads the tables below `name`, whose own names the operator chooses.
@@ -274,7 +277,7 @@ impl<'a> Section<'a> {
         let Some(tables) = self.entry(name).and_then(|value| self.table_in(&key, value)) else {
             // The schema is built from an empty document, so `build` reads one example entry.
             if self.table.is_none() {
-                build("*", &Section { reader: self.reader, key: join(&key, "*"), table: None, at: 0 });
+                build("*", &Section { reader: self.reader, key: join(&key, "*"), table: None, offset: 0 });
             }
             return Vec::new();
         };
@@ -282,9 +285,9 @@ impl<'a> Section<'a> {
         for (entry, value) in tables {
             let key = join(&key, entry.get_ref());
             let table = self.table_in(&key, value);
-            let at = entry.span().start;
+            let offset = entry.span().start;
             self.reader.record_value(key.clone(), serde_json::json!({}));
-            built.push(build(entry.get_ref(), &Section { reader: self.reader, key, table, at }));
+            built.push(build(entry.get_ref(), &Section { reader: self.reader, key, table, offset }));
         }
         built
     }
@@ -303,13 +306,13 @@ impl<'a> Section<'a> {
 
     /// Reports that the value of `name` is wrong for a reason that its type cannot check.
     pub fn reject(&self, name: &str, problem: String) {
-        let at = self.entry(name).map_or(self.at, |value| value.span().start);
-        self.reader.record_error(self.reader.text.origin(at), &join(&self.key, name), problem);
+        let offset = self.entry(name).map_or(self.offset, |value| value.span().start);
+        self.reader.record_error(self.reader.text.origin(offset), &join(&self.key, name), problem);
     }
 
     /// Reports that this section is not allowed, or not under this name.
     pub fn reject_itself(&self, problem: String) {
-        self.reader.record_error(self.reader.text.origin(self.at), &self.key, problem);
+        self.reader.record_error(self.reader.text.origin(self.offset), &self.key, problem);
     }
 
     /// Returns whether `name` is set, to any value.
@@ -328,6 +331,7 @@ impl<'a> Section<'a> {
         self.reader.text.origin(value.span().start)
     }
 
+    /// Returns `value` as a table; records an error if it is none.
     pub(super) fn table_in(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Option<&'a DeTable<'a>> {
         if let DeValue::Table(table) = value.get_ref() {
             return Some(table);

@@ -1,4 +1,4 @@
-//! The JSON Schema (draft 2020-12) of a configuration, generated from the code that reads it.
+//! Generates the JSON Schema (draft 2020-12) of a configuration from the code that reads it.
 
 use serde_json::{Map, Value, json};
 
@@ -21,16 +21,16 @@ fn table(doc: &str) -> Value {
     json!({ "type": "object", "description": doc, "properties": {}, "additionalProperties": false })
 }
 
-/// Inserts `schema` at the dotted `key`; `*` stands for any name.
+/// Inserts `schema` at the dotted `key`, in which `*` matches any name.
 fn insert(root: &mut Value, key: &str, schema: Value) {
-    let mut place = root;
+    let mut node = root;
     let (parents, last) = key.rsplit_once('.').unwrap_or(("", key));
     for word in parents.split('.').filter(|word| !word.is_empty()) {
-        place = if word == "*" { &mut place["additionalProperties"] } else { &mut place["properties"][word] };
+        node = if word == "*" { &mut node["additionalProperties"] } else { &mut node["properties"][word] };
     }
     if last == "*" {
-        place["additionalProperties"] = schema;
-    } else if let Some(properties) = place["properties"].as_object_mut() {
+        node["additionalProperties"] = schema;
+    } else if let Some(properties) = node["properties"].as_object_mut() {
         let properties: &mut Map<String, Value> = properties;
         properties.insert(last.to_owned(), schema);
     }

@@ -1,4 +1,4 @@
-//! Tests of the configuration reader: sources, messages and schema.
+//! Tests the configuration reader: sources, messages and schema.
 
 use std::path::PathBuf;
 
@@ -72,7 +72,7 @@ fn every_mistake_is_reported_with_its_origin() {
         ("SLUICE_PROXY_NOTHING", "1"),
         ("SLUICE_LOG", "info"),
     ]);
-    let mistakes = with(text, environment, &["proxy.none=1", "bare"]).unwrap_err();
+    let errors = with(text, environment, &["proxy.none=1", "bare"]).unwrap_err();
     let expected = [
         "s.toml:2: proxy.threads: expected a decimal whole number, found a string",
         "s.toml:3: proxy.drian: unknown key; known here: colours, drain, size, spare, threads, url",
@@ -86,27 +86,27 @@ fn every_mistake_is_reported_with_its_origin() {
         "--set bare: expected section.key=value",
         "--set proxy.none=1: proxy.none: no such setting",
     ];
-    assert_eq!(mistakes.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    assert_eq!(errors.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn a_retired_key_names_its_successor() {
     let environment = Environment::from([("SLUICE_PROXY_VOLUME", "7 MiB")]);
-    let mistakes = with("[proxy]\nvolume = '7 MiB'\n", environment, &["proxy.volume=7MiB"]).unwrap_err();
+    let errors = with("[proxy]\nvolume = '7 MiB'\n", environment, &["proxy.volume=7MiB"]).unwrap_err();
     let expected = [
         "s.toml:2: proxy.volume: was renamed: write `size`",
         "environment variable SLUICE_PROXY_VOLUME: was renamed: set SLUICE_PROXY_SIZE",
         "--set proxy.volume=7MiB: proxy.volume: was renamed: set proxy.size",
     ];
-    assert_eq!(mistakes.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    assert_eq!(errors.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
     let read = with("[proxy]\nsize = '7 MiB'\n", Environment::default(), &[]).unwrap();
     assert_eq!(read.size, ByteSize::mib(7), "the control");
 }
 
 #[test]
 fn invalid_toml_is_reported_by_line() {
-    let mistakes = with("[proxy]\nthreads = \ndrain = 'soon'\n", Environment::default(), &[]).unwrap_err();
-    let lines: Vec<_> = mistakes.0.iter().map(ToString::to_string).collect();
+    let errors = with("[proxy]\nthreads = \ndrain = 'soon'\n", Environment::default(), &[]).unwrap_err();
+    let lines: Vec<_> = errors.0.iter().map(ToString::to_string).collect();
     assert!(lines.iter().any(|line| line.starts_with("s.toml:2: ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.starts_with("s.toml:3: proxy.drain: `soon`")), "{lines:?}");
 }
@@ -125,7 +125,7 @@ fn the_schema_lists_all_fields_and_no_others() {
 #[test]
 fn zero_is_out_of_range_unless_declared() {
     let text = "[proxy]\nthreads = 0\ndrain = '0s'\nspare = 10\nsize = '1 KiB'\n";
-    let mistakes = with(text, Environment::default(), &["pets.cat.legs=0"]).unwrap_err();
+    let errors = with(text, Environment::default(), &["pets.cat.legs=0"]).unwrap_err();
     let expected = [
         "s.toml:2: proxy.threads: 0 is out of range: expected 1 to 4294967295; zero does not mean unlimited",
         "s.toml:3: proxy.drain: 0s is out of range: expected 1ms to 36500days; zero does not mean unlimited",
@@ -133,7 +133,7 @@ fn zero_is_out_of_range_unless_declared() {
         "s.toml:5: proxy.size: 1 KiB is out of range: expected 6 MiB to 1048576 GiB",
         "--set pets.cat.legs=0: pets.cat.legs: no such setting",
     ];
-    assert_eq!(mistakes.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    assert_eq!(errors.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
     let read = with("[proxy]\nspare = 0\n", Environment::from([("SLUICE_PROXY_SIZE", "6MiB")]), &[]).unwrap();
     assert_eq!((read.spare, read.size), (0, ByteSize::mib(6)), "the control");
     let by_variable =

@@ -1,4 +1,4 @@
-//! Types that a setting can have, with their TOML form, their text form and their schema.
+//! Defines the types that a setting can have, with their TOML form, their text form and their schema.
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
@@ -11,15 +11,15 @@ use platform_core::{
 use serde_json::json;
 use toml::de::DeValue;
 
-/// Largest size: 1 PiB, more than any disk. Docker and the kernel count sizes with a sign.
+/// Largest size: 1 PiB, more than any disk. Docker and the kernel store sizes as signed numbers.
 const MAX_SIZE: ByteSize = ByteSize::mib(1 << 30);
-/// Longest time: 100 years, more than any plan. Clocks can add it to any time.
-const MAX_SPAN: Millis = Millis::seconds(36_500 * 24 * 3600);
+/// Longest duration: 100 years. Clocks can add it to the current time without an overflow.
+const MAX_DURATION: Millis = Millis::seconds(36_500 * 24 * 3600);
 
 /// A type that a setting can have.
 pub trait Value: Sized {
     /// Least and greatest amount, for types that count something. A setting has these bounds unless it declares its
-    /// own. Zero is out of bounds, so that no setting takes it for "no limit" by accident.
+    /// own. Zero is out of bounds, so that no setting interprets it as "no limit" by accident.
     const BOUNDS: Option<(u64, u64)> = None;
 
     /// Returns the amount, for types that have bounds.
@@ -154,7 +154,7 @@ pub(crate) use written_as_word;
 written_as_text!(
     String,
     ByteSize: MAX_SIZE.0,
-    Millis: MAX_SPAN.0,
+    Millis: MAX_DURATION.0,
     AccountId,
     GatewayId,
     AgentId,

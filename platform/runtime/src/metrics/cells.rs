@@ -1,6 +1,6 @@
-//! Counters and histograms in fixed arrays, without a lock, a hash or an allocation per call.
+//! Keeps counters and histograms in fixed arrays, without a lock, a hash or an allocation per call.
 //!
-//! The owner decides which index stands for which number.
+//! The owner of an array assigns its indexes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,25 +15,25 @@ impl Cells {
         Self((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Adds to the counter at `at`, at most up to `u64::MAX`: a counter that wrapped would look like one that was
+    /// Adds to the counter at `index`, at most up to `u64::MAX`: a counter that wrapped would look like one that was
     /// reset. One thread writes and others read now and then, so there is no contention.
-    pub fn add(&self, at: usize, amount: u64) {
+    pub fn add(&self, index: usize, amount: u64) {
         if amount > 0 {
             let sum = |counted: u64| counted.saturating_add(amount);
-            self.0[at].update(Ordering::Relaxed, Ordering::Relaxed, sum);
+            self.0[index].update(Ordering::Relaxed, Ordering::Relaxed, sum);
         }
     }
 
-    /// Returns the counter at `at`.
+    /// Returns the counter at `index`.
     #[must_use]
-    pub fn get(&self, at: usize) -> u64 {
-        self.0[at].load(Ordering::Relaxed)
+    pub fn get(&self, index: usize) -> u64 {
+        self.0[index].load(Ordering::Relaxed)
     }
 
     /// Adds the counts of another thread.
     pub fn absorb(&self, other: &Self) {
-        for (at, counted) in other.0.iter().enumerate() {
-            self.add(at, counted.load(Ordering::Relaxed));
+        for (index, counted) in other.0.iter().enumerate() {
+            self.add(index, counted.load(Ordering::Relaxed));
         }
     }
 }
@@ -67,9 +67,9 @@ impl Histograms {
         Self { bounds, cells: Cells::new(count * (bounds.len() + 2)) }
     }
 
-    /// Counts a duration in the histogram at `at`.
-    pub fn observe(&self, at: usize, duration_us: u64) {
-        let start = self.start(at);
+    /// Counts a duration in the histogram at `index`.
+    pub fn observe(&self, index: usize, duration_us: u64) {
+        let start = self.start(index);
         let bucket = self.bounds.partition_point(|(bound, _)| *bound < duration_us);
         self.cells.add(start + bucket, 1);
         self.cells.add(start + self.bounds.len() + 1, duration_us);
@@ -80,10 +80,10 @@ impl Histograms {
         self.cells.absorb(&other.cells);
     }
 
-    /// Returns the histogram at `at`. Its count is the sum of its buckets, even if another thread adds meanwhile.
+    /// Returns the histogram at `index`. Its count is the sum of its buckets, even if another thread adds meanwhile.
     #[must_use]
-    pub fn read(&self, at: usize) -> Distribution {
-        let start = self.start(at);
+    pub fn read(&self, index: usize) -> Distribution {
+        let start = self.start(index);
         let mut count = 0;
         let buckets = self.bounds.iter().enumerate().map(|(bucket, (_, text))| {
             count = u64::saturating_add(count, self.cells.get(start + bucket));
@@ -94,7 +94,7 @@ impl Histograms {
         Distribution { buckets, count, sum_us: self.cells.get(start + self.bounds.len() + 1) }
     }
 
-    const fn start(&self, at: usize) -> usize {
-        at * (self.bounds.len() + 2)
+    const fn start(&self, index: usize) -> usize {
+        index * (self.bounds.len() + 2)
     }
 }

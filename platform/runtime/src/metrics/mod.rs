@@ -1,5 +1,4 @@
-//! Metrics of a process, in plain arrays of numbers, and the text that Prometheus reads. The owner of an array assigns
-//! its indexes.
+//! Keeps the metrics of a process in plain arrays of numbers, and writes them as the text that Prometheus reads.
 //!
 //! The metrics themselves and their names are defined elsewhere. `prometheus-client` would write `OpenMetrics` instead
 //! of the format 0.0.4, which every scraper reads. It would also save no more work than this module does.

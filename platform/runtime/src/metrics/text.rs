@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use super::Distribution;
 
-/// An exposition that is being written.
+/// Text in the exposition format, while it is written.
 #[derive(Debug, Default)]
 pub struct Exposition(String);
 
@@ -52,9 +52,9 @@ pub const fn dollars(nano: u64) -> Decimal {
 
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let one = 10_u64.pow(self.digits);
+        let unit = 10_u64.pow(self.digits);
         let width = self.digits as usize;
-        write!(f, "{}.{:0width$}", self.amount / one, self.amount % one)
+        write!(f, "{}.{:0width$}", self.amount / unit, self.amount % unit)
     }
 }
 
@@ -72,7 +72,7 @@ impl Exposition {
     /// Begins the family `name`. A family begins once, and all its samples follow.
     pub fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
         debug_assert!(!help.contains(['\\', '\n']), "{help}");
-        put(&mut self.0, format_args!("# HELP {name} {help}\n# TYPE {name} {}\n", kind.word()));
+        append(&mut self.0, format_args!("# HELP {name} {help}\n# TYPE {name} {}\n", kind.word()));
         Family { text: &mut self.0, name }
     }
 
@@ -105,11 +105,14 @@ impl Family<'_> {
     }
 
     fn line(&mut self, suffix: &str, labels: Labels<'_>, value: impl fmt::Display) {
-        put(self.text, format_args!("{}{suffix}", self.name));
+        append(self.text, format_args!("{}{suffix}", self.name));
         for (at, (name, value)) in labels.iter().enumerate() {
-            put(self.text, format_args!("{}{name}=\"{}\"", if at == 0 { '{' } else { ',' }, Escaped(value)));
+            append(
+                self.text,
+                format_args!("{}{name}=\"{}\"", if at == 0 { '{' } else { ',' }, Escaped(value)),
+            );
         }
-        put(self.text, format_args!("{} {value}\n", if labels.is_empty() { "" } else { "}" }));
+        append(self.text, format_args!("{} {value}\n", if labels.is_empty() { "" } else { "}" }));
     }
 }
 
@@ -127,6 +130,6 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-fn put(text: &mut String, what: fmt::Arguments<'_>) {
-    text.push_str(&what.to_string());
+fn append(text: &mut String, piece: fmt::Arguments<'_>) {
+    text.push_str(&piece.to_string());
 }

@@ -1,4 +1,4 @@
-//! The HTTP API of `sluice up`.
+//! Reads the settings of the HTTP API of `sluice up`.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Limits of runs and accounts, and prices of models.
+//! Reads the limits of runs and accounts, and the prices of models.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Accounts {
     }
 }
 
-/// Name that stands for all accounts or models that are not named.
+/// Name for all accounts or models that have no entry of their own.
 const ANY: &str = "*";
 
 pub(super) fn accounts(root: &Section<'_>) -> Accounts {
@@ -134,13 +134,13 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
     root.each(SectionName::Prices.name(), doc, read).into_iter().collect()
 }
 
-/// Returns the conflicts between cost limits and prices: a model without a price cannot be called under a cost limit.
-pub(super) fn objections(settings: &Settings) -> Vec<ValidationError> {
+/// Returns the conflicts between cost limits and prices: under a cost limit a model without a price cannot be called.
+pub(super) fn errors(settings: &Settings) -> Vec<ValidationError> {
     let default = settings.upstream.default_model.as_deref();
     let agents = settings.agents.iter().map(|(id, agent)| {
         let models = agent.models.iter().map(ModelName::as_str).chain(agent.model.as_deref());
-        let asked = agent.model.is_none().then_some(default).flatten().filter(|_| agent.models.is_empty());
-        (format!("agents.{id}"), &agent.budget, models.chain(asked).collect::<Vec<_>>())
+        let fallback = agent.model.is_none().then_some(default).flatten().filter(|_| agent.models.is_empty());
+        (format!("agents.{id}"), &agent.budget, models.chain(fallback).collect::<Vec<_>>())
     });
     let runs = settings.runs.iter().map(|(id, run)| {
         let models = run.grant.models.iter().flatten().map(ModelName::as_str);
@@ -159,7 +159,8 @@ pub(super) fn objections(settings: &Settings) -> Vec<ValidationError> {
         .collect()
 }
 
-/// Returns the reason why one of `models` cannot be called under a cost limit; without `models`, any model is meant.
+/// Returns the reason why one of `models` cannot be called under a cost limit. If `models` is empty, any model may be
+/// called.
 fn find_unpriced(settings: &Settings, mut models: Vec<&str>) -> Option<String> {
     models.retain(|model| !settings.has_price(model));
     models.sort_unstable();
@@ -169,10 +170,10 @@ fn find_unpriced(settings: &Settings, mut models: Vec<&str>) -> Option<String> {
             "under a limit of cost only models with a price can be called, and none has one: add [prices.\"MODEL\"], or [prices.\"{ANY}\"] for all"
         )),
         [] => None,
-        some => Some(format!(
+        unpriced => Some(format!(
             "under a limit of cost only models with a price can be called, and it may name {}: add [prices.\"{}\"], or [prices.\"{ANY}\"] for all",
-            some.join(", "),
-            some[0],
+            unpriced.join(", "),
+            unpriced[0],
         )),
     }
 }

@@ -1,7 +1,7 @@
 //! Checks directories and files that settings name: which users besides the owner can change them or read secrets.
 //!
 //! State of the proxy is checked as the proxy's own user. That is the user of the process that listens at its control
-//! socket, else the owner of `proxy.state_dir`. An agent's user is never taken for it.
+//! socket, else the owner of `proxy.state_dir`. The user of an agent is never accepted as the proxy's.
 
 use std::{
     fs,
@@ -21,13 +21,13 @@ use crate::{
 type Check = fn(&Path, &Trusted) -> Result<(), Exposure>;
 
 /// A path, the setting that names it, and its check.
-struct Named {
+struct CheckedPath {
     about: About,
     path: PathBuf,
     check: Check,
 }
 
-impl Named {
+impl CheckedPath {
     fn of(setting: &str, path: impl Into<PathBuf>, check: Check) -> Self {
         Self { about: About::Setting(setting.to_owned()), path: path.into(), check }
     }
@@ -43,47 +43,47 @@ impl Named {
     }
 }
 
-fn exposures(named: impl IntoIterator<Item = Named>, trusted: &Trusted) -> Vec<ValidationError> {
+fn exposures(named: impl IntoIterator<Item = CheckedPath>, trusted: &Trusted) -> Vec<ValidationError> {
     named.into_iter().filter_map(|named| named.exposure(trusted)).collect()
 }
 
-/// Returns the owner of `dir`, or of the directory in which it will be made.
+/// Returns the owner of `dir`, or of the directory in which it will be created.
 fn owner_of(dir: &Path) -> Option<u32> {
     let dir = std::path::absolute(dir).ok()?;
-    let there = dir.ancestors().find_map(|dir| fs::metadata(dir).ok())?;
-    Some(there.uid())
+    let existing = dir.ancestors().find_map(|dir| fs::metadata(dir).ok())?;
+    Some(existing.uid())
 }
 
 impl Settings {
-    /// Returns an objection for each path that a proxy starts with and that other users can change. Those paths are its
+    /// Returns an error for each path that a proxy starts with and that other users can change. Those paths are its
     /// directories, the files it reads that are no secrets, and the configuration `file`. Secrets are checked when they
     /// are read.
     #[must_use]
     pub fn exposures_of_proxy(&self, file: Option<&Path>, trusted: &Trusted) -> Vec<ValidationError> {
-        exposures(self.of_proxy().into_iter().chain(Named::configuration(file)), trusted)
+        exposures(self.paths_of_proxy().into_iter().chain(CheckedPath::configuration(file)), trusted)
     }
 
     /// Returns the same for the paths that the control plane starts with; see [`Settings::exposures_of_proxy`]. Root
-    /// also accepts directories of a service's user, as [`Trusted::keeping`] says.
+    /// also accepts directories of a service's user, as [`Trusted::for_state_in`] says.
     #[must_use]
     pub fn exposures_of_control_plane(&self, file: Option<&Path>) -> Vec<ValidationError> {
-        let mut exposed = self.exposed_directories(|dir| self.check_kept(dir));
-        let files = self.files_of_control_plane().into_iter().chain(Named::configuration(file));
+        let mut exposed = self.exposed_directories(|dir| self.check_state_dir(dir));
+        let files = self.files_of_control_plane().into_iter().chain(CheckedPath::configuration(file));
         exposed.extend(exposures(files, &Trusted::own()));
         exposed
     }
 
-    /// Returns an objection for each path in these settings, and for the configuration `file`, that other users can
-    /// change or read.
+    /// Returns an error for each path in these settings, and for the configuration `file`, that other users can change
+    /// or read.
     #[must_use]
     pub fn exposures(&self, file: Option<&Path>) -> Vec<ValidationError> {
-        let proxys = self.trusted_by_proxy();
-        let mut exposed = self.exposures_of_proxy(file, &proxys);
-        exposed.extend(exposures(self.further_of_proxy(), &proxys));
-        // `sluice up` runs as the proxy's user where it starts the proxy.
-        let own = Trusted::own().and(&proxys);
+        let by_proxy = self.trusted_by_proxy();
+        let mut exposed = self.exposures_of_proxy(file, &by_proxy);
+        exposed.extend(exposures(self.files_opened_by_proxy(), &by_proxy));
+        // If `sluice up` starts the proxy, both run as the same user.
+        let own = Trusted::own().and(&by_proxy);
         exposed.extend(self.exposed_directories(|dir| {
-            check_directory(dir, &own).or_else(|exposure| self.check_kept(dir).map_err(|_own| exposure))
+            check_directory(dir, &own).or_else(|exposure| self.check_state_dir(dir).map_err(|_own| exposure))
         }));
         exposed.extend(exposures(self.files_of_control_plane(), &own));
         exposed.extend(exposures(self.secrets_of_control_plane(), &own));
@@ -101,31 +101,32 @@ impl Settings {
         exposed.collect()
     }
 
-    /// Returns the users that a proxy trusts if it runs as this process's user. If its state directory belongs to
-    /// another user, who may be a service's, no advice suggests a change of owner.
+    /// Returns the users that a proxy trusts if it runs as this process's user. If its state directory belongs to a
+    /// user who may be a service's, no advice suggests a change of owner.
     #[must_use]
     pub fn trusted_at_start(&self) -> Trusted {
-        let is_services = self.owner_of_state().is_some_and(|owner| owner != 0 && !self.is_agents(owner));
-        self.naming_owner(if is_services { None } else { Some(geteuid().as_raw()) })
+        let is_service = self.owner_of_state().is_some_and(|owner| owner != 0 && !self.is_agent_user(owner));
+        self.trusted_with_advice(if is_service { None } else { Some(geteuid().as_raw()) })
     }
 
     /// Returns the users that the proxy trusts, whichever user it runs as.
     #[must_use]
     pub fn trusted_by_proxy(&self) -> Trusted {
-        match self.service() {
+        match self.proxy_user() {
             Some(service) => Trusted::of(&service),
-            None => self.naming_owner(self.owner_of_state()),
+            None => self.trusted_with_advice(self.owner_of_state()),
         }
     }
 
-    /// Returns this process's own trust. Advice names its user as the owner to set only if that user is `owner`.
-    fn naming_owner(&self, owner: Option<u32>) -> Trusted {
+    /// Returns the users that this process trusts. Advice names its user as the owner to set only if that user is
+    /// `owner`.
+    fn trusted_with_advice(&self, owner: Option<u32>) -> Trusted {
         if owner == Some(geteuid().as_raw()) { Trusted::own() } else { Trusted::own().without_advice() }
     }
 
     /// Returns the user of the proxy, if known and different from this process's. A proxy owns its `proxy.state_dir`,
     /// so a process that listens at its control socket and does not own that directory is not trusted.
-    fn service(&self) -> Option<User> {
+    fn proxy_user(&self) -> Option<User> {
         let serving = User::serving(&self.proxy.control_socket());
         let owner = self.owner_of_state();
         let user = match (serving, owner) {
@@ -134,8 +135,8 @@ impl Settings {
             (None, Some(owner)) => Some(owner).filter(|uid| *uid != 0).map(User::of)?,
             (None, None) => return None,
         };
-        let is_known = user.uid() != geteuid().as_raw() && !self.is_agents(user.uid());
-        is_known.then_some(user)
+        let is_service = user.uid() != geteuid().as_raw() && !self.is_agent_user(user.uid());
+        is_service.then_some(user)
     }
 
     fn owner_of_state(&self) -> Option<u32> {
@@ -143,39 +144,42 @@ impl Settings {
     }
 
     /// Returns whether agents run as `uid`.
-    fn is_agents(&self, uid: u32) -> bool {
+    fn is_agent_user(&self, uid: u32) -> bool {
         let is_peer =
             |listener: &Listener| matches!(listener, Listener::Unix { peer_uid } if *peer_uid == uid);
         uid == SANDBOX_UID || self.runs.values().any(|run| is_peer(&run.grant.listener))
     }
 
-    fn of_proxy(&self) -> Vec<Named> {
+    fn paths_of_proxy(&self) -> Vec<CheckedPath> {
         let state = &self.proxy.state_dir;
         let run = &self.proxy.run_dir;
         let mut named = vec![
-            Named::of("proxy.state_dir", state, check_directory),
-            Named::of("proxy.run_dir", run, check_directory),
+            CheckedPath::of("proxy.state_dir", state, check_directory),
+            CheckedPath::of("proxy.run_dir", run, check_directory),
         ];
-        named
-            .extend(self.upstream.ca_file.iter().map(|path| Named::of("upstream.ca_file", path, check_file)));
+        named.extend(
+            self.upstream.ca_file.iter().map(|path| CheckedPath::of("upstream.ca_file", path, check_file)),
+        );
         named
     }
 
     /// Returns the files that a proxy checks when it opens them.
-    fn further_of_proxy(&self) -> Vec<Named> {
+    fn files_opened_by_proxy(&self) -> Vec<CheckedPath> {
         let journal = self.proxy.state_dir.join("journal");
-        let mut named = vec![Named::of("proxy.state_dir", journal, check_directory)];
+        let mut named = vec![CheckedPath::of("proxy.state_dir", journal, check_directory)];
         let secrets = [
             ("upstream.key_file", &self.upstream.key_file),
             ("proxy.token_secrets_file", &self.proxy.token_secrets_file),
         ];
         named.extend(
-            secrets.iter().filter_map(|(name, path)| Some(Named::of(name, path.as_ref()?, check_secret))),
+            secrets
+                .iter()
+                .filter_map(|(name, path)| Some(CheckedPath::of(name, path.as_ref()?, check_secret))),
         );
         named
     }
 
-    /// Returns an objection for each directory of the control plane that `check` refuses.
+    /// Returns an error for each directory of the control plane that `check` refuses.
     fn exposed_directories(&self, check: impl Fn(&Path) -> Result<(), Exposure>) -> Vec<ValidationError> {
         let sandbox = &self.sandbox;
         let dirs = [
@@ -190,30 +194,33 @@ impl Settings {
         exposed.collect()
     }
 
-    /// Checks a directory of the control plane. Root accepts one of a service's user, but never one of an agent's.
-    fn check_kept(&self, dir: &Path) -> Result<(), Exposure> {
-        let is_agents = owner_of(dir).is_some_and(|owner| self.is_agents(owner));
+    /// Checks a directory of the control plane. Root also accepts an owner that may be a service's user, but never an
+    /// agent's.
+    fn check_state_dir(&self, dir: &Path) -> Result<(), Exposure> {
+        let is_agents = owner_of(dir).is_some_and(|owner| self.is_agent_user(owner));
         let trusted = if is_agents { Trusted::own() } else { Trusted::for_state_in(dir)? };
         check_directory(dir, &trusted)
     }
 
-    fn files_of_control_plane(&self) -> Vec<Named> {
+    fn files_of_control_plane(&self) -> Vec<CheckedPath> {
         let ca_files = self.gateways.iter().filter_map(|(id, gateway)| {
-            Some(Named::of(&format!("gateways.{id}.ca_file"), gateway.ca_file.as_ref()?, check_file))
+            Some(CheckedPath::of(&format!("gateways.{id}.ca_file"), gateway.ca_file.as_ref()?, check_file))
         });
         ca_files.collect()
     }
 
-    fn secrets_of_control_plane(&self) -> Vec<Named> {
+    fn secrets_of_control_plane(&self) -> Vec<CheckedPath> {
         let store = self.store.url.strip_prefix("sqlite://");
         let mut named: Vec<_> =
-            store.map(|path| Named::of("store.url", path, check_secret)).into_iter().collect();
+            store.map(|path| CheckedPath::of("store.url", path, check_secret)).into_iter().collect();
         let secrets = [
             ("store.password_file", &self.store.password_file),
             ("telemetry.otlp_headers_file", &self.telemetry.otlp_headers_file),
         ];
         named.extend(
-            secrets.iter().filter_map(|(name, path)| Some(Named::of(name, path.as_ref()?, check_secret))),
+            secrets
+                .iter()
+                .filter_map(|(name, path)| Some(CheckedPath::of(name, path.as_ref()?, check_secret))),
         );
         for (id, gateway) in &self.gateways {
             let secrets = [
@@ -222,7 +229,7 @@ impl Settings {
                 ("slots_file", &gateway.slots_file),
             ];
             let secret = |(name, path): &(&str, &Option<PathBuf>)| {
-                Some(Named::of(&format!("gateways.{id}.{name}"), path.as_ref()?, check_secret))
+                Some(CheckedPath::of(&format!("gateways.{id}.{name}"), path.as_ref()?, check_secret))
             };
             named.extend(secrets.iter().filter_map(secret));
         }
@@ -259,10 +266,10 @@ mod tests {
             exposed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
         };
         assert_eq!(at_start(&settings), "");
-        // The same for directories that are made later.
+        // The same holds for directories that are created later.
         settings.sandbox.workspace_dir = dirs[1].join("not/there");
         assert_eq!(at_start(&settings), "");
-        // The controls: an agent's user is no service's, and no advice takes a directory from the service.
+        // The controls: an agent's user is not accepted, and no advice suggests to take a directory from the service.
         owned_by(&dirs[0], SANDBOX_UID);
         let refused = at_start(&settings);
         assert!(

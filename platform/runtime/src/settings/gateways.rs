@@ -1,4 +1,4 @@
-//! OpenClaw gateways. Runs of agents with `mode = "gateway"` are sessions in them.
+//! Reads the settings of OpenClaw gateways. Runs of agents with `mode = "gateway"` are sessions in them.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -18,22 +18,22 @@ use crate::config::{About, Section, ValidationError, written_as_word};
 pub struct Gateway {
     /// Address of the gateway; absent for a managed one, which `sluice gateway up` runs without a network.
     pub url: Option<String>,
-    /// File with the gateway's token and nothing else. `sluice gateway up` makes one for a managed gateway.
+    /// File with the gateway's token and nothing else. `sluice gateway up` creates one for a managed gateway.
     pub token_file: Option<PathBuf>,
-    /// File with the key of this client, for gateways that identify the device. Made by `sluice gateway pair`.
+    /// File with the key of this client, for gateways that identify the device. `sluice gateway pair` creates it.
     pub device_key_file: Option<PathBuf>,
     /// PEM file of the CA certificates that are trusted with `wss:`; those of the system if absent.
     pub ca_file: Option<PathBuf>,
-    /// Way in which its calls are matched to runs.
+    /// Way in which the gateway's calls are matched to runs.
     pub attribution: Attribution,
-    /// File with the slots in its configuration, one per line.
+    /// File with the slots in the gateway's configuration, one per line.
     pub slots_file: Option<PathBuf>,
-    /// Provider in its configuration through which it calls models.
+    /// Provider in the gateway's configuration through which it calls models.
     pub provider: String,
-    /// The only account that it serves. Without one it is shared, and its agents have no tool that executes or reads
-    /// files.
+    /// The only account that the gateway serves. Without one it is shared, and its agents have no tool that executes or
+    /// reads files.
     pub account: Option<AccountId>,
-    /// Most sessions at work at a time.
+    /// Most active sessions at a time.
     pub max_concurrent_sessions: u32,
     /// Settings of a managed gateway's container.
     pub managed: ManagedSettings,
@@ -54,9 +54,9 @@ pub struct ManagedSettings {
     pub pids: u32,
     /// Processor time, in thousandths of a core.
     pub milli_cpu: u32,
-    /// Size of its file system, fixed when it is made: conversations, and its agents' files.
+    /// Size of its file system for conversations and its agents' files, fixed when it is created.
     pub disk: ByteSize,
-    /// Time that its sessions have to end when it is stopped.
+    /// Time in which its sessions may end when it is stopped.
     pub drain_timeout: Millis,
 }
 
@@ -64,11 +64,11 @@ pub struct ManagedSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribution {
-    /// The trace id that is sent with the order. OpenClaw from 2026.8.2 passes it to every call of a session's turn.
+    /// The trace id that is sent with the turn. OpenClaw from 2026.8.2 passes it to every call of a session's turn.
     Trace,
-    /// The path of a provider that belongs to one run as long as it lasts. Tested with OpenClaw from 2026.2.6-3.
+    /// The path of a provider that belongs to one run until the run ends. Tested with OpenClaw from 2026.2.6-3.
     Slot,
-    /// The run's token in `outboundHeaders` of the order. A patched gateway sends it with every call.
+    /// The run's token in `outboundHeaders` of the turn. A patched gateway sends it with every call.
     Headers,
     /// The run's token, which Sluicegate's plugin in the gateway sends with every call.
     Plugin,
@@ -76,14 +76,14 @@ pub enum Attribution {
 
 written_as_word!(Attribution { Trace: "trace", Slot: "slot", Headers: "headers", Plugin: "plugin" });
 
-/// Separator between the name of its provider and the number of a slot.
+/// Separator between the name of a gateway's provider and the number of a slot.
 const SLOT_SUFFIX: &str = "-s";
 
 /// Settings that apply to managed gateways only.
-const SEALED_FIELDS: [&str; 8] =
+const MANAGED_FIELDS: [&str; 8] =
     ["image", "agents", "tools", "memory", "pids", "milli_cpu", "disk", "drain_timeout"];
 
-/// Error: no gateway has the name.
+/// Error for a name that no gateway has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no [gateways.{name}]; there are: {known}")]
 pub struct NoGateway {
@@ -126,16 +126,16 @@ impl Gateway {
         self.url.is_none()
     }
 
-    /// Returns the provider in its configuration that has the slot with number `at`.
+    /// Returns the provider in its configuration that has slot number `slot`.
     #[must_use]
-    pub fn slot_provider(&self, at: usize) -> String {
-        format!("{}{SLOT_SUFFIX}{at}", self.provider)
+    pub fn slot_provider(&self, slot: usize) -> String {
+        format!("{}{SLOT_SUFFIX}{slot}", self.provider)
     }
 
-    /// Returns whether `provider` is the one through which it calls models, or has one of its slots.
+    /// Returns whether `provider` is the one through which the gateway calls models, or has one of its slots.
     #[must_use]
     pub fn is_its_provider(&self, provider: &str) -> bool {
-        let is_number = |at: &str| !at.is_empty() && at.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         provider
             .strip_prefix(self.provider.as_str())
             .is_some_and(|rest| rest.is_empty() || rest.strip_prefix(SLOT_SUFFIX).is_some_and(is_number))
@@ -155,8 +155,8 @@ impl Gateway {
         )
         .optional();
         if url.is_some() {
-            let idle = SEALED_FIELDS.into_iter().filter(|name| section.has(name));
-            idle.for_each(|name| {
+            let ignored = MANAGED_FIELDS.into_iter().filter(|name| section.has(name));
+            ignored.for_each(|name| {
                 section.reject(
                     name,
                     "it is of a gateway that runs here, which one with a `url` does not".to_owned(),
@@ -198,8 +198,8 @@ impl ManagedSettings {
     fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
         Self {
-            image: image::or(section, "sluicegate/sandbox-openclaw:latest"),
-            agents: agents(section),
+            image: image::read_or(section, "sluicegate/sandbox-openclaw:latest"),
+            agents: read_agents(section),
             tools: field("tools", "Tools that its agents have; if absent those that read, write and execute where it has an `account`, and none of them where it is shared.")
                 .list(),
             memory: field("memory", "Memory, swap included.").at_least(&limit::sandbox::LEAST_MEMORY).or(limit::gateway::MEMORY),
@@ -214,8 +214,8 @@ impl ManagedSettings {
 
 fn read_provider(section: &Section<'_>) -> String {
     const NAME: &str = "provider";
-    let about = "The provider in its configuration through which it calls models.";
-    let provider = section.field(NAME, about).or("cogni".to_owned());
+    let doc = "The provider in its configuration through which it calls models.";
+    let provider = section.field(NAME, doc).or("cogni".to_owned());
     if let Err(invalid) = GatewayProvider::parse(&provider) {
         section.reject(NAME, invalid.to_string());
     }
@@ -224,40 +224,40 @@ fn read_provider(section: &Section<'_>) -> String {
 
 fn read_disk(section: &Section<'_>) -> ByteSize {
     const NAME: &str = "disk";
-    let about = "Disk space for its conversations and its agents' files together. An existing file system keeps its size until `sluice gateway down NAME --purge`, which removes its conversations, and `up`.";
-    section.field(NAME, about).at_least(&MIN_FILE_SYSTEM).or(limit::gateway::DISK)
+    let doc = "Disk space for its conversations and its agents' files together. An existing file system keeps its size until `sluice gateway down NAME --purge`, which removes its conversations, and `up`.";
+    section.field(NAME, doc).at_least(&MIN_FILE_SYSTEM).or(limit::gateway::DISK)
 }
 
 /// Reads the agents in a gateway.
-fn agents(section: &Section<'_>) -> Vec<String> {
+fn read_agents(section: &Section<'_>) -> Vec<String> {
     const NAME: &str = "agents";
     let agents = section
         .field(NAME, "Agents in it, which entries of `[agents]` name as their `gateway_agent`.")
         .at_least(&1u64)
         .list_or(vec![MAIN.to_owned()]);
-    let wrong = agents.iter().filter_map(|agent| GatewayAgentId::parse(agent).err());
-    wrong.for_each(|error| section.reject(NAME, error.to_string()));
+    let invalid = agents.iter().filter_map(|agent| GatewayAgentId::parse(agent).err());
+    invalid.for_each(|error| section.reject(NAME, error.to_string()));
     agents
 }
 
 /// Returns conflicts between gateways and other settings.
-pub(super) fn objections(settings: &Settings) -> Vec<ValidationError> {
+pub(super) fn errors(settings: &Settings) -> Vec<ValidationError> {
     let gateways = settings.gateways.iter().flat_map(|(id, gateway)| {
         let about = About::Setting(format!("gateways.{id}"));
-        let objection = move |problem| ValidationError { about: about.clone(), problem };
-        of_gateway(gateway, settings).into_iter().map(objection)
+        let error = move |problem| ValidationError { about: about.clone(), problem };
+        problems_of_gateway(gateway, settings).into_iter().map(error)
     });
     let agents = settings.agents.iter().filter(|(_, agent)| agent.mode == Execution::Gateway);
     let agents = agents.flat_map(|(id, agent)| {
         let about = About::Setting(format!("agents.{id}"));
-        of_agent(agent, settings).map(|problem| ValidationError { about, problem })
+        problem_of_agent(agent, settings).map(|problem| ValidationError { about, problem })
     });
     gateways.chain(agents).collect()
 }
 
-fn of_gateway(gateway: &Gateway, settings: &Settings) -> Vec<String> {
+fn problems_of_gateway(gateway: &Gateway, settings: &Settings) -> Vec<String> {
     let proxy = &settings.proxy;
-    let elsewhere = [
+    let unmet_needs = [
         (proxy.listen.is_none(), "there is no `proxy.listen` that it could call models on"),
         (
             proxy.listen.is_some() && proxy.listen_serves == Serves::Clients,
@@ -269,16 +269,16 @@ fn of_gateway(gateway: &Gateway, settings: &Settings) -> Vec<String> {
             "attribution by slots needs a `slots_file`",
         ),
     ];
-    let elsewhere = elsewhere.into_iter().filter(|(lacks, _)| *lacks && !gateway.is_managed());
-    let elsewhere = elsewhere.map(|(_, problem)| format!("it is not run here: {problem}"));
+    let unmet_needs = unmet_needs.into_iter().filter(|(is_unmet, _)| *is_unmet && !gateway.is_managed());
+    let unmanaged = unmet_needs.map(|(_, problem)| format!("it is not run here: {problem}"));
     let sends_tokens = matches!(gateway.attribution, Attribution::Headers | Attribution::Plugin);
     let unsigned = (sends_tokens && proxy.token_secrets_file.is_none()).then(|| {
         "its calls are to be known by their runs' tokens, which are signed with the first secret in `proxy.token_secrets_file`: there is none".to_owned()
     });
-    elsewhere.chain(unsigned).collect()
+    unmanaged.chain(unsigned).collect()
 }
 
-fn of_agent(agent: &Agent, settings: &Settings) -> Option<String> {
+fn problem_of_agent(agent: &Agent, settings: &Settings) -> Option<String> {
     let unknown = agent.gateways.iter().find(|id| !settings.gateways.contains_key(*id));
     match unknown {
         Some(id) => Some(NoGateway::among(settings.gateways.keys(), id.as_str()).to_string()),
@@ -286,15 +286,15 @@ fn of_agent(agent: &Agent, settings: &Settings) -> Option<String> {
             Some("its mode is `gateway`, and it names none: `gateways = [\"NAME\"]`".to_owned())
         }
         None => {
-            let lacks = |id: &&GatewayId| {
+            let lacks_agent = |id: &&GatewayId| {
                 let gateway = settings.gateways.get(*id);
                 gateway.is_some_and(|gateway| {
                     gateway.is_managed() && !gateway.managed.agents.contains(&agent.gateway_agent)
                 })
             };
-            let without = agent.gateways.iter().find(lacks)?;
+            let gateway = agent.gateways.iter().find(lacks_agent)?;
             Some(format!(
-                "[gateways.{without}] has no agent `{}`: name it in its `agents`",
+                "[gateways.{gateway}] has no agent `{}`: name it in its `agents`",
                 agent.gateway_agent
             ))
         }

@@ -1,4 +1,4 @@
-//! The journal: durability of its records, and retention.
+//! Reads the settings of the journal: durability of its records, and retention.
 
 use platform_core::limit::{self, ByteSize, Millis};
 
@@ -7,7 +7,7 @@ use crate::config::{self, Section, written_as_word};
 /// `[journal]`
 #[derive(Debug, Clone)]
 pub struct Journal {
-    /// Event that a record survives.
+    /// Worst failure that a record survives.
     pub durability: Durability,
     /// Size at which a file is full.
     pub segment_size: ByteSize,
@@ -15,11 +15,11 @@ pub struct Journal {
     pub segment_age: Millis,
     /// Age at which full files are removed.
     pub retention: Millis,
-    /// Size of all files at which the oldest are removed.
+    /// Size of all files together at which the oldest full ones are removed.
     pub disk_budget: ByteSize,
 }
 
-/// Event that a record survives once its call's answer has ended.
+/// Worst failure that a record survives once its call's answer has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// The end of the process, for any reason.

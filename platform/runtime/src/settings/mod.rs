@@ -1,6 +1,6 @@
-//! All settings of both programs, in one file.
+//! Reads all settings of both programs from one file.
 //!
-//! Each program uses its own sections but reads the whole file. So the first program that starts reports a mistake in
+//! Each program uses its own sections but reads the whole file. So the first program that starts reports an error in
 //! any section.
 
 mod agents;
@@ -35,7 +35,7 @@ pub use self::{
     },
     api::Api,
     budgets::{Account, Accounts},
-    gateways::{Attribution, Gateway, NoGateway, ManagedSettings},
+    gateways::{Attribution, Gateway, ManagedSettings, NoGateway},
     journal::{Durability, Journal},
     proxy::{Connections, Proxy, Serves},
     runs::StaticRun,
@@ -69,7 +69,7 @@ pub struct Settings {
     pub telemetry: Telemetry,
     /// Agents that can run in sandboxes and gateways.
     pub agents: BTreeMap<AgentId, Agent>,
-    /// Gateways whose sessions runs may be.
+    /// Gateways in which runs can be sessions.
     pub gateways: BTreeMap<GatewayId, Gateway>,
     /// Limits of accounts.
     pub accounts: Accounts,
@@ -83,32 +83,32 @@ impl Settings {
     /// Reads the settings.
     ///
     /// # Errors
-    /// All mistakes together.
+    /// All errors together.
     pub fn read(sources: &Sources) -> Result<Self, ConfigErrors> {
         Self::read_and(sources, |_settings| Ok(())).map(|(settings, _values, ())| settings)
     }
 
-    /// Reads the settings, together with the value of each one and the result of `check`, which checks what they refer
-    /// to.
+    /// Reads the settings. Also returns the value of each one, and the result of `check`, which checks the files and
+    /// addresses that they name.
     ///
     /// # Errors
-    /// All mistakes together, those that `check` reports among them.
-    pub fn read_and<F>(
+    /// All errors together, those that `check` reports among them.
+    pub fn read_and<T>(
         sources: &Sources,
-        check: impl FnOnce(&Self) -> Result<F, Vec<ValidationError>>,
-    ) -> Result<(Self, Values, F), ConfigErrors> {
+        check: impl FnOnce(&Self) -> Result<T, Vec<ValidationError>>,
+    ) -> Result<(Self, Values, T), ConfigErrors> {
         config::read(sources, Self::section, |settings| {
             let checked = check(settings);
-            let mut objections = runs::objections(settings);
-            objections.extend(gateways::objections(settings));
-            objections.extend(budgets::objections(settings));
-            objections.extend(proxy::objections(settings));
+            let mut errors = runs::errors(settings);
+            errors.extend(gateways::errors(settings));
+            errors.extend(budgets::errors(settings));
+            errors.extend(proxy::errors(settings));
             match checked {
-                Ok(found) if objections.is_empty() => return Ok(found),
+                Ok(result) if errors.is_empty() => return Ok(result),
                 Ok(_) => {}
-                Err(more) => objections.extend(more),
+                Err(more) => errors.extend(more),
             }
-            Err(objections)
+            Err(errors)
         })
     }
 

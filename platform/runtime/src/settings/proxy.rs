@@ -1,4 +1,4 @@
-//! The data plane: its sockets, limits and timeouts.
+//! Reads the settings of the data plane: its sockets, limits and timeouts.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -26,7 +26,7 @@ pub struct Proxy {
     pub threads: Option<u16>,
     /// Time after a stop in which calls in flight may end.
     pub drain_timeout: Millis,
-    /// Time after that in which the remaining calls are cut and recorded.
+    /// Time after `drain_timeout` in which the remaining calls are cut and recorded.
     pub drain_abort_timeout: Millis,
     /// Limits and timeouts of clients' connections.
     pub connections: Connections,
@@ -40,9 +40,9 @@ pub struct Proxy {
     pub listen_serves: Serves,
     /// Address where Prometheus reads metrics; none if absent.
     pub metrics_listen: Option<SocketAddr>,
-    /// Request bodies of one run held in memory at a time.
+    /// Body memory of one run: request bodies of its calls in flight.
     pub max_body_memory_per_run: ByteSize,
-    /// Request bodies of all runs held in memory at a time.
+    /// Body memory of all runs together.
     pub max_body_memory: ByteSize,
     /// File of the secrets that run tokens are signed with; read by [`super::token_secrets::read`].
     pub token_secrets_file: Option<PathBuf>,
@@ -231,16 +231,16 @@ fn read_extra_fields(section: &Section<'_>) -> Vec<String> {
     fields
 }
 
-/// Returns the conflict between `run_dir` and the kernel's limit: below a longer path no socket can be bound.
-pub(super) fn objections(settings: &Settings) -> Vec<ValidationError> {
+/// Returns an error if `run_dir` is so long that the sockets in it would exceed the kernel's limit on socket paths.
+pub(super) fn errors(settings: &Settings) -> Vec<ValidationError> {
     let proxy = &settings.proxy;
-    let dir = proxy.run_dir.as_os_str().len();
-    let runs = proxy.listeners_dir().join(SocketDirName::from_random(0).as_str()).join(SOCKET_FILE);
-    let longest = runs.as_os_str().len().max(proxy.control_socket().as_os_str().len());
+    let length = proxy.run_dir.as_os_str().len();
+    let socket = proxy.listeners_dir().join(SocketDirName::from_random(0).as_str()).join(SOCKET_FILE);
+    let longest = socket.as_os_str().len().max(proxy.control_socket().as_os_str().len());
     let problem = (longest > MAX_SOCKET_PATH).then(|| {
-        let most = MAX_SOCKET_PATH - (longest - dir);
-        format!("{dir} bytes are too many: a socket's path below it has at most {MAX_SOCKET_PATH} bytes, so it has at most {most}")
+        let most = MAX_SOCKET_PATH - (longest - length);
+        format!("{length} bytes are too many: a socket's path below it has at most {MAX_SOCKET_PATH} bytes, so it has at most {most}")
     });
-    let objection = |problem| ValidationError { about: About::Setting("proxy.run_dir".to_owned()), problem };
-    problem.map(objection).into_iter().collect()
+    let error = |problem| ValidationError { about: About::Setting("proxy.run_dir".to_owned()), problem };
+    problem.map(error).into_iter().collect()
 }

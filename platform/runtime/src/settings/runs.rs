@@ -1,4 +1,4 @@
-//! Runs that the proxy opens on its own, for sandboxes that another program starts.
+//! Reads the runs that the proxy opens on its own, for sandboxes that another program starts.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -39,7 +39,7 @@ written_as_word!(Tap { Off: "off", Text: "text" });
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
     let read = |id: &str, section: &Section<'_>| {
-        let run = RunId::parse(id).map_err(|error| section.reject_itself(error.to_string())).ok();
+        let run_id = RunId::parse(id).map_err(|error| section.reject_itself(error.to_string())).ok();
         let socket = section
             .field(
                 "socket",
@@ -52,9 +52,9 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
             .or(SANDBOX_UID);
         let listener = if socket.is_some() { Listener::Unix { peer_uid } } else { Listener::Shared };
         let account = section.field("account", "Account that pays. Needed.").optional();
-        // An invalid name is read as well, so that all mistakes of the run are found.
-        let grant = read_grant(section, run.clone().unwrap_or_else(placeholder_id), account, listener);
-        Some((run?, StaticRun { grant, socket }))
+        // A run with an invalid id is read as well, so that all its errors are found.
+        let grant = read_grant(section, run_id.clone().unwrap_or_else(placeholder_id), account, listener);
+        Some((run_id?, StaticRun { grant, socket }))
     };
     let doc =
         "Runs that the proxy opens by itself, by run id, for sandboxes that are not started by `sluice`.";
@@ -89,7 +89,7 @@ fn read_grant(
             "Most tokens of one answer, reasoning included. Who asks for more, or for nothing, gets this.",
         )
         .or(limit::data_plane::OUTPUT_TOKENS),
-        times: agents::times(section),
+        times: agents::read_times(section),
     };
     RunGrant {
         run_id,
@@ -119,10 +119,10 @@ fn read_grant(
 }
 
 /// Returns conflicts between runs, and between runs and other settings.
-pub(super) fn objections(settings: &Settings) -> Vec<ValidationError> {
-    let mut taken = BTreeMap::new();
+pub(super) fn errors(settings: &Settings) -> Vec<ValidationError> {
+    let mut sockets = BTreeMap::new();
     let reserved = settings.proxy.own_dirs().map(|dir| socket::resolved(&dir));
-    let mut objections = Vec::new();
+    let mut errors = Vec::new();
     for (id, run) in &settings.runs {
         let problem = match &run.socket {
             None if settings.proxy.listen.is_none() => {
@@ -137,12 +137,12 @@ pub(super) fn objections(settings: &Settings) -> Vec<ValidationError> {
                 if reserved.iter().any(|dir| path.starts_with(dir)) {
                     Some("its socket is in a directory of the proxy's own sockets".to_owned())
                 } else {
-                    taken.insert(path, id).map(|other| format!("run {other} has the same socket"))
+                    sockets.insert(path, id).map(|other| format!("run {other} has the same socket"))
                 }
             }
         };
         let about = About::Setting(format!("runs.{id}"));
-        objections.extend(problem.map(|problem| ValidationError { about, problem }));
+        errors.extend(problem.map(|problem| ValidationError { about, problem }));
     }
-    objections
+    errors
 }

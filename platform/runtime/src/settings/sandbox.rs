@@ -1,4 +1,4 @@
-//! Sandboxes on this host: Docker, workspaces and directories.
+//! Reads the settings of sandboxes on this host: Docker, workspaces and directories.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use platform_core::{
 
 use crate::config::{Section, written_as_word};
 
-/// Least size of a workspace. Its file system takes some 5 MiB.
+/// Least size of a workspace. Its file system itself uses some 5 MiB.
 pub(super) const MIN_FILE_SYSTEM: ByteSize = ByteSize::mib(16);
-/// Least space that a file takes in a workspace.
+/// Least space that a file uses in a workspace.
 const BLOCK_SIZE: u64 = 4096;
 
 /// `[sandbox]`
@@ -29,11 +29,11 @@ pub struct Sandbox {
     pub workspaces: WorkspaceForm,
     /// Size of one workspace.
     pub workspace_size: ByteSize,
-    /// Files and directories in one workspace.
+    /// Most files and directories in one workspace.
     pub workspace_files: u64,
-    /// Space that must stay free on their disk when a workspace is made.
+    /// Space that must stay free on the disk of workspaces when one is created.
     pub disk_reserve: ByteSize,
-    /// Name that tells this installation's containers from another's on the same Docker.
+    /// Name by which this installation recognises its containers on a Docker that several share.
     pub installation: InstallationId,
 }
 
@@ -44,7 +44,7 @@ pub enum WorkspaceForm {
     Auto,
     /// A file system of its own, in a file.
     Image,
-    /// A directory whose size is watched while its run lives.
+    /// A directory whose size is watched while its run is active.
     Directory,
 }
 

@@ -1,4 +1,4 @@
-//! The top-level sections of a configuration, and the program that owns each.
+//! Lists the top-level sections of a configuration, and the program that owns each.
 //!
 //! Both programs read the whole file. On a reload each handles only its own sections, so this list names the owner of
 //! every section. A section without an entry cannot be read, and a test compares the schema's sections with this list.
@@ -37,14 +37,14 @@ pub enum SectionName {
 /// Program that a change of a section concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwningProgram {
-    /// `sluice-proxy`, which takes the change or refuses it by name.
+    /// `sluice-proxy`, which applies the change or refuses it by name.
     Proxy,
-    /// `sluice up`, which takes the change or reports that the old value stays in force. The proxy ignores it.
+    /// `sluice up`, which applies the change or reports that the old value stays in force. The proxy ignores it.
     ControlPlane,
 }
 
 impl SectionName {
-    /// All of them.
+    /// All sections.
     pub const ALL: [Self; 13] = [
         Self::Upstream,
         Self::Proxy,
@@ -102,6 +102,6 @@ impl SectionName {
     #[must_use]
     pub fn of(key: &str) -> Option<Self> {
         let name = key.split_once('.').map_or(key, |(name, _)| name);
-        Self::ALL.into_iter().find(|part| part.name() == name)
+        Self::ALL.into_iter().find(|section| section.name() == name)
     }
 }

@@ -1,4 +1,4 @@
-//! The database in which the control plane keeps its state.
+//! Reads the settings of the store, the database in which the control plane keeps its state.
 
 use std::path::PathBuf;
 
@@ -57,8 +57,8 @@ impl Store {
     /// The reason, in words that do not repeat the address: it may hold a password where none belongs.
     pub fn check(url: &str) -> Result<(), &'static str> {
         if let Some(path) = url.strip_prefix("sqlite://") {
-            let plain = path.starts_with('/') && !path.ends_with('/') && !path.contains(['?', '#', '%']);
-            return if plain {
+            let is_plain = path.starts_with('/') && !path.ends_with('/') && !path.contains(['?', '#', '%']);
+            return if is_plain {
                 Ok(())
             } else {
                 Err("expected `sqlite:///` and the absolute path of a file, without `?`, `#` or `%`")

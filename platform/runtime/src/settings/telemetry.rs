@@ -1,4 +1,4 @@
-//! Export of traces to an OpenTelemetry collector.
+//! Reads the settings for the export of traces to an OpenTelemetry collector.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use crate::config::Section;
 /// `[telemetry]`
 #[derive(Debug, Clone)]
 pub struct Telemetry {
-    /// Scheme, host and port of an OpenTelemetry collector that takes OTLP over HTTP; no traces are sent if absent.
+    /// Scheme, host and port of an OpenTelemetry collector that accepts OTLP over HTTP; no traces are sent if absent.
     pub otlp_endpoint: Option<String>,
-    /// Reason why `OTEL_EXPORTER_OTLP_ENDPOINT` is set and not used. It is meant for any program, so this is no
-    /// mistake.
+    /// Reason why `OTEL_EXPORTER_OTLP_ENDPOINT` is set and not used. That variable is meant for any program, so an
+    /// endpoint that `sluice` cannot use there is no error.
     pub passed_over: Option<String>,
     /// File with headers for the collector.
     pub otlp_headers_file: Option<PathBuf>,

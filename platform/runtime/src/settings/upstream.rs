@@ -1,4 +1,4 @@
-//! The model API that calls are forwarded to.
+//! Reads the settings of the upstream, the model API that calls are forwarded to.
 
 use std::{net::Ipv6Addr, path::PathBuf};
 
@@ -20,7 +20,7 @@ pub struct Upstream {
     pub default_model: Option<String>,
     /// Longest wait for a connection.
     pub connect_timeout: Millis,
-    /// Longest wait for a TLS session on it.
+    /// Longest wait for a TLS session on a new connection.
     pub tls_handshake_timeout: Millis,
     /// PEM file of the CA certificates that are trusted; those of the system if absent.
     pub ca_file: Option<PathBuf>,
@@ -95,18 +95,18 @@ impl BaseUrl {
     /// Parses `http://host[:port]` or `https://host[:port]`.
     ///
     /// # Errors
-    /// A description of what is wrong.
+    /// A description of the error.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong =
+        let invalid =
             || format!("not a base URL: expected `http://host:port` or `https://host:port`, found `{text}`");
         let (scheme, rest) = match text.split_once("://") {
             Some(("http", rest)) => (Scheme::Http, rest),
             Some(("https", rest)) => (Scheme::Https, rest),
-            _ => return Err(wrong()),
+            _ => return Err(invalid()),
         };
         let authority = rest.trim_end_matches('/');
         let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_error| wrong())?),
+            Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_error| invalid())?),
             _ => (authority, scheme.port()),
         };
         let (host, is_plain) = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
@@ -116,7 +116,7 @@ impl BaseUrl {
                 (host, !host.is_empty() && host.bytes().all(plain))
             }
         };
-        if is_plain { Ok(Self { scheme, host: host.to_owned(), port }) } else { Err(wrong()) }
+        if is_plain { Ok(Self { scheme, host: host.to_owned(), port }) } else { Err(invalid()) }
     }
 
     /// Returns `host:port`.

@@ -1,4 +1,4 @@
-//! Settings of the worker in `sluice up`, which executes runs.
+//! Reads the settings of the worker in `sluice up`, which executes runs.
 
 use platform_core::limit::{self, Millis};
 
@@ -10,7 +10,7 @@ const MIN_INTERVAL: Millis = Millis::seconds(1);
 /// `[worker]`
 #[derive(Debug, Clone)]
 pub struct Worker {
-    /// Most runs at work at a time.
+    /// Most active runs at a time.
     pub max_concurrent_runs: u32,
     /// Most of those runs that are prepared and started at a time.
     pub max_concurrent_starts: u32,
@@ -18,7 +18,7 @@ pub struct Worker {
     pub max_queued: u32,
     /// Most queued runs of one account.
     pub max_queued_per_account: u32,
-    /// Time without a sign of a run's worker after which another worker takes the run over.
+    /// Time without a renewal of a run's lease after which another worker takes the run over.
     pub lease_duration: Millis,
     /// Interval between searches for resources left behind.
     pub gc_interval: Millis,

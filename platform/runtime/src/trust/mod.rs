@@ -95,10 +95,11 @@ pub enum Others {
 }
 
 impl Others {
-    /// Returns the users to whom `mode` grants any of `bits`, which are written for the last digit.
-    fn of(found: &Metadata, bits: u32, groups: &[u32]) -> Option<Self> {
+    /// Returns the users to whom the mode of a file grants any of `bits`: permissions as in the mode's last octal
+    /// digit. Members of `trusted_gids` do not count.
+    fn of(found: &Metadata, bits: u32, trusted_gids: &[u32]) -> Option<Self> {
         let everyone = found.mode() & bits != 0;
-        let group = found.mode() & (bits << 3) != 0 && !groups.contains(&found.gid());
+        let group = found.mode() & (bits << 3) != 0 && !trusted_gids.contains(&found.gid());
         match (everyone, group) {
             (true, true) => Some(Self::EveryoneAndGroup),
             (true, false) => Some(Self::Everyone),
@@ -131,8 +132,8 @@ impl fmt::Display for Others {
 pub struct Trusted {
     uids: Vec<u32>,
     gids: Vec<u32>,
-    /// The user that should own a path of an untrusted owner, if known.
-    own: Option<u32>,
+    /// User that should own a path of an untrusted owner, if known. Advice names it.
+    proper_owner: Option<u32>,
 }
 
 impl Trusted {
@@ -143,12 +144,12 @@ impl Trusted {
         let group = getegid().as_raw();
         let others = getgroups().unwrap_or_default();
         let gids = [0, group].into_iter().chain(others.into_iter().map(|gid| gid.as_raw()));
-        Self { uids: vec![own, 0], gids: gids.collect(), own: Some(own) }
+        Self { uids: vec![own, 0], gids: gids.collect(), proper_owner: Some(own) }
     }
 
-    /// Returns the users that may own what a program keeps in `dir`: those of [`own`](Self::own). Root also trusts the
-    /// owner of that directory, or of the one in which it will be made. Root helps a service that runs as its own user,
-    /// and must accept what the service made.
+    /// Returns the users that may own files of a program in `dir`: those of [`own`](Self::own). Root also trusts the
+    /// owner of that directory, or of the one in which it will be created. Root helps a service that runs as its own
+    /// user, and must accept the service's files.
     ///
     /// # Errors
     /// If users other than root and that owner can write to the directory, or change the path to it.
@@ -158,21 +159,21 @@ impl Trusted {
             return Ok(trusted);
         }
         let dir = std::path::absolute(dir).unwrap_or_else(|_error| dir.to_owned());
-        let there = dir.ancestors().find_map(|dir| Some((dir, fs::metadata(dir).ok()?)));
-        if let Some((dir, found)) = there.filter(|(_, found)| !trusted.contains(found.uid())) {
+        let existing = dir.ancestors().find_map(|dir| Some((dir, fs::metadata(dir).ok()?)));
+        if let Some((dir, found)) = existing.filter(|(_, found)| !trusted.contains(found.uid())) {
             trusted.uids.push(found.uid());
             // The files belong to the service, so advice names its user.
-            trusted.own = Some(found.uid());
+            trusted.proper_owner = Some(found.uid());
             check_directory(dir, &trusted)?;
         }
         Ok(trusted)
     }
 
-    /// Returns root and `user`: the trust of a process of that user.
+    /// Returns root and `user`: the users that a process of `user` trusts.
     #[must_use]
     pub fn of(user: &User) -> Self {
         let gids = std::iter::once(0).chain(user.gids.iter().copied());
-        Self { uids: vec![user.uid, 0], gids: gids.collect(), own: Some(user.uid) }
+        Self { uids: vec![user.uid, 0], gids: gids.collect(), proper_owner: Some(user.uid) }
     }
 
     /// Adds the users and groups of `others`.
@@ -180,15 +181,15 @@ impl Trusted {
     pub fn and(mut self, others: &Self) -> Self {
         self.uids.extend(&others.uids);
         self.gids.extend(&others.gids);
-        self.own = self.own.filter(|own| others.own == Some(*own));
+        self.proper_owner = self.proper_owner.filter(|owner| others.proper_owner == Some(*owner));
         self
     }
 
-    /// Returns the same trust without a user for advice: this process's user may not be the one that works with the
-    /// files.
+    /// Returns the same users, but advice names none as the owner to set. This process's user may not be the one that
+    /// works with the files.
     #[must_use]
     pub fn without_advice(mut self) -> Self {
-        self.own = None;
+        self.proper_owner = None;
         self
     }
 
@@ -200,7 +201,7 @@ impl Trusted {
         if self.contains(found.uid()) {
             return Ok(());
         }
-        Err(Exposure::Foreign { path: path.to_owned(), owner: found.uid(), own: self.own })
+        Err(Exposure::Foreign { path: path.to_owned(), owner: found.uid(), own: self.proper_owner })
     }
 
     /// Checks a directory or link on a path.
@@ -240,8 +241,8 @@ pub fn check_directory(path: &Path, trusted: &Trusted) -> Result<(), Exposure> {
     end.check_changes(trusted)
 }
 
-/// Checks a file that other users must neither write to nor read. One that an orchestrator mounts may belong to any user,
-/// and all may read it.
+/// Checks a file that other users must neither write to nor read. A secret that an orchestrator mounts may belong to
+/// any user, and all may read it.
 ///
 /// # Errors
 /// As for [`check_directory`], and if they can read it.
@@ -362,9 +363,9 @@ fn is_not_visible(error: &io::Error) -> bool {
 fn is_mounted_secret(path: &Path) -> bool {
     // tmpfs and ramfs.
     let is_memory = || statfs(path).is_ok_and(|found| matches!(found.f_type, 0x0102_1994 | 0x8584_58f6));
-    let is_alone =
+    let has_own_mount =
         || mount_id(path).is_some_and(|own| path.parent().and_then(mount_id).is_some_and(|dir| own != dir));
-    is_read_only(path) && (is_memory() || is_alone())
+    is_read_only(path) && (is_memory() || has_own_mount())
 }
 
 /// Returns a test for paths on a read-only mount other than the root's: a directory or file that an orchestrator
@@ -374,8 +375,8 @@ fn is_mounted_by_itself() -> impl Fn(&Path) -> bool {
     let root = mount_id(Path::new("/"));
     move |path| {
         // A link lies on the mount of its directory.
-        let place = if path.is_symlink() { path.parent().unwrap_or(path) } else { path };
-        is_read_only(place) && mount_id(place).zip(root).is_some_and(|(own, root)| own != root)
+        let mounted = if path.is_symlink() { path.parent().unwrap_or(path) } else { path };
+        is_read_only(mounted) && mount_id(mounted).zip(root).is_some_and(|(own, root)| own != root)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests of paths to a secret, and of the messages about those that other users can reach.
+//! Tests paths to a secret, and the messages about those that other users can reach.
 
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
@@ -21,7 +21,8 @@ fn secret(mode: u32) -> (tempfile::TempDir, PathBuf) {
     (root, path)
 }
 
-fn told(path: &Path) -> Option<String> {
+/// Returns the message that refuses the secret at `path`, if it is refused.
+fn refusal(path: &Path) -> Option<String> {
     check_secret(path, &Trusted::own()).err().map(|error| error.to_string())
 }
 
@@ -36,17 +37,17 @@ fn a_secret_is_closed_to_other_users() {
         (0o602, Some("is open to every user")),
     ] {
         let (_root, path) = secret(mode);
-        let told = told(&path);
-        assert_eq!(told.is_some(), words.is_some(), "{mode:o}: {told:?}");
-        let told = told.unwrap_or_default();
+        let refusal = refusal(&path);
+        assert_eq!(refusal.is_some(), words.is_some(), "{mode:o}: {refusal:?}");
+        let refusal = refusal.unwrap_or_default();
         let words = words.unwrap_or_default();
-        assert!(told.contains(words), "{mode:o}: {told}");
+        assert!(refusal.contains(words), "{mode:o}: {refusal}");
     }
     let (_root, path) = secret(0o640);
     chown(&path, None, Some(12345)).expect("this test gives files away and must run as root");
-    assert!(told(&path).unwrap().contains("is open to group 12345: `chmod g= "), "{:?}", told(&path));
+    assert!(refusal(&path).unwrap().contains("is open to group 12345: `chmod g= "), "{:?}", refusal(&path));
     chown(&path, Some(12345), Some(0)).unwrap();
-    assert!(told(&path).unwrap().contains("belongs to uid 12345"), "{:?}", told(&path));
+    assert!(refusal(&path).unwrap().contains("belongs to uid 12345"), "{:?}", refusal(&path));
 }
 
 #[test]
@@ -55,14 +56,14 @@ fn each_directory_on_the_way_counts() {
     let dir = path.parent().unwrap();
     set(root.path(), 0o777);
     let words = format!("{} can be written by every user of this host: `chmod o-w ", root.path().display());
-    assert!(told(&path).unwrap().contains(&words), "{:?}", told(&path));
+    assert!(refusal(&path).unwrap().contains(&words), "{:?}", refusal(&path));
     set(root.path(), 0o1777);
-    assert_eq!(told(&path), None, "in a sticky directory what has an owner stays");
+    assert_eq!(refusal(&path), None, "in a sticky directory what has an owner stays");
     chown(dir, Some(12345), None).unwrap();
-    assert!(told(&path).unwrap().contains("belongs to uid 12345"), "{:?}", told(&path));
+    assert!(refusal(&path).unwrap().contains("belongs to uid 12345"), "{:?}", refusal(&path));
 }
 
-/// The end of a path is judged alike whether it is a directory or a file.
+/// The same rules apply at the end of a path, whether it is a directory or a file.
 #[test]
 fn a_directory_or_file_is_safe_from_changes() {
     let (_root, path) = secret(0o644);
@@ -100,16 +101,16 @@ fn links_of_an_orchestrator_are_checked() {
     let key = root.path().join("key");
     symlink("dir", &data).unwrap();
     symlink("..data/secret", &key).unwrap();
-    assert_eq!(told(&key), None);
+    assert_eq!(refusal(&key), None);
     std::os::unix::fs::lchown(&data, Some(12345), None).unwrap();
-    assert!(told(&key).unwrap().contains("belongs to uid 12345"), "{:?}", told(&key));
+    assert!(refusal(&key).unwrap().contains("belongs to uid 12345"), "{:?}", refusal(&key));
     std::os::unix::fs::lchown(&data, Some(0), None).unwrap();
     set(&path, 0o604);
-    assert!(told(&key).unwrap().contains(path.to_str().unwrap()), "{:?}", told(&key));
+    assert!(refusal(&key).unwrap().contains(path.to_str().unwrap()), "{:?}", refusal(&key));
     let circle = root.path().join("circle");
     symlink("circle", &circle).unwrap();
     assert!(matches!(check_secret(&circle, &Trusted::own()), Err(Exposure::Io { .. })));
-    assert_eq!(told(&root.path().join("none/at/all")), None, "nothing is there");
+    assert_eq!(refusal(&root.path().join("none/at/all")), None, "nothing is there");
 }
 
 #[test]
@@ -119,12 +120,12 @@ fn another_services_user_may_own_its_state() {
     for path in [dir, &path] {
         chown(path, Some(12345), Some(12345)).unwrap();
     }
-    assert!(told(&path).is_some());
+    assert!(refusal(&path).is_some());
     let mut service = User { uid: 12345, gids: vec![12345] };
     assert!(check_secret(&path, &Trusted::of(&service)).is_ok());
     service.gids.clear();
-    let told = check_secret(&path, &Trusted::of(&service)).unwrap_err().to_string();
-    assert!(told.contains("is open to group 12345"), "its directory's group is not its own: {told}");
+    let refusal = check_secret(&path, &Trusted::of(&service)).unwrap_err().to_string();
+    assert!(refusal.contains("is open to group 12345"), "its directory's group is not its own: {refusal}");
 }
 
 #[test]
@@ -139,32 +140,32 @@ fn advice_names_only_a_user_that_is_known() {
         (Trusted::own().and(&service), "give it to the user who works with it"),
         (Trusted::own().and(&Trusted::own()), "`chown 0 "),
     ] {
-        let told = check_secret(&path, &trusted).unwrap_err().to_string();
-        assert!(told.contains(words), "{words} is not in {told}");
+        let refusal = check_secret(&path, &trusted).unwrap_err().to_string();
+        assert!(refusal.contains(words), "{words} is not in {refusal}");
     }
 }
 
 #[test]
 fn a_file_may_be_read_and_not_written() {
     let (root, path) = secret(0o644);
-    let told = || check_file(&path, &Trusted::own()).err().map(|error| error.to_string());
-    assert_eq!(told(), None);
+    let refusal = || check_file(&path, &Trusted::own()).err().map(|error| error.to_string());
+    assert_eq!(refusal(), None);
     set(&path, 0o666);
-    assert!(told().unwrap().contains("can be written by every user of this host: `chmod o-w "));
+    assert!(refusal().unwrap().contains("can be written by every user of this host: `chmod o-w "));
     set(&path, 0o644);
     chown(&path, Some(12345), None).unwrap();
-    assert!(told().unwrap().contains("belongs to uid 12345"));
+    assert!(refusal().unwrap().contains("belongs to uid 12345"));
     chown(&path, Some(0), None).unwrap();
     set(path.parent().unwrap(), 0o777);
-    assert!(told().unwrap().contains("can be written by every user"), "the directory counts");
+    assert!(refusal().unwrap().contains("can be written by every user"), "the directory counts");
     set(path.parent().unwrap(), 0o755);
     set(root.path(), 0o1777);
-    assert_eq!(told(), None, "a sticky directory on the way is as `/tmp` is");
+    assert_eq!(refusal(), None, "a sticky directory on the way is as `/tmp` is");
     assert!(check_file(root.path(), &Trusted::own()).is_err(), "a directory is no file");
     assert!(check_file(&root.path().join("none"), &Trusted::own()).is_ok());
 }
 
-/// The control is the same directory before it is read-only.
+/// Before it is read-only, the same directory is the control.
 #[test]
 fn a_read_only_mount_may_have_any_owner() {
     use rustix::mount::{MountFlags, UnmountFlags, mount_bind, mount_remount, unmount};
@@ -176,12 +177,12 @@ fn a_read_only_mount_may_have_any_owner() {
     let place = root.path().join("mounted");
     fs::create_dir(&place).unwrap();
     mount_bind(dir, &place).expect("this test mounts and must run as root");
-    let told = || check_file(&place.join("secret"), &Trusted::own()).err().map(|error| error.to_string());
-    let writable = told();
+    let refusal = || check_file(&place.join("secret"), &Trusted::own()).err().map(|error| error.to_string());
+    let writable = refusal();
     mount_remount(&place, MountFlags::BIND | MountFlags::RDONLY, "").unwrap();
-    let read_only = told();
+    let read_only = refusal();
     set(root.path(), 0o777);
-    let above = told();
+    let above = refusal();
     unmount(&place, UnmountFlags::DETACH).unwrap();
     assert!(writable.clone().unwrap().contains("belongs to uid 12345"), "{writable:?}");
     assert_eq!(read_only, None);

@@ -1,4 +1,4 @@
-//! Other users of this host, and the groups that the system lists them in.
+//! Finds users of this host, and the groups that the system lists them in.
 
 use std::{fs, io, os::unix::net::UnixStream, path::Path};
 
@@ -44,19 +44,19 @@ impl User {
     }
 }
 
-/// Returns the credentials of the process that listens at `socket`. Not with rustix: its `UCred` cannot hold the pid 0
-/// that the kernel gives a process of another PID namespace, such as the proxy's in a container of its own.
+/// Returns the credentials of the process that listens at `socket`. The kernel reports pid 0 for a process in another
+/// PID namespace, such as a proxy in a container. rustix is not used, because its `UCred` cannot hold that pid.
 fn peer(socket: &Path) -> io::Result<UCred> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let client = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     connect(&client, &SocketAddrUnix::new(socket)?)?;
-    let ask = || tokio::net::UnixStream::from_std(UnixStream::from(client))?.peer_cred();
+    let credentials = || tokio::net::UnixStream::from_std(UnixStream::from(client))?.peer_cred();
     if Handle::try_current().is_ok() {
-        return ask();
+        return credentials();
     }
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let _inside = runtime.enter();
-    ask()
+    credentials()
 }
 
 /// Returns the groups of user `uid` according to `passwd` and `group`.

@@ -1,8 +1,8 @@
-//! Removes from an upstream's error what reveals its insides: keys, hashes of keys, addresses, files, whose
-//! deployment or team it was.
+//! Removes from an upstream's error all that reveals its internals: keys, hashes of keys, addresses, files, names of
+//! deployments and teams.
 //!
-//! Of the members of an error only those pass that clients read; texts are looked through word by word. A net with small
-//! meshes, not a proof: what an upstream spells out in prose passes.
+//! Only the members of an error that clients read pass, and their texts are checked word by word. This is a filter, not
+//! a proof: prose about the upstream passes.
 
 use serde_json::{Map, Value};
 
@@ -29,30 +29,30 @@ const DOCUMENT: [&str; 15] = [
 ];
 /// Members of its `error` that pass: those that official SDKs know.
 const ERROR: [&str; 4] = ["message", "type", "param", "code"];
-/// Members that hold what the model said, in objects of a list.
-const SAID: [&str; 2] = ["choices", "output"];
-/// Members that hold what the agent asked for, which is left as it is.
-const ASKED: [&str; 3] = ["instructions", "tools", "input"];
+/// Members that contain the model's text, in objects of a list.
+const MODEL_TEXT: [&str; 2] = ["choices", "output"];
+/// Members that repeat the agent's request, which is left as it is.
+const REQUEST_ECHO: [&str; 3] = ["instructions", "tools", "input"];
 /// Members of a choice that pass.
 const CHOICE: [&str; 7] = ["index", "delta", "message", "text", "finish_reason", "logprobs", "error"];
 
-/// Returns what may be passed on of an error that is a JSON document; none if that is nothing.
-pub(super) fn document(text: &[u8], known: &[String]) -> Option<String> {
-    cleaned(text, known).map(|document| document.to_string())
+/// Returns the part of an error, a JSON document, that may be passed on; none if nothing is left.
+pub(super) fn document(text: &[u8], terms: &[String]) -> Option<String> {
+    cleaned(text, terms).map(|document| document.to_string())
 }
 
-/// The same where no status says that it is an error: none if clients would not find one in what is left.
-pub(super) fn error(text: &[u8], known: &[String]) -> Option<String> {
+/// Returns the same for a document without an error status; none if clients would find no error in the rest.
+pub(super) fn error(text: &[u8], terms: &[String]) -> Option<String> {
     let is_there = |error: Option<&Value>| error.is_some_and(|error| !error.is_null());
-    let tells = |document: &Value| {
+    let reports_error = |document: &Value| {
         is_there(document.get("error"))
             || is_there(document.pointer("/response/error"))
             || document.get("type").is_some_and(|kind| kind == "error")
     };
-    cleaned(text, known).filter(tells).map(|document| document.to_string())
+    cleaned(text, terms).filter(reports_error).map(|document| document.to_string())
 }
 
-fn cleaned(text: &[u8], known: &[String]) -> Option<Value> {
+fn cleaned(text: &[u8], terms: &[String]) -> Option<Value> {
     let mut document: Value = serde_json::from_slice(text).ok()?;
     if let Value::Object(members) = &mut document {
         members.retain(|name, _| DOCUMENT.contains(&name.as_str()));
@@ -60,37 +60,37 @@ fn cleaned(text: &[u8], known: &[String]) -> Option<Value> {
             return None;
         }
     }
-    clean(&mut document, known);
+    clean(&mut document, terms);
     Some(document)
 }
 
-/// Returns what may be passed on of a stream's event that reports an error in JSON.
-pub(super) fn event(event: &[u8], known: &[String]) -> Option<String> {
+/// Returns the part of a stream's event, an error in JSON, that may be passed on.
+pub(super) fn event(event: &[u8], terms: &[String]) -> Option<String> {
     let lines = || std::str::from_utf8(event).unwrap_or_default().split(['\n', '\r']);
     let data: Vec<_> = lines().filter_map(|line| line.strip_prefix("data:")).collect();
-    let document = error(data.join("\n").as_bytes(), known)?;
+    let document = error(data.join("\n").as_bytes(), terms)?;
     let is_name =
         |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'.' | b'_'));
     let mut names = lines().filter_map(|line| line.strip_prefix("event:")).map(str::trim).filter(is_name);
-    let name = names.find(|name| redact(name, known) == *name);
+    let name = names.find(|name| redact(name, terms) == *name);
     Some(name.map(|name| format!("event: {name}\n")).unwrap_or_default() + "data: " + &document + "\n\n")
 }
 
-fn clean(value: &mut Value, known: &[String]) {
+fn clean(value: &mut Value, terms: &[String]) {
     match value {
-        Value::String(text) => *text = redact(text, known),
-        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, known)),
+        Value::String(text) => *text = redact(text, terms),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, terms)),
         Value::Object(members) => {
             if let Some(error) = members.get_mut("error") {
                 keep_known(error);
             }
             let cleaned = std::mem::take(members).into_iter().map(|(name, mut member)| {
                 match name.as_str() {
-                    said if SAID.contains(&said) => clean_said(&mut member, known),
-                    asked if ASKED.contains(&asked) => {}
-                    _ => clean(&mut member, known),
+                    said if MODEL_TEXT.contains(&said) => clean_model_text(&mut member, terms),
+                    asked if REQUEST_ECHO.contains(&asked) => {}
+                    _ => clean(&mut member, terms),
                 }
-                (redact(&name, known), member)
+                (redact(&name, terms), member)
             });
             *members = cleaned.collect::<Map<_, _>>();
         }
@@ -104,18 +104,18 @@ fn keep_known(error: &mut Value) {
     }
 }
 
-/// Leaves what the model said as it is, but not what stands in its place.
-fn clean_said(said: &mut Value, known: &[String]) {
+/// Leaves the model's text as it is, but cleans a value of another type in its place.
+fn clean_model_text(said: &mut Value, terms: &[String]) {
     match said {
         Value::Array(parts) if parts.iter().all(Value::is_object) => {
-            parts.iter_mut().filter_map(Value::as_object_mut).for_each(|part| clean_part(part, known));
+            parts.iter_mut().filter_map(Value::as_object_mut).for_each(|part| clean_part(part, terms));
         }
-        other => clean(other, known),
+        other => clean(other, terms),
     }
 }
 
-/// The same of a choice, or of a part of OpenAI's `output`, which has a type.
-fn clean_part(part: &mut Map<String, Value>, known: &[String]) {
+/// Does the same for a choice, or for a part of OpenAI's `output`, which has a type.
+fn clean_part(part: &mut Map<String, Value>, terms: &[String]) {
     if !part.contains_key("type") {
         part.retain(|name, _| CHOICE.contains(&name.as_str()));
     }
@@ -123,12 +123,12 @@ fn clean_part(part: &mut Map<String, Value>, known: &[String]) {
         match (name.as_str(), member) {
             ("error", error) => {
                 keep_known(error);
-                clean(error, known);
+                clean(error, terms);
             }
             ("delta" | "message", Value::Object(said)) => {
                 said.retain(|name, _| name != "error");
             }
-            ("delta" | "message" | "finish_reason", other) => clean(other, known),
+            ("delta" | "message" | "finish_reason", other) => clean(other, terms),
             _ => {}
         }
     }
@@ -137,13 +137,14 @@ fn clean_part(part: &mut Map<String, Value>, known: &[String]) {
 /// Start of a Python stack trace, which names the upstream's code.
 const TRACE: &str = "Traceback (most recent call last)";
 
-/// `text` without the words in `known`, and without whatever looks like a key, a hash, an address, a file or a URL.
-pub(super) fn redact(text: &str, known: &[String]) -> String {
-    let text = known.iter().fold(text.to_owned(), |text, word| text.replace(word, "[upstream]"));
+/// Returns `text` without the `terms`, and without words that look like a key, a hash, an address, a file or a URL.
+pub(super) fn redact(text: &str, terms: &[String]) -> String {
+    let text = terms.iter().fold(text.to_owned(), |text, word| text.replace(word, "[upstream]"));
     let (text, trace) = text.split_once(TRACE).map_or((text.as_str(), ""), |(text, _)| (text, "[trace]"));
     let mut clean = String::with_capacity(text.len());
     let mut label = "";
-    // All before `done` is in `clean`; behind `labelled` begins what parts the last word from the next.
+    // `clean` contains the text before `done`. The last word ended at `labelled`: what follows separates it from the
+    // next.
     let mut done = 0;
     let mut labelled = 0;
     while let Some(found) = text[done..].find(is_word).map(|at| done + at) {
@@ -153,7 +154,7 @@ pub(super) fn redact(text: &str, known: &[String]) -> String {
         clean.push_str(&text[done..start]);
         if !bare.is_empty() {
             let withheld = || is_value_of(label, &text[labelled..start]).then_some("[withheld]");
-            clean.push_str(instead(bare).or_else(withheld).unwrap_or(bare));
+            clean.push_str(replacement(bare).or_else(withheld).unwrap_or(bare));
             (label, labelled) = (bare, start + bare.len());
         }
         clean.push_str(&text[start + bare.len()..end]);
@@ -162,8 +163,7 @@ pub(super) fn redact(text: &str, known: &[String]) -> String {
     clean + &text[done..] + trace
 }
 
-/// Returns the length of the word at the start of `text`. A URL goes on to where it is closed: keys stand in
-/// its query.
+/// Returns the length of the word at the start of `text`. A URL ends where it is closed: its query may contain keys.
 fn word_length(text: &str) -> usize {
     let length = |belongs: fn(char) -> bool| text.find(|c| !belongs(c)).unwrap_or(text.len());
     let word = length(is_word);
@@ -181,7 +181,7 @@ fn is_url(character: char) -> bool {
     !closes && !character.is_whitespace() && !character.is_control()
 }
 
-/// Returns how much of `word` belongs to the backslash before it: texts hold JSON that was quoted.
+/// Returns how much of `word` belongs to the backslash before it: texts may contain quoted JSON.
 fn escape(before: &str, word: &str) -> usize {
     let is_escaped = before.ends_with('\\');
     let is_code = |code: &str| code.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -192,7 +192,7 @@ fn escape(before: &str, word: &str) -> usize {
     }
 }
 
-/// Names of values that tell whose upstream it is.
+/// Names of values that identify the upstream's owner.
 const LABELS: [&str; 14] = [
     "team",
     "team_id",
@@ -222,8 +222,8 @@ fn is_value_of(label: &str, between: &str) -> bool {
     is_assigned && LABELS.iter().any(|name| label.eq_ignore_ascii_case(name))
 }
 
-/// Returns what replaces `word`, if it may not pass.
-fn instead(word: &str) -> Option<&'static str> {
+/// Returns the replacement for `word`, if it may not pass.
+fn replacement(word: &str) -> Option<&'static str> {
     let is_hash = |part: &str| part.len() >= 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     if word.contains("://") {
         Some("[url]")
@@ -240,7 +240,7 @@ fn instead(word: &str) -> Option<&'static str> {
     }
 }
 
-/// `sk-…` at the start of `word` or behind anything but a letter: not `risk-free`.
+/// Returns whether `word` contains a key: `sk-…` at its start or behind anything but a letter, so not `risk-free`.
 fn has_key(word: &str) -> bool {
     let mut parts = word.split("sk-");
     let mut before = parts.next().unwrap_or_default();
@@ -262,7 +262,8 @@ fn is_file(word: &str) -> bool {
 /// Suffixes of names in private networks.
 const PRIVATE: [&str; 4] = [".internal", ".local", ".svc", ".lan"];
 
-/// `10.0.0.1`, `host/10.0.0.1:80`, `peer:10.0.0.1`, `::1`, `fe80::1`, `litellm:4000`, `db.internal`
+/// Returns whether `word` contains an address: `10.0.0.1`, `host/10.0.0.1:80`, `peer:10.0.0.1`, `::1`, `fe80::1`,
+/// `litellm:4000`, `db.internal`
 fn is_address(word: &str) -> bool {
     let is_part = |character: char| character.is_ascii_digit() || character == '.';
     let mut numbers = word.split(|character| !is_part(character)).map(|part| part.trim_matches('.'));

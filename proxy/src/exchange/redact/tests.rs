@@ -52,7 +52,7 @@ fn words_that_stand_close_to_others_are_found() {
         (r#"{\"api_base\": \"gw-7\"}"#.to_owned(), r#"{\"api_base\": \"[withheld]\"}"#),
         ("at /usr/lib/python3/x.py or db.internal".to_owned(), "at [file] or [address]"),
         ("so.\nTraceback (most recent call last):\n  File \"x.py\"".to_owned(), "so.\n[trace]"),
-        // What stands right before it does not hide it.
+        // Characters right before a detail do not hide it.
         ("%20sk-abcdef, *sk-abcdef, _sk-abcdef".to_owned(), "[key], [key], [key]"),
         (r"is\\nsk-abcdef".to_owned(), r"is\\n[key]"),
         (r"at \/litellm:4000\/v1".to_owned(), r"at \/[address]\/v1"),

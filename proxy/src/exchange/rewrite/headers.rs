@@ -1,5 +1,5 @@
-//! Builds the request headers: an allow-list, then exactly one of each of our own. Nothing a client sends can
-//! stand beside ours or win over them.
+//! Builds the request headers: an allow-list, then exactly one of each of our own. No header of a client can accompany
+//! or override ours.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -30,7 +30,7 @@ pub(crate) struct Identification {
 }
 
 impl Identification {
-    /// The identification of a run that was granted `grant`.
+    /// Returns the identification of a run that was granted `grant`.
     pub(crate) fn of(grant: &RunGrant) -> Result<Self, http::Error> {
         let account = HeaderValue::from_str(grant.account.as_str())?;
         let run = HeaderValue::from_str(grant.run_id.as_str())?;
@@ -49,7 +49,7 @@ impl Identification {
         Ok(Self { headers, metadata_start: metadata_start(grant) })
     }
 
-    /// Adds it to the `headers` of `call`, with the credential that holds now.
+    /// Adds it to the `headers` of `call`, with the current credential.
     pub(super) fn add_to(
         &self,
         headers: &mut HeaderMap,
@@ -70,8 +70,8 @@ impl Identification {
     }
 }
 
-/// ASCII, because LiteLLM decodes headers as Latin-1; always valid JSON, because LiteLLM falls back to the
-/// body's metadata when it is not.
+/// Writes the metadata object up to the call id. It is ASCII, because LiteLLM decodes headers as Latin-1. It is always
+/// valid JSON, because LiteLLM falls back to the body's metadata otherwise.
 fn metadata_start(grant: &RunGrant) -> String {
     let mut object = Map::new();
     object.insert(metadata::RUN_ID.to_owned(), json!(grant.run_id));
@@ -94,7 +94,7 @@ fn metadata_start(grant: &RunGrant) -> String {
     text + ",\"" + metadata::CALL_ID + "\":\""
 }
 
-/// `json` with everything beyond ASCII as `\uXXXX`.
+/// Returns `json` with everything beyond ASCII as `\uXXXX`.
 fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {

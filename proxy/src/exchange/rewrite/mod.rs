@@ -13,7 +13,7 @@ use platform_core::{id::CallId, refusal::Refusal};
 pub(super) use self::body::Checked;
 #[cfg(feature = "internals")]
 pub(super) use self::body::check;
-pub(super) use self::receive::{discard, is_plain, read_body};
+pub(super) use self::receive::{discard, read_body, require_plain};
 pub(crate) use self::{
     body::{Label, Policy, Reason, Rejection},
     headers::Identification,
@@ -21,7 +21,7 @@ pub(crate) use self::{
 use super::settle::Exchange;
 use crate::{budget::ReservationRequest, pieces::Pieces, refusal::Refused, usage::estimate};
 
-/// The request that goes to the upstream.
+/// Builds the request for the upstream.
 pub(super) fn build_request(
     exchange: &mut Exchange,
     from: &HeaderMap,

@@ -21,7 +21,7 @@ const MAX_DISCARDED: usize = 128 << 20;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Refuses encoded bodies: only plain ones can be checked. SDKs send no others unless they are configured to.
-pub(in crate::exchange) fn is_plain(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(in crate::exchange) fn require_plain(headers: &HeaderMap) -> Result<(), Refusal> {
     let plain = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
     if headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
         Ok(())
@@ -63,7 +63,8 @@ pub(in crate::exchange) async fn read_body(
             whole = piece;
         } else {
             if rest.is_empty() {
-                // Once, and no more than is coming: growing by doubling would hold up to three times as much.
+                // Reserved once, and no more than was announced: growing by doubling would use up to three times as
+                // much.
                 rest.reserve(usize::try_from(announced).unwrap_or(0));
                 rest.extend_from_slice(&std::mem::take(&mut whole));
             }
@@ -74,7 +75,7 @@ pub(in crate::exchange) async fn read_body(
     Ok(if rest.is_empty() { whole } else { rest.freeze() })
 }
 
-/// Reads what a refused client still sends, within bounds: one that is in the middle of its body would meet a
+/// Reads the bytes that a refused client still sends, within bounds: a client in the middle of its body would meet a
 /// broken connection instead of the refusal (RFC 9112, 9.6), a bridge in between all the more.
 pub(in crate::exchange) async fn discard(body: &mut Incoming, connection_state: &ConnectionState) {
     connection_state.discard_body();
@@ -88,6 +89,6 @@ pub(in crate::exchange) async fn discard(body: &mut Incoming, connection_state: 
             left = left.saturating_sub(bytes);
         }
     };
-    // A client slower than that has had its chance.
+    // A slower client is not waited for.
     drop(timeout(DISCARD_TIMEOUT, reading).await);
 }

@@ -61,7 +61,7 @@ fn open(state: &Path) -> Result<Journal, Error> {
     Journal::open(state, settings::Journal::default())
 }
 
-/// Opens a journal whose segments hold two or three lines.
+/// Opens a journal whose segments have two or three lines.
 fn open_small(state: &Path) -> Journal {
     let segment_size = platform_core::limit::ByteSize(1500);
     Journal::open(state, settings::Journal { segment_size, ..settings::Journal::default() }).unwrap()

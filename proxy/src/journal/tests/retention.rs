@@ -31,8 +31,8 @@ fn filled(state: &Path, settings: settings::Journal) -> Journal {
     journal
 }
 
-/// Runs one round of the keeper's maintenance.
-fn tend(journal: &Journal, now: SystemTime) {
+/// Runs one round of maintenance.
+fn run_maintenance(journal: &Journal, now: SystemTime) {
     journal.end_old_segment(now).unwrap();
     let summed = journal.make_checkpoint(&|run_id| run_id.as_str() == "odd").unwrap();
     journal.remove_old(summed, now).unwrap();
@@ -52,7 +52,7 @@ fn usage_outlives_its_lines() {
         settings::Journal { disk_budget: ByteSize(4000), ..settings::Journal::default() },
     );
     let before = journal.usage_totals(|_| false).unwrap();
-    tend(&journal, SystemTime::now());
+    run_maintenance(&journal, SystemTime::now());
     assert!(journal.oldest().unwrap() > 20, "{:?}", journal.oldest());
     append(&journal, &paid("even"));
     let after = journal.usage_totals(|run_id| run_id.as_str() == "odd").unwrap();
@@ -75,7 +75,7 @@ fn usage_outlives_its_lines() {
         41,
         "after a restart"
     );
-    // The control: without the sums, what is gone is missed.
+    // The control: without the sums, removed lines are missed.
     fs::remove_file(state.path().join("journal/sums")).unwrap();
     assert!(matches!(journal.usage_totals(|_| true), Err(Error::Missing { seq: 1 })));
 }
@@ -104,7 +104,7 @@ fn a_mark_is_cleared_before_its_record_goes() {
     let marks = state.path().join("journal/marks");
     let left = fs::read(&marks).unwrap();
     assert!(left.chunks(4096).take(40).all(|slot| slot[..8] != [0; 8]), "marks stay when their calls end");
-    tend(&journal, SystemTime::now());
+    run_maintenance(&journal, SystemTime::now());
     let oldest = journal.oldest().unwrap();
     assert!(oldest > 20, "{oldest}");
     drop(journal);
@@ -118,7 +118,7 @@ fn a_mark_is_cleared_before_its_record_goes() {
 fn sums_that_do_not_fit_are_not_believed() {
     let state = tempfile::tempdir().unwrap();
     let journal = filled(state.path(), settings::Journal::default());
-    tend(&journal, SystemTime::now());
+    run_maintenance(&journal, SystemTime::now());
     let path = state.path().join("journal/sums");
     let text = fs::read_to_string(&path).unwrap();
     for spoilt in [
@@ -140,17 +140,17 @@ fn unacknowledged_segments_are_not_removed() {
     let later = SystemTime::now() + Duration::from_secs(2000);
     journal.acknowledge("billing", cursor(&journal, state.path(), 10)).unwrap();
     journal.acknowledge("audit", cursor(&journal, state.path(), 30)).unwrap();
-    tend(&journal, SystemTime::now());
+    run_maintenance(&journal, SystemTime::now());
     assert_eq!(journal.oldest().unwrap(), 1, "nothing is old yet");
-    tend(&journal, later);
+    run_maintenance(&journal, later);
     let oldest = journal.oldest().unwrap();
     assert!((8..=11).contains(&oldest), "{oldest}");
     assert_eq!(journal.lag(), (2, 30));
     assert!(journal.forget("billing").unwrap());
-    tend(&journal, later);
+    run_maintenance(&journal, later);
     assert!((28..=31).contains(&journal.oldest().unwrap()), "{:?}", journal.oldest());
     journal.forget("audit").unwrap();
-    tend(&journal, later);
+    run_maintenance(&journal, later);
     assert_eq!(segments::list(&state.path().join("journal")).unwrap().len(), 1, "that lines go to stays");
     assert_eq!(append(&journal, &paid("even")), 41);
     assert_chained(state.path(), journal.oldest().unwrap());
@@ -172,7 +172,7 @@ fn a_forgotten_consumer_does_not_fill_the_disk() {
     };
     let reservations: Vec<_> = (0..20).map(|_| let_through()).collect();
     for space in reservations {
-        tend(&journal, now);
+        run_maintenance(&journal, now);
         let state = journal.state();
         states.extend((states.last() != Some(&state)).then_some(state));
         assert_eq!(journal.reserve_space().is_some(), state.is_open());
@@ -180,7 +180,7 @@ fn a_forgotten_consumer_does_not_fill_the_disk() {
     }
     assert_eq!(states, [JournalState::Open, JournalState::OverBudget, JournalState::Closed]);
     journal.acknowledge("gone", cursor(&journal, state.path(), 60)).unwrap();
-    tend(&journal, now);
+    run_maintenance(&journal, now);
     assert_eq!(journal.state(), JournalState::Open);
     assert!(journal.reserve_space().is_some(), "admission comes back by itself");
 }

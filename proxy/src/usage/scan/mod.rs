@@ -1,9 +1,8 @@
 //! Reads one JSON document as it comes, in pieces of any size, in bounded memory.
 //!
-//! A [`Visit`] names the fields that matter, from the outermost object down. Everything else is skipped by
-//! its brackets and quotes, however long or deep it is. Nothing is checked: what is broken is read as far as
-//! it makes sense. A value that lies within one piece is shown where it stands; only one that is split is
-//! copied, up to a limit.
+//! A [`Visit`] names the fields that matter, from the outermost object down. Everything else is skipped by its brackets
+//! and quotes, however long or deep it is. Nothing is checked: broken values are read as far as they make sense. A
+//! value within one piece is shown in place; only one that is split is copied, up to a limit.
 
 mod visit;
 
@@ -13,7 +12,7 @@ use self::visit::whole_of;
 pub(super) use self::visit::{Bracket, ContainerMode, StringText, TextRange, Visit, Wants};
 use super::byte_order_mark;
 
-/// Containers that are looked into, one within the other. Deeper ones are skipped or measured.
+/// Nested containers that are read. Deeper ones are skipped or measured.
 const MAX_DEPTH: usize = 8;
 /// Longest name of a member that can matter.
 const MAX_NAME: usize = 48;
@@ -52,11 +51,11 @@ enum TokenRole {
     Name,
 }
 
-/// The string, number or word in which a piece ended, and what is known of it.
+/// The string, number or word in which a piece ended, as far as it was read.
 #[derive(Debug, Default)]
 struct Token {
     role: TokenRole,
-    /// Bytes of it in pieces that are gone, and of these those that were handed on.
+    /// Bytes of it in earlier pieces, and of these those that the visitor has received.
     seen: u64,
     handed: u64,
     /// Its escapes: those of two bytes, and those of six.
@@ -65,7 +64,7 @@ struct Token {
 }
 
 impl Token {
-    /// The string, of which `raw` is kept and so many bytes were written.
+    /// Returns the string, of which `raw` is kept and `written` bytes came.
     const fn text<'r>(&self, raw: &'r [u8], written: u64) -> StringText<'r> {
         let Self { short, long, handed, .. } = *self;
         StringText {
@@ -79,7 +78,7 @@ impl Token {
     }
 }
 
-/// A string in a measured container, of which is not known yet whether it is a name.
+/// A string in a measured container. The next byte decides whether it is a name.
 #[derive(Debug, Clone, Copy)]
 struct PendingText {
     bytes: u64,
@@ -93,7 +92,7 @@ struct OpenContainer<P> {
     bracket: Bracket,
 }
 
-/// Reads one document.
+/// Reader of one document.
 #[derive(Debug)]
 pub(super) struct Scanner<P> {
     state: ScanState,
@@ -107,7 +106,7 @@ pub(super) struct Scanner<P> {
     token: Token,
     held: Vec<u8>,
     pending: Option<PendingText>,
-    /// Strings count as text, by the last name.
+    /// Set if strings count as text, by the last name.
     counts: bool,
 }
 
@@ -134,7 +133,7 @@ impl<P: Copy + Eq> Scanner<P> {
         *self = Self { held, ..Self::new() };
     }
 
-    /// Takes a whole document, of which all is known, as read.
+    /// Skips a whole document that was measured elsewhere.
     pub(super) fn pass_over(&mut self, root: P) {
         self.open[0] = Some(OpenContainer { field: root, bracket: Bracket::Object });
         self.state = ScanState::Done;
@@ -156,7 +155,7 @@ impl<P: Copy + Eq> Scanner<P> {
         self.held.capacity()
     }
 
-    /// Reads on.
+    /// Reads the next bytes.
     pub(super) fn feed<V: Visit<Field = P>>(&mut self, bytes: &[u8], visit: &mut V) {
         let mut at = 0;
         while at < bytes.len() {
@@ -175,7 +174,7 @@ impl<P: Copy + Eq> Scanner<P> {
     /// Ends a document that may be cut; text without an end counts as far as it came.
     pub(super) fn finish<V: Visit<Field = P>>(&mut self, visit: &mut V) {
         if matches!(self.state, ScanState::Text | ScanState::Escape) && self.token.role == TokenRole::Value {
-            self.string_ends(&[], None, visit);
+            self.end_string(&[], None, visit);
         }
         self.settle_pending(visit);
         self.state = ScanState::Done;
@@ -227,7 +226,7 @@ impl<P: Copy + Eq> Scanner<P> {
         at
     }
 
-    /// A string begins. The usual one is short, has no escape and ends within this piece.
+    /// Begins a string. Most are short, have no escape and end within this piece.
     fn begin_text<V: Visit<Field = P>>(&mut self, bytes: &[u8], begin: usize, visit: &mut V) -> usize {
         let top = self.top().filter(|open| open.bracket == Bracket::Object && self.next.is_none());
         let rest = bytes.get(begin..begin + MAX_NAME).unwrap_or(&bytes[begin..]);
@@ -287,7 +286,7 @@ impl<P: Copy + Eq> Scanner<P> {
         }
     }
 
-    /// Goes on in a container that is not entered.
+    /// Continues in a container that is not entered.
     fn pass<V: Visit<Field = P>>(&mut self, bytes: &[u8], at: usize, visit: &mut V) -> usize {
         let rest = &bytes[at..];
         if self.pending.is_some() {
@@ -313,7 +312,7 @@ impl<P: Copy + Eq> Scanner<P> {
             _ => {
                 self.passed -= 1;
                 self.counts = true;
-                // The value is over.
+                // The value has ended.
                 self.next = if self.passed == 0 { None } else { self.next };
             }
         }
@@ -356,7 +355,7 @@ impl<P: Copy + Eq> Scanner<P> {
         }
     }
 
-    /// Hands on as much of a long string as is whole.
+    /// Passes to the visitor as much of a long string as is whole.
     fn hand_on<V: Visit<Field = P>>(&mut self, visit: &mut V) {
         let field = self.field(visit);
         let mut held = std::mem::take(&mut self.held);
@@ -380,7 +379,7 @@ impl<P: Copy + Eq> Scanner<P> {
         while let Some(found) = memchr2(b'"', b'\\', &bytes[at..]) {
             at += found;
             if bytes[at] == b'"' {
-                self.string_ends(&bytes[begin..at], Some(TextRange { begin, end: at }), visit);
+                self.end_string(&bytes[begin..at], Some(TextRange { begin, end: at }), visit);
                 return at + 1;
             }
             match bytes.get(at + 1) {
@@ -411,8 +410,8 @@ impl<P: Copy + Eq> Scanner<P> {
         }
     }
 
-    /// The string ends with `chunk`, which stands at `range` in its piece.
-    fn string_ends<V: Visit<Field = P>>(&mut self, chunk: &[u8], range: Option<TextRange>, visit: &mut V) {
+    /// Ends the string with `chunk`, which is at `range` in its piece.
+    fn end_string<V: Visit<Field = P>>(&mut self, chunk: &[u8], range: Option<TextRange>, visit: &mut V) {
         self.state = ScanState::Between;
         if self.passed > 0 && self.passing == Passing::Skipped {
             return;
@@ -428,7 +427,7 @@ impl<P: Copy + Eq> Scanner<P> {
         self.held = held;
     }
 
-    /// Hands on a string that has ended.
+    /// Passes to the visitor a string that has ended.
     fn take<V: Visit<Field = P>>(&mut self, text: StringText<'_>, visit: &mut V) {
         if self.passed > 0 {
             self.pending = Some(PendingText { bytes: text.bytes, is_no_text: visit.is_no_text(text.raw) });
@@ -449,8 +448,8 @@ impl<P: Copy + Eq> Scanner<P> {
     }
 
     fn scalar<V: Visit<Field = P>>(&mut self, bytes: &[u8], begin: usize, visit: &mut V) -> usize {
-        let is_over = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
-        let Some(length) = bytes[begin..].iter().position(is_over) else {
+        let ends_scalar = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
+        let Some(length) = bytes[begin..].iter().position(ends_scalar) else {
             self.keep(&bytes[begin..], visit);
             return bytes.len();
         };

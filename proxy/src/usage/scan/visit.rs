@@ -1,8 +1,8 @@
-//! Defines what a [`Scanner`](super::Scanner) reports of a document, and the receiver.
+//! Defines the visitor to which a [`Scanner`](super::Scanner) reports the parts of a document.
 
 use std::borrow::Cow;
 
-/// Visitor that gives the positions in a document a meaning, and receives what stands there.
+/// Visitor that gives the positions in a document a meaning, and receives the values there.
 pub(in crate::usage) trait Visit {
     /// Meaning of a position in a document.
     type Field: Copy + Eq;
@@ -17,20 +17,20 @@ pub(in crate::usage) trait Visit {
     fn element(&self, field: Self::Field) -> Self::Field;
     /// Returns how much of a string or number at `field` is needed.
     fn wants(&self, field: Self::Field) -> Wants;
-    /// A container begins; returns how it is read.
+    /// Receives the beginning of a container; returns how it is read.
     fn begins(&mut self, field: Self::Field, bracket: Bracket) -> ContainerMode;
-    /// A container ends that was [entered](ContainerMode::Entered).
+    /// Receives the end of a container that was [entered](ContainerMode::Entered).
     fn ends(&mut self, field: Self::Field);
-    /// More of a long string of which [all](Wants::All) is needed; [`Visit::string`] gets the rest.
+    /// Receives more of a long string of which [all](Wants::All) is needed; [`Visit::string`] gets the rest.
     fn piece(&mut self, field: Self::Field, text: StringText<'_>);
-    /// A string has ended.
+    /// Receives a string that has ended.
     fn string(&mut self, field: Self::Field, text: StringText<'_>);
-    /// A number or a word has ended.
+    /// Receives a number or a word that has ended.
     fn scalar(&mut self, field: Self::Field, raw: &[u8]);
     /// Returns whether strings of the member called `name` are no text, in a container that is
     /// [measured](ContainerMode::Measured).
     fn is_no_text(&self, name: &[u8]) -> bool;
-    /// Notes that `bytes` bytes of text stand in a container that is measured.
+    /// Receives the number of bytes of text in a container that is measured.
     fn measured(&mut self, bytes: u64);
 }
 
@@ -44,7 +44,7 @@ pub(in crate::usage) enum Wants {
 }
 
 impl Wants {
-    /// Returns what is shown of a value that stands within one piece.
+    /// Returns the part that is shown of a value within one piece.
     pub(super) fn of(self, chunk: &[u8]) -> &[u8] {
         match self {
             Self::Beginning(most) => chunk.get(..most).unwrap_or(chunk),
@@ -89,14 +89,14 @@ pub(in crate::usage) struct StringText<'a> {
     pub(in crate::usage) bytes: u64,
     /// Set if it has escapes.
     pub(super) is_escaped: bool,
-    /// There is more than `raw`.
+    /// Set if there is more than `raw`.
     pub(super) is_cut: bool,
     /// Position in the piece that is read, if all of it is there.
     pub(in crate::usage) range: Option<TextRange>,
 }
 
 impl<'a> StringText<'a> {
-    /// Returns what is between the quotes, as much of it as was wanted.
+    /// Returns the text as it is written, as much of it as was wanted.
     pub(in crate::usage) const fn written(self) -> &'a [u8] {
         self.raw
     }
@@ -113,7 +113,7 @@ impl<'a> StringText<'a> {
     }
 }
 
-/// As much of `raw` as ends with a whole character.
+/// Returns as much of `raw` as ends with a whole character.
 pub(super) fn whole_of(raw: &[u8]) -> &[u8] {
     // Two escapes of six bytes may make one character.
     const ESCAPE: usize = 6;

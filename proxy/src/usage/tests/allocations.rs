@@ -1,4 +1,4 @@
-//! An event that comes whole costs no memory: most of what the meter sees does.
+//! Checks that an event that comes whole costs no memory: most events do.
 
 use allocation_counter::measure;
 use bytes::Bytes;

@@ -13,7 +13,7 @@ const USAGE: &str = r#""usage":{"input_tokens":300,"output_tokens":6000}"#;
 const TOKENS: Tokens =
     Tokens { input: 300, output: 6000, cached: 0, cache_written: 0, cache_written_1h: 0, reasoning: 0 };
 
-/// The last event of a response, as LiteLLM sends it: without nulls, and with what the request had.
+/// Returns the last event of a response, as LiteLLM sends it: without nulls, and with fields of the request.
 fn completed(echo: &str) -> String {
     format!(
         "data: {{\"type\":\"response.created\",\"response\":{{\"model\":\"m\",\"status\":\"in_progress\"}}}}\n\n\
@@ -151,7 +151,7 @@ fn media_types_are_compared_as_http_does() {
     }
 }
 
-/// JSON of names and words that matter elsewhere.
+/// Returns JSON of names and words that matter elsewhere.
 fn echo() -> impl Strategy<Value = serde_json::Value> {
     let words =
         ["usage", "delta", "error", "response", "type", "response.completed", "}", "\"", "\\", "é", ""];

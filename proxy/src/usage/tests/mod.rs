@@ -1,4 +1,4 @@
-//! The meter against answers of every API, whole and split at every byte.
+//! Tests the meter with answers of every API, whole and split at every byte.
 
 mod allocations;
 mod hostile;

@@ -1,4 +1,4 @@
-//! Whatever comes, the meter does not fail, does not depend on how it is split, and holds no more than its bound.
+//! Checks that no input makes the meter fail, depend on its splits, or exceed its bound.
 
 use bytes::Bytes;
 use platform_core::route::Route;

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::shape::Shape;
 
-/// Ends the streams of OpenAI's APIs.
+/// Data that ends the streams of OpenAI's APIs.
 const DONE: &[u8] = b"[DONE]";
 /// Longest name of an event.
 const MAX_NAME: usize = 64;
@@ -18,7 +18,7 @@ pub(super) enum Verdict {
     Answer,
     /// An answer's event with lines that clients ignore and an upstream could say anything in.
     NeedsCleaning,
-    /// The beginning of an answer's event, whose document is not over.
+    /// The beginning of an answer's event, whose document has not ended.
     Unfinished,
     /// No event of an answer: an error, or anything else.
     Foreign,

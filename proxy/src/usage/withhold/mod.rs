@@ -1,5 +1,5 @@
-//! Withholds from an agent what is not for it. That is the event in which a stream reports its usage, if the agent did
-//! not ask for it. It is also everything that is no event of an answer, and the proxy's own secrets.
+//! Withholds from an agent the parts of an answer that are not for it. These are the usage event of a stream, if the
+//! agent did not request it, everything that is no event of an answer, and the proxy's own secrets.
 //!
 //! An event that has not come whole is held back: it is of no use yet. Only events that are recognised as an
 //! answer's pass as they are, and usually without a copy. Works on bytes; knows nothing of calls.
@@ -46,24 +46,24 @@ pub(crate) struct EventFilter {
     shape: Shape,
     template: Template,
     split_secrets: SplitSecrets,
-    begins: Begins,
+    position: StreamPosition,
     failed: bool,
 }
 
 /// Party that the event is for in which a stream reports its usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UsageEventFor {
-    /// The agent, which asked for it; or it was not asked for.
+    /// The agent, which requested it; or it was not requested.
     Agent,
-    /// Sluicegate alone, which asked for it.
+    /// Sluicegate alone, which requested it.
     Sluicegate,
 }
 
-/// A stream's position, as far as a byte order mark may stand there.
+/// Position in a stream: a byte order mark may come only at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begins {
-    Now,
-    Before,
+enum StreamPosition {
+    Start,
+    Later,
 }
 
 impl EventFilter {
@@ -82,7 +82,7 @@ impl EventFilter {
             shape: Shape::new(Expected::Event(route)),
             template: Template::default(),
             split_secrets: SplitSecrets::new(mask),
-            begins: Begins::Now,
+            position: StreamPosition::Start,
             failed: false,
         }
     }
@@ -104,12 +104,12 @@ impl EventFilter {
     }
 
     /// Returns the part of `piece` that may pass now, with bytes that were held. An event that reports nothing but
-    /// usage does not, if the usage is for Sluicegate; `scrub` replaces an event that belongs to no answer.
+    /// usage does not, if the usage is for Sluicegate; `redact` replaces an event that belongs to no answer.
     pub(crate) fn follow(
         &mut self,
         piece: Bytes,
         usage: UsageEventFor,
-        scrub: impl Fn(&[u8]) -> Bytes,
+        redact: impl Fn(&[u8]) -> Bytes,
     ) -> Bytes {
         let mut rest = piece;
         if !self.held.is_empty() {
@@ -126,7 +126,7 @@ impl EventFilter {
         let mut passed = PassedBytes::of(rest.clone());
         while !rest.is_empty() {
             if !self.overlong.is_none() {
-                if self.pass_overlong(&mut rest, &mut passed, &scrub) {
+                if self.pass_overlong(&mut rest, &mut passed, &redact) {
                     continue;
                 }
                 break;
@@ -135,7 +135,7 @@ impl EventFilter {
             let blank = blank_line(&rest);
             if blank > 0 {
                 self.search = EventSearch::default();
-                self.begins = Begins::Before;
+                self.position = StreamPosition::Later;
                 passed.push(rest.split_to(blank));
                 continue;
             }
@@ -145,10 +145,10 @@ impl EventFilter {
             match event_end(&rest, &mut self.search) {
                 Some(end) if end <= self.longest => {
                     let event = rest.split_to(end);
-                    self.take(event, usage, &mut passed, &scrub);
+                    self.take(event, usage, &mut passed, &redact);
                 }
-                // Also if it has come whole: what becomes of it must not depend on how it is split.
-                _ if rest.len() > self.longest => self.begin_overlong(&mut rest, &mut passed, &scrub),
+                // Also if it has come whole: its treatment must not depend on how it is split.
+                _ if rest.len() > self.longest => self.begin_overlong(&mut rest, &mut passed, &redact),
                 _ => break,
             }
         }
@@ -178,7 +178,7 @@ impl EventFilter {
         mut event: Bytes,
         usage: UsageEventFor,
         passed: &mut PassedBytes,
-        scrub: &impl Fn(&[u8]) -> Bytes,
+        redact: &impl Fn(&[u8]) -> Bytes,
     ) {
         self.skip_mark(&mut event, passed);
         if usage == UsageEventFor::Sluicegate && is_usage(&event) {
@@ -195,13 +195,13 @@ impl EventFilter {
             Verdict::NeedsCleaning => self.read_again(&cleaned(&event)),
             Verdict::Unfinished | Verdict::Foreign => {
                 self.failed = true;
-                self.read_again(&scrub(&event))
+                self.read_again(&redact(&event))
             }
         };
         self.split_secrets.follow(judged, self.shape.leaves(), |event| passed.push(event));
     }
 
-    /// Covers the secrets of an event that was made anew, and notes its texts.
+    /// Covers the secrets of an event that was rewritten, and notes its texts.
     fn read_again(&mut self, event: &Bytes) -> Bytes {
         judge(event, &mut self.shape);
         self.split_secrets.mask().cover(event.clone())
@@ -209,10 +209,10 @@ impl EventFilter {
 
     /// Lets a byte order mark pass, which belongs to no line.
     fn skip_mark(&mut self, event: &mut Bytes, passed: &mut PassedBytes) {
-        if self.begins == Begins::Now && event.starts_with(byte_order_mark::BYTES) {
+        if self.position == StreamPosition::Start && event.starts_with(byte_order_mark::BYTES) {
             passed.push(event.split_to(byte_order_mark::BYTES.len()));
         }
-        self.begins = Begins::Before;
+        self.position = StreamPosition::Later;
     }
 
     /// Returns the whole events that wait because a secret may have begun in them: the stream breaks off.
@@ -222,8 +222,8 @@ impl EventFilter {
         passed.finish()
     }
 
-    /// Returns what is left when the stream ends.
-    pub(crate) fn rest(&mut self, scrub: impl Fn(&[u8]) -> Bytes) -> Bytes {
+    /// Returns the bytes that are left when the stream ends.
+    pub(crate) fn rest(&mut self, redact: impl Fn(&[u8]) -> Bytes) -> Bytes {
         let mut rest = self.held.split().freeze();
         let mut passed = PassedBytes::of(Bytes::new());
         if !self.overlong.is_none() {
@@ -236,7 +236,7 @@ impl EventFilter {
                 Verdict::NeedsCleaning => self.read_again(&cleaned(&rest)),
                 Verdict::Foreign => {
                     self.failed = true;
-                    self.read_again(&scrub(&rest))
+                    self.read_again(&redact(&rest))
                 }
             };
             self.split_secrets.follow(last, self.shape.leaves(), |event| passed.push(event));

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::mask::MaskedBody;
 
-/// As much of an event that goes nowhere stays behind, so that its end is seen wherever it was split.
+/// Bytes of a dropped event that are kept, so that its end is found wherever it was split.
 const END: usize = 3;
-/// Ends an event that was cut off.
+/// Bytes that end an event that was cut off.
 const CUT: &[u8] = b"\n\n";
 
 /// The state of an event that is too long to be held.
@@ -22,7 +22,7 @@ pub(super) enum Overlong {
     None,
     /// The rest of its one line passes.
     Passing(MaskedBody),
-    /// The rest of it goes nowhere, because it is no answer.
+    /// The rest of it is dropped, because it is no answer.
     Dropped,
 }
 
@@ -63,7 +63,7 @@ impl EventFilter {
         &mut self,
         rest: &mut Bytes,
         passed: &mut PassedBytes,
-        scrub: &impl Fn(&[u8]) -> Bytes,
+        redact: &impl Fn(&[u8]) -> Bytes,
     ) {
         self.search = EventSearch::default();
         self.split_secrets.give_up(|event| passed.push(event));
@@ -77,19 +77,19 @@ impl EventFilter {
         let head = match judge(&head, &mut self.shape) {
             Verdict::Unfinished | Verdict::Answer if is_data => head,
             Verdict::NeedsCleaning if is_data => cleaned(&head),
-            _ => return self.cut(passed, scrub),
+            _ => return self.cut(passed, redact),
         };
         let mut masked = MaskedBody::new(self.split_secrets.shared_mask());
         passed.push(masked.follow(head));
         self.overlong = Overlong::Passing(masked);
     }
 
-    /// Lets go of as much of an overlong event as is there. Returns whether its end was.
+    /// Passes or drops as much of an overlong event as has come. Returns whether its end has.
     pub(super) fn pass_overlong(
         &mut self,
         rest: &mut Bytes,
         passed: &mut PassedBytes,
-        scrub: &impl Fn(&[u8]) -> Bytes,
+        redact: &impl Fn(&[u8]) -> Bytes,
     ) -> bool {
         let Overlong::Passing(masked) = &mut self.overlong else {
             return self.drop_overlong(rest);
@@ -98,7 +98,7 @@ impl EventFilter {
         let good = self.shape.read(&line, 0);
         passed.push(masked.follow(line.slice(..good)));
         if !self.shape.looks_like_an_answer() {
-            self.cut(passed, scrub);
+            self.cut(passed, redact);
             return true;
         }
         match NextLine::of(rest) {
@@ -111,13 +111,13 @@ impl EventFilter {
             }
             // No model API spreads a document of that size over several lines.
             NextLine::Blank(_) | NextLine::Other => {
-                self.cut(passed, scrub);
+                self.cut(passed, redact);
                 true
             }
         }
     }
 
-    /// Drops what is there of an event that goes nowhere. Returns whether its end was.
+    /// Drops as much of an event as has come. Returns whether its end has.
     fn drop_overlong(&mut self, rest: &mut Bytes) -> bool {
         let end = event_end(rest, &mut self.search);
         self.search = EventSearch::default();
@@ -128,18 +128,18 @@ impl EventFilter {
         end.is_some()
     }
 
-    /// Ends the event where it stands, and reports an error instead of its rest.
-    fn cut(&mut self, passed: &mut PassedBytes, scrub: &impl Fn(&[u8]) -> Bytes) {
+    /// Ends the event at its present position, and reports an error instead of its rest.
+    fn cut(&mut self, passed: &mut PassedBytes, redact: &impl Fn(&[u8]) -> Bytes) {
         if let Overlong::Passing(masked) = &mut self.overlong {
             passed.push(masked.rest());
             passed.push(Bytes::from_static(CUT));
         }
-        passed.push(self.split_secrets.mask().cover(scrub(b"")));
+        passed.push(self.split_secrets.mask().cover(redact(b"")));
         self.overlong = Overlong::Dropped;
         self.failed = true;
     }
 
-    /// Returns what is left of an overlong event when the stream ends.
+    /// Returns the bytes that are left of an overlong event when the stream ends.
     pub(super) fn end_overlong(&mut self, rest: Bytes) -> Bytes {
         match &mut self.overlong {
             Overlong::Passing(masked) => [masked.rest(), rest].concat().into(),

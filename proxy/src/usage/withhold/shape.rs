@@ -8,7 +8,7 @@ use platform_core::route::Route;
 
 use super::names::{Container, Kind, Name, recognises};
 
-/// Deeper than any answer: a request has at most 127 levels, and its echo stands a few below the answer's own.
+/// Deeper than any answer: a request has at most 127 levels, and its echo lies a few levels below the answer's own.
 const MAX_DEPTH: usize = 160;
 /// Most texts of one event that are noted. One word or two of a model are in a few.
 const MAX_LEAVES: usize = 256;
@@ -64,7 +64,7 @@ enum Next {
     FirstName,
     Colon,
     CommaOrEnd,
-    /// The document is over.
+    /// The document has ended.
     Nothing,
 }
 
@@ -94,7 +94,7 @@ enum StringRole {
 struct Level {
     container: Container,
     is_object: bool,
-    /// The indices that stand in it.
+    /// Hash of the indices in it.
     index: u64,
     first_leaf: usize,
 }
@@ -132,8 +132,8 @@ impl Shape {
 
     /// Returns whether the document, which has come whole, is an answer.
     pub(crate) fn is_answer(&self) -> bool {
-        let is_over = self.next == Next::Nothing && !self.is_wrong;
-        is_over && (self.is_recognised || self.members == 0)
+        let has_ended = self.next == Next::Nothing && !self.is_wrong;
+        has_ended && (self.is_recognised || self.members == 0)
     }
 
     /// Returns whether all that has come so far belongs to an answer.
@@ -146,12 +146,12 @@ impl Shape {
         &self.leaves
     }
 
-    /// Returns where the last string of the outermost level stands, if it decides nothing.
+    /// Returns the position of the last string of the outermost level that decides nothing.
     pub(super) fn last_string(&self) -> Option<(usize, usize)> {
         self.last
     }
 
-    /// Reads the next piece, which stands at `offset`. Returns how much of it may belong to an answer: the same bytes,
+    /// Reads the next piece, which begins at `offset`. Returns how much of it may belong to an answer: the same bytes,
     /// however they are cut.
     pub(crate) fn read(&mut self, piece: &[u8], offset: usize) -> usize {
         let mut at = 0;
@@ -207,7 +207,7 @@ impl Shape {
         self.levels.last().map(|level| level.container)
     }
 
-    /// A value begins.
+    /// Notes that a value begins.
     fn value(&mut self, kind: Kind) {
         let name = if self.in_object() { self.name } else { Name::Other };
         if Container::forbids(self.container(), name, kind) {
@@ -352,7 +352,7 @@ fn is_numeric(byte: u8) -> bool {
     byte.is_ascii_digit() || b"+-.eE".contains(&byte)
 }
 
-/// A number that depends on both, and on their order.
+/// Returns a number that depends on both, and on their order.
 const fn mixed(number: u64, with: u64) -> u64 {
     (number ^ with.rotate_left(17)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

@@ -47,7 +47,7 @@ impl SplitSecrets {
         Arc::clone(&self.mask)
     }
 
-    /// Takes `event`, whose texts are `leaves`. What may pass goes to `pass`.
+    /// Takes `event`, whose texts are `leaves`. Calls `pass` with each event that may pass.
     pub(super) fn follow(&mut self, event: Bytes, leaves: &[Leaf], mut pass: impl FnMut(Bytes)) {
         let touches = |leaf: &Leaf| self.mask.partial_matches(&event[leaf.from..leaf.to]).next().is_some();
         if self.partial.is_empty() && !leaves.iter().any(touches) {
@@ -73,13 +73,14 @@ impl SplitSecrets {
         }
     }
 
-    /// Lets all that waits pass: what comes next is not compared with it, so what has begun counts as a secret.
+    /// Lets all waiting events pass. Later texts are not compared with them, so the beginning of a secret counts as
+    /// one.
     pub(super) fn give_up(&mut self, pass: impl FnMut(Bytes)) {
         self.cover_partial();
         self.rest(pass);
     }
 
-    /// Lets all that waits pass: the stream ends, and no secret goes on.
+    /// Lets all waiting events pass: the stream ends, and no secret continues.
     pub(super) fn rest(&mut self, pass: impl FnMut(Bytes)) {
         self.partial.clear();
         self.bytes = 0;

@@ -1,6 +1,6 @@
 //! Recognises an event that differs from the last one only in its texts, as most of a stream do.
 //!
-//! To read each of them as JSON would cost ten times as much.
+//! Reading each of them as JSON would cost ten times as much.
 
 use super::shape::{Leaf, Shape};
 
@@ -19,12 +19,12 @@ pub(super) struct TemplateMatch<'a> {
     pub(super) length: usize,
     /// The text that clients join, and its channel.
     pub(super) leaf: Leaf,
-    /// The other one.
+    /// The other text.
     pub(super) other: &'a [u8],
 }
 
 impl Template {
-    /// Takes `event`, an answer's as it is, for one that others may be alike.
+    /// Learns `event`, which passed unchanged, as the template for later events.
     pub(super) fn learn(&mut self, event: &[u8], shape: &Shape) {
         self.gaps.clear();
         self.leaf = None;

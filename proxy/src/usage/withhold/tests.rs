@@ -13,7 +13,7 @@ const DONE: &str = "data: [DONE]\n\n";
 const TOLD: &str = "data: an error\n\n";
 const KEY: &str = "sk-own-0123456789abcdef";
 
-fn scrub(_: &[u8]) -> Bytes {
+fn redact(_: &[u8]) -> Bytes {
     Bytes::from_static(TOLD.as_bytes())
 }
 
@@ -21,18 +21,18 @@ fn withheld(route: Route, longest: usize) -> EventFilter {
     EventFilter::bounded(route, Arc::new(Mask::of([KEY].into_iter())), longest)
 }
 
-/// Returns what passes of `stream`, whose usage was not asked for, in pieces of `size` bytes.
+/// Returns the bytes of `stream` that pass, in pieces of `size` bytes; its usage was not requested.
 fn passed_of(mut withheld: EventFilter, stream: &[u8], size: usize) -> Vec<u8> {
     let mut all = Vec::new();
     for piece in stream.chunks(size).map(Bytes::copy_from_slice) {
-        all.extend_from_slice(&withheld.follow(piece, UsageEventFor::Sluicegate, scrub));
+        all.extend_from_slice(&withheld.follow(piece, UsageEventFor::Sluicegate, redact));
         assert!(withheld.held.len() <= withheld.longest.max(overlong_end()), "in pieces of {size}");
     }
-    all.extend_from_slice(&withheld.rest(scrub));
+    all.extend_from_slice(&withheld.rest(redact));
     all
 }
 
-/// An overlong event leaves this much behind.
+/// Returns the bytes that an overlong event leaves behind.
 const fn overlong_end() -> usize {
     4
 }
@@ -135,7 +135,7 @@ fn lines_that_clients_ignore_do_not_pass() {
     }
 }
 
-/// The recorded streams with their routes.
+/// Returns the recorded streams with their routes.
 fn recorded() -> Vec<(String, Route, Vec<u8>)> {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/streams");
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
@@ -164,9 +164,9 @@ fn recorded_streams_pass_as_they_came() {
             let mut all = Vec::new();
             for piece in stream.as_bytes().chunks(size) {
                 let piece = Bytes::copy_from_slice(piece);
-                all.extend_from_slice(&withheld.follow(piece, UsageEventFor::Agent, scrub));
+                all.extend_from_slice(&withheld.follow(piece, UsageEventFor::Agent, redact));
             }
-            all.extend_from_slice(&withheld.rest(scrub));
+            all.extend_from_slice(&withheld.rest(redact));
             let all = String::from_utf8(all).unwrap();
             if errors.iter().any(|word| name.contains(word)) {
                 assert!(withheld.has_failed() && all.contains("an error"), "{name}");
@@ -184,7 +184,7 @@ fn an_event_that_came_whole_is_not_copied() {
     let mut withheld = withheld(CHAT, MAX_HELD);
     for text in ["a", "bc", "quotes \\\"", " of", "s"] {
         let piece = Bytes::from(text_event(text) + &text_event("and"));
-        let passed = withheld.follow(piece.clone(), UsageEventFor::Agent, scrub);
+        let passed = withheld.follow(piece.clone(), UsageEventFor::Agent, redact);
         assert_eq!((passed.as_ptr(), passed.len()), (piece.as_ptr(), piece.len()), "{text}");
     }
 }
@@ -289,12 +289,12 @@ fn an_endless_event_is_not_held_for_ever() {
     let mut withheld = withheld(CHAT, MAX_HELD);
     let begin = "data: {\"choices\":[],\"x\":\"";
     let piece = begin.to_owned() + &"x".repeat(MAX_HELD - begin.len());
-    assert_eq!(withheld.follow(piece.into(), UsageEventFor::Sluicegate, scrub).len(), 0);
-    assert_eq!(withheld.follow("y".into(), UsageEventFor::Sluicegate, scrub).len(), MAX_HELD + 1);
+    assert_eq!(withheld.follow(piece.into(), UsageEventFor::Sluicegate, redact).len(), 0);
+    assert_eq!(withheld.follow("y".into(), UsageEventFor::Sluicegate, redact).len(), MAX_HELD + 1);
     assert!(!withheld.leaves_whole_events());
 }
 
-/// Returns what a client reads in the texts of a chat.
+/// Returns the text that a client reads in a chat.
 fn joined(stream: &[u8]) -> String {
     let text = String::from_utf8_lossy(stream);
     let events = text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok());
@@ -341,7 +341,7 @@ fn a_secret_over_several_events_is_masked() {
 #[test]
 fn only_half_a_secret_makes_an_event_wait() {
     let mut withheld = withheld(CHAT, MAX_HELD);
-    let mut follow = |text: &str| withheld.follow(text_event(text).into(), UsageEventFor::Agent, scrub);
+    let mut follow = |text: &str| withheld.follow(text_event(text).into(), UsageEventFor::Agent, redact);
     for text in ["thi", "s", " k", "s", "k-own-0", "s"] {
         assert_eq!(follow(text), text_event(text), "{text}");
     }
@@ -349,7 +349,7 @@ fn only_half_a_secret_makes_an_event_wait() {
     assert_eq!(follow(begun), "");
     assert_eq!(follow("x"), text_event(begun) + &text_event("x"), "it was none");
     assert_eq!(follow(begun), "");
-    let rest = withheld.rest(scrub);
+    let rest = withheld.rest(redact);
     assert_eq!(rest, text_event(begun), "the stream ends");
 }
 
@@ -412,7 +412,7 @@ proptest! {
         let mut withheld = withheld(CHAT, MAX_HELD);
         for text in texts {
             let event = text_event(serde_json::to_string(&text).unwrap().trim_matches('"'));
-            let passed = withheld.follow(event.clone().into(), UsageEventFor::Agent, scrub);
+            let passed = withheld.follow(event.clone().into(), UsageEventFor::Agent, redact);
             prop_assert_eq!(passed, event);
         }
     }

@@ -1,4 +1,4 @@
-//! Explains what decided a refusal, and names the setting or command that would change it: one table.
+//! Explains the rule that decided a refusal, and names the settings and commands that would change the decision.
 //!
 //! The explanation is for operators who read the journal. The data plane's answer to the agent says less.
 
@@ -22,10 +22,10 @@ pub struct Advice {
     pub settings: Vec<Setting>,
 }
 
-/// Place of a setting, and the value it would need, as far as that is known.
+/// Setting to change, and the value that it would need, if that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Setting {
-    /// Heading in TOML: `accounts."acct-7"`.
+    /// Heading of the section in TOML, such as `accounts."acct-7"`.
     pub section: String,
     /// Key of the setting in that section, such as `max_connections`.
     pub key: &'static str,
@@ -34,7 +34,7 @@ pub struct Setting {
     pub value: Option<String>,
 }
 
-/// Subject of a record's rule.
+/// Parsed rule of a record: the limit, field or name that decided the refusal.
 #[derive(Debug, Clone, Copy)]
 enum Rule<'r> {
     Run(Limit),
@@ -43,7 +43,8 @@ enum Rule<'r> {
     Model(&'r str),
     Capability(&'r str),
     Tool(&'r str),
-    Stopped(&'r str),
+    /// Any other rule. A freeze has `all`, `account` or `model`.
+    Other(&'r str),
     None,
 }
 
@@ -60,15 +61,15 @@ impl<'r> Rule<'r> {
             (_, Some(("model", name))) => Self::Model(name),
             (_, Some(("capability", name))) => Self::Capability(name),
             (_, Some(("tool", name))) => Self::Tool(name),
-            _ => Self::Stopped(rule),
+            _ => Self::Other(rule),
         }
     }
 }
 
-/// Returns why `record`'s call was refused, if it was, and what would change that.
+/// Returns the explanation of `record`'s refusal; `None` if the call was not refused.
 pub fn of(record: &ExchangeRecord) -> Option<Advice> {
     let refusal = record.refusal?;
-    let case = Case { record };
+    let call = RefusedCall { record };
     let rule = Rule::of(record);
     Some(match refusal {
         Refusal::RouteUnknown
@@ -83,7 +84,7 @@ pub fn of(record: &ExchangeRecord) -> Option<Advice> {
         | Refusal::BodyMemoryExhausted
         | Refusal::FieldUnknown
         | Refusal::NotGranted
-        | Refusal::ModelNotGranted => case.request(refusal, rule),
+        | Refusal::ModelNotGranted => call.explain_request(refusal, rule),
         Refusal::TokenMissing
         | Refusal::TokenMalformed
         | Refusal::TokenExpired
@@ -91,17 +92,17 @@ pub fn of(record: &ExchangeRecord) -> Option<Advice> {
         | Refusal::TokenRevoked
         | Refusal::RunUnknown
         | Refusal::IdentityConflict
-        | Refusal::Unattributed => case.identity(refusal),
+        | Refusal::Unattributed => call.explain_identity(refusal),
         Refusal::RateLimited
         | Refusal::ConcurrencyLimited
         | Refusal::QuotaReserved
         | Refusal::QuotaExhausted
-        | Refusal::ModelUnpriced => case.limit(refusal, rule),
+        | Refusal::ModelUnpriced => call.explain_limit(refusal, rule),
         Refusal::RunDeadlineExceeded
         | Refusal::Frozen
         | Refusal::RunClosed
         | Refusal::Draining
-        | Refusal::JournalUnavailable => case.stopped(refusal, rule),
+        | Refusal::JournalUnavailable => call.explain_stop(refusal, rule),
         Refusal::UpstreamUnavailable
         | Refusal::UpstreamUnreachable
         | Refusal::UpstreamFailed
@@ -109,222 +110,223 @@ pub fn of(record: &ExchangeRecord) -> Option<Advice> {
         | Refusal::UpstreamAuth
         | Refusal::UpstreamRefused
         | Refusal::UpstreamBusy
-        | Refusal::ContextOverflow => case.upstream(refusal),
+        | Refusal::ContextOverflow => call.explain_upstream(refusal),
     })
 }
 
 /// Record of a refused call.
 #[derive(Debug, Clone, Copy)]
-struct Case<'r> {
+struct RefusedCall<'r> {
     record: &'r ExchangeRecord,
 }
 
-impl Case<'_> {
-    /// Explains a request that is not allowed at all, or not for this run.
-    fn request(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
+impl RefusedCall<'_> {
+    /// Explains a request that is never allowed, or not allowed for this run.
+    fn explain_request(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
         let in_field = match rule {
             Rule::Field(name) => format!(", in its field {name}"),
             _ => String::new(),
         };
         match (refusal, rule) {
-            (Refusal::RouteUnknown, _) => why("the model API does not have the route of this call; no setting adds one"),
-            (Refusal::HeadInvalid, _) => why("the head can be read in two ways (RFC 9112); the client has to send another"),
-            (Refusal::HeadTooLarge, _) => why("the head is larger than any SDK sends; the client has to send a smaller one"),
+            (Refusal::RouteUnknown, _) => explain("the model API does not have the route of this call; no setting adds one"),
+            (Refusal::HeadInvalid, _) => explain("the head can be read in two ways (RFC 9112); the client has to send another"),
+            (Refusal::HeadTooLarge, _) => explain("the head is larger than any SDK sends; the client has to send a smaller one"),
             (Refusal::HeadTooSlow, _) => {
-                why("the head did not come in time, or other heads needed its memory")
+                explain("the head did not come in time, or other heads needed its memory")
                     .setting("proxy", "header_read_timeout", None)
                     .setting("proxy", "max_header_memory", None)
             }
-            (Refusal::BodyTooSlow, _) => why("the body came more slowly than the run's grant takes")
-                .setting(&self.agent(), "request_body_timeout", None)
-                .setting(&self.agent(), "min_request_body_rate", None),
-            (Refusal::TooManyConnections, _) => why("there were as many connections as there may be")
+            (Refusal::BodyTooSlow, _) => explain("the body came more slowly than the run's grant takes")
+                .setting(&self.agent_section(), "request_body_timeout", None)
+                .setting(&self.agent_section(), "min_request_body_rate", None),
+            (Refusal::TooManyConnections, _) => explain("there were as many connections as there may be")
                 .setting("proxy", "max_connections", None)
                 .setting("proxy", "max_connections_per_run", None)
                 .setting("proxy", "max_shared_connections", None),
-            (Refusal::BodyEncoded, _) => why("the body is compressed; the client has to send it plain"),
+            (Refusal::BodyEncoded, _) => explain("the body is compressed; the client has to send it plain"),
             (Refusal::BodyTooLarge, _) => {
-                why("the body is larger than the run's grant takes: `limits.request_body`, which the client that registers the run sets")
+                explain("the body is larger than the run's grant takes: `limits.request_body`, which the client that registers the run sets")
             }
-            (Refusal::BodyMemoryExhausted, _) => why("the request bodies in flight fill the memory reserved for them")
+            (Refusal::BodyMemoryExhausted, _) => explain("the request bodies in flight fill the memory reserved for them")
                 .setting("proxy", "max_body_memory_per_run", None)
                 .setting("proxy", "max_body_memory", None),
             (Refusal::FieldUnknown, Rule::Field(name)) if litellm::is_control(name) => {
-                why(&format!("the body has the field {name}, which LiteLLM takes as an order to itself; it never passes, and no setting changes that"))
+                explain(&format!("the body has the field {name}, which LiteLLM takes as an order to itself; it never passes, and no setting changes that"))
             }
             (Refusal::FieldUnknown, Rule::Field(name)) => {
-                why(&format!("the body has the field {name}, which is not on the route's list; with this setting it passes, unchecked"))
-                    .setting("proxy", "extra_body_fields", Some(list(name)))
+                explain(&format!("the body has the field {name}, which is not on the route's list; with this setting it passes, unchecked"))
+                    .setting("proxy", "extra_body_fields", Some(toml_list(name)))
             }
             (Refusal::FieldUnknown, _) => {
-                why("the body has a field that is not on the route's list, by a name that the journal does not repeat")
+                explain("the body has a field that is not on the route's list, by a name that the journal does not repeat")
                     .setting("proxy", "extra_body_fields", None)
             }
             (Refusal::NotGranted, Rule::Capability(name)) => {
-                why(&format!("the body asks for what needs the capability {name}, and the run was not granted it"))
-                    .setting(&self.agent(), "capabilities", Some(list(name)))
+                explain(&format!("the body asks for what needs the capability {name}, and the run was not granted it"))
+                    .setting(&self.agent_section(), "capabilities", Some(toml_list(name)))
             }
             (Refusal::NotGranted, Rule::Tool("-")) => {
-                why("the body offers a model a tool without a name, and the run was granted some by name only; leave it out")
+                explain("the body offers a model a tool without a name, and the run was granted some by name only; leave it out")
             }
             (Refusal::NotGranted, Rule::Tool(name)) => {
-                why(&format!("the body offers a model the tool {name}, and the run was granted others only"))
-                    .setting(&self.agent(), "tools", Some(list(name)))
+                explain(&format!("the body offers a model the tool {name}, and the run was granted others only"))
+                    .setting(&self.agent_section(), "tools", Some(toml_list(name)))
             }
-            (Refusal::NotGranted, _) => why("the body asks for something that the run was not granted")
-                .setting(&self.agent(), "capabilities", None),
+            (Refusal::NotGranted, _) => explain("the body asks for something that the run was not granted")
+                .setting(&self.agent_section(), "capabilities", None),
             (Refusal::ModelNotGranted, Rule::Model(name)) => {
-                why(&format!("the run was not granted the model {name}")).setting(&self.agent(), "models", Some(list(name)))
+                explain(&format!("the run was not granted the model {name}")).setting(&self.agent_section(), "models", Some(toml_list(name)))
             }
             (Refusal::ModelNotGranted, _) => {
-                why("the run was not granted the model").setting(&self.agent(), "models", None)
+                explain("the run was not granted the model").setting(&self.agent_section(), "models", None)
             }
-            _ => why(&format!("the body is not one JSON object as the route takes it{in_field}; no setting changes that")),
+            _ => explain(&format!("the body is not one JSON object as the route takes it{in_field}; no setting changes that")),
         }
     }
 
     /// Explains a call that no run could be proved for.
-    fn identity(self, refusal: Refusal) -> Advice {
+    fn explain_identity(self, refusal: Refusal) -> Advice {
         let run = if self.record.identity == Identity::None { "RUN" } else { self.record.run_id.as_str() };
         let mint = format!("sluice token mint --run {run}");
         match refusal {
-            Refusal::TokenMissing => why("no run token came with the call").command(mint),
-            Refusal::TokenMalformed => why("what came as a run token is none").command("sluice token inspect").command(mint),
+            Refusal::TokenMissing => explain("no run token came with the call").command(mint),
+            Refusal::TokenMalformed => explain("what came as a run token is none").command("sluice token inspect").command(mint),
             Refusal::TokenExpired => {
-                why("the run token has expired").command(mint).setting("proxy", "token_leeway", None)
+                explain("the run token has expired").command(mint).setting("proxy", "token_leeway", None)
             }
             Refusal::TokenInvalid => {
-                why("the run token is not signed with a secret that the proxy knows, or is another attempt's")
+                explain("the run token is not signed with a secret that the proxy knows, or is another attempt's")
                     .command("sluice token inspect")
                     .command("sluice token reload")
                     .setting("proxy", "token_secrets_file", None)
             }
             Refusal::TokenRevoked => {
-                why("the run's tokens were revoked, which is for good: start another run")
+                explain("the run's tokens were revoked, which is for good: start another run")
             }
             Refusal::RunUnknown => {
-                why("the token is for a run that is not open on the shared listener").command("sluice usage")
+                explain("the token is for a run that is not open on the shared listener").command("sluice usage")
             }
             Refusal::IdentityConflict => {
-                why("the call says in two ways whose it is, and they disagree; the client has to send one of them")
+                explain("the call says in two ways whose it is, and they disagree; the client has to send one of them")
             }
-            _ => why("nothing that came with the call says whose it is: no token, no trace id and no slot of a live run")
+            _ => explain("nothing that came with the call says whose it is: no token, no trace id and no slot of a live run")
                 .command(mint)
                 .setting("proxy", "listen_serves", None),
         }
     }
 
-    /// Explains a limit of the run or account.
-    fn limit(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
+    /// Explains a refusal by a limit of the run or account.
+    fn explain_limit(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
         let run = self.record.run_id.as_str();
         let account = self.record.account.as_str();
-        let (owner, whose, section, limit) = match rule {
-            Rule::Run(limit) => (format!("run {run}"), format!("--run {run}"), self.agent(), limit),
+        let (owner, selector, section, limit) = match rule {
+            Rule::Run(limit) => (format!("run {run}"), format!("--run {run}"), self.agent_section(), limit),
             Rule::Account(limit) => {
-                let section = format!("accounts.{}", quoted(account));
+                let section = format!("accounts.{}", toml_quote(account));
                 (format!("account {account}"), format!("--account {}", shell(account)), section, limit)
             }
             _ => {
-                return why("a limit of the run or its account stood against the call")
+                return explain("a limit of the run or its account stood against the call")
                     .command(format!("sluice usage --run {run}"))
                     .command(format!("sluice usage --account {}", shell(account)));
             }
         };
         if refusal == Refusal::ModelUnpriced {
             let model = self.record.model_asked.as_ref().map_or("MODEL", |model| model.as_str());
-            let prices = format!("prices.{}", quoted(model));
-            return why(&format!("{owner} has a limit of money, and the model {model} has no price"))
-                .command(format!("sluice limit {whose} --none cost"))
+            let prices = format!("prices.{}", toml_quote(model));
+            return explain(&format!("{owner} has a limit of money, and the model {model} has no price"))
+                .command(format!("sluice limit {selector} --none cost"))
                 .setting(&prices, "input", None)
                 .setting(&prices, "output", None);
         }
-        let what = limit_in_words(limit);
+        let words = limit_in_words(limit);
         let reason = match refusal {
-            Refusal::RateLimited => format!("{owner} calls faster than its limit of {what} allows"),
+            Refusal::RateLimited => format!("{owner} calls faster than its limit of {words} allows"),
             Refusal::ConcurrencyLimited => format!("{owner} has as many calls in flight as its limit allows"),
             Refusal::QuotaReserved => {
                 format!(
-                    "the rest of {owner}'s limit of {what} is reserved for calls in flight: it may pass later"
+                    "the rest of {owner}'s limit of {words} is reserved for calls in flight: it may pass later"
                 )
             }
-            _ => format!("{owner} has used its limit of {what}, or has too little left for the call"),
+            _ => format!("{owner} has used its limit of {words}, or has too little left for the call"),
         };
         let (option, value) = match limit {
             Limit::CostNanodollars => ("cost".to_owned(), "DOLLARS"),
             _ => (limit.words().replace(' ', "-"), "N"),
         };
-        why(&reason)
-            .command(format!("sluice limit {whose} --{option} {value}"))
-            .command(format!("sluice usage {whose}"))
+        explain(&reason)
+            .command(format!("sluice limit {selector} --{option} {value}"))
+            .command(format!("sluice usage {selector}"))
             .setting(&section, limit.setting(), None)
     }
 
-    /// Explains a call that an operator, a time limit or the proxy's own state stopped.
-    fn stopped(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
+    /// Explains a refusal by an operator, by the end of the run, or by the proxy's own state.
+    fn explain_stop(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
         let account = self.record.account.as_str();
         match (refusal, rule) {
             (Refusal::RunDeadlineExceeded, _) => {
-                why(&format!("the time of run {} is up", self.record.run_id)).setting(&self.agent(), "run_timeout", None)
+                explain(&format!("the time of run {} is up", self.record.run_id)).setting(&self.agent_section(), "run_timeout", None)
             }
-            (Refusal::Frozen, Rule::Stopped("all")) => {
-                why("an operator has stopped every call").command("sluice thaw --all")
+            (Refusal::Frozen, Rule::Other("all")) => {
+                explain("an operator has stopped every call").command("sluice thaw --all")
             }
-            (Refusal::Frozen, Rule::Stopped("account")) => why(&format!("an operator has stopped calls of account {account}"))
+            (Refusal::Frozen, Rule::Other("account")) => explain(&format!("an operator has stopped calls of account {account}"))
                 .command(format!("sluice thaw --account {}", shell(account))),
-            (Refusal::Frozen, Rule::Stopped("model")) => {
+            (Refusal::Frozen, Rule::Other("model")) => {
                 let model = self.record.model_asked.as_ref().map_or("MODEL", |model| model.as_str());
-                why(&format!("an operator has stopped calls for the model {model}"))
+                explain(&format!("an operator has stopped calls for the model {model}"))
                     .command(format!("sluice thaw --model {}", shell(model)))
             }
             (Refusal::Frozen, _) => {
-                why("an operator has stopped calls of this account or model, or all").command("sluice freeze")
+                explain("an operator has stopped calls of this account or model, or all").command("sluice freeze")
             }
             (Refusal::RunClosed, _) => {
-                why(&format!("run {} was closed before the call came; no setting opens it again", self.record.run_id))
+                explain(&format!("run {} was closed before the call came; no setting opens it again", self.record.run_id))
             }
             (Refusal::Draining, _) => {
-                why("the proxy was going down: the call may be sent again when it is back").setting("proxy", "drain_timeout", None)
+                explain("the proxy was going down: the call may be sent again when it is back").setting("proxy", "drain_timeout", None)
             }
-            _ => why("the journal could not take a record, and no call passes without one; the proxy's log says why")
+            _ => explain("the journal could not take a record, and no call passes without one; the proxy's log says why")
                 .command("sluice doctor")
                 .setting("proxy", "state_dir", None),
         }
     }
 
     /// Explains a failure of the upstream.
-    fn upstream(self, refusal: Refusal) -> Advice {
+    fn explain_upstream(self, refusal: Refusal) -> Advice {
         let status = self.record.status;
         match refusal {
-            Refusal::UpstreamUnavailable => why("the upstream could not be reached several times in a row, so the call was not tried")
+            Refusal::UpstreamUnavailable => explain("the upstream could not be reached several times in a row, so the call was not tried")
                 .command("sluice doctor")
                 .setting("upstream", "base_url", None)
                 .setting("upstream", "probe_path", None),
-            Refusal::UpstreamUnreachable => why("no connection to the upstream; nothing was sent")
+            Refusal::UpstreamUnreachable => explain("no connection to the upstream; nothing was sent")
                 .command("sluice doctor")
                 .setting("upstream", "base_url", None)
                 .setting("upstream", "connect_timeout", None),
             Refusal::UpstreamFailed => {
-                why("the upstream closed the connection, or its answer is not that of a model API; it may have processed the call")
+                explain("the upstream closed the connection, or its answer is not that of a model API; it may have processed the call")
                     .command("sluice doctor")
             }
-            Refusal::UpstreamTimeout => self.timeout(),
+            Refusal::UpstreamTimeout => self.explain_timeout(),
             Refusal::UpstreamAuth => {
-                why(&format!("the upstream answered {status}: it does not take the proxy's own key, or its money is used up"))
+                explain(&format!("the upstream answered {status}: it does not take the proxy's own key, or its money is used up"))
                     .command("sluice doctor")
                     .setting("upstream", "key_file", None)
             }
             Refusal::UpstreamRefused => {
-                why(&format!("the upstream answered {status} to the request; a gateway does not receive its text"))
+                explain(&format!("the upstream answered {status} to the request; a gateway does not receive its text"))
             }
             Refusal::UpstreamBusy => {
-                why(&format!("the upstream answered {status}: it failed or has too much to do; the call may be sent again"))
+                explain(&format!("the upstream answered {status}: it failed or has too much to do; the call may be sent again"))
                     .command("sluice doctor")
             }
-            _ => why("the conversation is longer than the model's context; the agent has to shorten it, or ask another model"),
+            _ => explain("the conversation is longer than the model's context; the agent has to shorten it, or ask another model"),
         }
     }
 
-    fn timeout(self) -> Advice {
+    /// Explains a timeout of the upstream or the client.
+    fn explain_timeout(self) -> Advice {
         let (what, section, key) = match self.record.timeout {
             Some(Timeout::Connect) => {
                 ("the upstream did not take a connection", "upstream".to_owned(), "connect_timeout")
@@ -334,34 +336,40 @@ impl Case<'_> {
                 "upstream".to_owned(),
                 "tls_handshake_timeout",
             ),
-            Some(Timeout::Body) => ("the body did not come", self.agent(), "request_body_timeout"),
+            Some(Timeout::Body) => ("the body did not come", self.agent_section(), "request_body_timeout"),
             Some(Timeout::FirstByte) | None => {
-                ("the answer did not begin", self.agent(), "first_byte_timeout")
+                ("the answer did not begin", self.agent_section(), "first_byte_timeout")
             }
-            Some(Timeout::BetweenBytes) => ("the answer stalled", self.agent(), "stream_idle_timeout"),
+            Some(Timeout::BetweenBytes) => {
+                ("the answer stalled", self.agent_section(), "stream_idle_timeout")
+            }
             Some(Timeout::Client) => {
-                ("nothing of the answer was taken", self.agent(), "client_write_timeout")
+                ("nothing of the answer was taken", self.agent_section(), "client_write_timeout")
             }
-            Some(Timeout::Call) => ("the call was not complete", self.agent(), "call_timeout"),
+            Some(Timeout::Call) => ("the call was not complete", self.agent_section(), "call_timeout"),
         };
-        why(&format!("{what} in the time that there is for it")).setting(&section, key, None)
+        explain(&format!("{what} in the time that there is for it")).setting(&section, key, None)
     }
 
-    fn agent(self) -> String {
-        format!("agents.{}", quoted(self.record.graph.as_str()))
+    /// Returns the section of the run's agent.
+    fn agent_section(self) -> String {
+        format!("agents.{}", toml_quote(self.record.graph.as_str()))
     }
 }
 
-fn why(why: &str) -> Advice {
+/// Returns advice with this reason, and no remedies yet.
+fn explain(why: &str) -> Advice {
     Advice { why: why.to_owned(), commands: Vec::new(), settings: Vec::new() }
 }
 
 impl Advice {
+    /// Adds a command.
     fn command(mut self, command: impl Into<String>) -> Self {
         self.commands.push(command.into());
         self
     }
 
+    /// Adds a setting.
     fn setting(mut self, section: &str, key: &'static str, value: Option<String>) -> Self {
         self.settings.push(Setting { section: section.to_owned(), key, value });
         self
@@ -375,18 +383,22 @@ const fn limit_in_words(limit: Limit) -> &'static str {
     }
 }
 
-/// Returns a TOML list with one new item.
-fn list(name: &str) -> String {
-    format!("[…, {}]", quoted(name))
+/// Returns a TOML list with the new item `name` after the present ones.
+fn toml_list(name: &str) -> String {
+    format!("[…, {}]", toml_quote(name))
 }
 
-/// Returns a TOML key or text in quotes.
-fn quoted(name: &str) -> String {
+/// Returns a TOML key or text in quotation marks.
+fn toml_quote(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Returns the word quoted for a shell, if it needs quotes.
+/// Returns the word for a shell, in quotation marks if it needs them.
 pub fn shell(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@-+=".contains(&byte);
-    if word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    let needs_no_quotes = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@-+=".contains(&byte);
+    if word.bytes().all(needs_no_quotes) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }

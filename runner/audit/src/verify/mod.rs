@@ -1,8 +1,8 @@
-//! Verifies that a journal is as it was written: its sequence, its hash chain, and the cursors that others hold.
+//! Verifies that a journal is unchanged: checks its sequence, its hash chain, and the cursors that other parties hold.
 //!
 //! The chain shows a record that was changed, removed or inserted. It cannot show a journal that was rewritten as a
-//! whole, or whose end is missing. Only a hash kept elsewhere shows that: by a consumer, or in a file with a cursor.
-//! Memory use is constant.
+//! whole, or whose end is missing. Only a hash outside the journal shows that: a consumer's, or one in a file with a
+//! cursor. Memory use is constant.
 
 #[cfg(test)]
 mod tests;
@@ -16,43 +16,43 @@ use serde::{Deserialize, Serialize};
 /// Cursor that another party holds.
 #[derive(Debug, Clone)]
 pub struct HeldCursor {
-    /// Name of the holder, for a sentence: "consumer billing".
+    /// Holder, in words that fit into a sentence: "consumer billing".
     pub who: String,
-    /// Cursor that the holder has kept.
+    /// Cursor that the holder keeps.
     pub cursor: Cursor,
 }
 
-/// Fault of a journal, at the place where it is first noticed.
+/// First fault that a verification found in a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     pub(crate) kind: FaultKind,
-    /// Number of the faulty record.
+    /// Sequence number of the faulty record.
     pub(crate) seq: u64,
-    /// Call of that record, if the record is there.
+    /// Call of that record, if the record exists.
     pub(crate) call: Option<String>,
     /// Description in words.
     pub message: String,
 }
 
-/// The kinds of faults.
+/// Kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FaultKind {
     /// A line is not a record.
     Broken,
-    /// A record is not there.
+    /// A record does not exist.
     Missing,
-    /// A record is there twice.
+    /// A record exists twice.
     Doubled,
-    /// A record stands after a later one.
+    /// A record follows a later one.
     OutOfOrder,
-    /// A record is not what was written.
+    /// The content of a record was changed.
     Changed,
-    /// A record differs from a cursor that was kept elsewhere.
+    /// A record differs from a cursor that another party holds.
     Rewritten,
-    /// The end is missing.
+    /// The end of the journal is missing.
     Truncated,
-    /// A cursor names another journal, or records that are no longer here.
+    /// A cursor names another journal, or records that this journal no longer has.
     Unknown,
 }
 
@@ -61,47 +61,48 @@ pub(crate) enum FaultKind {
 pub struct Verification {
     /// Number of records that were read.
     pub records: u64,
-    /// Number of the first record.
+    /// Sequence number of the first record.
     pub first: Option<u64>,
-    /// End of the journal, to be kept elsewhere; absent if the journal has a fault.
+    /// Cursor at the end of the journal, to be kept elsewhere. Absent if the journal has a fault.
     pub cursor: Option<Cursor>,
-    /// Fault of the journal; absent if none was noticed.
+    /// Fault of the journal. Absent if none was found.
     pub fault: Option<Fault>,
-    /// Holders whose cursors agree.
+    /// Holders whose cursors agree with the journal.
     pub agrees: Vec<String>,
 }
 
 /// Reader that verifies a journal line by line.
 #[derive(Debug)]
 pub struct Verifier {
+    /// Id of the journal.
     journal: String,
-    known: Vec<HeldCursor>,
+    held: Vec<HeldCursor>,
     records: u64,
     first: Option<u64>,
     last: Option<LastLine>,
-    /// A record, and the next one, which holds another hash of it. The record after both shows which of them was
-    /// changed.
+    /// Two neighbouring records, of which the second holds a wrong hash of the first. The record after both shows which
+    /// of them was changed.
     suspect: Option<(RecordRef, RecordRef)>,
     fault: Option<Fault>,
-    /// Records that the proxy found lost.
+    /// Ranges of records that the proxy reported as lost.
     lost: Vec<Lost>,
 }
 
-/// State that is kept of a line.
+/// Line that was read last.
 #[derive(Debug)]
 struct LastLine {
-    at: RecordRef,
+    record: RecordRef,
     hash: String,
 }
 
-/// Number and call of a record.
+/// Sequence number and call of a record.
 #[derive(Debug, Clone)]
 struct RecordRef {
     seq: u64,
     call: String,
 }
 
-/// Part of a line that makes the chain.
+/// Fields of a line that form the chain.
 #[derive(Deserialize)]
 struct ChainLink<'l> {
     seq: u64,
@@ -114,21 +115,21 @@ struct ChainLink<'l> {
 }
 
 impl Verifier {
-    /// Starts the verification of the journal with the id `journal` against the cursors in `known`.
-    pub fn new(journal: String, known: Vec<HeldCursor>) -> Self {
-        let other = known.iter().find(|known| known.cursor.journal != journal).map(|known| {
-            let theirs = &known.cursor.journal;
-            let message = format!("{} knows journal {theirs}, and this is journal {journal}", known.who);
-            Fault { kind: FaultKind::Unknown, seq: known.cursor.seq, call: None, message }
+    /// Starts the verification of the journal with the id `journal`, and compares it with the cursors in `held`.
+    pub fn new(journal: String, held: Vec<HeldCursor>) -> Self {
+        let of_other = held.iter().find(|holder| holder.cursor.journal != journal).map(|holder| {
+            let theirs = &holder.cursor.journal;
+            let message = format!("{} knows journal {theirs}, and this is journal {journal}", holder.who);
+            Fault { kind: FaultKind::Unknown, seq: holder.cursor.seq, call: None, message }
         });
         Self {
             journal,
-            known,
+            held,
             records: 0,
             first: None,
             last: None,
             suspect: None,
-            fault: other,
+            fault: of_other,
             lost: Vec::new(),
         }
     }
@@ -143,19 +144,22 @@ impl Verifier {
         self.records += 1;
         let link: ChainLink<'_> = match serde_json::from_slice(line) {
             Ok(link) => link,
-            Err(_not_one) => return self.broken(),
+            Err(_error) => return self.broken_line(),
         };
         self.lost(&link.lost);
         let line = LastLine {
-            at: RecordRef { seq: link.seq, call: link.litellm_call_id.to_owned() },
+            record: RecordRef { seq: link.seq, call: link.litellm_call_id.to_owned() },
             hash: hash(line),
         };
         if self.fault.is_some() {
-            self.note_later(&line.at);
+            self.note_out_of_order(&line.record);
         } else if let Some((before, here)) = self.suspect.take() {
-            let knows_here = self.last.as_ref().is_some_and(|last| last.hash == link.prev);
-            self.fault =
-                Some(if knows_here { changed_before(&before, &here) } else { changed_here(&before, &here) });
+            let here_is_intact = self.last.as_ref().is_some_and(|last| last.hash == link.prev);
+            self.fault = Some(if here_is_intact {
+                changed_before(&before, &here)
+            } else {
+                changed_here(&before, &here)
+            });
         } else {
             self.fault = match self.last.take() {
                 None => self.check_first(&line, link.prev),
@@ -166,16 +170,17 @@ impl Verifier {
         self.last = Some(line);
     }
 
-    /// Notes records that the proxy found lost.
+    /// Notes ranges of records that the proxy reported as lost.
     pub fn lost(&mut self, lost: &[Lost]) {
-        for lost in lost {
-            if !self.lost.contains(lost) {
-                self.lost.push(*lost);
+        for range in lost {
+            if !self.lost.contains(range) {
+                self.lost.push(*range);
             }
         }
     }
 
-    /// Reports the result after the last line. `end` is the last record's number, if the journal's writer reports one.
+    /// Returns the result after the last line. `end` is the sequence number of the last record, if the proxy reported
+    /// it.
     pub fn finish(mut self, end: Option<u64>) -> Verification {
         if let Some((before, here)) = self.suspect.take() {
             let message = format!(
@@ -189,19 +194,20 @@ impl Verifier {
                 Some(Fault { kind: FaultKind::Changed, seq: before.seq, call: Some(before.call), message });
         }
         let fault = self.fault.take().or_else(|| self.check_end(end)).or_else(|| self.check_lost_start());
-        let fault = fault.map(|fault| self.explained(fault));
-        let agrees =
-            self.known.iter().map(|known| format!("{} (record {})", known.who, known.cursor.seq)).collect();
-        let (seq, hash) = self.last.map_or((0, hash_text(&NO_LINE)), |last| (last.at.seq, last.hash));
+        let fault = fault.map(|fault| self.with_reported_loss(fault));
+        let (seq, hash) = self.last.map_or((0, hash_text(&NO_LINE)), |last| (last.record.seq, last.hash));
         let cursor = fault.is_none().then_some(Cursor { journal: self.journal, seq, hash });
-        let agrees = if fault.is_none() { agrees } else { Vec::new() };
+        let agreeing = self.held.iter().filter(|_| fault.is_none());
+        let agrees =
+            agreeing.map(|holder| format!("{} (record {})", holder.who, holder.cursor.seq)).collect();
         Verification { records: self.records, first: self.first, cursor, fault, agrees }
     }
 
-    fn broken(&mut self) {
+    /// Notes that the present line is not a record.
+    fn broken_line(&mut self) {
         if self.fault.is_none() {
             let (seq, after) = match &self.last {
-                Some(last) => (last.at.seq + 1, format!("the line after record {}", named(&last.at))),
+                Some(last) => (last.record.seq + 1, format!("the line after record {}", named(&last.record))),
                 None => (1, "the first line".to_owned()),
             };
             let message = format!("{after} is not a record");
@@ -209,55 +215,58 @@ impl Verifier {
         }
     }
 
-    /// Changes the fault if a missing record comes later.
-    fn note_later(&mut self, at: &RecordRef) {
+    /// Changes the fault if `record` is the one that was missing: it only comes late.
+    fn note_out_of_order(&mut self, record: &RecordRef) {
         let Some(fault) = self.fault.as_mut().filter(|fault| fault.kind == FaultKind::Missing) else {
             return;
         };
-        if fault.seq == at.seq {
+        if fault.seq == record.seq {
             let message = match &self.last {
-                Some(last) => format!("record {} stands after record {}", named(at), named(&last.at)),
-                None => format!("record {} stands in another place", named(at)),
+                Some(last) => format!("record {} stands after record {}", named(record), named(&last.record)),
+                None => format!("record {} stands in another place", named(record)),
             };
-            *fault = Fault { kind: FaultKind::OutOfOrder, seq: at.seq, call: Some(at.call.clone()), message };
+            let call = Some(record.call.clone());
+            *fault = Fault { kind: FaultKind::OutOfOrder, seq: record.seq, call, message };
         }
     }
 
+    /// Returns a fault if the journal cannot begin with this record.
     fn check_first(&mut self, line: &LastLine, prev: &str) -> Option<Fault> {
-        let RecordRef { seq, call } = &line.at;
+        let RecordRef { seq, call } = &line.record;
         self.first = Some(*seq);
         if *seq == 1 && prev.as_bytes() != NO_LINE {
             let message =
-                format!("record {} is the first, and says that there was one before", named(&line.at));
+                format!("record {} is the first, and says that there was one before", named(&line.record));
             return Some(Fault { kind: FaultKind::Changed, seq: *seq, call: Some(call.clone()), message });
         }
-        let gone = self.known.iter().find(|known| known.cursor.seq > 0 && known.cursor.seq + 1 < *seq);
-        if let Some(known) = gone {
+        let behind = self.held.iter().find(|holder| holder.cursor.seq > 0 && holder.cursor.seq + 1 < *seq);
+        if let Some(holder) = behind {
             let message = format!(
                 "the journal begins with record {}, and {} knows record {}: the records between are gone, by retention or by hand",
-                named(&line.at),
-                known.who,
-                known.cursor.seq
+                named(&line.record),
+                holder.who,
+                holder.cursor.seq
             );
-            return Some(Fault { kind: FaultKind::Unknown, seq: known.cursor.seq, call: None, message });
+            return Some(Fault { kind: FaultKind::Unknown, seq: holder.cursor.seq, call: None, message });
         }
-        let before = self.known.iter().find(|known| known.cursor.seq + 1 == *seq && *seq > 1);
-        before.filter(|known| known.cursor.hash != prev).map(|known| Fault {
+        let at_start = self.held.iter().find(|holder| holder.cursor.seq + 1 == *seq && *seq > 1);
+        at_start.filter(|holder| holder.cursor.hash != prev).map(|holder| Fault {
             kind: FaultKind::Rewritten,
             seq: *seq,
             call: Some(call.clone()),
             message: format!(
                 "record {} does not follow the record {} that {} knows: the journal was rewritten",
-                named(&line.at),
-                known.cursor.seq,
-                known.who
+                named(&line.record),
+                holder.cursor.seq,
+                holder.who
             ),
         })
     }
 
+    /// Returns a fault if this record cannot follow `last`. A wrong hash is only suspected until the next record.
     fn check_next(&mut self, last: &LastLine, line: &LastLine, prev: &str) -> Option<Fault> {
-        let before = &last.at;
-        let here = &line.at;
+        let before = &last.record;
+        let here = &line.record;
         let fault = |kind, seq, call: Option<&str>, message| {
             Some(Fault { kind, seq, call: call.map(str::to_owned), message })
         };
@@ -288,26 +297,27 @@ impl Verifier {
         None
     }
 
-    /// Returns a fault if a cursor knows this record by another hash.
+    /// Returns a fault if a cursor holds another hash of this record.
     fn check_cursors(&self, line: &LastLine) -> Option<Fault> {
-        let RecordRef { seq, call } = &line.at;
-        let other =
-            self.known.iter().find(|known| known.cursor.seq == *seq && known.cursor.hash != line.hash)?;
+        let RecordRef { seq, call } = &line.record;
+        let contradicting =
+            self.held.iter().find(|holder| holder.cursor.seq == *seq && holder.cursor.hash != line.hash)?;
         let message = format!(
             "record {} is not the one that {} knows: it was changed, or the journal was rewritten, from there or before",
-            named(&line.at),
-            other.who
+            named(&line.record),
+            contradicting.who
         );
         Some(Fault { kind: FaultKind::Rewritten, seq: *seq, call: Some(call.clone()), message })
     }
 
+    /// Returns a fault if a cursor or the proxy holds a later record than the last one.
     fn check_end(&self, end: Option<u64>) -> Option<Fault> {
-        let last = self.last.as_ref().map_or(0, |last| last.at.seq);
-        let knows = self.known.iter().map(|known| (known.cursor.seq, known.who.as_str()));
-        let (seq, who) = knows.chain(end.map(|end| (end, "the proxy"))).max_by_key(|(seq, _)| *seq)?;
+        let last = self.last.as_ref().map_or(0, |last| last.record.seq);
+        let held = self.held.iter().map(|holder| (holder.cursor.seq, holder.who.as_str()));
+        let (seq, who) = held.chain(end.map(|end| (end, "the proxy"))).max_by_key(|(seq, _)| *seq)?;
         let missing = match (last + 1, seq) {
             (from, to) if from > to => return None,
-            (one, to) if one == to => format!("record {one} is missing"),
+            (one, other) if one == other => format!("record {one} is missing"),
             (from, to) => format!("records {from} to {to} are missing"),
         };
         let message = format!("{missing} at the end: {who} knows record {seq}");
@@ -316,18 +326,17 @@ impl Verifier {
 }
 
 impl Verifier {
-    /// Returns a fault if the journal begins late because earlier records were lost, not removed.
+    /// Returns a fault if the journal begins late because earlier records were lost, not removed by retention.
     fn check_lost_start(&self) -> Option<Fault> {
         let Lost { from, to } = *self.lost.iter().find(|lost| self.first == Some(lost.to + 1))?;
         let message = format!("records {from} to {to} are missing");
         Some(Fault { kind: FaultKind::Missing, seq: from, call: None, message })
     }
 
-    /// Adds the proxy's own knowledge of missing records.
-    fn explained(&self, fault: Fault) -> Fault {
-        let is_about_gone =
-            matches!(fault.kind, FaultKind::Missing | FaultKind::Truncated | FaultKind::Unknown);
-        match self.lost.iter().find(|lost| is_about_gone && lost.holds(fault.seq)) {
+    /// Adds the proxy's own report of lost records to the message of `fault`.
+    fn with_reported_loss(&self, fault: Fault) -> Fault {
+        let is_loss = matches!(fault.kind, FaultKind::Missing | FaultKind::Truncated | FaultKind::Unknown);
+        match self.lost.iter().find(|lost| is_loss && lost.holds(fault.seq)) {
             Some(Lost { from, to }) => {
                 let message = format!(
                     "{}. The proxy noticed when it started that {from} to {to} were gone: a file was moved, deleted or cut short from outside. It uses their numbers for nothing else, and what was spent stays counted",
@@ -340,15 +349,15 @@ impl Verifier {
     }
 }
 
-/// Returns the fault that `before` was changed: `here` holds another hash of it, and the next record confirms `here`.
+/// Returns the fault that `before` was changed. `here` holds another hash of it, and the next record confirms `here`.
 fn changed_before(before: &RecordRef, here: &RecordRef) -> Fault {
     let message =
         format!("record {} was changed: record {} holds another hash of it", named(before), named(here));
     Fault { kind: FaultKind::Changed, seq: before.seq, call: Some(before.call.clone()), message }
 }
 
-/// Returns the fault that `here` was changed: its hash of `before` is wrong, and the next record holds another hash of
-/// it.
+/// Returns the fault that `here` was changed. Its hash of `before` is wrong, and the next record holds another hash of
+/// `here`.
 fn changed_here(before: &RecordRef, here: &RecordRef) -> Fault {
     let message = format!(
         "record {} was changed: neither is the hash it holds that of record {}, nor is its own the one that the record after \
@@ -359,8 +368,8 @@ fn changed_here(before: &RecordRef, here: &RecordRef) -> Fault {
     Fault { kind: FaultKind::Changed, seq: here.seq, call: Some(here.call.clone()), message }
 }
 
-fn named(at: &RecordRef) -> String {
-    format!("{} (call {})", at.seq, at.call)
+fn named(record: &RecordRef) -> String {
+    format!("{} (call {})", record.seq, record.call)
 }
 
 fn hash(line: &[u8]) -> String {

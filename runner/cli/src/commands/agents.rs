@@ -1,4 +1,4 @@
-//! `sluice agents`
+//! Implements `sluice agents`.
 
 use std::io::{self, Write};
 
@@ -38,67 +38,67 @@ enum Command {
 pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let settings = &context.settings;
     let facts = Probes::of(settings).probe(&settings.agents).await;
-    let looked = agents::judge(&settings.agents, settings.upstream.default_model.as_deref(), &facts);
+    let statuses = agents::judge(&settings.agents, settings.upstream.default_model.as_deref(), &facts);
     let mut out = io::stdout();
     let command = arguments.command.unwrap_or_default();
     match command {
-        _ if arguments.json => writeln!(out, "{}", terminal::safe_json(&as_json(&looked).to_string()))?,
-        Command::Ls => list(&mut out, &looked)?,
-        Command::Check => looked.iter().try_for_each(|agent| check(&mut out, agent))?,
+        _ if arguments.json => writeln!(out, "{}", terminal::safe_json(&as_json(&statuses).to_string()))?,
+        Command::Ls => list(&mut out, &statuses)?,
+        Command::Check => statuses.iter().try_for_each(|agent| check(&mut out, agent))?,
     }
     Ok(match command {
         Command::Ls => Exit::Success,
-        Command::Check => exit_code(&looked),
+        Command::Check => exit_code(&statuses),
     })
 }
 
-/// Returns the exit code. Confirmed faults take precedence over unknown ones.
-fn exit_code(looked: &[AgentStatus]) -> Exit {
-    let obstacles = looked.iter().flat_map(|agent| &agent.block_reasons);
-    let mut obstacles = obstacles.filter(|obstacle| !obstacle.is_advisory()).peekable();
-    if obstacles.peek().is_none() {
+/// Returns the exit code of `check`. Confirmed reasons take precedence over unknown ones.
+fn exit_code(statuses: &[AgentStatus]) -> Exit {
+    let reasons = statuses.iter().flat_map(|agent| &agent.block_reasons);
+    let mut reasons = reasons.filter(|reason| !reason.is_advisory()).peekable();
+    if reasons.peek().is_none() {
         Exit::Success
-    } else if obstacles.all(BlockReason::is_unknown) {
+    } else if reasons.all(BlockReason::is_unknown) {
         Exit::Unavailable
     } else {
         Exit::Failure
     }
 }
 
-/// Returns the catalogue, and beside it the agents that cannot run and the notes on those that can.
-fn as_json(looked: &[AgentStatus]) -> serde_json::Value {
-    let reason = |obstacle: &BlockReason| json!({ "code": obstacle.code(), "message": obstacle.to_string() });
-    let mut listing = agents::listing(looked);
-    let explained = |agent: &AgentStatus| {
+/// Returns the catalogue. Adds the agents that cannot run, and the notes on those that can.
+fn as_json(statuses: &[AgentStatus]) -> serde_json::Value {
+    let reason_json = |reason: &BlockReason| json!({ "code": reason.code(), "message": reason.to_string() });
+    let mut listing = agents::listing(statuses);
+    let with_reasons = |agent: &AgentStatus| {
         let mut entry = agent.to_json();
-        entry["reasons"] = agent.block_reasons.iter().map(reason).collect();
+        entry["reasons"] = agent.block_reasons.iter().map(reason_json).collect();
         entry
     };
-    listing["cannotRun"] = looked.iter().filter(|agent| !agent.can_run()).map(explained).collect();
-    let noted = |agent: &&AgentStatus| agent.can_run() && !agent.block_reasons.is_empty();
-    listing["notes"] = looked.iter().filter(noted).map(explained).collect();
+    listing["cannotRun"] = statuses.iter().filter(|agent| !agent.can_run()).map(with_reasons).collect();
+    let has_notes = |agent: &&AgentStatus| agent.can_run() && !agent.block_reasons.is_empty();
+    listing["notes"] = statuses.iter().filter(has_notes).map(with_reasons).collect();
     listing
 }
 
-fn list(out: &mut impl Write, looked: &[AgentStatus]) -> io::Result<()> {
+fn list(out: &mut impl Write, statuses: &[AgentStatus]) -> io::Result<()> {
     let mut table = Table::new(["AGENT", "NAME", "IMAGE", "LIMITS"]);
-    for AgentStatus { id, agent, .. } in looked.iter().filter(|agent| agent.can_run()) {
+    for AgentStatus { id, agent, .. } in statuses.iter().filter(|agent| agent.can_run()) {
         let limits = format!("{}, {}", agent.run_timeout, agent.memory);
         table.row([id.to_string(), agent.name.clone(), agent.image.to_string(), limits]);
     }
     write!(out, "{table}")?;
-    let (can, cannot): (Vec<_>, Vec<_>) = looked.iter().partition(|agent| agent.can_run());
+    let (can, cannot): (Vec<_>, Vec<_>) = statuses.iter().partition(|agent| agent.can_run());
     for (agents, title) in [(cannot, "CANNOT RUN"), (can, "NOTE")] {
         let mut table = Table::new([title, "REASON AND FIX"]);
         let mut rows = agents
             .iter()
-            .flat_map(|agent| agent.block_reasons.iter().map(move |found| (agent, found)))
+            .flat_map(|agent| agent.block_reasons.iter().map(move |reason| (agent, reason)))
             .peekable();
         if rows.peek().is_none() {
             continue;
         }
-        for (agent, obstacle) in rows {
-            table.row([agent.id.to_string(), obstacle.to_string()]);
+        for (agent, reason) in rows {
+            table.row([agent.id.to_string(), reason.to_string()]);
         }
         write!(out, "\n{table}")?;
     }
@@ -109,12 +109,12 @@ fn check(out: &mut impl Write, agent: &AgentStatus) -> io::Result<()> {
     if agent.can_run() {
         writeln!(out, "ok          {}", agent.id)?;
     }
-    agent.block_reasons.iter().try_for_each(|obstacle| {
-        let word = match obstacle {
-            obstacle if obstacle.is_advisory() => "note      ",
-            obstacle if obstacle.is_unknown() => "not known ",
+    agent.block_reasons.iter().try_for_each(|reason| {
+        let word = match reason {
+            reason if reason.is_advisory() => "note      ",
+            reason if reason.is_unknown() => "not known ",
             _ => "cannot run",
         };
-        writeln!(out, "{word}  {}: {}", agent.id, terminal::safe(&obstacle.to_string()))
+        writeln!(out, "{word}  {}: {}", agent.id, terminal::safe(&reason.to_string()))
     })
 }

@@ -1,4 +1,4 @@
-//! `sluice backup` and `sluice restore`
+//! Implements `sluice backup` and `sluice restore`.
 
 use std::{
     io::{self, Write},
@@ -33,9 +33,9 @@ pub(super) async fn backup(context: &Context, arguments: BackupArguments) -> Res
 }
 
 pub(super) async fn restore(context: &Context, arguments: RestoreArguments) -> Result<Exit, Error> {
-    let onto = if arguments.force { Onto::Anything } else { Onto::Empty };
+    let condition = if arguments.force { Onto::Anything } else { Onto::Empty };
     let store = context.serving_store().await?;
-    let Rows(rows) = store.restore(&arguments.file, onto).await?;
+    let Rows(rows) = store.restore(&arguments.file, condition).await?;
     writeln!(io::stdout(), "{rows} rows of {} in {}", arguments.file.display(), store.describe())?;
     Ok(Exit::Success)
 }

@@ -1,8 +1,10 @@
-//! Measures the width of text on a terminal, in columns. The result is never less than the true width, which would
-//! break a line. Marks that take no column of their own count as one.
+//! Measures the width of text on a terminal, in columns.
+//!
+//! The result may be more than the true width, but never less: a longer text would break its line. Combining marks,
+//! which take no column, count as one.
 
-/// Characters of two columns: East Asian ones, and pictures. Sorted. If terminals differ, as with signs that may be
-/// pictures, the wider reading counts.
+/// Ranges of characters that take two columns: East Asian ones and emoji. Sorted. Where terminals differ, as with
+/// symbols that some draw as emoji, the wider reading counts.
 const WIDE: [(char, char); 17] = [
     ('\u{1100}', '\u{115f}'),
     ('\u{231a}', '\u{231b}'),
@@ -23,34 +25,34 @@ const WIDE: [(char, char); 17] = [
     ('\u{20000}', '\u{3fffd}'),
 ];
 
-fn of_letter(letter: char) -> usize {
-    let before = WIDE.partition_point(|(_, last)| *last < letter);
-    if WIDE.get(before).is_some_and(|(first, _)| *first <= letter) { 2 } else { 1 }
+fn of_char(character: char) -> usize {
+    let before = WIDE.partition_point(|(_, last)| *last < character);
+    if WIDE.get(before).is_some_and(|(first, _)| *first <= character) { 2 } else { 1 }
 }
 
-/// Returns the columns of `text`.
+/// Returns the width of `text` in columns.
 pub(super) fn of(text: &str) -> usize {
-    text.chars().map(of_letter).sum()
+    text.chars().map(of_char).sum()
 }
 
-/// Returns as much of the beginning of `text` as fits in `most` columns.
-pub(super) fn beginning(text: &str, most: usize) -> &str {
-    let mut taken = 0;
-    let over = text.char_indices().find(|(_, letter)| {
-        taken += of_letter(*letter);
-        taken > most
+/// Returns as much of the beginning of `text` as fits in `max_columns` columns.
+pub(super) fn beginning(text: &str, max_columns: usize) -> &str {
+    let mut width = 0;
+    let cut = text.char_indices().find(|(_, character)| {
+        width += of_char(*character);
+        width > max_columns
     });
-    &text[..over.map_or(text.len(), |(at, _)| at)]
+    &text[..cut.map_or(text.len(), |(at, _)| at)]
 }
 
-/// Returns as much of the end of `text` as fits in `most` columns.
-pub(super) fn end(text: &str, most: usize) -> &str {
-    let mut taken = 0;
-    let over = text.char_indices().rev().find(|(_, letter)| {
-        taken += of_letter(*letter);
-        taken > most
+/// Returns as much of the end of `text` as fits in `max_columns` columns.
+pub(super) fn end(text: &str, max_columns: usize) -> &str {
+    let mut width = 0;
+    let cut = text.char_indices().rev().find(|(_, character)| {
+        width += of_char(*character);
+        width > max_columns
     });
-    &text[over.map_or(0, |(at, letter)| at + letter.len_utf8())..]
+    &text[cut.map_or(0, |(at, character)| at + character.len_utf8())..]
 }
 
 #[cfg(test)]

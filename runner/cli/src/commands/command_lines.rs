@@ -1,6 +1,6 @@
-//! Splits command lines that documents and advice show, for tests that parse them.
+//! Finds and splits the command lines in documents and advice, for tests that parse them.
 
-/// Splits a command as a shell does, with values for its placeholders. Stops where the command ends: at a pipe, a
+/// Splits a command as a shell does, and fills its placeholders. Stops at the end of the command: at a pipe, a
 /// redirection, a list operator or a comment.
 pub(crate) fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
@@ -18,11 +18,11 @@ pub(crate) fn words(command: &str) -> Vec<String> {
         }
     }
     words.retain(|word| !word.is_empty());
-    words.into_iter().map(chosen).collect()
+    words.into_iter().map(fill_placeholder).collect()
 }
 
 /// Returns a value for a placeholder, and any other word as it is.
-fn chosen(word: String) -> String {
+fn fill_placeholder(word: String) -> String {
     match word.as_str() {
         "N" | "DOLLARS" => "1".to_owned(),
         "RUN" | "$RUN" => "run-1".to_owned(),
@@ -32,11 +32,11 @@ fn chosen(word: String) -> String {
     }
 }
 
-/// Returns the commands that a Markdown page shows in blocks of shell code and that call `program`, each with its line.
-pub(crate) fn shown(page: &str, program: &str) -> Vec<(usize, String)> {
+/// Returns the calls of `program` in the blocks of shell code of a Markdown page, each with its line number.
+pub(crate) fn shell_commands(page: &str, program: &str) -> Vec<(usize, String)> {
     let mut commands = Vec::new();
     let mut in_shell = false;
-    let mut continued: Option<(usize, String)> = None;
+    let mut unfinished: Option<(usize, String)> = None;
     for (number, line) in page.lines().enumerate().map(|(at, line)| (at + 1, line.trim())) {
         if let Some(language) = line.strip_prefix("```") {
             in_shell = !in_shell && matches!(language, "sh" | "bash" | "console");
@@ -45,28 +45,28 @@ pub(crate) fn shown(page: &str, program: &str) -> Vec<(usize, String)> {
         if !in_shell {
             continue;
         }
-        let (from, text) = match continued.take() {
+        let (from, text) = match unfinished.take() {
             Some((from, begun)) => (from, format!("{begun} {line}")),
             None => (number, line.trim_start_matches("$ ").to_owned()),
         };
         match text.strip_suffix('\\') {
-            Some(begun) => continued = Some((from, begun.trim_end().to_owned())),
-            None => commands.extend(calls(&text, program).map(|call| (from, call))),
+            Some(begun) => unfinished = Some((from, begun.trim_end().to_owned())),
+            None => commands.extend(calls_in(&text, program).map(|call| (from, call))),
         }
     }
     commands
 }
 
-/// Returns the calls of `program` in a line: at its beginning, behind an operator, or in `$(…)`.
-fn calls<'l>(line: &'l str, program: &'l str) -> impl Iterator<Item = String> + 'l {
-    let begins = move |at: usize| {
+/// Returns the calls of `program` in a line: at its beginning, after an operator, or in `$(…)`.
+fn calls_in<'l>(line: &'l str, program: &'l str) -> impl Iterator<Item = String> + 'l {
+    let is_call = move |at: usize| {
         let before = line[..at].trim_end();
-        let behind = line[at + program.len()..].chars().next();
+        let after = line[at + program.len()..].chars().next();
         let is_first =
             before.is_empty() || before.ends_with(['|', ';', '&', '(']) || before.ends_with("sudo");
-        is_first && behind.is_none_or(|next| next == ' ')
+        is_first && after.is_none_or(|next| next == ' ')
     };
-    line.match_indices(program).filter(move |(at, _)| begins(*at)).map(|(at, _)| line[at..].to_owned())
+    line.match_indices(program).filter(move |(at, _)| is_call(*at)).map(|(at, _)| line[at..].to_owned())
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_command_ends_where_the_shell_ends_it() {
 fn commands_are_found_in_shell_blocks_only() {
     let page = "sluice no\n```sh\nsluice run \\\n  --json x\nX=$(sluice runs ls | jq .)\ncat sluice.toml\n```\n```text\nsluice no\n```";
     assert_eq!(
-        shown(page, "sluice"),
+        shell_commands(page, "sluice"),
         [(3, "sluice run --json x".to_owned()), (5, "sluice runs ls | jq .)".to_owned())]
     );
 }

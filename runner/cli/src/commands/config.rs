@@ -1,4 +1,4 @@
-//! `sluice config`
+//! Implements `sluice config`.
 
 use std::io::{self, Write};
 
@@ -14,10 +14,10 @@ pub(super) enum Command {
     Schema,
 }
 
-/// Reports everything configured that other users can change or read. The configuration itself is valid: it was read to
-/// get here.
+/// Reports files and sockets of the configuration that other users can change or read. The configuration itself is
+/// valid: otherwise the command would have ended before.
 pub(super) fn check(context: &Context) -> Result<Exit, Error> {
-    let exposed = context.settings.exposures(Some(context.sources.configuration()));
+    let exposed = context.settings.exposures(Some(context.sources.configuration_path()));
     for exposure in &exposed {
         writeln!(io::stderr(), "{}", terminal::safe(&exposure.to_string()))?;
     }

@@ -1,4 +1,4 @@
-//! Settings, secrets and the store, as commands get them.
+//! Reads settings and secrets for commands, and opens the store.
 
 use std::path::PathBuf;
 
@@ -11,18 +11,18 @@ use runner_store::{Address, Bounds, Error as StoreError, HostIdentity, Store};
 
 use crate::reload::{ConfigSources, Purpose};
 
-/// Settings and secrets that a command gets besides its own arguments.
+/// Settings and secrets that a command receives besides its own arguments.
 pub(super) struct Context {
     pub(super) settings: Settings,
-    /// Value of each setting, as it was read.
+    /// Value of each setting, as its source writes it.
     pub(super) values: Values,
-    /// Sources to read the settings again from.
+    /// Sources of the settings, to read them again.
     pub(super) sources: ConfigSources,
-    /// Values of `--config` and `--set`, to pass on to a child.
-    pub(super) passed_on: Vec<String>,
-    /// Secret that run tokens are signed with, if no file has it.
+    /// Arguments for `sluice-proxy`: `--config` and `--set` with the values of this command.
+    pub(super) proxy_arguments: Vec<String>,
+    /// Secret of run tokens from the environment.
     pub(super) token_secret: Option<Secret>,
-    /// Password of the store's database, if no file has it.
+    /// Password of the store's database from the environment.
     pub(super) store_password: Option<Secret>,
 }
 
@@ -36,21 +36,21 @@ impl Context {
     ) -> Result<Self, ConfigErrors> {
         let token_secret = environment.take_secret(name::env::PROXY_SHARED_SECRET);
         let store_password = environment.take_secret(name::env::SLUICE_STORE_PASSWORD);
-        let named = config.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
-        let mut passed_on = Vec::new();
-        if let Some(path) = &named {
-            passed_on.extend(["--config".to_owned(), path.display().to_string()]);
+        let config_file = config.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
+        let mut proxy_arguments = Vec::new();
+        if let Some(path) = &config_file {
+            proxy_arguments.extend(["--config".to_owned(), path.display().to_string()]);
         }
         for flag in &set {
-            passed_on.extend(["--set".to_owned(), flag.clone()]);
+            proxy_arguments.extend(["--set".to_owned(), flag.clone()]);
         }
-        let sources = ConfigSources { file: named, environment, flags: set };
+        let sources = ConfigSources { file: config_file, environment, flags: set };
         let (settings, values) = sources.read(purpose)?;
-        Ok(Self { settings, values, sources, passed_on, token_secret, store_password })
+        Ok(Self { settings, values, sources, proxy_arguments, token_secret, store_password })
     }
 
-    /// Opens the store for this host: to order runs, work on them and remove their leftovers. A store that serves no
-    /// host serves this one from now on.
+    /// Opens the store for this host, to submit runs, execute them and remove their leftover resources. A store that
+    /// serves no host serves this one from now on.
     pub(super) async fn serving_store(&self) -> Result<Store, StoreError> {
         let host = self.host()?;
         self.store().await?.serving(host).await
@@ -61,7 +61,8 @@ impl Context {
         HostIdentity::of(&self.settings.sandbox.state_dir)
     }
 
-    /// Opens the store for reading on any host, with room for as many orders as may wait.
+    /// Opens the store on any host, with the configured bounds of its queue. A store that serves another host can only
+    /// be read.
     pub(super) async fn store(&self) -> Result<Store, StoreError> {
         let address = Address::of(&self.settings.store, self.store_password.as_ref())?;
         let store = Store::open(&address, self.settings.sandbox.installation.clone()).await?;

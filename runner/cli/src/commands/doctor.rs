@@ -1,4 +1,4 @@
-//! `sluice doctor`
+//! Implements `sluice doctor`.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ use super::{
     Context, Error,
     exit::Exit,
     gc,
-    run::{cancelled_by_signals, new_run_id},
+    run::{cancel_on_signals, new_run_id},
 };
 use crate::doctor::{self, Check, Verdict};
 
@@ -46,7 +46,6 @@ struct LeftoverArguments {
 
 pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let agent_id = AgentId::parse(DEFAULT_AGENT)?;
-    // The image's entrypoint waits for an answer of /health through the socket, then runs `true`.
     let default = context.settings.agents[&agent_id].clone();
     let probe = RunRequest {
         run_id: new_run_id()?,
@@ -54,6 +53,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         correlation: Correlation::default(),
         agent_id,
         priority: Priority::default(),
+        // The image's entrypoint waits for an answer of /health through the socket, and then runs `true`.
         spec: RunSpec {
             state_key: None,
             agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
@@ -66,31 +66,31 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
     let store = context.serving_store().await;
     let reaper = store.as_ref().ok().filter(|_| arguments.leftovers.reap);
     let reaper = reaper.map(|store| Reaper::of(&context.settings, store.clone()));
-    let mut checks = doctor::examine(&context.settings, store, probe, &cancelled_by_signals()?).await;
-    checks.extend(doctor::private(&context.settings, context.sources.configuration()));
+    let mut checks = doctor::run_checks(&context.settings, store, probe, &cancel_on_signals()?).await;
+    checks.extend(doctor::private_files_check(&context.settings, context.sources.configuration_path()));
     let ready = checks.iter().all(Check::is_ok);
-    let act = if arguments.leftovers.dry_run { GcMode::DryRun } else { GcMode::Apply };
-    let mode = Mode { act, ..Mode::default() };
-    // After the probe, so that leftovers of the probe's run are found, too.
-    let reaped = match reaper {
+    let gc_mode = if arguments.leftovers.dry_run { GcMode::DryRun } else { GcMode::Apply };
+    let mode = Mode { act: gc_mode, ..Mode::default() };
+    // Runs after the probe, to find leftovers of the probe's run, too.
+    let gc_report = match reaper {
         Some(reaper) => Some(reaper.pass(mode).await),
         None => None,
     };
     let mut out = io::stdout();
     if arguments.json {
         let mut report = serde_json::json!({ "ready": ready, "checks": checks });
-        if let Some(reaped) = &reaped {
-            report["reaped"] = serde_json::to_value(reaped)?;
+        if let Some(gc_report) = &gc_report {
+            report["reaped"] = serde_json::to_value(gc_report)?;
         }
         writeln!(out, "{}", terminal::safe_json(&report.to_string()))?;
     } else {
         checks.iter().try_for_each(|check| print(&mut out, check))?;
-        if let Some(reaped) = &reaped {
+        if let Some(gc_report) = &gc_report {
             writeln!(out)?;
-            gc::print(&mut out, reaped)?;
+            gc::print_report(&mut out, gc_report)?;
         }
     }
-    Ok(if ready { reaped.as_ref().map_or(Exit::Success, gc::exit) } else { Exit::Unavailable })
+    Ok(if ready { gc_report.as_ref().map_or(Exit::Success, gc::exit_code) } else { Exit::Unavailable })
 }
 
 fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {

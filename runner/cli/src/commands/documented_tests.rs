@@ -1,4 +1,4 @@
-//! Tests that every call of `sluice` in the documents is one that this program understands.
+//! Tests that `sluice` can parse each of its calls in the documents.
 
 use std::{
     fs,
@@ -6,19 +6,19 @@ use std::{
 };
 
 use super::{
-    command_lines::{shown, words},
+    command_lines::{shell_commands, words},
     parses,
 };
 
-/// Returns the Markdown files of `dir` and of the directories in it.
+/// Returns the Markdown files in `dir` and in all directories below it.
 fn pages(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let of = |path: PathBuf| match path.extension() {
+    let pages_of = |path: PathBuf| match path.extension() {
         _ if path.is_dir() => pages(&path),
         Some(extension) if extension == "md" => vec![path],
         _ => Vec::new(),
     };
-    entries.flat_map(of).collect()
+    entries.flat_map(pages_of).collect()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn every_documented_command_parses() {
     let documents = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root.join(name));
     let mut tried = 0;
     for path in pages(&root.join("docs/src")).into_iter().chain(documents) {
-        for (line, command) in shown(&fs::read_to_string(&path).unwrap(), "sluice") {
+        for (line, command) in shell_commands(&fs::read_to_string(&path).unwrap(), "sluice") {
             let parsed = parses(&words(&command));
             assert!(parsed.is_ok(), "{}:{line}: {command}: {parsed:?}", path.display());
             tried += 1;

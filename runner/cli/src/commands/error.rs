@@ -1,6 +1,6 @@
-//! Errors that end a command, and the exit code of each.
+//! Defines the errors that end a command, and the exit code of each.
 //!
-//! The match is exhaustive: a command that returns an error of another part gets a variant here, and its exit code.
+//! The matches are exhaustive: the compiler demands an exit code for each new error.
 
 use std::{io, time::SystemTimeError};
 
@@ -22,13 +22,13 @@ use runner_workspace as workspace;
 use super::exit::Exit;
 use crate::supervise;
 
-/// Error that ends a command, with more detail than its exit code.
+/// Error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// The configuration has mistakes.
     #[error(transparent)]
     Configuration(#[from] ConfigErrors),
-    /// The arguments cannot be right.
+    /// The arguments contradict each other, or are incomplete.
     #[error(transparent)]
     Misused(#[from] Misused),
     /// The configuration has no gateway of this name.
@@ -46,9 +46,9 @@ pub(super) enum Error {
     /// The store of runs failed or refused.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// This process does not execute the run.
+    /// The run could not be created, or this process does not hold its lease.
     #[error(transparent)]
-    Booking(#[from] LeaseError),
+    Lease(#[from] LeaseError),
     /// A gateway that runs here is not in the requested state.
     #[error(transparent)]
     ManagedGateway(#[from] managed::Error),
@@ -64,34 +64,34 @@ pub(super) enum Error {
     /// The disk is too full for another workspace.
     #[error(transparent)]
     InsufficientDisk(#[from] workspace::InsufficientDisk),
-    /// No proxy runs under `sluice up`.
+    /// `sluice up` has no running proxy.
     #[error(transparent)]
     Proxy(#[from] supervise::Error),
-    /// The API's address cannot be listened on.
+    /// The API cannot listen on its address.
     #[error(transparent)]
     Api(#[from] api::Unbound),
     /// The settings of a connection to a gateway cannot be used.
     #[error(transparent)]
     Gateway(#[from] gateways::Error),
-    /// The connection to a gateway failed for good.
+    /// The connection to a gateway failed permanently.
     #[error(transparent)]
     GatewayConnection(#[from] gateway_bridge::Error),
     /// The key that identifies this client at a gateway cannot be used.
     #[error(transparent)]
     DeviceKey(#[from] DeviceError),
-    /// A text that this program made is no id.
+    /// An id that this program generated is invalid.
     #[error(transparent)]
     Id(#[from] InvalidId),
     /// A value cannot be written as JSON or read from it.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// The clock of the host is before 1970.
+    /// The clock of the host shows a time before 1970.
     #[error(transparent)]
     Clock(#[from] SystemTimeError),
     /// The failpoint that the environment names cannot be armed.
     #[error("{0}")]
     Failpoint(String),
-    /// The thread that shows a run has panicked.
+    /// The thread that shows a run panicked.
     #[error("showing the run failed")]
     DisplayPanicked,
     /// Standard input or output, the terminal, a signal handler or a file failed.
@@ -99,7 +99,7 @@ pub(super) enum Error {
     Io(#[from] io::Error),
 }
 
-/// Error for arguments that cannot be right.
+/// Error for arguments that contradict each other, are incomplete or cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Misused(pub(super) String);
@@ -119,9 +119,9 @@ impl Error {
             | Self::TokenSecrets(_)
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_) => Exit::Failure,
-            Self::Store(error) => of_store(error),
-            Self::Booking(error) => of_booking(error),
-            Self::ManagedGateway(error) => of_managed_gateway(error),
+            Self::Store(error) => store_exit(error),
+            Self::Lease(error) => lease_exit(error),
+            Self::ManagedGateway(error) => managed_gateway_exit(error),
             Self::DataPlane(_)
             | Self::Docker(_)
             | Self::Workspace(_)
@@ -140,21 +140,21 @@ impl Error {
         }
     }
 
-    /// Returns whether the reader of standard output has enough, and closed it.
+    /// Returns whether standard output is a pipe that its reader has closed.
     pub(super) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
-const fn of_booking(error: &LeaseError) -> Exit {
+const fn lease_exit(error: &LeaseError) -> Exit {
     match error {
-        LeaseError::NotStored(error) => of_store(error),
+        LeaseError::NotStored(error) => store_exit(error),
         LeaseError::NotAdmitted(_) => Exit::Usage,
         LeaseError::Exists(_) | LeaseError::Unwritable(_) | LeaseError::Unreadable(_) => Exit::Internal,
     }
 }
 
-const fn of_managed_gateway(error: &managed::Error) -> Exit {
+const fn managed_gateway_exit(error: &managed::Error) -> Exit {
     use managed::Error;
     match error {
         Error::Unknown(_) | Error::Elsewhere { .. } => Exit::Usage,
@@ -168,7 +168,7 @@ const fn of_managed_gateway(error: &managed::Error) -> Exit {
     }
 }
 
-const fn of_store(error: &store::Error) -> Exit {
+const fn store_exit(error: &store::Error) -> Exit {
     use store::Error;
     match error {
         Error::Unknown { .. } => Exit::Failure,
@@ -218,11 +218,11 @@ mod tests {
 
     use super::*;
 
-    fn no_run() -> store::Error {
+    fn unknown_run() -> store::Error {
         store::Error::Unknown { run_id: RunId::parse("run-1").unwrap() }
     }
 
-    fn no_json() -> serde_json::Error {
+    fn invalid_json() -> serde_json::Error {
         serde_json::from_str::<u8>("").unwrap_err()
     }
 
@@ -250,12 +250,12 @@ mod tests {
             (token_secrets::Error::Empty { path: "/secrets".into() }.into(), Exit::Usage),
             (traces::Unusable::Endpoint(String::new()).into(), Exit::Usage),
             (Unknown(String::new()).into(), Exit::Failure),
-            (no_run().into(), Exit::Failure),
+            (unknown_run().into(), Exit::Failure),
             (store::Error::SessionBusy { by: String::new() }.into(), Exit::TryAgain),
             (store::Error::NotEmpty { store: String::new() }.into(), Exit::Usage),
             (store::Error::OnlyReads.into(), Exit::Unavailable),
-            (LeaseError::NotStored(no_run()).into(), Exit::Failure),
-            (LeaseError::Unwritable(no_json()).into(), Exit::Internal),
+            (LeaseError::NotStored(unknown_run()).into(), Exit::Failure),
+            (LeaseError::Unwritable(invalid_json()).into(), Exit::Internal),
             (managed::Error::Elsewhere { id: gateway(), url: String::new() }.into(), Exit::Usage),
             (managed::Error::Unsafe { id: gateway(), findings: Vec::new() }.into(), Exit::Failure),
             (managed::Error::NoModel(gateway()).into(), Exit::Unavailable),
@@ -270,7 +270,7 @@ mod tests {
             (gateway_bridge::Error::NotIdentified.into(), Exit::Internal),
             (DeviceError::NotAKey { path: "/key".into() }.into(), Exit::Internal),
             (RunId::parse("").unwrap_err().into(), Exit::Internal),
-            (no_json().into(), Exit::Internal),
+            (invalid_json().into(), Exit::Internal),
             (before_1970.into(), Exit::Internal),
         ];
         for (error, code) in cases {

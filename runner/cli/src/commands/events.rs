@@ -1,4 +1,4 @@
-//! `sluice runs events`: shows a run's events, past and live.
+//! Implements `sluice runs events`: shows a run's events, stored and live.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{Context, Error, exit::Exit, runs::time_of_day};
 
-/// Bytes of live text after which it is shown, unless a line of it is whole before.
+/// Most bytes of live text that are buffered. A line feed prints the buffer earlier.
 const MAX_LIVE_LINE: usize = 100;
 
 #[derive(clap::Args)]
@@ -38,7 +38,7 @@ pub(super) struct Arguments {
     #[arg(value_name = "RUN")]
     run_id: RunId,
     #[command(flatten)]
-    extent: Extent,
+    follow_option: FollowOption,
     /// Only events after the event with this number
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: u64,
@@ -47,24 +47,24 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// Extent to which a run is followed.
+/// Option to follow a run.
 #[derive(clap::Args, Clone, Copy)]
-pub(super) struct Extent {
+pub(super) struct FollowOption {
     /// Keep following until the run has ended
     #[arg(short, long)]
     follow: bool,
 }
 
-impl From<Extent> for Follow {
-    fn from(Extent { follow }: Extent) -> Self {
+impl From<FollowOption> for Follow {
+    fn from(FollowOption { follow }: FollowOption) -> Self {
         if follow { Self::On } else { Self::UntilEnd }
     }
 }
 
-/// Event in the form in which it is printed.
+/// Event as a line of JSON.
 #[derive(Serialize)]
 struct EventLine<'e> {
-    /// Sequence number; live text has none.
+    /// Sequence number. Live text has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,15 +83,15 @@ impl<'e> EventLine<'e> {
 
 pub(super) async fn events(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let store = context.store().await?;
-    let follow = Follow::from(arguments.extent);
+    let follow = Follow::from(arguments.follow_option);
     let mut follower = Follower::of(store, &arguments.run_id, arguments.after, follow);
     if follow == Follow::On {
         let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
         follower = follower.with_live(data_plane).await?;
     }
     let mut printer = Printer { as_json: arguments.json || !io::stdout().is_terminal(), live: String::new() };
-    while let Some(heard) = follower.next().await? {
-        match heard {
+    while let Some(followed) = follower.next().await? {
+        match followed {
             FollowEvent::Stored(stored) => {
                 let event = stored.event()?;
                 printer.line(&EventLine::stored(stored.seq, Some(stored.at), &event))?;
@@ -109,7 +109,7 @@ pub(super) async fn events(context: &Context, arguments: Arguments) -> Result<Ex
 /// Printer of events, as lines of text or of JSON.
 struct Printer {
     as_json: bool,
-    /// Live text that is not yet printed.
+    /// Live text that is buffered until its line is complete.
     live: String,
 }
 
@@ -165,7 +165,7 @@ fn describe(event: &AgentEvent) -> (&'static str, String) {
         AgentEvent::Status { phase } => ("status", phase.name().to_owned()),
         AgentEvent::Log { stream, text } => (stream.name(), text.clone()),
         AgentEvent::LogCut { stream, bytes } => (stream.name(), format!("[… {bytes} bytes cut …]")),
-        AgentEvent::Tool { name: text } => ("tool", text.clone()),
+        AgentEvent::Tool { name } => ("tool", name.clone()),
         AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } => ("text", text.clone()),
         AgentEvent::Missed { count } => ("missed", count.to_string()),
         AgentEvent::Pruned { count } => {

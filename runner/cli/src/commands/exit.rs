@@ -16,7 +16,7 @@ pub(super) enum Exit {
     Unavailable,
     /// Sluicegate or Docker failed.
     Internal,
-    /// The command may be tried again: the queue is full, or a session busy.
+    /// The command may succeed later: the queue is full, a session is busy, or another process uses the store.
     TryAgain,
     Timeout,
     Cancelled,

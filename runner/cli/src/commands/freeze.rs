@@ -1,4 +1,4 @@
-//! `sluice freeze` and `sluice thaw`: stop and resume model calls of an account, for a model, or all.
+//! Implements `sluice freeze` and `sluice thaw`: stops and resumes calls of an account, of a model, or all of them.
 
 use std::io::{self, Write};
 
@@ -30,51 +30,51 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    fn named(&self) -> Vec<Frozen> {
+    fn targets(&self) -> Vec<Frozen> {
         let accounts = self.account.iter().cloned().map(Frozen::Account);
         let models = self.model.iter().cloned().map(Frozen::Model);
         accounts.chain(models).chain(self.all.then_some(Frozen::All)).collect()
     }
 }
 
-/// Freezes what is named, shows everything frozen, and warns of names that match nothing here.
+/// Freezes the named targets, shows all freezes, and warns of names that match nothing known.
 pub(super) async fn freeze(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
-    let named = arguments.named();
-    if named.is_empty() {
+    let targets = arguments.targets();
+    if targets.is_empty() {
         show(&data_plane.frozen().await?, None, &arguments)?;
         return Ok(Exit::Success);
     }
-    let FreezeChange { frozen, unmatched } = data_plane.freeze(&named).await?;
-    let unknown = unknown(unmatched, context, &data_plane).await;
+    let FreezeChange { frozen, unmatched } = data_plane.freeze(&targets).await?;
+    let unknown = without_known(unmatched, context, &data_plane).await;
     show(&frozen, Some(("unknown", unknown.as_slice())), &arguments)?;
-    for one in &unknown {
+    for target in &unknown {
         writeln!(
             io::stderr(),
             "sluice: warning: {}: it is stopped all the same, but may be mistyped; to undo: sluice thaw {}",
-            nothing_of(one),
-            option(one),
+            warning_for(target),
+            option(target),
         )?;
     }
     Ok(Exit::Success)
 }
 
-/// Thaws what is named, shows what is still frozen, and reports names that were not frozen.
+/// Thaws the named targets, shows the remaining freezes, and reports names that were not frozen.
 pub(super) async fn thaw(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let named = arguments.named();
-    if named.is_empty() {
+    let targets = arguments.targets();
+    if targets.is_empty() {
         return Err(Error::from(Misused(
             "name what to thaw: --account ACCOUNT, --model MODEL or --all; `sluice freeze` shows what is stopped"
                 .to_owned(),
         )));
     }
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
-    let FreezeChange { frozen, unmatched } = data_plane.thaw(&named).await?;
+    let FreezeChange { frozen, unmatched } = data_plane.thaw(&targets).await?;
     show(&frozen, Some(("not_frozen", unmatched.as_slice())), &arguments)?;
-    for one in &unmatched {
-        writeln!(io::stderr(), "sluice: {} was not stopped: nothing has changed for it", words(one))?;
+    for target in &unmatched {
+        writeln!(io::stderr(), "sluice: {} was not stopped: nothing has changed for it", in_words(target))?;
     }
-    // Each freeze is lifted by its own name: `--all` lifts only the freeze of everything.
+    // `--all` lifts only the freeze of all calls, not the freezes of single accounts or models.
     let remains = arguments.all && !frozen.is_empty();
     if remains {
         let options: Vec<_> = frozen.iter().map(option).collect();
@@ -87,56 +87,58 @@ pub(super) async fn thaw(context: &Context, arguments: Arguments) -> Result<Exit
     Ok(if unmatched.is_empty() && !remains { Exit::Success } else { Exit::Failure })
 }
 
-/// Returns those of `unmatched` that neither the agents of the configuration nor the upstream's list of models name.
-async fn unknown(mut unmatched: Vec<Frozen>, context: &Context, data_plane: &DataPlane) -> Vec<Frozen> {
+/// Returns `unmatched` without the models that an agent's entry or the upstream's list of models names.
+async fn without_known(mut unmatched: Vec<Frozen>, context: &Context, data_plane: &DataPlane) -> Vec<Frozen> {
     let agents = &context.settings.agents;
-    let is_agents = |model: &ModelName| {
+    let is_configured = |model: &ModelName| {
         agents
             .values()
             .any(|agent| agent.models.contains(model) || agent.model.as_deref() == Some(model.as_str()))
     };
-    unmatched.retain(|one| !matches!(one, Frozen::Model(model) if is_agents(model)));
-    if unmatched.iter().any(|one| matches!(one, Frozen::Model(_)))
+    unmatched.retain(|target| !matches!(target, Frozen::Model(model) if is_configured(model)));
+    if unmatched.iter().any(|target| matches!(target, Frozen::Model(_)))
         && let Ok(UpstreamHealth::Ready { models, .. }) = data_plane.upstream().await
     {
-        unmatched.retain(|one| !matches!(one, Frozen::Model(model) if models.iter().any(|offered| offered == model.as_str())));
+        unmatched.retain(|target| !matches!(target, Frozen::Model(model) if models.iter().any(|offered| offered == model.as_str())));
     }
     unmatched
 }
 
-/// Returns `one` in words.
-fn words(one: &Frozen) -> String {
-    match one {
+/// Returns `target` in words.
+fn in_words(target: &Frozen) -> String {
+    match target {
         Frozen::All => "everything".to_owned(),
         Frozen::Account(account) => format!("account {account}"),
         Frozen::Model(model) => format!("model {model}"),
     }
 }
 
-/// Returns why `one` may be mistyped.
-fn nothing_of(one: &Frozen) -> String {
-    match one {
-        Frozen::Model(_) => format!("no price, agent, open run or list of the upstream names {}", words(one)),
-        _ => format!("no call, run or configuration of {} is known", words(one)),
+/// Returns the reason to assume that `target` is mistyped.
+fn warning_for(target: &Frozen) -> String {
+    match target {
+        Frozen::Model(_) => {
+            format!("no price, agent, open run or list of the upstream names {}", in_words(target))
+        }
+        _ => format!("no call, run or configuration of {} is known", in_words(target)),
     }
 }
 
-/// Returns the option that names `one`.
-fn option(one: &Frozen) -> String {
-    match one {
+/// Returns the option that names `target`.
+fn option(target: &Frozen) -> String {
+    match target {
         Frozen::All => "--all".to_owned(),
         Frozen::Account(account) => format!("--account {}", shell(account.as_str())),
         Frozen::Model(model) => format!("--model {}", shell(model.as_str())),
     }
 }
 
-/// Prints what is frozen. In JSON it adds the names that matched nothing, under a key of their own.
+/// Prints all freezes. Adds to JSON the names that matched nothing, under the given key.
 fn show(frozen: &[Frozen], unmatched: Option<(&str, &[Frozen])>, arguments: &Arguments) -> io::Result<()> {
     let mut out = io::stdout();
     if arguments.json {
         let mut shown = json!({ "frozen": frozen });
-        if let Some((name, unmatched)) = unmatched {
-            shown[name] = json!(unmatched);
+        if let Some((key, unmatched)) = unmatched {
+            shown[key] = json!(unmatched);
         }
         return writeln!(out, "{shown}");
     }
@@ -144,8 +146,8 @@ fn show(frozen: &[Frozen], unmatched: Option<(&str, &[Frozen])>, arguments: &Arg
         return writeln!(out, "nothing is stopped");
     }
     let mut table = Table::new(["STOPPED", "NAME"]);
-    for one in frozen {
-        table.row(match one {
+    for target in frozen {
+        table.row(match target {
             Frozen::All => ["all".to_owned(), String::new()],
             Frozen::Account(account) => ["account".to_owned(), account.to_string()],
             Frozen::Model(model) => ["model".to_owned(), model.to_string()],

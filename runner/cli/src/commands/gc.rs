@@ -1,4 +1,4 @@
-//! `sluice runs gc`: removes what is left of ended runs, and explains what stays.
+//! Implements `sluice runs gc`: removes leftover resources of ended runs, and explains why others stay.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    also: OnRequest,
+    on_request: OnRequest,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -32,22 +32,23 @@ struct OnRequest {
 }
 
 pub(super) async fn gc(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { dry_run, also, json } = arguments;
-    let leftovers = |asked| if asked { Leftovers::Remove } else { Leftovers::Leave };
-    let act = if dry_run { GcMode::DryRun } else { GcMode::Apply };
-    let mode = Mode { act, unknown: leftovers(also.unknown), kept: leftovers(also.kept) };
+    let Arguments { dry_run, on_request, json } = arguments;
+    let remove_if = |requested| if requested { Leftovers::Remove } else { Leftovers::Leave };
+    let gc_mode = if dry_run { GcMode::DryRun } else { GcMode::Apply };
+    let mode =
+        Mode { act: gc_mode, unknown: remove_if(on_request.unknown), kept: remove_if(on_request.kept) };
     let report = Reaper::of(&context.settings, context.serving_store().await?).pass(mode).await;
     let mut out = io::stdout();
     if json {
         writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&report)?))?;
     } else {
-        print(&mut out, &report)?;
+        print_report(&mut out, &report)?;
     }
-    Ok(exit(&report))
+    Ok(exit_code(&report))
 }
 
 /// Returns the exit code for a pass with this `report`.
-pub(super) fn exit(report: &GcReport) -> Exit {
+pub(super) fn exit_code(report: &GcReport) -> Exit {
     let failed = |outcome: &GcOutcome| matches!(outcome, GcOutcome::Failed { .. });
     if !report.unreadable.is_empty() {
         Exit::Unavailable
@@ -59,10 +60,10 @@ pub(super) fn exit(report: &GcReport) -> Exit {
 }
 
 /// Prints a report for people.
-pub(super) fn print(out: &mut impl Write, report: &GcReport) -> io::Result<()> {
-    for blind in &report.unreadable {
-        let error = terminal::safe(&blind.error).replace('\n', " ");
-        writeln!(out, "{} was not looked at: {error}", blind.part)?;
+pub(super) fn print_report(out: &mut impl Write, report: &GcReport) -> io::Result<()> {
+    for unreadable in &report.unreadable {
+        let error = terminal::safe(&unreadable.error).replace('\n', " ");
+        writeln!(out, "{} was not looked at: {error}", unreadable.part)?;
     }
     let mut table = Table::new(["RESOURCE", "NAME", "RUN", "OUTCOME", "REASON"]);
     for entry in &report.entries {

@@ -1,4 +1,4 @@
-//! `sluice limit`: changes the limits of a live run or of an account.
+//! Implements `sluice limit`: changes the limits of a live run or of an account.
 
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     limits: NewLimits,
     /// Remove this limit, named like its option (`total-tokens`); may be repeated
-    #[arg(long, value_name = "LIMIT", value_parser = limit_named)]
+    #[arg(long, value_name = "LIMIT", value_parser = parse_limit)]
     none: Vec<Limit>,
     /// Print JSON instead of tables
     #[arg(long)]
@@ -58,7 +58,7 @@ struct NewLimits {
 }
 
 /// Parses the name of a limit as its option spells it.
-fn limit_named(text: &str) -> Result<Limit, String> {
+fn parse_limit(text: &str) -> Result<Limit, String> {
     let name = |limit: Limit| limit.words().replace(' ', "-");
     Limit::ALL.into_iter().find(|limit| name(*limit) == text).ok_or_else(|| {
         let known: Vec<_> = Limit::ALL.into_iter().map(name).collect();
@@ -81,26 +81,26 @@ impl NewLimits {
 }
 
 impl Arguments {
-    /// Returns the new limits: those named replace the ones in `before`, all others stay.
-    fn changed(&self, before: &[LimitView]) -> Budget {
+    /// Returns the whole new budget: requested limits replace those in `present`, all others stay.
+    fn new_budget(&self, present: &[LimitView]) -> Budget {
         let mut budget = Budget::default();
-        let named = self.limits.budget();
-        for view in before {
+        let requested = self.limits.budget();
+        for view in present {
             let kept = view.allowed.filter(|_| !self.none.contains(&view.limit));
-            budget.allow(view.limit, named.allows(view.limit).or(kept));
+            budget.allow(view.limit, requested.allows(view.limit).or(kept));
         }
         budget
     }
 
     fn check(&self) -> Result<(), Misused> {
-        let named = self.limits.budget();
-        if named == Budget::default() && self.none.is_empty() {
+        let requested = self.limits.budget();
+        if requested == Budget::default() && self.none.is_empty() {
             return Err(Misused(
                 "name what to change, for example --total-tokens N or --none cost; `sluice usage` shows what holds"
                     .to_owned(),
             ));
         }
-        match self.none.iter().find(|limit| named.allows(**limit).is_some()) {
+        match self.none.iter().find(|limit| requested.allows(**limit).is_some()) {
             Some(limit) => Err(Misused(format!("{limit} has a new limit and --none at once"))),
             None => Ok(()),
         }
@@ -110,30 +110,30 @@ impl Arguments {
 pub(super) async fn limit(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     arguments.check()?;
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
-    let now = apply(&data_plane, &arguments).await?;
+    let new_spending = apply(&data_plane, &arguments).await?;
     let mut out = io::stdout();
     if arguments.json {
-        writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&now)?))?;
+        writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&new_spending)?))?;
     } else {
-        write!(out, "{}", now.text())?;
+        write!(out, "{}", new_spending.text())?;
     }
     Ok(Exit::Success)
 }
 
-/// Replaces the limits. The data plane replaces all at once, so the present ones are read first. If two commands do
-/// this at the same moment, the later one may undo the other's change.
+/// Replaces the requested limits. The data plane replaces a whole budget, so the present limits are read first. If two
+/// commands do this at the same moment, the later one may undo the change of the other.
 async fn apply(data_plane: &DataPlane, arguments: &Arguments) -> Result<Spending, Error> {
     match (&arguments.owner.run_id, &arguments.owner.account) {
         (Some(run_id), _) => {
-            let view = spending::of_run(data_plane, run_id).await?;
+            let view = spending::read_run(data_plane, run_id).await?;
             if view.state == RunState::Closed {
                 return Err(Error::from(Unknown(format!("run {run_id} is closed and makes no more calls"))));
             }
-            Ok(data_plane.limit_run(run_id, &arguments.changed(&view.limits)).await?.into())
+            Ok(data_plane.limit_run(run_id, &arguments.new_budget(&view.limits)).await?.into())
         }
         (None, Some(account)) => {
-            let view = spending::of_account(data_plane, account).await?;
-            let budget = arguments.changed(&view.limits);
+            let view = spending::read_account(data_plane, account).await?;
+            let budget = arguments.new_budget(&view.limits);
             let account = account.clone();
             Ok(data_plane.limit_account(&AccountBudget { account, budget }).await?.into())
         }
@@ -154,8 +154,8 @@ mod tests {
         let options: Vec<_> = command.get_arguments().filter_map(|option| option.get_long()).collect();
         assert_eq!(options.len(), Limit::ALL.len());
         for (option, limit) in options.into_iter().zip(Limit::ALL) {
-            assert_eq!(limit_named(option), Ok(limit));
+            assert_eq!(parse_limit(option), Ok(limit));
         }
-        assert!(limit_named("tokens").unwrap_err().contains("total-tokens"));
+        assert!(parse_limit("tokens").unwrap_err().contains("total-tokens"));
     }
 }

@@ -1,4 +1,4 @@
-//! `sluice runs logs`: shows the output of an agent.
+//! Implements `sluice runs logs`: shows the output of an agent.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use platform_runtime::terminal::{Output, Sanitizer};
 use runner_docker::mark;
 use runner_engine::follow::{FollowEvent, Follower};
 
-use super::{Context, Error, events::Extent, exit::Exit};
+use super::{Context, Error, events::FollowOption, exit::Exit};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     #[arg(value_name = "RUN")]
     run_id: RunId,
     #[command(flatten)]
-    extent: Extent,
+    follow_option: FollowOption,
     #[command(flatten)]
     only: StreamChoice,
     /// Print the agent's text unchanged, including escape sequences
@@ -36,7 +36,7 @@ pub(super) struct Arguments {
     raw: bool,
 }
 
-/// Choice of a stream; both if none is named.
+/// Choice of a stream. Without a choice, both are shown.
 #[derive(clap::Args)]
 struct StreamChoice {
     /// Only standard output of the agent
@@ -48,19 +48,19 @@ struct StreamChoice {
 }
 
 pub(super) async fn logs(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { run_id, extent, only, raw } = arguments;
+    let Arguments { run_id, follow_option, only, raw } = arguments;
     let only = match only {
         StreamChoice { stdout: true, .. } => Some(OutputStream::Stdout),
         StreamChoice { stderr: true, .. } => Some(OutputStream::Stderr),
         StreamChoice { .. } => None,
     };
-    let mut follower = Follower::of(context.store().await?, &run_id, 0, extent.into());
+    let mut follower = Follower::of(context.store().await?, &run_id, 0, follow_option.into());
     let output = if raw { Output::Raw } else { Output::Safe };
     let mut stdout = Sanitizer::new(output);
     let mut stderr = Sanitizer::new(output);
     let mut exit = Exit::Success;
-    while let Some(heard) = follower.next().await? {
-        let stored = match heard {
+    while let Some(event) = follower.next().await? {
+        let stored = match event {
             FollowEvent::Stored(stored) => stored,
             FollowEvent::Pruned { .. } => {
                 exit = Exit::Failure;

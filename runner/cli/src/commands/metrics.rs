@@ -1,4 +1,4 @@
-//! `sluice metrics`: prints the metrics of the proxy and of `sluice up` in Prometheus's text format.
+//! Implements `sluice metrics`: prints the metrics of the proxy and of `sluice up` in Prometheus's text format.
 
 use std::{
     io::{self, Write},
@@ -21,7 +21,7 @@ const SCRAPE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest answer of `sluice up`, in bytes.
 const MAX_ANSWER: usize = 8 << 20;
 
-/// Prints the proxy's metrics, and those of `sluice up` if it serves any. Says what is missing.
+/// Prints the metrics of the proxy and, if it serves any, of `sluice up`. Reports metrics that are missing.
 pub(super) async fn metrics(context: &Context) -> Result<Exit, Error> {
     let proxy = DataPlane::at(&context.settings.proxy.control_socket()).metrics().await;
     let Some(address) = context.settings.api.listen else {
@@ -31,20 +31,21 @@ pub(super) async fn metrics(context: &Context) -> Result<Exit, Error> {
     let mut exit = Exit::Success;
     match proxy {
         Ok(text) => io::stdout().write_all(text.as_bytes())?,
-        Err(error) => exit = missing("the proxy", &report::chain(&error))?,
+        Err(error) => exit = report_missing("the proxy", &report::chain(&error))?,
     }
     match timeout(SCRAPE_TIMEOUT, scrape(address)).await {
         Ok(Ok(text)) => io::stdout().write_all(&text)?,
         Ok(Err(error)) => {
-            exit = missing(&format!("`sluice up` at {address}"), &report::chain(error.as_ref()))?
+            exit = report_missing(&format!("`sluice up` at {address}"), &report::chain(error.as_ref()))?
         }
-        Err(_elapsed) => exit = missing(&format!("`sluice up` at {address}"), "no answer")?,
+        Err(_elapsed) => exit = report_missing(&format!("`sluice up` at {address}"), "no answer")?,
     }
     Ok(exit)
 }
 
-fn missing(what: &str, why: &str) -> io::Result<Exit> {
-    writeln!(io::stderr(), "sluice: metrics of {what} are missing: {why}")?;
+/// Reports the source whose metrics are missing, and returns the exit code.
+fn report_missing(source: &str, why: &str) -> io::Result<Exit> {
+    writeln!(io::stderr(), "sluice: metrics of {source} are missing: {why}")?;
     Ok(Exit::Unavailable)
 }
 

@@ -1,4 +1,4 @@
-//! Commands of `sluice`: turn arguments into calls of the library and an exit code.
+//! Implements the commands of `sluice`: turns arguments into calls of library crates, and results into exit codes.
 
 mod agents;
 mod audit;
@@ -197,13 +197,13 @@ impl Command {
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let environment = Environment::capture();
-    let mut quiet =
+    let mut default_filter =
         "warn,runner_cli::supervise=info,runner_engine::worker=info,runner_engine::reaper=info,runner_cli::reload=info".to_owned();
     if matches!(arguments.command, Command::Up) {
-        // A service's log has to name its executions. With other commands a person sees the run.
-        quiet.push_str(",sandbox=info");
+        // The log of a service has to name its runs. With other commands, a person sees the run.
+        default_filter.push_str(",sandbox=info");
     }
-    telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some(&quiet)));
+    telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some(&default_filter)));
     let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
         report::error("sluice", &error);
         error.exit_code()
@@ -211,7 +211,7 @@ pub fn main() -> ExitCode {
     outcome.into()
 }
 
-/// Checks that a command line parses.
+/// Parses a command line, and returns the error if it is invalid.
 #[cfg(test)]
 pub(crate) fn parses(words: &[String]) -> Result<(), String> {
     Arguments::try_parse_from(words).map(|_arguments| ()).map_err(|error| error.to_string())

@@ -9,56 +9,58 @@ use runner_store::{QueuePosition, Record, ResourceKind, Run};
 use runner_workspace as workspace;
 
 use super::{
-    runs::{at, span, state},
+    runs::{format_span, format_time, state_text},
     table::Table,
 };
 
-/// Returns why a queued run waits, if it does.
-fn waits(run: &Run, standing: Option<QueuePosition>) -> Option<String> {
-    if let Some(QueuePosition { ahead, waiting, held, lately }) = standing {
+/// Returns the reason why a run waits; `None` if it does not wait.
+fn waiting_reason(run: &Run, position: Option<QueuePosition>) -> Option<String> {
+    if let Some(QueuePosition { ahead, waiting, held, lately }) = position {
         let no_worker = "; none was taken to be worked on in the last five minutes: is `sluice up` running?";
         return Some(format!(
             "for its turn: {ahead} of its account and priority go before it; {waiting} wait in all, {held} are worked on{}",
             if lately == 0 { no_worker } else { "" }
         ));
     }
-    let held = run.state == State::Queued && run.lease.as_ref().is_some_and(|lease| !lease.over);
-    held.then(|| {
+    let waits_for_start = run.state == State::Queued && run.lease.as_ref().is_some_and(|lease| !lease.over);
+    waits_for_start.then(|| {
         "for its start: its worker starts no more than worker.max_concurrent_starts at a time".to_owned()
     })
 }
 
 /// Returns the facts about the run itself, as names and values.
-fn lines(run: &Run, standing: Option<QueuePosition>) -> Vec<(&'static str, String)> {
-    let mut lines = vec![
+fn facts(run: &Run, position: Option<QueuePosition>) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
         ("run", run.run_id.to_string()),
-        ("state", state(run)),
+        ("state", state_text(run)),
         ("agent", run.agent.to_string()),
         ("account", run.account.to_string()),
         ("priority", run.priority.to_string()),
         ("attempt", format!("{}, epoch {}", run.attempt, run.epoch)),
-        ("ordered", at(run.created)),
+        ("ordered", format_time(run.created)),
     ];
-    lines.extend(waits(run, standing).map(|why| ("waits", why)));
-    lines.extend(run.started.map(|started| ("started", at(started))));
-    lines.extend(
-        run.ended.map(|ended| ("ended", format!("{}, after {}", at(ended), span(run.created, ended)))),
+    facts.extend(waiting_reason(run, position).map(|why| ("waits", why)));
+    facts.extend(run.started.map(|started| ("started", format_time(started))));
+    facts.extend(run.ended.map(|ended| {
+        ("ended", format!("{}, after {}", format_time(ended), format_span(run.created, ended)))
+    }));
+    facts.extend(
+        run.lease
+            .as_ref()
+            .map(|lease| ("held by", format!("{} until {}", lease.owner, format_time(lease.until)))),
     );
-    lines.extend(
-        run.lease.as_ref().map(|lease| ("held by", format!("{} until {}", lease.owner, at(lease.until)))),
-    );
-    lines.extend(run.exit_code.map(|code| ("exit code", code.to_string())));
-    lines.extend(
+    facts.extend(run.exit_code.map(|code| ("exit code", code.to_string())));
+    facts.extend(
         run.oom_seen
             .filter(|seen| *seen)
             .map(|_| ("memory", "a process needed more than there was".to_owned())),
     );
-    lines.extend(
+    facts.extend(
         run.error.as_ref().map(|error| ("error", format!("{}: {}", error.code.code(), error.message))),
     );
     let detail = run.error.as_ref().and_then(|error| error.detail.as_ref());
-    lines.extend(detail.map(|detail| ("detail", detail.for_operators().to_owned())));
-    lines.extend(run.usage.map(|usage| {
+    facts.extend(detail.map(|detail| ("detail", detail.for_operators().to_owned())));
+    facts.extend(run.usage.map(|usage| {
         let Usage { calls, refused, tokens, cost_nanodollars: cost } = usage;
         (
             "used",
@@ -68,40 +70,40 @@ fn lines(run: &Run, standing: Option<QueuePosition>) -> Vec<(&'static str, Strin
             ),
         )
     }));
-    lines
+    facts
 }
 
-/// Returns the whole text of a run. `workspaces` is the directory of workspaces.
-pub(super) fn text(record: &Record, standing: Option<QueuePosition>, workspaces: &Path) -> String {
+/// Returns all details of a run as text. `workspaces` is the directory of workspaces.
+pub(super) fn text(record: &Record, position: Option<QueuePosition>, workspaces: &Path) -> String {
     let mut text = String::new();
-    for (name, value) in lines(&record.run, standing) {
+    for (name, value) in facts(&record.run, position) {
         let value = terminal::safe(&value).replace(['\n', '\t'], " ");
         text += &format!("{name:<10} {value}\n");
     }
-    text += &history(record, workspaces);
+    text += &tables(record, workspaces);
     if let Some(answer) = &record.answer {
         text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
     }
     text
 }
 
-/// Returns tables of a run's resources and of its events.
-fn history(record: &Record, workspaces: &Path) -> String {
-    let mut made = Table::new(["RESOURCE", "NAME", "STATE"]);
-    for thing in &record.resources {
-        let name = match thing.kind {
-            ResourceKind::Workspace => workspace::tree(workspaces, &thing.name).display().to_string(),
-            _ => thing.name.clone(),
+/// Returns tables of the run's resources and events.
+fn tables(record: &Record, workspaces: &Path) -> String {
+    let mut resources = Table::new(["RESOURCE", "NAME", "STATE"]);
+    for resource in &record.resources {
+        let name = match resource.kind {
+            ResourceKind::Workspace => workspace::tree(workspaces, &resource.name).display().to_string(),
+            _ => resource.name.clone(),
         };
-        made.row([thing.kind.name().to_owned(), name, thing.stage.name().to_owned()]);
+        resources.row([resource.kind.name().to_owned(), name, resource.stage.name().to_owned()]);
     }
-    let mut happened = Table::new(["TIME", "EVENT", "DETAILS"]);
+    let mut events = Table::new(["TIME", "EVENT", "DETAILS"]);
     for event in &record.events {
-        happened.row([at(event.at), event.kind.clone(), event.payload.clone()]);
+        events.row([format_time(event.at), event.kind.clone(), event.payload.clone()]);
     }
     let pruned = match record.pruned_events {
         0 => String::new(),
         count => format!("{count} earlier events have been pruned (store.event_retention)\n"),
     };
-    format!("\n{made}\n{pruned}{happened}")
+    format!("\n{resources}\n{pruned}{events}")
 }

@@ -1,4 +1,4 @@
-//! `sluice reload`: makes the proxy read its configuration again, and shows the changes.
+//! Implements `sluice reload`: makes the proxy read its configuration again, and shows the changes.
 
 use std::io::{self, Write};
 
@@ -20,12 +20,12 @@ pub(super) async fn reload(context: &Context, arguments: Arguments) -> Result<Ex
     if arguments.json {
         writeln!(out, "{}", serde_json::json!(reloaded))?;
     } else {
-        print(&mut out, &reloaded)?;
+        print_changes(&mut out, &reloaded)?;
     }
     Ok(if reloaded.not_open.is_empty() { Exit::Success } else { Exit::Failure })
 }
 
-fn print(out: &mut impl Write, Reloaded { changed, not_open }: &Reloaded) -> io::Result<()> {
+fn print_changes(out: &mut impl Write, Reloaded { changed, not_open }: &Reloaded) -> io::Result<()> {
     if changed.is_empty() {
         writeln!(out, "nothing has changed")?;
     }

@@ -1,4 +1,4 @@
-//! `sluice runs`: shows runs, their outcomes and their usage.
+//! Implements `sluice runs`: lists, shows, waits for and cancels runs.
 
 use std::{
     io::{self, Write},
@@ -17,7 +17,7 @@ use super::{
     Context, Error, events,
     exit::Exit,
     gc, logs, record,
-    run::{OutputArguments, cancelled_by_signals},
+    run::{OutputArguments, cancel_on_signals},
     table::Table,
     wait,
 };
@@ -129,7 +129,7 @@ pub(super) struct ShowArguments {
 struct ListedRun<'r> {
     #[serde(flatten)]
     run: &'r Run,
-    /// Number of queued runs of its account and priority that go before it, if it waits.
+    /// Number of queued runs of the same account and priority before this run, if it waits.
     ahead: Option<u64>,
 }
 
@@ -139,7 +139,8 @@ struct RunJson<'r> {
     #[serde(flatten)]
     record: &'r Record,
     /// Position in the queue, if the run waits to be claimed.
-    standing: Option<QueuePosition>,
+    #[serde(rename = "standing")]
+    position: Option<QueuePosition>,
 }
 
 pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Error> {
@@ -151,7 +152,7 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
         Command::Gc(arguments) => gc::gc(context, arguments).await,
         Command::Wait(arguments) => {
             let store = context.store().await?;
-            wait::wait(&store, &arguments.run_id, arguments.output, &cancelled_by_signals()?).await
+            wait::wait(&store, &arguments.run_id, arguments.output, &cancel_on_signals()?).await
         }
         Command::Cancel(arguments) => cancel(context, arguments).await,
     }
@@ -159,15 +160,15 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
 
 async fn cancel(context: &Context, arguments: CancelArguments) -> Result<Exit, Error> {
     let store = context.store().await?;
-    let stop = cancelled_by_signals()?;
-    let mut asked = Vec::new();
+    let stop = cancel_on_signals()?;
+    let mut runs = Vec::new();
     for run_id in &arguments.run_ids {
-        asked.push(store.ask_cancel(run_id).await?);
+        runs.push(store.ask_cancel(run_id).await?);
     }
     let mut out = io::stdout();
-    for mut run in asked {
+    for mut run in runs {
         if !arguments.no_wait {
-            match wait::ended(&store, &run.run_id, &stop).await? {
+            match wait::until_ended(&store, &run.run_id, &stop).await? {
                 Some(record) => run = record.run,
                 None => return Ok(Exit::Cancelled),
             }
@@ -188,7 +189,8 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
         Some(run) => Some(store.record(&run).await?.run).map(|run| (run.created, run.run_id)),
         None => None,
     };
-    let states = State::NAMES.into_iter().filter(|name| state.iter().any(|asked| asked == name)).collect();
+    let states =
+        State::NAMES.into_iter().filter(|name| state.iter().any(|requested| requested == name)).collect();
     let page = store.list(&Filter { states, account, agent, before }, number).await?;
     let mut out = io::stdout();
     let mut ahead = Vec::new();
@@ -207,7 +209,7 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     let mut table = Table::new([
         "RUN", "STATE", "PRIORITY", "AGENT", "ACCOUNT", "ORDERED", "TOOK", "CALLS", "TOKENS", "COST",
     ]);
-    runs.for_each(|(run, ahead)| table.row(line(run, ahead, page.now)));
+    runs.for_each(|(run, ahead)| table.row(row(run, ahead, page.now)));
     write!(out, "{table}")?;
     if let Some((_, last)) = &page.next {
         writeln!(out, "there are more: --before {last}")?;
@@ -221,56 +223,57 @@ fn for_operators(mut json: Value, run: &Run) -> Value {
     json
 }
 
-/// Returns the row of a run. `ahead` runs go before it, if it waits.
-fn line(run: &Run, ahead: Option<u64>, now: UnixMillis) -> [String; 10] {
-    let used = |text: fn(&Run) -> Option<String>| text(run).unwrap_or_else(|| "-".to_owned());
+/// Returns the row of a run. `ahead` is the number of runs before it, if it waits.
+fn row(run: &Run, ahead: Option<u64>, now: UnixMillis) -> [String; 10] {
+    let or_dash = |text: fn(&Run) -> Option<String>| text(run).unwrap_or_else(|| "-".to_owned());
     [
         run.run_id.to_string(),
-        ahead.map_or_else(|| state(run), |ahead| format!("{}, {ahead} ahead", run.state)),
+        ahead.map_or_else(|| state_text(run), |ahead| format!("{}, {ahead} ahead", run.state)),
         run.priority.to_string(),
         run.agent.to_string(),
         run.account.to_string(),
-        at(run.created),
-        span(run.created, run.ended.unwrap_or(now)),
-        used(|run| Some(run.usage?.calls.to_string())),
-        used(|run| run.usage.map(|usage| (usage.tokens.input + usage.tokens.output).to_string())),
-        used(|run| Some(run.usage?.cost_nanodollars.to_string())),
+        format_time(run.created),
+        format_span(run.created, run.ended.unwrap_or(now)),
+        or_dash(|run| Some(run.usage?.calls.to_string())),
+        or_dash(|run| run.usage.map(|usage| (usage.tokens.input + usage.tokens.output).to_string())),
+        or_dash(|run| Some(run.usage?.cost_nanodollars.to_string())),
     ]
 }
 
-/// Returns the run's state, and whether its worker is gone.
-pub(super) fn state(run: &Run) -> String {
-    let left = run.lease.as_ref().is_some_and(|lease| lease.over);
-    if left { format!("{} (left)", run.state) } else { run.state.to_string() }
+/// Returns the run's state in words. `(left)` says that the lease has expired, so no worker executes the run.
+pub(super) fn state_text(run: &Run) -> String {
+    let is_left = run.lease.as_ref().is_some_and(|lease| lease.over);
+    if is_left { format!("{} (left)", run.state) } else { run.state.to_string() }
 }
 
 async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error> {
     let store = context.store().await?;
     let record = store.record(&arguments.run_id).await?;
-    let standing = store.standing(&record.run).await?;
+    let position = store.standing(&record.run).await?;
     let mut out = io::stdout();
     if arguments.json {
-        let shown = for_operators(json!(RunJson { record: &record, standing }), &record.run);
+        let shown = for_operators(json!(RunJson { record: &record, position }), &record.run);
         writeln!(out, "{}", terminal::safe_json(&shown.to_string()))?;
     } else {
         let workspaces = &context.settings.sandbox.workspace_dir;
-        out.write_all(record::text(&record, standing, workspaces).as_bytes())?;
+        out.write_all(record::text(&record, position, workspaces).as_bytes())?;
     }
     Ok(Exit::Success)
 }
 
-/// Returns the date and time of day, UTC.
-pub(super) fn at(time: UnixMillis) -> String {
+/// Formats a date and time of day, UTC.
+pub(super) fn format_time(time: UnixMillis) -> String {
     let since = Duration::from_millis(u64::try_from(time.0).unwrap_or_default());
     humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
 }
 
-/// Returns the time of day, UTC.
+/// Formats a time of day, UTC.
 pub(super) fn time_of_day(time: UnixMillis) -> String {
-    at(time).get(11..19).unwrap_or_default().to_owned()
+    format_time(time).get(11..19).unwrap_or_default().to_owned()
 }
 
-pub(super) fn span(from: UnixMillis, to: UnixMillis) -> String {
+/// Formats the time between two moments, in whole seconds from ten seconds on.
+pub(super) fn format_span(from: UnixMillis, to: UnixMillis) -> String {
     let span = from.until(to);
     let shown = if span.as_secs() < 10 { span } else { Duration::from_secs(span.as_secs()) };
     humantime::format_duration(shown).to_string()

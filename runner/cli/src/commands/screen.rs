@@ -1,8 +1,7 @@
-//! Takes the whole terminal for a view that goes on. Keys are read one by one; the previous screen comes back at the
-//! end.
+//! Takes over the whole terminal for a live view, and reads single keys.
 //!
-//! The terminal is restored when the [`Screen`] is dropped, and before a panic is reported. The caller has to make text
-//! safe before it is drawn.
+//! Dropping the [`Screen`] restores the terminal and its previous screen; so does a panic, before its report. The
+//! caller has to sanitise text before drawing it.
 
 use std::{
     fs::{File, OpenOptions},
@@ -22,17 +21,17 @@ use rustix::{
 };
 use tokio::net::unix::pipe;
 
-/// Sequences that open the alternate screen without a cursor, and that leave it.
+/// Sequences that open the alternate screen and hide the cursor, and that undo both.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
 const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
 /// Size of a terminal that does not report one.
 const DEFAULT_SIZE: Size = Size { rows: 24, columns: 80 };
 
-/// Terminal that this process has for itself.
+/// Terminal that this process has taken over.
 #[derive(Debug)]
 pub(super) struct Screen {
-    /// Reader of keys. A terminal is no pipe, but is read like one.
+    /// Reader of keys. A terminal is no pipe, but a pipe's receiver can read it.
     keys: pipe::Receiver,
     saved: Arc<SavedTerminal>,
 }
@@ -44,19 +43,19 @@ pub(super) struct Size {
     pub(super) columns: usize,
 }
 
-/// State of the terminal before it was taken.
+/// State of the terminal before it was taken over.
 #[derive(Debug)]
 struct SavedTerminal {
     terminal: File,
     modes: Termios,
-    is_back: AtomicBool,
+    is_restored: AtomicBool,
 }
 
 impl SavedTerminal {
-    /// Restores the terminal, but only once: later another process may own it.
+    /// Restores the terminal. Does so only once, because another process may use it later.
     fn restore(&self) {
-        if !self.is_back.swap(true, Ordering::SeqCst) {
-            // A terminal that is gone cannot be restored.
+        if !self.is_restored.swap(true, Ordering::SeqCst) {
+            // Fails if the terminal is gone: then there is nothing to restore.
             drop(io::stdout().write_all(LEAVE).and_then(|()| io::stdout().flush()));
             if let Err(error) = termios::tcsetattr(&self.terminal, OptionalActions::Now, &self.modes) {
                 tracing::debug!(error = report::chain(&error), "terminal not restored");
@@ -66,10 +65,10 @@ impl SavedTerminal {
 }
 
 impl Screen {
-    /// Takes the terminal, if standard output is one.
+    /// Takes over the terminal. Returns `None` if standard output is no terminal.
     ///
     /// # Errors
-    /// If it cannot be taken.
+    /// If the terminal cannot be taken over.
     pub(super) fn take() -> io::Result<Option<Self>> {
         if !io::stdout().is_terminal() {
             return Ok(None);
@@ -79,11 +78,11 @@ impl Screen {
         let terminal = OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/tty")?;
         let modes = termios::tcgetattr(&terminal)?;
         let keys = pipe::Receiver::from_file_unchecked(terminal.try_clone()?)?;
-        let saved = SavedTerminal { terminal, modes: modes.clone(), is_back: AtomicBool::new(false) };
+        let saved = SavedTerminal { terminal, modes: modes.clone(), is_restored: AtomicBool::new(false) };
         let screen = Self { keys, saved: Arc::new(saved) };
         screen.restore_before_panic_report();
         let mut raw = modes;
-        // Signals stay keys: Ctrl-C leaves as `q` does, Ctrl-Z does nothing.
+        // Ctrl-C and Ctrl-Z are read as keys and send no signals: Ctrl-C quits as `q` does, Ctrl-Z does nothing.
         raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN | LocalModes::ISIG;
         raw.special_codes[SpecialCodeIndex::VMIN] = 1;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
@@ -92,7 +91,7 @@ impl Screen {
         Ok(Some(screen))
     }
 
-    /// Returns the present size.
+    /// Returns the present size of the terminal.
     pub(super) fn size(&self) -> Size {
         match termios::tcgetwinsize(&self.saved.terminal) {
             Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
@@ -102,7 +101,7 @@ impl Screen {
         }
     }
 
-    /// Draws `lines` over the previous screen; each has to fit.
+    /// Draws `lines` over the previous ones. Each line has to fit.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -113,17 +112,17 @@ impl Screen {
         out.flush()
     }
 
-    /// Waits for at least one key, and returns all that were typed since. Cancel safe.
+    /// Waits for at least one key, and returns all keys that were typed. Cancel safe.
     ///
     /// # Errors
     /// If the terminal is gone.
-    pub(super) async fn typed(&self) -> io::Result<Vec<u8>> {
+    pub(super) async fn read_keys(&self) -> io::Result<Vec<u8>> {
         loop {
             self.keys.readable().await?;
-            let mut typed = [0; 64];
-            match self.keys.try_read(&mut typed) {
+            let mut keys = [0; 64];
+            match self.keys.try_read(&mut keys) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(read) => return Ok(typed[..read].to_vec()),
+                Ok(read) => return Ok(keys[..read].to_vec()),
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => return Err(error),
@@ -131,6 +130,7 @@ impl Screen {
         }
     }
 
+    /// Installs a panic hook that restores the terminal, so that the report of a panic can be read.
     fn restore_before_panic_report(&self) {
         let saved = Arc::downgrade(&self.saved);
         let report = panic::take_hook();

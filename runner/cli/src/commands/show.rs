@@ -1,8 +1,8 @@
 //! Shows a run: on a terminal, in a pipe, or as JSON.
 //!
-//! On a terminal the answer appears on stdout as the model writes it, if its agent's entry says that this is the
-//! answer. Until then one line on stderr shows the progress. The agent's stderr goes there, too. In a pipe stdout
-//! holds the final answer and nothing else. What an agent wrote is made safe for the terminal unless `--raw` was given.
+//! On a terminal, stdout shows the answer as the model writes it, if the agent's entry says that this text is the
+//! answer. Until then, one line on stderr shows the progress. The agent's stderr goes to stderr, too. In a pipe, stdout
+//! carries the final answer and nothing else. Text of an agent is sanitised unless `--raw` was given.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -28,12 +28,12 @@ pub(super) struct Show {
     output: Output,
     answer: Sanitizer,
     stderr: Sanitizer,
-    /// Part of the answer that was streamed already.
+    /// Answer text that was shown already.
     streamed: String,
     /// Progress line, if a person waits at a terminal.
     status: Option<Status>,
-    /// True after a write that ended its line.
-    at_line: bool,
+    /// True if the last output ended its line.
+    is_at_line_start: bool,
 }
 
 /// Form of the output.
@@ -62,11 +62,11 @@ impl Show {
             stderr: Sanitizer::new(output),
             streamed: String::new(),
             status: if style == OutputStyle::Json { None } else { Status::on_terminal() },
-            at_line: true,
+            is_at_line_start: true,
         }
     }
 
-    /// Returns whether a person watches the progress. If so, [`Self::tick`] is to be called now and then.
+    /// Returns whether a person watches the progress. If so, the caller has to call [`Self::tick`] at intervals.
     pub(super) const fn is_watched(&self) -> bool {
         self.status.is_some()
     }
@@ -74,33 +74,34 @@ impl Show {
     /// Draws the progress line, unless a line of output is unfinished.
     pub(super) fn tick(&mut self) -> io::Result<()> {
         match &mut self.status {
-            Some(status) if self.at_line => status.draw(),
+            Some(status) if self.is_at_line_start => status.draw(),
             _ => Ok(()),
         }
     }
 
+    /// Shows an event of the run.
     pub(super) fn event(&mut self, event: &AgentEvent) -> io::Result<()> {
         if self.style == OutputStyle::Json {
             return self.json(&serde_json::to_string(event)?);
         }
         if let Some(status) = &mut self.status {
-            status.see(event);
+            status.update(event);
         }
         match event {
             AgentEvent::TextDelta { delta } if self.style == OutputStyle::Live => {
                 self.clear()?;
                 self.streamed += delta;
-                self.at_line = delta.ends_with('\n');
+                self.is_at_line_start = delta.ends_with('\n');
                 let mut out = io::stdout();
                 out.write_all(self.answer.clean(delta).as_bytes())?;
                 out.flush()
             }
             AgentEvent::Log { stream: OutputStream::Stderr, text } => {
                 self.clear()?;
-                self.at_line = text.ends_with('\n');
+                self.is_at_line_start = text.ends_with('\n');
                 io::stderr().write_all(self.stderr.clean(text).as_bytes())
             }
-            // After this the run has nothing left to wait for.
+            // Nothing follows the final answer but the result: the progress line is not needed again.
             AgentEvent::AssistantFinal { content, .. } => {
                 self.clear()?;
                 self.status = None;
@@ -115,7 +116,7 @@ impl Show {
         }
     }
 
-    /// Removes the progress line.
+    /// Clears the progress line.
     fn clear(&mut self) -> io::Result<()> {
         self.status.as_mut().map_or(Ok(()), Status::clear)
     }
@@ -127,31 +128,31 @@ impl Show {
         }
     }
 
-    /// Shows the part of the final answer that was not streamed. The final answer is authoritative: if it differs, it
-    /// is shown whole.
+    /// Shows the part of the final answer that was not streamed. Shows the whole final answer if it differs from the
+    /// streamed text, because the final answer is authoritative.
     fn final_answer(&mut self, content: &str) -> io::Result<()> {
         let mut out = io::stdout();
         let shown = self.streamed.trim_end();
-        // An agent may have streamed other calls before the one that made the answer.
+        // The streamed text may begin with the text of earlier calls, before that of the call with the answer.
         let rest = if shown.ends_with(content.trim_end()) { Some("") } else { content.strip_prefix(shown) };
         if rest.is_none() {
             writeln!(out, "\n\nfinal answer:")?;
-            // The streamed text may have left an escape sequence unfinished, which does not belong to this text.
+            // An unfinished escape sequence of the streamed text must not swallow the beginning of this text.
             self.answer = Sanitizer::new(self.output);
         }
         out.write_all(self.answer.clean(rest.unwrap_or(content)).as_bytes())?;
         writeln!(out)
     }
 
-    /// Shows how the run ended.
-    pub(super) fn result(&self, subject: &Subject<'_>, finished: &RunResult) -> io::Result<()> {
+    /// Shows the result of the run.
+    pub(super) fn result(&self, subject: &Subject<'_>, result: &RunResult) -> io::Result<()> {
         if self.style == OutputStyle::Json {
-            return self.json(&result_json(subject, finished).to_string());
+            return self.json(&result_json(subject, result).to_string());
         }
-        if self.style == OutputStyle::Live && finished.answer.is_err() && !self.streamed.is_empty() {
+        if self.style == OutputStyle::Live && result.answer.is_err() && !self.streamed.is_empty() {
             writeln!(io::stdout())?;
         }
-        if let Err(Failure { code, message, detail }) = &finished.answer {
+        if let Err(Failure { code, message, detail }) = &result.answer {
             let message = Sanitizer::new(Output::Safe).clean(message).into_owned();
             writeln!(io::stderr(), "sluice: {} failed ({}): {message}", subject.run_id, code.code())?;
             if let Some(detail) =
@@ -161,48 +162,48 @@ impl Show {
                 writeln!(io::stderr(), "sluice: in detail: {detail}")?;
             }
         }
-        progress(&summary(subject, finished))
+        print_for_person(&summary(subject, result))
     }
 }
 
-/// Prints a line for a person who watches; not for logs.
-fn progress(line: &str) -> io::Result<()> {
+/// Prints a line on stderr, if a person watches.
+fn print_for_person(line: &str) -> io::Result<()> {
     let mut err = io::stderr();
     if err.is_terminal() { writeln!(err, "\x1b[2m· {line}\x1b[0m") } else { Ok(()) }
 }
 
-fn summary(subject: &Subject<'_>, finished: &RunResult) -> String {
-    let used = finished.usage.map_or_else(|| "its usage is unknown".to_owned(), used);
-    let took = finished.duration;
-    format!("{}: {used}, {}.{:03} s", subject.run_id, took.as_secs(), took.subsec_millis())
+fn summary(subject: &Subject<'_>, result: &RunResult) -> String {
+    let used = result.usage.map_or_else(|| "its usage is unknown".to_owned(), usage_in_words);
+    let duration = result.duration;
+    format!("{}: {used}, {}.{:03} s", subject.run_id, duration.as_secs(), duration.subsec_millis())
 }
 
-fn used(usage: Usage) -> String {
+fn usage_in_words(usage: Usage) -> String {
     let calls = if usage.calls == 1 { "call" } else { "calls" };
     let Usage { tokens, cost_nanodollars: cost, .. } = usage;
     format!("{} {calls}, {} tokens in, {} out, {cost}", usage.calls, tokens.input, tokens.output)
 }
 
-fn result_json(subject: &Subject<'_>, finished: &RunResult) -> serde_json::Value {
-    let ended = finished.container_exit.as_ref();
-    let failure = finished.answer.as_ref().err();
+fn result_json(subject: &Subject<'_>, result: &RunResult) -> serde_json::Value {
+    let exit = result.container_exit.as_ref();
+    let failure = result.answer.as_ref().err();
     json!({
         "type": "result",
         "run_id": subject.run_id,
         "agent": subject.agent_id,
         "account": subject.account,
         "ok": failure.is_none(),
-        "text": finished.answer.as_ref().ok(),
+        "text": result.answer.as_ref().ok(),
         "error": failure.map(Failure::for_operators),
-        "exit_code": finished.exit_code,
-        "killed_by": ended.and_then(|ended| ended.killed_by),
-        "oom_seen": finished.oom_seen.unwrap_or_default(),
-        "stdout": ended.map(|ended| captured(&ended.stdout)),
-        "stderr": ended.map(|ended| captured(&ended.stderr)),
-        "usage": finished.usage,
-        "start": finished.start_kind.map(StartKind::name),
-        "start_ms": finished.start_latency.map(milliseconds),
-        "duration_ms": milliseconds(finished.duration),
+        "exit_code": result.exit_code,
+        "killed_by": exit.and_then(|exit| exit.killed_by),
+        "oom_seen": result.oom_seen.unwrap_or_default(),
+        "stdout": exit.map(|exit| captured(&exit.stdout)),
+        "stderr": exit.map(|exit| captured(&exit.stderr)),
+        "usage": result.usage,
+        "start": result.start_kind.map(StartKind::name),
+        "start_ms": result.start_latency.map(milliseconds),
+        "duration_ms": milliseconds(result.duration),
     })
 }
 

@@ -1,6 +1,6 @@
-//! Formats the use of limits for `sluice usage` and `sluice limit`: tables for people, JSON for programs.
+//! Reads and formats usage and limits, for `sluice usage` and `sluice limit`: tables for people, JSON for programs.
 //!
-//! It only reads, and queries only the run or account that it is asked for.
+//! Changes nothing, and reads no other run or account than the selected one.
 
 use std::io::{self, IsTerminal};
 
@@ -29,7 +29,7 @@ pub(super) struct BudgetOwner {
     pub(super) account: Option<AccountId>,
 }
 
-/// Usage and limits of a run, of an account, or of all.
+/// Usage and limits of a run, of an account, or of all runs and accounts.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Spending {
@@ -66,8 +66,8 @@ impl BudgetOwner {
     /// Reads usage and limits from the data plane.
     pub(super) async fn read(&self, data_plane: &DataPlane) -> Result<Spending, Error> {
         match (&self.run_id, &self.account) {
-            (Some(run_id), _) => Ok(of_run(data_plane, run_id).await?.into()),
-            (None, Some(account)) => Ok(of_account(data_plane, account).await?.into()),
+            (Some(run_id), _) => Ok(read_run(data_plane, run_id).await?.into()),
+            (None, Some(account)) => Ok(read_account(data_plane, account).await?.into()),
             (None, None) => {
                 let mut runs: Vec<RunSpending> =
                     data_plane.runs().await?.into_iter().map(Into::into).collect();
@@ -79,8 +79,8 @@ impl BudgetOwner {
     }
 }
 
-/// Returns the run, which stays known for a while after it was closed.
-pub(super) async fn of_run(data_plane: &DataPlane, run_id: &RunId) -> Result<RunView, Error> {
+/// Reads a run. The data plane knows a closed run for a while.
+pub(super) async fn read_run(data_plane: &DataPlane, run_id: &RunId) -> Result<RunView, Error> {
     match data_plane.run(run_id).await {
         Err(error) if error.is_unknown_run() => Err(Error::from(Unknown(format!(
             "there is no run {run_id}; `sluice usage` shows the live ones, `sluice audit tail` all calls"
@@ -89,10 +89,10 @@ pub(super) async fn of_run(data_plane: &DataPlane, run_id: &RunId) -> Result<Run
     }
 }
 
-/// Returns the account, if it is configured or a run of it was registered.
-pub(super) async fn of_account(data_plane: &DataPlane, account: &AccountId) -> Result<AccountView, Error> {
+/// Reads an account. The data plane knows it if it is configured, or if a run of it was registered.
+pub(super) async fn read_account(data_plane: &DataPlane, account: &AccountId) -> Result<AccountView, Error> {
     let all = data_plane.accounts().await?;
-    all.into_iter().find(|one| one.account == *account).ok_or_else(|| {
+    all.into_iter().find(|view| view.account == *account).ok_or_else(|| {
         Error::from(Unknown(format!(
             "the proxy does not know account {account}: the configuration does not name it, and no run of it was \
              opened; `sluice usage` shows those it knows"
@@ -101,7 +101,7 @@ pub(super) async fn of_account(data_plane: &DataPlane, account: &AccountId) -> R
 }
 
 impl Spending {
-    /// Returns whether none of it will change any more.
+    /// Returns whether nothing can change any more, because the run is closed.
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::Run(RunSpending { state: RunState::Closed, .. }))
     }
@@ -112,7 +112,7 @@ impl Spending {
             Self::Run(RunSpending { run_id, account, state, in_flight, usage, limits }) => {
                 let state = state_word(*state);
                 let heading = format!("run {run_id} of account {account}: {state}, {in_flight} in flight");
-                format!("{heading}\n\n{}\n{}", counted(usage), limit_table(limits))
+                format!("{heading}\n\n{}\n{}", usage_table(usage), limit_table(limits))
             }
             Self::Account(AccountSpending { account, limits }) => {
                 format!("account {account}\n\n{}", limit_table(limits))
@@ -168,7 +168,7 @@ const fn state_word(state: RunState) -> &'static str {
     }
 }
 
-fn counted(usage: &Usage) -> Table<8> {
+fn usage_table(usage: &Usage) -> Table<8> {
     let mut table =
         Table::new(["CALLS", "REFUSED", "INPUT", "OUTPUT", "CACHED", "CACHE_WRITTEN", "REASONING", "COST"]);
     let Usage { calls, refused, tokens, cost_nanodollars } = usage;
@@ -188,15 +188,15 @@ fn counted(usage: &Usage) -> Table<8> {
 }
 
 fn limit_table(limits: &[LimitUse]) -> Table<6> {
-    let is_watched = io::stdout().is_terminal();
+    let is_terminal = io::stdout().is_terminal();
     let mut table = Table::new(["LIMIT", "ALLOWED", "USED", "RESERVED", "LEFT", ""]);
     for LimitUse { view, left } in limits {
         let amount = |amount: u64| view.limit.amount(amount);
         let or_none = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), amount);
-        // A rate has no sum.
+        // A rate is not used up: its use, reservations and rest have no meaning.
         let is_sum = view.limit != Limit::RequestsPerMinute;
         let sum = |amount: u64| is_sum.then_some(amount);
-        let bar = if is_watched && is_sum { bar(view) } else { String::new() };
+        let bar = if is_terminal && is_sum { bar(view) } else { String::new() };
         table.row([
             view.limit.to_string(),
             or_none(view.allowed),
@@ -209,7 +209,7 @@ fn limit_table(limits: &[LimitUse]) -> Table<6> {
     table
 }
 
-/// Draws the used, reserved and free parts of a limit. Any use at all shows as a cell.
+/// Draws the used, reserved and free parts of a limit. The least use shows as one cell.
 fn bar(view: &LimitView) -> String {
     let Some(allowed) = view.allowed else { return String::new() };
     let cells = |amount: u64| {
@@ -217,23 +217,28 @@ fn bar(view: &LimitView) -> String {
         usize::try_from(cells.min(u128::from(BAR_WIDTH))).unwrap_or(0)
     };
     let used = if allowed == 0 { cells(1) } else { cells(view.used) };
-    let held = cells(view.used.saturating_add(view.reserved)).max(used) - used;
-    format!("{}{}{}", "█".repeat(used), "▒".repeat(held), "░".repeat(cells(allowed.max(1)) - used - held))
+    let reserved = cells(view.used.saturating_add(view.reserved)).max(used) - used;
+    format!(
+        "{}{}{}",
+        "█".repeat(used),
+        "▒".repeat(reserved),
+        "░".repeat(cells(allowed.max(1)) - used - reserved)
+    )
 }
 
 fn overview(accounts: &[AccountSpending], runs: &[RunSpending]) -> Table<8> {
     let mut table =
         Table::new(["ACCOUNT", "RUN", "IN FLIGHT", "CALLS", "INPUT", "OUTPUT", "COST", "NEAREST LIMIT"]);
     for account in accounts {
-        table.row(line(&account.account, "", &account.limits));
+        table.row(overview_row(&account.account, "", &account.limits));
         for run in runs.iter().filter(|run| run.account == account.account) {
-            table.row(line(&run.account, run.run_id.as_str(), &run.limits));
+            table.row(overview_row(&run.account, run.run_id.as_str(), &run.limits));
         }
     }
     table
 }
 
-fn line(account: &AccountId, run: &str, limits: &[LimitUse]) -> [String; 8] {
+fn overview_row(account: &AccountId, run: &str, limits: &[LimitUse]) -> [String; 8] {
     let find = |limit| limits.iter().map(|used| &used.view).find(|view| view.limit == limit);
     let used = |limit: Limit| limit.amount(find(limit).map_or(0, |view| view.used));
     [
@@ -244,23 +249,23 @@ fn line(account: &AccountId, run: &str, limits: &[LimitUse]) -> [String; 8] {
         used(Limit::InputTokens),
         used(Limit::OutputTokens),
         used(Limit::CostNanodollars),
-        nearest(limits),
+        nearest_limit(limits),
     ]
 }
 
-/// Returns the limit with the greatest part used or reserved.
-fn nearest(limits: &[LimitUse]) -> String {
-    let part = |used: &LimitUse| {
+/// Returns the limit of which the greatest part is used or reserved, in words.
+fn nearest_limit(limits: &[LimitUse]) -> String {
+    let used_percent = |used: &LimitUse| {
         let LimitView { limit, allowed, used, reserved } = used.view;
-        let taken = u128::from(used) + u128::from(reserved);
+        let total = u128::from(used) + u128::from(reserved);
         let percent = match allowed? {
             0 => 100,
-            allowed => taken * 100 / u128::from(allowed),
+            allowed => total * 100 / u128::from(allowed),
         };
         (limit != Limit::RequestsPerMinute).then_some((percent, limit))
     };
-    let nearest = limits.iter().filter_map(part).max_by_key(|(percent, _)| *percent);
-    nearest.map_or_else(|| "-".to_owned(), |(percent, limit)| format!("{limit}, {percent} %"))
+    let fullest = limits.iter().filter_map(used_percent).max_by_key(|(percent, _)| *percent);
+    fullest.map_or_else(|| "-".to_owned(), |(percent, limit)| format!("{limit}, {percent} %"))
 }
 
 #[cfg(test)]
@@ -279,9 +284,9 @@ mod tests {
             ((Some(0), 0, 0), (20, 0, 0)),
             ((Some(u64::MAX - 1), u64::MAX / 2, u64::MAX / 2), (10, 10, 0)),
         ];
-        for ((allowed, used, reserved), (full, held, left)) in cases {
+        for ((allowed, used, reserved), (full, shaded, empty)) in cases {
             let view = LimitView { limit: Limit::TotalTokens, allowed, used, reserved };
-            let expected = format!("{}{}{}", "█".repeat(full), "▒".repeat(held), "░".repeat(left));
+            let expected = format!("{}{}{}", "█".repeat(full), "▒".repeat(shaded), "░".repeat(empty));
             assert_eq!(bar(&view), expected, "{view:?}");
         }
     }
@@ -292,8 +297,8 @@ mod tests {
         let none = used(Limit::Requests, None, 1000);
         let half = used(Limit::InputTokens, Some(10), 5);
         let most = used(Limit::CostNanodollars, Some(1000), 990);
-        assert_eq!(nearest(&[none, half, most]), "cost, 99 %");
-        assert_eq!(nearest(&[used(Limit::Requests, None, 1000)]), "-");
-        assert_eq!(nearest(&[used(Limit::Requests, Some(0), 0)]), "requests, 100 %");
+        assert_eq!(nearest_limit(&[none, half, most]), "cost, 99 %");
+        assert_eq!(nearest_limit(&[used(Limit::Requests, None, 1000)]), "-");
+        assert_eq!(nearest_limit(&[used(Limit::Requests, Some(0), 0)]), "requests, 100 %");
     }
 }

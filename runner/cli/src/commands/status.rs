@@ -1,6 +1,6 @@
-//! Shows one line of progress to a person who waits: phase, time, tools, the last words.
+//! Shows one line of progress to a person who waits: phase, time, tools and the last text of the model.
 //!
-//! The line is drawn only at the beginning of a line, on a terminal. Code that writes other text clears it first.
+//! The line appears on a terminal only. Code that writes other text clears the line first.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -13,26 +13,28 @@ use rustix::termios;
 
 use super::columns;
 
-/// Interval between drawings.
+/// Interval between two drawings of the line.
 pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 /// Width of a terminal that does not report one.
 const DEFAULT_WIDTH: usize = 80;
-/// Most bytes of the last words that are remembered.
-const MAX_WORDS: usize = 400;
+/// Most bytes of the last text that are kept.
+const MAX_LAST_TEXT: usize = 400;
 
 /// State of the progress line.
 #[derive(Debug)]
 pub(super) struct Status {
     began: Instant,
+    /// Time of the last drawing; `None` while the line is cleared.
     drawn: Option<Instant>,
     phase: Option<Phase>,
     tools: u64,
     last_tool: String,
-    words: String,
+    /// End of the text that the model wrote.
+    last_text: String,
 }
 
 impl Status {
-    /// Returns a line on standard error; `None` if that is no terminal.
+    /// Returns a line on standard error. Returns `None` if that is no terminal.
     pub(super) fn on_terminal() -> Option<Self> {
         io::stderr().is_terminal().then(|| Self {
             began: Instant::now(),
@@ -40,12 +42,12 @@ impl Status {
             phase: None,
             tools: 0,
             last_tool: String::new(),
-            words: String::new(),
+            last_text: String::new(),
         })
     }
 
-    /// Takes an event of the run into account.
-    pub(super) fn see(&mut self, event: &AgentEvent) {
+    /// Updates the state with an event of the run.
+    pub(super) fn update(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Status { phase } => self.phase = Some(*phase),
             AgentEvent::Tool { name } => {
@@ -53,9 +55,9 @@ impl Status {
                 self.last_tool.clone_from(name);
             }
             AgentEvent::Progress { text } => {
-                self.words += text;
-                let most = self.words.len().saturating_sub(MAX_WORDS);
-                self.words.drain(..self.words.ceil_char_boundary(most));
+                self.last_text += text;
+                let excess = self.last_text.len().saturating_sub(MAX_LAST_TEXT);
+                self.last_text.drain(..self.last_text.ceil_char_boundary(excess));
             }
             _ => {}
         }
@@ -74,7 +76,7 @@ impl Status {
         err.flush()
     }
 
-    /// Removes the line, so that other text can be written.
+    /// Clears the line, so that other text can be written.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         if self.drawn.take().is_none() {
             return Ok(());
@@ -92,15 +94,15 @@ impl Status {
             let tools = if self.tools == 1 { "tool" } else { "tools" };
             text += &format!(" · {} {tools}, last {}", self.tools, self.last_tool);
         }
-        let words: Vec<_> = self.words.split_whitespace().collect();
+        let words: Vec<_> = self.last_text.split_whitespace().collect();
         let words = words.join(" ");
-        let safe = |text: &str| terminal::safe(text).replace(['\n', '\t'], " ");
-        // Safe text may be longer than the original.
-        let mut text = safe(&text);
-        let words = safe(&words);
-        let room = width.saturating_sub(columns::of(&text) + 5);
-        if !words.is_empty() && room > 0 {
-            text += &format!(" · {}", columns::end(&words, room));
+        let sanitize = |text: &str| terminal::safe(text).replace(['\n', '\t'], " ");
+        // Sanitised text may be longer than the original, so it is sanitised before it is cut.
+        let mut text = sanitize(&text);
+        let words = sanitize(&words);
+        let columns_left = width.saturating_sub(columns::of(&text) + 5);
+        if !words.is_empty() && columns_left > 0 {
+            text += &format!(" · {}", columns::end(&words, columns_left));
         }
         columns::beginning(&text, width.saturating_sub(1)).to_owned()
     }
@@ -118,21 +120,22 @@ mod tests {
             phase: Some(Phase::Running),
             tools: 0,
             last_tool: String::new(),
-            words: String::new(),
+            last_text: String::new(),
         };
         assert_eq!(status.text(80), "· running 0 s");
         for text in ["first words\n", &"more of them ".repeat(50), "the\tlast\u{1b}[2J\u{202e} one"] {
-            status.see(&AgentEvent::Progress { text: text.to_owned() });
+            status.update(&AgentEvent::Progress { text: text.to_owned() });
         }
-        status.see(&AgentEvent::Tool { name: "ls".to_owned() });
+        status.update(&AgentEvent::Tool { name: "ls".to_owned() });
         let text = status.text(60);
         assert!(text.starts_with("· running 0 s · 1 tool, last ls · ") && text.ends_with("one"), "{text}");
         assert!(text.chars().count() < 60, "{text}");
         assert!(!text.contains(['\u{1b}', '\u{202e}', '\n']), "{text:?}");
-        assert!(status.words.len() <= MAX_WORDS && status.text(3).chars().count() < 3);
+        assert!(status.last_text.len() <= MAX_LAST_TEXT && status.text(3).chars().count() < 3);
         // Each of these characters takes two columns.
-        status.see(&AgentEvent::Tool { name: "検索".to_owned() });
-        status.see(&AgentEvent::Progress { text: "日本語の文章です 🦀🦀 ".repeat(20) + "終" });
+        status.update(&AgentEvent::Tool { name: "検索".to_owned() });
+        status
+            .update(&AgentEvent::Progress { text: "日本語の文章です 🦀🦀 ".repeat(20) + "終" });
         for width in 3..100 {
             let text = status.text(width);
             assert!(columns::of(&text) < width, "{width}: {text}");

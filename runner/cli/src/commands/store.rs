@@ -1,4 +1,4 @@
-//! `sluice store`: shows which host the store of runs serves, and moves it to this one.
+//! Implements `sluice store`: shows the host that the store of runs serves, and moves the store to this host.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use platform_runtime::terminal;
 use runner_store::{Adopted, Present, Served, Store};
 use serde_json::{Value, json};
 
-use super::{Context, Error, exit::Exit, runs::at};
+use super::{Context, Error, exit::Exit, runs::format_time};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -46,19 +46,20 @@ pub(super) async fn store(context: &Context, command: Command) -> Result<Exit, E
 }
 
 async fn show(context: &Context, store: &Store, arguments: &ShowArguments) -> Result<Exit, Error> {
-    let here = context.host()?;
+    let this_host = context.host()?;
     let served = store.served().await?;
-    let present = store.present().await?;
-    let is_here = served.as_ref().is_some_and(|served| served.host.id == here.id);
+    let unfinished_runs = store.present().await?;
+    let serves_this_host = served.as_ref().is_some_and(|served| served.host.id == this_host.id);
     let mut out = io::stdout();
     if arguments.json {
         let runs: serde_json::Map<String, Value> =
-            present.states.iter().map(|(state, runs)| (state.clone(), json!(runs))).collect();
+            unfinished_runs.states.iter().map(|(state, runs)| (state.clone(), json!(runs))).collect();
         let serves = served.as_ref().map(|Served { host, since, seen }| {
             json!({ "host": host.id.as_str(), "name": host.name, "since_ms": since, "seen_ms": seen })
         });
         let line = json!({
-            "store": store.describe(), "serves": serves, "this_host": here.id.as_str(), "serves_this_host": is_here,
+            "store": store.describe(), "serves": serves, "this_host": this_host.id.as_str(),
+            "serves_this_host": serves_this_host,
             "unfinished_runs": runs,
         });
         writeln!(out, "{}", terminal::safe_json(&line.to_string()))?;
@@ -68,36 +69,38 @@ async fn show(context: &Context, store: &Store, arguments: &ShowArguments) -> Re
     match &served {
         None => writeln!(out, "serves     no host yet: the one that uses it next")?,
         Some(Served { host, since, seen }) => {
-            let whose = if is_here { "this host" } else { "another host" };
+            let whose = if serves_this_host { "this host" } else { "another host" };
             let name = terminal::safe(&host.name);
-            writeln!(out, "serves     {whose}: {}, `{name}`, since {}", host.id, at(*since))?;
-            writeln!(out, "last seen  {}", at(*seen))?;
+            writeln!(out, "serves     {whose}: {}, `{name}`, since {}", host.id, format_time(*since))?;
+            writeln!(out, "last seen  {}", format_time(*seen))?;
         }
     }
-    writeln!(out, "this host  {}, `{}`", here.id, here.name)?;
-    writeln!(out, "runs       {}", unfinished(&present))?;
+    writeln!(out, "this host  {}, `{}`", this_host.id, this_host.name)?;
+    writeln!(out, "runs       {}", describe_unfinished(&unfinished_runs))?;
     Ok(Exit::Success)
 }
 
 /// Returns the numbers of unfinished runs by state, in words.
-fn unfinished(present: &Present) -> String {
+fn describe_unfinished(present: &Present) -> String {
     let states: Vec<_> = present.states.iter().map(|(state, runs)| format!("{runs} {state}")).collect();
     if states.is_empty() { "all have ended".to_owned() } else { states.join(", ") }
 }
 
 async fn adopt(context: &Context, store: &Store) -> Result<Exit, Error> {
-    let here = context.host()?;
-    let adopted = store.adopt(&here).await?;
+    let this_host = context.host()?;
+    let adopted = store.adopt(&this_host).await?;
     let mut out = io::stdout();
     match adopted {
-        Adopted::First => writeln!(out, "the store serves this host, {}; before, it served none", here.id)?,
-        Adopted::Already => writeln!(out, "the store serves this host already, {}", here.id)?,
+        Adopted::First => {
+            writeln!(out, "the store serves this host, {}; before, it served none", this_host.id)?
+        }
+        Adopted::Already => writeln!(out, "the store serves this host already, {}", this_host.id)?,
         Adopted::From { before, unfinished } => {
             let name = terminal::safe(&before.host.name);
             writeln!(
                 out,
                 "the store serves this host, {}; before, it served {}, `{name}`",
-                here.id, before.host.id
+                this_host.id, before.host.id
             )?;
             if unfinished > 0 {
                 writeln!(

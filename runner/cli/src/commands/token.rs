@@ -1,7 +1,7 @@
-//! `sluice token`: makes, inspects and revokes run tokens.
+//! Implements `sluice token`: creates, inspects and revokes run tokens.
 //!
-//! Making and inspecting work without a proxy: any holder of the secrets can sign and check. Tokens come from standard
-//! input. A command line is no place for them, because every process on the host can read it.
+//! Creation and inspection work without a proxy: any holder of the secrets can sign and verify. Tokens are read from
+//! standard input, because every process on the host can read command lines.
 
 use std::{
     io::{self, BufRead, Read, Write},
@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 
 use super::{Context, Error, error::Misused, exit::Exit};
 
-/// Longest input, which is more than any token has. A longer text fails as a token.
+/// Longest input in bytes: more than any token has. The rest of a longer text is not read.
 const MAX_INPUT: u64 = 4096;
 
-/// The last second that RFC 3339 can write, 9999-12-31T23:59:59Z.
+/// Last second that RFC 3339 can write: 9999-12-31T23:59:59Z.
 const LAST_WRITABLE: u64 = 253_402_300_799;
 
 #[derive(clap::Subcommand)]
@@ -93,19 +93,19 @@ pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, E
     let now = UnixSeconds(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs());
     match command {
         Command::Mint { run_id, attempt, ttl } => {
-            mint(&secrets()?, &RunToken { run_id, attempt, expiry: after(now, ttl)? })
+            mint(&secrets()?, &RunToken { run_id, attempt, expiry: expiry_after(now, ttl)? })
         }
         Command::Inspect { json, source } => {
             let text = read_token(source)?;
             let secrets = secrets()?;
-            let finding = inspect(text.trim(), &secrets, now, settings.token_leeway.duration());
+            let inspection = inspect(text.trim(), &secrets, now, settings.token_leeway.duration());
             let mut out = io::stdout();
             if json {
-                writeln!(out, "{}", finding.json())?;
+                writeln!(out, "{}", inspection.json())?;
             } else {
-                finding.print(&mut out)?;
+                inspection.print(&mut out)?;
             }
-            Ok(if finding.failure.is_none() { Exit::Success } else { Exit::Failure })
+            Ok(if inspection.failure.is_none() { Exit::Success } else { Exit::Failure })
         }
         Command::Revoke { run_id } => {
             if !data_plane.revoke(&run_id).await?.known {
@@ -133,7 +133,8 @@ fn mint(secrets: &Secrets, token: &RunToken) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-fn after(now: UnixSeconds, ttl: Millis) -> Result<UnixSeconds, Misused> {
+/// Returns the expiry of a token that is created `now` and lives for `ttl`.
+fn expiry_after(now: UnixSeconds, ttl: Millis) -> Result<UnixSeconds, Misused> {
     let seconds = ttl.duration().as_secs();
     let expiry = now.0.saturating_add(seconds);
     if seconds == 0 || expiry > LAST_WRITABLE {
@@ -144,7 +145,7 @@ fn after(now: UnixSeconds, ttl: Millis) -> Result<UnixSeconds, Misused> {
     Ok(UnixSeconds(expiry))
 }
 
-/// Reads one line of standard input; on a terminal, Return ends it.
+/// Reads one line of standard input. On a terminal, Return ends it.
 fn read_token(source: Option<String>) -> Result<String, Error> {
     if source.is_some_and(|source| source != "-") {
         return Err(Error::from(Misused(
@@ -157,23 +158,23 @@ fn read_token(source: Option<String>) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
-/// Findings about a text that may be a token.
-struct Finding<'t> {
-    /// Claims of the token, if the text has its form.
+/// Result of the inspection of a text that may be a token.
+struct Inspection<'t> {
+    /// Claims of the token, if the text has the form of a token.
     claims: Option<Claims<'t>>,
-    /// Name of the secret that signed it.
+    /// Name of the secret that signed the token.
     secret: Option<String>,
     failure: Option<TokenError>,
     now: UnixSeconds,
-    /// True if there are secrets. Without any, no token can be genuine.
+    /// True if secrets are configured. Without a secret, no token can be verified.
     has_secrets: bool,
 }
 
-fn inspect<'t>(text: &'t str, secrets: &Secrets, now: UnixSeconds, skew: Duration) -> Finding<'t> {
+fn inspect<'t>(text: &'t str, secrets: &Secrets, now: UnixSeconds, leeway: Duration) -> Inspection<'t> {
     let parsed = SignedToken::parse(text);
     let verified =
-        parsed.map_err(TokenError::from).and_then(|token| token.verify(secrets, now, skew).map(drop));
-    Finding {
+        parsed.map_err(TokenError::from).and_then(|token| token.verify(secrets, now, leeway).map(drop));
+    Inspection {
         claims: parsed.as_ref().ok().map(SignedToken::claims),
         secret: parsed.ok().and_then(|token| token.signer(secrets)).map(ToString::to_string),
         failure: verified.err(),
@@ -182,7 +183,7 @@ fn inspect<'t>(text: &'t str, secrets: &Secrets, now: UnixSeconds, skew: Duratio
     }
 }
 
-impl Finding<'_> {
+impl Inspection<'_> {
     fn json(&self) -> Value {
         let claims = self.claims.as_ref();
         let expiry = claims.map(|claims| claims.expiry().0);
@@ -197,7 +198,7 @@ impl Finding<'_> {
         })
     }
 
-    const fn no_secret(&self) -> &'static str {
+    const fn unknown_signer(&self) -> &'static str {
         if self.has_secrets { "none of those in use here" } else { "unknown: none is configured here" }
     }
 
@@ -205,31 +206,35 @@ impl Finding<'_> {
         if let Some(claims) = &self.claims {
             writeln!(out, "run      {}", claims.run())?;
             writeln!(out, "attempt  {}", claims.attempt())?;
-            writeln!(out, "expiry   {}, {}", date(claims.expiry()), distance(claims.expiry(), self.now))?;
-            writeln!(out, "secret   {}", self.secret.as_deref().unwrap_or(self.no_secret()))?;
+            writeln!(
+                out,
+                "expiry   {}, {}",
+                format_date(claims.expiry()),
+                relative_time(claims.expiry(), self.now)
+            )?;
+            writeln!(out, "secret   {}", self.secret.as_deref().unwrap_or(self.unknown_signer()))?;
         }
         match self.failure {
             None => writeln!(out, "holds    yes"),
             Some(failure @ TokenError::Malformed(why)) => {
                 writeln!(out, "holds    no: {failure}, {why} ({})", failure.code())
             }
-
             Some(failure) => writeln!(out, "holds    no: {failure} ({})", failure.code()),
         }
     }
 }
 
-fn date(moment: UnixSeconds) -> String {
-    if moment.0 > LAST_WRITABLE {
-        return format!("{} seconds after 1970", moment.0);
+fn format_date(time: UnixSeconds) -> String {
+    if time.0 > LAST_WRITABLE {
+        return format!("{} seconds after 1970", time.0);
     }
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(moment.0)).to_string()
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(time.0)).to_string()
 }
 
-fn distance(moment: UnixSeconds, now: UnixSeconds) -> String {
+fn relative_time(time: UnixSeconds, now: UnixSeconds) -> String {
     let span = |seconds| humantime::format_duration(Duration::from_secs(seconds));
-    match moment.0.checked_sub(now.0) {
+    match time.0.checked_sub(now.0) {
         Some(left) => format!("in {}", span(left)),
-        None => format!("{} ago", span(now.0 - moment.0)),
+        None => format!("{} ago", span(now.0 - time.0)),
     }
 }

@@ -1,4 +1,4 @@
-//! `sluice up`
+//! Implements `sluice up`: starts the proxy, the API and a worker, and stops them in order.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -28,24 +28,24 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Context, Error, exit::Exit};
 use crate::{
-    reload::Reloading,
+    reload::Reloader,
     supervise::{self, Plan, Proxy},
 };
 
-/// Longest wait for the store before the proxy is started.
+/// Longest wait for the store before the start of the proxy.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let settings = &context.settings;
     let plan = plan(context)?;
-    warn_of_ignored(&settings.telemetry);
-    refuse_elsewhere(context).await?;
+    warn_of_ignored_settings(&settings.telemetry);
+    check_served_host(context).await?;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
     let (observer, export) = Observer::of(settings)?;
-    // A closed terminal ends what runs in it. Without a terminal, SIGHUP has its meaning for services.
-    let by = if io::stdout().is_terminal() { RunBy::Person } else { RunBy::Service };
-    let signals = Signals::install(by)?;
+    // On a terminal, SIGHUP means that the terminal was closed. For a service, it means to reload.
+    let run_by = if io::stdout().is_terminal() { RunBy::Person } else { RunBy::Service };
+    let signals = Signals::install(run_by)?;
     let cancel = CancellationToken::new();
     let proxy_stop = CancellationToken::new();
     let api = match settings.api.listen {
@@ -54,34 +54,34 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     };
     let (proxy, health) = supervise::start(&plan, &data_plane).await?;
     announce(context, &proxy, &health, api.as_ref())?;
-    let leave = CancellationToken::new();
-    let reloading = Reloading::new(
+    let leave_runs = CancellationToken::new();
+    let reloader = Reloader::new(
         context.sources.clone(),
         context.values.clone(),
         Arc::clone(&catalog),
         Arc::clone(&observer.metrics),
         data_plane.clone(),
     );
-    let signal_task = handle_signals(signals, reloading, [cancel.clone(), leave.clone()]);
-    let watched = async {
+    let signal_task = handle_signals(signals, reloader, [cancel.clone(), leave_runs.clone()]);
+    let supervised = async {
         let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
         // Without a proxy no run can be registered.
         cancel.cancel();
         ended
     };
-    let worked = async {
-        let at_end = if by == RunBy::Person { AtEnd::Cancel(leave) } else { AtEnd::Leave };
-        let work = Execution {
+    let executed = async {
+        let at_end = if run_by == RunBy::Person { AtEnd::Cancel(leave_runs) } else { AtEnd::Leave };
+        let execution = Execution {
             observer: observer.clone(),
             export,
             at_end,
             cancel: &cancel,
             proxy_stop: &proxy_stop,
         };
-        let ended = work.on_runs(context, &catalog).await;
-        // The work may have ended because the store serves another host: then nothing is left to do.
+        let ended = execution.run_worker(context, &catalog).await;
+        // Stops the API, too, if the worker ended because the store serves another host.
         cancel.cancel();
-        // The proxy stops last, because cancelled runs are closed there.
+        // The proxy stops last, because the worker closes cancelled runs there.
         proxy_stop.cancel();
         ended
     };
@@ -90,10 +90,10 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
             api.serve(Arc::clone(&catalog), observer.clone(), cancel.clone()).await;
         }
     };
-    let (watched, worked, ()) = tokio::join!(watched, worked, served);
+    let (supervised, executed, ()) = tokio::join!(supervised, executed, served);
     signal_task.abort();
-    watched?;
-    worked?;
+    supervised?;
+    executed?;
     writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
 }
@@ -101,7 +101,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
 /// Returns the command line and environment of the proxy.
 ///
 /// # Errors
-/// If a secret that the proxy needs is where it does not reach the proxy, or where this process would hold it.
+/// If the environment holds the upstream's key, or a secret that would not reach the proxy.
 fn plan(context: &Context) -> Result<Plan, supervise::Error> {
     let proxy = &context.settings.proxy;
     let takes_tokens = proxy.listen.is_some() && proxy.token_secrets_file.is_none();
@@ -109,19 +109,19 @@ fn plan(context: &Context) -> Result<Plan, supervise::Error> {
         return Err(supervise::Error::HoldsTokenSecret);
     }
     Ok(Plan {
-        program: supervise::program_beside_us(),
-        arguments: context.passed_on.clone(),
+        program: supervise::proxy_program(),
+        arguments: context.proxy_arguments.clone(),
         environment: supervise::child_environment(&context.sources.environment)?,
         longest_stop: proxy.longest_stop().duration(),
     })
 }
 
-/// Ends the command early if the store serves another host: nothing is to be started then. The worker retries all other
-/// errors later, because the proxy is not to wait for a store.
+/// Checks that the store does not serve another host, before anything is started. Ignores all other errors: the worker
+/// tries again later, because the proxy must not wait for a store.
 ///
 /// # Errors
 /// If the store serves another host.
-async fn refuse_elsewhere(context: &Context) -> Result<(), StoreError> {
+async fn check_served_host(context: &Context) -> Result<(), StoreError> {
     match timeout(STORE_TIMEOUT, context.serving_store()).await {
         Ok(Ok(store)) => {
             store.close().await;
@@ -132,7 +132,7 @@ async fn refuse_elsewhere(context: &Context) -> Result<(), StoreError> {
     }
 }
 
-/// Execution of runs, with its observers and its stop signals.
+/// Worker of `sluice up`, with its observers and its stop signals.
 struct Execution<'s> {
     observer: Observer,
     export: Option<SpanQueue>,
@@ -142,48 +142,48 @@ struct Execution<'s> {
 }
 
 impl Execution<'_> {
-    /// Works on runs once all backends are available, until it is to stop.
+    /// Executes runs once all backends are available, until `cancel` is triggered.
     ///
     /// # Errors
     /// If the store serves another host.
-    async fn on_runs(self, context: &Context, catalog: &Catalog) -> Result<(), StoreError> {
+    async fn run_worker(self, context: &Context, catalog: &Catalog) -> Result<(), StoreError> {
         let Self { observer, export, at_end, cancel, proxy_stop } = self;
         let settings = &context.settings;
         let open = async || context.serving_store().await;
-        let Some(mut host) = worker::connect_backends(settings, open, cancel).await? else { return Ok(()) };
-        host.observer = observer;
-        let mut worked = Ok(());
+        let Some(mut engine) = worker::connect_backends(settings, open, cancel).await? else { return Ok(()) };
+        engine.observer = observer;
+        let mut result = Ok(());
         let work = async {
-            worked = Box::pin(worker::work(&host, settings, catalog, cancel, at_end)).await;
+            result = Box::pin(worker::work(&engine, settings, catalog, cancel, at_end)).await;
             proxy_stop.cancel();
         };
-        run_observed(&host, export, settings, work).await;
-        worked
+        run_observed(&engine, export, settings, work).await;
+        result
     }
 }
 
 /// Warns of settings that are ignored.
-fn warn_of_ignored(telemetry: &Telemetry) {
+fn warn_of_ignored_settings(telemetry: &Telemetry) {
     if let Some(problem) = &telemetry.passed_over {
         tracing::warn!(problem, "OTEL_EXPORTER_OTLP_ENDPOINT ignored: it cannot be used");
     }
 }
 
-/// Does `work` on `host`. Meanwhile exports traces, answers queries for metrics, and looks after the gateways here.
+/// Runs `work`. Meanwhile exports spans, reads the store for metrics, and monitors managed gateways.
 async fn run_observed(
-    host: &EngineHandles,
+    engine: &EngineHandles,
     export: Option<SpanQueue>,
     settings: &Settings,
     work: impl Future<Output = ()>,
 ) {
     tokio::select! {
-        () = traces::export_during(export, &host.store, Some(&host.data_plane), work) => {}
-        () = host.observer.metrics.ask(&host.store) => {}
+        () = traces::export_during(export, &engine.store, Some(&engine.data_plane), work) => {}
+        () = engine.observer.metrics.ask(&engine.store) => {}
         () = Box::pin(managed::monitor(settings)) => {}
     }
 }
 
-/// Prints the state of the proxy, and the addresses.
+/// Prints the state of the proxy and the addresses of all listeners.
 fn announce(context: &Context, proxy: &Proxy, health: &Health, api: Option<&Api>) -> io::Result<()> {
     let mut out = io::stdout();
     let origin = match proxy {
@@ -200,16 +200,12 @@ fn announce(context: &Context, proxy: &Proxy, health: &Health, api: Option<&Api>
     writeln!(out, "ready{hint}")
 }
 
-/// Handles signals. The first stop signal triggers the first of `stops`, the next one the second.
-fn handle_signals(
-    mut signals: Signals,
-    reloading: Reloading,
-    stops: [CancellationToken; 2],
-) -> JoinHandle<()> {
+/// Handles signals. The first stop signal triggers the first token of `stops`, the second signal the second token.
+fn handle_signals(mut signals: Signals, reloader: Reloader, stops: [CancellationToken; 2]) -> JoinHandle<()> {
     task::spawn("signals", async move {
         for stop in stops {
             while signals.next().await == Signalled::Reload {
-                reloading.reload().await;
+                reloader.reload().await;
             }
             stop.cancel();
         }

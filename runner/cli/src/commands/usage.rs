@@ -1,4 +1,4 @@
-//! `sluice usage`: shows what runs and accounts have used of their limits.
+//! Implements `sluice usage`: shows the usage of runs and accounts, and their limits.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -14,7 +14,7 @@ use super::{
     spending::{BudgetOwner, Spending},
 };
 
-/// Interval between two reads of a view that follows.
+/// Interval between two reads with `--follow`.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UsageFormat {
     Tables,
-    /// Tables that replace the previous ones.
+    /// Tables that replace the previous ones on the terminal.
     InPlace,
     Json,
 }
@@ -49,26 +49,26 @@ pub(super) async fn usage(context: &Context, arguments: Arguments) -> Result<Exi
     let mut tick = tokio::time::interval(REFRESH_INTERVAL);
     loop {
         tick.tick().await;
-        let now = arguments.owner.read(&data_plane).await?;
-        if shown.as_ref() != Some(&now) {
-            show(&now, shown.as_ref(), format)?;
+        let current = arguments.owner.read(&data_plane).await?;
+        if shown.as_ref() != Some(&current) {
+            show(&current, shown.as_ref(), format)?;
         }
-        if !arguments.follow || now.is_final() {
+        if !arguments.follow || current.is_final() {
             return Ok(Exit::Success);
         }
-        shown = Some(now);
+        shown = Some(current);
     }
 }
 
-fn show(now: &Spending, before: Option<&Spending>, format: UsageFormat) -> Result<(), Error> {
+fn show(current: &Spending, previous: Option<&Spending>, format: UsageFormat) -> Result<(), Error> {
     let mut out = io::stdout();
-    match (format, before) {
-        (UsageFormat::Json, _) => writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(now)?))?,
-        (UsageFormat::InPlace, Some(before)) => {
-            let lines = before.text().lines().count();
-            write!(out, "\x1b[{lines}A\x1b[J{}", now.text())?;
+    match (format, previous) {
+        (UsageFormat::Json, _) => writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(current)?))?,
+        (UsageFormat::InPlace, Some(previous)) => {
+            let lines = previous.text().lines().count();
+            write!(out, "\x1b[{lines}A\x1b[J{}", current.text())?;
         }
-        (UsageFormat::InPlace, None) | (UsageFormat::Tables, _) => write!(out, "{}", now.text())?,
+        (UsageFormat::InPlace, None) | (UsageFormat::Tables, _) => write!(out, "{}", current.text())?,
     }
     Ok(out.flush()?)
 }

@@ -1,4 +1,4 @@
-//! Waits until a run that another process works on has ended, and shows its answer.
+//! Waits until a run of another process has ended, and shows its answer.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -16,43 +16,46 @@ use super::{Error, exit::Exit, run::OutputArguments, show::Show};
 /// Interval between two reads of the run's state.
 const STATE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Waits until the run has ended, and shows its answer like that of any other run. `stop` ends the waiting, not the run.
+/// Waits until the run has ended, and shows its answer as `sluice run` does. `stop` ends the wait, not the run.
 pub(super) async fn wait(
     store: &Store,
     run_id: &RunId,
     output: OutputArguments,
     stop: &CancellationToken,
 ) -> Result<Exit, Error> {
-    let Some(record) = ended(store, run_id, stop).await? else { return Ok(Exit::Cancelled) };
+    let Some(record) = until_ended(store, run_id, stop).await? else { return Ok(Exit::Cancelled) };
     let run = record.run.clone();
     let subject = Subject { run_id: &run.run_id, agent_id: &run.agent, account: &run.account };
-    let kept = record.answer.as_ref().map_or(0, |answer| answer.len() as u64);
-    let cut_bytes =
-        record.answer_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(kept).saturating_sub(kept);
-    let finished = RunResult::from_record(record);
+    let stored_bytes = record.answer.as_ref().map_or(0, |answer| answer.len() as u64);
+    let cut_bytes = record
+        .answer_bytes
+        .and_then(|bytes| u64::try_from(bytes).ok())
+        .unwrap_or(stored_bytes)
+        .saturating_sub(stored_bytes);
+    let result = RunResult::from_record(record);
     let mut show = Show::new(output);
-    if let Ok(content) = &finished.answer {
+    if let Ok(content) = &result.answer {
         show.event(&AgentEvent::AssistantFinal { content: content.clone(), cut_bytes })?;
     }
-    show.result(&subject, &finished)?;
-    Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
+    show.result(&subject, &result)?;
+    Ok(result.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
 }
 
-/// Waits until the run has ended, and returns it; `None` if `stop` is triggered before.
-pub(super) async fn ended(
+/// Waits until the run has ended, and returns its record. Returns `None` if `stop` is triggered first.
+pub(super) async fn until_ended(
     store: &Store,
     run_id: &RunId,
     stop: &CancellationToken,
 ) -> Result<Option<Record>, Error> {
-    let mut shown = None;
+    let mut shown_state = None;
     loop {
-        let now = store.run(run_id).await?;
-        if now.state.is_final() {
+        let run = store.run(run_id).await?;
+        if run.state.is_final() {
             return Ok(Some(store.record(run_id).await?));
         }
-        if shown != Some(now.state) {
-            shown = Some(now.state);
-            progress(&now)?;
+        if shown_state != Some(run.state) {
+            shown_state = Some(run.state);
+            print_state(&run)?;
         }
         tokio::select! {
             () = tokio::time::sleep(STATE_POLL_INTERVAL) => {}
@@ -61,8 +64,8 @@ pub(super) async fn ended(
     }
 }
 
-/// Prints the run's state for a person.
-fn progress(run: &Run) -> io::Result<()> {
+/// Prints the run's state, if a person watches.
+fn print_state(run: &Run) -> io::Result<()> {
     let mut err = io::stderr();
     if !err.is_terminal() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Results of checks, for people and for programs.
+//! Defines the results of checks, for people and for programs.
 
 use serde::Serialize;
 

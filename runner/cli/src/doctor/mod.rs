@@ -1,4 +1,4 @@
-//! `sluice doctor`: checks everything that a run needs, and says how to fix what is broken.
+//! Checks everything that a run needs, for `sluice doctor`, and reports a fix for each broken part.
 
 mod check;
 
@@ -29,11 +29,11 @@ const PROXY: &str = "proxy";
 const UPSTREAM: &str = "upstream";
 const GATEWAYS: &str = "gateways";
 const SOCKET: &str = "socket in a container";
-const PRIVATE: &str = "private files";
-const NOT_OPEN: &str = "runs that are not open";
+const PRIVATE_FILES: &str = "private files";
+const UNOPENED: &str = "runs that are not open";
 
-/// Runs all checks. `probe` is the run that shows whether a container reaches its socket.
-pub(crate) async fn examine(
+/// Runs all checks. Executes the run `probe` to find out whether a container reaches its socket.
+pub(crate) async fn run_checks(
     settings: &Settings,
     store: Result<Store, store::Error>,
     probe: RunRequest,
@@ -43,52 +43,57 @@ pub(crate) async fn examine(
     let docker = Docker::connect(&settings.sandbox.docker_socket).await;
     let mut checks = vec![docker_check(&docker).await];
     let docker = docker.ok();
-    let looked = match &docker {
+    let statuses = match &docker {
         Some(_) => {
             let facts = Probes::of(settings).probe(&settings.agents).await;
             agents::judge(&settings.agents, settings.upstream.default_model.as_deref(), &facts)
         }
         None => Vec::new(),
     };
-    checks.push(if docker.is_some() { agents_check(&looked) } else { Check::unknown(AGENTS, DOCKER) });
-    // Faults of other agents, and the models on offer, do not keep the probe from running.
+    checks.push(if docker.is_some() { agents_check(&statuses) } else { Check::unknown(AGENTS, DOCKER) });
+    // Faults of other agents, and models that the upstream lacks, do not keep the probe from running.
     let is_probe = |agent: &&AgentStatus| agent.id == probe.agent_id;
-    let probe_can_be_made = looked
+    let probe_can_run = statuses
         .iter()
         .find(is_probe)
         .is_some_and(|agent| !agent.block_reasons.iter().any(BlockReason::is_on_docker));
     checks.push(store_check(&store));
     let workspaces = Workspaces::open(&settings.sandbox);
     checks.push(workspaces_check(workspaces.as_ref()));
-    let (proxy, not_open) = proxy(&data_plane).await;
-    let proxy_is_there = proxy.is_ok();
+    let (proxy, unopened) = proxy_checks(&data_plane).await;
+    let proxy_is_ok = proxy.is_ok();
     checks.push(proxy);
-    checks.push(if proxy_is_there { upstream(&data_plane).await } else { Check::unknown(UPSTREAM, PROXY) });
-    let is_needed = |check: &&Check| !(check.is_ok() || check.name == AGENTS && probe_can_be_made);
-    let needed = checks.iter().take(5).find(is_needed).map(|check| check.name);
-    checks.push(match docker.zip(store.ok()).zip(workspaces.ok()) {
-        Some(((docker, store), workspaces)) if needed.is_none() => {
-            socket(EngineHandles::of(settings, docker, store, workspaces), probe, cancel).await
-        }
-        _ => Check::unknown(SOCKET, needed.unwrap_or(DOCKER)),
+    checks.push(if proxy_is_ok {
+        upstream_check(&data_plane).await
+    } else {
+        Check::unknown(UPSTREAM, PROXY)
     });
-    checks.extend(gateways(settings).await);
-    checks.extend(not_open);
+    // The probe needs the first five parts: Docker, agents, store, workspaces and proxy.
+    let is_obstacle = |check: &&Check| !(check.is_ok() || check.name == AGENTS && probe_can_run);
+    let obstacle = checks.iter().take(5).find(is_obstacle).map(|check| check.name);
+    checks.push(match docker.zip(store.ok()).zip(workspaces.ok()) {
+        Some(((docker, store), workspaces)) if obstacle.is_none() => {
+            socket_check(EngineHandles::of(settings, docker, store, workspaces), probe, cancel).await
+        }
+        _ => Check::unknown(SOCKET, obstacle.unwrap_or(DOCKER)),
+    });
+    checks.extend(gateways_check(settings).await);
+    checks.extend(unopened);
     checks
 }
 
-/// Checks that other users can neither change the configuration in `file`, nor change or read state and secrets, and that agents
-/// cannot write where sockets are.
-pub(crate) fn private(settings: &Settings, file: &Path) -> Option<Check> {
+/// Checks that other users cannot change the configuration in `file`, and can neither change nor read state and
+/// secrets. Checks also that agents cannot write to the directories of sockets. Returns `None` if all is well.
+pub(crate) fn private_files_check(settings: &Settings, file: &Path) -> Option<Check> {
     let mut exposed = settings.exposures(Some(file));
     exposed.extend(settings.exposed_sockets());
     let found: Vec<_> = exposed.iter().map(ToString::to_string).collect();
     let fix = "run the commands in backquotes, and replace secrets that others may have read";
-    (!found.is_empty()).then(|| Check::broken(PRIVATE, found.join("; "), fix))
+    (!found.is_empty()).then(|| Check::broken(PRIVATE_FILES, found.join("; "), fix))
 }
 
 /// Checks that every configured gateway is up. `sluice gateway check` reports everything else about a gateway.
-async fn gateways(settings: &Settings) -> Option<Check> {
+async fn gateways_check(settings: &Settings) -> Option<Check> {
     let mut found = Vec::new();
     let mut down = Vec::new();
     for (id, gateway) in &settings.gateways {
@@ -134,15 +139,16 @@ async fn docker_check(docker: &Result<Docker, runner_docker::Error>) -> Check {
     }
 }
 
-/// Checks that every agent can run, as `sluice agents check` does. Notes that are no fault are reported as well.
-fn agents_check(looked: &[AgentStatus]) -> Check {
-    let ids: Vec<_> = looked.iter().filter(|agent| agent.can_run()).map(|agent| agent.id.as_str()).collect();
-    let why = |agent: &AgentStatus| {
-        let obstacles = agent.block_reasons.iter().map(BlockReason::to_string).collect::<Vec<_>>();
-        (!obstacles.is_empty()).then(|| format!("{}: {}", agent.id, obstacles.join("; ")))
+/// Checks that every agent can run, as `sluice agents check` does. Reports advisory notes, too.
+fn agents_check(statuses: &[AgentStatus]) -> Check {
+    let ids: Vec<_> =
+        statuses.iter().filter(|agent| agent.can_run()).map(|agent| agent.id.as_str()).collect();
+    let explain = |agent: &AgentStatus| {
+        let reasons = agent.block_reasons.iter().map(BlockReason::to_string).collect::<Vec<_>>();
+        (!reasons.is_empty()).then(|| format!("{}: {}", agent.id, reasons.join("; ")))
     };
-    let reasons: Vec<_> = looked.iter().filter_map(why).collect();
-    if !looked.iter().flat_map(|agent| &agent.block_reasons).any(BlockReason::is_fault) {
+    let reasons: Vec<_> = statuses.iter().filter_map(explain).collect();
+    if !statuses.iter().flat_map(|agent| &agent.block_reasons).any(BlockReason::is_fault) {
         let can =
             if ids.is_empty() { "none can run".to_owned() } else { format!("{} can run", ids.join(", ")) };
         return Check::ok(AGENTS, std::iter::once(can).chain(reasons).collect::<Vec<_>>().join("; "));
@@ -181,8 +187,8 @@ fn workspaces_check(workspaces: Result<&Workspaces, &workspace::Error>) -> Check
     }
 }
 
-/// Checks the proxy, and the runs and gateways that it could not open, if there are any.
-async fn proxy(data_plane: &DataPlane) -> (Check, Option<Check>) {
+/// Checks the proxy. The second check lists runs and gateways that the proxy could not open, if there are any.
+async fn proxy_checks(data_plane: &DataPlane) -> (Check, Option<Check>) {
     let answered =
         async { Ok::<_, data_plane::Error>((data_plane.health().await?, data_plane.ready().await?)) };
     let (health, Readiness { ready, reasons }) = match answered.await {
@@ -192,7 +198,7 @@ async fn proxy(data_plane: &DataPlane) -> (Check, Option<Check>) {
             return (Check::broken(PROXY, report::chain(&error), fix), None);
         }
     };
-    let (of_one, of_all): (Vec<_>, Vec<_>) = reasons.iter().partition(|reason| reason.is_of_one());
+    let (of_one, of_proxy): (Vec<_>, Vec<_>) = reasons.iter().partition(|reason| reason.is_of_one());
     let proxy = if !health.unstored.is_empty() {
         let found =
             format!("pid {} holds what its disk refuses: {}", health.pid, serde_json::json!(health.unstored));
@@ -209,15 +215,16 @@ async fn proxy(data_plane: &DataPlane) -> (Check, Option<Check>) {
         );
         Check::ok(PROXY, found)
     } else {
-        let found = format!("pid {} is not ready: {}", health.pid, serde_json::json!(of_all));
+        let found = format!("pid {} is not ready: {}", health.pid, serde_json::json!(of_proxy));
         Check::broken(PROXY, found, "look at the proxy's log")
     };
-    let unopened: Vec<_> = of_one.into_iter().filter_map(not_open).collect();
+    let unopened: Vec<_> = of_one.into_iter().filter_map(describe_unopened).collect();
     let fix = "remove what is in the way; the proxy tries again every second";
-    (proxy, (!unopened.is_empty()).then(|| Check::broken(NOT_OPEN, unopened.join("; "), fix)))
+    (proxy, (!unopened.is_empty()).then(|| Check::broken(UNOPENED, unopened.join("; "), fix)))
 }
 
-fn not_open(reason: &NotReady) -> Option<String> {
+/// Returns the run or gateway that could not be opened, with the reason.
+fn describe_unopened(reason: &NotReady) -> Option<String> {
     match reason {
         NotReady::RunNotOpen { run_id: run, why } => Some(format!("run {run}: {why}")),
         NotReady::GatewayNotOpen { gateway, why } => Some(format!("gateway {gateway}: {why}")),
@@ -225,7 +232,7 @@ fn not_open(reason: &NotReady) -> Option<String> {
     }
 }
 
-async fn upstream(data_plane: &DataPlane) -> Check {
+async fn upstream_check(data_plane: &DataPlane) -> Check {
     match data_plane.upstream().await {
         Ok(UpstreamHealth::Ready { version, models }) => {
             let version = version
@@ -250,18 +257,19 @@ async fn upstream(data_plane: &DataPlane) -> Check {
     }
 }
 
-async fn socket(host: EngineHandles, probe: RunRequest, cancel: &CancellationToken) -> Check {
+/// Executes the run `probe`, whose container reaches the proxy through its socket.
+async fn socket_check(engine: EngineHandles, probe: RunRequest, cancel: &CancellationToken) -> Check {
     let fix = "look at the proxy's log; is proxy.run_dir on a local file system that Docker can mount?";
-    let booked = match LeasedRun::create(&host, probe).await {
-        Ok(booked) => booked,
+    let leased_run = match LeasedRun::create(&engine, probe).await {
+        Ok(leased_run) => leased_run,
         Err(error) => return Check::broken(SOCKET, report::chain(&error), "look at the store"),
     };
-    let finished = run::execute_without_reader(&host, &booked, cancel).await;
-    match finished.map(|finished| (finished.duration, finished.answer)) {
-        Ok((took, Ok(_))) => {
-            Check::ok(SOCKET, format!("reached in {} ms, container start included", took.as_millis()))
+    let result = run::execute_without_reader(&engine, &leased_run, cancel).await;
+    match result.map(|result| (result.duration, result.answer)) {
+        Ok((duration, Ok(_))) => {
+            Check::ok(SOCKET, format!("reached in {} ms, container start included", duration.as_millis()))
         }
         Ok((_, Err(failure))) => Check::broken(SOCKET, failure.message, fix),
-        Err(lost) => Check::broken(SOCKET, report::chain(&lost), fix),
+        Err(lease_lost) => Check::broken(SOCKET, report::chain(&lease_lost), fix),
     }
 }

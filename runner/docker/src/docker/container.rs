@@ -1,6 +1,6 @@
 //! Handles a container that exists: starts it, reads its output, waits for it, stops it.
 //!
-//! The process that made the container is attached to it from before its start and misses nothing. A process that
+//! The process that created the container is attached to it from before its start and misses nothing. A process that
 //! finds it, after a restart of its own or of Docker, reads the output that Docker kept.
 
 use std::{cell::Cell, time::Duration};
@@ -31,11 +31,11 @@ const STOP_GRACE_S: i32 = 2;
 #[derive(Debug)]
 pub struct Container {
     docker: Client,
-    /// Id of the container: its name may later be another one's.
+    /// Id of the container: its name may later belong to another container.
     id: String,
     output: Output,
-    /// Set once a start was tried.
-    start_was_tried: Cell<bool>,
+    /// True once a start was attempted.
+    start_attempted: Cell<bool>,
 }
 
 /// Result of a search for a container by name.
@@ -52,24 +52,29 @@ pub enum FoundContainer {
 }
 
 impl Container {
-    /// Attaches to the container with this id, which has printed nothing yet. At most `most` of each output is
+    /// Attaches to the container with this id, which has printed nothing yet. At most `capture_limit` of each output is
     /// captured.
     pub(super) async fn attach(
         docker: &Client,
         id: String,
         name: &str,
-        most: ByteSize,
+        capture_limit: ByteSize,
     ) -> Result<Self, Error> {
         let options = AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
         let attached = docker.attach_container(&id, Some(options)).await;
-        let output = Output::from(attached.map_err(refused("attach to", name))?.output, most);
-        Ok(Self { docker: docker.clone(), id, output, start_was_tried: Cell::new(false) })
+        let output = Output::new(attached.map_err(refused("attach to", name))?.output, capture_limit);
+        Ok(Self { docker: docker.clone(), id, output, start_attempted: Cell::new(false) })
     }
 
-    pub(super) async fn waiting(docker: &Client, name: &str, most: ByteSize) -> Result<Option<Self>, Error> {
+    /// Attaches to a warm container called `name`; `None` if it does not exist or does not run.
+    pub(super) async fn waiting(
+        docker: &Client,
+        name: &str,
+        capture_limit: ByteSize,
+    ) -> Result<Option<Self>, Error> {
         match inspect(docker, name).await {
             Ok((id, state)) if state.running.unwrap_or(false) => {
-                match Self::attach(docker, id, name, most).await {
+                match Self::attach(docker, id, name, capture_limit).await {
                     Err(Error::Refused { source, .. }) if is_gone(&source) => Ok(None),
                     attached => attached.map(Some),
                 }
@@ -80,7 +85,12 @@ impl Container {
         }
     }
 
-    pub(super) async fn find(docker: &Client, name: &str, most: ByteSize) -> Result<FoundContainer, Error> {
+    /// Finds the container called `name`. Its output is read from the beginning of Docker's log.
+    pub(super) async fn find(
+        docker: &Client,
+        name: &str,
+        capture_limit: ByteSize,
+    ) -> Result<FoundContainer, Error> {
         let (id, state) = match inspect(docker, name).await {
             Ok(found) => found,
             Err(error) if is_not_found(&error) => return Ok(FoundContainer::Nothing),
@@ -89,8 +99,8 @@ impl Container {
         if !was_started(&state) {
             return Ok(FoundContainer::Fresh);
         }
-        let output = Output::from(logs(docker, &id), most);
-        let container = Self { docker: docker.clone(), id, output, start_was_tried: Cell::new(true) };
+        let output = Output::new(logs(docker, &id), capture_limit);
+        let container = Self { docker: docker.clone(), id, output, start_attempted: Cell::new(true) };
         Ok(if is_running(&state) {
             FoundContainer::Running(container)
         } else {
@@ -98,7 +108,7 @@ impl Container {
         })
     }
 
-    /// Skips this many bytes of stdout and stderr: the run's earlier holder has passed them on.
+    /// Skips this many bytes of stdout and stderr: an earlier worker has passed them on.
     pub const fn skip_output(&mut self, stdout: u64, stderr: u64) {
         self.output.skip(stdout, stderr);
     }
@@ -106,7 +116,7 @@ impl Container {
     /// Starts the agent. May be called again if Docker was unavailable: an agent that was started is not started
     /// again, not even if it has ended meanwhile.
     pub async fn start(&self) -> Result<(), Error> {
-        if self.start_was_tried.replace(true) && was_started(&self.inspect().await?) {
+        if self.start_attempted.replace(true) && was_started(&self.inspect().await?) {
             return Ok(());
         }
         let started = self.docker.start_container(&self.id, None::<StartContainerOptions>).await;
@@ -117,26 +127,26 @@ impl Container {
     pub async fn over(&mut self, on_output: OnOutput<'_>) -> Result<(), Error> {
         loop {
             {
-                let waited = wait(&self.docker, &self.id);
+                let waited = wait_for_exit(&self.docker, &self.id);
                 tokio::pin!(waited);
                 tokio::select! {
                     waited = &mut waited => {
                         waited?;
-                        self.output.rest(on_output, OUTPUT_GRACE).await;
+                        self.output.read_rest(on_output, OUTPUT_GRACE).await;
                     }
                     () = self.output.read(on_output) => waited.await?,
                 }
             }
             if !is_running(&self.inspect().await?) {
                 if self.output.is_broken() {
-                    self.output.again(logs(&self.docker, &self.id));
-                    self.output.rest(on_output, OUTPUT_GRACE).await;
+                    self.output.restart_from(logs(&self.docker, &self.id));
+                    self.output.read_rest(on_output, OUTPUT_GRACE).await;
                 }
                 return Ok(());
             }
             // Docker became unavailable in the middle, and the container runs on.
             tokio::time::sleep(RETRY_DELAY).await;
-            self.output.again(logs(&self.docker, &self.id));
+            self.output.restart_from(logs(&self.docker, &self.id));
         }
     }
 
@@ -147,7 +157,7 @@ impl Container {
         let stopped = async {
             let options = StopContainerOptionsBuilder::new().t(STOP_GRACE_S).build();
             match docker.stop_container(&id, Some(options)).await {
-                // It may have ended by itself at the same moment.
+                // The container may have ended by itself at the same moment.
                 Err(source) if !is_gone(&source) => kill(&docker, &id).await,
                 _ => Ok(()),
             }
@@ -155,7 +165,7 @@ impl Container {
         tokio::try_join!(stopped, self.over(on_output)).map(|((), ())| ())
     }
 
-    /// Returns the container's end; `killed_by` names the cause if it did not end by itself.
+    /// Returns how the container ended; `killed_by` is the cause if it did not end by itself.
     pub async fn ended(self, killed_by: Option<KilledBy>) -> Result<ContainerExit, Error> {
         let state = self.inspect().await?;
         let (stdout, stderr) = self.output.finish();
@@ -173,7 +183,7 @@ impl Container {
     }
 }
 
-/// Returns whether its agent ever ran. Docker writes the year 1 for never.
+/// Returns whether the container's agent was ever started. Docker writes the year 1 for never.
 fn was_started(state: &ContainerState) -> bool {
     state.started_at.as_ref().is_some_and(|at| !at.starts_with("0001-"))
 }
@@ -199,8 +209,8 @@ fn logs(
     docker.logs(id, Some(options)).map(move |output| output.map(|output| log.repair(output)))
 }
 
-/// Waits until the container has ended, or less if Docker becomes unavailable meanwhile.
-async fn wait(docker: &Client, id: &str) -> Result<(), Error> {
+/// Waits until the container has ended, or until Docker becomes unavailable.
+async fn wait_for_exit(docker: &Client, id: &str) -> Result<(), Error> {
     let waited = retry_read(async || {
         match docker.wait_container(id, None::<WaitContainerOptions>).next().await {
             // Docker reports any exit code but 0 as an error.

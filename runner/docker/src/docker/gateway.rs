@@ -1,4 +1,4 @@
-//! Containers of gateways: made once, restarted by Docker, ended by `sluice gateway`. They belong to no run.
+//! Handles containers of gateways: created once, restarted by Docker, ended by `sluice gateway`. They belong to no run.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -34,7 +34,7 @@ pub struct GatewaySpec {
     pub name: String,
     /// Id of its image.
     pub image: String,
-    /// Labels that find the container again, and name the setup that it was made from.
+    /// Labels that find the container again, and name the setup that it was created from.
     pub labels: BTreeMap<&'static str, String>,
     /// Command that its first process starts.
     pub command: Vec<String>,
@@ -46,7 +46,7 @@ pub struct GatewaySpec {
     pub writes: [(PathBuf, &'static str); 2],
     /// Limits of its memory, processes, processor time and kept output.
     pub limits: Limits,
-    /// Longest time it may take to end.
+    /// Longest time that it has for ending its sessions.
     pub drain: Duration,
 }
 
@@ -55,7 +55,7 @@ pub struct GatewaySpec {
 pub struct GatewayContainer {
     /// True if Docker reports that it runs.
     pub is_running: bool,
-    /// Labels that it was made with.
+    /// Labels that it was created with.
     pub labels: HashMap<String, String>,
     /// Networks it is attached to; there should be none.
     pub networks: Vec<String>,
@@ -84,11 +84,11 @@ impl Docker {
         }
     }
 
-    /// Makes a container and starts it. No container of its name may exist.
+    /// Creates a container and starts it. No container of its name may exist.
     pub async fn start_gateway(&self, spec: &GatewaySpec) -> Result<(), Error> {
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
-        let made = self.0.create_container(Some(options), body(spec)).await;
-        made.map_err(refused("create", &spec.name))?;
+        let created = self.0.create_container(Some(options), body(spec)).await;
+        created.map_err(refused("create", &spec.name))?;
         self.resume_gateway(&spec.name).await
     }
 
@@ -103,8 +103,8 @@ impl Docker {
     pub async fn end_gateway(&self, name: &str, drain: Duration) -> Result<(), Error> {
         let seconds = i32::try_from(drain.as_secs()).unwrap_or(i32::MAX);
         let options = StopContainerOptionsBuilder::new().t(seconds).build();
-        let patient = self.0.clone().with_timeout(drain + STOP_GRACE);
-        match patient.stop_container(name, Some(options)).await {
+        let client = self.0.clone().with_timeout(drain + STOP_GRACE);
+        match client.stop_container(name, Some(options)).await {
             Err(source) if !is_gone(&source) => Err(refused("stop", name)(source)),
             _ => self.remove(name).await,
         }
@@ -138,7 +138,7 @@ fn body(spec: &GatewaySpec) -> ContainerCreateBody {
         env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
         labels: Some(spec.labels.iter().map(owned).collect()),
         user: Some(format!("{SANDBOX_UID}:{SANDBOX_UID}")),
-        // OpenClaw reads `.env` in its working directory. Here nothing can put one.
+        // OpenClaw reads `.env` in its working directory. At `/` no file can be created.
         working_dir: Some("/".to_owned()),
         stop_timeout: Some(i64::try_from(spec.drain.as_secs()).unwrap_or(i64::MAX)),
         host_config: Some(HostConfig {

@@ -44,7 +44,7 @@ const MUST_BE_UNSET: [&str; 19] = [
     "Sysctls",
 ];
 
-/// Settings by which Docker hides paths on its own.
+/// Settings by which Docker itself hides paths.
 const MUST_BE_SET: [&str; 2] = ["MaskedPaths", "ReadonlyPaths"];
 
 /// Returns the names of the networks it is attached to; there should be none.
@@ -58,20 +58,21 @@ pub(super) fn networks(found: &ContainerInspectResponse) -> Vec<String> {
 
 /// Returns Docker's names of the settings in which `found` differs from `wanted`.
 pub(super) fn differences(wanted: &ContainerCreateBody, found: &ContainerInspectResponse) -> Vec<String> {
-    let was = fields(wanted.host_config.as_ref());
-    let is = fields(found.host_config.as_ref());
-    let differs = MUST_MATCH.into_iter().filter(|name| plain(&was[*name]) != plain(&is[*name]));
-    let added = MUST_BE_UNSET.into_iter().filter(|name| plain(&is[*name]).is_some());
-    let shown = MUST_BE_SET.into_iter().filter(|name| plain(&is[*name]).is_none());
+    let requested = fields(wanted.host_config.as_ref());
+    let actual = fields(found.host_config.as_ref());
+    let differs =
+        MUST_MATCH.into_iter().filter(|name| non_default(&requested[*name]) != non_default(&actual[*name]));
+    let added = MUST_BE_UNSET.into_iter().filter(|name| non_default(&actual[*name]).is_some());
+    let unmasked = MUST_BE_SET.into_iter().filter(|name| non_default(&actual[*name]).is_none());
     let config = found.config.as_ref();
-    let own = [
+    let top_level = [
         ("Image", found.image == wanted.image),
         ("User", config.and_then(|config| config.user.as_ref()) == wanted.user.as_ref()),
         ("Cmd", config.and_then(|config| config.cmd.as_ref()) == wanted.cmd.as_ref()),
-        ("Mounts", mounted(found) == wanted_mounts(wanted)),
+        ("Mounts", actual_mounts(found) == wanted_mounts(wanted)),
     ];
-    let own = own.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name);
-    differs.chain(added).chain(shown).chain(own).map(str::to_owned).collect()
+    let top_level = top_level.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name);
+    differs.chain(added).chain(unmasked).chain(top_level).map(str::to_owned).collect()
 }
 
 fn fields(host: Option<&HostConfig>) -> Value {
@@ -80,8 +81,8 @@ fn fields(host: Option<&HostConfig>) -> Value {
 
 /// Returns a value, or `None` if it means the default. A container always has its own IPC namespace, whatever Docker
 /// calls that.
-fn plain(value: &Value) -> Option<&Value> {
-    let says_nothing = match value {
+fn non_default(value: &Value) -> Option<&Value> {
+    let is_default = match value {
         Value::Null | Value::Bool(false) => true,
         Value::String(text) => matches!(text.as_str(), "" | "private" | "shareable"),
         Value::Number(number) => number.as_i64() == Some(0),
@@ -89,17 +90,17 @@ fn plain(value: &Value) -> Option<&Value> {
         Value::Object(fields) => fields.is_empty(),
         Value::Bool(true) => false,
     };
-    (!says_nothing).then_some(value)
+    (!is_default).then_some(value)
 }
 
 /// A mount: its source, its target, and whether it may be written to.
 type MountPoint = (String, String, bool);
 
-fn mounted(found: &ContainerInspectResponse) -> BTreeSet<MountPoint> {
+fn actual_mounts(found: &ContainerInspectResponse) -> BTreeSet<MountPoint> {
     let mounts = found.mounts.iter().flatten().map(|mount| {
-        let what = mount.name.clone().filter(|name| !name.is_empty()).or_else(|| mount.source.clone());
+        let source = mount.name.clone().filter(|name| !name.is_empty()).or_else(|| mount.source.clone());
         let target = mount.destination.clone().unwrap_or_default();
-        (target, what.unwrap_or_default(), mount.rw.unwrap_or(true))
+        (target, source.unwrap_or_default(), mount.rw.unwrap_or(true))
     });
     mounts.collect()
 }

@@ -1,4 +1,4 @@
-//! Lists containers as Docker reports them, including foreign ones, and removes one of them, that very one.
+//! Lists containers as Docker reports them, including foreign ones, and removes a listed one if it is unchanged.
 
 use std::{
     collections::HashMap,
@@ -61,7 +61,7 @@ impl Listed {
         self.label(label::GATEWAY)
     }
 
-    /// Returns whether its labels say that it was made to wait for a run.
+    /// Returns whether its labels say that it was created to wait for a run.
     pub fn is_warm(&self) -> bool {
         self.label(label::TEMPLATE).is_some()
     }
@@ -85,13 +85,13 @@ impl Listed {
 impl From<ContainerSummary> for Listed {
     fn from(summary: ContainerSummary) -> Self {
         let name = summary.names.and_then(|names| names.into_iter().next()).unwrap_or_default();
-        let since = u64::try_from(summary.created.unwrap_or_default()).unwrap_or_default();
+        let created_seconds = u64::try_from(summary.created.unwrap_or_default()).unwrap_or_default();
         let mounts = summary.mounts.unwrap_or_default().into_iter();
         Self {
             id: summary.id.unwrap_or_default(),
             name: name.trim_start_matches('/').to_owned(),
             labels: summary.labels.unwrap_or_default(),
-            created: SystemTime::UNIX_EPOCH + Duration::from_secs(since),
+            created: SystemTime::UNIX_EPOCH + Duration::from_secs(created_seconds),
             mounts: mounts
                 .map(|mount| (mount.source.unwrap_or_default().into(), mount.destination.unwrap_or_default()))
                 .collect(),
@@ -107,8 +107,8 @@ impl Docker {
         Ok(listed.into_iter().map(Listed::from).collect())
     }
 
-    /// Returns the names of the running containers of `installation` that were made to wait for a run, in whatever
-    /// state they are now.
+    /// Returns the names of the running containers of `installation` that were created to wait for a run, whether or
+    /// not they still wait.
     pub async fn running_warm_containers(&self, installation: &InstallationId) -> Result<Vec<String>, Error> {
         let labels = vec![format!("{}={installation}", label::INSTALLATION), label::TEMPLATE.to_owned()];
         let filters =
@@ -127,8 +127,8 @@ impl Docker {
         };
         let name = now.name.unwrap_or_default();
         let labels = now.config.and_then(|config| config.labels).unwrap_or_default();
-        let same = now.id.as_deref() == Some(found.id.as_str());
-        if !same || name.trim_start_matches('/') != found.name || labels != found.labels {
+        let is_same_id = now.id.as_deref() == Some(found.id.as_str());
+        if !is_same_id || name.trim_start_matches('/') != found.name || labels != found.labels {
             return Ok(Removal::Changed);
         }
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();

@@ -4,7 +4,7 @@
 //! part (moby's `local` reader adds one only to lines of one part). If more output of the same stream follows that
 //! part, there was a line feed. If nothing follows, this cannot be known, and none is added.
 //!
-//! The `json-file` driver keeps line feeds, but it stores text: a character that is cut in two and a byte that is not
+//! The `json-file` driver keeps line feeds, but it stores text. A character that is cut in two and a byte that is not
 //! UTF-8 come back as U+FFFD.
 
 use bollard::container::LogOutput;
@@ -26,7 +26,7 @@ enum LastPiece {
     /// Nothing yet, or the end of a line.
     #[default]
     Line,
-    /// A part of a line that goes on.
+    /// A part of a line that continues.
     Part,
     /// The last part of a line, without a line feed.
     End,

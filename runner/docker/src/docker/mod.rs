@@ -1,4 +1,4 @@
-//! Runs sandboxes on Docker. No other module speaks to it.
+//! Runs sandboxes on Docker. No other module uses Docker's API.
 //!
 //! Docker may be unavailable for a while, restarted or stopped. A read is repeated until Docker answers, for as long as
 //! [`Error::RETRY_TIMEOUT`]. A change reports the failure, and its caller decides. Each change may be requested twice.
@@ -66,7 +66,7 @@ pub enum Error {
         /// Id of the image.
         id: String,
     },
-    /// A volume is not on this host. Docker would silently make an empty one.
+    /// A volume is not on this host. Docker would silently create an empty one.
     #[error(
         "volume {volume} is not on this host: `docker volume create {volume}` makes an empty one, or correct `volumes` of the agent"
     )]
@@ -141,14 +141,14 @@ impl Docker {
         })
     }
 
-    /// Returns the id of `image`, which never comes to mean another image.
+    /// Returns the id of `image`. The id never refers to another image.
     pub async fn image(&self, image: &Image) -> Result<String, Error> {
         self.image_that_waits(image).await.map(|(id, _)| id)
     }
 
-    /// Returns the id of `image`, and whether its containers wait for a start file. They do if a label names the
-    /// image's first process as one that waits, the image still has it as its entrypoint, and it brings no command.
-    /// An image inherits the labels of its base, but not always the entrypoint.
+    /// Returns the id of `image`, and whether its containers wait for a start file. They do if the image has no
+    /// command, and its entrypoint is the waiting first process that a label of the image names. An image inherits the
+    /// labels of its base, but not always the entrypoint.
     pub async fn image_that_waits(&self, image: &Image) -> Result<(String, Waits), Error> {
         let no_image = || Error::NoImage { image: image.clone() };
         match self.0.inspect_image(image.as_str()).await {
@@ -156,10 +156,11 @@ impl Docker {
                 let config = found.config.unwrap_or_default();
                 let entrypoint = config.entrypoint.unwrap_or_default();
                 let labels = config.labels.unwrap_or_default();
-                let its_own =
+                let has_our_entrypoint =
                     labels.get(name::label::ENTRYPOINT).is_some_and(|first| entrypoint == [first.as_str()]);
                 let has_command = config.cmd.is_some_and(|cmd| !cmd.is_empty());
-                let waits = if its_own && !has_command { Waits::ForStartFile } else { Waits::Never };
+                let waits =
+                    if has_our_entrypoint && !has_command { Waits::ForStartFile } else { Waits::Never };
                 Ok((found.id.ok_or_else(no_image)?, waits))
             }
             Err(error) if is_not_found(&error) => Err(no_image()),
@@ -176,10 +177,10 @@ impl Docker {
         }
     }
 
-    /// Makes a container, or finds it made, and attaches to its output. After an error there is none, unless Docker
-    /// is unavailable.
+    /// Creates a container, or finds the one that an earlier attempt created, and attaches to its output. After an
+    /// error no container remains, unless Docker is unavailable.
     pub async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
-        let id = self.make(spec).await?;
+        let id = self.create_or_find(spec).await?;
         match Container::attach(&self.0, id, &spec.name, spec.limits.output).await {
             Err(error) if !error.is_transient() => {
                 if let Err(error) = self.remove(&spec.name).await {
@@ -195,9 +196,10 @@ impl Docker {
         }
     }
 
-    /// Makes a warm container, or finds it made, and starts it to wait for its start file.
+    /// Creates a warm container, or finds the one that an earlier attempt created. Starts it to wait for its start
+    /// file.
     pub async fn wait(&self, spec: &SandboxSpec) -> Result<(), Error> {
-        let id = self.make(spec).await?;
+        let id = self.create_or_find(spec).await?;
         let started = self.0.start_container(&id, None::<StartContainerOptions>).await;
         started.map_err(refused("start", &spec.name))
     }
@@ -208,15 +210,15 @@ impl Docker {
         Container::waiting(&self.0, name, output).await
     }
 
-    async fn make(&self, spec: &SandboxSpec) -> Result<String, Error> {
+    async fn create_or_find(&self, spec: &SandboxSpec) -> Result<String, Error> {
         for Volume { volume, .. } in &spec.volumes {
             self.volume(volume).await?;
         }
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         match self.0.create_container(Some(options), request::body(spec)).await {
             Ok(created) => Ok(created.id),
-            // Either the answer to an earlier try got lost, or the container is another's.
-            Err(error) if is_conflict(&error) => match self.made(spec).await? {
+            // Either the answer to an earlier attempt got lost, or the container is foreign.
+            Err(error) if is_conflict(&error) => match self.find_existing(spec).await? {
                 Some(id) => Ok(id),
                 None => Err(refused("create", &spec.name)(error)),
             },
@@ -225,8 +227,8 @@ impl Docker {
         }
     }
 
-    /// Returns the id of the container that has the name in `spec`, if it is the one that `spec` asks for.
-    async fn made(&self, spec: &SandboxSpec) -> Result<Option<String>, Error> {
+    /// Returns the id of the container that has the name in `spec`, if it has the labels of `spec`.
+    async fn find_existing(&self, spec: &SandboxSpec) -> Result<Option<String>, Error> {
         let found = self.0.inspect_container(&spec.name, None::<InspectContainerOptions>).await;
         let found = found.map_err(refused("inspect", &spec.name))?;
         let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
@@ -234,7 +236,7 @@ impl Docker {
         Ok(found.id.filter(|_id| is_ours))
     }
 
-    /// Finds the container called `name`, and its progress, for a process that did not make it. `output` limits the
+    /// Finds the container called `name`, and its progress, for a process that did not create it. `output` limits the
     /// capture of each output.
     pub async fn find(&self, name: &str, output: ByteSize) -> Result<FoundContainer, Error> {
         Container::find(&self.0, name, output).await
@@ -254,7 +256,7 @@ impl Docker {
     pub async fn discard(&self, name: &str) -> Result<(), Error> {
         let options = RemoveContainerOptionsBuilder::new().v(true).build();
         match self.0.remove_container(name, Some(options)).await {
-            // It runs, or is being removed.
+            // The container runs, or is being removed.
             Err(error) if is_conflict(&error) => tokio::time::sleep(RETRY_DELAY).await,
             Err(error) if !is_not_found(&error) => return Err(refused("remove", name)(error)),
             _ => {}

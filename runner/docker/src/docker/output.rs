@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::{Capture, Captured, OnOutput, Piece, utf8_stream::Utf8Stream};
 
-/// Most bytes of a piece that is passed on.
+/// Largest size of a piece that is passed on, in bytes.
 const MAX_PIECE: usize = 8 << 10;
 
 type LogStream = Pin<Box<dyn Stream<Item = Result<LogOutput, ClientError>> + Send>>;
@@ -19,7 +19,7 @@ type LogStream = Pin<Box<dyn Stream<Item = Result<LogOutput, ClientError>> + Sen
 pub(super) struct Output {
     source: LogStream,
     is_broken: bool,
-    most: ByteSize,
+    capture_limit: ByteSize,
     stdout: SingleOutput,
     stderr: SingleOutput,
 }
@@ -49,29 +49,29 @@ impl fmt::Debug for Output {
 }
 
 impl Output {
-    /// Reads from `source`, and captures at most `most` of each output.
-    pub(super) fn from(
+    /// Reads from `source`, and captures at most `capture_limit` of each output.
+    pub(super) fn new(
         source: impl Stream<Item = Result<LogOutput, ClientError>> + Send + 'static,
-        most: ByteSize,
+        capture_limit: ByteSize,
     ) -> Self {
         Self {
             source: Box::pin(source),
             is_broken: false,
-            most,
-            stdout: SingleOutput::new(most),
-            stderr: SingleOutput::new(most),
+            capture_limit,
+            stdout: SingleOutput::new(capture_limit),
+            stderr: SingleOutput::new(capture_limit),
         }
     }
 
-    /// Skips the first bytes of each output: an earlier holder of the run has passed them on.
+    /// Skips the first bytes of each output: an earlier worker has passed them on.
     pub(super) const fn skip(&mut self, stdout: u64, stderr: u64) {
         self.stdout.passed_on = stdout;
         self.stderr.passed_on = stderr;
     }
 
-    /// Begins again with a source that has everything from the beginning. Bytes that were passed on are not passed on
+    /// Restarts from `source`, which has everything from the beginning. Bytes that were passed on are not passed on
     /// again.
-    pub(super) fn again(
+    pub(super) fn restart_from(
         &mut self,
         source: impl Stream<Item = Result<LogOutput, ClientError>> + Send + 'static,
     ) {
@@ -79,19 +79,23 @@ impl Output {
         self.is_broken = false;
         for output in [&mut self.stdout, &mut self.stderr] {
             let decoder = std::mem::take(&mut output.decoder);
-            *output = SingleOutput { passed_on: output.passed_on, decoder, ..SingleOutput::new(self.most) };
+            *output = SingleOutput {
+                passed_on: output.passed_on,
+                decoder,
+                ..SingleOutput::new(self.capture_limit)
+            };
         }
     }
 
     /// Reads until the source ends. Cancel safe: what was read is kept.
     pub(super) async fn read(&mut self, on_output: OnOutput<'_>) {
-        while self.piece(on_output).await == SourceState::Open {}
+        while self.read_piece(on_output).await == SourceState::Open {}
     }
 
     /// Reads the rest of an ended container's output: however much that is, as long as it comes. Docker may never
     /// report the end; a `silence` of that length counts as the end.
-    pub(super) async fn rest(&mut self, on_output: OnOutput<'_>, silence: Duration) {
-        while let Ok(SourceState::Open) = timeout(silence, self.piece(on_output)).await {}
+    pub(super) async fn read_rest(&mut self, on_output: OnOutput<'_>, silence: Duration) {
+        while let Ok(SourceState::Open) = timeout(silence, self.read_piece(on_output)).await {}
     }
 
     /// Returns whether the source broke off, and may have had more to come.
@@ -99,11 +103,11 @@ impl Output {
         self.is_broken
     }
 
-    async fn piece(&mut self, on_output: OnOutput<'_>) -> SourceState {
+    async fn read_piece(&mut self, on_output: OnOutput<'_>) -> SourceState {
         match self.source.next().await {
             Some(Ok(output)) => {
-                self.take(output, on_output);
-                // Endless output is always ready: the time limit beside us must get its turn.
+                self.handle(output, on_output);
+                // Endless output is always ready: without this, timeouts in the same task would never be polled.
                 tokio::task::yield_now().await;
                 SourceState::Open
             }
@@ -116,7 +120,7 @@ impl Output {
         }
     }
 
-    fn take(&mut self, output: LogOutput, on_output: OnOutput<'_>) {
+    fn handle(&mut self, output: LogOutput, on_output: OnOutput<'_>) {
         let (stream, bytes) = match output {
             LogOutput::StdErr { message } => (OutputStream::Stderr, message),
             LogOutput::StdOut { message } | LogOutput::Console { message } | LogOutput::StdIn { message } => {
@@ -137,16 +141,16 @@ impl Output {
 }
 
 impl SingleOutput {
-    fn new(most: ByteSize) -> Self {
-        Self { capture: Capture::new(most), read: 0, passed_on: 0, decoder: Utf8Stream::default() }
+    fn new(capture_limit: ByteSize) -> Self {
+        Self { capture: Capture::new(capture_limit), read: 0, passed_on: 0, decoder: Utf8Stream::default() }
     }
 
     /// Captures `bytes`, and passes on those that were not passed on yet, with their end position in the stream.
     fn push(&mut self, bytes: &[u8], pass_on: impl Fn(String, u64)) {
         self.capture.push(bytes);
-        let known = usize::try_from(self.passed_on.saturating_sub(self.read)).unwrap_or(usize::MAX);
+        let already_passed = usize::try_from(self.passed_on.saturating_sub(self.read)).unwrap_or(usize::MAX);
         self.read += bytes.len() as u64;
-        for new in bytes[known.min(bytes.len())..].chunks(MAX_PIECE) {
+        for new in bytes[already_passed.min(bytes.len())..].chunks(MAX_PIECE) {
             self.passed_on += new.len() as u64;
             let text = self.decoder.push(new);
             if !text.is_empty() {
@@ -178,8 +182,8 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(300)).await;
             piece
         });
-        let mut output = Output::from(slow.chain(futures_util::stream::pending()), ByteSize::kib(1));
-        output.rest(&|_piece| {}, Duration::from_secs(1)).await;
+        let mut output = Output::new(slow.chain(futures_util::stream::pending()), ByteSize::kib(1));
+        output.read_rest(&|_piece| {}, Duration::from_secs(1)).await;
         assert_eq!(output.finish().0.text(), "abcde");
     }
 
@@ -187,9 +191,9 @@ mod tests {
     async fn a_new_source_repeats_no_output() {
         let passed_on = RefCell::new(Vec::new());
         let on_output = |piece: Piece| passed_on.borrow_mut().push((piece.text, piece.to));
-        let mut output = Output::from(source(&["ab", "cd"]), ByteSize::kib(1));
+        let mut output = Output::new(source(&["ab", "cd"]), ByteSize::kib(1));
         output.read(&on_output).await;
-        output.again(source(&["abc", "def", "gh"]));
+        output.restart_from(source(&["abc", "def", "gh"]));
         output.read(&on_output).await;
         let pieces = [("ab", 2), ("cd", 4), ("ef", 6), ("gh", 8)];
         assert_eq!(passed_on.take(), pieces.map(|(text, to)| (text.to_owned(), to)));
@@ -201,7 +205,7 @@ mod tests {
         let passed_on = RefCell::new(Vec::new());
         let on_output = |piece: Piece| passed_on.borrow_mut().push((piece.text, piece.to));
         let euro = [Ok(bytes(b"ab\xe2")), Ok(bytes(b"\x82")), Ok(bytes(b"\xacc"))];
-        let mut output = Output::from(futures_util::stream::iter(euro), ByteSize::kib(1));
+        let mut output = Output::new(futures_util::stream::iter(euro), ByteSize::kib(1));
         output.skip(1, 0);
         output.read(&on_output).await;
         assert_eq!(passed_on.take(), [("b", 2), ("€c", 6)].map(|(text, to)| (text.to_owned(), to)));

@@ -85,9 +85,9 @@ pub(super) fn hardened(limits: Limits) -> HostConfig {
 }
 
 /// Configures Docker's log, for a process that finds the container and was not attached from its start. The log holds
-/// all that is captured of an output, and of a longer one at least the end. A container that prints lines of two
-/// bytes without end takes some seconds more to end: Docker writes its own buffers before it reports the end. Without
-/// waiting for its log it would lose pieces.
+/// all that is captured of an output, and of a longer one at least the end. Docker writes its own buffers before it
+/// reports a container's end. For a container that prints lines of two bytes without end this takes some seconds.
+/// Without it pieces of the log would be lost.
 fn log_config(output: ByteSize) -> HostConfigLogConfig {
     let both = (output.0 * 2).max(1 << 16).to_string();
     let options = [("max-size", both.as_str()), ("max-file", "2"), ("compress", "false")];
@@ -123,15 +123,15 @@ fn volume(Volume { volume, container_path, read_only }: &Volume) -> Mount {
     }
 }
 
-/// Labels a container that is made in `epoch` for an installation, a run and an agent, with a workspace.
-pub fn labels(of: [&str; 4], epoch: u64) -> BTreeMap<&'static str, String> {
+/// Returns the labels of a container created in `epoch`. `values` are its installation, run, agent and workspace.
+pub fn labels(values: [&str; 4], epoch: u64) -> BTreeMap<&'static str, String> {
     let keys = [name::label::INSTALLATION, name::label::RUN_ID, name::label::AGENT, name::label::WORKSPACE];
-    let pairs = keys.into_iter().zip(of.map(str::to_owned));
+    let pairs = keys.into_iter().zip(values.map(str::to_owned));
     pairs.chain([(name::label::EPOCH, epoch.to_string())]).collect()
 }
 
-/// Labels a warm container, made for an installation and an agent from a template, with a workspace.
-pub fn warm_labels(of: [&str; 4]) -> BTreeMap<&'static str, String> {
+/// Returns the labels of a warm container. `values` are its installation, agent, template and workspace.
+pub fn warm_labels(values: [&str; 4]) -> BTreeMap<&'static str, String> {
     let keys = [name::label::INSTALLATION, name::label::AGENT, name::label::TEMPLATE, name::label::WORKSPACE];
-    keys.into_iter().zip(of.map(str::to_owned)).collect()
+    keys.into_iter().zip(values.map(str::to_owned)).collect()
 }

@@ -8,40 +8,40 @@ use runner_docker as docker;
 
 use super::HostFacts;
 
-/// Reason why an agent cannot run, or runs only with certain orders. Its text says how to fix it.
+/// Reason why an agent cannot run, or runs only with certain requests. Its text names the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockReason {
-    /// None of its gateways can be reached. This is the first of them.
+    /// None of the agent's gateways can be reached. The reason names the first one.
     NoGateway {
         /// The gateway.
         gateway: GatewayId,
-        /// Reason, and how to fix it.
+        /// Error, and its fix.
         why: String,
     },
     /// Docker does not answer.
     NoDocker {
-        /// Reason, and how to fix it.
+        /// Error, and its fix.
         why: String,
     },
-    /// Its image is not on this host.
+    /// The agent's image is not on this host.
     NoImage(Image),
-    /// A volume of it is not on this host.
+    /// A volume of the agent is not on this host.
     NoVolume(String),
-    /// Docker could not answer a question.
+    /// Docker failed to answer a request.
     Unknown {
         /// Error of Docker.
         why: String,
     },
-    /// The agent names no model, and there is no default one.
+    /// The agent names no model, and no default model is configured.
     NoModel,
-    /// The model it asks for is not among its granted models.
+    /// The model that the agent requests is not among its granted models.
     NotGranted {
         /// The model.
         model: String,
-        /// Models that it is granted.
+        /// Models that are granted to the agent.
         models: Vec<ModelName>,
     },
-    /// The upstream does not offer the model it asks for.
+    /// The upstream does not offer the model that the agent requests.
     NotOffered {
         /// The model.
         model: String,
@@ -65,12 +65,12 @@ impl BlockReason {
         }
     }
 
-    /// Returns whether the reason could not be looked up, and may not hold.
+    /// Returns whether the facts could not be looked up. The agent may be able to run in spite of the reason.
     pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::NoDocker { .. } | Self::Unknown { .. })
     }
 
-    /// Returns whether some orders run in spite of the reason.
+    /// Returns whether some requests run in spite of the reason.
     pub const fn is_advisory(&self) -> bool {
         matches!(self, Self::NoModel)
     }
@@ -80,7 +80,7 @@ impl BlockReason {
         !matches!(self, Self::NoModel)
     }
 
-    /// Returns whether the reason keeps a container from being made.
+    /// Returns whether the reason prevents the creation of a container.
     pub const fn is_on_docker(&self) -> bool {
         self.is_unknown() || matches!(self, Self::NoImage(_) | Self::NoVolume(_))
     }
@@ -111,41 +111,42 @@ impl fmt::Display for BlockReason {
     }
 }
 
-/// Number of models that a message offers as a choice.
+/// Maximum number of models that a message suggests.
 const MAX_EXAMPLES: usize = 5;
 
-/// Returns the known reasons that block `agent`. `model` serves an agent that names none. Unknown facts are no reason.
+/// Returns the known reasons that block `agent`. `model` is the default for an agent that names none. Unknown facts are
+/// no reason.
 pub fn block_reasons(agent: &Agent, model: Option<&str>, facts: &HostFacts) -> Vec<BlockReason> {
-    let mut found = match agent.mode {
-        Execution::Ephemeral => on_docker(agent, facts),
-        Execution::Gateway => no_gateway(agent, facts).into_iter().collect(),
+    let mut reasons = match agent.mode {
+        Execution::Ephemeral => docker_reasons(agent, facts),
+        Execution::Gateway => gateway_reason(agent, facts).into_iter().collect(),
     };
-    found.extend(no_model(agent, agent.model.as_deref().or(model), facts));
-    found
+    reasons.extend(model_reason(agent, agent.model.as_deref().or(model), facts));
+    reasons
 }
 
-/// Returns the reason if `agent` can be a session of no gateway.
-fn no_gateway(agent: &Agent, facts: &HostFacts) -> Option<BlockReason> {
-    let mut away = agent.gateways.iter().map(|id| (id, facts.gateways.get(id)));
-    let (gateway, why) = away.next()?;
-    let why = why.filter(|_| away.all(|(_, why)| why.is_some()))?;
+/// Returns the reason if `agent` can reach none of its gateways.
+fn gateway_reason(agent: &Agent, facts: &HostFacts) -> Option<BlockReason> {
+    let mut errors = agent.gateways.iter().map(|id| (id, facts.gateways.get(id)));
+    let (gateway, why) = errors.next()?;
+    let why = why.filter(|_| errors.all(|(_, why)| why.is_some()))?;
     Some(BlockReason::NoGateway { gateway: gateway.clone(), why: why.clone() })
 }
 
-/// Returns what `agent` needs of Docker and cannot have.
-fn on_docker(agent: &Agent, facts: &HostFacts) -> Vec<BlockReason> {
+/// Returns a reason for each image or volume that `agent` needs and Docker lacks.
+fn docker_reasons(agent: &Agent, facts: &HostFacts) -> Vec<BlockReason> {
     match &facts.docker {
         Err(why) => vec![BlockReason::NoDocker { why: why.clone() }],
-        Ok(known) => {
-            let image = known.images.get(&agent.image);
-            let volumes = agent.volumes.iter().map(|volume| known.volumes.get(&volume.volume));
+        Ok(missing) => {
+            let image = missing.images.get(&agent.image);
+            let volumes = agent.volumes.iter().map(|volume| missing.volumes.get(&volume.volume));
             std::iter::once(image).chain(volumes).flatten().cloned().collect()
         }
     }
 }
 
-/// Returns the reason if `agent` cannot ask for `model`.
-fn no_model(agent: &Agent, model: Option<&str>, facts: &HostFacts) -> Option<BlockReason> {
+/// Returns the reason if `agent` cannot use `model`.
+fn model_reason(agent: &Agent, model: Option<&str>, facts: &HostFacts) -> Option<BlockReason> {
     let Some(model) = model else { return Some(BlockReason::NoModel) };
     let is_granted = agent.models.is_empty() || agent.models.iter().any(|granted| granted.as_str() == model);
     if !is_granted {
@@ -199,13 +200,13 @@ mod tests {
 
     #[test]
     fn a_missing_need_blocks_only_its_agents() {
-        let away: BTreeMap<_, _> = [("g".parse().unwrap(), "it is down".to_owned())].into();
-        let nothing_known =
-            HostFacts { docker: Ok(MissingOnDocker::default()), models: None, gateways: away.clone() };
+        let unreachable: BTreeMap<_, _> = [("g".parse().unwrap(), "it is down".to_owned())].into();
+        let no_facts =
+            HostFacts { docker: Ok(MissingOnDocker::default()), models: None, gateways: unreachable.clone() };
         let gateway = ("a:gateway", &["gateway_unavailable"][..]);
         let free: &[&str] = &[];
         let all = expected([gateway, ("a:pinned", free), ("a:volume", free), (DEFAULT_AGENT, free)]);
-        assert_eq!(codes(&nothing_known), all, "unknown facts block no agent");
+        assert_eq!(codes(&no_facts), all, "unknown facts block no agent");
 
         let image: Image = "a:1".parse().unwrap();
         let docker = MissingOnDocker {
@@ -213,7 +214,7 @@ mod tests {
             volumes: [("typo".to_owned(), BlockReason::NoVolume("typo".to_owned()))].into(),
         };
         let models = Some(vec!["fake".to_owned(), "gpt-3*".to_owned()]);
-        let missing = codes(&HostFacts { docker: Ok(docker), models, gateways: away.clone() });
+        let missing = codes(&HostFacts { docker: Ok(docker), models, gateways: unreachable.clone() });
         let pinned = ("a:pinned", &["image_missing", "model_not_offered"][..]);
         assert_eq!(
             missing,
@@ -223,12 +224,12 @@ mod tests {
         let docker_unavailable = codes(&HostFacts {
             docker: Err("start Docker".to_owned()),
             models: Some(vec!["*".to_owned()]),
-            gateways: away,
+            gateways: unreachable,
         });
-        let away_for = |id| (id, &["docker_unavailable"][..]);
+        let unavailable = |id| (id, &["docker_unavailable"][..]);
         assert_eq!(
             docker_unavailable,
-            expected([gateway, away_for("a:pinned"), away_for("a:volume"), away_for(DEFAULT_AGENT)])
+            expected([gateway, unavailable("a:pinned"), unavailable("a:volume"), unavailable(DEFAULT_AGENT)])
         );
     }
 
@@ -248,7 +249,7 @@ mod tests {
             agent.block_reasons.iter().map(|reason| format!("{} {reason}", reason.code())).collect::<Vec<_>>()
         };
         assert!(codes("model = 'one'", None).is_empty() && codes("", Some("two")).is_empty());
-        // Control: an agent whose orders name the model can run all the same.
+        // Control: an agent can run if its requests name the model.
         let file = Some(("s.toml".into(), file.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
         let statuses = judge(

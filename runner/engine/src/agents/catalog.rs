@@ -1,4 +1,4 @@
-//! Keeps the agents of `sluice up`: the latest configuration, and the recent findings about it.
+//! Keeps the agents of `sluice up`, according to the latest configuration, and their recent statuses.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -8,10 +8,10 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::{AgentStatus, Probes, judge};
 
-/// Longest time for which statuses are reused, however many requests come.
+/// Longest time for which statuses are reused. Probes thus stay rare, however many requests arrive.
 const MAX_STATUS_AGE: Duration = Duration::from_secs(2);
 
-/// Agents that `sluice up` reports.
+/// Catalog of the agents that `sluice up` reports.
 #[derive(Debug)]
 pub struct Catalog {
     /// Locked during a probe, so that concurrent callers share its result.
@@ -26,7 +26,7 @@ struct CatalogState {
     last: Option<LastStatuses>,
 }
 
-/// Statuses that were looked up last.
+/// Latest statuses, and the time of their probe.
 #[derive(Debug)]
 struct LastStatuses {
     at: Instant,
@@ -45,12 +45,13 @@ impl CatalogState {
 }
 
 impl Catalog {
-    /// Returns a catalog of the agents in `settings`; nothing is looked up yet.
+    /// Returns a catalog of the agents in `settings`; probes nothing yet.
     pub fn of(settings: &Settings) -> Self {
         Self { state: Mutex::new(CatalogState::of(settings)) }
     }
 
-    /// Replaces the agents with those in `settings`. Addresses of Docker, proxy and gateways stay until a restart.
+    /// Replaces the agents with those in `settings`. The addresses of Docker, proxy and gateways change only with a
+    /// restart.
     pub async fn replace(&self, settings: &Settings) {
         let mut state = self.state.lock().await;
         let probes = state.probes.clone();
@@ -62,7 +63,7 @@ impl Catalog {
         self.state.lock().await.agents.clone()
     }
 
-    /// Returns all agents with the reasons that block them, looked up at most once per `MAX_STATUS_AGE`.
+    /// Returns all agents with the reasons that block them, probed at most once per `MAX_STATUS_AGE`.
     pub async fn statuses(&self) -> Arc<Vec<AgentStatus>> {
         let mut state = self.state.lock().await;
         if let Some(LastStatuses { at, statuses }) = &state.last

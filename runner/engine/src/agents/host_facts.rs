@@ -1,4 +1,4 @@
-//! Looks up what agents need on this host, and which models the upstream offers. It changes nothing.
+//! Looks up the needs of agents on this host, and the models that the upstream offers. Changes nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,9 +23,9 @@ use tokio::time::timeout;
 
 use super::BlockReason;
 
-/// Longest wait for the upstream's models. A list of agents does not wait longer.
+/// Longest wait for the upstream's models. Without an answer, agents are judged as if the upstream offered every model.
 const MODELS_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest wait for everything that Docker is asked.
+/// Longest wait for all requests to Docker.
 const DOCKER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Probes of the backends that agents need.
@@ -64,24 +64,25 @@ impl Probes {
         }
     }
 
-    /// Looks up everything that `agents` need. It cannot fail: an unavailable backend is a fact, too.
+    /// Looks up everything that `agents` need. Cannot fail: an unavailable backend is a fact, too.
     pub async fn probe(&self, agents: &BTreeMap<AgentId, Agent>) -> HostFacts {
         let (docker, models, gateways) =
             tokio::join!(timeout(DOCKER_TIMEOUT, self.docker(agents)), self.models(), self.gateways(agents));
-        let silent = |_elapsed| Err(format!("Docker did not answer within {} s", DOCKER_TIMEOUT.as_secs()));
-        let docker = docker.map_or_else(silent, |answer| answer.map_err(|error| report::chain(&error)));
+        let timed_out =
+            |_elapsed| Err(format!("Docker did not answer within {} s", DOCKER_TIMEOUT.as_secs()));
+        let docker = docker.map_or_else(timed_out, |answer| answer.map_err(|error| report::chain(&error)));
         HostFacts { docker, models, gateways }
     }
 
-    /// Returns the gateways of `agents` that cannot be reached. It connects only, and asks them nothing.
+    /// Returns the gateways of `agents` that cannot be reached. Only connects, and sends no request.
     async fn gateways(&self, agents: &BTreeMap<AgentId, Agent>) -> BTreeMap<GatewayId, String> {
         let needed = agents.values().filter(|agent| agent.mode == Execution::Gateway);
         let needed: BTreeSet<_> = needed.flat_map(|agent| &agent.gateways).collect();
         let probe = |id: &GatewayId| {
-            let place = self.gateways.get(id).cloned();
+            let paths = self.gateways.get(id).cloned();
             let id = id.clone();
             async move {
-                let reached = place?.reach().await;
+                let reached = paths?.reach().await;
                 Some((id, report::chain(&reached.err()?)))
             }
         };

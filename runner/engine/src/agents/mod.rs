@@ -1,7 +1,7 @@
-//! Decides which agents can run here, and why the others cannot.
+//! Decides which agents can run on this host, and names the reasons that block the others.
 //!
-//! Facts about this host are looked up first (`host_facts`) and then judged (`block_reason`, pure). A result holds
-//! for the moment: a run looks again by itself. Running an agent is not part of this module.
+//! Facts about this host are looked up first (`host_facts`) and then judged (`block_reason`, pure). A result is valid
+//! only for a moment, so each run checks its needs again. The module `run` executes agents.
 
 mod block_reason;
 mod catalog;
@@ -26,12 +26,12 @@ pub struct AgentStatus {
     pub id: AgentId,
     /// Settings of the agent.
     pub agent: Agent,
-    /// Reasons why it cannot run; it can if all are advisory.
+    /// Reasons why the agent cannot run; if all are advisory, it can.
     pub block_reasons: Vec<BlockReason>,
 }
 
 impl AgentStatus {
-    /// Returns whether the agent can run here: only advisory reasons block it.
+    /// Returns whether the agent can run here, because it has only advisory reasons.
     pub fn can_run(&self) -> bool {
         self.block_reasons.iter().all(BlockReason::is_advisory)
     }
@@ -47,7 +47,7 @@ impl AgentStatus {
     }
 }
 
-/// Judges all `agents` by `facts`, in the order of their ids. `model` serves agents that name none.
+/// Judges all `agents` by `facts`, in the order of their ids. `model` is the default for agents that name none.
 pub fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, facts: &HostFacts) -> Vec<AgentStatus> {
     let status = |(id, agent): (&AgentId, &Agent)| AgentStatus {
         id: id.clone(),

@@ -1,4 +1,4 @@
-//! Names the failure of a run whose last call failed: the same code wherever its agent runs.
+//! Names the failure of a run whose last call failed. The code is the same for containers and gateways.
 
 use platform_core::{
     event::RunErrorCode as Code,
@@ -7,11 +7,11 @@ use platform_core::{
 };
 use runner_model::lifecycle::Failure;
 
-/// Returns the failure that `last` explains; `None` if the call was answered, or its agent abandoned it.
+/// Returns the failure that the last call explains; `None` if the call was answered, or abandoned by its agent.
 pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {
     let call = last.filter(|call| call.is_failure())?;
-    let code = code(call)?;
-    let why = match (call.refusal, call.outcome) {
+    let code = error_code(call)?;
+    let reason = match (call.refusal, call.outcome) {
         (Some(refusal), _) => refusal.code().to_owned(),
         (None, Outcome::Complete) => format!("status {}", call.status),
         (None, outcome) => outcome.to_string(),
@@ -19,16 +19,16 @@ pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {
     let message = match code {
         Code::ContextOverflow => "the conversation is too long for the model".to_owned(),
         Code::QuotaExhausted => "a limit of the run or its account is used up".to_owned(),
-        Code::ModelBusy => format!("the model API is too busy, or failed ({why})"),
+        Code::ModelBusy => format!("the model API is too busy, or failed ({reason})"),
         Code::ModelUnavailable => {
-            format!("the model API could not be reached, or closed the connection ({why})")
+            format!("the model API could not be reached, or closed the connection ({reason})")
         }
-        _ => format!("the model API refused the run's last call ({why})"),
+        _ => format!("the model API refused the run's last call ({reason})"),
     };
     Some(Failure::new(code, message))
 }
 
-const fn code(call: CallEnd) -> Option<Code> {
+const fn error_code(call: CallEnd) -> Option<Code> {
     Some(match (call.refusal, call.outcome) {
         (Some(Refusal::ContextOverflow), _) => Code::ContextOverflow,
         (Some(Refusal::QuotaExhausted | Refusal::ModelUnpriced), _) => Code::QuotaExhausted,
@@ -55,7 +55,7 @@ const fn code(call: CallEnd) -> Option<Code> {
         (Some(_), _) => Code::ModelRefused,
         (None, Outcome::Complete) if matches!(call.status, 408 | 429 | 500..) => Code::ModelBusy,
         (None, Outcome::Complete) => Code::ModelRefused,
-        // The agent closed the connection: that is how it ends a call that it gives up.
+        // The agent closed the connection to abandon the call.
         (None, Outcome::ClientGone | Outcome::RunClosed) => return None,
         (None, _) => Code::ModelUnavailable,
     })

@@ -1,4 +1,4 @@
-//! Decides what the end of a container means, by who ended it, its exit code, and what its agent printed.
+//! Derives the result of a run from the end of its container: the reason for the end, the exit code, and the output.
 
 use platform_core::{event::RunErrorCode as Code, record::CallEnd};
 use platform_runtime::settings::{Agent, Protocol};
@@ -6,39 +6,39 @@ use runner_docker::{ContainerExit, KilledBy};
 use runner_model::lifecycle::Failure;
 
 use super::call;
-use crate::envelope::{self, Said};
+use crate::envelope::{self, AgentOutput};
 
-/// Returns the result of the run whose container ended, and whose last call ended as `last` says, if there was one. If
-/// an agent failed for lack of a model, the end of that call is the reason; the agent's own words come after it.
-pub(crate) fn judge(agent: &Agent, ended: &ContainerExit, last: Option<CallEnd>) -> Result<String, Failure> {
-    if let Some(failure) = ended_by_others(agent, ended) {
+/// Returns the result of a run whose container ended. `last` is the end of the run's last call, if there was one. If
+/// that call failed, it is the reason for an agent's failure; the agent's own words come after it.
+pub(crate) fn judge(agent: &Agent, exit: &ContainerExit, last: Option<CallEnd>) -> Result<String, Failure> {
+    if let Some(failure) = external_failure(agent, exit) {
         return Err(failure);
     }
-    let own = match (ended.exit_code, envelope::read(agent.protocol, &ended.stdout.text())) {
-        (Some(0), Said::Answer(text)) if agent.protocol == Protocol::Text || !text.is_empty() => {
+    let own = match (exit.exit_code, envelope::read(agent.protocol, &exit.stdout.text())) {
+        (Some(0), AgentOutput::Answer(text)) if agent.protocol == Protocol::Text || !text.is_empty() => {
             return Ok(text);
         }
-        // The agent may have had nothing to say.
-        (Some(0), Said::Answer(text)) => return call::failure(last).map_or(Ok(text), Err),
-        (_, Said::Failure { code, message, .. }) => Failure::new(code_of(&code), message),
-        (Some(0), Said::Unreadable(message)) => Failure::new(Code::ContainerFailed, message),
-        _ => Failure::new(Code::ContainerFailed, exit_message(ended, agent.protocol)),
+        // An empty answer may be the agent's intention.
+        (Some(0), AgentOutput::Answer(text)) => return call::failure(last).map_or(Ok(text), Err),
+        (_, AgentOutput::Failure { code, message, .. }) => Failure::new(error_code(&code), message),
+        (Some(0), AgentOutput::Unreadable(message)) => Failure::new(Code::ContainerFailed, message),
+        _ => Failure::new(Code::ContainerFailed, exit_message(exit, agent.protocol)),
     };
     Err(match call::failure(last) {
-        Some(named) => Failure::new(named.code, format!("{}: {}", named.message, own.message)),
+        Some(failure) => Failure::new(failure.code, format!("{}: {}", failure.message, own.message)),
         None => own,
     })
 }
 
-/// Returns the failure if neither the agent nor a model is to blame.
-fn ended_by_others(agent: &Agent, ended: &ContainerExit) -> Option<Failure> {
-    let (code, message) = match (ended.killed_by, ended.exit_code) {
+/// Returns the failure if neither the agent nor a model caused the end.
+fn external_failure(agent: &Agent, exit: &ContainerExit) -> Option<Failure> {
+    let (code, message) = match (exit.killed_by, exit.exit_code) {
         (Some(KilledBy::Timeout), _) => (Code::Timeout, format!("stopped after {}", agent.run_timeout)),
         (Some(KilledBy::Cancel), _) => (Code::Cancelled, "cancelled".to_owned()),
-        (Some(KilledBy::Disk), _) => (Code::ContainerFailed, exit_message(ended, agent.protocol)),
-        // One of its processes may have been killed while the agent went on.
+        (Some(KilledBy::Disk), _) => (Code::ContainerFailed, exit_message(exit, agent.protocol)),
+        // The agent may have succeeded although one of its processes was killed.
         (None, Some(0)) => return None,
-        (None, _) if ended.oom_seen => {
+        (None, _) if exit.oom_seen => {
             (Code::OomKilled, format!("needed more than {} of memory", agent.memory))
         }
         (None, _) => return None,
@@ -46,21 +46,21 @@ fn ended_by_others(agent: &Agent, ended: &ContainerExit) -> Option<Failure> {
     Some(Failure::new(code, message))
 }
 
-/// Returns the code for an agent's own error code. Other words are its own.
-fn code_of(said: &str) -> Code {
-    match said {
+/// Returns the code of a run for an agent's own error code. Unknown codes have no meaning here.
+fn error_code(word: &str) -> Code {
+    match word {
         // The agent gave up for lack of time, before it was ended.
         "timeout" => Code::Timeout,
-        // A model was there, and had nothing to say.
+        // A model answered, with an empty answer.
         "no_answer" => Code::NoAnswer,
         _ => Code::ContainerFailed,
     }
 }
 
-fn exit_message(ended: &ContainerExit, protocol: Protocol) -> String {
-    let code = match ended.exit_code {
+fn exit_message(exit: &ContainerExit, protocol: Protocol) -> String {
+    let code = match exit.exit_code {
         None => "no exit code".to_owned(),
-        // Docker was stopped, another process ended the container, or the agent exits as shells do after such an end.
+        // Docker was stopped, another process killed the container, or the agent's shell reports a killed child.
         Some(code @ 137) => format!("exit code {code}, as after a SIGKILL that was not ours"),
         Some(code @ 143) => format!("exit code {code}, as after a SIGTERM that was not ours"),
         Some(code) => format!("exit code {code}"),
@@ -69,11 +69,11 @@ fn exit_message(ended: &ContainerExit, protocol: Protocol) -> String {
         Protocol::Envelope => "and without an envelope",
         Protocol::Text => "",
     };
-    let stderr = ended.stderr.text();
-    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+    let stderr = exit.stderr.text();
+    let last_line = stderr.lines().rev().find(|line| !line.trim().is_empty());
     let parts = [
         format!("the agent ended with {code} {hint}").trim_end().to_owned(),
-        last.unwrap_or_default().to_owned(),
+        last_line.unwrap_or_default().to_owned(),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
@@ -105,7 +105,7 @@ mod tests {
         ContainerExit { exit_code: Some(exit_code), killed_by: None, oom_seen: false, stdout, stderr }
     }
 
-    fn said(error: &str) -> String {
+    fn failure_output(error: &str) -> String {
         json!({ "payloads": [], "meta": { "error": { "code": error, "message": "its words" } } }).to_string()
     }
 
@@ -122,13 +122,14 @@ mod tests {
             [("llm_error", Code::ContainerFailed), ("timeout", Code::Timeout), ("no_answer", Code::NoAnswer)]
         {
             for exit_code in [0, 1, 2] {
-                let ended = ended(exit_code, &said(own));
+                let ended = ended(exit_code, &failure_output(own));
                 assert_eq!(code(&ended, REFUSED), Code::ModelRefused, "{own}");
                 assert_eq!(code(&ended, ANSWERED), name, "{own}");
                 assert_eq!(code(&ended, None), name, "{own}");
             }
         }
-        let failure = judged(Protocol::Envelope, &ended(1, &said("llm_error")), REFUSED).unwrap_err();
+        let failure =
+            judged(Protocol::Envelope, &ended(1, &failure_output("llm_error")), REFUSED).unwrap_err();
         let message = "the model API refused the run's last call (status 400): llm_error: its words";
         assert_eq!(failure.message, message);
         let failure = judged(Protocol::Text, &ended(7, "half an answer"), REFUSED).unwrap_err();
@@ -159,7 +160,7 @@ mod tests {
     fn the_killer_decides_before_words_and_calls() {
         for own in ["llm_error", "timeout"] {
             let code = |change: fn(&mut ContainerExit)| {
-                let mut ended = ended(137, &said(own));
+                let mut ended = ended(137, &failure_output(own));
                 change(&mut ended);
                 judged(Protocol::Envelope, &ended, REFUSED).unwrap_err().code
             };

@@ -1,7 +1,8 @@
-//! Decides what the end of an agent means: an answer, or the reason why there is none. Pure.
+//! Derives the result of a run from the end of its agent: an answer, or the reason why there is none. Pure.
 //!
-//! Three facts decide: how the agent ended, what it is known to say of that, and how the data plane saw its last call
-//! end. The words of an answer never decide. If an agent has failed because a model did not answer, that is the reason.
+//! Three facts decide: the end of the agent, the error code that it printed, and the end of its last call at the data
+//! plane. The text of an answer never decides. If an agent failed because its last call failed, that call is the
+//! reason.
 
 pub(crate) mod call;
 pub(crate) mod container;

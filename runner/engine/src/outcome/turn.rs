@@ -1,5 +1,5 @@
-//! Decides what the end of a turn means, by its frames. Gateways before 2026.4 report what an upstream refused as a
-//! success, with its error as the answer. Newer ones name most failures alike.
+//! Derives the result of a run from the last frames of its turn. Gateways before 2026.4 report a refusal by the
+//! upstream as a success, with the error as the answer. Newer gateways report most failures by one name.
 
 use gateway_bridge::{Ending, Generation, TurnFailure};
 use platform_core::{event::RunErrorCode as Code, record::CallEnd};
@@ -9,12 +9,12 @@ use runner_model::lifecycle::Failure;
 
 use super::call;
 
-/// End of a turn, and what is known of it besides its frames.
+/// End of a turn, with the facts that its frames do not contain.
 #[derive(Debug)]
 pub(crate) struct TurnEnd {
-    /// Ending by the turn's frames.
+    /// Ending according to the turn's frames.
     pub(crate) ending: Ending,
-    /// Reason why this process ended it, if it did.
+    /// Reason for which this process stopped the turn, if it did.
     pub(crate) killed_by: Option<KilledBy>,
     /// Generation of the gateway's protocol.
     pub(crate) generation: Generation,
@@ -22,8 +22,8 @@ pub(crate) struct TurnEnd {
     pub(crate) last_call: Option<CallEnd>,
 }
 
-/// Returns whether the end of the last call affects what `ending` means.
-pub(crate) fn is_open(ending: &Ending, generation: Generation) -> bool {
+/// Returns whether the end of the last call affects the result of a turn with this `ending`.
+pub(crate) fn depends_on_last_call(ending: &Ending, generation: Generation) -> bool {
     !matches!(ending, Ending::Completed { .. }) || generation == Generation::Three
 }
 
@@ -36,16 +36,16 @@ pub(crate) fn judge(agent: &Agent, end: TurnEnd) -> Result<String, Failure> {
         Some(KilledBy::Cancel) => return Err(Failure::new(Code::Cancelled, "cancelled")),
         Some(KilledBy::Disk) | None => {}
     }
-    let failed = end.last_call.filter(|call| call.is_failure());
-    let is_believed = end.generation > Generation::Three || failed.is_none();
+    let failed_call = end.last_call.filter(|call| call.is_failure());
+    let is_believed = end.generation > Generation::Three || failed_call.is_none();
     match end.ending {
         Ending::Completed { text, .. } if is_believed => Ok(text),
-        Ending::Completed { .. } => Err(call::failure(failed).unwrap_or_else(no_answer)),
-        Ending::Failed(failure) => Err(of_frames(&failure, failed)),
+        Ending::Completed { .. } => Err(call::failure(failed_call).unwrap_or_else(no_answer)),
+        Ending::Failed(failure) => Err(turn_failure(&failure, failed_call)),
     }
 }
 
-fn of_frames(failure: &TurnFailure, failed: Option<CallEnd>) -> Failure {
+fn turn_failure(failure: &TurnFailure, failed_call: Option<CallEnd>) -> Failure {
     match failure {
         TurnFailure::Aborted => {
             Failure::new(Code::GatewayFailed, "another client has ended the turn at the gateway")
@@ -60,7 +60,7 @@ fn of_frames(failure: &TurnFailure, failed: Option<CallEnd>) -> Failure {
         TurnFailure::Deadline
         | TurnFailure::TimedOut
         | TurnFailure::Upstream { .. }
-        | TurnFailure::NoAnswer => call::failure(failed).unwrap_or_else(|| match failure {
+        | TurnFailure::NoAnswer => call::failure(failed_call).unwrap_or_else(|| match failure {
             TurnFailure::NoAnswer => no_answer(),
             TurnFailure::Deadline | TurnFailure::TimedOut => {
                 Failure::new(Code::Timeout, "the gateway gave the turn up for taking too long")

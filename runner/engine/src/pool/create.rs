@@ -11,8 +11,7 @@ use super::{Error, Pool, snapshot::PoolTarget};
 use crate::{context::EngineHandles, lease_clock::boot_now};
 
 impl Pool<'_> {
-    /// Creates a warm container from `template`. What this leaves behind when it fails is removed at once, or later by
-    /// its row.
+    /// Creates a warm container from `template`. After a failure, its parts are removed at once, or later by its row.
     pub(super) async fn create(&self, template: &str, target: &PoolTarget) -> Result<WarmContainer, Error> {
         let EngineHandles { store, worker, lease, installation, .. } = self.engine;
         let warm = WarmContainer {
@@ -31,7 +30,7 @@ impl Pool<'_> {
         match self.create_parts(&warm, target).await {
             Ok(()) => Ok(warm),
             Err(error) => {
-                // Its row finds it again if the removal does not succeed now.
+                // If this removal fails, the row leads a later one to the container.
                 if store.warm_leaves(&warm.container, worker).await? {
                     self.clear(&warm).await?;
                 }
@@ -44,7 +43,7 @@ impl Pool<'_> {
         let EngineHandles { store, worker, docker, data_plane, workspaces, installation, .. } = self.engine;
         let workspaces = workspaces.sized(target.agent.disk);
         let reserved = workspaces.reserve()?;
-        // Beside it there must be disk space for a run that needs a workspace of its own.
+        // Disk space must remain for a run that needs a workspace of its own.
         self.engine.workspaces.disk_space()?.enough().map_err(runner_workspace::Error::from)?;
         let workspace = workspaces.create_waiting(&warm.workspace).await?;
         drop(reserved);
@@ -74,7 +73,7 @@ impl Pool<'_> {
         if store.warm_is_ready(warm, worker).await? { Ok(()) } else { Err(Error::Lost) }
     }
 
-    /// Fails once another process may have taken this process's warm containers for abandoned.
+    /// Fails once another process may have judged this process's warm containers as abandoned.
     fn check_lease(&self) -> Result<(), Error> {
         if boot_now() < self.held_until.get() { Ok(()) } else { Err(Error::Lost) }
     }

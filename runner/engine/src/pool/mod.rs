@@ -1,12 +1,11 @@
-//! Keeps warm containers: started, isolated, each with a workspace and a socket directory of its own, and for one run
-//! only.
+//! Keeps warm containers: started and isolated, each for one run only, with its own workspace and socket directory.
 //!
-//! `sluice up` keeps as many as agents' entries say. Each is in the store from before its first part is created until
-//! its last part is gone. A run claims one by making its resources the run's own (`run::provision`). From then on the pool
-//! knows nothing of it. The pool removes containers that no longer fit any entry or have ended while they waited. It
-//! creates them one after the other, so that they do not delay the runs that they are to speed up.
+//! `sluice up` keeps as many as agents' entries configure. Each has a row from before its first part is created until
+//! its last part is removed. A run claims one by recording its resources as the run's own (`run::provision`). From then
+//! on the pool ignores it. The pool removes containers that no longer fit any entry or have ended while they waited. It
+//! creates them one after the other, so that their creation does not delay runs.
 //!
-//! Not here: removing what an ended process has left (`reaper`).
+//! See `reaper` for the removal of other resources that an ended process has left.
 
 mod create;
 mod remove;
@@ -40,7 +39,7 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Longest delay after a failure.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// Longest time for removing everything at the end. What is left is for the next `sluice up` or the reaper.
+/// Longest time for removing all warm containers at the end. The next `sluice up` or the reaper removes the rest.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum number of containers that are removed at the same time.
 const MAX_CONCURRENT_REMOVALS: usize = 4;
@@ -60,7 +59,7 @@ pub enum Error {
     /// Docker failed.
     #[error("the sandbox failed")]
     Docker(#[from] docker::Error),
-    /// The image is not made for warm containers.
+    /// The image does not support warm containers.
     #[error(
         "containers of image {image} do not wait for a start file: an image that does names its entrypoint on the label `{}` and has no command; or set `warm` to 0",
         platform_core::name::label::ENTRYPOINT
@@ -69,7 +68,7 @@ pub enum Error {
         /// Image in the agent's settings.
         image: String,
     },
-    /// Workspaces are not images here, so nothing bounds the disk use of a warm container.
+    /// Workspaces are directories on this host, so nothing bounds the disk use of a warm container.
     #[error("workspaces are directories here, and nothing would bound what waits: they have to be images")]
     Unbounded,
     /// A warm container ended while it waited for a run.
@@ -90,7 +89,7 @@ pub enum Error {
 pub(crate) struct Pool<'e> {
     engine: &'e EngineHandles,
     catalog: &'e Catalog,
-    /// Moment of the boot clock before which no other process can have begun to remove our containers.
+    /// Moment of the boot clock until which no other process can begin to remove this process's containers.
     held_until: Cell<Duration>,
     /// True if this process has no warm containers, as far as it knows.
     is_empty: Cell<bool>,
@@ -100,7 +99,7 @@ pub(crate) struct Pool<'e> {
 #[derive(Default)]
 struct LastSnapshot {
     snapshot: PoolSnapshot,
-    /// Time at which it was taken; absent if a new one is due.
+    /// Time of the snapshot; absent if a new one is due.
     taken: Option<Instant>,
 }
 
@@ -109,8 +108,8 @@ impl<'e> Pool<'e> {
         Self { engine, catalog, held_until: Cell::new(Duration::ZERO), is_empty: Cell::new(true) }
     }
 
-    /// Keeps the configured number ready until `stop` is triggered; then removes all. To be polled to its end: dropping
-    /// it would leave containers that are being created without an owner.
+    /// Keeps the configured number ready until `stop` is triggered; then removes all. The caller must poll this to its
+    /// end: dropping it would leave containers that are being created without an owner.
     pub(crate) async fn maintain(&self, stop: &CancellationToken) {
         let give_up = async {
             stop.cancelled().await;
@@ -149,17 +148,17 @@ impl<'e> Pool<'e> {
         }
     }
 
-    /// Takes a new snapshot if the last one is old, and removes and creates containers by it.
+    /// Takes a new snapshot if the last one is old, and removes and creates containers accordingly.
     async fn fill_once(&self, last: &mut LastSnapshot) -> Result<(), Error> {
         if last.taken.is_none_or(|at| at.elapsed() >= REFRESH_INTERVAL) {
             let now = self.observe().await?;
-            now.log_new_troubles(&last.snapshot);
-            for gone in last.snapshot.agents.iter().filter(|agent| !now.agents.contains(agent)) {
-                self.engine.observer.metrics.pool_has(gone, 0, 0);
+            now.log_new_problems(&last.snapshot);
+            for removed in last.snapshot.agents.iter().filter(|agent| !now.agents.contains(agent)) {
+                self.engine.observer.metrics.pool_has(removed, 0, 0);
             }
             *last = LastSnapshot { snapshot: now, taken: Some(Instant::now()) };
         }
-        // Most installations have no warm containers, and then this costs nothing.
+        // Most installations have no warm containers; for them a pass costs nothing.
         if last.snapshot.targets.is_empty() && self.is_empty.get() {
             return Ok(());
         }
@@ -169,34 +168,34 @@ impl<'e> Pool<'e> {
     /// Removes containers that are no longer wanted, and creates at most one that is missing. A failure with one does
     /// not stop the removal of the others.
     async fn reconcile(&self, snapshot: &mut PoolSnapshot) -> Result<(), Error> {
-        let ours = self.ours().await?;
-        self.is_empty.set(ours.is_empty());
-        self.count(snapshot, &ours);
+        let managed = self.managed_entries().await?;
+        self.is_empty.set(managed.is_empty());
+        self.update_metrics(snapshot, &managed);
         let targets = snapshot.targets.iter();
         let mut missing: BTreeMap<_, _> =
             targets.map(|(template, target)| (template.as_str(), target.count)).collect();
         let mut failures = Vec::new();
-        for pooled in &ours {
-            let left = missing.get_mut(pooled.warm.template.as_str()).filter(|left| **left > 0);
-            match left {
-                Some(left) if pooled.stage == PoolStage::Ready && self.is_mine(pooled) => {
-                    if snapshot.may_run(pooled) {
-                        *left -= 1;
+        for entry in &managed {
+            let shortfall = missing.get_mut(entry.warm.template.as_str()).filter(|shortfall| **shortfall > 0);
+            match shortfall {
+                Some(shortfall) if entry.stage == PoolStage::Ready && self.is_own(entry) => {
+                    if snapshot.may_run(entry) {
+                        *shortfall -= 1;
                         continue;
                     }
-                    failures.push(snapshot.ended(pooled));
+                    failures.push(snapshot.ended_error(entry));
                 }
                 _ => {}
             }
-            failures.extend(self.release(pooled).await.err());
+            failures.extend(self.release(entry).await.err());
         }
         if let Some(error) = failures.into_iter().next() {
             return Err(error);
         }
         if snapshot.insufficient_disk.is_some() {
-            return self.free_disk_space(&ours).await;
+            return self.free_disk_space(&managed).await;
         }
-        let next = missing.into_iter().find(|(_, left)| *left > 0);
+        let next = missing.into_iter().find(|(_, shortfall)| *shortfall > 0);
         let next = next.and_then(|(template, _)| snapshot.targets.get_key_value(template));
         if let Some((template, target)) = next {
             let created = self.create(template, target).await?;
@@ -206,15 +205,15 @@ impl<'e> Pool<'e> {
         Ok(())
     }
 
-    /// Removes one warm container: the disk has no space for a run that cannot use it.
-    async fn free_disk_space(&self, ours: &[PoolEntry]) -> Result<(), Error> {
-        match ours.iter().find(|pooled| pooled.stage == PoolStage::Ready) {
-            Some(pooled) => {
+    /// Removes one warm container, so that runs that cannot use it have disk space.
+    async fn free_disk_space(&self, managed: &[PoolEntry]) -> Result<(), Error> {
+        match managed.iter().find(|entry| entry.stage == PoolStage::Ready) {
+            Some(entry) => {
                 tracing::warn!(
-                    container = pooled.warm.container,
+                    container = entry.warm.container,
                     "warm container removed to free disk space for runs"
                 );
-                self.release(pooled).await
+                self.release(entry).await
             }
             None => Ok(()),
         }
@@ -223,8 +222,8 @@ impl<'e> Pool<'e> {
     /// Removes all warm containers of this process.
     async fn drain(&self) {
         let removed = timeout(DRAIN_TIMEOUT, async {
-            let ours = self.ours().await?;
-            let removing = ours.iter().map(|pooled| self.release(pooled));
+            let managed = self.managed_entries().await?;
+            let removing = managed.iter().map(|entry| self.release(entry));
             let ended: Vec<_> =
                 stream::iter(removing).buffer_unordered(MAX_CONCURRENT_REMOVALS).collect().await;
             ended.into_iter().collect::<Result<Vec<()>, Error>>()
@@ -238,7 +237,7 @@ impl<'e> Pool<'e> {
         }
     }
 
-    /// Renews the lease on the warm containers, so that no other process takes them for abandoned.
+    /// Renews the lease on the warm containers, so that no other process judges them as abandoned.
     async fn renew(&self) -> Infallible {
         let EngineHandles { store, worker, lease, .. } = self.engine;
         loop {
@@ -255,30 +254,30 @@ impl<'e> Pool<'e> {
         }
     }
 
-    /// Records that the lease on the warm containers was acquired or renewed not before `since`.
+    /// Extends the time for which the lease is held, after an acquisition or renewal not before `since`.
     fn extend_lease(&self, since: Duration) {
         self.held_until.set(held_until(since, self.engine.lease));
     }
 
-    /// Returns the rows that this process manages: also those that an ended process has left.
-    async fn ours(&self) -> Result<Vec<PoolEntry>, Error> {
+    /// Returns the entries that this process manages: its own, and those that an ended process has left.
+    async fn managed_entries(&self) -> Result<Vec<PoolEntry>, Error> {
         let mut rows = self.engine.store.pool().await?;
-        rows.retain(|row| row.stage != PoolStage::Gone && (self.is_mine(row) || row.over));
+        rows.retain(|row| row.stage != PoolStage::Gone && (self.is_own(row) || row.over));
         Ok(rows)
     }
 
-    fn is_mine(&self, pooled: &PoolEntry) -> bool {
-        pooled.owner == self.engine.worker.to_string()
+    fn is_own(&self, entry: &PoolEntry) -> bool {
+        entry.owner == self.engine.worker.to_string()
     }
 
     /// Updates the metrics of the pool.
-    fn count(&self, snapshot: &PoolSnapshot, ours: &[PoolEntry]) {
+    fn update_metrics(&self, snapshot: &PoolSnapshot, managed: &[PoolEntry]) {
         for agent in &snapshot.agents {
-            let of = |stage| {
-                let its = |pooled: &&PoolEntry| pooled.stage == stage && pooled.warm.agent == *agent;
-                ours.iter().filter(its).count() as u64
+            let count = |stage| {
+                let is_counted = |entry: &&PoolEntry| entry.stage == stage && entry.warm.agent == *agent;
+                managed.iter().filter(is_counted).count() as u64
             };
-            self.engine.observer.metrics.pool_has(agent, of(PoolStage::Ready), of(PoolStage::Wanted));
+            self.engine.observer.metrics.pool_has(agent, count(PoolStage::Ready), count(PoolStage::Wanted));
         }
     }
 }

@@ -10,14 +10,14 @@ use runner_workspace as workspace;
 use super::{Error, Pool};
 use crate::context::EngineHandles;
 
-/// Removes all parts of `warm`, which no run can claim any more. None of them need exist.
+/// Removes all parts of `warm`, which no run can claim any more. A missing part is no error.
 pub(crate) async fn remove_parts(
     warm: &WarmContainer,
     docker: &Docker,
     data_plane: &DataPlane,
     workspaces: &Path,
 ) -> Result<(), Error> {
-    // The order matters: the container has the other parts mounted, so it goes first.
+    // The container has the other parts mounted, so it is removed first.
     docker.remove(&warm.container).await?;
     data_plane.release(&warm.listener).await?;
     workspace::remove(workspaces, &warm.workspace).await?;
@@ -25,7 +25,7 @@ pub(crate) async fn remove_parts(
 }
 
 impl Pool<'_> {
-    /// Removes `warm`, and stores that it is gone.
+    /// Removes `warm`, and stores its removal.
     pub(super) async fn clear(&self, warm: &WarmContainer) -> Result<(), Error> {
         let EngineHandles { store, docker, data_plane, workspaces, .. } = self.engine;
         remove_parts(warm, docker, data_plane, workspaces.root()).await?;
@@ -33,14 +33,14 @@ impl Pool<'_> {
     }
 
     /// Removes a warm container, unless a run has claimed it first.
-    pub(super) async fn release(&self, pooled: &PoolEntry) -> Result<(), Error> {
+    pub(super) async fn release(&self, entry: &PoolEntry) -> Result<(), Error> {
         let EngineHandles { store, worker, .. } = self.engine;
-        if !store.warm_leaves(&pooled.warm.container, worker).await? {
+        if !store.warm_leaves(&entry.warm.container, worker).await? {
             return Ok(());
         }
-        if pooled.stage == PoolStage::Ready {
-            self.engine.observer.metrics.pool_expired(&pooled.warm.agent);
+        if entry.stage == PoolStage::Ready {
+            self.engine.observer.metrics.pool_expired(&entry.warm.agent);
         }
-        self.clear(&pooled.warm).await
+        self.clear(&entry.warm).await
     }
 }

@@ -1,4 +1,4 @@
-//! Observes what the pool should have, and what of it exists outside the store.
+//! Observes the warm containers that the pool should have, and those that run.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use runner_store::PoolEntry;
 use super::{ContainerTemplate, Error, Pool};
 use crate::context::EngineHandles;
 
-/// Warm containers that one template should have.
+/// Target number of warm containers for one template.
 pub(super) struct PoolTarget {
     pub(super) agent_id: AgentId,
     pub(super) agent: Agent,
@@ -19,26 +19,26 @@ pub(super) struct PoolTarget {
     pub(super) count: usize,
 }
 
-/// State outside the store, observed a moment ago.
+/// Observed state outside the store: the configuration, Docker and the disk.
 #[derive(Default)]
 pub(super) struct PoolSnapshot {
     /// All agents of the catalog.
     pub(super) agents: Vec<AgentId>,
     /// Targets by template.
     pub(super) targets: BTreeMap<String, PoolTarget>,
-    /// Reason per agent for which its runs can have no warm containers.
-    troubles: BTreeMap<AgentId, String>,
-    /// Names of containers that run, including those created since; absent if they were not listed.
+    /// Reason for each agent that can have no warm containers.
+    problems: BTreeMap<AgentId, String>,
+    /// Names of containers that run, including those created after the snapshot; absent if they were not listed.
     pub(super) running: Option<Vec<String>>,
     /// Reason why the disk has no space for one more run, if it has none.
     pub(super) insufficient_disk: Option<String>,
 }
 
 impl Pool<'_> {
-    /// Observes what should be ready, by template, and which containers run.
+    /// Observes the target of each template, and the running containers.
     ///
     /// # Errors
-    /// If Docker is unavailable: the state observed before still holds.
+    /// If Docker is unavailable. The previous snapshot remains valid.
     pub(super) async fn observe(&self) -> Result<PoolSnapshot, Error> {
         let EngineHandles { docker, workspaces, installation, .. } = self.engine;
         let agents = self.catalog.agents().await;
@@ -56,7 +56,7 @@ impl Pool<'_> {
                     drop(snapshot.targets.insert(template, target));
                 }
                 Err(Error::Docker(error)) if error.is_transient() => return Err(error.into()),
-                Err(error) => drop(snapshot.troubles.insert(agent_id, report::chain(&error))),
+                Err(error) => drop(snapshot.problems.insert(agent_id, report::chain(&error))),
             }
         }
         if !(snapshot.targets.is_empty() && self.is_empty.get()) {
@@ -81,24 +81,24 @@ impl Pool<'_> {
 }
 
 impl PoolSnapshot {
-    /// Logs failures that are new since `before`.
-    pub(super) fn log_new_troubles(&self, before: &Self) {
-        for (agent, error) in &self.troubles {
-            if before.troubles.get(agent) != Some(error) {
+    /// Logs problems that are new since `previous`.
+    pub(super) fn log_new_problems(&self, previous: &Self) {
+        for (agent, error) in &self.problems {
+            if previous.problems.get(agent) != Some(error) {
                 tracing::warn!(%agent, error, "no warm containers for this agent");
             }
         }
     }
 
-    /// Returns whether its container runs, as far as was observed.
-    pub(super) fn may_run(&self, pooled: &PoolEntry) -> bool {
+    /// Returns false if the entry's container was observed not to run.
+    pub(super) fn may_run(&self, entry: &PoolEntry) -> bool {
         let Some(running) = &self.running else { return true };
-        running.contains(&pooled.warm.container)
+        running.contains(&entry.warm.container)
     }
 
-    /// Returns the error that a warm container has ended.
-    pub(super) fn ended(&self, pooled: &PoolEntry) -> Error {
-        let image = self.targets.get(&pooled.warm.template).map(|target| target.image.clone());
-        Error::Ended { container: pooled.warm.container.clone(), image: image.unwrap_or_default() }
+    /// Builds the error for a warm container that has ended.
+    pub(super) fn ended_error(&self, entry: &PoolEntry) -> Error {
+        let image = self.targets.get(&entry.warm.template).map(|target| target.image.clone());
+        Error::Ended { container: entry.warm.container.clone(), image: image.unwrap_or_default() }
     }
 }

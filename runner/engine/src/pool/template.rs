@@ -1,5 +1,5 @@
-//! Names the settings that Docker fixes when it creates a container. Containers that are created before their run is
-//! known have them in common.
+//! Collects the settings that Docker fixes at the creation of a container, and derives the template id from them. A run
+//! can claim only a warm container of its own template.
 
 use std::path::Path;
 
@@ -10,20 +10,20 @@ use sha2::{Digest, Sha256};
 
 use crate::context::EngineHandles;
 
-/// Digits of a template's id.
+/// Number of digits of a template's id.
 const ID_DIGITS: usize = 32;
 
 /// Settings that must not differ between containers of one template.
 #[derive(Serialize)]
 pub(crate) struct ContainerTemplate<'m> {
-    /// Version of this program: another release may create them differently.
+    /// Version of this program: another release may create containers differently.
     program: &'static str,
     agent: &'m AgentId,
     image: &'m str,
     volumes: &'m [Volume],
     /// Kind, size and location of a workspace.
     workspace: String,
-    /// Control socket of the data plane whose sockets they have.
+    /// Control socket of the data plane whose listeners the containers use.
     proxy: &'m Path,
     memory: ByteSize,
     pids: u32,
@@ -58,10 +58,10 @@ impl<'m> ContainerTemplate<'m> {
         }
     }
 
-    /// Returns the id of the template. Containers with the same id are alike.
+    /// Returns the id of the template. Containers with the same id are interchangeable.
     pub(crate) fn id(&self) -> String {
-        let text = serde_json::to_vec(self).unwrap_or_default();
-        let mut id: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        let mut id: String = Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect();
         id.truncate(ID_DIGITS);
         id
     }
@@ -102,8 +102,8 @@ mod tests {
                 agent.volumes.push(Volume { volume, container_path, read_only: true });
             },
         ];
-        for (at, change) in fixed.into_iter().enumerate() {
-            assert!(!same(change), "{at}");
+        for (index, change) in fixed.into_iter().enumerate() {
+            assert!(!same(change), "{index}");
         }
         let free: [fn(&mut Agent); 5] = [
             |agent| agent.name.push('x'),
@@ -112,8 +112,8 @@ mod tests {
             |agent| agent.model = Some("other".to_owned()),
             |agent| agent.run_timeout.0 += 1,
         ];
-        for (at, change) in free.into_iter().enumerate() {
-            assert!(same(change), "{at}");
+        for (index, change) in free.into_iter().enumerate() {
+            assert!(same(change), "{index}");
         }
         assert_ne!(template(agent, "sha256:2", "1 GiB in /w"), usual);
         assert_ne!(template(agent, "sha256:1", "2 GiB in /w"), usual);

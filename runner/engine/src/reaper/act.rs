@@ -1,4 +1,4 @@
-//! Removes a resource that was judged dead, if it still is.
+//! Removes a resource that was judged dead, if a second judgement confirms it.
 
 use platform_core::{
     id::{RunId, SocketDirName},
@@ -15,11 +15,11 @@ use super::{
     decision::{Decision, Terms, judge},
     evidence::{FoundResource, StoredRun},
     gc_report::GcOutcome,
-    inventory::{containers, with_users},
+    inventory::{list_containers, with_users},
 };
 use crate::pool;
 
-/// Reason that something dead still exists.
+/// Reason why a dead resource was not removed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("the store failed")]
@@ -38,7 +38,8 @@ enum Error {
 }
 
 impl Reaper {
-    /// Removes `resource`, which was judged `judged` a moment ago. Returns the decision of now and its outcome.
+    /// Judges `resource` again, after the earlier decision `judged`, and removes it if it is still dead. Returns the
+    /// new decision and its outcome.
     pub(super) async fn act(
         &self,
         resource: &FoundResource,
@@ -51,17 +52,17 @@ impl Reaper {
             Ok(stored_run) => stored_run,
             Err(error) => return (judged, failed(error.into())),
         };
-        let now = match self.refresh(resource).await {
-            Ok(now) => now,
+        let refreshed = match self.refresh(resource).await {
+            Ok(refreshed) => refreshed,
             Err(error) => return (judged, failed(error)),
         };
-        let decision = judge(&now, stored_run.as_ref(), terms);
+        let decision = judge(&refreshed, stored_run.as_ref(), terms);
         if !matches!(decision, Decision::Remove(_)) {
             let outcome = GcOutcome::of(&decision);
             return (decision, outcome);
         }
-        let outcome = match self.remove(&now, stored_run.as_ref()).await {
-            Ok(outcome) => self.record_removed(&now, stored_run.as_ref()).await.map(|()| outcome),
+        let outcome = match self.remove(&refreshed, stored_run.as_ref()).await {
+            Ok(outcome) => self.record_removed(&refreshed, stored_run.as_ref()).await.map(|()| outcome),
             Err(error) => Err(error),
         };
         (decision, outcome.unwrap_or_else(failed))
@@ -76,10 +77,10 @@ impl Reaper {
         }
     }
 
-    /// Refreshes a workspace's users; a container that should have been removed before may still be among them.
+    /// Returns `resource` with the present users of a workspace. They may include a container whose removal failed.
     async fn refresh(&self, resource: &FoundResource) -> Result<FoundResource, Error> {
         let FoundResource::Workspace(dir) = resource else { return Ok(resource.clone()) };
-        let containers = containers(&self.sandbox.docker_socket).await?;
+        let containers = list_containers(&self.sandbox.docker_socket).await?;
         let dirs = with_users(vec![dir.clone()], &containers).into_iter();
         Ok(dirs.map(FoundResource::Workspace).next().unwrap_or_else(|| resource.clone()))
     }
@@ -98,13 +99,13 @@ impl Reaper {
                 }
             }
             FoundResource::Grant(grant) => {
-                // The close names the judged epoch: an epoch that began since is not closed.
+                // The close names the judged epoch, so it does not affect a later one.
                 let epoch = stored_run.map_or(grant.epoch, |stored_run| stored_run.epoch);
-                // No process is left to wait for an answer.
+                // No client is left to read an answer, so calls in flight are cut at once.
                 match self.data_plane.close(&grant.run_id, epoch, Millis(0)).await {
                     Ok(view) => {
-                        let hold = FencingToken { run_id: grant.run_id.clone(), epoch };
-                        self.store.used_after_all(&hold, &view.usage).await?;
+                        let token = FencingToken { run_id: grant.run_id.clone(), epoch };
+                        self.store.used_after_all(&token, &view.usage).await?;
                         Ok(GcOutcome::Removed)
                     }
                     Err(error) if error.is_unknown_run() => Ok(GcOutcome::WasGone),
@@ -118,10 +119,10 @@ impl Reaper {
                 workspace::remove(&self.sandbox.workspace_dir, &dir.id).await?;
                 Ok(GcOutcome::Removed)
             }
-            FoundResource::WarmContainer(pooled) => self.remove_warm(&pooled.warm).await,
+            FoundResource::WarmContainer(entry) => self.remove_warm(&entry.warm).await,
             FoundResource::Row(row) => {
                 if let (ResourceKind::Listener, Ok(dir)) = (row.kind, SocketDirName::parse(&row.name)) {
-                    // There is no grant that it would go with.
+                    // The listener of a warm container may exist without a grant, whose end would remove it.
                     self.data_plane.release(&dir).await?;
                 }
                 self.store.removed(row).await?;
@@ -130,7 +131,7 @@ impl Reaper {
         }
     }
 
-    /// Removes a warm container, unless another process was faster or its owner came back.
+    /// Removes a warm container, unless another process has removed it or its owner is active again.
     async fn remove_warm(&self, warm: &WarmContainer) -> Result<GcOutcome, Error> {
         if !self.store.warm_leaves(&warm.container, &self.worker).await? {
             return Ok(GcOutcome::WasGone);
@@ -141,7 +142,7 @@ impl Reaper {
         Ok(GcOutcome::Removed)
     }
 
-    /// Records that `resource` is gone. Rows of a run that goes on are its holder's.
+    /// Records that `resource` is removed. The rows of a live run belong to the run's holder.
     async fn record_removed(
         &self,
         resource: &FoundResource,
@@ -150,14 +151,16 @@ impl Reaper {
         let Some(stored_run) = stored_run.filter(|stored_run| stored_run.state.is_final()) else {
             return Ok(());
         };
-        let its = |row: &&Resource| match resource {
+        let is_of_resource = |row: &&Resource| match resource {
             FoundResource::Container(_) | FoundResource::Workspace(_) => {
                 row.kind == resource.kind() && row.name == resource.name()
             }
             FoundResource::Grant(_) => matches!(row.kind, ResourceKind::Grant | ResourceKind::Listener),
             FoundResource::WarmContainer(_) | FoundResource::Row(_) => false,
         };
-        for row in stored_run.rows.iter().filter(its).filter(|row| row.stage != ResourceState::Removed) {
+        for row in
+            stored_run.rows.iter().filter(is_of_resource).filter(|row| row.stage != ResourceState::Removed)
+        {
             self.store.removed(row).await?;
         }
         Ok(())

@@ -1,12 +1,12 @@
-//! Decides which resources are dead. Pure: evidence in, decision and reason out.
+//! Decides which resources are dead, and gives the reason. Pure: depends only on the evidence.
 //!
 //! A resource is removed if its run has ended and a row of that run names this very resource. A container may also be
-//! removed while its run goes on. For that its row has to say that it is gone, and its epoch has to be an earlier
-//! one. Then a holder that had lost its lease made it too late.
+//! removed while its run is live. For that, its row must say that it is removed, and its epoch must be an earlier one.
+//! Then a holder that had lost its lease created it too late.
 //!
-//! A row is written before each resource. So a resource without a row was made by another party: another
-//! installation's store, or a person. Names may collide between stores. Directories of sockets cannot, they are
-//! random: a container has to mount its own run's.
+//! A row is written before each resource is created. A resource without a row therefore belongs to another party: a run
+//! of another store, or a person. Names may collide between stores. Socket directories have random names, so a
+//! container must mount the socket directory of its own run.
 //!
 //! An expired lease proves nothing. The worker that takes the run over decides about its resources.
 
@@ -29,9 +29,9 @@ use super::{
 /// Options of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mode {
-    /// Effect of its decisions.
+    /// Effect of the decisions.
     pub act: GcMode,
-    /// Treatment of resources that nothing proves to be a run's.
+    /// Treatment of resources that no evidence assigns to a run.
     pub unknown: Leftovers,
     /// Treatment of workspaces that were kept on purpose when their runs ended.
     pub kept: Leftovers,
@@ -40,14 +40,14 @@ pub struct Mode {
 /// Effect of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GcMode {
-    /// Carries out what is decided.
+    /// Carries out the decisions.
     #[default]
     Apply,
-    /// Only reports it.
+    /// Only reports the decisions.
     DryRun,
 }
 
-/// Treatment of resources that the reaper does not remove by itself.
+/// Treatment of resources that the reaper removes only on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Leftovers {
     /// The resources stay.
@@ -57,12 +57,12 @@ pub enum Leftovers {
     Remove,
 }
 
-/// Circumstances of a decision, besides the evidence.
+/// Conditions of a decision, besides the evidence.
 #[derive(Debug)]
 pub(super) struct Terms<'t> {
     pub(super) mode: Mode,
     pub(super) installation: &'t InstallationId,
-    /// Runs that the proxy opens by itself.
+    /// Runs that the configuration opens, without a request.
     pub(super) configured: &'t BTreeSet<RunId>,
     pub(super) now: SystemTime,
 }
@@ -74,22 +74,22 @@ pub(super) enum Decision {
     Keep(KeepReason),
     /// The resource is removed.
     Remove(RemovalReason),
-    /// Nothing proves which run owns it: a person decides.
+    /// No evidence shows which run owns the resource: a person decides.
     Unknown(UnknownReason),
 }
 
 /// Decides about `resource`, given the store's knowledge of its run, if any.
 pub(super) fn judge(resource: &FoundResource, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
     match resource {
-        FoundResource::Container(found) => container(found, stored_run, terms),
-        FoundResource::Grant(grant) => self::grant(grant, stored_run, terms),
-        FoundResource::Workspace(dir) => workspace(dir, stored_run, terms),
-        FoundResource::WarmContainer(pooled) => warm(pooled),
-        FoundResource::Row(row) => self::row(row, stored_run, terms),
+        FoundResource::Container(found) => judge_container(found, stored_run, terms),
+        FoundResource::Grant(grant) => judge_grant(grant, stored_run, terms),
+        FoundResource::Workspace(dir) => judge_workspace(dir, stored_run, terms),
+        FoundResource::WarmContainer(entry) => judge_warm(entry),
+        FoundResource::Row(row) => judge_row(row, stored_run, terms),
     }
 }
 
-fn container(found: &Listed, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
+fn judge_container(found: &Listed, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
     if let Some(gateway) = found.gateway() {
         let is_named_so = found.name == gateway::managed::container(terms.installation, gateway);
         return if is_named_so && found.run().is_none() {
@@ -100,25 +100,25 @@ fn container(found: &Listed, stored_run: Option<&StoredRun>, terms: &Terms<'_>) 
     }
     let Some(stored_run) = stored_run else {
         return if has_our_name(found, terms.installation) {
-            of_unknown_run(UnknownReason::NoRun, Some(found.created), terms)
+            judge_unknown_run(UnknownReason::NoRun, Some(found.created), terms)
         } else {
             Decision::Unknown(UnknownReason::OtherName)
         };
     };
-    let over = stored_run.state.is_final();
+    let has_ended = stored_run.state.is_final();
     let row = stored_run.row(ResourceKind::Container, &found.name);
-    // A warm container was made in no epoch: it belongs to the one in which it was taken.
+    // A warm container was created in no epoch. It belongs to the epoch that claimed it.
     let epoch = if found.run().is_some() { found.epoch() } else { row.map_or(0, |row| row.epoch) };
-    if !over && epoch >= stored_run.epoch {
+    if !has_ended && epoch >= stored_run.epoch {
         return Decision::Keep(KeepReason::Lives(stored_run.state));
     }
     let Some(row) = row else { return Decision::Unknown(UnknownReason::NeverWanted) };
-    let has = |dir: &str| stored_run.row(ResourceKind::Listener, dir).is_some();
-    if !found.socket_dir().is_some_and(has) {
+    let is_own_socket = |dir: &str| stored_run.row(ResourceKind::Listener, dir).is_some();
+    if !found.socket_dir().is_some_and(is_own_socket) {
         return Decision::Unknown(UnknownReason::OtherSocket);
     }
-    match (over, row.stage) {
-        (true, stage) if may_go(stage) => Decision::Remove(RemovalReason::Ended(stored_run.state)),
+    match (has_ended, row.stage) {
+        (true, stage) if is_removable(stage) => Decision::Remove(RemovalReason::Ended(stored_run.state)),
         (true, _) => Decision::Keep(KeepReason::Deliberately),
         (false, ResourceState::Removed) => {
             Decision::Remove(RemovalReason::Fenced { made: epoch, present: stored_run.epoch })
@@ -127,32 +127,32 @@ fn container(found: &Listed, stored_run: Option<&StoredRun>, terms: &Terms<'_>) 
     }
 }
 
-fn grant(grant: &Grant, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
+fn judge_grant(grant: &Grant, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
     if terms.configured.contains(&grant.run_id) {
         return Decision::Keep(KeepReason::Configured);
     }
-    let Some(stored_run) = stored_run else { return of_unknown_run(UnknownReason::NoRun, None, terms) };
+    let Some(stored_run) = stored_run else { return judge_unknown_run(UnknownReason::NoRun, None, terms) };
     if !stored_run.state.is_final() {
         return Decision::Keep(KeepReason::Lives(stored_run.state));
     }
     let Some(row) = stored_run.row(ResourceKind::Grant, grant.run_id.as_str()) else {
         return Decision::Unknown(UnknownReason::NeverWanted);
     };
-    let has = |dir: &str| stored_run.row(ResourceKind::Listener, dir).is_some();
-    if grant.socket_dir.as_ref().is_some_and(|dir| !has(dir.as_str())) {
+    let is_own_socket = |dir: &str| stored_run.row(ResourceKind::Listener, dir).is_some();
+    if grant.socket_dir.as_ref().is_some_and(|dir| !is_own_socket(dir.as_str())) {
         return Decision::Unknown(UnknownReason::OtherSocket);
     }
     match grant.state {
-        _ if !may_go(row.stage) => Decision::Keep(KeepReason::Deliberately),
+        _ if !is_removable(row.stage) => Decision::Keep(KeepReason::Deliberately),
         RunState::Open => Decision::Remove(RemovalReason::Ended(stored_run.state)),
         RunState::Closing | RunState::Closed => Decision::Keep(KeepReason::Closing),
     }
 }
 
-fn workspace(dir: &WorkspaceDir, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
+fn judge_workspace(dir: &WorkspaceDir, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
     let in_use = dir.users.first().map(|user| Decision::Keep(KeepReason::InUse(user.clone())));
     let Some(stored_run) = stored_run else {
-        return in_use.unwrap_or_else(|| of_unknown_run(UnknownReason::NoRow, Some(dir.changed), terms));
+        return in_use.unwrap_or_else(|| judge_unknown_run(UnknownReason::NoRow, Some(dir.changed), terms));
     };
     if !stored_run.state.is_final() {
         return Decision::Keep(KeepReason::Lives(stored_run.state));
@@ -160,42 +160,42 @@ fn workspace(dir: &WorkspaceDir, stored_run: Option<&StoredRun>, terms: &Terms<'
     let Some(row) = stored_run.row(ResourceKind::Workspace, dir.id.as_str()) else {
         return Decision::Unknown(UnknownReason::NeverWanted);
     };
-    if !may_go(row.stage) && terms.mode.kept == Leftovers::Leave {
+    if !is_removable(row.stage) && terms.mode.kept == Leftovers::Leave {
         return Decision::Keep(KeepReason::Deliberately);
     }
     in_use.unwrap_or(Decision::Remove(RemovalReason::Ended(stored_run.state)))
 }
 
-/// Decides about a warm container: it is its owner's, until that is gone.
-fn warm(pooled: &PoolEntry) -> Decision {
-    if pooled.over || pooled.stage == PoolStage::Gone {
+/// Decides about a warm container, which belongs to its owner until the owner's lease has expired.
+fn judge_warm(entry: &PoolEntry) -> Decision {
+    if entry.over || entry.stage == PoolStage::Gone {
         Decision::Remove(RemovalReason::Abandoned)
     } else {
-        Decision::Keep(KeepReason::Waits(pooled.stage))
+        Decision::Keep(KeepReason::Waits(entry.stage))
     }
 }
 
 /// Decides about the row of a missing resource.
-fn row(row: &Resource, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
+fn judge_row(row: &Resource, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
     let Some(stored_run) = stored_run else { return Decision::Unknown(UnknownReason::NoRun) };
     if !stored_run.state.is_final() {
         return Decision::Keep(KeepReason::Lives(stored_run.state));
     }
-    let on_demand = row.kind == ResourceKind::Workspace && terms.mode.kept == Leftovers::Remove;
-    if !may_go(row.stage) && !on_demand {
+    let is_on_demand = row.kind == ResourceKind::Workspace && terms.mode.kept == Leftovers::Remove;
+    if !is_removable(row.stage) && !is_on_demand {
         Decision::Keep(KeepReason::Deliberately)
     } else {
         Decision::Remove(RemovalReason::Gone(stored_run.state))
     }
 }
 
-/// Returns whether a resource at `stage` goes with its run. A stage added later does not, until it is listed here.
-const fn may_go(stage: ResourceState) -> bool {
+/// Returns whether a resource at `stage` is removed with its run. A new stage must be listed here first.
+const fn is_removable(stage: ResourceState) -> bool {
     matches!(stage, ResourceState::Wanted | ResourceState::Made | ResourceState::Removed)
 }
 
-/// Returns whether this installation gives such a name: `sluice-{installation}-{run}`, with or without `.{epoch}`; or
-/// that of a warm container.
+/// Returns whether the container has a name that this installation gives: `sluice-{installation}-{run}`, with or
+/// without `.{epoch}`, or that of a warm container.
 fn has_our_name(found: &Listed, installation: &InstallationId) -> bool {
     if found.is_warm() {
         return found.name.starts_with(&format!("sluice-{installation}-warm-"));
@@ -205,9 +205,9 @@ fn has_our_name(found: &Listed, installation: &InstallationId) -> bool {
     found.name == plain || found.name == format!("{plain}.{}", found.epoch())
 }
 
-/// Decides about a resource that has no known run; `since` is when it was made, where that is known.
-fn of_unknown_run(why: UnknownReason, since: Option<SystemTime>, terms: &Terms<'_>) -> Decision {
-    let age = since.map(|since| terms.now.duration_since(since).unwrap_or_default());
+/// Decides about a resource without a known run. `created` is its time of creation, if that is known.
+fn judge_unknown_run(why: UnknownReason, created: Option<SystemTime>, terms: &Terms<'_>) -> Decision {
+    let age = created.map(|created| terms.now.duration_since(created).unwrap_or_default());
     match terms.mode.unknown {
         Leftovers::Leave => Decision::Unknown(why),
         Leftovers::Remove if age.is_some_and(|age| age < UNKNOWN_GRACE) => Decision::Keep(KeepReason::Young),

@@ -1,7 +1,7 @@
-//! Gathers the evidence: the existing resources, and the store's knowledge of them. Changes nothing.
+//! Gathers the evidence: the existing resources, and their rows in the store. Changes nothing.
 //!
-//! Resources are listed first, then the store is read. A row is written before its resource is made, so one without a
-//! row now had none when it was seen. A run that has ended by now has made nothing since.
+//! Resources are listed first, then the store is read. A row is written before its resource is created, so a listed
+//! resource without a row had none when it was listed. A run that has ended by then has created nothing since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,8 @@ use super::{Reaper, inventory::Inventory, workspace_dir::WorkspaceDir};
 
 /// Number of runs in a page of the store's list.
 const PAGE_SIZE: u32 = 1000;
-/// Names of the states of runs that go on.
-const GOING_ON: [&str; 5] = [
+/// Names of the states of live runs.
+const LIVE_STATES: [&str; 5] = [
     State::Queued.name(),
     State::Preparing.name(),
     State::Starting.name(),
@@ -30,12 +30,12 @@ const GOING_ON: [&str; 5] = [
     State::Settling(Outcome::Failed).name(),
 ];
 
-/// A run's registration that is open at the proxy.
+/// A run's grant, as the proxy reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) run_id: RunId,
     pub(super) state: RunState,
-    /// Latest epoch the proxy has received.
+    /// Latest epoch that the proxy has received.
     pub(super) epoch: u64,
     /// Directory of its socket, as long as that exists.
     pub(super) socket_dir: Option<SocketDirName>,
@@ -58,9 +58,9 @@ pub(super) enum FoundResource {
     Container(Listed),
     Grant(Grant),
     Workspace(WorkspaceDir),
-    /// Warm container, by its row.
+    /// A warm container, according to its row.
     WarmContainer(PoolEntry),
-    /// A row of a run that has ended, whose resource was not found.
+    /// A row of an ended run, whose resource was not found.
     Row(Resource),
 }
 
@@ -79,18 +79,18 @@ impl FoundResource {
             Self::Container(found) => &found.name,
             Self::Grant(grant) => grant.run_id.as_str(),
             Self::Workspace(dir) => dir.id.as_str(),
-            Self::WarmContainer(pooled) => &pooled.warm.container,
+            Self::WarmContainer(entry) => &entry.warm.container,
             Self::Row(row) => &row.name,
         }
     }
 }
 
-/// The store's knowledge of a run.
+/// A run as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredRun {
     pub(super) state: State,
     pub(super) epoch: u64,
-    /// Rows of all resources that were ever made for it.
+    /// Rows of all resources that were ever recorded for the run.
     pub(super) rows: Vec<Resource>,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct StoredRun {
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) resource: FoundResource,
-    /// Its run, by its own label or by its row.
+    /// Run of the resource, according to its label or its row.
     pub(super) run_id: Option<RunId>,
 }
 
@@ -124,7 +124,7 @@ impl StoredRun {
 pub struct UnreadableSource {
     /// Name of the source.
     pub part: &'static str,
-    /// Error that prevented it.
+    /// Error of the read.
     pub error: String,
 }
 
@@ -138,7 +138,7 @@ impl UnreadableSource {
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     pub(super) candidates: Vec<Candidate>,
-    /// Those of these runs that the store knows.
+    /// Runs of the candidates, as far as the store has them.
     pub(super) runs: BTreeMap<RunId, StoredRun>,
     pub(super) unreadable: Vec<UnreadableSource>,
 }
@@ -147,7 +147,7 @@ impl Evidence {
     pub(super) async fn gather(reaper: &Reaper) -> Self {
         let mut unreadable = Vec::new();
         let inventory = Inventory::list(reaper, &mut unreadable).await;
-        match Self::compare(&reaper.store, &inventory).await {
+        match Self::assign(&reaper.store, &inventory).await {
             Ok(evidence) => Self { unreadable, ..evidence },
             Err(error) => {
                 unreadable.push(UnreadableSource::of("store", &error));
@@ -156,27 +156,28 @@ impl Evidence {
         }
     }
 
-    /// Compares the existing resources with the rows of the store.
-    async fn compare(store: &Store, inventory: &Inventory) -> Result<Self, store::Error> {
-        // Read before the rows of runs: a warm container that a run takes meanwhile is seen here or there.
+    /// Assigns the existing resources to the rows of the store.
+    async fn assign(store: &Store, inventory: &Inventory) -> Result<Self, store::Error> {
+        // Read before the rows of runs, so that a warm container that a run claims meanwhile appears in at least one of
+        // them.
         let pool = store.pool().await?;
-        let left = store.left().await?;
-        let mut runs = going_on(store).await?;
+        let open_rows = store.left().await?;
+        let mut runs = live_runs(store).await?;
         let mut candidates = Vec::new();
         for found in inventory.containers.iter().flatten() {
-            if pool.iter().any(|pooled| pooled.warm.container == found.name) {
+            if pool.iter().any(|entry| entry.warm.container == found.name) {
                 continue;
             }
             let run = match found.run() {
                 Some(run) => RunId::parse(run).ok(),
-                None => owner(store, &left, ResourceKind::Container, &found.name).await?,
+                None => find_owner(store, &open_rows, ResourceKind::Container, &found.name).await?,
             };
             candidates.push(Candidate::new(FoundResource::Container(found.clone()), run));
         }
-        for pooled in &pool {
-            // A container whose row says that it is gone exists only if it came late.
-            if pooled.stage != PoolStage::Gone || inventory.has_part_of(&pooled.warm) {
-                candidates.push(Candidate::new(FoundResource::WarmContainer(pooled.clone()), None));
+        for entry in &pool {
+            // A container whose row says that it is removed can exist only if it was created late.
+            if entry.stage != PoolStage::Gone || inventory.has_part_of(&entry.warm) {
+                candidates.push(Candidate::new(FoundResource::WarmContainer(entry.clone()), None));
             }
         }
         for grant in inventory.grants.iter().flatten() {
@@ -184,17 +185,17 @@ impl Evidence {
             candidates.push(Candidate::new(FoundResource::Grant(grant.clone()), run_id));
         }
         for dir in inventory.dirs.iter().flatten() {
-            if pool.iter().any(|pooled| pooled.warm.workspace == dir.id) {
+            if pool.iter().any(|entry| entry.warm.workspace == dir.id) {
                 continue;
             }
-            let run = owner(store, &left, ResourceKind::Workspace, dir.id.as_str()).await?;
+            let run = find_owner(store, &open_rows, ResourceKind::Workspace, dir.id.as_str()).await?;
             candidates.push(Candidate::new(FoundResource::Workspace(dir.clone()), run));
         }
-        read_rows(store, &candidates, &left, &mut runs).await?;
-        for row in left {
+        read_rows(store, &candidates, &open_rows, &mut runs).await?;
+        for row in open_rows {
             let Ok(run) = RunId::parse(&row.run_id) else { continue };
-            let over = runs.get(&run).is_some_and(|stored_run| stored_run.state.is_final());
-            if over && inventory.is_missing(&row) {
+            let has_ended = runs.get(&run).is_some_and(|stored_run| stored_run.state.is_final());
+            if has_ended && inventory.is_missing(&row) {
                 candidates.push(Candidate::new(FoundResource::Row(row), Some(run)));
             }
         }
@@ -202,9 +203,9 @@ impl Evidence {
     }
 }
 
-/// Returns all runs that go on, without the rows of their resources.
-async fn going_on(store: &Store) -> Result<BTreeMap<RunId, StoredRun>, store::Error> {
-    let mut filter = Filter { states: GOING_ON.to_vec(), ..Filter::default() };
+/// Returns all live runs, without the rows of their resources.
+async fn live_runs(store: &Store) -> Result<BTreeMap<RunId, StoredRun>, store::Error> {
+    let mut filter = Filter { states: LIVE_STATES.to_vec(), ..Filter::default() };
     let mut runs = BTreeMap::new();
     loop {
         let page = store.list(&filter, PAGE_SIZE).await?;
@@ -217,24 +218,24 @@ async fn going_on(store: &Store) -> Result<BTreeMap<RunId, StoredRun>, store::Er
 }
 
 /// Returns the run that has a resource of this kind and name among its rows.
-async fn owner(
+async fn find_owner(
     store: &Store,
-    left: &[Resource],
+    open_rows: &[Resource],
     kind: ResourceKind,
     name: &str,
 ) -> Result<Option<RunId>, store::Error> {
-    if let Some(row) = left.iter().find(|row| row.kind == kind && row.name == name) {
+    if let Some(row) = open_rows.iter().find(|row| row.kind == kind && row.name == name) {
         return Ok(RunId::parse(&row.run_id).ok());
     }
-    let named = store.named(kind, name).await?;
-    Ok(named.first().and_then(|row| RunId::parse(&row.run_id).ok()))
+    let rows = store.named(kind, name).await?;
+    Ok(rows.first().and_then(|row| RunId::parse(&row.run_id).ok()))
 }
 
 /// Reads the rows of the runs that need them: runs that have ended, and runs with a container of an earlier epoch.
 async fn read_rows(
     store: &Store,
     candidates: &[Candidate],
-    left: &[Resource],
+    open_rows: &[Resource],
     runs: &mut BTreeMap<RunId, StoredRun>,
 ) -> Result<(), store::Error> {
     let is_early = |resource: &FoundResource, stored_run: &StoredRun| match resource {
@@ -248,7 +249,7 @@ async fn read_rows(
         let run_id = run_id.as_ref()?;
         runs.get(run_id).is_none_or(|stored_run| is_early(resource, stored_run)).then(|| run_id.clone())
     });
-    let of_rows = left.iter().filter(|row| row.stage != ResourceState::Removed);
+    let of_rows = open_rows.iter().filter(|row| row.stage != ResourceState::Removed);
     let of_rows =
         of_rows.filter_map(|row| RunId::parse(&row.run_id).ok()).filter(|run| !runs.contains_key(run));
     let needed: BTreeSet<RunId> = of_candidates.chain(of_rows).collect();

@@ -12,10 +12,10 @@ use super::{
     evidence::{FoundResource, UnreadableSource},
 };
 
-/// GcOutcome of a pass.
+/// Report of a pass.
 #[derive(Debug, Serialize)]
 pub struct GcReport {
-    #[serde(rename = "dry_run", serialize_with = "dry_run")]
+    #[serde(rename = "dry_run", serialize_with = "serialize_dry_run")]
     pub(crate) act: GcMode,
     /// Sources that could not be read.
     #[serde(rename = "blind")]
@@ -25,36 +25,36 @@ pub struct GcReport {
     pub entries: Vec<GcEntry>,
 }
 
-/// A resource and its outcome.
+/// A judged resource, and its outcome.
 #[derive(Debug, Serialize)]
 pub struct GcEntry {
     /// Kind of the resource: a container, a workspace or another.
     pub kind: ResourceKind,
     /// Name of the resource, or its id if its kind goes by ids.
     pub name: String,
-    /// Run it belongs to, by its label or by its row.
+    /// Run of the resource, according to its label or its row.
     #[serde(rename = "run")]
     pub run_id: Option<RunId>,
-    /// GcOutcome of the pass for the resource.
+    /// Outcome of the pass for the resource.
     #[serde(flatten)]
     pub outcome: GcOutcome,
-    /// Reason of the decision, in words.
+    /// Reason for the decision, in words.
     pub why: String,
 }
 
-/// GcOutcome for a resource.
+/// Outcome of a pass for a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum GcOutcome {
     /// The resource stays.
     Kept,
-    /// The resource stays, because nothing proves which run owns it.
+    /// The resource stays, because no evidence shows which run owns it.
     Unknown,
-    /// The resource is dead, and the pass was to change nothing.
+    /// The resource is dead, and the pass is a dry run.
     WouldRemove,
     /// The resource was dead, and is removed.
     Removed,
-    /// The resource was dead and gone already; now its row says so.
+    /// The resource was dead and removed before; now its row says so.
     WasGone,
     /// The resource is dead, and could not be removed.
     Failed {
@@ -73,7 +73,7 @@ impl GcOutcome {
         }
     }
 
-    /// Returns its name in a word or three.
+    /// Returns the name of the outcome, in at most three words.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -106,8 +106,8 @@ impl GcEntry {
 impl GcReport {
     /// Returns the counts for the metrics.
     pub(crate) fn counts(&self) -> GcCounts {
-        let blind = self.unreadable.iter().map(|source| source.part).collect();
-        let mut counts = GcCounts { blind, ..GcCounts::default() };
+        let unreadable = self.unreadable.iter().map(|source| source.part).collect();
+        let mut counts = GcCounts { blind: unreadable, ..GcCounts::default() };
         for GcEntry { kind, outcome, .. } in &self.entries {
             let kind = *kind as usize;
             match outcome {
@@ -126,17 +126,17 @@ impl GcReport {
     }
 }
 
-/// Problems that were logged already: a lasting problem is not logged again.
+/// Problems that were logged, so that a lasting problem is not logged again.
 #[derive(Debug, Default)]
 pub(super) struct ReportedProblems(BTreeSet<String>);
 
 impl ReportedProblems {
     /// Returns the problems in `report` that are new.
     pub(super) fn new_problems(&mut self, report: &GcReport) -> Vec<String> {
-        let blind = report.unreadable.iter().map(|UnreadableSource { part, error }| {
+        let unreadable = report.unreadable.iter().map(|UnreadableSource { part, error }| {
             ((*part).to_owned(), format!("{part} cannot be searched for what is left of runs: {error}"))
         });
-        let wrong = report.entries.iter().filter_map(|GcEntry { kind, name, outcome, why, .. }| {
+        let not_removed = report.entries.iter().filter_map(|GcEntry { kind, name, outcome, why, .. }| {
             let resource = format!("{} {name}", kind.name());
             let message = match outcome {
                 GcOutcome::Failed { error } => format!("{resource} cannot be removed ({why}): {error}"),
@@ -148,7 +148,7 @@ impl ReportedProblems {
             Some((format!("{resource} {}", outcome.name()), message))
         });
         let mut new = Vec::new();
-        let problems = blind.chain(wrong).map(|(key, message)| {
+        let problems = unreadable.chain(not_removed).map(|(key, message)| {
             if !self.0.contains(&key) {
                 new.push(message);
             }
@@ -159,7 +159,7 @@ impl ReportedProblems {
     }
 }
 
-fn dry_run<S: Serializer>(act: &GcMode, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_dry_run<S: Serializer>(act: &GcMode, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_bool(*act == GcMode::DryRun)
 }
 
@@ -169,9 +169,9 @@ mod tests {
 
     #[test]
     fn a_lasting_problem_is_reported_once() {
-        let report = |outcome: Option<GcOutcome>, blind: Option<&str>| GcReport {
+        let report = |outcome: Option<GcOutcome>, unreadable: Option<&str>| GcReport {
             act: GcMode::Apply,
-            unreadable: blind
+            unreadable: unreadable
                 .map(|error| UnreadableSource { part: "proxy", error: error.to_owned() })
                 .into_iter()
                 .collect(),

@@ -11,10 +11,10 @@ use super::{
     workspace_dir::{self, WorkspaceDir},
 };
 
-/// Resources seen in each source; `None` for a source that could not be read.
+/// Resources found in each source; `None` for a source that could not be read.
 #[derive(Debug)]
 pub(super) struct Inventory {
-    /// Containers with our label.
+    /// Containers with the label of this installation.
     pub(super) containers: Option<Vec<Listed>>,
     pub(super) grants: Option<Vec<Grant>>,
     pub(super) dirs: Option<Vec<WorkspaceDir>>,
@@ -22,7 +22,7 @@ pub(super) struct Inventory {
 
 impl Inventory {
     pub(super) async fn list(reaper: &Reaper, unreadable: &mut Vec<UnreadableSource>) -> Self {
-        let containers = containers(&reaper.sandbox.docker_socket).await;
+        let containers = list_containers(&reaper.sandbox.docker_socket).await;
         let grants = reaper.data_plane.runs().await;
         let dirs = match &containers {
             Ok(containers) => {
@@ -32,8 +32,8 @@ impl Inventory {
             Err(_) => Ok(Vec::new()),
         };
         let docker_answered = containers.is_ok();
-        let ours = |found: &Listed| found.installation() == Some(reaper.sandbox.installation.as_str());
-        let containers = containers.map(|all| all.into_iter().filter(ours).collect());
+        let is_own = |found: &Listed| found.installation() == Some(reaper.sandbox.installation.as_str());
+        let containers = containers.map(|all| all.into_iter().filter(is_own).collect());
         let containers =
             containers.map_err(|error| unreadable.push(UnreadableSource::of("docker", &error))).ok();
         let grants = grants.map_err(|error| unreadable.push(UnreadableSource::of("proxy", &error))).ok();
@@ -45,7 +45,7 @@ impl Inventory {
         }
     }
 
-    /// Returns whether the container or the workspace of a warm container was seen.
+    /// Returns whether the container or the workspace of a warm container was found.
     pub(super) fn has_part_of(&self, WarmContainer { container, workspace, .. }: &WarmContainer) -> bool {
         let mut containers = self.containers.iter().flatten();
         let mut dirs = self.dirs.iter().flatten();
@@ -59,7 +59,7 @@ impl Inventory {
                 let containers = self.containers.as_ref();
                 containers.is_some_and(|all| all.iter().all(|found| found.name != row.name))
             }
-            // A listener comes and goes with its grant.
+            // A listener exists as long as its grant.
             ResourceKind::Grant | ResourceKind::Listener => {
                 let grants = self.grants.as_ref();
                 grants.is_some_and(|all| all.iter().all(|grant| grant.run_id.as_str() != row.run_id))
@@ -68,7 +68,7 @@ impl Inventory {
                 let dirs = self.dirs.as_ref();
                 dirs.is_some_and(|all| all.iter().all(|dir| dir.id.as_str() != row.name))
             }
-            // None is ever made.
+            // Nothing creates volumes yet.
             ResourceKind::Volume => false,
             // The rest of a turn at a gateway can make no call: the grant has its own row.
             ResourceKind::Session | ResourceKind::Turn => true,
@@ -76,16 +76,16 @@ impl Inventory {
     }
 }
 
-/// Returns all containers.
-pub(super) async fn containers(socket: &Path) -> Result<Vec<Listed>, runner_docker::Error> {
+/// Lists the containers of all installations.
+pub(super) async fn list_containers(socket: &Path) -> Result<Vec<Listed>, runner_docker::Error> {
     Docker::connect(socket).await?.containers().await
 }
 
-/// Returns `dirs` with the containers that mount them, or a part of them: a workspace's id is in no other path.
+/// Returns `dirs` with the containers that mount them, or a part of them. Only paths of a workspace contain its id.
 pub(super) fn with_users(mut dirs: Vec<WorkspaceDir>, containers: &[Listed]) -> Vec<WorkspaceDir> {
     for dir in &mut dirs {
-        let is_it = |source: &PathBuf| source.iter().any(|part| part == dir.id.as_str());
-        let uses = |found: &&Listed| found.mounts.iter().any(|(source, _)| is_it(source));
+        let is_inside = |source: &PathBuf| source.iter().any(|part| part == dir.id.as_str());
+        let uses = |found: &&Listed| found.mounts.iter().any(|(source, _)| is_inside(source));
         dir.users = containers.iter().filter(uses).map(|found| found.name.clone()).collect();
     }
     dirs

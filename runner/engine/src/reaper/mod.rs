@@ -1,11 +1,12 @@
-//! Removes the resources left of runs that have ended, and only those that are proven to be.
+//! Removes the leftover resources of ended runs, and only those that are proven dead.
 //!
 //! A pass reads Docker, the proxy, the disk and the store, decides about each resource by itself, and acts. Between
-//! reading and acting a run may be taken over or started anew. So right before each act the store is read again and
-//! the resource judged again. A container is removed by its id, not by its name. A source that cannot be read is left
-//! alone. One failed removal does not stop the others; each is logged once, not in each pass.
+//! reading and acting, a run may be taken over or started again. The reaper therefore reads the store and judges the
+//! resource again right before each removal. A container is removed by its id, not by its name. Resources of a source
+//! that cannot be read are left alone. One failed removal does not stop the others; each is logged once, not in each
+//! pass.
 //!
-//! The reaper does not end runs whose holder is gone. The worker that takes such a run over does that.
+//! The reaper does not end runs whose holder is gone. The worker that takes such a run over ends it.
 
 mod act;
 mod decision;
@@ -39,14 +40,15 @@ pub use self::{
     gc_report::{GcEntry, GcOutcome, GcReport},
 };
 
-/// Finds leftover resources, and removes them.
+/// Reaper of leftover resources.
 #[derive(Debug)]
 pub struct Reaper {
     data_plane: DataPlane,
     store: Store,
     sandbox: Sandbox,
-    /// Worker in whose name it acts.
+    /// Worker in whose name the reaper acts.
     worker: Worker,
+    /// Runs that the configuration opens, without a request.
     configured: BTreeSet<RunId>,
     reported: Mutex<ReportedProblems>,
 }
@@ -64,8 +66,8 @@ impl Reaper {
         }
     }
 
-    /// Checks everything once, and removes what is dead. Two passes at once do no harm. Cancel safe: the next pass
-    /// finds a resource whose removal was begun.
+    /// Judges all resources once, and removes the dead ones. Concurrent passes are safe. Cancel safe: the next pass
+    /// finds a resource whose removal has begun.
     pub async fn pass(&self, mode: Mode) -> GcReport {
         if mode.act == GcMode::Apply {
             workspace::remove_forgotten(&self.sandbox.workspace_dir).await;
@@ -77,20 +79,20 @@ impl Reaper {
             configured: &self.configured,
             now: SystemTime::now(),
         };
-        let mut dying = BTreeSet::new();
+        let mut dead_containers = BTreeSet::new();
         let mut entries = Vec::new();
         for Candidate { mut resource, run_id } in candidates {
-            // Containers come first: a removed one no longer uses anything.
+            // Containers are judged first. A dead container does not count as a user of a workspace.
             if let FoundResource::Workspace(dir) = &mut resource {
-                dir.users.retain(|user| !dying.contains(user));
+                dir.users.retain(|user| !dead_containers.contains(user));
             }
             let decision = judge(&resource, run_id.as_ref().and_then(|run_id| runs.get(run_id)), &terms);
-            let dead = matches!(decision, Decision::Remove(_));
-            if dead && resource.kind() == runner_store::ResourceKind::Container {
-                dying.insert(resource.name().to_owned());
+            let is_dead = matches!(decision, Decision::Remove(_));
+            if is_dead && resource.kind() == runner_store::ResourceKind::Container {
+                dead_containers.insert(resource.name().to_owned());
             }
             let (decision, outcome) = match mode.act {
-                GcMode::Apply if dead => self.act(&resource, run_id.as_ref(), &terms, decision).await,
+                GcMode::Apply if is_dead => self.act(&resource, run_id.as_ref(), &terms, decision).await,
                 GcMode::Apply | GcMode::DryRun => {
                     let outcome = GcOutcome::of(&decision);
                     (decision, outcome)

@@ -1,4 +1,4 @@
-//! Names the reasons of decisions about resources, and says them in words.
+//! Names the reasons for decisions about resources, and puts them into words.
 
 use std::{fmt, time::Duration};
 
@@ -8,54 +8,54 @@ use runner_store::PoolStage;
 /// Least age of a resource without a row before it is removed on demand: another process may be about to use it.
 pub(super) const UNKNOWN_GRACE: Duration = Duration::from_mins(10);
 
-/// Reason that a resource stays.
+/// Reason why a resource stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeepReason {
-    /// Its run goes on: it is for the run's holder, or for the next one.
+    /// The resource's run is live, and its present or next holder decides.
     Lives(State),
     /// The resource was kept on purpose.
     Deliberately,
-    /// The proxy opens it by itself.
+    /// The configuration opens the grant, without a request.
     Configured,
-    /// The proxy is closing it already.
+    /// The proxy is closing the grant already.
     Closing,
-    /// A container uses it.
+    /// A container uses the workspace.
     InUse(String),
-    /// A warm container that waits for a run, or is about to, or is being removed.
+    /// A warm container is being created, waits for a run, or is being removed.
     Waits(PoolStage),
-    /// Its creation may be only a moment ago.
+    /// The resource may have been created only a moment ago.
     Young,
-    /// A gateway, which `sluice gateway` keeps.
+    /// The container is a managed gateway, which only `sluice gateway` removes.
     Gateway(String),
 }
 
-/// Proof that a resource is dead.
+/// Reason why a resource is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RemovalReason {
-    /// Its run has ended.
+    /// The resource's run has ended.
     Ended(State),
-    /// A holder that had lost its lease made it.
+    /// A holder that had lost its lease created the resource.
     Fenced { made: u64, present: u64 },
-    /// A warm container whose owner is gone.
+    /// The owner of the warm container is gone.
     Abandoned,
-    /// The resource is missing and its run has ended: only its row is left.
+    /// The resource is missing and its run has ended: only its row exists.
     Gone(State),
-    /// Nothing proves it, but a person has asked for the removal.
+    /// No evidence proves it, but a person has requested the removal.
     OnDemand(UnknownReason),
 }
 
-/// Reason that the owner of a resource is unknown.
+/// Reason why the owner of a resource is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnknownReason {
-    /// The store does not know its run.
+    /// The store does not have the resource's run.
     NoRun,
-    /// No row says which run it belongs to.
+    /// No row names the resource.
     NoRow,
-    /// Its name is not the one that this installation gives with that label.
+    /// The container's name is not the one that this installation gives with that label.
     OtherName,
-    /// The store knows its run, which never made it.
+    /// The store has the resource's run, which never wanted it.
     NeverWanted,
-    /// The socket it mounts never belonged to its run.
+    /// The resource's socket directory never belonged to its run.
     OtherSocket,
 }
 

@@ -1,4 +1,4 @@
-//! Lists workspaces on the disk. Making them and reading their content is for `workspace` alone.
+//! Lists workspaces on the disk. Only the crate `runner-workspace` creates them and reads their content.
 
 use std::{
     fs, io,
@@ -9,12 +9,12 @@ use std::{
 
 use platform_core::id::WorkspaceId;
 
-/// A workspace that exists, or half of one.
+/// A workspace that exists, at least in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WorkspaceDir {
     /// Id of the workspace, as in its row.
     pub(super) id: WorkspaceId,
-    /// Time of the last change of its directory's inode. An agent cannot set it.
+    /// Time of the last change of its directory's inode. An agent cannot change it.
     pub(super) changed: SystemTime,
     /// Names of the containers that have it mounted.
     pub(super) users: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) fn list(root: &Path) -> io::Result<Vec<WorkspaceDir>> {
         let id = entry.file_name().to_str().and_then(|name| WorkspaceId::parse(name).ok());
         let Some(id) = id else { continue };
         match entry.metadata() {
-            // It was removed since the directory was read.
+            // The workspace was removed after the directory was read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             found => {
                 let since = Duration::from_secs(u64::try_from(found?.ctime()).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Reads from the data plane how a run's last call ended, and whether its calls still make progress.
+//! Reads from the data plane the end of a run's last call, and the time of its calls' last activity.
 
 use std::{cell::Cell, time::Duration};
 
@@ -11,39 +11,39 @@ use super::context::RunContext;
 
 /// Delay before a trace is opened again.
 const REOPEN_DELAY: Duration = Duration::from_millis(200);
-/// Interval between two looks at the last call of an agent that has ended.
+/// Interval between two checks for calls in flight of an agent that has ended.
 const LAST_CALL_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Longest wait for the last call of an agent that has ended.
+/// Longest wait until an ended agent has no calls in flight.
 const LAST_CALL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Longest time without the data plane before a failure is reported without its reason.
+/// Longest wait for an unavailable data plane; then a failure is reported without the end of the last call.
 const DATA_PLANE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time of the last activity in a run's calls.
 pub(super) struct CallActivity<'r> {
     ctx: &'r RunContext<'r>,
-    /// Moment of the last step of any call, or of the beginning of the observation.
+    /// Moment of the last step of any call; before the first step, the moment at which observation began.
     last_step: Cell<Instant>,
 }
 
 impl RunContext<'_> {
-    /// Returns how the run's last call ended; absent if none did, or the data plane cannot be asked.
+    /// Returns the end of the run's last call; `None` if no call ended, or the data plane did not answer.
     pub(super) async fn last_call(&self) -> Option<CallEnd> {
         let deadline = Instant::now() + LAST_CALL_TIMEOUT;
         let data_plane = &self.engine.data_plane;
-        let settled = poll(LAST_CALL_POLL_INTERVAL, async || {
+        let without_calls_in_flight = poll(LAST_CALL_POLL_INTERVAL, async || {
             match self.run.retry(async || data_plane.run(self.run_id()).await).await {
                 Ok(view) if view.in_flight > 0 && Instant::now() < deadline => None,
                 view => Some(view),
             }
         });
-        let run = self.run_id();
-        match timeout(DATA_PLANE_TIMEOUT, settled).await {
+        let run_id = self.run_id();
+        match timeout(DATA_PLANE_TIMEOUT, without_calls_in_flight).await {
             Ok(Ok(view)) => return view.last,
             Ok(Err(error)) => {
-                tracing::warn!(%run, error = report::chain(&error), "end of the last call unknown");
+                tracing::warn!(run = %run_id, error = report::chain(&error), "end of the last call unknown");
             }
             Err(_elapsed) => {
-                tracing::warn!(%run, "end of the last call unknown: data plane unavailable");
+                tracing::warn!(run = %run_id, "end of the last call unknown: data plane unavailable");
             }
         }
         None
@@ -60,8 +60,8 @@ impl<'r> CallActivity<'r> {
         self.last_step.get().elapsed()
     }
 
-    /// Follows the trace, from `lines` on, until the run is closed. Steps during an outage of the data plane are not
-    /// seen.
+    /// Follows the trace, from `lines` on, until the run is closed. Steps are missed while the data plane is
+    /// unavailable.
     pub(super) async fn follow(&self, mut lines: Lines) {
         let RunContext { engine, .. } = self.ctx;
         loop {

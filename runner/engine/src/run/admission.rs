@@ -1,5 +1,5 @@
-//! Checks whether a request may be stored, wherever it comes from. Not here: whether the queue can take it, which only
-//! the store knows.
+//! Checks whether a request may be stored, whatever its origin. The store itself checks whether the queue has room for
+//! it.
 
 use platform_core::{
     id::{AccountId, AgentId},
@@ -35,15 +35,15 @@ pub enum NotAdmitted {
     },
 }
 
-/// Refuses a request that may not be stored.
+/// Checks that a request may be stored.
 pub(super) fn admit(request: &RunRequest, accounts: &Accounts) -> Result<(), NotAdmitted> {
     if request.spec.state_key.is_some() && request.spec.agent.mode == Execution::Ephemeral {
         return Err(NotAdmitted::NoSession { agent: request.agent_id.clone() });
     }
-    let asked = request.priority;
-    let most = accounts.of(&request.account).priority;
-    if asked > most {
-        return Err(NotAdmitted::TooUrgent { account: request.account.clone(), asked, most });
+    let requested = request.priority;
+    let max = accounts.of(&request.account).priority;
+    if requested > max {
+        return Err(NotAdmitted::TooUrgent { account: request.account.clone(), asked: requested, most: max });
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(super) struct RunContext<'r> {
     pub(super) engine: &'r EngineHandles,
     pub(super) run: &'r LeasedRun,
     pub(super) events: EventRecorder<'r>,
-    /// Token that is triggered to end the run.
+    /// Token that cancels the run.
     pub(super) cancel: CancellationToken,
     /// Moment at which this process began to execute the run.
     pub(super) began: Instant,
@@ -34,7 +34,7 @@ impl<'r> RunContext<'r> {
         let cancel = cancel.child_token();
         let began = Instant::now();
         let agent = &run.request.spec.agent;
-        // Its gateway reports what a session says; what models write there is more than that.
+        // The gateway sends the answer itself. Models there also write text that is not part of it.
         let stream = if agent.mode == Execution::Gateway { Stream::Progress } else { agent.stream };
         let events = EventRecorder::new(run.recovered().recorded, events, stream, agent.output_capture_limit);
         Self { engine, run, events, cancel, began }

@@ -1,4 +1,4 @@
-//! Names the reasons why an agent did not run to its end, and what a caller may read of them.
+//! Names the reasons why an agent did not run to its end, and turns them into failures that a caller may read.
 
 use gateway_bridge::InvalidSession;
 use platform_core::event::RunErrorCode as Code;
@@ -32,7 +32,7 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// Returns whether the data plane reported that the grant under the run's id is not ours.
+    /// Returns whether the data plane reported that the grant under the run's id belongs to another owner.
     pub(super) fn is_refusal(&self) -> bool {
         match self {
             Self::RunIdTaken => true,
@@ -41,7 +41,7 @@ impl Error {
         }
     }
 
-    /// Returns whether a backend other than the store did not answer. The store's own operations repeat themselves.
+    /// Returns whether a backend other than the store did not answer. The store retries its own operations.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::DataPlane(error) => error.is_transient(),
@@ -55,7 +55,7 @@ impl Error {
         }
     }
 
-    /// Returns what the caller of the run may read: no paths, and no text of other programs.
+    /// Returns the failure for the caller of the run, without paths and without text of other programs.
     fn for_caller(&self) -> Failure {
         match self {
             Self::Cancelled => Failure::new(Code::Cancelled, "cancelled"),
@@ -65,7 +65,7 @@ impl Error {
             Self::RunIdTaken => {
                 Failure::new(Code::DataPlaneFailed, "another run of this id is open at the data plane")
             }
-            Self::Gateway(error) => of_gateway(error),
+            Self::Gateway(error) => gateway_failure(error),
             Self::Store(_) => Failure::new(Code::StoreFailed, "what the run does could not be stored"),
             Self::DataPlane(error) if error.is_transient() => {
                 Failure::new(Code::DataPlaneUnavailable, "the data plane did not answer")
@@ -77,12 +77,12 @@ impl Error {
             Self::Workspace(_) => {
                 Failure::new(Code::WorkspaceFailed, "its workspace could not be created or kept")
             }
-            Self::Docker(error) => of_docker(error),
+            Self::Docker(error) => docker_failure(error),
         }
     }
 }
 
-fn of_gateway(error: &gateway::Error) -> Failure {
+fn gateway_failure(error: &gateway::Error) -> Failure {
     let code = if error.is_transient() { Code::GatewayUnavailable } else { Code::GatewayFailed };
     if error.is_of_the_order() {
         return Failure::new(code, report::chain(error));
@@ -94,7 +94,7 @@ fn of_gateway(error: &gateway::Error) -> Failure {
     )
 }
 
-fn of_docker(error: &docker::Error) -> Failure {
+fn docker_failure(error: &docker::Error) -> Failure {
     if error.is_transient() {
         return Failure::new(Code::DockerUnavailable, "Docker did not answer");
     }

@@ -1,4 +1,4 @@
-//! Executes a run phase by phase, and decides what its end means.
+//! Executes a run phase by phase, and derives its completion from the end of its agent.
 
 use platform_core::event::RunErrorCode;
 use platform_runtime::settings::Execution;
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::outcome;
 
-/// Executor of one run: the run's context, and the resources that it has at the moment.
+/// Executor of one run, with the run's context and its present resources.
 pub(super) struct RunExecutor<'r> {
     pub(super) ctx: &'r RunContext<'r>,
     pub(super) resources: RunResources,
@@ -33,10 +33,10 @@ impl<'r> RunExecutor<'r> {
     /// Executes the run to its end, and removes its resources.
     ///
     /// # Errors
-    /// The store's answer which shows that another worker has taken the run over.
+    /// The store's error that shows that another worker has taken the run over.
     pub(super) async fn execute(mut self) -> Result<RunResult, store::Error> {
         let end = match self.ctx.run.recovered().completion.clone() {
-            // A previous worker has stored how the run ends.
+            // A previous worker has stored the completion.
             Some(completion) => RunEnd { container: None, completion },
             None => match self.ctx.agent().mode {
                 Execution::Ephemeral => {
@@ -67,7 +67,7 @@ impl<'r> RunExecutor<'r> {
         }
     }
 
-    /// Decides what the end of the agent means for the run.
+    /// Returns the end of the run that follows from the agent's exit.
     async fn conclude(&self, exit: Result<AgentExit, Error>) -> RunEnd {
         let AgentExit { container, exceeded } = match exit {
             Ok(exit) => exit,
@@ -85,8 +85,8 @@ impl<'r> RunExecutor<'r> {
         RunEnd { container: Some(container), completion }
     }
 
-    /// Returns the answer, or the reason why there is none. Asks the data plane how the last call ended only where the
-    /// exit does not decide it.
+    /// Returns the answer, or the reason why there is none. Reads the end of the last call from the data plane only
+    /// where the exit alone does not decide.
     async fn judge(&self, container: &ContainerExit) -> Result<String, Failure> {
         let judge = |last_call| outcome::container::judge(self.ctx.agent(), container, last_call);
         match judge(None) {
@@ -110,8 +110,8 @@ impl<'r> RunExecutor<'r> {
     }
 
     /// Stores changes of resources, without a transition.
-    pub(super) async fn record(&mut self, changes: Vec<ResourceChange>) -> Result<(), Error> {
-        self.ctx.run.change(changes.clone()).await?;
+    pub(super) async fn store_changes(&mut self, changes: Vec<ResourceChange>) -> Result<(), Error> {
+        self.ctx.run.store_changes(changes.clone()).await?;
         self.resources.apply(&changes);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Creates the container of a provisioned run, and starts its agent.
 //!
-//! The store records that the agent may run before it is started.
+//! The store records that the agent may run, before the agent is started.
 
 use platform_core::event::Phase;
 use runner_docker::{Container, SandboxSpec};
@@ -35,13 +35,13 @@ impl RunExecutor<'_> {
                 (self.create_container(ctx.sandbox_spec(parts)).await?, StartKind::Cold)
             }
             PreparedContainer::Warm(container) => {
-                self.step(Transition::Start, self.resources.made()).await?;
+                self.step(Transition::Start, self.resources.mark_made()).await?;
                 Point::Starting.reach();
                 (*container, StartKind::Warm)
             }
         };
         Point::ContainerMade.reach();
-        self.step(Transition::Run, self.resources.made()).await?;
+        self.step(Transition::Run, self.resources.mark_made()).await?;
         Point::RunStored.reach();
         ctx.check_cancelled()?;
         ctx.events.send_phase(Phase::Running);
@@ -55,9 +55,9 @@ impl RunExecutor<'_> {
         Ok(RunningAgent { container, workspace, tap, time_left })
     }
 
-    /// Creates the container, whose agent does not run yet.
+    /// Creates the container without starting its agent.
     async fn create_container(&mut self, spec: SandboxSpec) -> Result<Container, Error> {
-        let mut changes = self.resources.made();
+        let mut changes = self.resources.mark_made();
         changes.push(ResourceChange::wanted(ResourceKind::Container, spec.name.as_str()));
         self.step(Transition::Start, changes).await?;
         Point::Starting.reach();
@@ -73,7 +73,7 @@ impl RunExecutor<'_> {
 }
 
 impl RunContext<'_> {
-    /// Writes the start file of a warm container. Without effect if it was written before.
+    /// Writes the start file of a warm container. Does nothing if the file exists.
     pub(super) async fn write_start_file(&self, workspace: &Workspace) -> Result<(), Error> {
         if let Some(start) = self.start_file() {
             self.run.perform(workspace.place_start_file(start)).await??;

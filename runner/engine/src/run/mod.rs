@@ -1,17 +1,17 @@
-//! Executes one run, from its row to the removal of everything it needed.
+//! Executes one run, from its row to the removal of all its resources.
 //!
 //! [`execute`] creates a `RunExecutor`. Its phases are one file each, in this order:
 //!
-//! * `resume`: what previous workers left
-//! * `provision`: workspace, grant and socket, image
-//! * `launch`: the container, and the start of the agent
-//! * `supervise`: to the agent's end
-//! * `settle`: close the grant, remove everything, report the usage
+//! * `resume`: takes over the state that previous workers left
+//! * `provision`: creates the workspace, the grant and the socket
+//! * `launch`: creates the container and starts the agent
+//! * `supervise`: watches the agent to its end
+//! * `settle`: closes the grant, removes all resources, reports the usage
 //!
-//! A run on a gateway has `turn` in the place of the first four. Each step is a transition of `lifecycle`, stored before
-//! it is made. The row of a resource is stored with the transition that precedes its creation. `settle` happens on every
-//! path, also after Ctrl-C and after a step that failed. A worker that takes over a run continues where the previous
-//! worker stopped: everything known of a run is in its rows.
+//! A run on a gateway has `turn` in the place of the first four. Each step is a transition of `lifecycle`, stored
+//! before its effects begin. The row of a resource is stored with the transition that precedes its creation. `settle`
+//! runs on every path, also after Ctrl-C and after a step that failed. A worker that takes over a run continues where
+//! the previous worker stopped: the rows hold everything that is known of a run.
 
 mod activity;
 mod admission;
@@ -49,12 +49,12 @@ use crate::context::EngineHandles;
 /// Capacity of the channel for events that have no reader.
 const DISCARDED_EVENTS_CAPACITY: usize = 16;
 
-/// Executes `run` and sends its events to `events`. A slow reader misses live pieces, never the end.
-/// Returns when nothing of the run is left, or another worker has taken it over. Triggering `cancel` ends the run.
-/// Dropping this future leaves the run as it is, for another worker to take over.
+/// Executes `run` and sends its events to `events`. A slow reader misses live events, never the last ones. Returns when
+/// the run has settled, or another worker has taken it over. Triggering `cancel` ends the run. Dropping this future
+/// leaves the run as it is, for another worker to take over.
 ///
 /// # Errors
-/// The store's answer which shows that another worker has taken the run over and continues it.
+/// The store's error that shows that another worker has taken the run over.
 pub async fn execute(
     engine: &EngineHandles,
     run: &LeasedRun,
@@ -64,14 +64,14 @@ pub async fn execute(
     let ctx = RunContext::new(engine, run, events, cancel);
     let result = tokio::select! {
         result = Box::pin(RunExecutor::new(&ctx).execute()) => result?,
-        // From here on the new owner decides about everything of the run, also what is half created.
+        // The new holder of the lease now decides about all resources, including those that are half created.
         lost = run.keep_lease(&ctx.cancel) => return Err(lost),
     };
     result.announce(events).await;
     Ok(result)
 }
 
-/// Executes the run as [`execute`] does, without a reader of its events: the end is stored.
+/// Executes `run` as [`execute`] does, without a reader of its events. Readers find the completion in the store.
 ///
 /// # Errors
 /// The same as those of [`execute`].

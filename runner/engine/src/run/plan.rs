@@ -20,7 +20,7 @@ use runner_docker::{self as docker, First, Limits, Program, SandboxSpec};
 use super::context::RunContext;
 use crate::request::{RunRequest, RunSpec};
 
-/// Time that a run may take to start and to end beyond its own time, a take-over or two included.
+/// Time beyond `run_timeout` in which a run may start and settle, including a take-over or two.
 const START_AND_SETTLE_GRACE: Duration = Duration::from_secs(600);
 
 /// Parts of a container that exist before it is created.
@@ -34,7 +34,7 @@ pub(super) struct SandboxParts<'p> {
 }
 
 impl RunContext<'_> {
-    /// Returns the grant of the run, with calls that come in at `listener`.
+    /// Returns the grant of the run, whose calls arrive at `listener`.
     pub(super) fn grant(&self, listener: Listener) -> RunGrant {
         let request = self.request();
         let agent = self.agent();
@@ -91,8 +91,8 @@ impl RunContext<'_> {
         self.agent().run_timeout.duration().saturating_sub(ran)
     }
 
-    /// Returns the name of the container that is created for the run in this epoch. Each epoch has its own name, so that
-    /// no worker takes one for the other.
+    /// Returns the name of the container that is created for the run in this epoch. Each epoch has its own name, so
+    /// that no worker confuses two containers.
     fn container_name(&self) -> String {
         format!("sluice-{}-{}.{}", self.engine.installation, self.run_id(), self.run.epoch())
     }
@@ -114,8 +114,7 @@ impl RunContext<'_> {
     }
 }
 
-/// Returns the time at which a run that starts now is over. Its container is stopped on time; this ends the grant if no
-/// worker does that.
+/// Returns the time at which the grant of a run that starts now expires. Normally a worker closes the grant earlier.
 fn expiry(runtime: Millis) -> UnixSeconds {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UnixSeconds((now + runtime.duration() + START_AND_SETTLE_GRACE).as_secs())

@@ -1,4 +1,4 @@
-//! Checks what must exist before anything of a run is created: its image, and disk space for its workspace.
+//! Checks what must exist before any resource of a run is created: its image, and disk space for its workspace.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,12 @@ use super::{context::RunContext, error::Error};
 
 /// Interval between checks for disk space.
 const DISK_SPACE_POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Longest wait for disk space that other runs may release; the run holds its permit meanwhile.
+/// Longest wait for disk space that other runs may release. The run holds its start permit meanwhile.
 const DISK_SPACE_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl RunContext<'_> {
-    /// Returns the id of the run's image: the one it was prepared with first, whatever its name stands for by now.
+    /// Returns the id of the run's image: the one that its first preparation used, even if the image's name now refers
+    /// to another.
     pub(super) async fn image(&self) -> Result<String, Error> {
         if let Some(image) = &self.run.recovered().image {
             return Ok(image.clone());
@@ -24,7 +25,7 @@ impl RunContext<'_> {
         Ok(id)
     }
 
-    /// Waits for disk space for a workspace: runs that were admitted at the same moment may have taken it.
+    /// Reserves disk space for a workspace. Waits for it if other runs have just taken the space.
     pub(super) async fn reserve_disk_space(&self, workspaces: &Workspaces) -> Result<Reserved, Error> {
         let deadline = Instant::now() + DISK_SPACE_TIMEOUT;
         let mut backoff = Backoff::constant(DISK_SPACE_POLL_INTERVAL);

@@ -1,7 +1,6 @@
-//! Provisions a run: workspace, grant and socket. Alternatively claims a warm container, which has all of that but the
-//! grant.
+//! Provisions a run: creates its workspace, grant and socket, or claims a warm container, which lacks only the grant.
 //!
-//! The store records what is about to be created before it is created.
+//! The store records each resource before it is created.
 
 use std::path::PathBuf;
 
@@ -47,7 +46,7 @@ pub(super) enum PreparedContainer {
 }
 
 impl<'r> RunExecutor<'r> {
-    /// Creates what the run needs before its agent may run.
+    /// Creates all resources that the run needs before its agent may run.
     pub(super) async fn provision(&mut self) -> Result<Provisioned<'r>, Error> {
         let ctx = self.ctx;
         ctx.check_cancelled()?;
@@ -60,21 +59,21 @@ impl<'r> RunExecutor<'r> {
         Box::pin(self.provision_new(image, permit)).await
     }
 
-    /// Removes what previous workers created for an agent that never ran. Grant and listener stay: the worker that
-    /// continues uses them.
+    /// Removes what previous workers created for an agent that never ran. Grant and listener stay, because the present
+    /// worker uses them.
     pub(super) async fn clear_leftovers(&mut self) -> Result<(), Error> {
         let mut removed = Vec::new();
         for resource in self.resources.all(&[ResourceKind::Container, ResourceKind::Workspace]) {
             self.remove(&resource).await?;
             removed.push(resource.to(ResourceState::Removed));
         }
-        if removed.is_empty() { Ok(()) } else { self.record(removed).await }
+        if removed.is_empty() { Ok(()) } else { self.store_changes(removed).await }
     }
 
     /// Provisions the run with a warm container from `image`, if there is one.
     async fn provision_warm(&mut self, image: &str) -> Result<Option<Provisioned<'r>>, Error> {
         let ctx = self.ctx;
-        // A preparation that was begun without a warm container continues without one.
+        // A preparation that began without a warm container continues without one.
         if ctx.run.state() != State::Queued || ctx.start_file().is_none() {
             return Ok(None);
         }
@@ -82,8 +81,8 @@ impl<'r> RunExecutor<'r> {
         let Some(warm) = self.claim_warm(&template).await? else { return Ok(None) };
         Point::Prepared.reach();
         let docker = &ctx.engine.docker;
-        let waiting = async || docker.waiting(&warm.container, ctx.agent().output_capture_limit).await;
-        let Some(container) = Box::pin(ctx.run.retry(waiting)).await? else {
+        let attach = async || docker.waiting(&warm.container, ctx.agent().output_capture_limit).await;
+        let Some(container) = Box::pin(ctx.run.retry(attach)).await? else {
             // The container has ended while it waited.
             self.clear_leftovers().await?;
             return Ok(None);
@@ -108,13 +107,13 @@ impl<'r> RunExecutor<'r> {
             }
         };
         while !warm_containers.is_empty() {
-            // Chosen at random: runs that all choose the same one would compete, and only one gets it.
+            // The choice is random, so that concurrent runs do not compete for the same container.
             let warm = warm_containers.swap_remove(random::below(warm_containers.len()));
             let grant = ResourceChange::wanted(ResourceKind::Grant, ctx.run_id().as_str());
             match ctx.run.prepare_with(warm.clone(), [grant.clone()]).await {
                 Ok(()) => {
                     self.resources.apply(&[grant]);
-                    self.resources.apply(&warm.things());
+                    self.resources.apply(&warm.resource_changes());
                     return Ok(Some(warm));
                 }
                 Err(store::Error::NotWarm { .. }) => {}
@@ -152,7 +151,7 @@ impl<'r> RunExecutor<'r> {
 }
 
 impl<'r> RunContext<'r> {
-    /// Returns the messages that are in the run's workspace when its agent begins.
+    /// Returns the messages that are in the run's workspace when its agent starts.
     fn initial_messages(&self) -> &'r [Message] {
         let spec = self.spec();
         match spec.agent.workspace {

@@ -1,4 +1,4 @@
-//! Registers a run at the data plane: its grant, and the socket or listener where its calls come in.
+//! Registers a run at the data plane: its grant, and the socket or listener where its calls arrive.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ impl RunExecutor<'_> {
         Ok(socket)
     }
 
-    /// Opens the run at the data plane, or confirms that it is open, for our epoch.
+    /// Opens the run at the data plane, or confirms that it is open, for this worker's epoch.
     pub(super) async fn register_socket(&self) -> Result<RunSocket, Error> {
         let ctx = self.ctx;
         let name = self.socket_dir();
@@ -54,18 +54,18 @@ impl RunExecutor<'_> {
         Ok(RunSocket { dir: socket.path, tap: ctx.open_tap().await? })
     }
 
-    /// Records that resources of these names belong to another owner, and are not removed by this run.
+    /// Records that another owner has the resources of these `kinds`, so that this run does not remove them.
     pub(super) async fn disown(&mut self, kinds: &[ResourceKind]) -> Result<(), Error> {
         if kinds.contains(&ResourceKind::Listener)
             && let Some(dir) = self.socket_dir()
             && let Err(error) = self.ctx.engine.data_plane.release(&dir).await
         {
-            // A listener that existed before its run is ours in any case.
+            // A warm container's listener existed before its run and belongs to the run in any case.
             tracing::warn!(error = report::chain(&error), "socket directory not released");
         }
         let rows = kinds.iter().filter_map(|kind| self.resources.last(*kind));
         let removed = rows.map(|row| row.to(ResourceState::Removed)).collect();
-        self.record(removed).await
+        self.store_changes(removed).await
     }
 
     /// Returns the name of the run's socket directory.
@@ -75,23 +75,23 @@ impl RunExecutor<'_> {
 }
 
 impl RunContext<'_> {
-    /// Opens the run with its stored grant, or with a new one.
+    /// Registers the run with the grant that is open at the data plane, or with a new one.
     pub(super) async fn register(
         &self,
         listener: Listener,
         socket_dir: Option<SocketDirName>,
     ) -> Result<OpenGrant, Error> {
         let data_plane = &self.engine.data_plane;
-        let known = match self.run.epoch() {
+        let registered_before = match self.run.epoch() {
             // No worker held the run before.
             1 => None,
             _ => match self.run.retry(async || data_plane.run(self.run_id()).await).await {
                 Err(Error::DataPlane(error)) if error.is_unknown_run() => None,
-                known => Some(known?),
+                view => Some(view?),
             },
         };
-        let grant = match known {
-            // Exactly what previous workers registered: the expiry is a time that they chose.
+        let grant = match registered_before {
+            // The grant must be exactly the registered one: previous workers chose its expiry.
             Some(view) if view.state == RunState::Open => view.grant,
             _ => self.grant(listener),
         };

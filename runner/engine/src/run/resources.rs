@@ -7,14 +7,15 @@ use runner_store::{Resource, ResourceChange, ResourceKind, ResourceState};
 pub(super) struct RunResources(Vec<ResourceChange>);
 
 impl RunResources {
-    /// Returns the resources of the rows that may exist.
+    /// Returns the resources in `rows` that may exist.
     pub(super) fn from_rows(rows: &[Resource]) -> Self {
-        let left = rows.iter().filter(|row| matches!(row.stage, ResourceState::Wanted | ResourceState::Made));
-        let change = |row: &Resource| ResourceChange::wanted(row.kind, row.name.as_str()).to(row.stage);
-        Self(left.map(change).collect())
+        let may_exist =
+            rows.iter().filter(|row| matches!(row.stage, ResourceState::Wanted | ResourceState::Made));
+        let to_change = |row: &Resource| ResourceChange::wanted(row.kind, row.name.as_str()).to(row.stage);
+        Self(may_exist.map(to_change).collect())
     }
 
-    /// Returns the last resource of a kind.
+    /// Returns the latest resource of a kind.
     pub(super) fn last(&self, kind: ResourceKind) -> Option<&ResourceChange> {
         self.0.iter().rev().find(|resource| resource.kind == kind)
     }
@@ -24,7 +25,7 @@ impl RunResources {
         self.0.iter().filter(|resource| kinds.contains(&resource.kind)).cloned().collect()
     }
 
-    /// Applies `changes`.
+    /// Applies `changes` that the store has recorded.
     pub(super) fn apply(&mut self, changes: &[ResourceChange]) {
         for change in changes {
             self.0.retain(|resource| (resource.kind, &resource.name) != (change.kind, &change.name));
@@ -35,7 +36,7 @@ impl RunResources {
     }
 
     /// Returns changes that mark every wanted resource as made.
-    pub(super) fn made(&self) -> Vec<ResourceChange> {
+    pub(super) fn mark_made(&self) -> Vec<ResourceChange> {
         let wanted = self.0.iter().filter(|resource| resource.stage == ResourceState::Wanted);
         wanted.map(|resource| resource.to(ResourceState::Made)).collect()
     }

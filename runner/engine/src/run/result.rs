@@ -1,4 +1,4 @@
-//! Describes how a run ended, and reports it to the reader of its events.
+//! Describes the result of a run, and sends it to the reader of the run's events.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ pub struct RunResult {
     pub exit_code: Option<i64>,
     /// Exit of the container; absent if it never ran, or another process observed the exit.
     pub container_exit: Option<ContainerExit>,
-    /// True if a process in it was killed for lack of memory; absent if that is not known.
+    /// True if a process in the container was killed for lack of memory; absent if that is not known.
     pub oom_seen: Option<bool>,
     /// Answer, or the reason why there is none.
     pub answer: Result<String, Failure>,
-    /// Usage that the data plane counted; absent if the data plane could not be asked.
+    /// Usage that the data plane counted; absent if the data plane did not report it.
     pub usage: Option<Usage>,
-    /// Origin of the container; absent if none was started here.
+    /// Origin of the container; absent if this process started none.
     pub start_kind: Option<StartKind>,
     /// Time from the request to the start of the container.
     pub start_latency: Option<Duration>,
@@ -62,8 +62,7 @@ impl RunResult {
         }
     }
 
-    /// Sends the run's last events. They wait for their reader, which can hold up nothing else by now. The store has
-    /// its own copy.
+    /// Sends the run's last events, and waits for a slow reader: the run has settled, so nothing else is delayed.
     pub(super) async fn announce(&self, events: &mpsc::Sender<AgentEvent>) {
         let (last, end) = match &self.answer {
             Ok(content) => (
@@ -74,10 +73,10 @@ impl RunResult {
                 (None, AgentEvent::Error { code: *code, message: message.clone() })
             }
         };
-        let report = |Usage { calls, tokens, .. }| AgentEvent::UsageReport { calls, tokens };
-        let usage = self.usage.map(report);
+        let usage_report = |Usage { calls, tokens, .. }| AgentEvent::UsageReport { calls, tokens };
+        let usage = self.usage.map(usage_report);
         for event in [last, usage, Some(end)].into_iter().flatten() {
-            // The reader may have left.
+            // The reader may be gone.
             drop(events.send(event).await);
         }
     }

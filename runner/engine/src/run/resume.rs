@@ -1,8 +1,8 @@
-//! Finds out what became of an agent that a previous worker may have started.
+//! Resumes a run whose agent a previous worker may have started.
 //!
-//! An agent is started at most once. The store records that it may run before it is started. A worker that takes the
-//! run over then looks at the container itself. A container that was never started is removed, so that no previous
-//! worker can still start it.
+//! An agent is started at most once. The store records that it may run, before it is started. A worker that takes the
+//! run over then inspects the container itself. A container that was never started is removed, so that no previous
+//! worker can start it later.
 
 use platform_core::id::WorkspaceId;
 use runner_docker::{Container, FoundContainer};
@@ -26,7 +26,7 @@ pub(super) enum ResumeState {
 }
 
 impl RunExecutor<'_> {
-    /// Finds out what became of an agent that a previous worker started.
+    /// Determines the state of an agent that a previous worker may have started, and takes over a running one.
     pub(super) async fn resume(&mut self) -> Result<ResumeState, Error> {
         let ctx = self.ctx;
         let docker = &ctx.engine.docker;
@@ -38,22 +38,22 @@ impl RunExecutor<'_> {
             match docker.find(&row.name, ctx.agent().output_capture_limit).await? {
                 FoundContainer::Running(container) => {
                     if row.stage == ResourceState::Wanted {
-                        self.record(vec![row.to(ResourceState::Made)]).await?;
+                        self.store_changes(vec![row.to(ResourceState::Made)]).await?;
                     }
                     return Box::pin(self.adopt(self.after_recorded_output(container))).await;
                 }
                 FoundContainer::Ended(_) if self.waits_for_start_file() => {
-                    self.record(vec![row.to(ResourceState::Wanted)]).await?;
+                    self.store_changes(vec![row.to(ResourceState::Wanted)]).await?;
                     return Ok(ResumeState::NeverStarted);
                 }
                 FoundContainer::Ended(container) => {
                     return Ok(ResumeState::Ended(self.after_recorded_output(container)));
                 }
                 FoundContainer::Fresh => {
-                    // Stored before it is done: a worker that then finds nothing knows why.
-                    self.record(vec![row.to(ResourceState::Wanted)]).await?;
-                    // The previous worker may be about to start it. If that worker is faster, the agent runs, and
-                    // stays.
+                    // Stored before the removal: a later worker that finds no container knows why.
+                    self.store_changes(vec![row.to(ResourceState::Wanted)]).await?;
+                    // If the previous worker starts the agent first, the container is not discarded, and the loop
+                    // adopts it.
                     ctx.run.retry(async || docker.discard(&row.name).await).await?;
                 }
                 FoundContainer::Nothing if row.stage == ResourceState::Wanted => {
@@ -64,7 +64,7 @@ impl RunExecutor<'_> {
         }
     }
 
-    /// Takes over a running agent: its grant, its workspace, and its start file.
+    /// Takes over a running agent with its grant and workspace, and writes its start file if that is missing.
     async fn adopt(&mut self, container: Container) -> Result<ResumeState, Error> {
         let ctx = self.ctx;
         // The data plane learns the epoch: from now on it refuses earlier ones.
@@ -86,14 +86,14 @@ impl RunExecutor<'_> {
         Ok(AgentExit { container, exceeded: None })
     }
 
-    /// Makes the container continue its output where previous workers stopped to record it.
+    /// Returns `container` so that its output continues after the position that previous workers recorded.
     fn after_recorded_output(&self, mut container: Container) -> Container {
         let recorded = self.ctx.run.recovered().recorded;
         container.skip_output(recorded.stdout.bytes, recorded.stderr.bytes);
         container
     }
 
-    /// Returns whether its warm container got no start file.
+    /// Returns whether the run's warm container has no start file yet.
     fn waits_for_start_file(&self) -> bool {
         self.workspace_id().is_some_and(|id| self.ctx.engine.workspaces.waits(&id))
     }

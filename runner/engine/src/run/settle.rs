@@ -1,4 +1,4 @@
-//! Settles a run: stores how it ends, closes its grant, removes its resources, and reads the usage.
+//! Settles a run: stores its completion, closes its grant, removes its resources, and reads the usage.
 //!
 //! Removal needs nothing but the rows.
 
@@ -18,10 +18,10 @@ use runner_store::{self as store, ResourceChange, ResourceKind, ResourceState};
 use super::{error::Error, executor::RunExecutor};
 use crate::request::Keep;
 
-/// Time that calls may continue once their container is gone. No client is left to read their answers.
+/// Time that calls may continue after the removal of their container. No client is left to read their answers.
 const DRAIN_TIMEOUT: Millis = Millis(100);
 
-/// Order in which resources are removed: what others have mounted or use goes after them.
+/// Order in which resources are removed: each one after the resources that mount or use it.
 const REMOVAL_ORDER: [ResourceKind; 7] = [
     ResourceKind::Container,
     ResourceKind::Volume,
@@ -35,17 +35,17 @@ const REMOVAL_ORDER: [ResourceKind; 7] = [
 /// Result of the removal of a run's resources.
 #[derive(Debug)]
 struct Removed {
-    /// Usage of its calls; absent if the data plane did not report it.
+    /// Usage of the run's calls; absent if the data plane did not report it.
     usage: Option<Usage>,
-    /// Changes of the resources that are removed, or stay because the request says so.
+    /// Changes of the resources that were removed, or that the request keeps.
     changes: Vec<ResourceChange>,
 }
 
 impl RunExecutor<'_> {
-    /// Stores how the run ends, removes all its resources and returns the usage, as far as that is possible.
+    /// Stores the completion, removes as many resources as possible, and returns the usage if it is known.
     ///
     /// # Errors
-    /// The store's answer which shows that another worker has taken the run over.
+    /// The store's error that shows that another worker has taken the run over.
     pub(super) async fn settle(&self, completion: &Completion) -> Result<Option<Usage>, store::Error> {
         self.ctx.events.send_phase(Phase::Settling);
         match self.store_and_remove(completion).await {
@@ -58,8 +58,8 @@ impl RunExecutor<'_> {
         }
     }
 
-    /// Removes all resources and reads the usage. A step that is not stored counts as not done: the worker that takes
-    /// the run over repeats it.
+    /// Stores the completion, removes the resources, and stores the end of the run. If a transition cannot be stored,
+    /// the worker that takes the run over repeats its step.
     async fn store_and_remove(&self, completion: &Completion) -> Result<Option<Usage>, store::Error> {
         let run = self.ctx.run;
         match (run.state(), &completion.answer) {
@@ -77,16 +77,16 @@ impl RunExecutor<'_> {
         Ok(removed.usage)
     }
 
-    /// Removes as many resources as possible. What is not removed is logged, and stays in its row for the reaper.
+    /// Removes as many resources as possible. A resource that remains is logged, and its row leads the reaper to it.
     async fn remove_all(&self) -> Removed {
         // Without a grant there were no calls.
         let usage = self.resources.last(ResourceKind::Grant).is_none().then(Usage::default);
         let mut removed = Removed { usage, changes: Vec::new() };
-        let mut is_unavailable = false;
+        let mut data_plane_failed = false;
         for kind in REMOVAL_ORDER {
             for resource in self.resources.all(&[kind]) {
-                if kind == ResourceKind::Listener && is_unavailable {
-                    // The wait for the data plane would be repeated.
+                if kind == ResourceKind::Listener && data_plane_failed {
+                    // The data plane did not answer for the grant; another wait would be in vain.
                     continue;
                 }
                 if kind == ResourceKind::Workspace && self.ctx.spec().keep == Keep::Workspace {
@@ -100,7 +100,7 @@ impl RunExecutor<'_> {
                         removed.changes.push(resource.to(ResourceState::Removed));
                     }
                     Err(error) => {
-                        is_unavailable |= kind == ResourceKind::Grant;
+                        data_plane_failed |= kind == ResourceKind::Grant;
                         self.warn_not_removed(&resource, &error);
                     }
                 }
@@ -117,7 +117,7 @@ impl RunExecutor<'_> {
         tracing::warn!(%run, kind = kind.name(), name, error, "resource not removed; left for gc");
     }
 
-    /// Leaves a workspace for operators to inspect. It stays also where its growth cannot be stopped.
+    /// Leaves a workspace for operators to inspect, even if it cannot be made read-only.
     async fn keep_workspace(&self, workspace: &ResourceChange) {
         let Ok(id) = WorkspaceId::parse(&workspace.name) else { return };
         if let Ok(Err(error)) = self.ctx.run.perform(self.ctx.engine.workspaces.keep(&id)).await {
@@ -127,7 +127,7 @@ impl RunExecutor<'_> {
         }
     }
 
-    /// Removes one resource, if it exists; returns the usage of a grant.
+    /// Removes one resource, if it exists. Returns the usage if the resource is a grant.
     pub(super) async fn remove(&self, resource: &ResourceChange) -> Result<Option<Usage>, Error> {
         let run = self.ctx.run;
         let engine = self.ctx.engine;
@@ -142,13 +142,11 @@ impl RunExecutor<'_> {
             ResourceKind::Grant => return self.close_grant(resource).await,
             ResourceKind::Listener => {
                 if let Ok(dir) = SocketDirName::parse(&resource.name) {
-                    // The listener goes with the grant, unless there never was one: a warm container had its listener
-                    // before.
+                    // Closing the grant removes the listener. A warm container's listener may exist without a grant.
                     run.retry(async || engine.data_plane.release(&dir).await).await?;
                 }
             }
-            // Nothing creates volumes yet. What is left of a turn at its gateway can make no call once the grant is
-            // closed.
+            // Nothing creates volumes yet. The rest of a turn at its gateway can make no call once the grant is closed.
             ResourceKind::Volume | ResourceKind::Session | ResourceKind::Turn => {}
         }
         Ok(None)
@@ -161,7 +159,7 @@ impl RunExecutor<'_> {
         let close = async || data_plane.close(self.ctx.run_id(), run.epoch(), DRAIN_TIMEOUT).await;
         match run.retry(close).await {
             Ok(view) => Ok(Some(view.usage)),
-            // The run was never registered; or it is long forgotten, if its agent may have run.
+            // A wanted grant was never registered. The data plane has forgotten any other, and its usage is unknown.
             Err(Error::DataPlane(error)) if error.is_unknown_run() => {
                 Ok((grant.stage == ResourceState::Wanted).then(Usage::default))
             }

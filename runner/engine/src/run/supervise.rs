@@ -1,5 +1,4 @@
-//! Supervises a running agent to its end, and ends it itself at its timeout, when its workspace is too large, or after a
-//! cancel.
+//! Supervises a running agent to its end. Stops it at its timeout, when its workspace is too large, or after a cancel.
 
 use std::time::Duration;
 
@@ -11,15 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{error::Error, executor::RunExecutor};
 
-/// Longest wait for deltas after the container's end.
+/// Longest wait for the tap's last lines after the container's end.
 pub(super) const TAP_DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A running agent and what belongs to it.
+/// A running agent, with its container, workspace and tap.
 pub(super) struct RunningAgent {
     pub(super) container: Container,
     pub(super) workspace: Workspace,
     pub(super) tap: Lines,
-    /// Time that it may still run.
+    /// Time that the agent may still run.
     pub(super) time_left: Duration,
 }
 
@@ -30,7 +29,7 @@ pub(super) struct AgentExit {
     pub(super) exceeded: Option<Exceeded>,
 }
 
-/// Reason for which this process ends an agent.
+/// Reason for which this process stops an agent.
 struct StopReason {
     by: KilledBy,
     exceeded: Option<Exceeded>,
@@ -43,37 +42,36 @@ impl From<KilledBy> for StopReason {
 }
 
 impl RunExecutor<'_> {
-    /// Waits for the agent's end, and ends the agent itself where it has to. Records its events meanwhile.
+    /// Waits for the agent's end, and stops the agent where necessary. Records its events meanwhile.
     pub(super) async fn supervise(&self, agent: RunningAgent) -> Result<AgentExit, Error> {
         let ctx = self.ctx;
         let RunningAgent { mut container, workspace, tap, time_left } = agent;
-        let gone = CancellationToken::new();
-        let relay = ctx.relay_tap(tap, &gone);
-        let ended = async {
+        let agent_ended = CancellationToken::new();
+        let relay = ctx.relay_tap(tap, &agent_ended);
+        let exit = async {
             let stop = self.await_end(&mut container, &workspace, time_left).await?;
-            gone.cancel();
+            agent_ended.cancel();
             let container = container.ended(stop.as_ref().map(|stop| stop.by)).await?;
             Point::Ended.reach();
             Ok::<_, Error>(AgentExit { container, exceeded: stop.and_then(|stop| stop.exceeded) })
         };
-        tokio::pin!(relay, ended);
-        let watched = async {
+        tokio::pin!(relay, exit);
+        let exit_and_tap = async {
             tokio::select! {
-                ended = &mut ended => {
+                exit = &mut exit => {
                     drop(tokio::time::timeout(TAP_DRAIN_TIMEOUT, &mut relay).await);
-                    ended
+                    exit
                 }
-                () = &mut relay => ended.await,
+                () = &mut relay => exit.await,
             }
         };
         tokio::select! {
-            ended = watched => ended,
+            exit = exit_and_tap => exit,
             never = ctx.events.store_batches(ctx.run) => match never {},
         }
     }
 
-    /// Waits until the agent has ended. Ends it itself at its timeout, when its workspace is too large, or after a
-    /// cancel, and returns the reason.
+    /// Waits until the agent has ended, or stops it and returns the reason.
     async fn await_end(
         &self,
         container: &mut Container,
@@ -81,12 +79,12 @@ impl RunExecutor<'_> {
         time_left: Duration,
     ) -> Result<Option<StopReason>, Error> {
         let ctx = self.ctx;
-        let hear = |piece: Piece| ctx.events.record_output(piece);
+        let record_output = |piece: Piece| ctx.events.record_output(piece);
         let stop = match ctx.run.recovered().stopping {
             Some(by) => StopReason::from(by),
             None => tokio::select! {
-                over = container.over(&hear) => {
-                    over?;
+                ended = container.over(&record_output) => {
+                    ended?;
                     return Ok(None);
                 }
                 () = tokio::time::sleep(time_left) => KilledBy::Timeout.into(),
@@ -95,7 +93,7 @@ impl RunExecutor<'_> {
             },
         };
         ctx.run.record_stop_reason(stop.by).await?;
-        ctx.run.enforce(stop.by, async || Box::pin(container.stop(&hear)).await).await?;
+        ctx.run.enforce(stop.by, async || Box::pin(container.stop(&record_output)).await).await?;
         Ok(Some(stop))
     }
 }

@@ -1,4 +1,4 @@
-//! Relays what the data plane's tap reports of a run's calls, as long as its agent runs.
+//! Relays lines of the data plane's tap to the event recorder, as long as the run's agent runs.
 
 use std::time::Duration;
 
@@ -11,16 +11,14 @@ use super::{context::RunContext, supervise::TAP_DRAIN_TIMEOUT};
 
 /// Delay before a tap is opened again.
 const REOPEN_DELAY: Duration = Duration::from_millis(200);
-/// Silence of the tap of an ended agent after which no more events are expected. The data plane does not hold events
-/// back.
+/// Silence after which the tap of an ended agent counts as complete. The data plane does not delay events.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(20);
 
 impl RunContext<'_> {
-    /// Records what the tap reports, until the agent is gone: from `tap`, and where that breaks off, from another tap
-    /// of the same run.
-    pub(super) async fn relay_tap(&self, mut tap: Lines, gone: &CancellationToken) {
+    /// Records lines of `tap` until the agent has ended. If the tap breaks off, opens it again.
+    pub(super) async fn relay_tap(&self, mut tap: Lines, agent_ended: &CancellationToken) {
         loop {
-            while let Some(line) = next_line(&mut tap, gone).await {
+            while let Some(line) = next_line(&mut tap, agent_ended).await {
                 match serde_json::from_slice(line) {
                     Ok(line) => self.events.record_tap_line(line),
                     Err(error) => {
@@ -29,7 +27,7 @@ impl RunContext<'_> {
                     }
                 }
             }
-            if gone.is_cancelled() {
+            if agent_ended.is_cancelled() {
                 return;
             }
             // The data plane was restarted, or has closed the run.
@@ -52,20 +50,20 @@ impl RunContext<'_> {
         poll(REOPEN_DELAY, reopen).await
     }
 
-    /// Reads from the tap what came while no worker held the run, if the data plane still has it.
+    /// Records lines of the tap from the time in which no worker held the run, if the data plane still has them.
     pub(super) async fn read_past_tap(&self) {
         if let Ok(tap) = self.engine.data_plane.tap(self.run_id(), self.events.tap_position()).await {
-            let gone = CancellationToken::new();
-            gone.cancel();
-            drop(timeout(TAP_DRAIN_TIMEOUT, self.relay_tap(tap, &gone)).await);
+            let agent_ended = CancellationToken::new();
+            agent_ended.cancel();
+            drop(timeout(TAP_DRAIN_TIMEOUT, self.relay_tap(tap, &agent_ended)).await);
         }
     }
 }
 
-/// Returns the next line of a tap; `None` if it broke off, or an ended agent can have no more lines.
-async fn next_line<'t>(tap: &'t mut Lines, gone: &CancellationToken) -> Option<&'t [u8]> {
+/// Returns the next line of a tap; `None` if the tap broke off, or is silent after the agent's end.
+async fn next_line<'t>(tap: &'t mut Lines, agent_ended: &CancellationToken) -> Option<&'t [u8]> {
     let idle = async {
-        gone.cancelled().await;
+        agent_ended.cancelled().await;
         sleep(IDLE_TIMEOUT).await;
     };
     tokio::select! {

@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 use super::{AtEnd, Work, WorkLoop};
 use crate::run::{self, RunResult};
 
-/// A run that is no longer executed here.
+/// A run that this process no longer executes.
 struct Executed {
     run_id: RunId,
     result: Result<RunResult, store::Error>,
 }
 
 impl WorkLoop<'_> {
-    /// Executes the `claimed` runs, until they are to stop.
+    /// Executes the `claimed` runs until work stops; then treats the rest as `at_end` says.
     pub(super) async fn execute_runs(&self, mut claimed: mpsc::Receiver<Work>, at_end: AtEnd) {
         let cancel = CancellationToken::new();
         let mut executing = FuturesUnordered::new();
@@ -28,23 +28,23 @@ impl WorkLoop<'_> {
                     None => return,
                 },
                 Some(executed) = executing.next(), if !executing.is_empty() => {
-                    // If its end is not stored, any worker may take it over, this one as well.
+                    // If the end is not stored, any worker may take the run over, including this one.
                     self.active_runs.borrow_mut().retain(|run_id| *run_id != executed.run_id);
                     executed.log_if_lost();
                 }
                 () = self.stop.cancelled() => break,
             }
         }
-        let AtEnd::Cancel(leave) = at_end else { return };
+        let AtEnd::Cancel(give_up) = at_end else { return };
         cancel.cancel();
-        let ending = async {
+        let await_ends = async {
             while let Some(executed) = executing.next().await {
                 executed.log_if_lost();
             }
         };
         tokio::select! {
-            () = ending => {}
-            () = leave.cancelled() => tracing::warn!("runs in progress are left for the next worker"),
+            () = await_ends => {}
+            () = give_up.cancelled() => tracing::warn!("runs in progress are left for the next worker"),
         }
     }
 
@@ -57,7 +57,7 @@ impl WorkLoop<'_> {
 }
 
 impl Executed {
-    /// Logs a run that another worker has taken over; the result of any other run is in the store.
+    /// Logs a run that another worker has taken over; the store has the result of any other run.
     fn log_if_lost(&self) {
         if let Err(lost) = &self.result {
             let lost = report::chain(lost);

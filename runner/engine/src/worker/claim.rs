@@ -15,7 +15,7 @@ use crate::{
     run::{LeaseError, LeasedRun},
 };
 
-/// Interval between polls of the queue: on average a queued run waits half of that.
+/// Interval between polls of the queue: a queued run waits half of this on average.
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// Interval between polls for runs that other workers left, and for backends that were unavailable.
 const ABANDONED_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -23,14 +23,14 @@ const ABANDONED_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Result of a poll for runs.
 enum Claim {
     Work(Box<Work>),
-    /// There is no run.
+    /// No run is available.
     NoRun,
-    /// There may be runs, and none can be started at the moment.
+    /// Runs may be available, but none can be started at the moment.
     NotNow,
 }
 
 impl WorkLoop<'_> {
-    /// Claims runs, abandoned ones first, and hands them on.
+    /// Claims runs, abandoned ones first, and sends them to be executed.
     pub(super) async fn claim_runs(&self, to_execute: mpsc::Sender<Work>) {
         let mut polled_abandoned = None::<Instant>;
         while !self.stop.is_cancelled() {
@@ -44,9 +44,9 @@ impl WorkLoop<'_> {
             match claim {
                 Ok(Claim::Work(work)) => {
                     self.active_runs.borrow_mut().push(work.run.request.run_id.clone());
-                    // Other abandoned runs are looked for at once.
+                    // A run without a permit was abandoned: other abandoned runs are looked for at once.
                     polled_abandoned = polled_abandoned.filter(|_| work.permit.is_some());
-                    // The receiver exists for as long as this does.
+                    // The receiver lives as long as this future.
                     drop(to_execute.send(*work).await);
                 }
                 Ok(Claim::NoRun) => tokio::time::sleep(QUEUE_POLL_INTERVAL).await,
@@ -60,7 +60,7 @@ impl WorkLoop<'_> {
         std::future::pending().await
     }
 
-    /// Takes over a run that another worker has left. Runs that are executed here are not taken.
+    /// Takes over a run that another worker has left. Runs that this process executes are excluded.
     async fn take_over(&self) -> Result<Claim, LeaseError> {
         let engine = self.engine;
         let active_runs = self.active_runs.borrow().clone();
@@ -93,19 +93,19 @@ impl WorkLoop<'_> {
         }
     }
 
-    /// Returns whether a run could be started now: a queued run does not fail because a backend is unavailable.
+    /// Returns whether the backends could start a run now. A queued run waits for them instead of failing.
     async fn are_backends_available(&self) -> bool {
         let engine = self.engine;
         let (data_plane, docker) = tokio::join!(engine.data_plane.health(), engine.docker.version());
-        let away = [
+        let errors = [
             data_plane.err().map(|error| report::chain(&error)),
             docker.err().map(|error| report::chain(&error)),
         ];
-        let away: Vec<_> = away.into_iter().flatten().collect();
-        if !away.is_empty() {
-            tracing::warn!(away = away.join("; "), "not claiming runs: backend unavailable");
+        let errors: Vec<_> = errors.into_iter().flatten().collect();
+        if !errors.is_empty() {
+            tracing::warn!(away = errors.join("; "), "not claiming runs: backend unavailable");
         }
-        away.is_empty()
+        errors.is_empty()
     }
 
     /// Prepares a leased run for execution, unless its stored request cannot be read.

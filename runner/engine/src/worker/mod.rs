@@ -1,8 +1,8 @@
 //! Executes queued runs and takes over runs that other workers left, while `sluice up` supervises the proxy. It also
-//! has leftovers removed and old events of ended runs deleted.
+//! runs the reaper, the pool and the removal of old events.
 //!
-//! Claiming runs (`claim`) and executing them (`active`) are separate, so that a slow store does not hold up what
-//! containers print. Not here: how a run is executed (`run`), and what may be removed (`reaper`).
+//! Claiming runs (`claim`) and executing them (`active`) are separate, so that a slow store does not delay the output
+//! of containers. The modules `run` and `reaper` define the execution of a run and the removal of leftovers.
 
 mod active;
 mod claim;
@@ -33,9 +33,9 @@ const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// Treatment of the runs in progress when work stops.
 #[derive(Debug, Clone)]
 pub enum AtEnd {
-    /// The runs go on; the next worker takes them over.
+    /// The runs continue; the next worker takes them over.
     Leave,
-    /// The runs are cancelled; those that have not ended when the token is triggered are left after all.
+    /// The runs are cancelled; those that have not ended when the token is triggered are left to the next worker.
     Cancel(CancellationToken),
 }
 
@@ -48,7 +48,7 @@ pub enum Error {
     /// Docker does not answer.
     #[error("Docker")]
     Docker(#[from] docker::Error),
-    /// There is no place for workspaces.
+    /// The directory of workspaces cannot be used.
     #[error("workspaces")]
     Workspaces(#[from] workspace::Error),
 }
@@ -64,8 +64,8 @@ struct WorkLoop<'e> {
     stop: &'e CancellationToken,
 }
 
-/// A run to execute, and its permit of the limit on concurrent runs. A run that is taken over needs no permit, and is
-/// beyond that limit.
+/// A run to execute, with its permit under the limit on concurrent runs. A run that is taken over has no permit, and is
+/// not limited.
 struct Work {
     run: LeasedRun,
     permit: Option<OwnedSemaphorePermit>,
@@ -109,7 +109,7 @@ pub async fn connect_backends(
 /// Executes runs and removes what they leave behind, until `stop` is triggered.
 ///
 /// # Errors
-/// If the store was moved to another host meanwhile: its runs are that host's.
+/// If the store was moved to another host meanwhile, which then owns its runs.
 pub async fn work(
     engine: &EngineHandles,
     settings: &Settings,
@@ -123,7 +123,7 @@ pub async fn work(
     let reaper = Reaper::of(settings, engine.store.clone());
     let gc_interval = settings.worker.gc_interval.duration();
     let pool = Pool::new(engine, catalog);
-    let over = CancellationToken::new();
+    let work_ended = CancellationToken::new();
     let working = async {
         let moved = tokio::select! {
             () = work_loop.claim_runs(to_execute) => None,
@@ -132,10 +132,10 @@ pub async fn work(
             () = retention::prune_events(&engine.store, &settings.store, gc_interval) => None,
             moved = keep_serving(engine) => Some(moved),
         };
-        over.cancel();
+        work_ended.cancel();
         moved
     };
-    let (moved, ()) = tokio::join!(working, pool.maintain(&over));
+    let (moved, ()) = tokio::join!(working, pool.maintain(&work_ended));
     if let Err(error) = engine.store.release(&engine.worker).await {
         let error = report::chain(&error);
         tracing::warn!(error, "leases on runs not released; other workers wait until they expire");
@@ -143,7 +143,7 @@ pub async fn work(
     moved.map_or(Ok(()), Err)
 }
 
-/// Reports to the store that this host is at work, until the store serves another one.
+/// Reports to the store that this host is active, until the store serves another host.
 async fn keep_serving(engine: &EngineHandles) -> store::Error {
     loop {
         match engine.store.keep_serving(engine.lease).await {
@@ -160,7 +160,7 @@ async fn keep_serving(engine: &EngineHandles) -> store::Error {
 /// Runs the reaper at once, and then each time that `interval` has passed.
 async fn reap(engine: &EngineHandles, reaper: &Reaper, interval: Duration) {
     loop {
-        // The reaper logs what it did, and what is wrong.
+        // The reaper itself logs removals and problems.
         engine.observer.metrics.reaped(Box::pin(reaper.pass(Mode::default())).await.counts());
         tokio::time::sleep(interval).await;
     }

@@ -19,28 +19,28 @@ pub(super) struct Disk<'d> {
 }
 
 impl Disk<'_> {
-    /// Creates the disk, or adopts it as it is. A half-created disk has nothing in it yet, and is created anew.
+    /// Creates the disk, or adopts it as it is. A half-created disk has nothing in it yet, and is created again.
     pub(super) async fn prepare(&self) -> Result<(), Error> {
-        let all = self.workspaces()?;
+        let workspaces = self.workspaces()?;
         let id = workspace_id();
-        if self.made().exists() {
-            all.adopt(&id).await?;
+        if self.marker().exists() {
+            workspaces.adopt(&id).await?;
             return Ok(());
         }
-        all.remove(&id).await?;
-        let reserved = all.reserve()?;
-        all.create_for_gateway(&id, &[BRIDGE, STATE]).await?;
+        workspaces.remove(&id).await?;
+        let reserved = workspaces.reserve()?;
+        workspaces.create_for_gateway(&id, &[BRIDGE, STATE]).await?;
         drop(reserved);
-        fs::write(self.made(), "").map_err(self.failed("write"))
+        fs::write(self.marker(), "").map_err(self.failed("write"))
     }
 
     /// Returns the path of the marker that exists once the disk is complete.
-    fn made(&self) -> PathBuf {
+    fn marker(&self) -> PathBuf {
         self.paths.dir().join("disk-made")
     }
 
     fn failed(&self, action: &'static str) -> impl FnOnce(io::Error) -> Error {
-        let path = self.made();
+        let path = self.marker();
         move |source| Error::File { action, path, source }
     }
 
@@ -55,12 +55,12 @@ impl Disk<'_> {
         .await?)
     }
 
-    /// Returns whether it must be prepared before its container is started again, as after a reboot.
+    /// Returns whether the disk must be prepared before its container is started again, as after a reboot.
     pub(super) fn is_unmounted(&self) -> Result<bool, Error> {
         Ok(workspace::is_unmounted(&self.paths.disk(), &workspace_id())?)
     }
 
-    /// Returns the exceeded limit, where no file system bounds the disk.
+    /// Returns the limit that the disk exceeds, if any. A disk with a file system of its own exceeds none.
     pub(super) async fn exceeded(&self) -> Result<Option<Exceeded>, Error> {
         if workspace::is_image(&self.paths.disk(), &workspace_id()) {
             Ok(None)
@@ -74,9 +74,9 @@ impl Disk<'_> {
         Ok(workspace::unmount(&self.paths.disk(), &workspace_id()).await?)
     }
 
-    /// Removes the disk with all that is in it.
+    /// Removes the disk with all its content.
     pub(super) async fn remove(&self) -> Result<(), Error> {
-        match fs::remove_file(self.made()) {
+        match fs::remove_file(self.marker()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(self.failed("remove")(error));
             }

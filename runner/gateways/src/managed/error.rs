@@ -1,4 +1,4 @@
-//! Names the reasons why a gateway that runs here is not in the requested state.
+//! Names the reasons why a managed gateway is not in the requested state.
 
 use std::{io, path::PathBuf};
 

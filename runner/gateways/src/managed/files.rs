@@ -1,5 +1,5 @@
-//! Manages the files of a gateway that runs here. They lie in one directory that only this user can enter. What the
-//! container's user has to read or write there is therefore closed to other users.
+//! Manages the files of a managed gateway. They are in one directory that only this user can enter. Files that the
+//! container's user has to access are therefore closed to other users, too.
 
 use std::{
     fs, io,
@@ -34,12 +34,12 @@ pub(super) struct Files<'f> {
 }
 
 impl Files<'_> {
-    /// Locks the directory, which is created for that; `None` if another process holds the lock.
+    /// Creates the directory if it is missing, and locks it; `None` if another process holds the lock.
     pub(super) fn lock(&self) -> Result<Option<Lock>, Error> {
         let dir = self.paths.dir();
-        if let Some(above) = dir.parent() {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(above);
-            made.map_err(failed("create", above))?;
+        if let Some(parent) = dir.parent() {
+            let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(parent);
+            created.map_err(failed("create", parent))?;
         }
         socket::private_dir(dir, 0o700)?;
         Lock::attempt(dir).map_err(failed("lock", dir))
@@ -63,10 +63,10 @@ impl Files<'_> {
     pub(super) fn slots(&self, count: usize) -> Result<Vec<String>, Error> {
         let path = self.paths.slots();
         let known = if path.exists() { secrets::slots(&path)? } else { Vec::new() };
-        let spelled = |slot: &Correlation| match slot {
+        let digits = |slot: &Correlation| match slot {
             Correlation::Slot(bits) | Correlation::Trace(bits) => format!("{bits:032x}"),
         };
-        let mut slots: Vec<_> = known.iter().take(count).map(spelled).collect();
+        let mut slots: Vec<_> = known.iter().take(count).map(digits).collect();
         slots.resize_with(count, || format!("{:032x}", random::bits()));
         if known.len() != count {
             write(&path, 0o600, (slots.join("\n") + "\n").as_bytes())?;
@@ -91,7 +91,7 @@ impl Files<'_> {
         read(&self.paths.config().join(CONFIG_FILE))
     }
 
-    /// Returns the setup that its container was created from, likewise.
+    /// Returns the setup that its container was created from, if there is one that can be read.
     pub(super) fn setup(&self) -> Option<Setup> {
         read(&self.paths.dir().join("setup.json"))
     }
@@ -110,7 +110,7 @@ impl Files<'_> {
         write(&self.paths.config().join(CONFIG_FILE), 0o644, format!("{config:#}\n").as_bytes())
     }
 
-    /// Removes all of them.
+    /// Removes all files of the gateway.
     pub(super) fn remove(&self) -> Result<(), Error> {
         match fs::remove_dir_all(self.paths.dir()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

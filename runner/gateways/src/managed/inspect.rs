@@ -1,4 +1,4 @@
-//! Reports the state of gateways: those that run here, and others as far as they answer.
+//! Reports the state of managed gateways, and of others as far as they answer.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,11 +20,11 @@ const CONFIG_TIMEOUT: Duration = Duration::from_secs(20);
 /// State of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// The gateway takes work; one elsewhere accepts connections.
+    /// The gateway is ready for turns; one that runs elsewhere accepts connections.
     Up,
     /// The container runs, and does not answer yet, or no more.
     Starting,
-    /// No container runs; one elsewhere accepts no connection.
+    /// No container runs; a gateway that runs elsewhere accepts no connection.
     Down,
 }
 
@@ -46,16 +46,16 @@ pub async fn state(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Re
         return Ok(if reached.is_ok() { State::Up } else { State::Down });
     }
     let managed = ManagedGateway::open(settings, id).await?;
-    let runs = managed.found().await?.is_some_and(|found| found.is_running);
-    Ok(match (runs, managed.ask().await) {
+    let is_running = managed.container().await?.is_some_and(|found| found.is_running);
+    Ok(match (is_running, managed.probe().await) {
         (true, Ok(ProbeAnswer::Ready)) => State::Up,
         (true, _) => State::Starting,
         (false, _) => State::Down,
     })
 }
 
-/// Returns what is wrong with the gateway `id`. Checks the configuration that the gateway reports; if it reports none,
-/// the one in its file.
+/// Returns the defects of the gateway `id`. Checks the configuration that the gateway reports; if it reports none, the
+/// one in its file.
 pub async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Vec<Finding> {
     let paths = GatewayPaths::of(settings, id, gateway);
     let mut found = Vec::new();
@@ -67,8 +67,8 @@ pub async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Ve
     let reached = if gateway.is_managed() {
         match ManagedGateway::open(settings, id).await {
             Ok(managed) => {
-                written = match managed.written() {
-                    None => Some(managed.planned().await),
+                written = match managed.written_config() {
+                    None => Some(managed.planned_config().await),
                     written => written,
                 };
                 found.extend(check_container(&managed).await);
@@ -90,8 +90,8 @@ pub async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Ve
         }
     };
     found.extend(check_secrets(gateway, &paths));
-    let asked = if reached { Some(ask(settings, id).await) } else { None };
-    let (config, hello) = match asked {
+    let reported = if reached { Some(query_config(settings, id).await) } else { None };
+    let (config, hello) = match reported {
         Some(Ok(Reported { config: Ok(config), hello })) => (config, Some(hello)),
         Some(Ok(Reported { config: Err(why), hello })) => {
             found.push(Finding::Unknown(why));
@@ -112,20 +112,20 @@ pub async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Ve
 }
 
 async fn check_container(managed: &ManagedGateway<'_>) -> Vec<Finding> {
-    let found = match managed.found().await {
+    let found = match managed.container().await {
         Err(error) => return vec![Finding::Unknown(report::chain(&error))],
         Ok(found) => found.filter(|found| found.is_running),
     };
     let Some(found) = found else {
         return vec![Finding::Unreachable(format!("it is down: `sluice gateway up {}`", managed.id))];
     };
-    let answer = match managed.ask().await {
+    let answer = match managed.probe().await {
         Ok(ProbeAnswer::Ready) => None,
         Ok(ProbeAnswer::NotReady) => Some(Finding::Unreachable("it is starting or stopping".to_owned())),
         Err(error) => Some(Finding::Unreachable(error.to_string())),
     };
     let networks = found.networks.iter().cloned().map(Finding::Network);
-    let isolation = match managed.changed(&found) {
+    let isolation = match managed.changed_settings(&found) {
         None => Some(Finding::Container(vec!["its setup is not known".to_owned()])),
         Some(changed) if changed.is_empty() => None,
         Some(changed) => Some(Finding::Container(changed)),
@@ -135,8 +135,8 @@ async fn check_container(managed: &ManagedGateway<'_>) -> Vec<Finding> {
 
 fn check_secrets(gateway: &Gateway, paths: &GatewayPaths) -> Vec<Finding> {
     let token = secrets::token(&paths.token()).err();
-    let slotted = gateway.attribution == Attribution::Slot;
-    let slots = if slotted { secrets::slots(&paths.slots()).err() } else { None };
+    let uses_slots = gateway.attribution == Attribution::Slot;
+    let slots = if uses_slots { secrets::slots(&paths.slots()).err() } else { None };
     token.into_iter().chain(slots).map(|error| Finding::Secret(report::chain(&error))).collect()
 }
 
@@ -147,11 +147,11 @@ struct Reported {
     hello: Hello,
 }
 
-/// Asks a gateway for its configuration.
-async fn ask(settings: &Settings, id: &GatewayId) -> Result<Reported, String> {
-    let links = GatewayPool::of(settings);
-    let link = links.named(id.as_str()).map_err(|error| report::chain(&error))?;
-    let (gateway, hello) = link.connected().await.map_err(|error| report::chain(&error))?;
+/// Connects to a gateway and asks for its configuration.
+async fn query_config(settings: &Settings, id: &GatewayId) -> Result<Reported, String> {
+    let pool = GatewayPool::of(settings);
+    let connection = pool.named(id.as_str()).map_err(|error| report::chain(&error))?;
+    let (gateway, hello) = connection.connected().await.map_err(|error| report::chain(&error))?;
     let answer = timeout(CONFIG_TIMEOUT, gateway.call("config.get", json!({}))).await;
     gateway.close().await;
     let config = match answer {
@@ -178,21 +178,22 @@ fn check_attribution(gateway: &Gateway, hello: &Hello) -> Vec<Finding> {
         )),
         _ => None,
     };
-    let outside =
-        openclaw::features(gateway).into_iter().filter_map(|what| what.outside(hello.version.as_str()));
-    // The other finding already says that it is too old, and what to do instead.
-    let outside = outside.filter(|_| impossible.is_none()).map(Finding::Version);
-    impossible.iter().cloned().chain(outside).collect()
+    let untested = openclaw::features(gateway)
+        .into_iter()
+        .filter_map(|feature| feature.untested(hello.version.as_str()));
+    // The finding about attribution already says that the version is too old, and what to do.
+    let untested = untested.filter(|_| impossible.is_none()).map(Finding::Version);
+    impossible.iter().cloned().chain(untested).collect()
 }
 
-/// Returns the models that agents of the registry ask for, and that the gateway cannot call.
+/// Returns the models that agents of the registry name, and that the gateway cannot call.
 fn check_models(settings: &Settings, id: &GatewayId, gateway: &Gateway, config: &Value) -> Option<Finding> {
     let known = rules::models(gateway, config);
     if known.is_empty() {
-        return None; // said already
+        return None; // `check_config` reports that
     }
     let agents = settings.agents.values().filter(|agent| agent.gateways.contains(id));
-    let wanted: BTreeSet<_> = agents.filter_map(|agent| agent.model.clone()).collect();
-    let missing: Vec<_> = wanted.into_iter().filter(|model| !known.contains(model)).collect();
+    let requested: BTreeSet<_> = agents.filter_map(|agent| agent.model.clone()).collect();
+    let missing: Vec<_> = requested.into_iter().filter(|model| !known.contains(model)).collect();
     (!missing.is_empty()).then_some(Finding::Models(missing))
 }

@@ -34,9 +34,9 @@ use crate::{GatewayPaths, SOCKET};
 
 /// Longest wait for a gateway's first answer. Alone on two cores OpenClaw 2026.9 takes 11 s.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(180);
-/// Interval between checks.
+/// Interval between attempts to lock a gateway, and between checks of its readiness.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Slots for each session at work: the slot of a cancelled run is in quarantine for minutes.
+/// Number of slots for each active session: the slot of a cancelled run is in quarantine for minutes.
 const SLOTS_PER_SESSION: usize = 4;
 /// Number of lines of its output that are shown when it does not start.
 const TAIL_LINES: u32 = 20;
@@ -52,16 +52,16 @@ pub enum StartResult {
     Restarted(Vec<String>),
 }
 
-/// Progress of a command that takes its time.
+/// Progress that [`ManagedGateway::up`] and [`ManagedGateway::down`] report.
 #[derive(Debug)]
 pub enum StartProgress<'e> {
-    /// Another command is at work on the gateway, and this one waits for it.
+    /// Another command holds the gateway's lock, and this one waits for it.
     Waiting,
     /// These settings differ, so the gateway is stopped, which may take this long.
     Stopping(&'e [String], Duration),
 }
 
-/// Data that stays of a gateway that is ended.
+/// Data that is kept when a gateway is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptData {
     /// Its conversations, its token and its slots.
@@ -70,7 +70,7 @@ pub enum KeptData {
     Nothing,
 }
 
-/// A gateway that runs here.
+/// A managed gateway, with the clients that act on it.
 #[derive(Debug)]
 pub struct ManagedGateway<'s> {
     pub(super) settings: &'s Settings,
@@ -94,14 +94,15 @@ impl<'s> ManagedGateway<'s> {
         Ok(Self { settings, id, gateway, paths, docker, data_plane })
     }
 
-    pub(super) fn name(&self) -> String {
+    /// Returns the name of the gateway's container.
+    pub(super) fn container_name(&self) -> String {
         container(&self.settings.sandbox.installation, self.id.as_str())
     }
 
-    /// Starts the gateway as it is configured now. Does nothing if it runs so. Only one process at a time acts on a
-    /// gateway. Not cancel safe: a repeated call continues.
-    pub async fn up(&self, tell: &dyn Fn(StartProgress<'_>)) -> Result<StartResult, Error> {
-        let _lock = self.lock(tell).await?;
+    /// Starts the gateway as it is configured now. Does nothing if it runs with this configuration. Only one process at
+    /// a time acts on a gateway. Not cancel safe: a repeated call continues.
+    pub async fn up(&self, on_progress: &dyn Fn(StartProgress<'_>)) -> Result<StartResult, Error> {
+        let _lock = self.lock(on_progress).await?;
         let image = self.docker.image(&self.gateway.managed.image).await?;
         let files = Files { paths: &self.paths };
         files.prepare()?;
@@ -113,26 +114,28 @@ impl<'s> ManagedGateway<'s> {
         let listener = GatewayListener { peer_uid: SANDBOX_UID, socket_dir: files.listener_dir()? };
         let socket = self.data_plane.open_gateway(self.id, &listener).await?;
         let setup = self.setup(image, socket);
-        let whole = json!({ "container": setup, "config": config });
-        let name = setup::name(&whole);
+        let new_setup = json!({ "container": setup, "config": config });
+        let name = setup::name(&new_setup);
         let spec = self.spec(setup.clone(), name.clone());
-        let done = match self.docker.gateway(&self.name()).await? {
+        let result = match self.docker.gateway(&self.container_name()).await? {
             Some(found) if found.is_running => {
-                let was = json!({ "container": files.setup(), "config": files.config() });
-                let was_named = found.labels.get(label::SETUP);
-                let is_other = was_named != Some(&name);
-                let mut differences = if is_other { setup::differences(&was, &whole) } else { Vec::new() };
-                differences.extend(self.changed(&found).unwrap_or_else(|| vec!["setup.json".to_owned()]));
+                let old_setup = json!({ "container": files.setup(), "config": files.config() });
+                let old_name = found.labels.get(label::SETUP);
+                let is_changed = old_name != Some(&name);
+                let mut differences =
+                    if is_changed { setup::differences(&old_setup, &new_setup) } else { Vec::new() };
+                differences
+                    .extend(self.changed_settings(&found).unwrap_or_else(|| vec!["setup.json".to_owned()]));
                 differences.extend(found.networks.iter().map(|network| format!("network {network}")));
                 if differences.is_empty() {
                     return Ok(StartResult::Unchanged);
                 }
-                tell(StartProgress::Stopping(&differences, self.drain()));
-                self.docker.end_gateway(&self.name(), self.drain()).await?;
+                on_progress(StartProgress::Stopping(&differences, self.drain()));
+                self.docker.end_gateway(&self.container_name(), self.drain()).await?;
                 StartResult::Restarted(differences)
             }
             Some(_ended) => {
-                self.docker.remove(&self.name()).await?;
+                self.docker.remove(&self.container_name()).await?;
                 StartResult::Started
             }
             None => StartResult::Started,
@@ -143,21 +146,21 @@ impl<'s> ManagedGateway<'s> {
             return Err(Error::Full { id: self.id.clone(), exceeded, state: self.paths.state() });
         }
         self.docker.start_gateway(&spec).await?;
-        Ok(done)
+        Ok(result)
     }
 
-    /// Keeps other processes from creating or ending the gateway, as long as the returned lock exists. The lock goes
-    /// with its process.
-    async fn lock(&self, tell: &dyn Fn(StartProgress<'_>)) -> Result<Lock, Error> {
+    /// Keeps other processes from creating or ending the gateway, as long as the returned lock exists. The lock is
+    /// released when its process ends.
+    async fn lock(&self, on_progress: &dyn Fn(StartProgress<'_>)) -> Result<Lock, Error> {
         let files = Files { paths: &self.paths };
         if let Some(lock) = files.lock()? {
             return Ok(lock);
         }
-        tell(StartProgress::Waiting);
+        on_progress(StartProgress::Waiting);
         poll(POLL_INTERVAL, async || files.lock().transpose()).await
     }
 
-    /// Locks a gateway that was created before, if that is possible at once.
+    /// Locks a gateway that has files on this host; `None` if another process holds the lock.
     pub(super) fn try_lock(&self) -> Result<Option<Lock>, Error> {
         let files = Files { paths: &self.paths };
         if self.paths.dir().is_dir() { files.lock() } else { Ok(None) }
@@ -171,23 +174,24 @@ impl<'s> ManagedGateway<'s> {
 
     /// Returns how long the gateway took since `begun`, if it answers.
     async fn ready_since(&self, begun: Instant) -> Result<Option<Duration>, Error> {
-        if matches!(self.ask().await, Ok(ProbeAnswer::Ready)) {
+        if matches!(self.probe().await, Ok(ProbeAnswer::Ready)) {
             return Ok(Some(begun.elapsed()));
         }
-        let is_there = self.docker.gateway(&self.name()).await?.is_some_and(|found| found.is_running);
-        if is_there && begun.elapsed() <= START_TIMEOUT {
+        let is_running =
+            self.docker.gateway(&self.container_name()).await?.is_some_and(|found| found.is_running);
+        if is_running && begun.elapsed() <= START_TIMEOUT {
             return Ok(None);
         }
-        let tail = self.docker.tail(&self.name(), TAIL_LINES).await.unwrap_or_default();
+        let tail = self.docker.tail(&self.container_name(), TAIL_LINES).await.unwrap_or_default();
         let id = self.id.clone();
-        Err(if is_there { Error::Silent { id, tail } } else { Error::Ended { id, tail } })
+        Err(if is_running { Error::Silent { id, tail } } else { Error::Ended { id, tail } })
     }
 
-    /// Ends the gateway, once its sessions have ended or its time is up. Returns whether it existed. Only one process
-    /// at a time, likewise.
-    pub async fn down(&self, kept: KeptData, tell: &dyn Fn(StartProgress<'_>)) -> Result<bool, Error> {
-        let _lock = self.lock(tell).await?;
-        let was_there = self.docker.gateway(&self.name()).await?.is_some();
+    /// Ends the gateway once its sessions have ended, at the latest after its drain timeout. Returns whether it
+    /// existed. Only one process at a time acts on a gateway.
+    pub async fn down(&self, kept: KeptData, on_progress: &dyn Fn(StartProgress<'_>)) -> Result<bool, Error> {
+        let _lock = self.lock(on_progress).await?;
+        let existed = self.docker.gateway(&self.container_name()).await?.is_some();
         self.end(self.drain()).await?;
         self.data_plane.close_gateway(self.id).await?;
         match kept {
@@ -197,18 +201,18 @@ impl<'s> ManagedGateway<'s> {
                 Files { paths: &self.paths }.remove()?;
             }
         }
-        Ok(was_there)
+        Ok(existed)
     }
 
-    /// Ends its container, which has the time `drain` for that.
+    /// Stops its container, waiting at most `drain` for its end, and removes it.
     pub(super) async fn end(&self, drain: Duration) -> Result<(), Error> {
-        Ok(self.docker.end_gateway(&self.name(), drain).await?)
+        Ok(self.docker.end_gateway(&self.container_name(), drain).await?)
     }
 
     /// Starts its container again, as it is.
     pub(super) async fn resume(&self) -> Result<(), Error> {
         self.disk().prepare().await?;
-        Ok(self.docker.resume_gateway(&self.name()).await?)
+        Ok(self.docker.resume_gateway(&self.container_name()).await?)
     }
 
     /// Returns the disk that it writes to.
@@ -217,33 +221,34 @@ impl<'s> ManagedGateway<'s> {
     }
 
     /// Returns its container, if there is one.
-    pub(super) async fn found(&self) -> Result<Option<GatewayContainer>, Error> {
-        Ok(self.docker.gateway(&self.name()).await?)
+    pub(super) async fn container(&self) -> Result<Option<GatewayContainer>, Error> {
+        Ok(self.docker.gateway(&self.container_name()).await?)
     }
 
-    /// Returns in what `found`, its container, differs from its setup; `None` if the setup is not known any more.
-    pub(super) fn changed(&self, found: &GatewayContainer) -> Option<Vec<String>> {
+    /// Returns the settings in which `found`, its container, differs from its setup; `None` if the setup is not known
+    /// any more.
+    pub(super) fn changed_settings(&self, found: &GatewayContainer) -> Option<Vec<String>> {
         let setup = Files { paths: &self.paths }.setup()?;
         let name = found.labels.get(label::SETUP).cloned().unwrap_or_default();
         Some(found.differences(&self.spec(setup, name)))
     }
 
     /// Asks the gateway whether it is ready.
-    pub(super) async fn ask(&self) -> io::Result<ProbeAnswer> {
-        probe::ask(&self.paths.bridge().join(SOCKET)).await
+    pub(super) async fn probe(&self) -> io::Result<ProbeAnswer> {
+        probe::check_ready(&self.paths.bridge().join(SOCKET)).await
     }
 
     /// Returns the configuration that its container has.
-    pub(super) fn written(&self) -> Option<Value> {
+    pub(super) fn written_config(&self) -> Option<Value> {
         Files { paths: &self.paths }.config()
     }
 
     /// Returns the configuration that it would have, without its secrets.
-    pub(super) async fn planned(&self) -> Value {
+    pub(super) async fn planned_config(&self) -> Value {
         let models = self.models(&Files { paths: &self.paths }).await;
-        let slotted = self.gateway.attribution == Attribution::Slot;
+        let uses_slots = self.gateway.attribution == Attribution::Slot;
         let slots =
-            vec![String::new(); if slotted { self.gateway.max_concurrent_sessions as usize } else { 0 }];
+            vec![String::new(); if uses_slots { self.gateway.max_concurrent_sessions as usize } else { 0 }];
         config::configuration(self.gateway, ConfigInputs { models: &models, token: "", slots: &slots })
     }
 
@@ -256,8 +261,8 @@ impl<'s> ManagedGateway<'s> {
         if models.is_empty() {
             return Err(Error::NoModel(self.id.clone()));
         }
-        let slotted = self.gateway.attribution == Attribution::Slot;
-        let slots = if slotted {
+        let uses_slots = self.gateway.attribution == Attribution::Slot;
+        let slots = if uses_slots {
             files.slots(self.gateway.max_concurrent_sessions as usize * SLOTS_PER_SESSION)?
         } else {
             Vec::new()

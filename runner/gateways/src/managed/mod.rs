@@ -1,7 +1,7 @@
-//! Manages gateways that run here, without a network: creates, supervises, stops and inspects them. Not here:
-//! connecting to one for a run.
+//! Manages gateways that run here, without a network: creates, supervises, stops and inspects them. Does not connect to
+//! a gateway for a run.
 //!
-//! Such a gateway is one container. Its calls come to the data plane's socket, which is mounted into it. Clients
+//! A managed gateway is one container. Its calls come to the data plane's socket, which is mounted into it. Clients
 //! connect through a socket that its first process creates in a directory of this user. Nothing else leads in or out.
 
 mod check;

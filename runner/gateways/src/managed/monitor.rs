@@ -1,6 +1,6 @@
-//! Monitors gateways that run here, as long as `sluice up` runs. A gateway that has written more than it may is ended,
-//! where no file system bounds it. One whose file system was unmounted by a reboot is started again. A command that is
-//! at work on a gateway is not disturbed.
+//! Monitors managed gateways, as long as `sluice up` runs. Ends a gateway that exceeds its disk limit, where no file
+//! system bounds it. Starts a gateway again whose file system was unmounted by a reboot. Leaves a gateway alone while a
+//! command holds its lock.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{Error, lifecycle::ManagedGateway};
 /// Interval between checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Monitors all gateways of `settings`, for as long as it is polled.
+/// Monitors all managed gateways of `settings`, for as long as it is polled.
 pub async fn monitor(settings: &Settings) {
     let own: Vec<_> = settings.gateways.iter().filter(|(_, gateway)| gateway.is_managed()).collect();
     loop {
@@ -38,7 +38,7 @@ async fn check_one(settings: &Settings, id: &GatewayId) -> Result<(), Error> {
         return Ok(());
     }
     let Some(_lock) = managed.try_lock()? else { return Ok(()) };
-    // Another command may have been at work until now.
+    // Another command may have held the lock until now.
     match needed_action(&managed).await? {
         Some(Action::End(why)) => {
             tracing::error!(gateway = %id, %why, "gateway ended: `sluice gateway check` says what to do");
@@ -54,7 +54,7 @@ async fn check_one(settings: &Settings, id: &GatewayId) -> Result<(), Error> {
 }
 
 async fn needed_action(managed: &ManagedGateway<'_>) -> Result<Option<Action>, Error> {
-    Ok(match managed.found().await? {
+    Ok(match managed.container().await? {
         Some(found) if found.is_running => managed.disk().exceeded().await?.map(Action::End),
         Some(_ended) if managed.disk().is_unmounted()? => Some(Action::Resume),
         _ => None,

@@ -1,4 +1,4 @@
-//! Asks whether a gateway answers at the socket that its container has created for us.
+//! Checks whether a gateway is ready, through the socket that its container has created.
 //!
 //! The container chooses what is at that path, and it may be a link to another socket of this host. Links are not
 //! followed.
@@ -19,18 +19,21 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Readiness that the gateway reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProbeAnswer {
-    /// The gateway takes work.
+    /// The gateway is ready for turns.
     Ready,
     /// The gateway is not ready yet, or not any more.
     NotReady,
 }
 
-/// Asks the gateway at `socket`. An older version does not know the question, and says so once it is ready.
-pub(super) async fn ask(socket: &Path) -> io::Result<ProbeAnswer> {
-    timeout(PROBE_TIMEOUT, ask_now(socket)).await.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
+/// Asks the gateway at `socket` whether it is ready. An older version does not know the path, and answers 404 once it
+/// is ready.
+pub(super) async fn check_ready(socket: &Path) -> io::Result<ProbeAnswer> {
+    timeout(PROBE_TIMEOUT, request_readiness(socket))
+        .await
+        .unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
 }
 
-async fn ask_now(path: &Path) -> io::Result<ProbeAnswer> {
+async fn request_readiness(path: &Path) -> io::Result<ProbeAnswer> {
     let stream = socket::connect(path).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     task::spawn("gateway probe", async move { drop(connection.await) });
@@ -69,11 +72,11 @@ mod tests {
                 let text = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
                 client.write_all(text.as_bytes()).await.unwrap();
             };
-            let (asked, ()) = tokio::join!(ask(&socket), serve);
-            assert_eq!(asked.unwrap(), answer, "{status}");
+            let (answered, ()) = tokio::join!(check_ready(&socket), serve);
+            assert_eq!(answered.unwrap(), answer, "{status}");
         }
-        assert!(ask(&link).await.is_err(), "a link");
-        assert_eq!(ask(dir.path()).await.unwrap_err().kind(), io::ErrorKind::InvalidInput);
-        assert_eq!(ask(&dir.path().join("none")).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(check_ready(&link).await.is_err(), "a link");
+        assert_eq!(check_ready(dir.path()).await.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(check_ready(&dir.path().join("none")).await.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

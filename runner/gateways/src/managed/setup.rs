@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Digits of a name.
+/// Number of digits of a name.
 const NAME_DIGITS: usize = 32;
 
 /// Returns the name of a setup: containers of the same name are alike.
@@ -18,19 +18,19 @@ pub(super) fn name(setup: &Value) -> String {
 
 /// Returns where two setups differ, by the paths of the differences, not by the values: some are secrets.
 pub(super) fn differences(old: &Value, new: &Value) -> Vec<String> {
-    let mut was = BTreeMap::new();
-    let mut is = BTreeMap::new();
-    flatten(String::new(), old, &mut was);
-    flatten(String::new(), new, &mut is);
-    let changed = was.iter().filter(|(path, value)| is.get(*path) != Some(*value));
-    let added = is.keys().filter(|path| !was.contains_key(*path));
+    let mut old_values = BTreeMap::new();
+    let mut new_values = BTreeMap::new();
+    flatten(String::new(), old, &mut old_values);
+    flatten(String::new(), new, &mut new_values);
+    let changed = old_values.iter().filter(|(path, value)| new_values.get(*path) != Some(*value));
+    let added = new_values.keys().filter(|path| !old_values.contains_key(*path));
     let mut paths: Vec<_> = changed.map(|(path, _)| path).chain(added).cloned().collect();
     paths.sort();
     paths.dedup();
     paths
 }
 
-/// Collects the values of `value` by path. Lists count as values: the position within a list says little.
+/// Collects the values of `value` by path. A list counts as one value: a position within it would help no reader.
 fn flatten<'v>(path: String, value: &'v Value, into: &mut BTreeMap<String, &'v Value>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{config::PORT, lifecycle::ManagedGateway};
 use crate::SOCKET;
 
-/// Paths in the container.
+/// Paths inside the container.
 const CONFIG_DIR: &str = "/config";
 const BRIDGE_DIR: &str = "/bridge";
 const OPENCLAW: &str = "/opt/openclaw/node_modules/openclaw/openclaw.mjs";
@@ -24,7 +24,7 @@ pub fn container(installation: &InstallationId, gateway: &str) -> String {
     format!("sluice-{installation}-gateway-{gateway}")
 }
 
-/// Setup of a container, beside its configuration.
+/// Setup of a container, besides its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Setup {
     program: String,
@@ -65,7 +65,7 @@ impl ManagedGateway<'_> {
             (label::SETUP, name),
         ];
         GatewaySpec {
-            name: self.name(),
+            name: self.container_name(),
             image: setup.image,
             labels: labels.into(),
             command: ["node", OPENCLAW, "gateway", "run"].map(str::to_owned).into(),

@@ -12,15 +12,15 @@ const CODING: [&str; 9] =
 /// Tools that start sub-agents, and wait for them.
 const SUB_AGENTS: [&str; 2] = ["sessions_spawn", "sessions_yield"];
 
-/// Names by which a list of tools may mean the first of these, too.
-const SPAWNS: [&str; 4] = ["sessions_spawn", "group:sessions", "group:openclaw", "*"];
+/// Names that include `sessions_spawn` in a list of tools.
+const SPAWN_NAMES: [&str; 4] = ["sessions_spawn", "group:sessions", "group:openclaw", "*"];
 
 /// Tools of agents where accounts share a gateway. None of them executes, reads or writes files, or reaches another
 /// session, a node or the gateway itself.
 const HARMLESS: [&str; 3] = ["get_goal", "create_goal", "update_goal"];
 
 /// Tools that no agent has: they reach other sessions, people, nodes or the gateway's own settings, or need a network.
-const NEVER: [&str; 12] = [
+const ALWAYS_DENIED: [&str; 12] = [
     "group:web",
     "group:ui",
     "group:automation",
@@ -36,42 +36,42 @@ const NEVER: [&str; 12] = [
 ];
 
 /// Tools that no agent has where accounts share a gateway.
-const NEVER_SHARED: [&str; 6] =
+const DENIED_IF_SHARED: [&str; 6] =
     ["group:runtime", "group:fs", "group:sessions", "group:memory", "agents_list", "image"];
 
 /// Returns the tools that agents of `gateway` may use.
 pub(super) fn allowed(gateway: &Gateway) -> Vec<String> {
-    let usual = || match &gateway.account {
-        Some(_) if bills_sub_agents(gateway) => [&CODING[..], &SUB_AGENTS].concat(),
+    let default_tools = || match &gateway.account {
+        Some(_) if attributes_sub_agents(gateway) => [&CODING[..], &SUB_AGENTS].concat(),
         Some(_) => CODING.to_vec(),
         None => HARMLESS.to_vec(),
     };
-    let asked = gateway.managed.tools.clone();
-    asked.unwrap_or_else(|| usual().into_iter().map(str::to_owned).collect())
+    let configured = gateway.managed.tools.clone();
+    configured.unwrap_or_else(|| default_tools().into_iter().map(str::to_owned).collect())
 }
 
 /// Returns whether calls of sub-agents can be attributed to the run that started them. A trace covers sub-agents, too.
 /// The token of a session does not, and a slot may belong to another run by the time of their calls.
-pub(super) fn bills_sub_agents(gateway: &Gateway) -> bool {
+pub(super) fn attributes_sub_agents(gateway: &Gateway) -> bool {
     gateway.attribution == Attribution::Trace
 }
 
-/// Returns whether `tools`, without those `denied`, include one that starts sub-agents.
-pub(super) fn spawn(tools: &[String], denied: &[String]) -> bool {
-    let names = |tools: &[String]| SPAWNS.iter().any(|name| tools.iter().any(|tool| tool == name));
+/// Returns whether agents with `tools`, but without those `denied`, may start sub-agents.
+pub(super) fn allow_sub_agents(tools: &[String], denied: &[String]) -> bool {
+    let names = |tools: &[String]| SPAWN_NAMES.iter().any(|name| tools.iter().any(|tool| tool == name));
     names(tools) && !names(denied)
 }
 
-/// Returns the tools that they may not use, also if [`allowed`] names them. Nothing that the configuration asks for by
-/// name is denied here: the check refuses it, by [`dangerous`] and [`spawn`].
+/// Returns the tools that agents of `gateway` may not use, even if [`allowed`] names them. Nothing that the
+/// configuration asks for by name is denied here: the check refuses it, by [`dangerous`] and [`allow_sub_agents`].
 pub(super) fn denied(gateway: &Gateway) -> Vec<&'static str> {
-    let shared = gateway.account.is_none().then_some(NEVER_SHARED);
-    let sub_agents = (!bills_sub_agents(gateway)).then_some(SUB_AGENTS);
+    let shared = gateway.account.is_none().then_some(DENIED_IF_SHARED);
+    let sub_agents = (!attributes_sub_agents(gateway)).then_some(SUB_AGENTS);
     let denied =
-        NEVER.into_iter().chain(shared.into_iter().flatten()).chain(sub_agents.into_iter().flatten());
-    let asked = gateway.managed.tools.iter().flatten();
-    let asked: Vec<_> = asked.map(String::as_str).collect();
-    denied.filter(|tool| !asked.contains(tool)).collect()
+        ALWAYS_DENIED.into_iter().chain(shared.into_iter().flatten()).chain(sub_agents.into_iter().flatten());
+    let configured = gateway.managed.tools.iter().flatten();
+    let configured: Vec<_> = configured.map(String::as_str).collect();
+    denied.filter(|tool| !configured.contains(tool)).collect()
 }
 
 /// Returns those of `tools` that agents of a shared gateway must not have: all that are not known to be harmless.

@@ -9,7 +9,7 @@ use runner_store::{
     Store, Worker,
 };
 
-use crate::database::{Database, id, moves, order};
+use crate::database::{Database, id, order, transitions};
 
 crate::on_both!(
     a_backup_is_restored_whole_on_either_backend,
@@ -18,7 +18,7 @@ crate::on_both!(
     a_restore_fences_earlier_holders,
 );
 
-/// Stores one run that has ended, one that is under way, one that waits; and a consumer.
+/// Stores an ended run, a preparing run, a waiting run, and a consumer's cursor.
 pub(crate) async fn populate(store: &Store) {
     let me = Worker::named("host/1/00000001");
     for run in ["ended", "live"] {
@@ -28,8 +28,8 @@ pub(crate) async fn populate(store: &Store) {
         store.step(&run.fencing_token(), &Step::from(Transition::Prepare).with([workspace])).await.unwrap();
     }
     let ended = store.record(&id("ended")).await.unwrap().run.fencing_token();
-    for step in moves().into_iter().skip(1) {
-        store.step(&ended, &step.into()).await.unwrap();
+    for transition in transitions().into_iter().skip(1) {
+        store.step(&ended, &transition.into()).await.unwrap();
     }
     let urgent = NewRun { priority: Priority::High, ..order("queued") };
     store.create(&urgent, Claimant::AnyWorker).await.unwrap();
@@ -37,8 +37,8 @@ pub(crate) async fn populate(store: &Store) {
     store.acknowledge("receipts", &cursor).await.unwrap();
 }
 
-/// Returns everything that is in a store, without what a restore changes: epochs, and the time of looking.
-pub(crate) async fn everything(store: &Store) -> Vec<Record> {
+/// Returns the records of all runs, without the fields that a restore changes: epochs, and the time of the snapshot.
+pub(crate) async fn all_records(store: &Store) -> Vec<Record> {
     let mut all = Vec::new();
     for run in store.list(&Filter::default(), 100).await.unwrap().runs {
         let mut record = store.record(&run.run_id).await.unwrap();
@@ -62,7 +62,7 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
     for elsewhere in [Database::sqlite(), Database::postgres().await] {
         let other = elsewhere.open().await;
         assert_eq!(other.restore(&file, Onto::Empty).await.unwrap(), rows);
-        assert_eq!(everything(&other).await, everything(&store).await);
+        assert_eq!(all_records(&other).await, all_records(&store).await);
         assert_eq!(other.cursors("receipts").await.unwrap(), store.cursors("receipts").await.unwrap());
         let claimed = other.claim(&Worker::this_process(), Millis(0)).await.unwrap().unwrap();
         assert_eq!(claimed.run_id, id("queued"), "and it can be worked with");
@@ -94,7 +94,7 @@ async fn an_incomplete_backup_is_refused(database: Database) {
     let without_one = [&lines[..3], &lines[4..]].concat().join("\n");
     let newer = whole.replacen(&format!("\"schema\":{SCHEMA}"), "\"schema\":999", 1);
     let other_table = whole.replacen("\"table\":\"runs\"", "\"table\":\"pg_authid\"", 1);
-    let before = everything(&store).await;
+    let before = all_records(&store).await;
     for spoiled in [
         "",
         &whole[..whole.len() / 2],
@@ -108,7 +108,7 @@ async fn an_incomplete_backup_is_refused(database: Database) {
         let refused = store.restore(&file, Onto::Anything).await.unwrap_err();
         assert!(matches!(refused, Error::Backup { .. } | Error::Newer { .. }), "{refused:?}");
     }
-    assert_eq!(everything(&store).await, before, "whole or not at all");
+    assert_eq!(all_records(&store).await, before, "whole or not at all");
     fs::write(&file, &whole).unwrap();
     store.restore(&file, Onto::Anything).await.unwrap();
 }
@@ -120,10 +120,11 @@ async fn a_restore_fences_earlier_holders(database: Database) {
     store.backup(&file).await.unwrap();
     let held = store.take_over(&Worker::this_process(), Millis(0), &[]).await.unwrap().unwrap();
     store.restore(&file, Onto::Anything).await.unwrap();
-    // A worker that takes it over now gets the very epoch that was given out after the backup, but for the gap that a
-    // restore adds.
-    let again = store.take_over(&Worker::this_process(), Millis::seconds(60), &[]).await.unwrap().unwrap();
-    assert_eq!(again.run_id, held.run_id);
+    // Without the gap that a restore adds, the next worker would get the same epoch that was given out after the
+    // backup.
+    let taken_over =
+        store.take_over(&Worker::this_process(), Millis::seconds(60), &[]).await.unwrap().unwrap();
+    assert_eq!(taken_over.run_id, held.run_id);
     let refused = store.renew(&held.fencing_token(), Millis::seconds(60)).await.unwrap_err();
     assert!(matches!(refused, Error::Fenced { .. }), "{refused:?}");
 }

@@ -1,4 +1,4 @@
-//! Tests programs and databases that end in the middle.
+//! Tests the store when programs are killed and databases stop.
 
 use std::{
     io::{BufRead, BufReader},
@@ -12,18 +12,18 @@ use runner_model::lifecycle::{State, Transition};
 use runner_store::{Claimant, Filter, Worker};
 use sqlx::{AnyConnection, Connection, Row};
 
-use crate::database::{Database, eventually, id, moves, order};
+use crate::database::{Database, eventually, id, order, transitions};
 
 crate::on_both!(acknowledged_writes_survive_a_kill);
 
-/// Returns the program that writes and says so, built beside this one.
+/// Returns the path of the program `store-writer`, which is built beside this one.
 fn writer() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     own.ancestors().nth(2).unwrap().join("examples/store-writer")
 }
 
 async fn acknowledged_writes_survive_a_kill(database: Database) {
-    let mut told = Vec::new();
+    let mut acknowledged = Vec::new();
     for round in 0..5 {
         let mut child = Command::new(writer())
             .args([database.url(), format!("round{round}")])
@@ -31,25 +31,27 @@ async fn acknowledged_writes_survive_a_kill(database: Database) {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // Somewhere between two lines, so in the middle of a step: each takes longer than its line.
-        told.extend(lines.by_ref().take(13 + 7 * round).map(Result::unwrap));
+        // Killed between two lines, and so within a step: a step takes longer than its line.
+        acknowledged.extend(lines.by_ref().take(13 + 7 * round).map(Result::unwrap));
         child.kill().unwrap();
-        told.extend(lines.map(Result::unwrap));
+        acknowledged.extend(lines.map(Result::unwrap));
         child.wait().unwrap();
     }
     let store = database.open().await;
-    assert!(told.len() >= 100, "{}", told.len());
-    for line in &told {
+    assert!(acknowledged.len() >= 100, "{}", acknowledged.len());
+    for line in &acknowledged {
         let (run, state) = line.split_once(' ').unwrap();
         let found = store.record(&id(run)).await.unwrap().run.state;
         let reached = State::NAMES.iter().position(|name| *name == found.name());
         assert!(reached >= State::NAMES.iter().position(|name| *name == state), "{line}, but {found}");
     }
-    // Runs that were left are taken over and ended.
+    // Abandoned runs are taken over and ended.
     let worker = Worker::this_process();
     while let Some(run) = store.take_over(&worker, Millis::seconds(60), &[]).await.unwrap() {
-        for step in moves().into_iter().skip_while(|step| run.state.after(step).is_err()) {
-            store.step(&run.fencing_token(), &step.into()).await.unwrap();
+        for transition in
+            transitions().into_iter().skip_while(|transition| run.state.after(transition).is_err())
+        {
+            store.step(&run.fencing_token(), &transition.into()).await.unwrap();
         }
     }
     let open = Filter { states: State::NAMES[..5].to_vec(), ..Filter::default() };
@@ -71,7 +73,7 @@ async fn a_restarted_database_is_used_again() {
     let down = store.create(&order("r2"), Claimant::AnyWorker).await.unwrap_err();
     assert!(down.is_transient(), "{down:?}");
     database.start().await;
-    // The connections from before are dead, and the server may still say that it starts up.
+    // The old connections are dead, and the server may still refuse new ones while it starts.
     eventually("the store works again", async || store.create(&order("r2"), Claimant::AnyWorker).await.ok())
         .await;
     assert_eq!(store.list(&Filter::default(), 10).await.unwrap().runs.len(), 2);
@@ -84,14 +86,14 @@ async fn a_writer_waits_for_its_turn() {
     let mut other = AnyConnection::connect(&database.url()).await.unwrap();
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     let worker = Worker::this_process();
-    let who = Claimant::Worker(&worker, Millis::seconds(60));
+    let claimant = Claimant::Worker(&worker, Millis::seconds(60));
     let first = order("r1");
-    let waiting = async { store.create(&first, who).await };
-    let letting_go = async {
+    let waiting = async { store.create(&first, claimant).await };
+    let release_lock = async {
         tokio::task::yield_now().await;
         sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
     };
-    let (created, ()) = tokio::join!(waiting, letting_go);
+    let (created, ()) = tokio::join!(waiting, release_lock);
     let runner_store::Created::New(run) = created.unwrap() else { panic!("it is new") };
     store.step(&run.fencing_token(), &Transition::Prepare.into()).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Holds a test's store: a file, or a Postgres of its own.
+//! Provides the store of a test: a file, or a Postgres server of its own.
 
 use std::{
     fs,
@@ -24,9 +24,9 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-/// Directory of Debian's programs that initialise and serve a database.
+/// Directory of Debian's Postgres programs.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
-/// Postgres refuses to run as root; this user is everywhere.
+/// User that runs Postgres, which refuses to run as root. This one exists on every system.
 const UNPRIVILEGED_UID: u32 = 65534;
 /// Longest wait for a condition.
 const EVENTUALLY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -46,7 +46,7 @@ struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Fast shutdown: it takes its shared memory with it.
+        // Fast shutdown, which also removes its shared memory.
         let pid = Pid::from_raw(self.0.id().cast_signed()).unwrap();
         if kill_process(pid, Signal::INT).is_ok() {
             drop(self.0.wait());
@@ -70,11 +70,11 @@ fn postgres(program: &str) -> Command {
     command
 }
 
-/// Returns an empty cluster, made once per checkout, because that takes seconds.
+/// Returns the path of an empty cluster, which is created once per checkout because that takes seconds.
 fn cluster() -> PathBuf {
-    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres-15");
-    if made.exists() {
-        return made;
+    let cluster_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres-15");
+    if cluster_dir.exists() {
+        return cluster_dir;
     }
     let dir = temporary();
     if rustix::process::geteuid().is_root() {
@@ -88,13 +88,13 @@ fn cluster() -> PathBuf {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    // Of two processes that make one at once the first wins.
-    let ours = made.with_extension(std::process::id().to_string());
-    copy(&dir.path().join("data"), &ours);
-    if fs::rename(&ours, &made).is_err() {
-        fs::remove_dir_all(&ours).unwrap();
+    // Of two processes that create one at once, the first wins.
+    let copied = cluster_dir.with_extension(std::process::id().to_string());
+    copy(&dir.path().join("data"), &copied);
+    if fs::rename(&copied, &cluster_dir).is_err() {
+        fs::remove_dir_all(&copied).unwrap();
     }
-    made
+    cluster_dir
 }
 
 /// Copies a directory with its owners and modes.
@@ -110,15 +110,15 @@ impl Database {
 
     /// Starts a server that accepts every client that reaches its socket.
     pub(crate) async fn postgres() -> Self {
-        Self::postgres_that("trust").await
+        Self::postgres_with_method("trust").await
     }
 
     /// Starts a server that asks for [`SECRET`].
     pub(crate) async fn postgres_with_password() -> Self {
-        Self::postgres_that("scram-sha-256").await
+        Self::postgres_with_method("scram-sha-256").await
     }
 
-    async fn postgres_that(authenticates: &str) -> Self {
+    async fn postgres_with_method(auth_method: &str) -> Self {
         let dir = temporary();
         let data = dir.path().join("data");
         copy(&cluster(), &data);
@@ -126,14 +126,14 @@ impl Database {
             chown(dir.path(), Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).unwrap();
         }
         let hosts = data.join("pg_hba.conf");
-        let text = fs::read_to_string(&hosts).unwrap().replace("trust", authenticates);
+        let text = fs::read_to_string(&hosts).unwrap().replace("trust", auth_method);
         fs::write(&hosts, text).unwrap();
         let mut database = Self { server: None, dir };
         database.start().await;
         database
     }
 
-    /// Starts its server, also again after [`Database::stop`].
+    /// Starts the server, even again after [`Database::stop`].
     pub(crate) async fn start(&mut self) {
         let log = fs::File::options().create(true).append(true).open(self.dir.path().join("log")).unwrap();
         let server = postgres("postgres")
@@ -153,7 +153,7 @@ impl Database {
         eventually("Postgres is ready", ready).await;
     }
 
-    /// Stops its server.
+    /// Stops the server.
     pub(crate) fn stop(&mut self) {
         self.server = None;
         fs::write(self.dir.path().join("log"), "").unwrap();
@@ -187,7 +187,7 @@ impl Database {
         connection.close().await.unwrap();
     }
 
-    /// Opens one more client of the store.
+    /// Opens another client of the store.
     pub(crate) async fn open(&self) -> Store {
         self.open_of("here").await
     }
@@ -210,14 +210,14 @@ pub(crate) async fn open(address: &Address) -> Result<Store, runner_store::Error
     Store::open(address, InstallationId::parse("here").unwrap()).await
 }
 
-/// Asks until there is an answer.
-pub(crate) async fn eventually<T>(what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
+/// Polls until `poll` returns a value.
+pub(crate) async fn eventually<T>(what: &str, poll: impl AsyncFn() -> Option<T>) -> T {
     let deadline = Instant::now() + EVENTUALLY_TIMEOUT;
-    let answered = poll_until(deadline, POLL_INTERVAL, async || ask().await).await;
-    answered.unwrap_or_else(|| panic!("{what}: not within {EVENTUALLY_TIMEOUT:?}"))
+    let value = poll_until(deadline, POLL_INTERVAL, async || poll().await).await;
+    value.unwrap_or_else(|| panic!("{what}: not within {EVENTUALLY_TIMEOUT:?}"))
 }
 
-/// Returns one of several hosts.
+/// Returns the host with this number.
 pub(crate) fn host(number: u128) -> HostIdentity {
     HostIdentity { id: HostId::from_random(number), name: format!("host-{number}") }
 }
@@ -226,7 +226,7 @@ pub(crate) fn id(run: &str) -> RunId {
     RunId::parse(run).unwrap()
 }
 
-/// Returns an order that says nothing special.
+/// Returns an ordinary order of the run `run`.
 pub(crate) fn order(run: &str) -> NewRun {
     NewRun {
         run_id: id(run),
@@ -239,14 +239,15 @@ pub(crate) fn order(run: &str) -> NewRun {
     }
 }
 
-/// Returns the moves of a run that ends well.
-pub(crate) fn moves() -> [Transition; 5] {
-    let ending = Completion { exit_code: Some(0), oom_seen: Some(false), answer: Ok("answer".to_owned()) };
+/// Returns the transitions of a run that succeeds.
+pub(crate) fn transitions() -> [Transition; 5] {
+    let completion =
+        Completion { exit_code: Some(0), oom_seen: Some(false), answer: Ok("answer".to_owned()) };
     [
         Transition::Prepare,
         Transition::Start,
         Transition::Run,
-        Transition::Settle(ending),
+        Transition::Settle(completion),
         Transition::Finish(Some(Usage::default())),
     ]
 }

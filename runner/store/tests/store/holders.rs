@@ -1,6 +1,6 @@
-//! Tests two holders that do anything at any time, against a model of what they may.
+//! Tests two holders that do random operations, against a model of the allowed ones.
 //!
-//! Leases are long, and over when they are given back, so that no clock decides.
+//! Leases are long, and end only when a worker releases them, so that no result depends on a clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use runner_store::{
     Worker,
 };
 
-use crate::database::{Database, cancelled, eventually, id, moves, order};
+use crate::database::{Database, cancelled, eventually, id, order, transitions};
 
 const LONG: Millis = Millis::seconds(600);
 const OPERATIONS: usize = 400;
@@ -37,25 +37,27 @@ struct Expected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owner {
     worker: usize,
-    gave_back: bool,
+    has_released: bool,
 }
 
+/// Expected state of all runs, with the store that is compared to it.
 struct Model {
     store: [Store; 2],
     workers: [Worker; 2],
     runs: BTreeMap<String, Expected>,
-    /// Every hold that a worker ever got.
-    holds: Vec<FencingToken>,
-    numbers: u64,
+    /// Every fencing token that a worker ever got.
+    tokens: Vec<FencingToken>,
+    random_state: u64,
 }
 
 impl Model {
+    /// Returns a pseudo-random number below `end`.
     fn below(&mut self, end: usize) -> usize {
         // xorshift64*
-        self.numbers ^= self.numbers >> 12;
-        self.numbers ^= self.numbers << 25;
-        self.numbers ^= self.numbers >> 27;
-        usize::try_from(self.numbers.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap() % end
+        self.random_state ^= self.random_state >> 12;
+        self.random_state ^= self.random_state << 25;
+        self.random_state ^= self.random_state >> 27;
+        usize::try_from(self.random_state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap() % end
     }
 
     async fn operate(&mut self) {
@@ -75,27 +77,28 @@ impl Model {
         let name = format!("r{}", self.below(40));
         let is_mine = self.below(2) == 0;
         let me = self.workers[worker].clone();
-        let who = if is_mine { Claimant::Worker(&me, LONG) } else { Claimant::AnyWorker };
-        let created = self.store[worker].create(&order(&name), who).await.unwrap();
+        let claimant = if is_mine { Claimant::Worker(&me, LONG) } else { Claimant::AnyWorker };
+        let created = self.store[worker].create(&order(&name), claimant).await.unwrap();
         if self.runs.contains_key(&name) {
-            assert!(matches!(created, Created::Before(_)), "{created:?}");
+            assert!(matches!(created, Created::Existing(_)), "{created:?}");
             return;
         }
         let Created::New(run) = created else { panic!("{created:?}") };
-        let owner = is_mine.then_some(Owner { worker, gave_back: false });
+        let owner = is_mine.then_some(Owner { worker, has_released: false });
         let expected = Expected { state: State::Queued, epoch: u64::from(is_mine), owner, is_asked: false };
         self.runs.insert(name, expected);
         if is_mine {
-            self.holds.push(run.fencing_token());
+            self.tokens.push(run.fencing_token());
         }
     }
 
-    fn got(&mut self, worker: usize, run: &Run) {
+    /// Records that `worker` has claimed `run`.
+    fn claimed_by(&mut self, worker: usize, run: &Run) {
         let expected = self.runs.get_mut(run.run_id.as_str()).unwrap();
         expected.epoch += 1;
-        expected.owner = Some(Owner { worker, gave_back: false });
+        expected.owner = Some(Owner { worker, has_released: false });
         assert_eq!((run.epoch, run.state), (expected.epoch, expected.state));
-        self.holds.push(run.fencing_token());
+        self.tokens.push(run.fencing_token());
     }
 
     async fn claim(&mut self, worker: usize) {
@@ -108,19 +111,19 @@ impl Model {
         let first = waiting.into_iter().min().map(|(_, name)| name);
         assert_eq!(claimed.as_ref().map(|run| run.run_id.to_string()), first, "the one that waits longest");
         if let Some(run) = claimed {
-            self.got(worker, &run);
+            self.claimed_by(worker, &run);
         }
     }
 
     async fn take_over(&mut self, worker: usize) {
-        let left = |run: &Expected| run.owner.is_some_and(|owner| owner.gave_back);
-        let left: BTreeSet<_> =
-            self.runs.iter().filter(|(_, run)| left(run)).map(|(name, _)| name.clone()).collect();
+        let released = |run: &Expected| run.owner.is_some_and(|owner| owner.has_released);
+        let released: BTreeSet<_> =
+            self.runs.iter().filter(|(_, run)| released(run)).map(|(name, _)| name.clone()).collect();
         match self.store[worker].take_over(&self.workers[worker], LONG, &[]).await.unwrap() {
-            None => assert_eq!(left, BTreeSet::new()),
+            None => assert_eq!(released, BTreeSet::new()),
             Some(run) => {
-                assert!(left.contains(run.run_id.as_str()), "{run:?} of {left:?}");
-                self.got(worker, &run);
+                assert!(released.contains(run.run_id.as_str()), "{run:?} of {released:?}");
+                self.claimed_by(worker, &run);
             }
         }
     }
@@ -129,7 +132,7 @@ impl Model {
         self.store[worker].release(&self.workers[worker]).await.unwrap();
         for run in self.runs.values_mut() {
             if let Some(owner) = run.owner.as_mut().filter(|owner| owner.worker == worker) {
-                owner.gave_back = true;
+                owner.has_released = true;
             }
         }
     }
@@ -139,7 +142,7 @@ impl Model {
         let run = self.store[worker].ask_cancel(&id(&name)).await.unwrap();
         let expected = self.runs.get_mut(&name).unwrap();
         expected.is_asked |= !expected.state.is_final();
-        if expected.state == State::Queued && expected.owner.is_none_or(|owner| owner.gave_back) {
+        if expected.state == State::Queued && expected.owner.is_none_or(|owner| owner.has_released) {
             expected.state = State::Ended(Outcome::Cancelled);
             expected.owner = None;
         }
@@ -151,19 +154,19 @@ impl Model {
         self.runs.keys().nth(at).cloned()
     }
 
-    fn any_hold(&mut self) -> Option<FencingToken> {
-        let back = self.below(12);
-        self.holds.len().checked_sub(1 + back).map(|at| self.holds[at].clone())
+    fn any_token(&mut self) -> Option<FencingToken> {
+        let distance = self.below(12);
+        self.tokens.len().checked_sub(1 + distance).map(|at| self.tokens[at].clone())
     }
 
     async fn renew(&mut self, worker: usize) {
-        let Some(hold) = self.any_hold() else { return };
-        let renewed = self.store[worker].renew(&hold, LONG).await;
-        let run = self.runs.get_mut(hold.run_id.as_str()).unwrap();
-        if run.epoch == hold.epoch {
+        let Some(token) = self.any_token() else { return };
+        let renewed = self.store[worker].renew(&token, LONG).await;
+        let run = self.runs.get_mut(token.run_id.as_str()).unwrap();
+        if run.epoch == token.epoch {
             renewed.unwrap();
             if let Some(owner) = &mut run.owner {
-                owner.gave_back = false;
+                owner.has_released = false;
             }
         } else {
             assert!(matches!(renewed, Err(Error::Fenced { .. })), "{renewed:?}");
@@ -171,16 +174,16 @@ impl Model {
     }
 
     async fn step(&mut self, worker: usize) {
-        let Some(hold) = self.any_hold() else { return };
-        let step = match self.below(8) {
+        let Some(token) = self.any_token() else { return };
+        let transition = match self.below(8) {
             7 => Transition::Withdraw(cancelled()),
             6 => Transition::Settle(Completion::without_agent(cancelled())),
             5 => Transition::Finish(Some(Usage::default())),
-            other => moves()[other].clone(),
+            other => transitions()[other].clone(),
         };
-        let stepped = self.store[worker].step(&hold, &step.clone().into()).await;
-        let run = self.runs.get_mut(hold.run_id.as_str()).unwrap();
-        match (run.epoch == hold.epoch, run.state.after(&step)) {
+        let stepped = self.store[worker].step(&token, &transition.clone().into()).await;
+        let run = self.runs.get_mut(token.run_id.as_str()).unwrap();
+        match (run.epoch == token.epoch, run.state.after(&transition)) {
             (false, _) => assert!(matches!(stepped, Err(Error::Fenced { .. })), "{stepped:?}"),
             (true, Err(_)) => assert!(matches!(stepped, Err(Error::Illegal { .. })), "{stepped:?}"),
             (true, Ok(after)) => {
@@ -196,7 +199,8 @@ impl Model {
     async fn compare(&self) {
         for (name, expected) in &self.runs {
             let run = self.store[0].record(&id(name)).await.unwrap().run;
-            let owner = expected.owner.map(|owner| (self.workers[owner.worker].to_string(), owner.gave_back));
+            let owner =
+                expected.owner.map(|owner| (self.workers[owner.worker].to_string(), owner.has_released));
             let lease = run.lease.map(|lease| (lease.owner, lease.over));
             assert_eq!((run.state, run.epoch, lease), (expected.state, expected.epoch, owner), "{name}");
             let is_asked = self.store[1].is_cancel_asked(&id(name)).await.unwrap();
@@ -210,8 +214,8 @@ async fn two_holders_match_the_model(database: Database) {
         store: [database.open().await, database.open().await],
         workers: ["one", "two"].map(Worker::named),
         runs: BTreeMap::new(),
-        holds: Vec::new(),
-        numbers: SEED,
+        tokens: Vec::new(),
+        random_state: SEED,
     };
     for _ in 0..OPERATIONS {
         model.operate().await;
@@ -247,15 +251,15 @@ async fn a_worker_does_not_take_over_its_own_runs(database: Database) {
     for run in ["a", "b"] {
         store.create(&order(run), Claimant::Worker(&one, Millis(0))).await.unwrap();
     }
-    let all_over = async || {
-        let over =
+    let all_expired = async || {
+        let has_expired =
             async |run| store.record(&id(run)).await.unwrap().run.lease.is_some_and(|lease| lease.over);
-        (over("a").await && over("b").await).then_some(())
+        (has_expired("a").await && has_expired("b").await).then_some(())
     };
-    eventually("their leases are over", all_over).await;
-    let lived = [id("a"), id("b")];
-    assert!(store.take_over(&one, LONG, &lived).await.unwrap().is_none(), "it goes on with them");
-    let left = store.take_over(&one, LONG, &lived[..1]).await.unwrap().unwrap();
+    eventually("their leases are over", all_expired).await;
+    let executing = [id("a"), id("b")];
+    assert!(store.take_over(&one, LONG, &executing).await.unwrap().is_none(), "it goes on with them");
+    let left = store.take_over(&one, LONG, &executing[..1]).await.unwrap().unwrap();
     assert_eq!((left.run_id.as_str(), left.epoch), ("b", 2), "what it does not live it takes like anybody");
     let other = store.take_over(&two, LONG, &[]).await.unwrap().unwrap();
     assert_eq!((other.run_id.as_str(), other.epoch), ("a", 2));
@@ -273,17 +277,21 @@ async fn a_run_is_asked_to_stop_wherever_it_is(database: Database) {
     else {
         panic!("not new")
     };
-    let hold = run.fencing_token();
-    for step in moves() {
-        let before = store.record(&hold.run_id).await.unwrap().run;
-        let asked = store.ask_cancel(&hold.run_id).await.unwrap();
+    let token = run.fencing_token();
+    for transition in transitions() {
+        let before = store.record(&token.run_id).await.unwrap().run;
+        let asked = store.ask_cancel(&token.run_id).await.unwrap();
         assert_eq!((asked.state, &asked.lease), (before.state, &before.lease), "its holder decides");
-        assert!(store.is_cancel_asked(&hold.run_id).await.unwrap());
-        store.step(&hold, &step.into()).await.unwrap();
+        assert!(store.is_cancel_asked(&token.run_id).await.unwrap());
+        store.step(&token, &transition.into()).await.unwrap();
     }
-    let ended = store.record(&hold.run_id).await.unwrap();
-    assert_eq!(store.ask_cancel(&hold.run_id).await.unwrap().state, State::Ended(Outcome::Succeeded));
-    assert_eq!(store.record(&hold.run_id).await.unwrap().run, ended.run, "one that has ended stays as it is");
+    let ended = store.record(&token.run_id).await.unwrap();
+    assert_eq!(store.ask_cancel(&token.run_id).await.unwrap().state, State::Ended(Outcome::Succeeded));
+    assert_eq!(
+        store.record(&token.run_id).await.unwrap().run,
+        ended.run,
+        "one that has ended stays as it is"
+    );
     assert!(matches!(store.ask_cancel(&id("unknown")).await.unwrap_err(), Error::Unknown { .. }));
 }
 
@@ -298,14 +306,14 @@ async fn kept_resources_outlive_their_run(database: Database) {
     else {
         panic!("not new")
     };
-    let hold = run.fencing_token();
+    let token = run.fencing_token();
     let workspace = ResourceChange::wanted(ResourceKind::Workspace, "w1");
-    let [prepare, .., settle, finish] = moves();
-    let unsaid = store.step(&hold, &workspace.to(ResourceState::Kept).into()).await.unwrap_err();
-    assert!(matches!(unsaid, Error::NotWanted { .. }), "{unsaid:?}");
-    store.step(&hold, &Step::from(prepare).with([workspace.clone()])).await.unwrap();
-    store.step(&hold, &settle.into()).await.unwrap();
-    store.step(&hold, &Step::from(finish).with([workspace.to(ResourceState::Kept)])).await.unwrap();
+    let [prepare, .., settle, finish] = transitions();
+    let unrecorded = store.step(&token, &workspace.to(ResourceState::Kept).into()).await.unwrap_err();
+    assert!(matches!(unrecorded, Error::NotWanted { .. }), "{unrecorded:?}");
+    store.step(&token, &Step::from(prepare).with([workspace.clone()])).await.unwrap();
+    store.step(&token, &settle.into()).await.unwrap();
+    store.step(&token, &Step::from(finish).with([workspace.to(ResourceState::Kept)])).await.unwrap();
     let left = store.left().await.unwrap();
-    assert_eq!(left.iter().map(|thing| thing.stage).collect::<Vec<_>>(), [ResourceState::Kept]);
+    assert_eq!(left.iter().map(|resource| resource.stage).collect::<Vec<_>>(), [ResourceState::Kept]);
 }

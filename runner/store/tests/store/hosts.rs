@@ -1,4 +1,4 @@
-//! Tests that a store serves one host: which one, which are refused, and how it is moved.
+//! Tests that a store serves one host, refuses others, and can be moved.
 
 use futures_util::future::join_all;
 use platform_core::{id::InstallationId, limit::Millis};
@@ -12,8 +12,8 @@ use crate::{
 };
 
 const LONG: Millis = Millis::seconds(600);
-/// Over as soon as the clock has moved.
-const NONE: Millis = Millis(0);
+/// Lease that expires with the next millisecond.
+const EXPIRES_AT_ONCE: Millis = Millis(0);
 
 crate::on_both!(
     the_first_host_is_served_and_another_refused,
@@ -37,7 +37,7 @@ async fn served(database: &Database) -> HostIdentity {
     open(&database.address()).await.unwrap().served().await.unwrap().unwrap().host
 }
 
-/// Moves the store to host `number`, as soon as no lease keeps it.
+/// Moves the store to host `number`, as soon as no lease prevents it.
 async fn adopted(database: &Database, number: u128) -> Adopted {
     let store = open(&database.address()).await.unwrap();
     eventually("it is moved", async || store.adopt(&host(number)).await.ok()).await
@@ -55,7 +55,7 @@ async fn the_first_host_is_served_and_another_refused(database: Database) {
     first.create(&order("r1"), Claimant::AnyWorker).await.unwrap();
     // A store that only reads may be opened on any host.
     open(&database.address()).await.unwrap().record(&id("r1")).await.unwrap();
-    // The same host by another name is the same host.
+    // A host with another name but the same id is the same host.
     let renamed = HostIdentity { name: "renamed".to_owned(), ..host(1) };
     open(&database.address()).await.unwrap().serving(renamed.clone()).await.unwrap();
     assert_eq!(served(&database).await, renamed);
@@ -63,29 +63,29 @@ async fn the_first_host_is_served_and_another_refused(database: Database) {
 
 async fn one_of_two_new_hosts_wins(database: Database) {
     database.open_of("elsewhere").await;
-    let began = join_all((1..=6).map(|number| serving(&database, number))).await;
-    let winners: Vec<_> = began.iter().filter(|store| store.is_ok()).collect();
-    assert_eq!(winners.len(), 1, "{began:?}");
-    let lost = began.iter().filter_map(|store| store.as_ref().err());
-    assert!(lost.into_iter().all(Error::serves_another), "{began:?}");
+    let results = join_all((1..=6).map(|number| serving(&database, number))).await;
+    let winners: Vec<_> = results.iter().filter(|store| store.is_ok()).collect();
+    assert_eq!(winners.len(), 1, "{results:?}");
+    let lost = results.iter().filter_map(|store| store.as_ref().err());
+    assert!(lost.into_iter().all(Error::serves_another), "{results:?}");
 }
 
 async fn one_of_two_adopting_hosts_wins(database: Database) {
     serving(&database, 1).await.unwrap();
     adopted(&database, 1).await;
     let stores = join_all((2..=6).map(|_| async { open(&database.address()).await.unwrap() })).await;
-    // A lease of no length is over with the next millisecond.
-    let began = eventually("one of them adopts it", async || {
+    // A lease of length zero expires with the next millisecond.
+    let results = eventually("one of them adopts it", async || {
         let one = async |number: usize| stores[number].adopt(&host(number as u128 + 2)).await;
         let all = join_all((0..stores.len()).map(one)).await;
         all.iter().any(Result::is_ok).then_some(all)
     })
     .await;
-    let moves: Vec<_> = began.iter().filter_map(|adopted| adopted.as_ref().ok()).collect();
+    let moves: Vec<_> = results.iter().filter_map(|adopted| adopted.as_ref().ok()).collect();
     let winner = served(&database).await;
     let from_first =
         |adopted: &&&Adopted| matches!(adopted, Adopted::From { before, .. } if before.host == host(1));
-    assert_eq!(moves.iter().filter(from_first).count(), 1, "{began:?}");
+    assert_eq!(moves.iter().filter(from_first).count(), 1, "{results:?}");
     serving(&database, u128::from_str_radix(winner.id.as_str(), 16).unwrap()).await.unwrap();
 }
 
@@ -107,7 +107,7 @@ async fn a_live_lease_keeps_the_store_where_it_is(database: Database) {
     first.create(&order("r2"), Claimant::AnyWorker).await.unwrap();
     first.keep_serving(LONG).await.unwrap();
     refused("of a host at work, with no run").await;
-    // Being used does not make the lease shorter.
+    // Using the store does not shorten the lease.
     serving(&database, 1).await.unwrap();
     refused("after another command there").await;
     database.behind_its_back("UPDATE hosts SET lease_until = 0").await;
@@ -122,14 +122,15 @@ async fn a_live_lease_keeps_the_store_where_it_is(database: Database) {
 async fn a_moved_store_is_closed_to_its_former_host(database: Database) {
     let (first, me) = (serving(&database, 1).await.unwrap(), Worker::this_process());
     first.create(&order("waits"), Claimant::AnyWorker).await.unwrap();
-    first.create(&order("left"), Claimant::Worker(&me, NONE)).await.unwrap();
-    // The control: until it is moved, they are to be had.
-    let left = eventually("it is left", async || first.take_over(&me, NONE, &[]).await.unwrap()).await;
+    first.create(&order("left"), Claimant::Worker(&me, EXPIRES_AT_ONCE)).await.unwrap();
+    // The control: until the store is moved, the runs can be claimed.
+    let left =
+        eventually("it is left", async || first.take_over(&me, EXPIRES_AT_ONCE, &[]).await.unwrap()).await;
     adopted(&database, 2).await;
     let refusals = [
         first.claim(&me, LONG).await.map(drop),
         eventually("it is left", async || {
-            first.take_over(&me, NONE, &[]).await.map(|run| run.map(drop)).transpose()
+            first.take_over(&me, EXPIRES_AT_ONCE, &[]).await.map(|run| run.map(drop)).transpose()
         })
         .await,
         first.create(&order("new"), Claimant::AnyWorker).await.map(drop),
@@ -161,7 +162,7 @@ async fn a_restored_store_serves_the_restoring_host(database: Database) {
     assert_eq!((first.served().await.unwrap(), served_there(&database).await), before);
     let refused = serving(&database, 2).await.unwrap_err();
     assert!(refused.serves_another(), "{refused:?}");
-    // The control: the host that restored it goes on.
+    // The control: the host that restored it continues.
     assert_eq!(first.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().run_id, id("queued"));
     adopted_by_another(&database).await;
     let refused = first.restore(&file, Onto::Anything).await.unwrap_err();
@@ -211,7 +212,7 @@ async fn other_installations_at_work_prevent_a_restore(database: Database) {
     there.keep_serving(LONG).await.unwrap();
     refused("a host with no run at work").await;
     there.record(&id("r1")).await.unwrap();
-    // The control: once its leases are over it is replaced, and so is what the caller itself works on.
+    // The control: once its leases have expired, it is replaced. So are active runs of the caller.
     database.behind_its_back("UPDATE hosts SET lease_until = 0").await;
     here.create(&order("r2"), Claimant::Worker(&me, LONG)).await.unwrap();
     here.restore(&file, Onto::Anything).await.unwrap();
@@ -221,7 +222,7 @@ async fn other_installations_at_work_prevent_a_restore(database: Database) {
     assert_eq!(served_there(&database).await.unwrap().host, host(1));
 }
 
-/// A restore races with claims of another installation. One of them wins: no run that was claimed is gone.
+/// A restore races with claims of another installation. One of them wins: no claimed run is lost.
 async fn a_restore_waits_for_a_claim_under_way(database: Database) {
     let (here, there) = (serving(&database, 2).await.unwrap(), database.open_of("there").await);
     let (file, me) = (database.path().join("backup.ndjson"), Worker::this_process());

@@ -9,11 +9,11 @@ use runner_store::{
     Store, Worker,
 };
 
-use crate::database::{Database, eventually, moves, order};
+use crate::database::{Database, eventually, order, transitions};
 
 const LONG: Millis = Millis::seconds(600);
-/// Over as soon as the clock has moved.
-const NONE: Millis = Millis(0);
+/// Lease that expires with the next millisecond.
+const EXPIRES_AT_ONCE: Millis = Millis(0);
 
 crate::on_both!(
     two_clients_claim_no_run_twice,
@@ -38,7 +38,7 @@ async fn two_clients_claim_no_run_twice(database: Database) {
     for n in 0..100 {
         clients[0].create(&order(&format!("r{n}")), Claimant::AnyWorker).await.unwrap();
     }
-    // Either could have them all: SQLite gives the turn to the client that happens to ask.
+    // Either client could claim all of them: SQLite may always let the same one write.
     let worker = Worker::this_process();
     for client in &clients {
         assert!(client.claim(&worker, LONG).await.unwrap().is_some());
@@ -64,10 +64,10 @@ async fn the_run_that_waits_longest_is_claimed_first(database: Database) {
 }
 
 /// Returns two clients; the first has claimed a run that the second can take over.
-async fn left(database: &Database) -> (Store, Store, FencingToken) {
+async fn run_to_take_over(database: &Database) -> (Store, Store, FencingToken) {
     let (first, second) = (database.open().await, database.open().await);
     first.create(&order("r1"), Claimant::AnyWorker).await.unwrap();
-    let run = first.claim(&Worker::this_process(), NONE).await.unwrap().unwrap();
+    let run = first.claim(&Worker::this_process(), EXPIRES_AT_ONCE).await.unwrap().unwrap();
     (first, second, run.fencing_token())
 }
 
@@ -77,8 +77,8 @@ async fn taken_over(store: &Store) -> Run {
 }
 
 async fn a_fenced_worker_can_do_nothing(database: Database) {
-    let (first, second, stale) = left(&database).await;
-    // Past its lease, and no other worker has the run: it may go on.
+    let (first, second, stale) = run_to_take_over(&database).await;
+    // The lease has expired, but no other worker has the run: the first may continue.
     let workspace = ResourceChange::wanted(ResourceKind::Workspace, "/w/r1");
     first
         .step(&stale, &runner_store::Step::from(Transition::Prepare).with([workspace.clone()]))
@@ -86,12 +86,12 @@ async fn a_fenced_worker_can_do_nothing(database: Database) {
         .unwrap();
     let run = taken_over(&second).await;
     assert_eq!((run.epoch, run.attempt, run.state.name()), (2, 0, "preparing"));
-    let batch = Batch { number: 1, events: vec![AgentEvent::Done], told: EventCursor::default() };
+    let batch = Batch { number: 1, events: vec![AgentEvent::Done], cursor: EventCursor::default() };
     let mut tried: Vec<(&str, Result<(), Error>)> = vec![
         ("renew", first.renew(&stale, LONG).await),
         ("tell", first.record_events(&stale, &batch).await),
         ("stop", first.stopping(&stale, "\"timeout\"").await),
-        ("start anew", first.start_anew(&stale).await.map(drop)),
+        ("start anew", first.restart(&stale).await.map(drop)),
         (
             "want",
             first.step(&stale, &ResourceChange::wanted(ResourceKind::Container, "c").into()).await.map(drop),
@@ -99,8 +99,8 @@ async fn a_fenced_worker_can_do_nothing(database: Database) {
         ("have made", first.step(&stale, &workspace.to(ResourceState::Made).into()).await.map(drop)),
         ("have removed", first.step(&stale, &workspace.to(ResourceState::Removed).into()).await.map(drop)),
     ];
-    for step in moves() {
-        tried.push(("move", first.step(&stale, &step.into()).await.map(drop)));
+    for transition in transitions() {
+        tried.push(("move", first.step(&stale, &transition.into()).await.map(drop)));
     }
     let before = second.record(&stale.run_id).await.unwrap();
     for (what, result) in tried {
@@ -108,34 +108,34 @@ async fn a_fenced_worker_can_do_nothing(database: Database) {
     }
     assert_eq!(before.events.len(), 1, "nothing of that is left: {before:?}");
     assert_eq!(before.resources[0].stage, ResourceState::Wanted);
-    let hold = run.fencing_token();
-    second.renew(&hold, LONG).await.unwrap();
-    second.step(&hold, &workspace.to(ResourceState::Made).into()).await.unwrap();
-    second.step(&hold, &Transition::Start.into()).await.unwrap();
+    let token = run.fencing_token();
+    second.renew(&token, LONG).await.unwrap();
+    second.step(&token, &workspace.to(ResourceState::Made).into()).await.unwrap();
+    second.step(&token, &Transition::Start.into()).await.unwrap();
 }
 
 async fn a_lease_that_holds_is_not_taken_over(database: Database) {
-    let (first, second, hold) = left(&database).await;
-    first.renew(&hold, LONG).await.unwrap();
+    let (first, second, token) = run_to_take_over(&database).await;
+    first.renew(&token, LONG).await.unwrap();
     let worker = Worker::this_process();
     assert!(second.take_over(&worker, LONG, &[]).await.unwrap().is_none());
     assert!(second.claim(&worker, LONG).await.unwrap().is_none(), "nor claimed as if it were free");
-    let run = second.record(&hold.run_id).await.unwrap().run;
+    let run = second.record(&token.run_id).await.unwrap().run;
     assert!(!run.lease.unwrap().over);
-    first.renew(&hold, NONE).await.unwrap();
+    first.renew(&token, EXPIRES_AT_ONCE).await.unwrap();
     taken_over(&second).await;
     // A run that has ended has no holder.
-    let stale = FencingToken { epoch: 2, ..hold };
-    for step in moves() {
-        second.step(&stale, &step.into()).await.unwrap();
+    let stale = FencingToken { epoch: 2, ..token };
+    for transition in transitions() {
+        second.step(&stale, &transition.into()).await.unwrap();
     }
     assert!(second.take_over(&worker, LONG, &[]).await.unwrap().is_none());
 }
 
 async fn one_of_two_clients_takes_a_run_over(database: Database) {
-    let (first, second, hold) = left(&database).await;
+    let (first, second, token) = run_to_take_over(&database).await;
     eventually("the lease is over", async || {
-        first.record(&hold.run_id).await.unwrap().run.lease.unwrap().over.then_some(())
+        first.record(&token.run_id).await.unwrap().run.lease.unwrap().over.then_some(())
     })
     .await;
     let worker = Worker::this_process();

@@ -1,4 +1,4 @@
-//! The store's conformance suite: the same stories on SQLite and on Postgres.
+//! Runs the store's conformance suite: the same tests on SQLite and on Postgres.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
@@ -15,19 +15,19 @@ mod runs;
 mod schemas;
 mod secrets;
 
-/// Makes of each story, which takes a [`database::Database`], a test on each backend.
+/// Declares each function, which takes a [`database::Database`], as a test on each backend.
 macro_rules! on_both {
-    ($($story:ident),* $(,)?) => {
+    ($($test:ident),* $(,)?) => {
         mod sqlite {
             $(#[tokio::test]
-            async fn $story() {
-                super::$story(crate::database::Database::sqlite()).await;
+            async fn $test() {
+                super::$test(crate::database::Database::sqlite()).await;
             })*
         }
         mod postgres {
             $(#[tokio::test]
-            async fn $story() {
-                super::$story(crate::database::Database::postgres().await).await;
+            async fn $test() {
+                super::$test(crate::database::Database::postgres().await).await;
             })*
         }
     };

@@ -1,4 +1,4 @@
-//! Tests warm containers when several runs want them.
+//! Tests the pool of warm containers, also with several runs that claim one.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use runner_store::{
 use crate::database::{Database, eventually, order};
 
 const LONG: Millis = Millis::seconds(600);
-/// Over as soon as the clock has moved.
-const NONE: Millis = Millis(0);
+/// Lease that expires with the next millisecond.
+const EXPIRES_AT_ONCE: Millis = Millis(0);
 const TEMPLATE: &str = "template";
 
 crate::on_both!(
@@ -40,7 +40,7 @@ fn worker() -> Worker {
     Worker::named("host/1/abc")
 }
 
-/// Returns a container that waits.
+/// Returns a container that is ready.
 async fn ready(store: &Store, number: u128) -> WarmContainer {
     let warm = warm(number);
     store.want_warm(&warm, &worker(), LONG).await.unwrap();
@@ -58,7 +58,7 @@ fn taking(warm: &WarmContainer) -> Step {
 }
 
 async fn stages(store: &Store) -> Vec<PoolStage> {
-    store.pool().await.unwrap().into_iter().map(|pooled| pooled.stage).collect()
+    store.pool().await.unwrap().into_iter().map(|entry| entry.stage).collect()
 }
 
 async fn one_run_takes_a_warm_container_and_its_parts(database: Database) {
@@ -80,11 +80,13 @@ async fn one_run_takes_a_warm_container_and_its_parts(database: Database) {
     }
     let (run, made) = clients[0].made_for(winners[0]).await.unwrap();
     assert_eq!(run.state, State::Preparing);
-    let things: BTreeSet<_> =
-        made.iter().map(|thing| (thing.kind.name(), thing.name.as_str(), thing.stage.name())).collect();
+    let resources: BTreeSet<_> = made
+        .iter()
+        .map(|resource| (resource.kind.name(), resource.name.as_str(), resource.stage.name()))
+        .collect();
     let of = |kind: ResourceKind, name| (kind.name(), name, ResourceState::Wanted.name());
     assert_eq!(
-        things,
+        resources,
         BTreeSet::from([
             of(ResourceKind::Workspace, warm.workspace.as_str()),
             of(ResourceKind::Listener, warm.listener.as_str()),
@@ -92,7 +94,7 @@ async fn one_run_takes_a_warm_container_and_its_parts(database: Database) {
         ])
     );
     assert_eq!(stages(&clients[1]).await, []);
-    // A run that lost is where it was.
+    // A run that lost keeps its state.
     let lost = runs.iter().find(|run| run.run_id != *winners[0]).unwrap();
     assert_eq!(clients[0].record(&lost.run_id).await.unwrap().run.state, State::Queued);
 }
@@ -139,7 +141,7 @@ async fn only_its_owner_removes_a_warm_container(database: Database) {
     let other = Worker::named("host/2/def");
     assert!(!store.warm_leaves(&warm.container, &other).await.unwrap());
     assert!(!store.pool().await.unwrap()[0].over);
-    store.keep_warm_containers(&worker(), NONE).await.unwrap();
+    store.keep_warm_containers(&worker(), EXPIRES_AT_ONCE).await.unwrap();
     eventually("its lease is over", async || store.pool().await.unwrap()[0].over.then_some(())).await;
     assert_eq!(
         store.warm_containers(TEMPLATE).await.unwrap(),
@@ -148,7 +150,7 @@ async fn only_its_owner_removes_a_warm_container(database: Database) {
     );
     store.keep_warm_containers(&worker(), LONG).await.unwrap();
     assert!(!store.warm_leaves(&warm.container, &other).await.unwrap(), "its owner is back");
-    store.keep_warm_containers(&worker(), NONE).await.unwrap();
+    store.keep_warm_containers(&worker(), EXPIRES_AT_ONCE).await.unwrap();
     eventually("its lease is over", async || {
         store.warm_leaves(&warm.container, &other).await.unwrap().then_some(())
     })

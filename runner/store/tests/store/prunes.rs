@@ -1,4 +1,4 @@
-//! Tests which events of ended runs are removed, and which stay.
+//! Tests the removal of events of ended runs.
 
 use platform_core::{
     event::{AgentEvent, OutputStream},
@@ -10,11 +10,11 @@ use runner_store::{
     Batch, Claimant, Created, EventCursor, FencingToken, Keep, NewRun, Pruned, Record, Step, Store, Worker,
 };
 
-use crate::database::{Database, cancelled, eventually, id, moves, order};
+use crate::database::{Database, cancelled, eventually, id, order, transitions};
 
 const LONG: Millis = Millis::seconds(600);
-/// Bound that keeps everything, whatever its age.
-const ALL: Keep = Keep { age: LONG, runs: u32::MAX };
+/// Bounds within which no run of these tests is pruned.
+const KEEP_ALL: Keep = Keep { age: LONG, runs: u32::MAX };
 
 crate::on_both!(
     a_pruned_run_keeps_its_last_events,
@@ -26,87 +26,90 @@ crate::on_both!(
     two_pruners_remove_events_once,
 );
 
-async fn begun(store: &Store, run: &str) -> FencingToken {
-    begun_of(store, &order(run)).await
+async fn ordered(store: &Store, run: &str) -> FencingToken {
+    ordered_with(store, &order(run)).await
 }
 
-async fn begun_of(store: &Store, order: &NewRun) -> FencingToken {
+async fn ordered_with(store: &Store, order: &NewRun) -> FencingToken {
     match store.create(order, Claimant::Worker(&Worker::this_process(), LONG)).await.unwrap() {
         Created::New(run) => run.fencing_token(),
-        Created::Before(run) => panic!("{run:?}"),
+        Created::Existing(run) => panic!("{run:?}"),
     }
 }
 
-async fn printed(store: &Store, hold: &FencingToken, (number, lines): (u64, usize)) {
+async fn record_lines(store: &Store, token: &FencingToken, (number, lines): (u64, usize)) {
     let log = AgentEvent::Log { stream: OutputStream::Stdout, text: "line\n".to_owned() };
-    let batch = Batch { number, events: vec![log; lines], told: EventCursor::default() };
-    store.record_events(hold, &batch).await.unwrap();
+    let batch = Batch { number, events: vec![log; lines], cursor: EventCursor::default() };
+    store.record_events(token, &batch).await.unwrap();
 }
 
-/// Makes a run that printed so many lines and has ended well.
+/// Creates a run that printed `lines` lines and succeeded.
 async fn ended(store: &Store, run: &str, lines: usize) -> FencingToken {
-    ended_of(store, &order(run), lines).await
+    ended_with(store, &order(run), lines).await
 }
 
-async fn ended_of(store: &Store, order: &NewRun, lines: usize) -> FencingToken {
-    let hold = begun_of(store, order).await;
-    for step in moves() {
-        if matches!(step, Transition::Settle(_)) {
-            printed(store, &hold, (1, lines)).await;
+async fn ended_with(store: &Store, order: &NewRun, lines: usize) -> FencingToken {
+    let token = ordered_with(store, order).await;
+    for transition in transitions() {
+        if matches!(transition, Transition::Settle(_)) {
+            record_lines(store, &token, (1, lines)).await;
         }
-        store.step(&hold, &step.into()).await.unwrap();
+        store.step(&token, &transition.into()).await.unwrap();
     }
-    hold
+    token
 }
 
-/// Returns the numbers and kinds of the events that are there.
-async fn there(store: &Store, run: &str) -> Vec<(u64, String)> {
-    let (_, events) = store.told(&id(run), 0).await.unwrap();
+/// Returns the numbers and kinds of the stored events.
+async fn stored_events(store: &Store, run: &str) -> Vec<(u64, String)> {
+    let (_, events) = store.events_after(&id(run), 0).await.unwrap();
     events.into_iter().map(|event| (event.seq, event.kind)).collect()
 }
 
-/// Waits until the run's end lies before the present time.
-async fn later(store: &Store, run: &str) {
-    let over = async || {
+/// Waits until the database's clock is past the run's end.
+async fn wait_past_end(store: &Store, run: &str) {
+    let has_passed = async || {
         let Record { run, now, .. } = store.record(&id(run)).await.unwrap();
         (run.ended.unwrap() < now).then_some(())
     };
-    eventually("a millisecond has passed", over).await;
+    eventually("a millisecond has passed", has_passed).await;
 }
 
 async fn a_pruned_run_keeps_its_last_events(database: Database) {
     let store = database.open().await;
     ended(&store, "r1", 5).await;
     let before = store.record(&id("r1")).await.unwrap();
-    assert_eq!(store.prune(ALL).await.unwrap(), Pruned::default(), "it ended just now");
-    assert_eq!((there(&store, "r1").await.len(), before.pruned_events), (12, 0));
-    later(&store, "r1").await;
-    let pruned = store.prune(Keep { age: Millis(0), ..ALL }).await.unwrap();
+    assert_eq!(store.prune(KEEP_ALL).await.unwrap(), Pruned::default(), "it ended just now");
+    assert_eq!((stored_events(&store, "r1").await.len(), before.pruned_events), (12, 0));
+    wait_past_end(&store, "r1").await;
+    let pruned = store.prune(Keep { age: Millis(0), ..KEEP_ALL }).await.unwrap();
     assert_eq!(pruned, Pruned { runs: 1, events: 9 });
     let last = [(10, "assistant_final"), (11, "usage_report"), (12, "done")];
-    assert_eq!(there(&store, "r1").await, last.map(|(seq, kind)| (seq, kind.to_owned())));
+    assert_eq!(stored_events(&store, "r1").await, last.map(|(seq, kind)| (seq, kind.to_owned())));
     let after = store.record(&id("r1")).await.unwrap();
     assert_eq!((after.pruned_events, &after.run, &after.answer), (9, &before.run, &before.answer));
-    assert_eq!(store.prune(Keep { age: Millis(0), ..ALL }).await.unwrap(), Pruned::default());
+    assert_eq!(store.prune(Keep { age: Millis(0), ..KEEP_ALL }).await.unwrap(), Pruned::default());
 
     // A run that never began has few events: they stay.
-    let hold = begun(&store, "r2").await;
-    store.step(&hold, &Transition::Withdraw(cancelled()).into()).await.unwrap();
-    later(&store, "r2").await;
-    assert_eq!(store.prune(Keep { age: Millis(0), ..ALL }).await.unwrap(), Pruned { runs: 1, events: 0 });
-    assert_eq!(there(&store, "r2").await, [(1, "error".to_owned())]);
+    let token = ordered(&store, "r2").await;
+    store.step(&token, &Transition::Withdraw(cancelled()).into()).await.unwrap();
+    wait_past_end(&store, "r2").await;
+    assert_eq!(
+        store.prune(Keep { age: Millis(0), ..KEEP_ALL }).await.unwrap(),
+        Pruned { runs: 1, events: 0 }
+    );
+    assert_eq!(stored_events(&store, "r2").await, [(1, "error".to_owned())]);
 }
 
 async fn only_the_newest_runs_keep_all_events(database: Database) {
     let store = database.open().await;
     for run in ["r1", "r2", "r3", "r4", "r5"] {
         ended(&store, run, 1).await;
-        later(&store, run).await;
+        wait_past_end(&store, run).await;
     }
-    let keep = Keep { runs: 2, ..ALL };
+    let keep = Keep { runs: 2, ..KEEP_ALL };
     assert_eq!(store.prune(keep).await.unwrap(), Pruned { runs: 3, events: 15 });
     for (run, is_whole) in [("r1", false), ("r2", false), ("r3", false), ("r4", true), ("r5", true)] {
-        assert_eq!(there(&store, run).await[0].0 == 1, is_whole, "{run}");
+        assert_eq!(stored_events(&store, run).await[0].0 == 1, is_whole, "{run}");
     }
     assert_eq!(store.prune(keep).await.unwrap(), Pruned::default());
 }
@@ -114,64 +117,64 @@ async fn only_the_newest_runs_keep_all_events(database: Database) {
 async fn each_account_keeps_its_own_runs(database: Database) {
     let store = database.open().await;
     ended(&store, "r1", 1).await;
-    later(&store, "r1").await;
+    wait_past_end(&store, "r1").await;
     let other = |run: &str| NewRun { account: AccountId::parse("acct-2").unwrap(), ..order(run) };
     for n in 0..5 {
-        // Ordered and cancelled, by the account itself and by another.
+        // One run of each account that is ordered and cancelled.
         for order in [order(&format!("mine{n}")), other(&format!("other{n}"))] {
-            let hold = begun_of(&store, &order).await;
-            store.step(&hold, &Transition::Withdraw(cancelled()).into()).await.unwrap();
+            let token = ordered_with(&store, &order).await;
+            store.step(&token, &Transition::Withdraw(cancelled()).into()).await.unwrap();
         }
-        ended_of(&store, &other(&format!("long{n}")), 1).await;
-        later(&store, &format!("long{n}")).await;
+        ended_with(&store, &other(&format!("long{n}")), 1).await;
+        wait_past_end(&store, &format!("long{n}")).await;
     }
-    let keep = Keep { runs: 2, ..ALL };
+    let keep = Keep { runs: 2, ..KEEP_ALL };
     // Ten had nothing to remove.
     assert_eq!(store.prune(keep).await.unwrap(), Pruned { runs: 13, events: 15 });
     let whole = ["r1", "mine0", "mine4", "other0", "other4", "long3", "long4"];
     for (run, is_whole) in
         whole.map(|run| (run, true)).into_iter().chain([("long0", false), ("long2", false)])
     {
-        assert_eq!(there(&store, run).await[0].0 == 1, is_whole, "{run}");
+        assert_eq!(stored_events(&store, run).await[0].0 == 1, is_whole, "{run}");
     }
     assert_eq!(store.record(&id("mine0")).await.unwrap().pruned_events, 0);
     assert_eq!(store.prune(keep).await.unwrap(), Pruned::default());
-    // Control: an account with many events pushes out its own.
+    // Control: an account with too many runs loses its own events.
     ended(&store, "r2", 1).await;
     ended(&store, "r3", 1).await;
     assert_eq!(store.prune(keep).await.unwrap(), Pruned { runs: 1, events: 5 });
-    assert_eq!(there(&store, "r1").await[0].0, 6);
+    assert_eq!(stored_events(&store, "r1").await[0].0, 6);
 }
 
 async fn an_open_run_keeps_all_events(database: Database) {
     let store = database.open().await;
-    let hold = begun(&store, "r1").await;
-    for step in moves().into_iter().take(3) {
-        store.step(&hold, &step.into()).await.unwrap();
+    let token = ordered(&store, "r1").await;
+    for transition in transitions().into_iter().take(3) {
+        store.step(&token, &transition.into()).await.unwrap();
     }
-    printed(&store, &hold, (1, 10)).await;
+    record_lines(&store, &token, (1, 10)).await;
     let settle = Step::from(Transition::Settle(Completion::without_agent(cancelled())));
-    store.step(&hold, &settle).await.unwrap();
+    store.step(&token, &settle).await.unwrap();
     let none = Keep { age: Millis(0), runs: 0 };
     assert_eq!(store.prune(none).await.unwrap(), Pruned::default(), "it settles");
-    store.step(&hold, &Transition::Finish(None).into()).await.unwrap();
-    // Control: that it went on was all that kept it.
+    store.step(&token, &Transition::Finish(None).into()).await.unwrap();
+    // Control: only the open run prevented its pruning.
     assert_eq!(store.prune(none).await.unwrap(), Pruned { runs: 1, events: 12 });
 }
 
 async fn a_run_that_was_started_anew_is_pruned_again(database: Database) {
     let store = database.open().await;
-    let hold = ended(&store, "r1", 5).await;
+    let token = ended(&store, "r1", 5).await;
     let none = Keep { age: LONG, runs: 0 };
     assert_eq!(store.prune(none).await.unwrap().runs, 1);
-    store.start_anew(&hold).await.unwrap();
+    store.restart(&token).await.unwrap();
     let again = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().fencing_token();
     assert_eq!(store.prune(none).await.unwrap(), Pruned::default());
-    for step in moves() {
-        store.step(&again, &step.into()).await.unwrap();
+    for transition in transitions() {
+        store.step(&again, &transition.into()).await.unwrap();
     }
     assert_eq!(store.prune(none).await.unwrap(), Pruned { runs: 1, events: 8 });
-    assert_eq!(there(&store, "r1").await[0], (18, "assistant_final".to_owned()));
+    assert_eq!(stored_events(&store, "r1").await[0], (18, "assistant_final".to_owned()));
 }
 
 async fn many_events_are_removed_in_short_transactions(database: Database) {

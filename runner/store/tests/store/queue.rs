@@ -1,4 +1,4 @@
-//! Tests the queue: how many runs may wait, how many do, and which is next.
+//! Tests the queue: its bounds, its counts and the order of claims.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,8 +20,8 @@ use runner_store::{
 use crate::database::{Database, cancelled, id, order};
 
 const LONG: Millis = Millis::seconds(600);
-/// Time that a line waits to count as one class higher, in milliseconds.
-const SPAN: i64 = 300_000;
+/// Time after which a waiting run counts as one class higher, in milliseconds.
+const CLASS_INTERVAL_MS: i64 = 300_000;
 
 crate::on_both!(
     the_next_run_is_the_models,
@@ -36,10 +36,10 @@ fn account(n: usize) -> AccountId {
     AccountId::parse(&format!("acct-{n}")).unwrap()
 }
 
-async fn ordered(store: &Store, new: &NewRun, who: Claimant<'_>) -> Run {
-    match store.create(new, who).await.unwrap() {
+async fn ordered(store: &Store, new: &NewRun, claimant: Claimant<'_>) -> Run {
+    match store.create(new, claimant).await.unwrap() {
         Created::New(run) => run,
-        Created::Before(run) => panic!("{run:?}"),
+        Created::Existing(run) => panic!("{run:?}"),
     }
 }
 
@@ -54,10 +54,12 @@ impl Random {
         usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap() % end
     }
 
-    /// Returns a distance into the past, in milliseconds: far from where a class begins, so that it does not rise
-    /// during the test.
-    fn back(&mut self) -> i64 {
-        i64::try_from(self.below(5)).unwrap() * SPAN + SPAN / 2 + i64::try_from(self.below(60_000)).unwrap()
+    /// Returns a distance into the past, in milliseconds. It is far from the next class, so that the class does not
+    /// change during the test.
+    fn distance(&mut self) -> i64 {
+        i64::try_from(self.below(5)).unwrap() * CLASS_INTERVAL_MS
+            + CLASS_INTERVAL_MS / 2
+            + i64::try_from(self.below(60_000)).unwrap()
     }
 
     fn priority(&mut self) -> Priority {
@@ -65,12 +67,12 @@ impl Random {
     }
 }
 
-/// Model of all runs, without lines or indexes: it looks at everything that waits.
+/// Model of all runs. It has no lines or indexes, and compares all waiting runs.
 struct Model {
     database: Database,
     store: Store,
     random: Random,
-    names: u64,
+    orders: u64,
     worker: Worker,
     waiting: Vec<Run>,
     held: Vec<Run>,
@@ -82,8 +84,8 @@ struct Model {
 
 impl Model {
     fn new_order(&mut self) -> NewRun {
-        self.names += 1;
-        let run = format!("{}-{:03}", self.random.0 % 10_000, self.names);
+        self.orders += 1;
+        let run = format!("{}-{:03}", self.random.0 % 10_000, self.orders);
         let session = (self.random.below(3) == 0).then(|| format!("session-{}", self.random.below(4)));
         let new = NewRun {
             account: account(self.random.below(5)),
@@ -100,7 +102,8 @@ impl Model {
         self.waiting.push(ordered(&self.store, &new, Claimant::AnyWorker).await);
     }
 
-    async fn hold(&mut self) {
+    /// Orders a run for the worker itself, which is refused while its session is active.
+    async fn order_and_hold(&mut self) {
         let new = self.new_order();
         if self.is_blocked(&new.run_id) {
             let refused = self.store.create(&new, Claimant::Worker(&self.worker, LONG)).await;
@@ -115,21 +118,21 @@ impl Model {
         if self.held.is_empty() {
             return;
         }
-        let ends = self.held.swap_remove(self.random.below(self.held.len()));
-        self.store.step(&ends.fencing_token(), &Transition::Withdraw(cancelled()).into()).await.unwrap();
+        let run = self.held.swap_remove(self.random.below(self.held.len()));
+        self.store.step(&run.fencing_token(), &Transition::Withdraw(cancelled()).into()).await.unwrap();
     }
 
-    /// Moves what happened further into the past.
+    /// Moves the times of waiting runs and of claims into the past.
     async fn age(&mut self) {
         let mut changes = String::new();
         for run in &mut self.waiting {
-            run.queued.0 -= self.random.back();
+            run.queued.0 -= self.random.distance();
             changes += &format!("UPDATE runs SET queued = {} WHERE run = '{}';", run.queued.0, run.run_id);
         }
         for run in &self.held {
-            // Some of them were taken from their lines.
+            // Some of them were claimed from their lines.
             if self.random.below(2) == 0 {
-                let claimed = run.created.0 - self.random.back();
+                let claimed = run.created.0 - self.random.distance();
                 changes += &format!("UPDATE runs SET claimed = {claimed} WHERE run = '{}';", run.run_id);
                 let served = self.served.entry((run.account.clone(), run.priority)).or_insert(claimed);
                 *served = claimed.max(*served);
@@ -145,16 +148,16 @@ impl Model {
     }
 
     fn next(&self) -> Option<usize> {
-        let database = |run: &Run| {
+        let rank = |run: &Run| {
             let served = self.served.get(&(run.account.clone(), run.priority));
             let since = served.map_or(run.queued.0, |served| run.queued.0.max(*served));
-            let class = (run.priority as i64) + (self.now - since) / SPAN;
+            let class = (run.priority as i64) + (self.now - since) / CLASS_INTERVAL_MS;
             let held = self.held.iter().filter(|other| other.account == run.account).count();
             (-class, held, run.queued, run.run_id.to_string())
         };
-        // The first run of a line that is not blocked counts, and those are compared.
+        // Only runs that are not blocked can be next.
         let free = (0..self.waiting.len()).filter(|at| !self.is_blocked(&self.waiting[*at].run_id));
-        free.min_by_key(|at| database(&self.waiting[*at]))
+        free.min_by_key(|at| rank(&self.waiting[*at]))
     }
 
     async fn claim(&mut self) -> bool {
@@ -175,7 +178,7 @@ async fn the_next_run_is_the_models(database: Database) {
         store: database.open().await,
         database,
         random: Random(1),
-        names: 0,
+        orders: 0,
         worker: Worker::named("one"),
         waiting: Vec::new(),
         held: Vec::new(),
@@ -184,7 +187,7 @@ async fn the_next_run_is_the_models(database: Database) {
         now: 0,
     };
     for seed in 1..=4 {
-        // Each seed has an installation: none sees what the others left.
+        // Each seed has its own installation, so that no seed sees the runs of another.
         model.store = model.database.open_of(&format!("seed-{seed}")).await;
         model.random = Random(seed * 0x9e37_79b9);
         (model.held, model.served) = (Vec::new(), BTreeMap::new());
@@ -192,7 +195,7 @@ async fn the_next_run_is_the_models(database: Database) {
             model.order().await;
         }
         for _ in 0..12 {
-            model.hold().await;
+            model.order_and_hold().await;
         }
         model.age().await;
         let mut orders = 20;
@@ -216,7 +219,7 @@ async fn the_next_run_is_the_models(database: Database) {
 async fn concurrent_claims_are_fair_together(database: Database) {
     let clients = [database.open().await, database.open().await];
     for n in 0..40 {
-        // Three of four orders are one account's.
+        // Three of four runs belong to the first account.
         let new = NewRun { account: account(usize::from(n % 4 == 3)), ..order(&format!("r{n}")) };
         ordered(&clients[0], &new, Claimant::AnyWorker).await;
     }
@@ -255,7 +258,7 @@ async fn concurrent_orders_respect_the_queue_bound(database: Database) {
     for (new, created) in orders.iter().zip(join_all(ordering).await) {
         match created {
             Ok(Created::New(_)) => stored.push(new),
-            Ok(Created::Before(run)) => panic!("{run:?}"),
+            Ok(Created::Existing(run)) => panic!("{run:?}"),
             Err(error) => refused.push(full(error)),
         }
     }
@@ -268,13 +271,13 @@ async fn concurrent_orders_respect_the_queue_bound(database: Database) {
     let store = &clients[0];
     for new in &stored {
         let again = store.create(new, Claimant::AnyWorker).await.unwrap();
-        assert!(matches!(&again, Created::Before(run) if run.run_id == new.run_id), "{again:?}");
+        assert!(matches!(&again, Created::Existing(run) if run.run_id == new.run_id), "{again:?}");
     }
     let third = NewRun { account: account(2), ..order("third") };
     assert_eq!(full(store.create(&third, Claimant::AnyWorker).await.unwrap_err()).bound, QueueBound::All);
-    // A worker that orders its own run waits for no place.
+    // A run for the ordering worker needs no room in the queue.
     ordered(store, &order("mine"), Claimant::Worker(&Worker::this_process(), LONG)).await;
-    // A place that becomes free is one.
+    // A claim makes room for one run.
     store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap();
     ordered(store, &third, Claimant::AnyWorker).await;
     let new = NewRun { account: account(3), ..order("later") };
@@ -321,17 +324,17 @@ async fn waiting_runs_are_counted(database: Database) {
     assert_eq!((queue.waiting.of(Priority::High), queue.waiting.all()), (3, 5));
     let oldest = queue.oldest.unwrap();
     assert!(oldest >= Duration::from_secs(60) && oldest < Duration::from_secs(100), "{oldest:?}");
-    let standing = store.standing(&behind).await.unwrap().unwrap();
-    assert_eq!((standing.ahead, standing.waiting, standing.held, standing.lately), (1, 5, 1, 0));
+    let position = store.standing(&behind).await.unwrap().unwrap();
+    assert_eq!((position.ahead, position.waiting, position.held, position.lately), (1, 5, 1, 0));
     let claimed = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap();
     assert_eq!(claimed.run_id, runs[1].run_id);
     assert!(claimed.claimed.is_some_and(|claimed| claimed >= runs[1].created), "{claimed:?}");
     assert_eq!(store.standing(&claimed).await.unwrap(), None, "it does not wait to be taken");
-    let standing = store.standing(&behind).await.unwrap().unwrap();
-    assert_eq!((standing.ahead, standing.waiting, standing.held, standing.lately), (0, 4, 2, 1));
+    let position = store.standing(&behind).await.unwrap().unwrap();
+    assert_eq!((position.ahead, position.waiting, position.held, position.lately), (0, 4, 2, 1));
 }
 
-/// Checks that claims are fair, not how fast they are; `--no-capture` shows the rest.
+/// Checks that claims are fair, not that they are fast.
 async fn claims_among_ten_thousand_orders_are_fair(database: Database) {
     let store = database.open().await;
     database

@@ -14,7 +14,7 @@ use runner_store::{
     ResourceKind, ResourceState, Step, Store, Worker,
 };
 
-use crate::database::{Database, cancelled, eventually, id, moves, order};
+use crate::database::{Database, cancelled, eventually, id, order, transitions};
 
 const LONG: Millis = Millis::seconds(600);
 
@@ -36,10 +36,10 @@ crate::on_both!(
 );
 
 /// Orders a run for this process.
-async fn begun(store: &Store, run: &str) -> FencingToken {
+async fn ordered(store: &Store, run: &str) -> FencingToken {
     match store.create(&order(run), Claimant::Worker(&Worker::this_process(), LONG)).await.unwrap() {
         Created::New(run) => run.fencing_token(),
-        Created::Before(run) => panic!("{run:?}"),
+        Created::Existing(run) => panic!("{run:?}"),
     }
 }
 
@@ -52,7 +52,7 @@ async fn a_run_is_ordered_once(database: Database) {
     let all = [a, b, c];
     let first = all.iter().filter(|created| matches!(created, Created::New(_))).count();
     assert_eq!(first, 1, "{all:?}");
-    let Created::Before(again) = store.create(&new, Claimant::AnyWorker).await.unwrap() else {
+    let Created::Existing(again) = store.create(&new, Claimant::AnyWorker).await.unwrap() else {
         panic!("ordered twice")
     };
     assert_eq!((again.state, again.attempt, again.epoch), (State::Queued, 0, 0));
@@ -70,18 +70,18 @@ async fn a_run_is_ordered_once(database: Database) {
 
 async fn a_run_records_its_states_as_events(database: Database) {
     let store = database.open().await;
-    let hold = begun(&store, "r1").await;
+    let token = ordered(&store, "r1").await;
     let mut seen = Vec::new();
-    for step in moves() {
-        seen.push(store.step(&hold, &step.into()).await.unwrap().state.name());
+    for transition in transitions() {
+        seen.push(store.step(&token, &transition.into()).await.unwrap().state.name());
     }
     assert_eq!(seen, ["preparing", "starting", "running", "settling", "succeeded"]);
-    let record = store.record(&hold.run_id).await.unwrap();
+    let record = store.record(&token.run_id).await.unwrap();
     assert_eq!(record.run.state, State::Ended(Outcome::Succeeded));
     assert_eq!((record.run.exit_code, record.run.usage), (Some(0), Some(Usage::default())));
     assert_eq!((record.answer.as_deref(), record.run.lease), (Some("answer"), None));
     assert!(record.run.created <= record.run.started.unwrap() && record.run.started <= record.run.ended);
-    let told = store.told(&hold.run_id, 0).await.unwrap().1;
+    let events = store.events_after(&token.run_id, 0).await.unwrap().1;
     let phase = |phase| AgentEvent::Status { phase };
     let expected = [
         phase(Phase::Preparing),
@@ -92,30 +92,31 @@ async fn a_run_records_its_states_as_events(database: Database) {
         AgentEvent::UsageReport { calls: 0, tokens: Tokens::default() },
         AgentEvent::Done,
     ];
-    let (seqs, told): (Vec<_>, Vec<_>) = told.iter().map(|told| (told.seq, told.event().unwrap())).unzip();
-    assert_eq!((seqs, told.as_slice()), ((1..=7).collect(), &expected[..]));
+    let (seqs, events): (Vec<_>, Vec<_>) =
+        events.iter().map(|event| (event.seq, event.event().unwrap())).unzip();
+    assert_eq!((seqs, events.as_slice()), ((1..=7).collect(), &expected[..]));
 
-    let hold = begun(&store, "r2").await;
-    let run = store.step(&hold, &Transition::Withdraw(cancelled()).into()).await.unwrap();
+    let token = ordered(&store, "r2").await;
+    let run = store.step(&token, &Transition::Withdraw(cancelled()).into()).await.unwrap();
     assert_eq!((run.state, run.error), (State::Ended(Outcome::Cancelled), Some(cancelled())));
 }
 
 async fn a_refused_transition_changes_nothing(database: Database) {
     let store = database.open().await;
-    let hold = begun(&store, "r1").await;
-    for (done, step) in moves().into_iter().enumerate() {
-        let before = store.record(&hold.run_id).await.unwrap();
-        for (other, wrong) in moves().into_iter().enumerate().filter(|(other, _)| *other != done) {
+    let token = ordered(&store, "r1").await;
+    for (done, step) in transitions().into_iter().enumerate() {
+        let before = store.record(&token.run_id).await.unwrap();
+        for (other, wrong) in transitions().into_iter().enumerate().filter(|(other, _)| *other != done) {
             // Settling is allowed from three states.
             if other == 3 && (1..=3).contains(&done) {
                 continue;
             }
-            let refused = store.step(&hold, &wrong.into()).await.unwrap_err();
+            let refused = store.step(&token, &wrong.into()).await.unwrap_err();
             assert!(matches!(refused, Error::Illegal { .. }), "{refused:?}");
         }
-        let after = store.record(&hold.run_id).await.unwrap();
+        let after = store.record(&token.run_id).await.unwrap();
         assert_eq!((before.run, before.events), (after.run, after.events));
-        store.step(&hold, &step.into()).await.unwrap();
+        store.step(&token, &step.into()).await.unwrap();
     }
     let unknown = FencingToken { run_id: id("r9"), epoch: 1 };
     assert!(matches!(
@@ -126,63 +127,66 @@ async fn a_refused_transition_changes_nothing(database: Database) {
 
 async fn a_resource_has_a_row_before_it_exists(database: Database) {
     let store = database.open().await;
-    let hold = begun(&store, "r1").await;
+    let token = ordered(&store, "r1").await;
     let container = ResourceChange::wanted(ResourceKind::Container, "c1");
-    let early = store.step(&hold, &container.clone().into()).await.unwrap_err();
+    let early = store.step(&token, &container.clone().into()).await.unwrap_err();
     assert!(matches!(early, Error::NotMaking { state: State::Queued, .. }), "{early:?}");
-    let unsaid =
-        store.step(&hold, &Step::from(Transition::Prepare).with([container.to(ResourceState::Made)])).await;
-    assert!(matches!(unsaid.unwrap_err(), Error::NotWanted { kind: "container", .. }));
-    assert_eq!(store.record(&hold.run_id).await.unwrap().run.state, State::Queued, "the move went with it");
+    let unrecorded =
+        store.step(&token, &Step::from(Transition::Prepare).with([container.to(ResourceState::Made)])).await;
+    assert!(matches!(unrecorded.unwrap_err(), Error::NotWanted { kind: "container", .. }));
+    assert_eq!(store.record(&token.run_id).await.unwrap().run.state, State::Queued, "the move went with it");
 
     let workspace = ResourceChange::wanted(ResourceKind::Workspace, "/w/r1");
     let step = Step::from(Transition::Prepare).with([container.clone(), workspace.clone()]);
-    store.step(&hold, &step).await.unwrap();
-    store.step(&hold, &container.to(ResourceState::Made).into()).await.unwrap();
+    store.step(&token, &step).await.unwrap();
+    store.step(&token, &container.to(ResourceState::Made).into()).await.unwrap();
     let left: Vec<_> =
-        store.left().await.unwrap().into_iter().map(|thing| (thing.kind, thing.stage)).collect();
+        store.left().await.unwrap().into_iter().map(|resource| (resource.kind, resource.stage)).collect();
     assert!(
         left.contains(&(ResourceKind::Container, ResourceState::Made))
             && left.contains(&(ResourceKind::Workspace, ResourceState::Wanted))
     );
 
-    let ending = Completion::without_agent(cancelled());
-    store.step(&hold, &Transition::Settle(ending).into()).await.unwrap();
+    let completion = Completion::without_agent(cancelled());
+    store.step(&token, &Transition::Settle(completion).into()).await.unwrap();
     let late =
-        store.step(&hold, &ResourceChange::wanted(ResourceKind::Volume, "v1").into()).await.unwrap_err();
+        store.step(&token, &ResourceChange::wanted(ResourceKind::Volume, "v1").into()).await.unwrap_err();
     assert!(matches!(late, Error::NotMaking { .. }), "{late:?}");
     let gone = [container.to(ResourceState::Removed), workspace.to(ResourceState::Removed)];
-    store.step(&hold, &Step::from(Transition::Finish(Some(Usage::default()))).with(gone)).await.unwrap();
+    store.step(&token, &Step::from(Transition::Finish(Some(Usage::default()))).with(gone)).await.unwrap();
     assert_eq!(store.left().await.unwrap(), vec![]);
-    let things = store.record(&hold.run_id).await.unwrap().resources;
-    assert!(things.len() == 2 && things.iter().all(|thing| thing.epoch == 1 && !thing.owner.is_empty()));
+    let resources = store.record(&token.run_id).await.unwrap().resources;
+    assert!(
+        resources.len() == 2
+            && resources.iter().all(|resource| resource.epoch == 1 && !resource.owner.is_empty())
+    );
 }
 
 async fn anyone_may_remove_resources_of_an_ended_run(database: Database) {
     let store = database.open().await;
-    let hold = begun(&store, "r1").await;
+    let token = ordered(&store, "r1").await;
     let container = ResourceChange::wanted(ResourceKind::Container, "c1");
-    store.step(&hold, &Step::from(Transition::Prepare).with([container.clone()])).await.unwrap();
-    let made = async || store.made_for(&hold.run_id).await.unwrap().1.remove(0);
-    let (first, refused) = (made().await, async |thing| {
-        matches!(store.removed(thing).await, Err(Error::NotOver { kind: "container", .. }))
+    store.step(&token, &Step::from(Transition::Prepare).with([container.clone()])).await.unwrap();
+    let made = async || store.made_for(&token.run_id).await.unwrap().1.remove(0);
+    let (first, refused) = (made().await, async |resource| {
+        matches!(store.removed(resource).await, Err(Error::NotOver { kind: "container", .. }))
     });
     assert!(refused(&first).await, "its holder is there");
     for step in [
         Transition::Settle(Completion::without_agent(cancelled())),
         Transition::Finish(Some(Usage::default())),
     ] {
-        store.step(&hold, &step.into()).await.unwrap();
+        store.step(&token, &step.into()).await.unwrap();
     }
     assert_eq!(store.named(ResourceKind::Container, "c1").await.unwrap(), store.left().await.unwrap());
-    store.start_anew(&hold).await.unwrap();
-    let anew = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().fencing_token();
-    store.step(&anew, &Step::from(Transition::Prepare).with([container])).await.unwrap();
+    store.restart(&token).await.unwrap();
+    let restarted = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().fencing_token();
+    store.step(&restarted, &Step::from(Transition::Prepare).with([container])).await.unwrap();
     for step in [
         Transition::Settle(Completion::without_agent(cancelled())),
         Transition::Finish(Some(Usage::default())),
     ] {
-        store.step(&anew, &step.into()).await.unwrap();
+        store.step(&restarted, &step.into()).await.unwrap();
     }
     assert!(refused(&first).await, "it was wanted again since");
     let second = made().await;
@@ -197,110 +201,110 @@ async fn anyone_may_remove_resources_of_an_ended_run(database: Database) {
 /// Returns a batch of logs.
 fn batch(number: u64, texts: &[&str], bytes: u64) -> Batch {
     let log = |text: &&str| AgentEvent::Log { stream: OutputStream::Stdout, text: (*text).to_owned() };
-    let mut told = EventCursor::default();
-    told.stdout.bytes = bytes;
-    Batch { number, events: texts.iter().map(log).collect(), told }
+    let mut cursor = EventCursor::default();
+    cursor.stdout.bytes = bytes;
+    Batch { number, events: texts.iter().map(log).collect(), cursor }
 }
 
 async fn events_are_numbered_and_stored_once(database: Database) {
     let store = database.open().await;
-    let hold = begun(&store, "r1").await;
-    store.step(&hold, &Transition::Prepare.into()).await.unwrap();
+    let token = ordered(&store, "r1").await;
+    store.step(&token, &Transition::Prepare.into()).await.unwrap();
     let first = batch(1, &["a", "b"], 2);
-    store.record_events(&hold, &first).await.unwrap();
-    store.record_events(&hold, &first).await.unwrap();
-    store.record_events(&hold, &batch(2, &["c"], 3)).await.unwrap();
+    store.record_events(&token, &first).await.unwrap();
+    store.record_events(&token, &first).await.unwrap();
+    store.record_events(&token, &batch(2, &["c"], 3)).await.unwrap();
     assert_eq!(
-        store.record(&hold.run_id).await.unwrap().told.stdout.bytes,
+        store.record(&token.run_id).await.unwrap().event_cursor.stdout.bytes,
         3,
         "the next holder continues there"
     );
 
-    // A worker that takes it over counts batches anew, and its former holder records nothing more.
-    store.renew(&hold, Millis(0)).await.unwrap();
+    // A worker that takes the run over numbers its batches from 1 again. The former holder records nothing more.
+    store.renew(&token, Millis(0)).await.unwrap();
     let next = eventually("it is taken over", async || {
         store.take_over(&Worker::named("other"), LONG, &[]).await.unwrap()
     });
     let next = next.await.fencing_token();
-    let late = store.record_events(&hold, &batch(3, &["late"], 7)).await.unwrap_err();
+    let late = store.record_events(&token, &batch(3, &["late"], 7)).await.unwrap_err();
     assert!(matches!(late, Error::Fenced { .. }), "{late:?}");
     store.record_events(&next, &batch(1, &["d"], 4)).await.unwrap();
     let last = [batch(1, &["d"], 4), batch(2, &["e"], 5)];
     let settle = Step::from(Transition::Settle(Completion::without_agent(cancelled()))).after(last);
     store.step(&next, &settle).await.unwrap();
     store.step(&next, &Transition::Finish(None).into()).await.unwrap();
-    let told = async |after| {
-        let (_, events) = store.told(&hold.run_id, after).await.unwrap();
-        let told = |event: Event| match event.event().unwrap() {
+    let texts_after = async |after| {
+        let (_, events) = store.events_after(&token.run_id, after).await.unwrap();
+        let text_of = |event: Event| match event.event().unwrap() {
             AgentEvent::Log { text, .. } => (event.seq, text),
             other => (event.seq, other.kind().to_owned()),
         };
-        events.into_iter().map(told).collect::<Vec<_>>()
+        events.into_iter().map(text_of).collect::<Vec<_>>()
     };
     let all = ["status", "a", "b", "c", "d", "e", "status", "error"];
     let all: Vec<_> = (1..).zip(all.map(str::to_owned)).collect();
-    assert_eq!(told(0).await, all);
-    assert_eq!(told(5).await, all[5..]);
-    assert_eq!(told(99).await, []);
-    assert!(matches!(store.told(&id("r9"), 0).await, Err(Error::Unknown { .. })));
+    assert_eq!(texts_after(0).await, all);
+    assert_eq!(texts_after(5).await, all[5..]);
+    assert_eq!(texts_after(99).await, []);
+    assert!(matches!(store.events_after(&id("r9"), 0).await, Err(Error::Unknown { .. })));
     let kinds: Vec<_> =
-        store.record(&hold.run_id).await.unwrap().events.into_iter().map(|event| event.kind).collect();
+        store.record(&token.run_id).await.unwrap().events.into_iter().map(|event| event.kind).collect();
     assert_eq!(kinds, ["status", "status", "error"], "a record has no logs");
 }
 
 async fn events_are_read_in_pages_and_bounded(database: Database) {
     let store = database.open().await;
-    let hold = begun(&store, "r1").await;
-    store.record_events(&hold, &batch(1, &["x"; 300], 300)).await.unwrap();
-    let page = store.told(&hold.run_id, 0).await.unwrap().1;
+    let token = ordered(&store, "r1").await;
+    store.record_events(&token, &batch(1, &["x"; 300], 300)).await.unwrap();
+    let page = store.events_after(&token.run_id, 0).await.unwrap().1;
     assert_eq!((page.len(), page[255].seq), (256, 256));
-    assert_eq!(store.told(&hold.run_id, 256).await.unwrap().1.len(), 44);
+    assert_eq!(store.events_after(&token.run_id, 256).await.unwrap().1.len(), 44);
     let huge = "x".repeat(70_000);
-    let refused = store.record_events(&hold, &batch(2, &["small", &huge], 1)).await.unwrap_err();
+    let refused = store.record_events(&token, &batch(2, &["small", &huge], 1)).await.unwrap_err();
     assert!(matches!(refused, Error::TooLarge { .. }), "{refused:?}");
-    assert_eq!(store.told(&hold.run_id, 256).await.unwrap().1.len(), 44, "nothing of it is kept");
+    assert_eq!(store.events_after(&token.run_id, 256).await.unwrap().1.len(), 44, "nothing of it is kept");
 }
 
 async fn the_reason_to_end_an_agent_is_stored(database: Database) {
     let store = database.open().await;
-    let hold = begun(&store, "r1").await;
-    store.stopping(&hold, "\"timeout\"").await.unwrap();
-    assert_eq!(store.record(&hold.run_id).await.unwrap().stopping.as_deref(), Some("\"timeout\""));
+    let token = ordered(&store, "r1").await;
+    store.stopping(&token, "\"timeout\"").await.unwrap();
+    assert_eq!(store.record(&token.run_id).await.unwrap().stopping.as_deref(), Some("\"timeout\""));
 }
 
 async fn any_text_comes_back(database: Database) {
     let store = database.open().await;
-    let said = ["", "'; DROP TABLE runs; --", "\u{1b}[2J$1 ?1 :a", "žluť 🦀 \u{feff}\u{202e}", "a\0b"];
-    for (n, text) in said.into_iter().enumerate() {
+    let texts = ["", "'; DROP TABLE runs; --", "\u{1b}[2J$1 ?1 :a", "žluť 🦀 \u{feff}\u{202e}", "a\0b"];
+    for (n, text) in texts.into_iter().enumerate() {
         let mut new = order(&format!("r{n}"));
         new.wanted = serde_json::json!({ "text": text }).to_string();
         let me = Claimant::Worker(&Worker::this_process(), LONG);
         let Created::New(run) = store.create(&new, me).await.unwrap() else { panic!("not new") };
-        let hold = run.fencing_token();
-        let ending = Completion { exit_code: None, oom_seen: None, answer: Ok(text.to_owned()) };
-        for step in [Transition::Prepare, Transition::Settle(ending)] {
-            store.step(&hold, &step.into()).await.unwrap();
+        let token = run.fencing_token();
+        let completion = Completion { exit_code: None, oom_seen: None, answer: Ok(text.to_owned()) };
+        for step in [Transition::Prepare, Transition::Settle(completion)] {
+            store.step(&token, &step.into()).await.unwrap();
         }
-        let record = store.record(&hold.run_id).await.unwrap();
+        let record = store.record(&token.run_id).await.unwrap();
         assert_eq!(record.wanted, new.wanted);
         assert_eq!(record.answer.unwrap(), text.replace('\0', "\u{fffd}"), "no database need hold a zero");
     }
-    let hold = begun(&store, "large").await;
+    let token = ordered(&store, "large").await;
     let answer = Ok("€".repeat(200_000));
     for step in
         [Transition::Prepare, Transition::Settle(Completion { exit_code: None, oom_seen: None, answer })]
     {
-        store.step(&hold, &step.into()).await.unwrap();
+        store.step(&token, &step.into()).await.unwrap();
     }
-    let record = store.record(&hold.run_id).await.unwrap();
+    let record = store.record(&token.run_id).await.unwrap();
     assert_eq!((record.answer_bytes, record.answer.unwrap().len()), (Some(600_000), 262_143));
-    store.step(&hold, &Transition::Finish(None).into()).await.unwrap();
-    let told = store.told(&hold.run_id, 2).await.unwrap().1.remove(0).event().unwrap();
-    let AgentEvent::AssistantFinal { content, cut_bytes } = told else { panic!("{told:?}") };
+    store.step(&token, &Transition::Finish(None).into()).await.unwrap();
+    let answer = store.events_after(&token.run_id, 2).await.unwrap().1.remove(0).event().unwrap();
+    let AgentEvent::AssistantFinal { content, cut_bytes } = answer else { panic!("{answer:?}") };
     assert_eq!((content.len(), cut_bytes), (262_143, 337_857));
 }
 
-/// Stored text, counted bytes and recorded events agree where no column holds the answer as it was.
+/// Stored text, counted bytes and recorded events agree, even if no column can hold the original answer.
 async fn a_binary_answer_is_bounded_as_stored(database: Database) {
     let store = database.open().await;
     for (run, letter, whole, kept) in [
@@ -308,18 +312,18 @@ async fn a_binary_answer_is_bounded_as_stored(database: Database) {
         ("controls", "\u{1}", 300_000, (512 << 10) / 6),
         ("quotes", "\"", 262_144, 262_144),
     ] {
-        let hold = begun(&store, run).await;
+        let token = ordered(&store, run).await;
         let answer = Ok(letter.repeat(300_000.min(whole)));
         for step in
             [Transition::Prepare, Transition::Settle(Completion { exit_code: None, oom_seen: None, answer })]
         {
-            store.step(&hold, &step.into()).await.unwrap();
+            store.step(&token, &step.into()).await.unwrap();
         }
-        store.step(&hold, &Transition::Finish(None).into()).await.unwrap();
-        let record = store.record(&hold.run_id).await.unwrap();
+        store.step(&token, &Transition::Finish(None).into()).await.unwrap();
+        let record = store.record(&token.run_id).await.unwrap();
         let found = (record.answer_bytes.unwrap(), record.answer.unwrap().len());
         assert_eq!(found, (whole as i64, kept), "{run}");
-        let event = store.told(&hold.run_id, 2).await.unwrap().1.remove(0);
+        let event = store.events_after(&token.run_id, 2).await.unwrap().1.remove(0);
         assert!(event.payload.len() < (512 << 10) + 100, "{run}: {}", event.payload.len());
         let AgentEvent::AssistantFinal { content, cut_bytes } = event.event().unwrap() else {
             panic!("{run}")
@@ -335,8 +339,8 @@ async fn runs_are_listed_in_pages(database: Database) {
         new.account = AccountId::parse(["even", "odd"][n % 2]).unwrap();
         store.create(&new, Claimant::AnyWorker).await.unwrap();
     }
-    let hold = begun(&store, "mine").await;
-    store.step(&hold, &Transition::Prepare.into()).await.unwrap();
+    let token = ordered(&store, "mine").await;
+    store.step(&token, &Transition::Prepare.into()).await.unwrap();
     let mut seen = Vec::new();
     let mut filter = Filter::default();
     loop {
@@ -360,26 +364,27 @@ async fn runs_are_listed_in_pages(database: Database) {
 
 async fn an_ended_run_may_be_restarted(database: Database) {
     let store = database.open().await;
-    let hold = begun(&store, "r1").await;
-    assert!(matches!(store.start_anew(&hold).await.unwrap_err(), Error::Illegal { .. }));
+    let token = ordered(&store, "r1").await;
+    assert!(matches!(store.restart(&token).await.unwrap_err(), Error::Illegal { .. }));
     let code = RunErrorCode::Timeout;
     let failure = Failure::new(code, "stopped after 2m");
-    let ending = Completion { exit_code: Some(137), oom_seen: Some(true), answer: Err(failure) };
-    for step in [Transition::Prepare, Transition::Settle(ending), Transition::Finish(Some(Usage::default()))]
+    let completion = Completion { exit_code: Some(137), oom_seen: Some(true), answer: Err(failure) };
+    for step in
+        [Transition::Prepare, Transition::Settle(completion), Transition::Finish(Some(Usage::default()))]
     {
-        store.step(&hold, &step.into()).await.unwrap();
+        store.step(&token, &step.into()).await.unwrap();
     }
-    assert_eq!(store.record(&hold.run_id).await.unwrap().run.state, State::Ended(Outcome::TimedOut));
-    let anew = store.start_anew(&hold).await.unwrap();
-    assert_eq!((anew.state, anew.attempt, anew.epoch), (State::Queued, 1, 1));
-    assert_eq!((anew.error, anew.exit_code, anew.ended), (None, None, None));
+    assert_eq!(store.record(&token.run_id).await.unwrap().run.state, State::Ended(Outcome::TimedOut));
+    let restarted = store.restart(&token).await.unwrap();
+    assert_eq!((restarted.state, restarted.attempt, restarted.epoch), (State::Queued, 1, 1));
+    assert_eq!((restarted.error, restarted.exit_code, restarted.ended), (None, None, None));
     let claimed = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap();
     assert_eq!(
         (claimed.attempt, claimed.epoch),
         (1, 2),
         "the epoch goes on, so that the first hold is fenced"
     );
-    assert!(matches!(store.renew(&hold, LONG).await.unwrap_err(), Error::Fenced { .. }));
+    assert!(matches!(store.renew(&token, LONG).await.unwrap_err(), Error::Fenced { .. }));
 }
 
 async fn a_cursor_never_goes_back(database: Database) {
@@ -401,12 +406,12 @@ async fn a_cursor_never_goes_back(database: Database) {
 async fn runs_of_other_installations_are_hidden(database: Database) {
     let store = database.open().await;
     let other = database.open_of("there").await;
-    let hold = begun(&store, "r1").await;
+    let token = ordered(&store, "r1").await;
     store.create(&order("r2"), Claimant::AnyWorker).await.unwrap();
     assert!(other.list(&Filter::default(), 10).await.unwrap().runs.is_empty());
     assert!(other.claim(&Worker::this_process(), LONG).await.unwrap().is_none());
     assert!(matches!(
-        other.step(&hold, &Transition::Prepare.into()).await.unwrap_err(),
+        other.step(&token, &Transition::Prepare.into()).await.unwrap_err(),
         Error::Unknown { .. }
     ));
     let taken = other.create(&order("r1"), Claimant::AnyWorker).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Tests stores that other releases made.
+//! Tests stores of other releases.
 
 use std::{iter, path::PathBuf};
 
@@ -26,7 +26,7 @@ fn golden(schema: usize) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/store/golden/schema-{schema}.ndjson"))
 }
 
-/// A new schema has no golden yet: it is written here, once, to be kept.
+/// A new schema has no golden backup yet: this test writes it once, to be committed.
 #[tokio::test]
 async fn every_schema_has_a_golden_backup() {
     for schema in (1..=SCHEMA).rev().skip(1) {
@@ -51,22 +51,22 @@ async fn every_released_schema_becomes_the_newest_one(database: Database) {
             [ended.run.state.name(), live.run.state.name(), queued.run.state.name()],
             ["succeeded", "preparing", "queued"]
         );
-        // Before there were priorities, all orders were alike.
+        // Older schemas have no priorities.
         let priority = if schema < 4 { Priority::Normal } else { Priority::High };
         assert_eq!((queued.run.priority, queued.run.queued), (priority, queued.run.created));
         assert_eq!((ended.answer.as_deref(), live.resources.len()), (Some("answer"), 1));
         // The events are the same now, whichever schema recorded them.
-        let told: Vec<_> = ended.events.iter().map(|event| event.event().unwrap()).collect();
-        let phases: Vec<_> = told.iter().map_while(phase).collect();
+        let events: Vec<_> = ended.events.iter().map(|event| event.event().unwrap()).collect();
+        let phases: Vec<_> = events.iter().map_while(phase).collect();
         assert_eq!(phases, [Phase::Preparing, Phase::Starting, Phase::Running, Phase::Settling]);
-        assert_eq!(told.last(), Some(&AgentEvent::Done), "{told:?}");
+        assert_eq!(events.last(), Some(&AgentEvent::Done), "{events:?}");
         assert_eq!(store.cursors("receipts").await.unwrap()[0].cursor.seq, 7);
         // A restored store is opened like any other.
         open(&database.address()).await.unwrap();
     }
 }
 
-/// Runs of schema 2 that failed, go on, or are about to be ended: none of them is in its golden backup.
+/// Runs of schema 2 that failed, are open, or have a stored reason to stop. The golden backup contains none of them.
 async fn old_endings_migrate_to_todays_form(database: Database) {
     let store = database.open().await;
     let golden = golden(2).with_file_name("schema-2-ends.ndjson");
@@ -78,17 +78,17 @@ async fn old_endings_migrate_to_todays_form(database: Database) {
         ("running", "running", None, "status running"),
         ("stopping", "running", Some("\"timeout\""), "status running"),
         ("settling", "settling", None, "status settling"),
-        // Its agent was about to be ended before it was started anew.
+        // Its agent was about to be stopped before the run was started again.
         ("anew", "running", None, "status running"),
     ] {
         let record = store.record(&id(run)).await.unwrap();
         assert_eq!((record.run.state.name(), record.stopping.as_deref()), (state, stopping), "{run}");
-        let told = match record.events.last().unwrap().event().unwrap() {
+        let last_event = match record.events.last().unwrap().event().unwrap() {
             AgentEvent::Status { phase } => format!("status {}", phase.name()),
             AgentEvent::Error { code, .. } => format!("error {}", code.code()),
             other => panic!("{run}: {other:?}"),
         };
-        assert_eq!(told, last, "{run}: {:?}", record.events);
+        assert_eq!(last_event, last, "{run}: {:?}", record.events);
         assert!(record.events.iter().all(|event| event.event().is_ok()), "{run}: {:?}", record.events);
     }
     assert_eq!(store.record(&id("anew")).await.unwrap().events.len(), 9);
@@ -122,7 +122,7 @@ async fn two_programs_at_once_make_one_store(database: Database) {
     assert_eq!(other.record(&id("ended")).await.unwrap().run.run_id, id("ended"));
 }
 
-/// SQLite does not wait for its lock where a file becomes one with a write-ahead log.
+/// SQLite does not wait for its lock when a file changes to a write-ahead log.
 #[tokio::test]
 async fn many_programs_open_a_new_store_at_once() {
     for _ in 0..40 {

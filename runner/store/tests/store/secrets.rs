@@ -1,4 +1,4 @@
-//! Tests that only its owner reads the store, and that no message shows a secret.
+//! Tests that only its owner can read the store, and that no message shows a secret.
 
 use std::{
     error::Error as _,
@@ -20,7 +20,7 @@ async fn a_password_is_used_and_never_shown() {
     let database = Database::postgres_with_password().await;
     let address = Address::parse(&database.url(), Some(&secret())).unwrap();
     let store = open(&address).await.unwrap();
-    // The database's own directory is another user's.
+    // A directory of its own, because the database's belongs to another user.
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("password-file");
     fs::write(&file, format!("{SECRET}\n")).unwrap();
@@ -33,13 +33,13 @@ async fn a_password_is_used_and_never_shown() {
     };
     open(&Address::of(&settings, None).unwrap()).await.unwrap();
 
-    // Without it, and with another one, the database does not let us in.
+    // Without the password, and with another one, the database refuses the connection.
     let wrong = platform_core::secret::Secret::new("pw-canary-wrong".to_owned());
-    let mut said = vec![format!("{address} {address:?} {store:?} {}", store.describe())];
+    let mut messages = vec![format!("{address} {address:?} {store:?} {}", store.describe())];
     for password in [None, Some(&wrong)] {
         let refused = open(&Address::parse(&database.url(), password).unwrap()).await.unwrap_err();
         assert!(matches!(refused, Error::Unreachable { .. }), "{refused:?}");
-        said.extend([report::chain(&refused), format!("{refused:?} {:?}", refused.source())]);
+        messages.extend([report::chain(&refused), format!("{refused:?} {:?}", refused.source())]);
     }
     for url in [
         "postgres://u:pw-canary@h/d",
@@ -48,13 +48,13 @@ async fn a_password_is_used_and_never_shown() {
         "pw-canary",
     ] {
         let refused = Address::parse(url, None).unwrap_err();
-        said.extend([report::chain(&refused), format!("{refused:?}")]);
+        messages.extend([report::chain(&refused), format!("{refused:?}")]);
     }
     fs::set_permissions(&file, fs::Permissions::from_mode(0o604)).unwrap();
     let exposed = Address::of(&settings, None).unwrap_err();
     assert!(matches!(exposed, Error::Exposed { .. }), "{exposed:?}");
-    said.push(report::chain(&exposed));
-    for text in said {
+    messages.push(report::chain(&exposed));
+    for text in messages {
         assert!(!text.contains("canary"), "{text}");
     }
 }
@@ -92,12 +92,12 @@ async fn a_store_is_never_behind_a_link() {
         "{}",
         refused(&database).await
     );
-    // A link that leads nowhere makes nothing there.
+    // A link without a target does not create the target.
     let before = fs::read(&target).unwrap();
     fs::remove_file(&target).unwrap();
     assert!(refused(&database).await.contains("is a symbolic link"), "{}", refused(&database).await);
     assert!(!target.exists());
-    // Nor is anything made where others can write.
+    // Nothing is created where others can write.
     fs::remove_dir_all(database.path().join("private")).unwrap();
     fs::set_permissions(database.path(), fs::Permissions::from_mode(0o777)).unwrap();
     assert!(
@@ -106,7 +106,7 @@ async fn a_store_is_never_behind_a_link() {
         refused(&database).await
     );
     assert!(!database.path().join("private").exists());
-    // The control: the file itself, in a directory that is closed.
+    // The control: the file itself, in a private directory.
     fs::set_permissions(database.path(), fs::Permissions::from_mode(0o755)).unwrap();
     open(&database.address()).await.unwrap().close().await;
     fs::write(&file, before).unwrap();
@@ -118,25 +118,25 @@ async fn a_store_is_never_behind_a_link() {
 async fn root_uses_the_store_of_a_services_user() {
     let database = Database::sqlite();
     let private = database.path().join("private");
-    let everything = || fs::read_dir(&private).unwrap().map(|entry| entry.unwrap().path());
+    let all_files = || fs::read_dir(&private).unwrap().map(|entry| entry.unwrap().path());
     fs::set_permissions(database.path(), fs::Permissions::from_mode(0o755)).unwrap();
     chown(database.path(), Some(12345), Some(12345)).expect("this test must run as root");
     let store = database.open().await;
     populate(&store).await;
-    assert_eq!(everything().count(), 3, "the store, its log and its index");
-    for path in everything().chain([private.clone()]) {
+    assert_eq!(all_files().count(), 3, "the store, its log and its index");
+    for path in all_files().chain([private.clone()]) {
         assert_eq!(fs::metadata(&path).unwrap().uid(), 12345, "{}", path.display());
     }
-    // Root opens a store that this user has made, and refuses one of another user.
+    // Root opens a store that this user has created, and refuses one of another user.
     store.close().await;
     database.open().await.record(&id("live")).await.unwrap();
     chown(private.join("sluice.db"), Some(23456), None).unwrap();
-    let said = refused(&database).await;
-    assert!(said.contains("belongs to uid 23456") && said.contains("`chown 12345 "), "{said}");
+    let message = refused(&database).await;
+    assert!(message.contains("belongs to uid 23456") && message.contains("`chown 12345 "), "{message}");
     chown(private.join("sluice.db"), Some(12345), None).unwrap();
     fs::set_permissions(&private, fs::Permissions::from_mode(0o770)).unwrap();
-    let said = refused(&database).await;
-    assert!(said.contains("`chmod g-w "), "{said}");
+    let message = refused(&database).await;
+    assert!(message.contains("`chmod g-w "), "{message}");
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use runner_model::lifecycle::Outcome;
 
 use super::micros;
 
-/// Bounds of run times: from an agent that prints a word to one that works for an hour.
+/// Bounds of run times: from an agent that prints a word to one that runs for an hour.
 const RUN_BOUNDS: [Bound; 14] = [
     (250_000, "0.25"),
     (500_000, "0.5"),
@@ -49,13 +49,15 @@ pub(super) struct AgentCounters {
     /// Ended runs by outcome.
     ended: Cells,
     durations: Histograms,
-    /// Warm containers that were claimed or expired.
+    /// Warm containers that were claimed or expired, by index.
     pool: Cells,
     ready: AtomicU64,
     filling: AtomicU64,
 }
 
+/// Index of claimed warm containers.
 const CLAIMED: usize = 0;
+/// Index of expired warm containers.
 const EXPIRED: usize = 1;
 
 impl Default for AgentCounters {
@@ -83,10 +85,10 @@ impl Agents {
         Arc::clone(named.get(agent).unwrap_or(&self.other))
     }
 
-    /// Returns each agent's counters with their label. No agent is called `other`: their names have a colon.
+    /// Returns each agent's counters with their label. No agent is called `other`, because agent ids contain a colon.
     pub(super) fn all(&self) -> Vec<(String, Arc<AgentCounters>)> {
         let named = self.named.read();
-        let named = named.iter().map(|(agent, counted)| (agent.to_string(), Arc::clone(counted)));
+        let named = named.iter().map(|(agent, counters)| (agent.to_string(), Arc::clone(counters)));
         named.chain([("other".to_owned(), Arc::clone(&self.other))]).collect()
     }
 }
@@ -110,7 +112,7 @@ impl AgentCounters {
         self.pool.add(EXPIRED, 1);
     }
 
-    /// Returns the number of runs with this outcome.
+    /// Returns the number of ended runs with this outcome.
     pub(super) fn runs(&self, outcome: Outcome) -> u64 {
         self.ended.get(outcome as usize)
     }
@@ -120,12 +122,12 @@ impl AgentCounters {
         self.durations.read(0)
     }
 
-    /// Returns the warm containers by the word of their state.
+    /// Returns the numbers of warm containers, each with the name of its state.
     pub(super) fn pool(&self) -> [(&'static str, u64); 2] {
         [("ready", self.ready.load(Ordering::Relaxed)), ("filling", self.filling.load(Ordering::Relaxed))]
     }
 
-    /// Returns the claimed and the expired warm containers.
+    /// Returns the numbers of claimed and of expired warm containers.
     pub(super) fn pool_gone(&self) -> (u64, u64) {
         (self.pool.get(CLAIMED), self.pool.get(EXPIRED))
     }

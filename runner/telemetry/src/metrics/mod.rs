@@ -1,15 +1,14 @@
-//! Metrics of the control plane, for Prometheus to read from `sluice up`. Module `api` serves them; nothing here
-//! listens.
+//! Counts runs, warm containers, passes of the reaper and spans, for Prometheus to read from `sluice up`. The crate
+//! `runner-api` serves the metrics.
 //!
-//! Labels are closed sets: configured agents, states, kinds and fixed words. Runs of all other agents are counted under
-//! `other`. That covers agents that were not configured when this process first counted them. No run, no account, and
-//! nothing that an agent or a caller chose is ever a label. So there are at most 40 series for each agent, and some 90
-//! besides.
+//! Labels are closed sets: configured agents, states, kinds and fixed words. Runs of an agent that was not configured
+//! in this process so far are counted under `other`. No run, no account and no text of an agent or a caller is ever a
+//! label. There are thus at most 40 series for each agent, and some 90 besides.
 //!
 //! Counters belong to this process, and begin at zero with it. The process that stored the end of a run counts it, so
-//! all workers together count each run once. Only the store knows of runs that a worker did not count because it was
-//! killed right then. The store is asked for the numbers of queued and working runs when metrics are read, at most once
-//! a second. Every worker reports the same numbers.
+//! all workers together count each run once. A worker that is killed right after storing a run's end does not count it;
+//! then only the store has that run. The numbers of queued and active runs are read from the store when metrics are
+//! read, at most once a second. Every worker reports the same numbers.
 
 mod agents;
 mod present;
@@ -53,11 +52,11 @@ const START_BOUNDS: [Bound; 14] = [
 /// Kinds of containers by their start.
 const START_KINDS: [StartKind; 2] = [StartKind::Cold, StartKind::Warm];
 
-/// Counters, and values that are looked up when metrics are read.
+/// Counters of this process, and values that are read from the store with the metrics.
 #[derive(Debug)]
 pub struct Metrics {
     agents: Agents,
-    /// Times from the order to the start of the container.
+    /// Times from the request to the start of the container.
     starts: Histograms,
     starting: AtomicU64,
     /// Limit of concurrent starts; 0 for none.
@@ -82,12 +81,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Gives these agents series of their own from now on. Other agents keep theirs.
+    /// Adds series for these agents. Agents from earlier calls keep their series.
     pub fn know<'a>(&self, agents: impl Iterator<Item = &'a AgentId>) {
         self.agents.know(agents);
     }
 
-    /// Asks `store` for the number of runs when metrics are read, for as long as this is polled.
+    /// Reads the numbers of runs from `store` when metrics are read, for as long as this is polled.
     pub async fn ask(&self, store: &Store) {
         self.sampler.serve_samples(store).await;
     }
@@ -97,32 +96,32 @@ impl Metrics {
         self.starting_at_most.store(bound, Ordering::Relaxed);
     }
 
-    /// Counts a run whose container is being made or claimed, until [`Metrics::started_or_not`].
+    /// Counts a run whose container is being created or claimed, until [`Metrics::started_or_not`].
     pub fn starting(&self) {
         self.starting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ends a start: the container runs, or will not.
+    /// Ends the count of a starting run, after a success or a failure.
     pub fn started_or_not(&self) {
         self.starting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts a started container, and the time since its run was ordered.
+    /// Counts a started container, and the time since the request for its run.
     pub fn started(&self, start: StartKind, after: Duration) {
         self.starts.observe(start as usize, micros(after));
     }
 
-    /// Counts an ended run, and the time since it was ordered.
+    /// Counts an ended run, and the time since its request.
     pub fn ended(&self, agent: &AgentId, outcome: Outcome, after: Duration) {
         self.agents.of(agent).ended(outcome, after);
     }
 
-    /// Sets an agent's warm containers: those that are ready, and those that are being made.
+    /// Sets the numbers of an agent's warm containers: those that are ready, and those that are being created.
     pub fn pool_has(&self, agent: &AgentId, ready: u64, filling: u64) {
         self.agents.of(agent).pool_has(ready, filling);
     }
 
-    /// Counts a warm container that was claimed.
+    /// Counts a warm container that a run claimed.
     pub fn pool_claimed(&self, agent: &AgentId) {
         self.agents.of(agent).claimed();
     }
@@ -142,7 +141,7 @@ impl Metrics {
         &self.spans
     }
 
-    /// Renders the exposition. A store that does not answer soon is reported as such.
+    /// Renders the exposition. Reports a store that does not answer in time as unavailable.
     pub async fn render(&self) -> String {
         render::render(self, self.sampler.sample().await)
     }

@@ -1,4 +1,4 @@
-//! Asks the store for runs that have not ended, once for any number of concurrent readers.
+//! Reads the numbers of live runs from the store, once for any number of concurrent readers.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -13,33 +13,33 @@ const MAX_SAMPLE_AGE: Duration = Duration::from_secs(1);
 /// Longest wait for the store's answer.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs that have not ended, and the queue, as the store reports them.
+/// Numbers of live runs, and the queue, as the store reports them.
 pub(super) type StoredRuns = (Present, Queue);
 
-/// Latest answer of the store.
+/// Reader of the store that shares its latest answer.
 #[derive(Debug, Default)]
 pub(super) struct StoreSampler {
     store: OnceLock<Store>,
-    wanted: Notify,
+    requested: Notify,
     latest: watch::Sender<Option<(Instant, Option<StoredRuns>)>>,
 }
 
-/// State of the store for one exposition.
+/// Measurements of the store for one exposition.
 #[derive(Debug)]
 pub(super) struct StoreSample {
-    /// Answer of the store; absent if it did not come in time.
+    /// Answer of the store; absent if it did not arrive in time.
     pub(super) present: Option<StoredRuns>,
-    /// Measurements of the store; absent before it was open.
+    /// Durations and errors of store operations; absent before the store is open.
     pub(super) metered: Option<StoreMetrics>,
 }
 
 impl StoreSampler {
-    /// Asks `store` whenever a reader wants an answer. Never returns.
+    /// Reads `store` whenever a reader requests a sample. Never returns.
     pub(super) async fn serve_samples(&self, store: &Store) {
         // A process opens one store, so the first value stays.
         drop(self.store.set(store.clone()));
         loop {
-            self.wanted.notified().await;
+            self.requested.notified().await;
             let (present, queue) = tokio::join!(store.present(), store.queue());
             self.latest.send_replace(Some((Instant::now(), present.ok().zip(queue.ok()))));
         }
@@ -54,11 +54,11 @@ impl StoreSampler {
                 .filter(|(at, _)| at.elapsed() < MAX_SAMPLE_AGE)
                 .map(|(_, present)| present.clone())
         };
-        let known = fresh(&latest.borrow_and_update());
-        let present = match known {
+        let recent = fresh(&latest.borrow_and_update());
+        let present = match recent {
             Some(present) => present,
             None => {
-                self.wanted.notify_one();
+                self.requested.notify_one();
                 let answered =
                     timeout(STORE_TIMEOUT, latest.changed()).await.is_ok_and(|changed| changed.is_ok());
                 if answered { fresh(&latest.borrow()).flatten() } else { None }

@@ -1,9 +1,9 @@
-//! Counts the passes of the reaper and their results.
+//! Counts the passes of the reaper, and their results.
 
 use platform_runtime::{metrics::Cells, sync::Mutex};
 use runner_store::ResourceKind;
 
-/// Passes of the reaper, and their results.
+/// Counters of the reaper's passes, and the results of the last one.
 #[derive(Debug)]
 pub(super) struct ReaperCounters {
     passes: Cells,
@@ -15,17 +15,17 @@ pub(super) struct ReaperCounters {
 /// Counts of one pass of the reaper, each by kind of resource.
 #[derive(Debug, Clone, Default)]
 pub struct GcCounts {
-    /// Parts that could not be looked at.
+    /// Sources that could not be read.
     pub blind: Vec<&'static str>,
     /// Dead resources that were removed.
     pub removed: [u64; ResourceKind::ALL.len()],
     /// Dead resources that could not be removed.
     pub failed: [u64; ResourceKind::ALL.len()],
-    /// Resources without proof of an owner.
+    /// Resources whose owner is unknown.
     pub unknown: [u64; ResourceKind::ALL.len()],
 }
 
-/// Parts that a pass looks at.
+/// Sources that a pass reads.
 pub(super) const PARTS: [&str; 4] = ["docker", "proxy", "store", "workspaces"];
 
 impl Default for ReaperCounters {

@@ -1,4 +1,5 @@
-//! Renders every metric family with its name and meaning. Names are kept: dashboards and alerts rely on them.
+//! Renders every metric family with its name and help text. Dashboards and alerts rely on the names, so they must not
+//! change.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -21,36 +22,36 @@ pub(super) fn render(metrics: &Metrics, sample: StoreSample) -> String {
     text.family(Kind::Gauge, "sluice_build_info", "The version of this `sluice up`.")
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     let agents = metrics.agents.all();
-    runs(&mut text, &agents);
-    starts(&mut text, metrics);
-    pool(&mut text, &agents);
-    present(&mut text, &sample);
-    reaper(&mut text, &metrics.reaped);
-    store(&mut text, &sample);
-    spans(&mut text, metrics);
+    render_runs(&mut text, &agents);
+    render_starts(&mut text, metrics);
+    render_pool(&mut text, &agents);
+    render_present(&mut text, &sample);
+    render_reaper(&mut text, &metrics.reaped);
+    render_store(&mut text, &sample);
+    render_spans(&mut text, metrics);
     text.finish()
 }
 
-fn runs(text: &mut Exposition, agents: &[(String, Arc<AgentCounters>)]) {
+fn render_runs(text: &mut Exposition, agents: &[(String, Arc<AgentCounters>)]) {
     let help = "Runs whose end this process has stored, by what they came to.";
     let mut family = text.family(Kind::Counter, "sandbox_runs_total", help);
-    for (agent, counted) in agents {
+    for (agent, counters) in agents {
         for outcome in Outcome::ALL {
             let labels = [("agent", agent.as_str()), ("status", State::Ended(outcome).name())];
-            family.sample(&labels, counted.runs(outcome));
+            family.sample(&labels, counters.runs(outcome));
         }
     }
     let help = "Time from the order of a run to its end, of the same runs.";
     let mut family = text.family(Kind::Histogram, "sandbox_run_duration_seconds", help);
-    for (agent, counted) in agents {
-        let seen = counted.durations();
-        if seen.count > 0 {
-            family.histogram(&[("agent", agent)], &seen);
+    for (agent, counters) in agents {
+        let durations = counters.durations();
+        if durations.count > 0 {
+            family.histogram(&[("agent", agent)], &durations);
         }
     }
 }
 
-fn starts(text: &mut Exposition, metrics: &Metrics) {
+fn render_starts(text: &mut Exposition, metrics: &Metrics) {
     let help = "Time from the order of a run to the start of its container, by whether that was made for it or waited in the pool.";
     let mut family = text.family(Kind::Histogram, "sandbox_start_seconds", help);
     for start in START_KINDS {
@@ -59,30 +60,30 @@ fn starts(text: &mut Exposition, metrics: &Metrics) {
     let starting = metrics.starting.load(Ordering::Relaxed);
     let help = "Runs of this process that are prepared and started just now.";
     text.single(Kind::Gauge, "sandbox_starts_in_progress", starting, help);
-    let bound = metrics.starting_at_most.load(Ordering::Relaxed);
-    if bound > 0 {
-        text.single(Kind::Gauge, "sandbox_starts_limit", bound, "How many may be at a time.");
+    let limit = metrics.starting_at_most.load(Ordering::Relaxed);
+    if limit > 0 {
+        text.single(Kind::Gauge, "sandbox_starts_limit", limit, "How many may be at a time.");
     }
 }
 
-fn pool(text: &mut Exposition, agents: &[(String, Arc<AgentCounters>)]) {
+fn render_pool(text: &mut Exposition, agents: &[(String, Arc<AgentCounters>)]) {
     let help = "Containers of the pool that wait to be claimed, and that are being made.";
     let mut family = text.family(Kind::Gauge, "sandbox_pool_containers", help);
-    for (agent, counted) in agents {
-        for (state, count) in counted.pool() {
+    for (agent, counters) in agents {
+        for (state, count) in counters.pool() {
             family.sample(&[("agent", agent), ("state", state)], count);
         }
     }
     let help = "Containers of the pool that were claimed by runs.";
     let mut family = text.family(Kind::Counter, "sandbox_pool_claimed_total", help);
-    agents.iter().for_each(|(agent, counted)| family.sample(&[("agent", agent)], counted.pool_gone().0));
+    agents.iter().for_each(|(agent, counters)| family.sample(&[("agent", agent)], counters.pool_gone().0));
     let help = "Containers of the pool that were removed unused.";
     let mut family = text.family(Kind::Counter, "sandbox_pool_expired_total", help);
-    agents.iter().for_each(|(agent, counted)| family.sample(&[("agent", agent)], counted.pool_gone().1));
+    agents.iter().for_each(|(agent, counters)| family.sample(&[("agent", agent)], counters.pool_gone().1));
 }
 
-/// Renders the store's numbers of runs, over all workers. If the store did not answer, only that is rendered.
-fn present(text: &mut Exposition, sample: &StoreSample) {
+/// Renders the store's numbers of runs, over all workers. Renders only `sluice_store_up` if the store did not answer.
+fn render_present(text: &mut Exposition, sample: &StoreSample) {
     let help = "1 if the store answered within two seconds; otherwise the figures of runs are left out.";
     text.single(Kind::Gauge, "sluice_store_up", u8::from(sample.present.is_some()), help);
     let Some((present, queue)) = &sample.present else { return };
@@ -105,7 +106,7 @@ fn present(text: &mut Exposition, sample: &StoreSample) {
     }
 }
 
-fn reaper(text: &mut Exposition, reaped: &ReaperCounters) {
+fn render_reaper(text: &mut Exposition, reaped: &ReaperCounters) {
     let help = "Times that it was looked for what runs have left.";
     text.single(Kind::Counter, "sluice_gc_passes_total", reaped.passes(), help);
     let help = "Things that runs had left and that were removed.";
@@ -126,7 +127,7 @@ fn reaper(text: &mut Exposition, reaped: &ReaperCounters) {
     }
 }
 
-fn store(text: &mut Exposition, sample: &StoreSample) {
+fn render_store(text: &mut Exposition, sample: &StoreSample) {
     let Some(metered) = &sample.metered else { return };
     let help = "Time from a question to the store to its answer, tries again included.";
     text.family(Kind::Histogram, "sluice_store_operation_seconds", help).histogram(&[], &metered.durations);
@@ -137,7 +138,7 @@ fn store(text: &mut Exposition, sample: &StoreSample) {
     metered.errors.iter().for_each(|(class, count)| family.sample(&[("class", class.word())], count));
 }
 
-fn spans(text: &mut Exposition, metrics: &Metrics) {
+fn render_spans(text: &mut Exposition, metrics: &Metrics) {
     let (exported, dropped) = metrics.spans.read();
     let help = "Spans that the collector of traces has taken.";
     text.single(Kind::Counter, "sluice_spans_exported_total", exported, help);

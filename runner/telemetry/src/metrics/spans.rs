@@ -11,7 +11,7 @@ pub enum Dropped {
     Unavailable,
     /// The collector refused the spans.
     Refused,
-    /// The run of the spans could not be read.
+    /// The run's record could not be read.
     Unreadable,
 }
 
@@ -42,16 +42,16 @@ impl Default for Spans {
 }
 
 impl Spans {
-    /// Counts spans that the collector took.
+    /// Counts spans that the collector accepted.
     pub(crate) fn exported(&self, count: u64) {
         self.exported.add(0, count);
     }
 
-    /// Counts dropped spans. Returns whether they are the first ones for this reason.
+    /// Counts dropped spans. Returns true if they are the first ones for this reason.
     pub(crate) fn dropped(&self, why: Dropped, count: u64) -> bool {
-        let before = self.dropped.get(why as usize);
+        let count_before = self.dropped.get(why as usize);
         self.dropped.add(why as usize, count);
-        before == 0
+        count_before == 0
     }
 
     pub(super) fn read(&self) -> (u64, [(Dropped, u64); Dropped::ALL.len()]) {

@@ -1,4 +1,4 @@
-//! Tests that only configured agents have series of their own, and that counts appear where they belong.
+//! Tests that only configured agents have series of their own, and that counts appear in the right series.
 
 use std::time::Duration;
 

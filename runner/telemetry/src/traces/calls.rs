@@ -1,4 +1,4 @@
-//! Makes spans of model calls from the journal. Each record is one span.
+//! Creates spans of model calls from the journal, one for each record.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ use super::{
     trace_context::TraceContext,
 };
 
-/// Name of the cursor.
+/// Name under which the store keeps the cursor.
 const CURSOR_NAME: &str = "traces";
 /// Delay before the next attempt to read the journal or to reach the collector.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -47,18 +47,19 @@ struct Batch {
 }
 
 impl Exporter {
-    /// Exports the calls in `data_plane`'s journal from the stored cursor on, or from now on. Never returns.
+    /// Exports the calls in `data_plane`'s journal after the stored cursor. Without a cursor, begins at the journal's
+    /// present end. Never returns.
     pub(super) async fn follow(&self, store: &Store, data_plane: &DataPlane) -> Infallible {
-        let mut known = RunContexts::new();
-        let mut logged = String::new();
+        let mut contexts = RunContexts::new();
+        let mut last_error = String::new();
         let mut backoff = Backoff::new(RETRY_DELAY, MAX_RETRY_DELAY);
         loop {
             let began = Instant::now();
-            let Err(error) = self.follow_once(store, data_plane, &mut known).await;
+            let Err(error) = self.follow_once(store, data_plane, &mut contexts).await;
             let error = report::chain(error.as_ref());
-            if error != logged {
+            if error != last_error {
                 tracing::warn!(error, "journal not read for traces; tried again");
-                logged = error;
+                last_error = error;
             }
             if began.elapsed() > MAX_RETRY_DELAY {
                 backoff.reset();
@@ -71,12 +72,12 @@ impl Exporter {
         &self,
         store: &Store,
         data_plane: &DataPlane,
-        known: &mut RunContexts,
+        contexts: &mut RunContexts,
     ) -> Result<Infallible, BoxedError> {
         let health = data_plane.health().await?;
         let cursors = store.cursors(CURSOR_NAME).await?;
-        let left = cursors.into_iter().map(|known| known.cursor).find(|at| at.journal == health.journal_id);
-        let mut at = match left {
+        let stored = cursors.into_iter().map(|held| held.cursor).find(|at| at.journal == health.journal_id);
+        let mut at = match stored {
             Some(at) => at,
             // Calls from before tracing was switched on are not exported.
             None => Cursor { journal: health.journal_id, seq: health.journal_seq, hash: String::new() },
@@ -90,15 +91,15 @@ impl Exporter {
             lines => lines?,
         };
         loop {
-            let batch = self.read_batch(&mut lines, at.clone(), store, known).await?;
-            self.export_until_taken(&batch.spans).await;
+            let batch = self.read_batch(&mut lines, at.clone(), store, contexts).await?;
+            self.export_until_accepted(&batch.spans).await;
             at = batch.end;
             store.acknowledge(CURSOR_NAME, &at).await?;
         }
     }
 
-    /// Exports `spans`, and retries for as long as the collector is unavailable.
-    async fn export_until_taken(&self, spans: &[Span]) {
+    /// Exports `spans`, and retries while the collector is unavailable.
+    async fn export_until_accepted(&self, spans: &[Span]) {
         let mut is_waiting = false;
         while let Err(error) = self.try_export(spans).await {
             if !error.is_transient() {
@@ -117,56 +118,56 @@ impl Exporter {
         }
     }
 
-    /// Reads the next lines, as many as come within `BATCH_DELAY` of the first.
+    /// Reads the next lines: at most `MAX_BATCH` spans, within `BATCH_DELAY` of the first line.
     async fn read_batch(
         &self,
         lines: &mut Lines,
         mut end: Cursor,
         store: &Store,
-        known: &mut RunContexts,
+        contexts: &mut RunContexts,
     ) -> Result<Batch, BoxedError> {
         let mut spans = Vec::new();
-        let mut until = None;
+        let mut deadline = None;
         while spans.len() < MAX_BATCH {
-            let line = match until {
+            let line = match deadline {
                 None => lines.next().await,
-                Some(until) => match timeout_at(until, lines.next()).await {
+                Some(deadline) => match timeout_at(deadline, lines.next()).await {
                     Ok(line) => line,
                     Err(_elapsed) => break,
                 },
             };
             let line = line?.ok_or("the connection to the proxy broke")?;
-            until.get_or_insert_with(|| Instant::now() + BATCH_DELAY);
-            // Skips lines that a later version wrote.
+            deadline.get_or_insert_with(|| Instant::now() + BATCH_DELAY);
+            // A later version may have written lines that this one cannot read.
             let Ok(JournalLine { seq, record, .. }) = serde_json::from_slice(line) else { continue };
             end.seq = seq;
             end.hash = String::from_utf8_lossy(&hash(line)).into_owned();
-            spans.extend(self.call(&record, store, known).await?);
+            spans.extend(self.span_of_call(&record, store, contexts).await?);
         }
         Ok(Batch { spans, end })
     }
 
-    async fn call(
+    async fn span_of_call(
         &self,
         record: &ExchangeRecord,
         store: &Store,
-        known: &mut RunContexts,
+        contexts: &mut RunContexts,
     ) -> Result<Option<Span>, BoxedError> {
         let key = (record.run_id.clone(), record.attempt);
-        if known.len() >= MAX_CONTEXTS {
-            known.clear();
+        if contexts.len() >= MAX_CONTEXTS {
+            contexts.clear();
         }
-        let found = match known.get(&key) {
-            Some(found) => found.clone(),
+        let context = match contexts.get(&key) {
+            Some(context) => context.clone(),
             None => {
-                let found = TraceContext::find(store, &record.run_id).await?;
-                known.insert(key, found.clone());
-                found
+                let context = TraceContext::find(store, &record.run_id).await?;
+                contexts.insert(key, context.clone());
+                context
             }
         };
-        let parent = found.as_ref().map(|context| context.span(runs::AGENT_SPAN));
+        let parent = context.as_ref().map(|context| context.span(runs::AGENT_SPAN));
         let unknown = || TraceContext::unknown(&self.installation, &record.run_id, record.attempt);
-        Ok(call_span(record, &self.models, &found.unwrap_or_else(unknown), parent))
+        Ok(call_span(record, &self.models, &context.unwrap_or_else(unknown), parent))
     }
 }
 
@@ -202,12 +203,12 @@ fn call_span(
         start,
         end: start + Duration::from_micros(record.duration_us),
         attributes,
-        failed: failed(record),
+        failure: failure_code(record),
     })
     .filter(|_| context.sampled)
 }
 
-/// Returns the models that `settings` name.
+/// Returns the models that are named in `settings`.
 pub(super) fn models(settings: &Settings) -> BTreeSet<String> {
     let agents = settings.agents.values();
     let named = agents.clone().flat_map(|agent| agent.models.iter().map(ToString::to_string));
@@ -216,23 +217,26 @@ pub(super) fn models(settings: &Settings) -> BTreeSet<String> {
     named.chain(default).chain(settings.prices.keys().cloned()).collect()
 }
 
-/// Returns the requested model if it is configured or answered: any other name may be arbitrary text of the agent's.
+/// Returns the requested model if it is configured, or if the answer names it. Any other name may be arbitrary text of
+/// an agent.
 fn model<'r>(record: &'r ExchangeRecord, models: &BTreeSet<String>) -> Option<&'r str> {
-    let asked = record.model_asked.as_ref()?;
-    (models.contains(asked.as_str()) || record.model_answered.as_ref() == Some(asked)).then(|| asked.as_str())
+    let requested = record.model_asked.as_ref()?;
+    (models.contains(requested.as_str()) || record.model_answered.as_ref() == Some(requested))
+        .then(|| requested.as_str())
 }
 
-/// Returns the attributes that only some calls have.
+/// Returns the attributes that not every call has.
 fn details(record: &ExchangeRecord) -> Vec<(&'static str, AttributeValue)> {
-    let mut known = Vec::new();
-    let mut text = |key, text: Option<&str>| known.extend(text.map(|text| (key, AttributeValue::from(text))));
+    let mut details = Vec::new();
+    let mut text =
+        |key, text: Option<&str>| details.extend(text.map(|text| (key, AttributeValue::from(text))));
     text("gen_ai.response.model", record.model_answered.as_ref().map(|model| model.as_str()));
     text("sluicegate.refusal", record.refusal.map(|refusal| refusal.code()));
-    text("error.type", failed(record));
+    text("error.type", failure_code(record));
     let reason = record.finish_reason.as_ref().map(|reason| AttributeValue::Texts(vec![reason.to_string()]));
-    known.extend(reason.map(|reason| ("gen_ai.response.finish_reasons", reason)));
+    details.extend(reason.map(|reason| ("gen_ai.response.finish_reasons", reason)));
     if record.tokens_source != TokensSource::None {
-        known.extend([
+        details.extend([
             ("gen_ai.usage.input_tokens", AttributeValue::Number(record.tokens.input)),
             ("gen_ai.usage.output_tokens", AttributeValue::Number(record.tokens.output)),
             ("gen_ai.usage.cache_read.input_tokens", AttributeValue::Number(record.tokens.cached)),
@@ -242,15 +246,15 @@ fn details(record: &ExchangeRecord) -> Vec<(&'static str, AttributeValue)> {
     // Exact up to nine million dollars.
     #[expect(clippy::cast_precision_loss, reason = "a figure to look at; receipts are made elsewhere")]
     let cost = record.cost_nanodollars.map(|cost| AttributeValue::Fraction(cost.0 as f64 / 1e9));
-    known.extend(cost.map(|cost| ("sluicegate.cost_dollars", cost)));
+    details.extend(cost.map(|cost| ("sluicegate.cost_dollars", cost)));
     #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
-    let first = record.ttfb_us.map(|first| AttributeValue::Fraction(first as f64 / 1e6));
-    known.extend(first.map(|first| ("sluicegate.first_byte_seconds", first)));
-    known
+    let first_byte = record.ttfb_us.map(|micros| AttributeValue::Fraction(micros as f64 / 1e6));
+    details.extend(first_byte.map(|seconds| ("sluicegate.first_byte_seconds", seconds)));
+    details
 }
 
 /// Returns the code of a call's failure; `None` if it did not fail.
-fn failed(record: &ExchangeRecord) -> Option<&'static str> {
+fn failure_code(record: &ExchangeRecord) -> Option<&'static str> {
     match (record.outcome, record.refusal) {
         (Outcome::Complete, _) if record.status < 400 => None,
         (Outcome::Complete, _) => Some("upstream_error"),
@@ -271,7 +275,7 @@ const fn operation(route: Route) -> &'static str {
     }
 }
 
-/// Returns the provider whose conventions a route follows. The provider behind the upstream is not known.
+/// Returns the provider whose conventions a route follows. The provider behind the upstream is unknown.
 const fn provider(route: Route) -> &'static str {
     match route {
         Route::Messages | Route::CountTokens => "anthropic",
@@ -291,7 +295,7 @@ mod tests {
 
     use super::*;
 
-    fn record(asked: &str, answered: Option<&str>) -> ExchangeRecord {
+    fn record(requested: &str, answered: Option<&str>) -> ExchangeRecord {
         let record = json!({
             "ts": "2026-11-21T08:30:00.000000Z", "run_id": "r1", "attempt": 0, "account": "acct-1", "user": null,
             "graph": "sandbox:agent", "identity": "socket", "route": "chat_completions", "model_asked": null,
@@ -301,7 +305,7 @@ mod tests {
             "cost_source": "none", "litellm_call_id": CallId::new(1, 1), "tools": [], "kind": "model", "calls": 1, "tap": "off",
         });
         let record: ExchangeRecord = serde_json::from_value(record).unwrap();
-        let (model_asked, model_answered) = (Some(JournalText::of(asked)), answered.map(JournalText::of));
+        let (model_asked, model_answered) = (Some(JournalText::of(requested)), answered.map(JournalText::of));
         ExchangeRecord { model_asked, model_answered, ..record }
     }
 
@@ -314,21 +318,21 @@ mod tests {
         let models = models(&settings);
         let installation = InstallationId::parse("default").unwrap();
         let context = TraceContext::unknown(&installation, &RunId::parse("r1").unwrap(), 0);
-        let told = |record: &ExchangeRecord| {
+        let describe = |record: &ExchangeRecord| {
             let span = call_span(record, &models, &context, None).unwrap();
             assert_eq!(span.name, "chat");
             format!("{span:?}")
         };
         for answered in [None, Some("other")] {
-            assert!(!told(&record("my-secret-word", answered)).contains("my-secret-word"));
+            assert!(!describe(&record("my-secret-word", answered)).contains("my-secret-word"));
             // Control: a configured model is exported.
             for model in ["default", "own", "listed", "priced"] {
                 assert!(
-                    told(&record(model, answered))
+                    describe(&record(model, answered))
                         .contains(&format!("(\"gen_ai.request.model\", Text(\"{model}\"))"))
                 );
             }
         }
-        assert!(told(&record("known-there", Some("known-there"))).contains("gen_ai.request.model"));
+        assert!(describe(&record("known-there", Some("known-there"))).contains("gen_ai.request.model"));
     }
 }

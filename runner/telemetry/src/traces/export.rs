@@ -20,48 +20,48 @@ use super::{
 };
 use crate::metrics::{Dropped, Metrics};
 
-/// Most items in the queue. A span is some 500 bytes, a run its id.
+/// Maximum number of items in the queue. A span takes some 500 bytes, a run only its id.
 const QUEUE_CAPACITY: usize = 2048;
-/// Most spans in one request.
+/// Maximum number of spans in one request.
 pub(super) const MAX_BATCH: usize = 256;
 /// Delay after the first span of a batch, in which others join it.
 pub(super) const BATCH_DELAY: Duration = Duration::from_millis(500);
 /// Delays before a batch is sent again.
 const RETRY_DELAYS: [Duration; 3] =
     [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(3)];
-/// Time for which the queue is still exported when all other work is over.
+/// Time for which the queue is still exported after all other work has ended.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// Spans in the queue.
+/// Item of the queue.
 #[derive(Debug)]
 enum QueuedSpans {
-    /// An ended run, with all of its spans.
+    /// An ended run, whose spans are created from its record.
     Run(RunId),
     Span(Box<Span>),
 }
 
-/// Handle that queues spans. Never waits.
+/// Handle that queues spans without waiting.
 #[derive(Debug, Clone)]
 pub struct Traces {
-    to: mpsc::Sender<QueuedSpans>,
+    sender: mpsc::Sender<QueuedSpans>,
     metrics: Arc<Metrics>,
 }
 
 /// Receiver of the queue, with the exporter.
 #[derive(Debug)]
 pub struct SpanQueue {
-    from: mpsc::Receiver<QueuedSpans>,
+    receiver: mpsc::Receiver<QueuedSpans>,
     exporter: Exporter,
 }
 
-/// Exporter: the collector, and the counters of spans.
+/// Exporter of spans to the collector, which counts them.
 #[derive(Debug)]
 pub(super) struct Exporter {
     collector: Collector,
     resource: Vec<(&'static str, AttributeValue)>,
     metrics: Arc<Metrics>,
     pub(super) installation: InstallationId,
-    /// Models that may be named in spans, whatever agents ask for.
+    /// Configured models, which spans may name.
     pub(super) models: BTreeSet<String>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Exporter {
 /// If `settings` cannot be used.
 pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> Result<Option<(Traces, SpanQueue)>, Unusable> {
     let Some(collector) = Collector::of(&settings.telemetry)? else { return Ok(None) };
-    let (to, from) = mpsc::channel(QUEUE_CAPACITY);
+    let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let installation = settings.sandbox.installation.clone();
     let resource = vec![
         ("service.name", "sluicegate".into()),
@@ -81,7 +81,7 @@ pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> Result<Option<(Trace
     ];
     let models = super::calls::models(settings);
     let exporter = Exporter { collector, resource, metrics: Arc::clone(metrics), installation, models };
-    Ok(Some((Traces { to, metrics: Arc::clone(metrics) }, SpanQueue { from, exporter })))
+    Ok(Some((Traces { sender, metrics: Arc::clone(metrics) }, SpanQueue { receiver, exporter })))
 }
 
 impl Traces {
@@ -91,70 +91,72 @@ impl Traces {
     }
 
     /// Queues the span of an answered request to the API.
-    pub fn answered(&self, asked: ApiRequest, status: u16) {
-        if let Some(span) = asked.answered(status) {
+    pub fn answered(&self, request: ApiRequest, status: u16) {
+        if let Some(span) = request.into_span(status) {
             self.enqueue(QueuedSpans::Span(Box::new(span)));
         }
     }
 
     fn enqueue(&self, item: QueuedSpans) {
-        if self.to.try_send(item).is_err() && self.metrics.spans().dropped(Dropped::QueueFull, 1) {
+        if self.sender.try_send(item).is_err() && self.metrics.spans().dropped(Dropped::QueueFull, 1) {
             tracing::warn!("spans dropped: the export queue is full");
         }
     }
 }
 
-/// Does `work` while `export`, if there is one, exports the queued spans of runs in `store`. With a `data_plane`, it
-/// exports the model calls of its journal as well. Afterwards the queue is exported for a second and a half more.
+/// Performs `work`, and meanwhile exports the spans in `queue`, if there is one. Reads ended runs from `store`. With a
+/// `data_plane`, exports the model calls of its journal as well. After `work`, exports the rest of the queue for at
+/// most `FLUSH_TIMEOUT`.
 pub async fn export_during<T>(
-    export: Option<SpanQueue>,
+    queue: Option<SpanQueue>,
     store: &Store,
     data_plane: Option<&DataPlane>,
     work: impl Future<Output = T>,
 ) -> T {
-    let Some(SpanQueue { from, exporter }) = export else { return work.await };
-    let over = CancellationToken::new();
+    let Some(SpanQueue { receiver, exporter }) = queue else { return work.await };
+    let work_ended = CancellationToken::new();
     let work = async {
-        let done = work.await;
-        over.cancel();
-        done
+        let result = work.await;
+        work_ended.cancel();
+        result
     };
     let calls = async {
         if let Some(data_plane) = data_plane {
-            over.run_until_cancelled(Box::pin(exporter.follow(store, data_plane))).await;
+            work_ended.run_until_cancelled(Box::pin(exporter.follow(store, data_plane))).await;
         }
     };
-    let (done, (), ()) = tokio::join!(work, calls, Box::pin(exporter.export_queue(from, store, &over)));
-    done
+    let (result, (), ()) =
+        tokio::join!(work, calls, Box::pin(exporter.export_queue(receiver, store, &work_ended)));
+    result
 }
 
 impl Exporter {
     async fn export_queue(
         &self,
-        mut from: mpsc::Receiver<QueuedSpans>,
+        mut receiver: mpsc::Receiver<QueuedSpans>,
         store: &Store,
-        over: &CancellationToken,
+        work_ended: &CancellationToken,
     ) {
-        let telling = async {
-            // After `over` no item is queued any more: the queue then holds all that is left.
+        let exporting = async {
+            // After `work_ended`, no item is queued any more, so the queue then holds all remaining items.
             while let Some(first) = tokio::select! {
                 biased;
-                first = from.recv() => first,
-                () = over.cancelled() => None,
+                first = receiver.recv() => first,
+                () = work_ended.cancelled() => None,
             } {
-                let gathered = tokio::time::Instant::now() + BATCH_DELAY;
+                let deadline = tokio::time::Instant::now() + BATCH_DELAY;
                 let mut items = vec![first];
-                while items.len() < MAX_BATCH && !over.is_cancelled() {
+                while items.len() < MAX_BATCH && !work_ended.is_cancelled() {
                     tokio::select! {
-                        next = timeout_at(gathered, from.recv()) => match next {
+                        next = timeout_at(deadline, receiver.recv()) => match next {
                             Ok(Some(item)) => items.push(item),
                             Ok(None) | Err(_) => break,
                         },
-                        () = over.cancelled() => {}
+                        () = work_ended.cancelled() => {}
                     }
                 }
                 while items.len() < MAX_BATCH
-                    && let Ok(item) = from.try_recv()
+                    && let Ok(item) = receiver.try_recv()
                 {
                     items.push(item);
                 }
@@ -162,21 +164,21 @@ impl Exporter {
                 for item in items {
                     match item {
                         QueuedSpans::Span(span) => spans.push(*span),
-                        QueuedSpans::Run(run) => spans.extend(self.of_run(store, &run).await),
+                        QueuedSpans::Run(run) => spans.extend(self.run_spans(store, &run).await),
                     }
                 }
                 self.export_batches(&spans).await;
             }
         };
-        tokio::pin!(telling);
+        tokio::pin!(exporting);
         tokio::select! {
-            () = &mut telling => return,
-            () = over.cancelled() => {}
+            () = &mut exporting => return,
+            () = work_ended.cancelled() => {}
         }
-        drop(timeout(FLUSH_TIMEOUT, telling).await);
+        drop(timeout(FLUSH_TIMEOUT, exporting).await);
     }
 
-    async fn of_run(&self, store: &Store, run_id: &RunId) -> Vec<Span> {
+    async fn run_spans(&self, store: &Store, run_id: &RunId) -> Vec<Span> {
         match store.record(run_id).await {
             Ok(record) => runs::spans(&record),
             Err(error) => {
@@ -204,12 +206,12 @@ impl Exporter {
         }
     }
 
-    /// Exports `spans` once, and counts those that the collector refuses. Only a failed request is an error.
+    /// Exports `spans` once, and counts those that the collector refuses. Fails only if the request fails.
     pub(super) async fn try_export(&self, spans: &[Span]) -> Result<(), ExportError> {
         if spans.is_empty() {
             return Ok(());
         }
-        let refused = self.collector.send(span::body(&self.resource, spans).into()).await?;
+        let refused = self.collector.send(span::request_body(&self.resource, spans).into()).await?;
         let count = spans.len() as u64;
         self.metrics.spans().exported(count.saturating_sub(refused));
         if refused > 0 && self.metrics.spans().dropped(Dropped::Refused, refused) {

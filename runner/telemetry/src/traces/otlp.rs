@@ -21,13 +21,13 @@ use platform_runtime::{
 };
 use tokio::{net::TcpStream, time::timeout};
 
-/// Path on which collectors take traces.
+/// Path on which collectors accept traces.
 const TRACES_PATH: &str = "/v1/traces";
 /// Longest time of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Largest file of headers that is read.
+/// Maximum size of a file of headers.
 const MAX_HEADERS: ByteSize = ByteSize::kib(64);
-/// Longest answer. Only its count of refused spans matters.
+/// Maximum size of an answer, of which only the count of refused spans is used.
 const MAX_ANSWER: usize = 64 << 10;
 
 /// Reason why the telemetry settings cannot be used.
@@ -42,7 +42,7 @@ pub enum Unusable {
         #[source]
         source: Unread,
     },
-    /// A line is no header. It may be a secret, and is not shown.
+    /// A line is not a header. The error does not contain the line, which may be a secret.
     #[error("{}:{line}: expected `name: value`", path.display())]
     NoHeader {
         /// The file.
@@ -50,12 +50,12 @@ pub enum Unusable {
         /// Number of the line, from 1.
         line: usize,
     },
-    /// The endpoint is no address.
+    /// The endpoint is not an address.
     #[error("telemetry.otlp_endpoint: {0}")]
     Endpoint(String),
 }
 
-/// Reason why a batch was not taken.
+/// Reason why a batch was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExportError {
     #[error("the collector cannot be reached")]
@@ -69,7 +69,7 @@ pub(super) enum ExportError {
 }
 
 impl ExportError {
-    /// Returns whether the same batch may be taken later.
+    /// Returns whether the same batch may be accepted later.
     pub(super) const fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::Silent => true,
@@ -90,7 +90,8 @@ impl Collector {
     pub(super) fn of(settings: &Telemetry) -> Result<Option<Self>, Unusable> {
         let Some(endpoint) = &settings.otlp_endpoint else { return Ok(None) };
         let url = BaseUrl::parse(endpoint).map_err(Unusable::Endpoint)?;
-        let headers = settings.otlp_headers_file.as_deref().map(headers).transpose()?.unwrap_or_default();
+        let headers =
+            settings.otlp_headers_file.as_deref().map(read_headers).transpose()?.unwrap_or_default();
         Ok(Some(Self { url, headers }))
     }
 
@@ -110,7 +111,7 @@ impl Collector {
                 tracing::debug!(error = report::chain(&error), "collector connection ended");
             }
         });
-        let _ends = AbortOnDrop(connection.abort_handle());
+        let _abort_guard = AbortOnDrop(connection.abort_handle());
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = http::Uri::from_static(TRACES_PATH);
@@ -124,10 +125,10 @@ impl Collector {
         if !answer.status().is_success() {
             return Err(ExportError::Refused(answer.status()));
         }
-        // A success stands, whatever the body says.
+        // The status alone shows the success; a body that cannot be read changes nothing.
         #[expect(clippy::disallowed_methods, reason = "it is bounded")]
-        let said = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-        Ok(said.map_or(0, |said| rejected(&said.to_bytes())))
+        let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
+        Ok(body.map_or(0, |body| rejected_spans(&body.to_bytes())))
     }
 }
 
@@ -140,19 +141,19 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Returns the number of refused spans in an answer; 64-bit numbers may be text.
-fn rejected(answer: &[u8]) -> u64 {
+/// Returns the number of refused spans in an answer. OTLP allows 64-bit numbers as text.
+fn rejected_spans(answer: &[u8]) -> u64 {
     let answer: serde_json::Value = serde_json::from_slice(answer).unwrap_or_default();
     let count = &answer["partialSuccess"]["rejectedSpans"];
     count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or_default()
 }
 
-/// Reads the headers in a file, one a line.
-fn headers(path: &Path) -> Result<HeaderMap, Unusable> {
+/// Reads the headers in a file with one header in each line.
+fn read_headers(path: &Path) -> Result<HeaderMap, Unusable> {
     let text = file::secret(path, MAX_HEADERS, &Trusted::own())
         .map_err(|source| Unusable::Unreadable { path: path.to_owned(), source })?;
     let mut headers = HeaderMap::new();
-    for (at, line) in text.expose().lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (index, line) in text.expose().lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let parsed = line.split_once(':').and_then(|(name, value)| {
             let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
             let mut value = HeaderValue::from_str(value.trim()).ok()?;
@@ -160,7 +161,7 @@ fn headers(path: &Path) -> Result<HeaderMap, Unusable> {
             Some((name, value))
         });
         let Some((name, value)) = parsed else {
-            return Err(Unusable::NoHeader { path: path.to_owned(), line: at + 1 });
+            return Err(Unusable::NoHeader { path: path.to_owned(), line: index + 1 });
         };
         headers.append(name, value);
     }
@@ -181,18 +182,18 @@ mod tests {
             ("", 0),
             ("<html>", 0),
         ] {
-            assert_eq!(rejected(answer.as_bytes()), count, "{answer}");
+            assert_eq!(rejected_spans(answer.as_bytes()), count, "{answer}");
         }
     }
 
     #[test]
     fn permanent_failures_are_not_retried() {
-        for (status, passes) in
+        for (status, is_transient) in
             [(429, true), (502, true), (503, true), (504, true), (400, false), (401, false), (500, false)]
         {
             assert_eq!(
                 ExportError::Refused(StatusCode::from_u16(status).unwrap()).is_transient(),
-                passes,
+                is_transient,
                 "{status}"
             );
         }

@@ -1,4 +1,4 @@
-//! Makes the span of a request to the API.
+//! Creates the span of a request to the API.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use platform_runtime::random;
 
 use super::span::{AttributeValue, Span, SpanKind, now};
 
-/// Request to the API that is being answered.
+/// A request to the API that is being answered.
 #[derive(Debug)]
 pub struct ApiRequest {
     method: &'static str,
@@ -18,13 +18,14 @@ pub struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// Starts a request. `method` and `route` are constants of the API; the span is part of `caller` if there is one.
+    /// Returns a request that starts now. `method` and `route` are constants of the API. `caller` is the parent of the
+    /// span, if there is one.
     pub fn now(method: &'static str, route: Option<&'static str>, caller: Option<Traceparent>) -> Self {
         Self { method, route, caller, start: now() }
     }
 
     /// Returns the span of the answered request; `None` if the caller's trace is not sampled.
-    pub(super) fn answered(self, status: u16) -> Option<Span> {
+    pub(super) fn into_span(self, status: u16) -> Option<Span> {
         let Self { method, route, caller, start } = self;
         if caller.is_some_and(|caller| !caller.sampled) {
             return None;
@@ -44,7 +45,7 @@ impl ApiRequest {
             start,
             end: now(),
             attributes,
-            failed: (status >= 500).then_some("server_error"),
+            failure: (status >= 500).then_some("server_error"),
         })
     }
 }

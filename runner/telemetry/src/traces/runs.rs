@@ -1,4 +1,4 @@
-//! Makes the spans of a run from its stored record.
+//! Creates the spans of a run from its stored record.
 
 use std::time::Duration;
 
@@ -15,10 +15,11 @@ use super::{
 
 /// Name of the run's own span.
 pub(super) const RUN_SPAN: &str = "run";
-/// Name of the span in which the run's agent ran; model calls are part of it.
+/// Name of the span in which the run's agent ran, the parent of model calls.
 pub(super) const AGENT_SPAN: &str = "agent";
 
-const fn name(phase: Phase) -> &'static str {
+/// Returns the name of the span of a phase.
+const fn span_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Queued => "queued",
         Phase::Preparing => "prepare",
@@ -28,8 +29,8 @@ const fn name(phase: Phase) -> &'static str {
     }
 }
 
-/// Returns a span of the run from order to end, and one of each phase. There is none if the run has not ended, or its
-/// trace is not sampled.
+/// Returns a span of the run from its request to its end, and one of each phase. Returns no span if the run has not
+/// ended, or if its trace is not sampled.
 pub(super) fn spans(record: &Record) -> Vec<Span> {
     let run = &record.run;
     let context = TraceContext::recorded(record);
@@ -46,24 +47,24 @@ pub(super) fn spans(record: &Record) -> Vec<Span> {
         start: since_epoch(start),
         end: since_epoch(end),
         attributes: attributes(record),
-        failed: run.error.as_ref().map(|failure| failure.code.code()),
+        failure: run.error.as_ref().map(|failure| failure.code.code()),
     }];
     let ends = phases.iter().skip(1).map(|(_, at)| *at).chain([end]);
     spans.extend(phases.iter().zip(ends).map(|((phase, start), end)| Span {
         trace: context.trace,
-        id: context.span(name(*phase)),
+        id: context.span(span_name(*phase)),
         parent: Some(root),
-        name: name(*phase).to_owned(),
+        name: span_name(*phase).to_owned(),
         kind: SpanKind::Internal,
         start: since_epoch(*start),
         end: since_epoch(end),
         attributes: vec![("sluicegate.run_id", run.run_id.as_str().into())],
-        failed: None,
+        failure: None,
     }));
     spans
 }
 
-/// Returns the times at which the present attempt entered each phase, its queue first.
+/// Returns the times at which the present attempt entered each phase, beginning with the queue.
 fn phases(record: &Record) -> Vec<(Phase, UnixMillis)> {
     let mut phases = vec![(Phase::Queued, record.run.created)];
     for event in &record.events {

@@ -1,11 +1,11 @@
-//! Defines a span, and how OTLP writes it as JSON: ids in hexadecimal, 64-bit numbers as text.
+//! Defines a span, and converts it to OTLP's JSON: ids in hexadecimal, 64-bit numbers as text.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use platform_core::traceparent::{SpanId, TraceId};
 use serde_json::{Value as Json, json};
 
-/// Piece of work that took time, and is over.
+/// A piece of work that has ended, with its start and end.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) trace: TraceId,
@@ -17,11 +17,11 @@ pub(super) struct Span {
     pub(super) start: Duration,
     pub(super) end: Duration,
     pub(super) attributes: Vec<(&'static str, AttributeValue)>,
-    /// Code of the failure, if it failed.
-    pub(super) failed: Option<&'static str>,
+    /// Code of the failure, if the work failed.
+    pub(super) failure: Option<&'static str>,
 }
 
-/// Side of the work that the span was recorded on.
+/// Side on which a span was recorded, as OpenTelemetry defines it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SpanKind {
     Internal,
@@ -46,7 +46,7 @@ impl From<&str> for AttributeValue {
 }
 
 impl AttributeValue {
-    fn json(&self) -> Json {
+    fn to_json(&self) -> Json {
         match self {
             Self::Text(text) => json!({ "stringValue": text }),
             Self::Number(number) => json!({ "intValue": number.to_string() }),
@@ -61,7 +61,7 @@ impl AttributeValue {
 }
 
 impl Span {
-    fn json(&self) -> Json {
+    fn to_json(&self) -> Json {
         let kind = match self.kind {
             SpanKind::Internal => 1,
             SpanKind::Server => 2,
@@ -74,31 +74,31 @@ impl Span {
             "kind": kind,
             "startTimeUnixNano": self.start.as_nanos().to_string(),
             "endTimeUnixNano": self.end.max(self.start).as_nanos().to_string(),
-            "attributes": attributes(&self.attributes),
+            "attributes": attributes_to_json(&self.attributes),
         });
         if let Some(parent) = self.parent {
             span["parentSpanId"] = json!(parent.to_string());
         }
-        if let Some(code) = self.failed {
+        if let Some(code) = self.failure {
             span["status"] = json!({ "code": 2, "message": code });
         }
         span
     }
 }
 
-fn attributes(attributes: &[(&'static str, AttributeValue)]) -> Json {
-    attributes.iter().map(|(key, value)| json!({ "key": key, "value": value.json() })).collect()
+fn attributes_to_json(attributes: &[(&'static str, AttributeValue)]) -> Json {
+    attributes.iter().map(|(key, value)| json!({ "key": key, "value": value.to_json() })).collect()
 }
 
-/// Returns the body of a request with `spans`. `resource` describes the process they are of.
-pub(super) fn body(resource: &[(&'static str, AttributeValue)], spans: &[Span]) -> Vec<u8> {
-    let spans: Vec<_> = spans.iter().map(Span::json).collect();
+/// Returns the body of a request with `spans`. `resource` describes the process that exports them.
+pub(super) fn request_body(resource: &[(&'static str, AttributeValue)], spans: &[Span]) -> Vec<u8> {
+    let spans: Vec<_> = spans.iter().map(Span::to_json).collect();
     let scope = json!({ "name": "sluicegate", "version": env!("CARGO_PKG_VERSION") });
-    let of = json!({
-        "resource": { "attributes": attributes(resource) },
+    let resource_spans = json!({
+        "resource": { "attributes": attributes_to_json(resource) },
         "scopeSpans": [{ "scope": scope, "spans": spans }],
     });
-    json!({ "resourceSpans": [of] }).to_string().into_bytes()
+    json!({ "resourceSpans": [resource_spans] }).to_string().into_bytes()
 }
 
 /// Returns the present time since the Unix epoch.

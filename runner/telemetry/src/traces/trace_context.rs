@@ -1,4 +1,4 @@
-//! Places a run's spans in a trace: the one its order came with, or one of its own.
+//! Derives the trace context of a run's spans: from the trace in its request, or from its id.
 
 use platform_core::{
     id::{InstallationId, RunId},
@@ -10,20 +10,21 @@ use runner_store::{Error, Record, Run, Store};
 #[derive(Debug, Clone)]
 pub(super) struct TraceContext {
     pub(super) trace: TraceId,
-    /// Span of the client that ordered the run.
+    /// Span of the client that requested the run.
     pub(super) caller: Option<SpanId>,
-    /// Sampled flag of the client's trace: no span is made without it.
+    /// Sampled flag of the client's trace; without it, no span is created.
     pub(super) sampled: bool,
     /// Seed of the run's span ids: installation, run, attempt.
-    of: [String; 3],
+    seed: [String; 3],
 }
 
 impl TraceContext {
-    /// Returns the context of a run that was ordered as part of `caller`.
+    /// Returns the context of a run that was requested as part of `caller`'s trace.
     pub(super) fn of(run: &Run, caller: Option<Traceparent>) -> Self {
         let mut context = Self::unknown(&run.installation, &run.run_id, run.attempt);
-        let told = run.correlation.existing_trace.as_ref().and_then(|trace| TraceId::parse(trace.as_str()));
-        if let Some(trace) = caller.map(|caller| caller.trace).or(told) {
+        let requested =
+            run.correlation.existing_trace.as_ref().and_then(|trace| TraceId::parse(trace.as_str()));
+        if let Some(trace) = caller.map(|caller| caller.trace).or(requested) {
             context.trace = trace;
         }
         context.caller = caller.map(|caller| caller.span);
@@ -31,11 +32,11 @@ impl TraceContext {
         context
     }
 
-    /// Returns the context of a run that is known only by its calls.
+    /// Returns the context of a run that the store does not have, and that is known only by its calls.
     pub(super) fn unknown(installation: &InstallationId, run_id: &RunId, attempt: u32) -> Self {
-        let of = [installation.to_string(), run_id.to_string(), attempt.to_string()];
-        let trace = TraceId::derived(&of.each_ref().map(String::as_str));
-        Self { trace, caller: None, sampled: true, of }
+        let seed = [installation.to_string(), run_id.to_string(), attempt.to_string()];
+        let trace = TraceId::derived(&seed.each_ref().map(String::as_str));
+        Self { trace, caller: None, sampled: true, seed }
     }
 
     /// Returns the context of a stored run, for all of its spans.
@@ -45,20 +46,20 @@ impl TraceContext {
 
     /// Returns the context of the run with this id; `None` if there is no such run.
     pub(super) async fn find(store: &Store, run_id: &RunId) -> Result<Option<Self>, Error> {
-        let found = match store.run(run_id).await {
+        let run = match store.run(run_id).await {
             Err(Error::Unknown { .. }) => return Ok(None),
-            found => found?,
+            run => run?,
         };
-        // Orders may be large, and only those that came with a trace have more to say.
-        if found.correlation.existing_trace.is_none() {
-            return Ok(Some(Self::of(&found, None)));
+        // Records may be large. Only a request with a trace needs its record, which contains the caller's span.
+        if run.correlation.existing_trace.is_none() {
+            return Ok(Some(Self::of(&run, None)));
         }
         Ok(Some(Self::recorded(&store.record(run_id).await?)))
     }
 
     /// Returns the id of the run's span with this name.
     pub(super) fn span(&self, name: &str) -> SpanId {
-        let [installation, run, attempt] = &self.of;
+        let [installation, run, attempt] = &self.seed;
         SpanId::derived(&[installation, run, attempt, name])
     }
 }

@@ -1,4 +1,5 @@
-//! Traps that agents leave for a process that reads or removes a workspace. Each trap first catches a plain attempt.
+//! Tests traps that agents leave for a process that reads or removes a workspace. Each trap first catches a plain
+//! attempt.
 
 use std::{
     ffi::OsStr,
@@ -23,13 +24,13 @@ use rustix::{
 
 use super::{
     super::{Error, error::Unreadable},
-    BOTH, Ground, entries, settings,
+    BOTH, Fixture, entries, settings,
 };
 
 const MOST: ByteSize = ByteSize::kib(64);
 const SECRET: &str = "the host's own";
 
-fn why(read: Result<Vec<u8>, Error>) -> Unreadable {
+fn unreadable_reason(read: Result<Vec<u8>, Error>) -> Unreadable {
     match read {
         Err(Error::Unreadable { why, .. }) => why,
         other => panic!("{other:?}"),
@@ -39,20 +40,20 @@ fn why(read: Result<Vec<u8>, Error>) -> Unreadable {
 #[tokio::test]
 async fn only_plain_files_beneath_it_are_read() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
-        let tree = ground.tree();
-        let secret = ground.root.join("secret");
+        let fixture = Fixture::of(form).await;
+        let tree = fixture.tree();
+        let secret = fixture.root.join("secret");
         fs::write(&secret, SECRET).unwrap();
         fs::create_dir(tree.join("d")).unwrap();
         fs::write(tree.join("d/file"), "fine").unwrap();
-        assert_eq!(ground.workspace.read(Path::new("d/file"), MOST).unwrap(), b"fine", "{form:?}");
+        assert_eq!(fixture.workspace.read(Path::new("d/file"), MOST).unwrap(), b"fine", "{form:?}");
         let odd = Path::new(OsStr::from_bytes(b"d/\xff\n"));
         fs::write(tree.join(odd), "odd").unwrap();
-        assert_eq!(ground.workspace.read(odd, MOST).unwrap(), b"odd", "{form:?}");
+        assert_eq!(fixture.workspace.read(odd, MOST).unwrap(), b"odd", "{form:?}");
 
         symlink(&secret, tree.join("absolute")).unwrap();
         symlink("../../secret", tree.join("relative")).unwrap();
-        symlink(&ground.root, tree.join("out")).unwrap();
+        symlink(&fixture.root, tree.join("out")).unwrap();
         symlink("d", tree.join("inside")).unwrap();
         symlink("/proc/self/fd/0", tree.join("magic")).unwrap();
         for (path, plainly) in [
@@ -64,25 +65,32 @@ async fn only_plain_files_beneath_it_are_read() {
             ("d/../../../secret", true),
             ("magic", false),
         ] {
-            let found = why(ground.workspace.read(Path::new(path), MOST));
+            let found = unreadable_reason(fixture.workspace.read(Path::new(path), MOST));
             assert_eq!(found, Unreadable::Elsewhere, "{form:?} {path}");
             // Control: they all lead somewhere.
             assert!(!plainly || fs::read(tree.join(path)).is_ok(), "{form:?} {path}");
         }
-        assert_eq!(why(ground.workspace.read(&secret, MOST)), Unreadable::Elsewhere, "an absolute path");
+        assert_eq!(
+            unreadable_reason(fixture.workspace.read(&secret, MOST)),
+            Unreadable::Elsewhere,
+            "an absolute path"
+        );
         assert_eq!(fs::read_to_string(tree.join("relative")).unwrap(), SECRET, "control");
-        assert_eq!(why(ground.workspace.read(Path::new("d/none"), MOST)), Unreadable::Missing);
-        assert_eq!(why(ground.workspace.read(Path::new("d/file/x"), MOST)), Unreadable::Missing);
+        assert_eq!(unreadable_reason(fixture.workspace.read(Path::new("d/none"), MOST)), Unreadable::Missing);
+        assert_eq!(
+            unreadable_reason(fixture.workspace.read(Path::new("d/file/x"), MOST)),
+            Unreadable::Missing
+        );
         fs::remove_file(secret).unwrap();
-        ground.remove().await;
+        fixture.remove().await;
     }
 }
 
 #[tokio::test]
 async fn special_and_linked_files_are_not_read() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
-        let tree = ground.tree();
+        let fixture = Fixture::of(form).await;
+        let tree = fixture.tree();
         fs::create_dir(tree.join("d")).unwrap();
         let socket = UnixListener::bind(tree.join("socket")).unwrap();
         rustix::fs::mknodat(
@@ -95,7 +103,7 @@ async fn special_and_linked_files_are_not_read() {
         .unwrap();
         for name in ["d", "socket", "pipe", "."] {
             assert_eq!(
-                why(ground.workspace.read(Path::new(name), MOST)),
+                unreadable_reason(fixture.workspace.read(Path::new(name), MOST)),
                 Unreadable::NotAFile,
                 "{form:?} {name}"
             );
@@ -109,33 +117,37 @@ async fn special_and_linked_files_are_not_read() {
         assert_eq!(plainly.join().unwrap().unwrap(), b"free");
 
         let messages = Path::new(".cogni/messages.json");
-        assert!(ground.workspace.read(messages, MOST).is_ok());
+        assert!(fixture.workspace.read(messages, MOST).is_ok());
         fs::hard_link(tree.join(messages), tree.join("result.json")).unwrap();
         for name in ["result.json", ".cogni/messages.json"] {
             let linked = Unreadable::Linked { names: 2 };
-            assert_eq!(why(ground.workspace.read(Path::new(name), MOST)), linked, "{form:?} {name}");
+            assert_eq!(
+                unreadable_reason(fixture.workspace.read(Path::new(name), MOST)),
+                linked,
+                "{form:?} {name}"
+            );
             assert!(fs::read(tree.join(name)).is_ok(), "control");
         }
         drop(socket);
-        ground.remove().await;
+        fixture.remove().await;
     }
 }
 
 #[tokio::test]
 async fn a_growing_file_is_read_up_to_its_limit() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
-        let read = |most| ground.workspace.read(Path::new("file"), ByteSize(most));
-        fs::write(ground.tree().join("file"), [7; 1000]).unwrap();
+        let fixture = Fixture::of(form).await;
+        let read = |most| fixture.workspace.read(Path::new("file"), ByteSize(most));
+        fs::write(fixture.tree().join("file"), [7; 1000]).unwrap();
         assert_eq!(read(1000).unwrap().len(), 1000);
-        assert_eq!(why(read(999)), Unreadable::TooLarge { most: ByteSize(999) });
+        assert_eq!(unreadable_reason(read(999)), Unreadable::TooLarge { max_size: ByteSize(999) });
         // Larger than memory, and uses no disk space.
-        let sparse = fs::File::create(ground.tree().join("file")).unwrap();
+        let sparse = fs::File::create(fixture.tree().join("file")).unwrap();
         sparse.set_len(60 << 30).unwrap();
         drop(sparse);
-        assert_eq!(why(read(1000)), Unreadable::TooLarge { most: ByteSize(1000) });
+        assert_eq!(unreadable_reason(read(1000)), Unreadable::TooLarge { max_size: ByteSize(1000) });
 
-        let path = ground.tree().join("file");
+        let path = fixture.tree().join("file");
         fs::write(&path, "").unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -153,7 +165,10 @@ async fn a_growing_file_is_read_up_to_its_limit() {
                 match read(4000) {
                     Ok(content) => whole += u32::from(content.len() <= 4000),
                     Err(error) => {
-                        refused += u32::from(why(Err(error)) == Unreadable::TooLarge { most: ByteSize(4000) })
+                        refused += u32::from(
+                            unreadable_reason(Err(error))
+                                == Unreadable::TooLarge { max_size: ByteSize(4000) },
+                        )
                     }
                 }
                 if whole < refused {
@@ -162,15 +177,15 @@ async fn a_growing_file_is_read_up_to_its_limit() {
             }
             stop.store(true, Ordering::Relaxed);
         });
-        ground.remove().await;
+        fixture.remove().await;
     }
 }
 
 #[tokio::test]
 async fn a_directory_that_becomes_a_link_is_no_way_out() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
-        let (tree, secrets) = (ground.tree(), ground.root.join("secrets"));
+        let fixture = Fixture::of(form).await;
+        let (tree, secrets) = (fixture.tree(), fixture.root.join("secrets"));
         fs::create_dir(&secrets).unwrap();
         fs::write(secrets.join("file"), SECRET).unwrap();
         fs::create_dir(tree.join("d")).unwrap();
@@ -187,17 +202,17 @@ async fn a_directory_that_becomes_a_link_is_no_way_out() {
             });
             let (mut own, mut refused, mut betrayed) = (0, 0, 0);
             for _ in 0..20_000 {
-                match ground.workspace.read(Path::new("d/file"), MOST) {
+                match fixture.workspace.read(Path::new("d/file"), MOST) {
                     Ok(content) => {
                         assert_eq!(content, b"the agent's");
                         own += 1;
                     }
                     Err(error) => {
-                        assert_eq!(why(Err(error)), Unreadable::Elsewhere);
+                        assert_eq!(unreadable_reason(Err(error)), Unreadable::Elsewhere);
                         refused += 1;
                     }
                 }
-                // Control: a look at what it is, then a plain read.
+                // Control: a check of the file type, then a plain read.
                 let path = tree.join("d/file");
                 let looks_right = fs::symlink_metadata(tree.join("d")).is_ok_and(|found| found.is_dir());
                 if looks_right && fs::read(&path).is_ok_and(|content| content == SECRET.as_bytes()) {
@@ -211,11 +226,11 @@ async fn a_directory_that_becomes_a_link_is_no_way_out() {
             );
         });
         fs::remove_dir_all(secrets).unwrap();
-        ground.remove().await;
+        fixture.remove().await;
     }
 }
 
-/// Makes directories in directories, more deeply than a path can name.
+/// Creates nested directories, more deeply than a path can name.
 fn nest(tree: &Path, depth: usize) {
     let open =
         |at, name: &Path| rustix::fs::openat(at, name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty());
@@ -229,15 +244,15 @@ fn nest(tree: &Path, depth: usize) {
 #[tokio::test]
 async fn a_tree_that_is_deep_is_removed() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
-        nest(ground.tree(), 4000);
+        let fixture = Fixture::of(form).await;
+        nest(fixture.tree(), 4000);
         // Control: with as many descriptors as there often are, the plain way ends half-way.
         let before = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, rustix::process::Rlimit { current: Some(1024), ..before }).unwrap();
-        let plainly = fs::remove_dir_all(ground.tree().join("d"));
+        let plainly = fs::remove_dir_all(fixture.tree().join("d"));
         setrlimit(Resource::Nofile, before).unwrap();
         assert!(plainly.is_err(), "control: {form:?}");
-        ground.remove().await;
+        fixture.remove().await;
     }
 }
 
@@ -250,23 +265,23 @@ async fn a_tree_of_many_files_is_removed() {
             workspace_files: 30_000,
             ..settings(dir.path(), form)
         };
-        let ground = Ground::with(roomy, dir).await;
+        let fixture = Fixture::with(roomy, dir).await;
         for directory in 0..20 {
-            let directory = ground.tree().join(directory.to_string());
+            let directory = fixture.tree().join(directory.to_string());
             fs::create_dir(&directory).unwrap();
             for file in 0..1000 {
                 fs::write(directory.join(file.to_string()), "x").unwrap();
             }
         }
-        ground.remove().await;
+        fixture.remove().await;
     }
 }
 
 #[tokio::test]
 async fn a_tree_of_traps_is_removed_and_nothing_else() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
-        let (tree, precious) = (ground.tree(), ground.root.join("precious"));
+        let fixture = Fixture::of(form).await;
+        let (tree, precious) = (fixture.tree(), fixture.root.join("precious"));
         fs::create_dir(&precious).unwrap();
         fs::write(precious.join("file"), SECRET).unwrap();
         symlink(&precious, tree.join("link")).unwrap();
@@ -288,38 +303,38 @@ async fn a_tree_of_traps_is_removed_and_nothing_else() {
         for closed in ["closed/closed", "closed", ""] {
             fs::set_permissions(tree.join(closed), fs::Permissions::from_mode(0o000)).unwrap();
         }
-        // Control: a removal that follows links takes what it leads to.
+        // Control: a removal that follows links would reach foreign files.
         assert!(fs::read_dir(tree.join("link")).unwrap().count() == 1 && fs::metadata("/etc/shadow").is_ok());
         drop(socket);
-        ground.all.remove(&ground.id).await.unwrap();
-        assert_eq!(entries(&ground.root), ["precious"]);
+        fixture.all.remove(&fixture.id).await.unwrap();
+        assert_eq!(entries(&fixture.root), ["precious"]);
         assert_eq!(fs::read_to_string(precious.join("file")).unwrap(), SECRET);
         assert!(fs::metadata("/etc/shadow").unwrap().size() > 0);
         fs::remove_dir_all(precious).unwrap();
-        ground.assert_gone();
-        ground.without_devices().await;
+        fixture.assert_gone();
+        fixture.without_devices().await;
     }
 }
 
 #[tokio::test]
 async fn a_reused_name_is_another_workspace() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
-        fs::write(ground.tree().join("left"), "").unwrap();
-        ground.all.remove(&ground.id).await.unwrap();
-        let again = ground.all.create(&ground.id, &[]).await.unwrap();
-        assert_eq!((again.path(), entries(again.path())), (ground.tree(), vec![".cogni".to_owned()]));
-        ground.remove().await;
+        let fixture = Fixture::of(form).await;
+        fs::write(fixture.tree().join("left"), "").unwrap();
+        fixture.all.remove(&fixture.id).await.unwrap();
+        let again = fixture.all.create(&fixture.id, &[]).await.unwrap();
+        assert_eq!((again.path(), entries(again.path())), (fixture.tree(), vec![".cogni".to_owned()]));
+        fixture.remove().await;
     }
 }
 
 #[tokio::test]
 async fn devices_and_set_uid_have_no_effect_in_images() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let line = mounts.lines().find(|line| line.contains(ground.tree().to_str().unwrap())).unwrap();
+    let line = mounts.lines().find(|line| line.contains(fixture.tree().to_str().unwrap())).unwrap();
     for option in ["nosuid", "nodev", "noatime", "errors=remount-ro"] {
         assert!(line.contains(option), "{line}");
     }
-    ground.remove().await;
+    fixture.remove().await;
 }

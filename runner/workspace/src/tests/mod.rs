@@ -1,4 +1,4 @@
-//! Workspaces of both forms, as they are made, left, found and removed.
+//! Tests workspaces of both forms: their creation, bounds, adoption and removal.
 
 mod hostile;
 mod states;
@@ -41,8 +41,8 @@ fn settings(dir: &Path, form: WorkspaceForm) -> Sandbox {
     }
 }
 
-/// Workspaces below a directory of the test's own, and one of them.
-struct Ground {
+/// Fixture of a test: workspaces below a temporary directory, and one of them.
+struct Fixture {
     all: Workspaces,
     id: WorkspaceId,
     workspace: Workspace,
@@ -61,7 +61,7 @@ impl Drop for Unmounted {
     }
 }
 
-impl Ground {
+impl Fixture {
     async fn of(form: WorkspaceForm) -> Self {
         let dir = tempfile::tempdir().unwrap();
         Self::with(settings(dir.path(), form), dir).await
@@ -83,7 +83,7 @@ impl Ground {
         self.all.root.paths(&self.id).unmount().unwrap();
     }
 
-    /// Removes it and asserts that nothing is left: no file, no mount, no device.
+    /// Removes the workspace and asserts that nothing is left: no file, no mount, no device.
     async fn remove(&self) {
         self.all.remove(&self.id).await.unwrap();
         self.assert_gone();
@@ -95,13 +95,13 @@ impl Ground {
         assert_eq!(mounts_below(&self.root), Vec::<PathBuf>::new());
     }
 
-    /// Waits for the loop devices to go. A process that makes a container has copies of all mounts for a moment.
+    /// Waits for the loop devices to go. A process that creates a container has copies of all mounts for a moment.
     async fn without_devices(&self) {
         until("the loop devices are gone", || devices_below(&self.root).is_empty()).await;
     }
 }
 
-/// Waits for `what`.
+/// Waits until `is_so` returns true; `what` describes that condition.
 async fn until(what: &str, is_so: impl Fn() -> bool) {
     let wait = async {
         while !is_so() {
@@ -126,14 +126,14 @@ fn mounts_below(dir: &Path) -> Vec<PathBuf> {
     points.filter(|point| point.starts_with(dir)).collect()
 }
 
-/// Files below `dir` that loop devices have.
+/// Returns the files below `dir` that back loop devices.
 fn devices_below(dir: &Path) -> Vec<String> {
     let devices = fs::read_dir("/sys/block").unwrap().flatten();
     let files = devices.filter_map(|device| fs::read_to_string(device.path().join("loop/backing_file")).ok());
     files.filter(|file| Path::new(file).starts_with(dir)).collect()
 }
 
-/// Writes into `path` until the disk is full; returns why it ended.
+/// Writes into `path` until an error, such as a full disk, and returns the error.
 fn fill(path: &Path) -> io::Error {
     let mut file = fs::File::create(path).unwrap();
     let piece = vec![7; 1 << 20];
@@ -147,8 +147,8 @@ fn fill(path: &Path) -> io::Error {
 #[tokio::test]
 async fn a_workspace_belongs_to_the_sandbox_user() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
-        let tree = ground.tree();
+        let fixture = Fixture::of(form).await;
+        let tree = fixture.tree();
         assert_eq!(entries(tree), [".cogni"], "{form:?}");
         for (path, mode) in [
             ("", 0o755),
@@ -169,55 +169,55 @@ async fn a_workspace_belongs_to_the_sandbox_user() {
         assert_eq!(json, serde_json::json!([{ "role": "user", "content": "hello \"there\"" }]));
         assert!(fs::read_to_string(tree.join(".cogni/conversation.md")).unwrap().contains("## user\n"));
         assert_eq!(fs::read_to_string(tree.join(".cogni/prompt.txt")).unwrap(), "hello \"there\"");
-        assert_eq!(fs::metadata(&ground.root).unwrap().mode() & 0o777, 0o700);
-        ground.remove().await;
+        assert_eq!(fs::metadata(&fixture.root).unwrap().mode() & 0o777, 0o700);
+        fixture.remove().await;
     }
 }
 
 #[tokio::test]
 async fn workspaces_are_listed_and_removed_one_by_one() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
+        let fixture = Fixture::of(form).await;
         let other = Workspaces::new_id();
-        ground.all.create(&other, &[]).await.unwrap();
-        fs::create_dir(ground.root.join("foreign")).unwrap();
-        let mut found = ground.all.list().unwrap();
+        fixture.all.create(&other, &[]).await.unwrap();
+        fs::create_dir(fixture.root.join("foreign")).unwrap();
+        let mut found = fixture.all.list().unwrap();
         found.sort();
-        let mut expected = [ground.id.clone(), other.clone()];
+        let mut expected = [fixture.id.clone(), other.clone()];
         expected.sort();
         assert_eq!(found, expected);
-        ground.all.remove(&other).await.unwrap();
-        ground.all.remove(&other).await.unwrap();
-        assert_eq!(ground.all.list().unwrap(), std::slice::from_ref(&ground.id));
-        fs::remove_dir(ground.root.join("foreign")).unwrap();
-        ground.remove().await;
+        fixture.all.remove(&other).await.unwrap();
+        fixture.all.remove(&other).await.unwrap();
+        assert_eq!(fixture.all.list().unwrap(), std::slice::from_ref(&fixture.id));
+        fs::remove_dir(fixture.root.join("foreign")).unwrap();
+        fixture.remove().await;
     }
 }
 
 #[tokio::test]
 async fn a_workspace_is_made_once() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
-        fs::write(ground.tree().join("work"), "done").unwrap();
-        let again = ground.all.create(&ground.id, &[]).await.unwrap_err();
+        let fixture = Fixture::of(form).await;
+        fs::write(fixture.tree().join("work"), "done").unwrap();
+        let again = fixture.all.create(&fixture.id, &[]).await.unwrap_err();
         assert!(matches!(again, Error::Taken { .. }), "{again:?}");
-        assert_eq!(fs::read(ground.tree().join("work")).unwrap(), b"done", "the first one is untouched");
-        ground.remove().await;
+        assert_eq!(fs::read(fixture.tree().join("work")).unwrap(), b"done", "the first one is untouched");
+        fixture.remove().await;
     }
 }
 
 #[tokio::test]
 async fn many_workspaces_are_made_at_once() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
     let others = (0..24).map(|_| async {
         let id = Workspaces::new_id();
-        let made = ground.all.create(&id, &messages()).await.unwrap();
-        fs::write(made.path().join("whose"), id.as_str()).unwrap();
-        assert_eq!(fs::read_to_string(made.path().join("whose")).unwrap(), id.as_str());
-        ground.all.remove(&id).await.unwrap();
+        let workspace = fixture.all.create(&id, &messages()).await.unwrap();
+        fs::write(workspace.path().join("whose"), id.as_str()).unwrap();
+        assert_eq!(fs::read_to_string(workspace.path().join("whose")).unwrap(), id.as_str());
+        fixture.all.remove(&id).await.unwrap();
     });
     futures_util::future::join_all(others).await;
-    ground.remove().await;
+    fixture.remove().await;
 }
 
 #[tokio::test]
@@ -232,39 +232,39 @@ async fn a_failed_creation_leaves_nothing() {
 
 #[tokio::test]
 async fn an_abandoned_creation_is_undone() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
     let id = Workspaces::new_id();
-    let image = ground.root.join(id.as_str()).join("image");
+    let image = fixture.root.join(id.as_str()).join("image");
     tokio::select! {
         biased;
         () = until("it is half made", || image.exists()) => {}
-        made = ground.all.create(&id, &[]) => panic!("it was made before it was dropped: {made:?}"),
+        made = fixture.all.create(&id, &[]) => panic!("it was made before it was dropped: {made:?}"),
     }
     until("it is removed", || !image.parent().unwrap().exists()).await;
-    ground.remove().await;
+    fixture.remove().await;
 }
 
 #[tokio::test]
 async fn an_image_bounds_bytes_and_files() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
-    let image = ground.root.join(ground.id.as_str()).join("image");
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
+    let image = fixture.root.join(fixture.id.as_str()).join("image");
     let taken = || fs::metadata(&image).unwrap().blocks() * 512;
     assert!(taken() < 2 << 20, "an empty one takes {}", taken());
-    let full = fill(&ground.tree().join("large"));
+    let full = fill(&fixture.tree().join("large"));
     assert_eq!(full.kind(), io::ErrorKind::StorageFull, "{full}");
     assert!(taken() > 48 << 20 && taken() <= 64 << 20, "{}", taken());
-    fs::remove_file(ground.tree().join("large")).unwrap();
-    ground.all.keep(&ground.id).await.unwrap();
+    fs::remove_file(fixture.tree().join("large")).unwrap();
+    fixture.all.keep(&fixture.id).await.unwrap();
     assert!(taken() < 12 << 20, "what is deleted is the host's again, but for {}", taken());
-    let refused = fs::write(ground.tree().join("late"), "").unwrap_err();
+    let refused = fs::write(fixture.tree().join("late"), "").unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ReadOnlyFilesystem, "what is kept stays as it is: {refused}");
-    ground.unmount();
-    ground.all.adopt(&ground.id).await.unwrap();
-    let many = (0..).find_map(|number| fs::write(ground.tree().join(number.to_string()), "").err()).unwrap();
+    fixture.unmount();
+    fixture.all.adopt(&fixture.id).await.unwrap();
+    let many = (0..).find_map(|number| fs::write(fixture.tree().join(number.to_string()), "").err()).unwrap();
     assert_eq!(many.kind(), io::ErrorKind::StorageFull, "{many}");
-    let made = entries(ground.tree()).len();
+    let made = entries(fixture.tree()).len();
     assert!((7000..9000).contains(&made), "{made} files of 8192");
-    ground.remove().await;
+    fixture.remove().await;
 }
 
 #[tokio::test]
@@ -280,20 +280,20 @@ async fn an_enterable_root_is_refused_and_unchanged() {
 
 #[tokio::test]
 async fn disk_space_counts_promises_and_the_reserve() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
-    let room = ground.all.disk_space().unwrap();
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
+    let room = fixture.all.disk_space().unwrap();
     assert!(room.is_enough() && room.to_string().contains("of it promised to runs"), "{room}");
-    ground.all.keep(&ground.id).await.unwrap();
-    let room = ground.all.disk_space().unwrap();
+    fixture.all.keep(&fixture.id).await.unwrap();
+    let room = fixture.all.disk_space().unwrap();
     assert!(!room.to_string().contains("promised"), "what is kept does not grow: {room}");
-    let reserved = ground.all.reserve().unwrap();
-    let room = ground.all.disk_space().unwrap();
+    let reserved = fixture.all.reserve().unwrap();
+    let room = fixture.all.disk_space().unwrap();
     assert!(room.to_string().contains("promised"), "what is being made will: {room}");
     drop(reserved);
-    let large = ground.all.sized(Some(ByteSize(1 << 60))).disk_space().unwrap();
+    let large = fixture.all.sized(Some(ByteSize(1 << 60))).disk_space().unwrap();
     assert!(!large.is_enough(), "one that is larger than others needs more: {large}");
-    assert!(!ground.all.disk_space().unwrap().to_string().contains("promised"));
-    ground.remove().await;
+    assert!(!fixture.all.disk_space().unwrap().to_string().contains("promised"));
+    fixture.remove().await;
     for form in BOTH {
         let dir = tempfile::tempdir().unwrap();
         let greedy = Sandbox { disk_reserve: ByteSize(1 << 60), ..settings(dir.path(), form) };

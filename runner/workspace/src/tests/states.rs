@@ -1,4 +1,4 @@
-//! Whatever state a workspace is in, it is found again or removed.
+//! Tests that a workspace is adopted or removed, whatever state it is in.
 
 use std::{
     fs,
@@ -12,42 +12,42 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{
     super::{Bounds, Durability, Error, Workspaces, image, paths::WorkspacePaths},
-    BOTH, Ground, devices_below, entries, messages, mounts_below, settings,
+    BOTH, Fixture, devices_below, entries, messages, mounts_below, settings,
 };
 
-/// Makes another workspace below the same root, in the state that `make` leaves it in, and removes it.
+/// Creates a second workspace with `make`, and asserts that exactly this one is removed.
 async fn is_removed(state: &str, make: impl FnOnce(&WorkspacePaths, Bounds)) {
-    let ground = Ground::of(WorkspaceForm::Image).await;
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
     let id = Workspaces::new_id();
-    let paths = WorkspacePaths::of(&ground.root, id.as_str());
-    make(&paths, ground.all.bounds);
-    assert!(ground.root.join(id.as_str()).exists(), "{state}: nothing is there");
-    ground.all.remove(&id).await.unwrap_or_else(|error| panic!("{state}: {error:?}"));
-    assert_eq!(entries(&ground.root), [ground.id.as_str()], "{state}");
-    assert!(ground.tree().join(".cogni").exists(), "{state}: another one is gone, too");
-    ground.remove().await;
+    let paths = WorkspacePaths::of(&fixture.root, id.as_str());
+    make(&paths, fixture.all.bounds);
+    assert!(fixture.root.join(id.as_str()).exists(), "{state}: nothing is there");
+    fixture.all.remove(&id).await.unwrap_or_else(|error| panic!("{state}: {error:?}"));
+    assert_eq!(entries(&fixture.root), [fixture.id.as_str()], "{state}");
+    assert!(fixture.tree().join(".cogni").exists(), "{state}: another one is gone, too");
+    fixture.remove().await;
 }
 
 #[tokio::test]
 async fn a_half_made_workspace_is_removed() {
     is_removed("a directory", |paths, _| fs::create_dir(paths.tree.parent().unwrap()).unwrap()).await;
-    is_removed("no image", |paths, _| paths.claim().unwrap()).await;
+    is_removed("no image", |paths, _| paths.create_dirs().unwrap()).await;
     is_removed("an empty image", |paths, _| {
-        paths.claim().unwrap();
+        paths.create_dirs().unwrap();
         fs::write(&paths.image, "").unwrap();
     })
     .await;
     is_removed("an image without mount", |paths, bounds| {
-        paths.claim().unwrap();
-        image::make(paths, bounds).unwrap();
+        paths.create_dirs().unwrap();
+        image::create(paths, bounds).unwrap();
     })
     .await;
     is_removed("a mount with nothing in it", mounted).await;
 }
 
 fn mounted(paths: &WorkspacePaths, bounds: Bounds) {
-    paths.claim().unwrap();
-    image::make(paths, bounds).unwrap();
+    paths.create_dirs().unwrap();
+    image::create(paths, bounds).unwrap();
     image::mount(paths, Durability::Run).unwrap();
 }
 
@@ -66,7 +66,7 @@ async fn unusual_mounts_are_removed() {
     })
     .await;
     is_removed("another file system on its tree", |paths, _| {
-        paths.claim().unwrap();
+        paths.create_dirs().unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&paths.tree).status().unwrap();
         assert!(mounted.success());
         fs::write(paths.tree.join("file"), "").unwrap();
@@ -76,15 +76,15 @@ async fn unusual_mounts_are_removed() {
 
 #[tokio::test]
 async fn an_open_workspace_is_removed() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
-    let open = fs::File::open(ground.tree().join(".cogni/messages.json")).unwrap();
-    let naive = rustix::mount::unmount(ground.tree(), rustix::mount::UnmountFlags::empty());
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
+    let open = fs::File::open(fixture.tree().join(".cogni/messages.json")).unwrap();
+    let naive = rustix::mount::unmount(fixture.tree(), rustix::mount::UnmountFlags::empty());
     assert_eq!(naive, Err(rustix::io::Errno::BUSY), "control: it cannot just be unmounted");
-    ground.all.remove(&ground.id).await.unwrap();
-    ground.assert_gone();
-    assert_eq!(devices_below(&ground.root).len(), 1, "control: a device that is in use is seen");
+    fixture.all.remove(&fixture.id).await.unwrap();
+    fixture.assert_gone();
+    assert_eq!(devices_below(&fixture.root).len(), 1, "control: a device that is in use is seen");
     drop(open);
-    ground.without_devices().await;
+    fixture.without_devices().await;
 }
 
 /// A process in a mount namespace of its own, which has copies of all mounts of this moment.
@@ -115,105 +115,105 @@ impl Drop for Holder {
 
 #[tokio::test]
 async fn a_workspace_in_use_goes_with_its_container() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
-    let holder = Holder::of(ground.tree());
-    ground.all.remove(&ground.id).await.unwrap();
-    ground.assert_gone();
-    assert_eq!(devices_below(&ground.root).len(), 1, "control: a device that is in use is seen");
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
+    let holder = Holder::of(fixture.tree());
+    fixture.all.remove(&fixture.id).await.unwrap();
+    fixture.assert_gone();
+    assert_eq!(devices_below(&fixture.root).len(), 1, "control: a device that is in use is seen");
     drop(holder);
-    ground.without_devices().await;
+    fixture.without_devices().await;
 }
 
 #[tokio::test]
 async fn copies_of_a_mount_go_with_its_directory() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
-    let holder = Holder::after("true", ground.tree());
-    ground.unmount();
-    assert_eq!(devices_below(&ground.root).len(), 1, "control: the other namespace has it");
-    ground.remove().await;
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
+    let holder = Holder::after("true", fixture.tree());
+    fixture.unmount();
+    assert_eq!(devices_below(&fixture.root).len(), 1, "control: the other namespace has it");
+    fixture.remove().await;
     drop(holder);
 }
 
 #[tokio::test]
 async fn an_abandoned_workspace_is_adopted_unchanged() {
     for form in BOTH {
-        let ground = Ground::of(form).await;
-        fs::write(ground.tree().join("work"), "done").unwrap();
+        let fixture = Fixture::of(form).await;
+        fs::write(fixture.tree().join("work"), "done").unwrap();
         for away in [false, true] {
             if away {
-                ground.unmount();
-                assert_eq!(mounts_below(&ground.root), Vec::<PathBuf>::new());
+                fixture.unmount();
+                assert_eq!(mounts_below(&fixture.root), Vec::<PathBuf>::new());
             }
             // The form of new workspaces does not matter for one that exists.
             for other in BOTH {
-                let again = Workspaces::open(&settings(ground.root.parent().unwrap(), other)).unwrap();
-                assert_eq!(again.list().unwrap(), std::slice::from_ref(&ground.id));
-                let adopted = again.adopt(&ground.id).await.unwrap();
+                let again = Workspaces::open(&settings(fixture.root.parent().unwrap(), other)).unwrap();
+                assert_eq!(again.list().unwrap(), std::slice::from_ref(&fixture.id));
+                let adopted = again.adopt(&fixture.id).await.unwrap();
                 assert_eq!(fs::read(adopted.path().join("work")).unwrap(), b"done", "{form:?} {away}");
                 assert_eq!(adopted.watched.is_some(), form == WorkspaceForm::Directory);
             }
         }
-        ground.remove().await;
-        let gone = ground.all.adopt(&ground.id).await.unwrap_err();
+        fixture.remove().await;
+        let gone = fixture.all.adopt(&fixture.id).await.unwrap_err();
         assert!(matches!(gone, Error::Unknown { .. }), "{gone:?}");
     }
 }
 
 #[tokio::test]
 async fn a_workspace_in_use_is_mounted_again() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
-    let holder = Holder::of(ground.tree());
-    ground.unmount();
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
+    let holder = Holder::of(fixture.tree());
+    fixture.unmount();
     let inside = PathBuf::from(format!("/proc/{}/root/mnt", holder.0.id()));
     fs::write(inside.join("late"), "from inside").unwrap();
-    let adopted = ground.all.adopt(&ground.id).await.unwrap();
+    let adopted = fixture.all.adopt(&fixture.id).await.unwrap();
     assert_eq!(fs::read(adopted.path().join("late")).unwrap(), b"from inside");
-    assert_eq!(devices_below(&ground.root).len(), 1);
+    assert_eq!(devices_below(&fixture.root).len(), 1);
     drop(holder);
-    ground.remove().await;
+    fixture.remove().await;
 }
 
 #[tokio::test]
 async fn a_workspace_is_repaired_after_a_crash() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
-    fs::write(ground.tree().join("work"), "done").unwrap();
-    rustix::fs::syncfs(fs::File::open(ground.tree()).unwrap()).unwrap();
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
+    fs::write(fixture.tree().join("work"), "done").unwrap();
+    rustix::fs::syncfs(fs::File::open(fixture.tree()).unwrap()).unwrap();
     // The image as it is while it is mounted, which is how it is after a power failure.
     let id = Workspaces::new_id();
-    let paths = WorkspacePaths::of(&ground.root, id.as_str());
-    paths.claim().unwrap();
-    fs::copy(WorkspacePaths::of(&ground.root, ground.id.as_str()).image, &paths.image).unwrap();
+    let paths = WorkspacePaths::of(&fixture.root, id.as_str());
+    paths.create_dirs().unwrap();
+    fs::copy(WorkspacePaths::of(&fixture.root, fixture.id.as_str()).image, &paths.image).unwrap();
     let state = Command::new("dumpe2fs").arg("-h").arg(&paths.image).output().unwrap();
     assert!(String::from_utf8_lossy(&state.stdout).contains("needs_recovery"), "control: {state:?}");
-    let adopted = ground.all.adopt(&id).await.unwrap();
+    let adopted = fixture.all.adopt(&id).await.unwrap();
     assert_eq!(fs::read(adopted.path().join("work")).unwrap(), b"done");
-    ground.all.remove(&id).await.unwrap();
-    // One that is beyond that is refused, and can be removed.
-    paths.claim().unwrap();
+    fixture.all.remove(&id).await.unwrap();
+    // An image beyond repair is refused, and can be removed.
+    paths.create_dirs().unwrap();
     fs::write(&paths.image, "not an image").unwrap();
-    let refused = ground.all.adopt(&id).await.unwrap_err();
+    let refused = fixture.all.adopt(&id).await.unwrap_err();
     assert!(matches!(refused, Error::Program { program: "e2fsck", .. }), "{refused:?}");
-    ground.all.remove(&id).await.unwrap();
-    ground.remove().await;
+    fixture.all.remove(&id).await.unwrap();
+    fixture.remove().await;
 }
 
 #[tokio::test]
 async fn only_abandoned_trials_are_removed() {
-    let ground = Ground::of(WorkspaceForm::Image).await;
-    let [left, young] = [".trial-left", ".trial-young"].map(|name| WorkspacePaths::of(&ground.root, name));
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
+    let [left, young] = [".trial-left", ".trial-young"].map(|name| WorkspacePaths::of(&fixture.root, name));
     for trial in [&left, &young] {
-        mounted(trial, ground.all.bounds);
+        mounted(trial, fixture.all.bounds);
     }
     let lock = fs::File::open(young.tree.parent().unwrap()).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
-    let again = Workspaces::open(&settings(ground.root.parent().unwrap(), WorkspaceForm::Image)).unwrap();
+    let again = Workspaces::open(&settings(fixture.root.parent().unwrap(), WorkspaceForm::Image)).unwrap();
     assert!(young.tree.exists() && !left.tree.exists());
-    assert_eq!(again.list().unwrap(), std::slice::from_ref(&ground.id));
+    assert_eq!(again.list().unwrap(), std::slice::from_ref(&fixture.id));
     young.remove().unwrap();
     again.create(&Workspaces::new_id(), &messages()).await.unwrap();
     for id in again.list().unwrap() {
         again.remove(&id).await.unwrap();
     }
-    ground.assert_gone();
-    ground.without_devices().await;
+    fixture.assert_gone();
+    fixture.without_devices().await;
 }

@@ -1,4 +1,4 @@
-//! Workspaces of warm containers: a conversation is put in when a hostile process may be running there.
+//! Tests workspaces of warm containers: a conversation is written while a hostile process may be running there.
 
 use std::os::unix::fs::symlink;
 
@@ -9,12 +9,12 @@ use platform_core::{
 
 use super::*;
 
-/// Makes a waiting workspace below a directory of the test's own.
-async fn waiting(form: WorkspaceForm) -> (Ground, Workspace, WorkspaceId) {
-    let ground = Ground::of(form).await;
+/// Creates a waiting workspace below a temporary directory.
+async fn waiting(form: WorkspaceForm) -> (Fixture, Workspace, WorkspaceId) {
+    let fixture = Fixture::of(form).await;
     let id = Workspaces::new_id();
-    let workspace = ground.all.create_waiting(&id).await.unwrap();
-    (ground, workspace, id)
+    let workspace = fixture.all.create_waiting(&id).await.unwrap();
+    (fixture, workspace, id)
 }
 
 fn start(program: &str) -> Start {
@@ -24,43 +24,43 @@ fn start(program: &str) -> Start {
 #[tokio::test]
 async fn a_warm_workspace_is_empty_until_furnished() {
     for form in BOTH {
-        let (ground, workspace, id) = waiting(form).await;
+        let (fixture, workspace, id) = waiting(form).await;
         assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 0, "{form:?}");
-        assert!(ground.all.waits(&id));
-        assert!(!ground.all.waits(&ground.id), "one that was made for a run does not");
+        assert!(fixture.all.waits(&id));
+        assert!(!fixture.all.waits(&fixture.id), "one that was made for a run does not");
         workspace.furnish(&messages()).await.unwrap();
         for file in [MESSAGES_FILE, CONVERSATION_FILE] {
             let read = |tree: &Path| fs::read(tree.join(COGNI_DIR).join(file)).unwrap();
-            assert_eq!(read(workspace.path()), read(ground.tree()), "as in one that was made with it");
+            assert_eq!(read(workspace.path()), read(fixture.tree()), "as in one that was made with it");
             let found = fs::metadata(workspace.path().join(COGNI_DIR).join(file)).unwrap();
             assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (1001, 1001, 0o644));
         }
-        ground.all.remove(&id).await.unwrap();
-        assert!(!ground.root.join(id.as_str()).exists());
+        fixture.all.remove(&id).await.unwrap();
+        assert!(!fixture.root.join(id.as_str()).exists());
     }
 }
 
 #[tokio::test]
 async fn the_first_start_file_stays() {
-    let (ground, workspace, id) = waiting(WorkspaceForm::Directory).await;
+    let (fixture, workspace, id) = waiting(WorkspaceForm::Directory).await;
     let dir = workspace.start_dir().unwrap().to_owned();
     assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o7777, 0o755, "the sandbox's user watches it");
-    let told = futures_util::future::join_all(
+    let results = futures_util::future::join_all(
         (0..8).map(|n| workspace.place_start_file(start(&format!("agent-{n}")))),
     )
     .await;
-    assert!(told.iter().all(Result::is_ok), "{told:?}");
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
     let first: Start = serde_json::from_slice(&fs::read(dir.join(START_FILE)).unwrap()).unwrap();
     workspace.place_start_file(start("late")).await.unwrap();
     let still: Start = serde_json::from_slice(&fs::read(dir.join(START_FILE)).unwrap()).unwrap();
     assert_eq!(first, still);
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is left beside it");
     assert_eq!(fs::metadata(dir.join(START_FILE)).unwrap().mode() & 0o7777, 0o644);
-    assert!(!ground.all.waits(&id));
-    let again = ground.all.adopt(&id).await.unwrap();
+    assert!(!fixture.all.waits(&id));
+    let again = fixture.all.adopt(&id).await.unwrap();
     assert_eq!(again.start_dir(), Some(dir.as_path()));
-    ground.workspace.place_start_file(start("unread")).await.unwrap();
-    assert_eq!(ground.workspace.start_dir(), None, "without a waiting container it has no effect");
+    fixture.workspace.place_start_file(start("unread")).await.unwrap();
+    assert_eq!(fixture.workspace.start_dir(), None, "without a waiting container it has no effect");
 }
 
 /// Obstacles a first process could put in the way, each leading to `outside`.
@@ -83,8 +83,8 @@ const TRAPS: [fn(&Path, &Path); 4] = [
 #[tokio::test]
 async fn nothing_is_written_through_planted_files() {
     for (at, trap) in TRAPS.into_iter().enumerate() {
-        let (ground, workspace, _id) = waiting(WorkspaceForm::Directory).await;
-        let outside = ground.root.parent().unwrap().join("outside");
+        let (fixture, workspace, _id) = waiting(WorkspaceForm::Directory).await;
+        let outside = fixture.root.parent().unwrap().join("outside");
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("victim"), "as it was").unwrap();
         let before = fs::metadata(outside.join("victim")).unwrap();

@@ -1,7 +1,7 @@
 //! Checks the variables of an agent: none may be Sluicegate's own, and none may hold a secret.
 //!
-//! Secrets are recognised by name and shape. That stops mistakes. An operator who wants to hand an agent a secret can
-//! always spell it otherwise.
+//! Secrets are recognised by name and shape. That prevents accidents. An operator who wants to hand an agent a secret
+//! can always spell it otherwise.
 
 use std::collections::BTreeMap;
 
@@ -46,11 +46,11 @@ const MIN_SECRET_REST: usize = 9;
 pub(super) fn read(section: &Section<'_>) -> BTreeMap<String, Template> {
     let doc =
         "Variables besides the run's own; `{run_id}` and `{model}` are filled in. None that holds a secret.";
-    section.values("environment", doc, |name, value| mistake(name, value).map_or(Ok(()), Err))
+    section.values("environment", doc, |name, value| error(name, value).map_or(Ok(()), Err))
 }
 
 /// Returns the reason why an agent cannot have this variable. The reason repeats nothing of the value.
-fn mistake(name: &str, value: &Template) -> Option<String> {
+fn error(name: &str, value: &Template) -> Option<String> {
     let is_name = !name.starts_with(|first: char| first.is_ascii_digit())
         && !name.is_empty()
         && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
@@ -62,13 +62,13 @@ fn mistake(name: &str, value: &Template) -> Option<String> {
     if RESERVED_NAMES.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
         return Some("is set by Sluicegate itself: leave it out, or use another name".to_owned());
     }
-    let what = find_secret_word(name).map(|word| format!("its name says `{word}`"));
-    let what = what.or_else(|| {
+    let evidence = find_secret_word(name).map(|word| format!("its name says `{word}`"));
+    let evidence = evidence.or_else(|| {
         value.literals().find_map(secret_value).map(|kind| format!("its value looks like {kind}"))
     });
-    what.map(|what| {
+    evidence.map(|evidence| {
         format!(
-            "{what}, and an agent is given no secret: leave it out. The model API needs none; a client that insists on a key takes any word as an argument"
+            "{evidence}, and an agent is given no secret: leave it out. The model API needs none; a client that insists on a key takes any word as an argument"
         )
     })
 }
@@ -86,28 +86,29 @@ pub(super) fn secret_value(text: &str) -> Option<&'static str> {
     if text.contains("-----BEGIN ") {
         return Some("a PEM block");
     }
-    let has_password = |(_, rest): (&str, &str)| {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let has_password = |after_scheme: &str| {
+        let authority = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();
         authority
             .rsplit_once('@')
-            .is_some_and(|(user, _)| user.split_once(':').is_some_and(|(_, word)| !word.is_empty()))
+            .is_some_and(|(user, _)| user.split_once(':').is_some_and(|(_, password)| !password.is_empty()))
     };
-    if text.match_indices("://").any(|(at, mark)| has_password(("", &text[at + mark.len()..]))) {
+    if text.match_indices("://").any(|(at, mark)| has_password(&text[at + mark.len()..])) {
         return Some("a URL with a password");
     }
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    text.split(|c| !is_part(c)).find_map(|word| {
-        let begins =
-            |begin: &&str| word.strip_prefix(*begin).is_some_and(|rest| rest.len() >= MIN_SECRET_REST);
-        let is_amazons = word.len() == 20
+    let is_secret_char = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    text.split(|c| !is_secret_char(c)).find_map(|word| {
+        let has_prefix =
+            |prefix: &&str| word.strip_prefix(*prefix).is_some_and(|rest| rest.len() >= MIN_SECRET_REST);
+        let is_aws_key_id = word.len() == 20
             && (word.starts_with("AKIA") || word.starts_with("ASIA"))
             && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
-        if is_amazons || SECRET_PREFIXES.iter().any(begins) {
+        if is_aws_key_id || SECRET_PREFIXES.iter().any(has_prefix) {
             return Some("a key or token");
         }
         let mut parts = word.split('.');
-        let is_json = |part: Option<&str>| part.is_some_and(|part| part.len() > 8 && part.starts_with("eyJ"));
-        (is_json(parts.next()) && is_json(parts.next()) && parts.next().is_some())
+        let is_jwt_json =
+            |part: Option<&str>| part.is_some_and(|part| part.len() > 8 && part.starts_with("eyJ"));
+        (is_jwt_json(parts.next()) && is_jwt_json(parts.next()) && parts.next().is_some())
             .then_some("a JSON web token")
     })
 }
@@ -116,8 +117,8 @@ pub(super) fn secret_value(text: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn told(name: &str, value: &str) -> Option<String> {
-        mistake(name, &value.parse().unwrap())
+    fn refusal(name: &str, value: &str) -> Option<String> {
+        error(name, &value.parse().unwrap())
     }
 
     #[test]
@@ -139,8 +140,11 @@ mod tests {
             ("A", "http://one https://user:canary@two"),
             ("A", &jwt),
         ] {
-            let told = told(name, value).unwrap_or_else(|| panic!("{name}={value} was accepted"));
-            assert!(told.contains("is given no secret: leave it out") && !told.contains("canary"), "{told}");
+            let refusal = refusal(name, value).unwrap_or_else(|| panic!("{name}={value} was accepted"));
+            assert!(
+                refusal.contains("is given no secret: leave it out") && !refusal.contains("canary"),
+                "{refusal}"
+            );
         }
     }
 
@@ -149,10 +153,13 @@ mod tests {
         for name in
             ["RUN_ID", "OPENAI_API_BASE", "COGNI_MODEL", "LLM_PROXY_SOCKET", "LLM_PROXY_PORT", "SLUICE_X"]
         {
-            assert!(told(name, "x").is_some_and(|told| told.contains("set by Sluicegate itself")), "{name}");
+            assert!(
+                refusal(name, "x").is_some_and(|refusal| refusal.contains("set by Sluicegate itself")),
+                "{name}"
+            );
         }
         for name in ["", "1A", "A B", "A=B", "Ä"] {
-            assert!(told(name, "x").is_some_and(|told| told.contains("not a name")), "{name}");
+            assert!(refusal(name, "x").is_some_and(|refusal| refusal.contains("not a name")), "{name}");
         }
     }
 
@@ -170,7 +177,7 @@ mod tests {
             ("RUN", "{run_id} {model}"),
             ("EMPTY", ""),
         ] {
-            assert_eq!(told(name, value), None, "{name}={value}");
+            assert_eq!(refusal(name, value), None, "{name}={value}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Images of agents' containers. Whether an image exists on a host is not checked here.
+//! Parses the names of images for agents' containers. Does not check that an image exists on the host.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ use crate::config::{Section, Value};
 #[serde(transparent)]
 pub struct Image(String);
 
-/// The text names no image.
+/// Error for a text that names no image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is no image: expected `name:tag`, or pinned `name@sha256:…` or `sha256:…`, with 64 hexadecimal digits"
@@ -26,11 +26,11 @@ const ALGORITHM: &str = "sha256:";
 
 /// Reads the image of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> Image {
-    or(section, "sluicegate/sandbox-runtime:latest")
+    read_or(section, "sluicegate/sandbox-runtime:latest")
 }
 
 /// Reads the image of a container, `default` if none is named.
-pub(in crate::settings) fn or(section: &Section<'_>, default: &str) -> Image {
+pub(in crate::settings) fn read_or(section: &Section<'_>, default: &str) -> Image {
     let doc =
         "Image of the container: `name:tag`, or pinned as `name@sha256:…` or `sha256:…`. It is never pulled.";
     section.field("image", doc).or(Image(default.to_owned()))
@@ -43,7 +43,7 @@ impl Image {
         &self.0
     }
 
-    /// Returns whether the name always stands for the same image.
+    /// Returns whether the name always identifies the same image.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
         self.0.starts_with(ALGORITHM) || self.0.contains('@')

@@ -1,4 +1,4 @@
-//! Kinds of agents: how an agent is run, what its workspace holds, and what its output means.
+//! Reads the kind of an agent: how it is run, what its workspace holds, and what its output means.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ const CONTAINER_FIELDS: [&str; 12] = [
     "output_capture_limit",
     "warm_pool_size",
 ];
-/// Settings of a session.
+/// Settings of a session of a gateway, which a run's own container does not have.
 const SESSION_FIELDS: [&str; 2] = ["gateways", "gateway_agent"];
 /// Settings that every agent other than the built-in one has to set.
 const REQUIRED_FIELDS: [&str; 2] = ["image", "argv"];
@@ -75,8 +75,8 @@ pub(super) fn refuse_ignored(section: &Section<'_>, mode: Execution) {
     }
 }
 
-/// Reports settings that an agent other than the built-in one does not set. Their defaults would run another program
-/// than the operator meant.
+/// Reports the required settings that are missing from the entry of an agent other than the built-in one. Their
+/// defaults would run another program than the operator meant.
 pub(super) fn refuse_missing(section: &Section<'_>, mode: Execution) {
     if mode == Execution::Ephemeral {
         for name in REQUIRED_FIELDS.into_iter().filter(|name| !section.has(name)) {
@@ -139,7 +139,7 @@ written_as_word!(Protocol { Envelope: "envelope", Text: "text" });
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
-    /// Pieces of the answer: the agent asks once and passes on the text.
+    /// Pieces of the answer: the agent makes one call and passes its text on.
     Answer,
     /// A sign of progress: drafts, plans, arguments of tools.
     #[default]

@@ -1,4 +1,4 @@
-//! The agents that runs can use. An entry in the configuration adds an agent.
+//! Reads the agents that runs can use. An entry in the configuration adds an agent.
 
 mod environment;
 pub(super) mod image;
@@ -27,8 +27,8 @@ pub use self::{
 use super::{SectionName, budgets, gateways::MAIN, sandbox};
 use crate::config::{self, Section};
 
-/// Most warm containers of an agent. More would only take a host's memory, because a container is made in a fraction of
-/// a second.
+/// Most warm containers of an agent. More would only use a host's memory, because a container is created in a fraction
+/// of a second.
 const MAX_WARM: u32 = 64;
 
 /// The built-in agent, which exists without configuration.
@@ -36,8 +36,8 @@ pub const DEFAULT_AGENT: &str = "sandbox:agent";
 
 /// `[agents."family:name"]`
 ///
-/// An entry is also stored with each run that was ordered with it, so that any worker executes the run as it was
-/// ordered. A field that was added later has the default that earlier rows implied.
+/// An entry is also stored with each run that uses it, so that any worker executes the run with the settings of its
+/// request. A field that was added later has the default that earlier rows implied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     /// Name for people.
@@ -47,7 +47,7 @@ pub struct Agent {
     /// Way in which the agent is run.
     #[serde(default)]
     pub mode: Execution,
-    /// Gateways whose sessions its runs may be; the first that serves a run's account is used.
+    /// Gateways in which its runs can be sessions; the first that serves a run's account is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gateways: Vec<GatewayId>,
     /// Agent of the gateway that its runs use.
@@ -74,7 +74,7 @@ pub struct Agent {
     /// Meaning of the text that models stream to it.
     #[serde(default)]
     pub stream: Stream,
-    /// Model if the run names none; `upstream.default_model` if absent.
+    /// Model of a run that names none; `upstream.default_model` if absent.
     pub model: Option<String>,
     /// Models its calls may name; any if empty.
     pub models: Vec<ModelName>,
@@ -90,6 +90,7 @@ pub struct Agent {
     /// Timeouts of a call.
     pub times: CallTimes,
     /// Wall-clock time of a run.
+    #[serde(rename = "runtime")]
     pub run_timeout: Millis,
     /// Memory, swap included.
     pub memory: ByteSize,
@@ -98,6 +99,7 @@ pub struct Agent {
     /// Processor time, in thousandths of a core.
     pub milli_cpu: u32,
     /// Size of stdout and of stderr that is kept, each.
+    #[serde(rename = "output")]
     pub output_capture_limit: ByteSize,
     /// Warm containers for its runs. A setting of the host, so it is not stored with a run.
     #[serde(skip)]
@@ -114,7 +116,7 @@ fn is_main_agent(agent: &str) -> bool {
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
     let read = |id: &str, section: &Section<'_>| {
-        // The built-in agent asks for one answer, and that is its own.
+        // The built-in agent makes one call and passes its answer on.
         let agent =
             Agent::section(section, if id == DEFAULT_AGENT { Stream::Answer } else { Stream::Progress });
         kind::refuse_ignored(section, agent.mode);
@@ -176,7 +178,7 @@ impl Agent {
                 "Most tokens of one answer, reasoning included. Who asks for more, or for nothing, gets this.",
             )
             .or(limit::data_plane::OUTPUT_TOKENS),
-            times: times(section),
+            times: read_times(section),
             run_timeout: field("run_timeout", "Wall-clock time of a run.")
                 .renamed_from("runtime").or(limit::sandbox::RUNTIME),
             memory: field("memory", "Memory, swap included.")
@@ -225,7 +227,7 @@ fn read_disk(section: &Section<'_>) -> Option<ByteSize> {
 }
 
 /// Reads the timeouts of its calls.
-pub(super) fn times(section: &Section<'_>) -> CallTimes {
+pub(super) fn read_times(section: &Section<'_>) -> CallTimes {
     let field = |name, doc| section.field(name, doc);
     let defaults = CallTimes::default();
     CallTimes {

@@ -1,5 +1,5 @@
-//! Texts with placeholders, for arguments and variables of an agent. They are parsed when the configuration is read and
-//! filled in for each run. No shell ever sees them: a filled-in value stays part of its one argument.
+//! Parses texts with placeholders, for arguments and variables of an agent, and fills them in for each run. No shell
+//! ever reads them: a filled-in value stays part of its one argument.
 
 use std::{fmt, str::FromStr};
 
@@ -12,11 +12,12 @@ use crate::config::{Section, Value};
 
 const ARGV: &str = "argv";
 
-/// A text with placeholders, which are filled in for each run. `{{` and `}}` stand for braces.
+/// A text with placeholders, which are filled in for each run. `{{` and `}}` are literal braces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct Template(Vec<TemplatePiece>);
 
+/// Part of a template: text that is the same in every run, or a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TemplatePiece {
@@ -38,7 +39,7 @@ enum Placeholder {
 #[serde(untagged)]
 enum Stored {
     Text(String),
-    Parts(Vec<TemplatePiece>),
+    Pieces(Vec<TemplatePiece>),
 }
 
 /// Values of a run for the placeholders.
@@ -53,8 +54,11 @@ pub struct Filling<'r> {
 /// Error in the text of a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTemplate {
-    /// A brace that neither begins nor ends a known placeholder.
-    #[error("`{found}` is no placeholder: there are {}; for a brace itself write `{{{{` or `}}}}`", known())]
+    /// The text has a brace that neither begins nor ends a known placeholder.
+    #[error(
+        "`{found}` is no placeholder: there are {}; for a brace itself write `{{{{` or `}}}}`",
+        list_placeholders()
+    )]
     Unknown {
         /// The text that was found.
         found: String,
@@ -75,12 +79,12 @@ impl Placeholder {
     }
 
     fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.name() == name)
+        Self::ALL.into_iter().find(|placeholder| placeholder.name() == name)
     }
 }
 
-fn known() -> String {
-    Placeholder::ALL.map(|known| format!("`{{{}}}`", known.name())).join(" and ")
+fn list_placeholders() -> String {
+    Placeholder::ALL.map(|placeholder| format!("`{{{}}}`", placeholder.name())).join(" and ")
 }
 
 /// Reads program and arguments of an agent's entry.
@@ -110,7 +114,7 @@ impl Template {
     /// Returns the text for a run.
     #[must_use]
     pub fn fill(&self, filling: Filling<'_>) -> String {
-        let fill = |part: &TemplatePiece| match part {
+        let fill = |piece: &TemplatePiece| match piece {
             TemplatePiece::Text(text) => text.clone(),
             TemplatePiece::Value(Placeholder::RunId) => filling.run_id.to_string(),
             TemplatePiece::Value(Placeholder::Model) => filling.model.to_owned(),
@@ -120,7 +124,7 @@ impl Template {
 
     /// Returns the pieces that are the same in every run.
     pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|part| match part {
+        self.0.iter().filter_map(|piece| match piece {
             TemplatePiece::Text(text) => Some(text.as_str()),
             TemplatePiece::Value(_) => None,
         })
@@ -134,7 +138,7 @@ impl FromStr for Template {
         if text.contains('\0') {
             return Err(InvalidTemplate::Nul);
         }
-        let mut parts = Vec::new();
+        let mut pieces = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
         while let Some(at) = rest.find(['{', '}']) {
@@ -145,30 +149,30 @@ impl FromStr for Template {
                 rest = &after[2..];
                 continue;
             }
-            let (placeholder, behind) = placeholder(after)?;
+            let (placeholder, remainder) = parse_placeholder(after)?;
             if !literal.is_empty() {
-                parts.push(TemplatePiece::Text(std::mem::take(&mut literal)));
+                pieces.push(TemplatePiece::Text(std::mem::take(&mut literal)));
             }
-            parts.push(TemplatePiece::Value(placeholder));
-            rest = behind;
+            pieces.push(TemplatePiece::Value(placeholder));
+            rest = remainder;
         }
         literal.push_str(rest);
-        if !literal.is_empty() || parts.is_empty() {
-            parts.push(TemplatePiece::Text(literal));
+        if !literal.is_empty() || pieces.is_empty() {
+            pieces.push(TemplatePiece::Text(literal));
         }
-        Ok(Self(parts))
+        Ok(Self(pieces))
     }
 }
 
 /// Returns the placeholder at the beginning of `text`, and the rest of the text.
-fn placeholder(text: &str) -> Result<(Placeholder, &str), InvalidTemplate> {
-    let word = text.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+fn parse_placeholder(text: &str) -> Result<(Placeholder, &str), InvalidTemplate> {
+    let braced = text.strip_prefix('{').and_then(|inner| inner.split_once('}'));
     let is_word = |name: &str| {
         name.len() <= 40 && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
     };
-    let found = match word {
-        Some((name, behind)) => match Placeholder::find(name) {
-            Some(placeholder) => return Ok((placeholder, behind)),
+    let found = match braced {
+        Some((name, remainder)) => match Placeholder::find(name) {
+            Some(placeholder) => return Ok((placeholder, remainder)),
             None if is_word(name) => format!("{{{name}}}"),
             None => text[..1].to_owned(),
         },
@@ -180,7 +184,7 @@ fn placeholder(text: &str) -> Result<(Placeholder, &str), InvalidTemplate> {
 /// Writes the template as it is written in the configuration.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|part| match part {
+        self.0.iter().try_for_each(|piece| match piece {
             TemplatePiece::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
             TemplatePiece::Value(placeholder) => write!(f, "{{{}}}", placeholder.name()),
         })
@@ -191,16 +195,16 @@ impl From<Stored> for Template {
     fn from(stored: Stored) -> Self {
         match stored {
             Stored::Text(text) => Self::literal(text),
-            Stored::Parts(parts) => Self(parts),
+            Stored::Pieces(pieces) => Self(pieces),
         }
     }
 }
 
 impl From<Template> for Stored {
-    fn from(Template(mut parts): Template) -> Self {
-        match parts.as_mut_slice() {
+    fn from(Template(mut pieces): Template) -> Self {
+        match pieces.as_mut_slice() {
             [TemplatePiece::Text(text)] => Self::Text(std::mem::take(text)),
-            _ => Self::Parts(parts),
+            _ => Self::Pieces(pieces),
         }
     }
 }
@@ -275,7 +279,7 @@ mod tests {
                 let stored = serde_json::to_string(&template).unwrap();
                 prop_assert_eq!(serde_json::from_str::<Template>(&stored).unwrap(), template);
             }
-            // The stored form from before there were templates.
+            // Rows from before there were templates hold plain text.
             let literal: Template = serde_json::from_str(&json!(text).to_string()).unwrap();
             prop_assert_eq!(literal, Template::literal(text));
         }

@@ -1,4 +1,4 @@
-//! Docker volumes that an agent's containers mount besides their workspace. Sluicegate never creates them.
+//! Reads the Docker volumes that an agent's containers mount besides their workspace. Sluicegate never creates them.
 
 use platform_core::name::path;
 use serde::{Deserialize, Serialize};
@@ -92,10 +92,10 @@ impl Volume {
                 path.escape_debug()
             ));
         }
-        match RESERVED_PATHS.iter().find(|ours| is_below(path, ours)) {
-            Some(ours) => {
-                Err(format!("container_path `{path}`: {ours} is not for volumes, choose a path elsewhere"))
-            }
+        match RESERVED_PATHS.iter().find(|reserved| is_below(path, reserved)) {
+            Some(reserved) => Err(format!(
+                "container_path `{path}`: {reserved} is not for volumes, choose a path elsewhere"
+            )),
             None => Ok(self),
         }
     }
@@ -115,7 +115,7 @@ impl Value for Volume {
             match (&**key.get_ref(), value.get_ref()) {
                 ("volume", DeValue::String(name)) => volume = Some(name.to_string()),
                 ("container_path", DeValue::String(path)) => container_path = Some(path.to_string()),
-                ("read_only", DeValue::Boolean(only)) => read_only = *only,
+                ("read_only", DeValue::Boolean(value)) => read_only = *value,
                 ("volume" | "container_path", other) => {
                     return Err(format!(
                         "{}: expected a string, found {}",

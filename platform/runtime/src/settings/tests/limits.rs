@@ -1,9 +1,9 @@
-//! Limits that cannot hold, and settings that have no effect.
+//! Tests limits that cannot hold, and settings that have no effect.
 
 use super::{Settings, parse};
 
-/// Reads `text`, which has one mistake, and returns it.
-fn mistake(text: &str) -> String {
+/// Reads `text`, which has one error, and returns it.
+fn error(text: &str) -> String {
     let error = parse(text).expect_err(text);
     assert_eq!(error.0.len(), 1, "{text}: {error}");
     error.to_string()
@@ -82,7 +82,7 @@ fn impossible_limits_are_told_with_their_range() {
         ("[worker]\nmax_concurrent_starts = 0", "worker.max_concurrent_starts: 0 is out of range"),
         ("[worker]\nlease_duration = '10ms'", "worker.lease_duration: 10ms is out of range: expected 1s to"),
     ] {
-        let error = mistake(text);
+        let error = error(text);
         assert!(error.contains(told), "{text}: {error}");
     }
 }
@@ -90,7 +90,7 @@ fn impossible_limits_are_told_with_their_range() {
 #[test]
 fn a_run_dir_fits_the_longest_socket() {
     let dir = |length: usize| format!("[proxy]\nrun_dir = '/{}'", "d".repeat(length - 1));
-    let error = mistake(&dir(61));
+    let error = error(&dir(61));
     assert!(
         error.contains("s.toml:2: proxy.run_dir: 61 bytes are too many") && error.ends_with("at most 60"),
         "{error}"
@@ -116,7 +116,7 @@ fn a_limit_of_cost_needs_prices() {
             "s.toml:4: runs.r.cost: under a limit of cost",
         ),
     ] {
-        let error = mistake(text);
+        let error = error(text);
         assert!(error.contains(told), "{text}: {error}");
         parse(&format!("{text}\n[prices.'*']\ninput = '1'\noutput = '1'")).expect("the control");
     }
@@ -140,7 +140,7 @@ fn a_setting_without_effect_is_a_mistake() {
         "workspace = 'conversation'",
         "warm_pool_size = 0",
     ] {
-        let error = mistake(&format!("{session}{ignored}"));
+        let error = error(&format!("{session}{ignored}"));
         let key = ignored.split(' ').next().unwrap();
         assert!(
             error.contains(&format!("s.toml:5: agents.a:b.{key}: has no effect with `mode = \"gateway\"`")),
@@ -148,7 +148,7 @@ fn a_setting_without_effect_is_a_mistake() {
         );
     }
     for ignored in ["gateways = []", "gateway_agent = 'main'"] {
-        let error = mistake(&format!("[agents.'sandbox:agent']\n{ignored}"));
+        let error = error(&format!("[agents.'sandbox:agent']\n{ignored}"));
         assert!(error.contains("has no effect with `mode = \"ephemeral\"`"), "{error}");
     }
 }

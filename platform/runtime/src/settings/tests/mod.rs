@@ -1,4 +1,4 @@
-//! Tests of the settings as a file holds them.
+//! Tests the settings as a file holds them.
 
 use platform_core::{
     id::AgentId,
@@ -247,8 +247,8 @@ fn what_a_gateway_lacks_is_named() {
             "the first secret in `proxy.token_secrets_file`: there is none",
         ),
     ] {
-        let mistakes = parse(text).unwrap_err().to_string();
-        assert!(mistakes.contains(problem), "{text}: {mistakes}");
+        let errors = parse(text).unwrap_err().to_string();
+        assert!(errors.contains(problem), "{text}: {errors}");
     }
 }
 
@@ -256,21 +256,21 @@ fn what_a_gateway_lacks_is_named() {
 fn all_mistakes_of_a_gateway_are_reported() {
     let text = "[gateways.g]\nurl = 'ws://h:1'\nattribution = 'slot'\nmemory = '1 GiB'\ndrain_timeout = '1s'\n\
                 [gateways.tokens]\nurl = 'ws://h:2'\nattribution = 'plugin'\nagents = ['main']\n";
-    let mistakes = parse(text).unwrap_err().to_string();
+    let errors = parse(text).unwrap_err().to_string();
     for problem in [
         "gateways.g.memory: it is of a gateway that runs here",
         "gateways.g.drain_timeout: ",
         "gateways.tokens.agents: ",
     ] {
-        assert!(mistakes.contains(problem), "{problem}: {mistakes}");
+        assert!(errors.contains(problem), "{problem}: {errors}");
     }
     let text =
         text.replace("memory = '1 GiB'\ndrain_timeout = '1s'\n", "").replace("agents = ['main']\n", "");
-    let mistakes = parse(&text).unwrap_err().to_string();
+    let errors = parse(&text).unwrap_err().to_string();
     for problem in
         ["no `proxy.listen`", "needs a `token_file`", "needs a `slots_file`", "`proxy.token_secrets_file`"]
     {
-        assert!(mistakes.contains(problem), "{problem}: {mistakes}");
+        assert!(errors.contains(problem), "{problem}: {errors}");
     }
     // The control: each of them is valid for a managed gateway.
     parse("[gateways.g]\nattribution = 'slot'\nmemory = '1 GiB'\ndrain_timeout = '1s'\nagents = ['main']\ndisk = '1 GiB'\n").unwrap();
@@ -297,9 +297,9 @@ fn a_provider_is_matched_by_name_and_slot() {
 fn every_section_of_the_schema_has_an_owner() {
     let schema = Settings::json_schema();
     let sections: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-    let mut parts = SectionName::ALL.map(SectionName::name);
-    parts.sort_unstable();
-    assert_eq!(sections, parts);
+    let mut names = SectionName::ALL.map(SectionName::name);
+    names.sort_unstable();
+    assert_eq!(sections, names);
     assert_eq!(
         (SectionName::of("api"), SectionName::of("api.listen"), SectionName::of("apis.x")),
         (Some(SectionName::Api), Some(SectionName::Api), None)

@@ -1,7 +1,7 @@
-//! The secrets that sign run tokens: several from a file, or one from the environment.
+//! Reads the secrets that sign run tokens: several from a file, or one from the environment.
 //!
 //! The file has one secret per line, `id:secret`; the first one mints, all verify. Empty lines and lines that begin
-//! with `#` are skipped. To rotate: append the new secret, and later move it to the top. Remove the old one when its
+//! with `#` are skipped. To rotate, append the new secret, and later move it to the top. Remove the old secret when its
 //! last token has expired. No error here repeats a secret.
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The line is not a secret's. It may hold one all the same, so it is not shown.
+    /// The line has no id before a colon. It may hold a secret all the same, so it is not shown.
     #[error(
         "{}:{line}: expected `id:secret`; an id is 1 to 32 letters, digits, `_`, `.` or `-`, not starting with a sign",
         path.display()
@@ -68,8 +68,8 @@ pub enum Error {
     },
 }
 
-/// Reads the secrets from `file` if there is one, else takes the one from the environment. There may be none at all:
-/// then no token is valid.
+/// Reads the secrets from `file` if there is one, else uses the one from the environment. Without any secret, no token
+/// is valid.
 ///
 /// # Errors
 /// If the file cannot be read, if users outside `trusted` can read or change it, or if a secret cannot be used.
@@ -109,9 +109,9 @@ fn parse(path: &Path, text: &Secret) -> Result<Vec<NamedSecret>, Error> {
     lines
         .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
         .map(|(number, line)| {
-            let wrong = || Error::Line { path: path.to_owned(), line: number };
-            let (id, secret) = line.split_once(':').ok_or_else(wrong)?;
-            let id = SecretId::parse(id).map_err(|_shows_the_line| wrong())?;
+            let invalid = || Error::Line { path: path.to_owned(), line: number };
+            let (id, secret) = line.split_once(':').ok_or_else(invalid)?;
+            let id = SecretId::parse(id).map_err(|_shows_the_line| invalid())?;
             NamedSecret::new(id, &Secret::new(secret.to_owned()))
                 .map_err(|source| Error::unusable(path, source))
         })

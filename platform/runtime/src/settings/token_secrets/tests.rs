@@ -1,4 +1,4 @@
-//! Tests of token secrets from a file and the environment, and of the messages about invalid ones.
+//! Tests token secrets from a file and the environment, and the messages about invalid ones.
 
 use std::{error::Error as _, fs, os::unix::fs::PermissionsExt};
 
@@ -10,7 +10,7 @@ use crate::trust::Trusted;
 /// Text in every secret here; an error that contains it leaks a secret.
 const CANARY: &str = "canary";
 
-/// Reads a file of `text` and `mode`.
+/// Reads a file with this `text` and `mode`, and returns the ids of its secrets.
 fn file(text: &str, mode: u32) -> Result<Vec<String>, Error> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("secrets");
@@ -19,7 +19,8 @@ fn file(text: &str, mode: u32) -> Result<Vec<String>, Error> {
     read(Some(&path), None, &Trusted::own()).map(|secrets| secrets.ids().map(ToString::to_string).collect())
 }
 
-fn told(error: &Error) -> String {
+/// Returns everything that `error` could print.
+fn printed(error: &Error) -> String {
     format!("{error}: {:?}: {error:?}", error.source().map(ToString::to_string))
 }
 
@@ -66,7 +67,7 @@ fn a_bad_file_is_refused_without_its_secrets() {
     ];
     assert!(file(good, 0o600).is_ok());
     for (text, mode, words) in cases {
-        let error = told(&file(&text, mode).unwrap_err());
+        let error = printed(&file(&text, mode).unwrap_err());
         assert!(error.contains(words), "{words:?} is not in {error}");
         assert!(!error.contains(CANARY), "a secret is in {error}");
     }
@@ -76,9 +77,9 @@ fn a_bad_file_is_refused_without_its_secrets() {
 #[test]
 fn what_cannot_be_read_or_used_says_where_it_is() {
     let error = read(Some("/nowhere/secrets".as_ref()), None, &Trusted::own()).unwrap_err();
-    assert!(told(&error).contains("cannot read proxy.token_secrets_file /nowhere/secrets"), "{error}");
+    assert!(printed(&error).contains("cannot read proxy.token_secrets_file /nowhere/secrets"), "{error}");
     for text in ["canary", "canary-with-a-line-feed\n"] {
-        let error = told(&read(None, Some(&Secret::new(text.to_owned())), &Trusted::own()).unwrap_err());
+        let error = printed(&read(None, Some(&Secret::new(text.to_owned())), &Trusted::own()).unwrap_err());
         assert!(error.contains("PROXY_SHARED_SECRET") && !error.contains(CANARY), "{error}");
     }
 }

@@ -1,7 +1,7 @@
-//! Checks content at any depth: messages, items, parts, what tools answered. It goes by names, not by shapes,
-//! so that an unexpected nesting or type hides nothing. LiteLLM is lenient in what it takes for an image.
+//! Checks content at any depth: messages, items, parts, results of tools. Names decide, not shapes, so that an
+//! unexpected nesting or type hides nothing. LiteLLM is lenient in what it accepts as an image.
 //!
-//! Text is never looked into, nor are arguments of tools and JSON schemas: they reach only the model.
+//! Text is never inspected, nor are arguments of tools and JSON schemas: they reach only the model.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ use super::{
 pub(super) enum StringMeaning {
     /// Words for the model.
     Text,
-    /// The inside of an image, file or other medium: no string may hold a URL.
+    /// The inside of an image, file or other medium: no string may contain a URL.
     Medium,
     /// Position where a URL is expected: a string must be a `data:` URL.
     Locator,
@@ -43,7 +43,7 @@ enum MemberRule {
 #[derive(Default)]
 struct ObjectFacts<'a> {
     kind: Option<Cow<'a, [u8]>>,
-    role: bool,
+    has_role: bool,
     /// A string that points elsewhere, in a member of this name, at this byte.
     remote: Option<Member<'a>>,
     /// Bytes of images in it, unless its type says that they are text.
@@ -93,7 +93,7 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// Reads the value of `member` as one that stands at `meaning`.
+    /// Reads the value of `member`, whose strings have this `meaning`.
     pub(super) fn content(&mut self, meaning: StringMeaning, member: Member<'a>) -> Result<(), Rejection> {
         let mut facts = ObjectFacts::default();
         self.content_member(meaning, member, &mut facts)?;
@@ -133,7 +133,7 @@ impl<'a> Walk<'a, '_> {
     fn content_object(&mut self, meaning: StringMeaning, at: usize) -> Result<(), Rejection> {
         let mut facts = ObjectFacts::default();
         self.members(|walk, member| walk.content_member(meaning, member, &mut facts))?;
-        if meaning == StringMeaning::Item && facts.kind.is_none() && !facts.role {
+        if meaning == StringMeaning::Item && facts.kind.is_none() && !facts.has_role {
             self.need(Capability::StoredResponses, b"an item without type and role", at)?;
         }
         if facts.kind.as_deref() == Some(b"base64") {
@@ -164,8 +164,12 @@ impl<'a> Walk<'a, '_> {
                 }
             }
             MemberRule::Role => {
-                facts.role = matches!(self.cursor.value()?, JsonValue::Text(_));
-                if facts.role { Ok(()) } else { Err(Rejection::wrong_type(b"role", "a string", member.at)) }
+                facts.has_role = matches!(self.cursor.value()?, JsonValue::Text(_));
+                if facts.has_role {
+                    Ok(())
+                } else {
+                    Err(Rejection::wrong_type(b"role", "a string", member.at))
+                }
             }
             MemberRule::Opaque => self.skip(),
             MemberRule::Stored(capability) => self.gated(capability, &member),
@@ -175,7 +179,7 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// Counts a medium that `text` holds, in a member of this name.
+    /// Counts a medium that `text` contains, in a member of this name.
     fn medium(&mut self, text: JsonText<'a>, name: &[u8], facts: &mut ObjectFacts<'a>) {
         let bytes = text.raw.len() as u64;
         self.media.parts += 1;
@@ -207,7 +211,7 @@ fn is_medium(meaning: StringMeaning) -> bool {
     matches!(meaning, StringMeaning::Medium | StringMeaning::Locator)
 }
 
-/// Strings that only look like something to fetch: a plain-text document's text, the origin of a search
+/// Returns whether a string only looks like something to fetch: a plain-text document's text, the origin of a search
 /// result that is itself in the body.
 fn is_harmless(name: &[u8], kind: Option<&[u8]>) -> bool {
     matches!(
@@ -245,7 +249,7 @@ fn member_rule(meaning: StringMeaning, name: &[u8]) -> MemberRule {
     }
 }
 
-/// The medium itself, in base64.
+/// Returns whether a member of this name contains the medium itself, in base64.
 fn holds_data(name: &[u8]) -> bool {
     matches!(name, b"data" | b"file_data" | b"fileData" | b"base64" | b"bytes")
 }
@@ -263,9 +267,9 @@ fn inside_text(name: &[u8]) -> MemberRule {
     match name {
         b"tools" => MemberRule::Tools,
         b"definition" => MemberRule::Tool,
-        // What a tool is called with (so are `arguments`), and its schema: the agent's own business.
+        // Arguments of a tool, like `arguments`, and its schema: only the agent uses them.
         b"input" | b"parameters" | b"input_schema" | b"output_schema" => MemberRule::Opaque,
-        // Notes that have no effect and that hold URLs or types of their own.
+        // Notes that have no effect and that contain URLs or types of their own.
         b"annotations"
         | b"citations"
         | b"logprobs"
@@ -274,13 +278,13 @@ fn inside_text(name: &[u8]) -> MemberRule {
         | b"caller"
         | b"reasoning_details"
         | b"transformations" => MemberRule::Opaque,
-        // What a granted kind of call did.
+        // Results of a call whose kind was granted.
         b"action" | b"actions" | b"operation" | b"environment" => MemberRule::Opaque,
         _ => MemberRule::Walk(StringMeaning::Text),
     }
 }
 
-/// `url`, `image_url`, `fileUri`, `video_urls` …
+/// Returns whether a name ends like `url`, `image_url`, `fileUri`, `video_urls`.
 fn names_a_url(name: &[u8]) -> bool {
     let singular = name.strip_suffix(b"s").unwrap_or(name);
     let tail = singular.len().checked_sub(3).map_or(singular, |start| &singular[start..]);

@@ -1,4 +1,4 @@
-//! Sets values in a body on its way: puts pieces between slices of what came, which is not copied.
+//! Sets values in a body without copying it: puts pieces between slices of the original.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// Changes to one body, in its order and not overlapping.
 #[derive(Debug, Default)]
 pub(crate) struct Edits {
-    /// Behind the opening brace of the body, where new members go.
+    /// Position behind the opening brace of the body, where new members go.
     start: usize,
     list: Vec<Edit>,
 }
@@ -23,14 +23,14 @@ impl Edits {
         Self { start, list: Vec::with_capacity(8) }
     }
 
-    /// Adds a top-level member that the body does not have. There is always one behind it: the model.
-    /// `name` needs no escapes; `value` is JSON.
+    /// Adds a top-level member that the body does not have. Another member always follows it: the model. `name` needs
+    /// no escapes; `value` is JSON.
     pub(crate) fn insert(&mut self, name: &str, value: &[u8]) {
         let member = [b"\"", name.as_bytes(), b"\":", value, b","].concat();
         self.replace(self.start..self.start, member.into());
     }
 
-    /// Puts JSON in the place of a value. What was put there before is forgotten.
+    /// Puts JSON in the place of a value. An earlier edit of the same value is dropped.
     pub(crate) fn replace(&mut self, at: Range<usize>, put: Bytes) {
         let key = |edit: &Edit| (edit.at.start, edit.at.end);
         let behind = self.list.partition_point(|edit| key(edit) <= (at.start, at.end));
@@ -44,8 +44,8 @@ impl Edits {
         self.replace(at, Bytes::new());
     }
 
-    /// The body as it is sent: slices of `body`, which must be the one that was checked, and what is put
-    /// between them.
+    /// Returns the body as it is sent: slices of `body`, which must be the one that was checked, with the edits between
+    /// them.
     #[must_use]
     pub(crate) fn pieces(&self, body: &Bytes) -> Vec<Bytes> {
         let mut pieces = Vec::with_capacity(2 * self.list.len() + 1);

@@ -1,5 +1,4 @@
-//! Lists the top-level fields that each route accepts, with a rule for each. A field that is not here does
-//! not pass.
+//! Lists the top-level fields that each route accepts, with a rule for each. A field that is not listed does not pass.
 //!
 //! Left out on purpose although an SDK documents them:
 //!
@@ -10,9 +9,8 @@
 //! - `user_profile_id`, `workspace_id`: likewise.
 //! - `diagnostics`, `thread` and `background_options` name earlier calls.
 //!
-//! All control fields of LiteLLM (`no-log`, `fallbacks`, `api_base`, `mock_response`, `tags`, `cache`,
-//! `guardrails`, `prompt_id` …) are refused because they are not here. A test holds its list against this
-//! one.
+//! All control fields of LiteLLM (`no-log`, `fallbacks`, `api_base`, `mock_response`, `tags`, `cache`, `guardrails`,
+//! `prompt_id` …) are refused because they are not here. A test compares LiteLLM's list with this one.
 
 use platform_core::route::Route;
 
@@ -60,12 +58,12 @@ pub(super) enum Rule {
 /// Tiers of service that cost no more than the usual one; others are up to twice as dear.
 const SERVICE_TIERS: Rule =
     Rule::Among(&[b"auto", b"default", b"flex", b"standard", b"standard_only"], Capability::PremiumService);
-/// A fast answer of Anthropic's costs six times as much as this one.
+/// Speeds that cost no more than usual: a fast answer of Anthropic's costs six times as much.
 const SPEEDS: Rule = Rule::Among(&[b"standard"], Capability::PremiumService);
-/// Everywhere else costs a tenth more.
-const PLACES: Rule = Rule::Among(&[b"global"], Capability::PremiumService);
+/// Regions of inference that cost no more than usual: all others cost a tenth more.
+const REGIONS: Rule = Rule::Among(&[b"global"], Capability::PremiumService);
 
-/// The sizes that limits look at.
+/// Sizes that limits apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     N,
@@ -146,7 +144,7 @@ fn messages(field: &[u8]) -> Option<Rule> {
         b"metadata" => Rule::Metadata,
         b"container" => Rule::Needs(Capability::ServerTools),
         b"service_tier" => SERVICE_TIERS,
-        b"inference_geo" => PLACES,
+        b"inference_geo" => REGIONS,
         b"stop_sequences" | b"temperature" | b"top_k" | b"top_p" => Rule::Pass,
         _ => return count_tokens(field),
     })

@@ -1,6 +1,5 @@
-//! A cursor over a JSON document: exactly the grammar `serde_json` reads into a `JsonValue`, at the speed of
-//! vector instructions where strings are long. It knows nothing of fields; the caller decides what to look
-//! at.
+//! Reads a JSON document with a cursor: exactly the grammar of `serde_json`, at the speed of vector instructions where
+//! strings are long. It knows no fields; the caller decides which values matter.
 
 use super::{
     rejection::SyntaxFault,
@@ -18,7 +17,7 @@ pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: u8,
-    /// Those of the strings so far.
+    /// Letters in the strings that were read.
     letters: Letters,
 }
 
@@ -51,26 +50,26 @@ impl<'a> Cursor<'a> {
         self.letters
     }
 
-    /// The next byte to be read.
+    /// Returns the position of the next byte.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
     /// Moves to the next token and shows its first byte.
     pub(super) fn next_token(&mut self) -> Option<u8> {
-        self.space();
+        self.skip_space();
         self.peek()
     }
 
     /// Reads to the end, where only white space may be.
     pub(super) fn end(&mut self) -> Result<(), SyntaxFault> {
-        self.space();
+        self.skip_space();
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.fault("something follows the object")) }
     }
 
     /// Reads a scalar, or opens a container.
     pub(super) fn value(&mut self) -> Result<JsonValue<'a>, SyntaxFault> {
-        self.space();
+        self.skip_space();
         match self.peek() {
             Some(b'"') => Ok(JsonValue::Text(self.string()?)),
             Some(b'{') => self.open(JsonValue::Object),
@@ -83,19 +82,19 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// After `{`: the first member's name, the cursor behind its colon; `None` closes the object.
+    /// Reads the first member's name after `{`, and its colon; `None` closes the object.
     pub(super) fn first_member(&mut self) -> Result<Option<Name<'a>>, SyntaxFault> {
-        self.space();
+        self.skip_space();
         if self.peek() == Some(b'}') { Ok(self.close()) } else { self.name().map(Some) }
     }
 
-    /// After a member's value: the next one's name.
+    /// Reads the next member's name after a value.
     pub(super) fn next_member(&mut self) -> Result<Option<Name<'a>>, SyntaxFault> {
-        self.space();
+        self.skip_space();
         match self.peek() {
             Some(b',') => {
                 self.at += 1;
-                self.space();
+                self.skip_space();
                 self.name().map(Some)
             }
             Some(b'}') => Ok(self.close()),
@@ -103,15 +102,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// After `[`: whether there is an element; if not, the array is closed.
+    /// Checks for an element after `[`; `None` closes the array.
     pub(super) fn first_element(&mut self) -> Result<Option<()>, SyntaxFault> {
-        self.space();
+        self.skip_space();
         Ok(if self.peek() == Some(b']') { self.close() } else { Some(()) })
     }
 
-    /// After an element: whether there is another.
+    /// Checks for another element after an element.
     pub(super) fn next_element(&mut self) -> Result<Option<()>, SyntaxFault> {
-        self.space();
+        self.skip_space();
         match self.peek() {
             Some(b',') => {
                 self.at += 1;
@@ -158,7 +157,7 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    fn space(&mut self) {
+    fn skip_space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.at += 1;
         }
@@ -197,7 +196,7 @@ impl<'a> Cursor<'a> {
             return Err(self.fault("a member's name is missing"));
         }
         let text = self.string()?;
-        self.space();
+        self.skip_space();
         if self.peek() != Some(b':') {
             return Err(self.fault("a colon is missing"));
         }
@@ -255,7 +254,7 @@ impl<'a> Cursor<'a> {
             self.digits()?;
         }
         let raw = &self.bytes[start..self.at];
-        // Only then can it be more than a double holds, which Python would pass on as `Infinity`.
+        // Only such a number can exceed a double, which Python would pass on as `Infinity`.
         if (exponent || whole > 300) && !is_finite(raw) {
             return Err(self.fault("a number is out of range"));
         }

@@ -1,9 +1,9 @@
-//! The values of `type`: which kinds of content and tools there are, and what those need that are more than
-//! words between agent and model.
+//! Maps values of `type`, of content and of tools, to the capabilities they need: those that reach beyond words between
+//! agent and model.
 
 use platform_core::capability::Capability;
 
-/// Returns what a part of content, an item or a message of this `type` needs; `None` if nothing.
+/// Returns the capability that a part of content, an item or a message of this `type` needs, if any.
 pub(super) fn content(kind: &[u8]) -> Option<Capability> {
     match kind {
         // OpenAI chat, and what LiteLLM adds to it.
@@ -55,7 +55,7 @@ fn is_server_side(kind: &[u8]) -> bool {
     PREFIXES.iter().any(|prefix| kind.starts_with(prefix))
 }
 
-/// Returns what a tool of this `type` needs.
+/// Returns the capability that a tool of this `type` needs, if any.
 pub(super) fn tool(kind: &[u8]) -> Option<Capability> {
     match kind {
         b"function" | b"custom" => None,
@@ -68,7 +68,7 @@ pub(super) fn tool(kind: &[u8]) -> Option<Capability> {
     }
 }
 
-/// Returns what a `tool_choice` of this `type` needs.
+/// Returns the capability that a `tool_choice` of this `type` needs, if any.
 pub(super) fn tool_choice(kind: &[u8]) -> Option<Capability> {
     match kind {
         b"auto" | b"any" | b"none" | b"required" | b"tool" | b"allowed_tools" => None,

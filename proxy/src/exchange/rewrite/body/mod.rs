@@ -1,10 +1,10 @@
-//! Checks whether a body may ask for what it asks for. One pass over the whole document, no tree, nothing
-//! copied but what is set.
+//! Checks whether a body may request all that it requests. One pass over the whole document, no tree, nothing copied
+//! but the values that are set.
 //!
-//! The model API is itself an egress, and LiteLLM takes orders from the body. So what is not known does not
-//! pass, and what reaches further than the model needs a grant. Reading in order: `top` (fields), `fields`
-//! (their lists), `content`, `tools`, `kinds`; below them `walk`, `json`, `text`. How the body arrives is not
-//! decided here, nor how large it may be.
+//! The model API is itself an egress, and LiteLLM takes orders from the body. So unknown fields do not pass, and fields
+//! that reach further than the model need a grant. Reading in order: `top` (fields), `fields` (their lists), `content`,
+//! `tools`, `kinds`; below them `walk`, `json`, `text`. Other modules decide how the body arrives and how large it may
+//! be.
 
 mod content;
 mod edits;
@@ -39,7 +39,7 @@ pub(crate) use self::{
 };
 use crate::usage::estimate::{Letters, Media};
 
-/// Policy of a run: what its bodies may ask for, and what is set in them.
+/// Policy of a run: the requests that its bodies may make, and the values that are set in them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Policy {
     /// The models, by exact name; `None` for any.
@@ -83,7 +83,7 @@ impl Policy {
         named.is_some_and(|name| !litellm::is_control(name))
     }
 
-    /// Sluicegate's value for one of its own fields.
+    /// Returns Sluicegate's value for one of its own fields.
     fn own(&self, field: &str, route: Route) -> Option<Bytes> {
         match (field, route.dialect()) {
             ("user", Dialect::OpenAi) => self.user.clone(),
@@ -101,7 +101,7 @@ pub(crate) struct Checked<'a> {
     pub(crate) model: Cow<'a, str>,
     /// Set if the answer is to stream.
     pub(crate) stream: bool,
-    /// Set if the agent itself asked for the usage at a stream's end.
+    /// Set if the agent itself requested the usage at a stream's end.
     pub(crate) usage_asked: bool,
     /// The sizes it asks for.
     pub(crate) sizes: Sizes,
@@ -117,7 +117,7 @@ pub(crate) struct Checked<'a> {
 ///
 /// # Errors
 ///
-/// The first thing that is wrong with it, in the order of its bytes.
+/// The first fault in the body, in the order of its bytes.
 pub(crate) fn check<'a>(route: Route, body: &'a [u8], policy: &Policy) -> Result<Checked<'a>, Rejection> {
     if route == Route::Unknown {
         return Err(Rejection::new(Reason::NoRoute, 0));

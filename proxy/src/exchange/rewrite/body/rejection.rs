@@ -1,9 +1,8 @@
-//! Describes why a body is refused: what is wrong, where, and how to fix it.
+//! Describes why a body is refused: the fault, its place, and how to fix it.
 //!
-//! The messages name what the agent wrote, bounded and harmless, but they are for the agent alone. OpenClaw
-//! sorts a 400 by the words and even the digits in its message. Most of its categories mean retries, or a
-//! provider that is locked for every tenant. Where several agents share a listener, they get the table's
-//! words only.
+//! The messages name what the agent wrote, bounded and harmless, but they are for the agent alone. OpenClaw sorts a 400
+//! by the words and even the digits in its message. Most of its categories mean retries, or a provider that is locked
+//! for every tenant. Where several agents share a listener, they get only the fixed words of the table of refusals.
 
 use std::fmt;
 
@@ -25,7 +24,7 @@ pub(crate) struct Rejection {
 pub(crate) enum Reason {
     /// The body is not one JSON object.
     Syntax(&'static str),
-    /// A name stands twice in one object: readers differ in which one they take.
+    /// A name occurs twice in one object: readers differ in which one they take.
     Duplicate(Label),
     /// An object has more members than any the API knows.
     Crowded,
@@ -38,7 +37,7 @@ pub(crate) enum Reason {
         /// Value or type that would be right.
         expected: &'static str,
     },
-    /// Possible, but this run was not granted it.
+    /// Something possible that this run was not granted.
     NotGranted {
         /// The member or type.
         what: Label,
@@ -91,7 +90,7 @@ impl From<SyntaxFault> for Rejection {
 }
 
 impl Label {
-    /// At most 64 characters of `[A-Za-z0-9_./:@-]`, others as `?`.
+    /// Returns at most 64 characters of `name`: those of `[A-Za-z0-9_./:@-]`, others as `?`.
     #[must_use]
     pub(crate) fn of(name: &[u8]) -> Self {
         let plain = |&byte: &u8| {
@@ -102,7 +101,7 @@ impl Label {
         Self(name.iter().take(64).map(plain).collect())
     }
 
-    /// Without the quotes of its [`fmt::Display`].
+    /// Returns the name without the quotes of its [`fmt::Display`].
     pub(crate) const fn as_str(&self) -> &str {
         &self.0
     }
@@ -132,7 +131,7 @@ impl fmt::Display for Rejection {
             Reason::NotGranted { what, capability } => write!(
                 f,
                 "{what} is not granted to this run; {}, or have \"{}\" granted",
-                instead(*capability),
+                alternative(*capability),
                 capability.name()
             ),
             Reason::ModelMissing => f.write_str("\"model\" is missing; name one model"),
@@ -157,7 +156,7 @@ impl fmt::Display for Rejection {
 impl std::error::Error for Rejection {}
 
 /// Returns what the agent can do without the grant.
-const fn instead(capability: Capability) -> &'static str {
+const fn alternative(capability: Capability) -> &'static str {
     match capability {
         Capability::MediaUrls => "send the content itself, as a data: URL",
         Capability::StoredFiles => "send the content itself",

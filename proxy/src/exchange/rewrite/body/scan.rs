@@ -4,19 +4,19 @@
 //! bytes, and such bodies were four times slower with memchr (measured). Short runs go by words, long ones by
 //! blocks, of which the compiler makes vector instructions.
 
-/// Bytes of a string that stand for themselves.
+/// Run of plain bytes at the start of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlainRun {
     pub(super) length: usize,
-    /// All bytes looked at, or-ed together: maybe a few more than the run's.
+    /// All bytes that were read, or-ed together: maybe a few more than the run's.
     pub(super) union: u64,
 }
 
 const BLOCK: usize = 64;
-/// Most strings end within that.
+/// Length within which most strings end.
 const SHORT: usize = 4 * size_of::<u64>();
 
-/// The bytes at the start of `text` up to a quote, a backslash or a control character.
+/// Returns the run at the start of `text`, up to a quote, a backslash or a control character.
 pub(super) fn plain(text: &[u8]) -> PlainRun {
     let mut run = PlainRun { length: 0, union: 0 };
     if run.words(text, SHORT) {
@@ -34,13 +34,13 @@ pub(super) fn plain(text: &[u8]) -> PlainRun {
     run
 }
 
-/// Returns whether a run's `union` says there may be more than ASCII in it.
+/// Returns whether a run with this `union` may contain more than ASCII.
 pub(super) fn beyond_ascii(union: u64) -> bool {
     union & HIGHS != 0
 }
 
 impl PlainRun {
-    /// Goes on word by word, up to `limit`; says whether the end was found.
+    /// Extends the run word by word, up to `limit`; returns whether its end was found.
     fn words(&mut self, text: &[u8], limit: usize) -> bool {
         while self.length < limit {
             let Some(word) = text[self.length..].first_chunk() else {
@@ -58,7 +58,7 @@ impl PlainRun {
         false
     }
 
-    /// Goes on to the end of the document, which is less than a word away.
+    /// Extends the run byte by byte; the end of the document is less than a word away.
     fn bytes(&mut self, text: &[u8]) -> bool {
         let rest = &text[self.length..];
         let length = rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len());
@@ -72,7 +72,7 @@ fn is_special(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
-/// Free of branches, so that it becomes a few vector instructions.
+/// Scans a block without branches, so that it becomes a few vector instructions.
 fn scan_block(block: &[u8; BLOCK]) -> (bool, u8) {
     let mut special = 0;
     let mut union = 0;

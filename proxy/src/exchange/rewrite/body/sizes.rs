@@ -1,4 +1,4 @@
-//! The sizes a body asks for, and the limit that is set on them. How much that is, is decided elsewhere.
+//! Keeps the sizes that a body asks for, and limits them. Another module decides the limit.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use platform_core::route::Route;
 
 use super::{Checked, fields::Size};
 
-/// A size as it stands in the body.
+/// A size as the body writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Count {
-    /// `None` for null, which asks for nothing but takes the place.
+    /// Size, or `None` for null, which asks for nothing although the member is there.
     pub(crate) value: Option<u64>,
     /// Position of the value in the body.
     pub(crate) at: Range<usize>,
@@ -46,7 +46,7 @@ impl Sizes {
         *slot = Some(count);
     }
 
-    /// Returns how many answers are asked for, each with as many tokens as one may have.
+    /// Returns the number of requested answers, each with as many tokens as one may have.
     pub(crate) fn answers(&self, route: Route) -> u64 {
         let asked = |count: &Option<Count>| count.as_ref().and_then(|count| count.value);
         let each = asked(&self.n).max(asked(&self.best_of)).unwrap_or(1).max(1);
@@ -57,7 +57,7 @@ impl Sizes {
         }
     }
 
-    /// The most tokens an answer may have, as far as the body says.
+    /// Returns the most tokens that an answer may have, as far as the body says.
     pub(crate) fn output(&self) -> Option<u64> {
         self.limits().filter_map(|count| count.value).min()
     }
@@ -85,9 +85,9 @@ impl Checked<'_> {
                 Route::Embeddings | Route::CountTokens | Route::Models | Route::Unknown => {}
             };
         }
-        // None at all would be no limit to some.
-        let is_over = |count: &&Count| !count.value.is_some_and(|asked| (1..=most).contains(&asked));
-        for count in self.sizes.limits().filter(is_over) {
+        // Zero and null are replaced, too: some models take them for no limit.
+        let is_outside = |count: &&Count| !count.value.is_some_and(|asked| (1..=most).contains(&asked));
+        for count in self.sizes.limits().filter(is_outside) {
             self.edits.replace(count.at.clone(), value().into());
         }
     }

@@ -1,11 +1,11 @@
-//! Reads what is between the quotes of a string: whether it is valid, what it says, whether it points
-//! elsewhere. `scan` finds where it ends.
+//! Reads the content of a string: decodes it, and detects images and strings that point elsewhere. `scan` finds where
+//! it ends.
 
 use std::borrow::Cow;
 
 use memchr::memchr_iter;
 
-/// A string without its quotes: valid UTF-8, valid escapes.
+/// Content of a string between its quotes: valid UTF-8, valid escapes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JsonText<'a> {
     pub(super) raw: &'a [u8],
@@ -19,7 +19,7 @@ impl<'a> JsonText<'a> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
     }
 
-    /// The same as text.
+    /// Returns the text without escapes, as a string.
     pub(super) fn to_str(self) -> Cow<'a, str> {
         match self.decoded() {
             Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
@@ -60,7 +60,7 @@ fn has_scheme(text: &[u8]) -> bool {
     memchr_iter(b':', text).any(|colon| text[colon..].starts_with(b"://"))
 }
 
-/// The length of the escape at the start of `text`, if it is one. A pair of surrogates is one escape.
+/// Returns the length of the escape at the start of `text`, if it is one. A pair of surrogates is one escape.
 pub(super) fn escape_length(text: &[u8]) -> Option<usize> {
     match text.get(1)? {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
@@ -69,7 +69,7 @@ pub(super) fn escape_length(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The character that the `\u` escape at the start of `text` stands for, and the escape's length.
+/// Returns the character of the `\u` escape at the start of `text`, and the escape's length.
 fn code_point(text: &[u8]) -> Option<(char, usize)> {
     let unit = hex(text)?;
     if !(0xd800..0xdc00).contains(&unit) {

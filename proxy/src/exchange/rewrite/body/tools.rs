@@ -2,10 +2,9 @@
 //! grant. A member that is not a function's is enough to make another tool of it. LiteLLM drops the `type` on
 //! the way to Gemini and goes by `googleSearch` or `urlContext` beside it.
 //!
-//! A run may be granted some tools only, by name; one that runs elsewhere is named by its type. A tool that
-//! matches none of them is refused, also with the capability that it needs. That holds only for what a model
-//! is offered as a tool. An agent that describes a tool in its text, or acts without a model's request, is
-//! not restricted here.
+//! A run may be granted some tools only, by name; one that runs elsewhere is named by its type. A tool that matches
+//! none of them is refused, also with the capability that it needs. This restricts only the tools that a model is
+//! offered. An agent that describes a tool in its text, or acts without a model's request, is not restricted here.
 
 use std::borrow::Cow;
 
@@ -19,13 +18,13 @@ use super::{
     walk::{Member, Walk},
 };
 
-/// LiteLLM runs tools of its own under such names.
+/// Prefix of names under which LiteLLM runs tools of its own.
 const RESERVED: &[u8] = b"litellm_";
 
 #[derive(Default)]
 struct ToolFacts<'a> {
     kind: Option<Cow<'a, [u8]>>,
-    /// A member that is not a function's; one that is not granted as a tool, if there is such a one.
+    /// A member that is not a function's; if possible, one that is not granted as a tool.
     foreign: Option<Member<'a>>,
     /// Set if it has a name, which is then granted.
     named: bool,
@@ -50,7 +49,8 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// Reads one tool, or the part of one that describes the function; returns whether it shows what it is. Nothing is no tool.
+    /// Reads one tool, or the part of one that describes the function. Returns whether it identifies the tool; null is
+    /// none and needs no name.
     fn tool_part(&mut self, member: &Member<'a>) -> Result<bool, Rejection> {
         match self.cursor.value()? {
             JsonValue::Null => Ok(true),
@@ -73,7 +73,7 @@ impl<'a> Walk<'a, '_> {
             }
             (None, Some(foreign)) => {
                 self.need(Capability::ServerTools, &foreign.name, foreign.at)?;
-                self.offered(&foreign.name, foreign.at).map(|()| true)
+                self.check_offered(&foreign.name, foreign.at).map(|()| true)
             }
             (None, None) => Ok(facts.named),
         }
@@ -101,28 +101,28 @@ impl<'a> Walk<'a, '_> {
             | b"annotations" => self.skip()?,
             b"tools" => {
                 self.tools(&member)?;
-                self.foreign(member, facts);
+                self.note_foreign(member, facts);
             }
             // A server's address and keys mean something only beside a type that needs its own grant.
             b"server_url" | b"url" | b"headers" | b"filters" | b"user_location" => {
                 self.skip()?;
-                self.foreign(member, facts);
+                self.note_foreign(member, facts);
             }
             // A container described is new; one named by its id may belong to another client.
             b"container" if self.cursor.next_token() == Some(b'{') => {
                 self.content(StringMeaning::Medium, Member { name: Cow::Borrowed(b"new"), at: member.at })?;
-                self.foreign(member, facts);
+                self.note_foreign(member, facts);
             }
             _ => {
                 let content = Member { name: member.name.clone(), at: member.at };
                 self.content(StringMeaning::Medium, content)?;
-                self.foreign(member, facts);
+                self.note_foreign(member, facts);
             }
         }
         Ok(())
     }
 
-    fn foreign(&self, member: Member<'a>, facts: &mut ToolFacts<'a>) {
+    fn note_foreign(&self, member: Member<'a>, facts: &mut ToolFacts<'a>) {
         if facts.foreign.as_ref().is_none_or(|known| self.may_offer(&known.name)) {
             facts.foreign = Some(member);
         }
@@ -131,14 +131,14 @@ impl<'a> Walk<'a, '_> {
     /// Reads a name; returns whether there is one.
     fn tool_name(&mut self, at: usize) -> Result<bool, Rejection> {
         match self.cursor.value()? {
-            JsonValue::Text(name) => self.offered(&name.decoded(), at).map(|()| true),
+            JsonValue::Text(name) => self.check_offered(&name.decoded(), at).map(|()| true),
             JsonValue::Null => Ok(false),
             _ => Err(Rejection::wrong_type(b"name", "a string", at)),
         }
     }
 
     /// Refuses a tool of this name unless the run may offer it.
-    fn offered(&self, name: &[u8], at: usize) -> Result<(), Rejection> {
+    fn check_offered(&self, name: &[u8], at: usize) -> Result<(), Rejection> {
         if name.starts_with(RESERVED) {
             self.need(Capability::ServerTools, name, at)?;
         }
@@ -173,7 +173,7 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-/// Anthropic's types are a name and a date: `web_search_20250305`.
+/// Returns a type without its date. Anthropic's types are a name and a date: `web_search_20250305`.
 fn undated(kind: &[u8]) -> &[u8] {
     match kind.split_last_chunk::<9>() {
         Some((name, [b'_', date @ ..])) if date.iter().all(u8::is_ascii_digit) => name,

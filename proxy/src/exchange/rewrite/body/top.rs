@@ -1,4 +1,4 @@
-//! The top level of a body: each field by its rule, and at the end what Sluicegate sets.
+//! Checks the top level of a body: applies each field's rule, and at the end sets Sluicegate's own values.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -47,7 +47,7 @@ struct StreamOptions {
     usage_asked: bool,
 }
 
-/// Presence of a member that a new one must be divided from.
+/// Presence of members, which a comma must separate from a new one.
 #[derive(Debug, Clone, Copy)]
 enum OptionMembers {
     Empty,
@@ -75,7 +75,7 @@ impl<'a> Walk<'a, '_> {
             return Err(Rejection::wrong_type(b"model", "a string", at));
         };
         let model = text.to_str();
-        // As `ModelName` has it.
+        // The same rule as that of `ModelName`.
         let plain = |character: char| character.is_ascii_graphic() && !matches!(character, ',' | '"' | '\\');
         if model.is_empty() || model.len() > MAX_MODEL_NAME || !model.chars().all(plain) {
             return Err(Rejection::new(Reason::ModelMalformed, at));
@@ -112,7 +112,7 @@ impl<'a> Walk<'a, '_> {
         Ok(Count { value, at: start..self.cursor.at() })
     }
 
-    /// Reads how much the model may think, if that is an object that says so.
+    /// Reads the budget for thinking, if the value is an object that has one.
     fn thinking(&mut self) -> Result<Option<Count>, Rejection> {
         if self.cursor.next_token() != Some(b'{') {
             return self.skip().map(|()| None);
@@ -204,8 +204,8 @@ impl<'a> TopLevel<'a> {
             Rule::Count(size) => walk.count(&member).map(|count| self.sizes.note(size, count)),
             Rule::Thinking => walk.thinking().map(|count| self.sizes.thinking = count),
             Rule::Store => self.store(walk, &member),
-            Rule::User => self.own(walk, &member, "user"),
-            Rule::Metadata => self.own(walk, &member, "metadata"),
+            Rule::User => self.overwrite(walk, &member, "user"),
+            Rule::Metadata => self.overwrite(walk, &member, "metadata"),
             Rule::Drop => self.drop_member(walk, &member),
         }
     }
@@ -226,7 +226,7 @@ impl<'a> TopLevel<'a> {
     }
 
     /// Puts Sluicegate's value in the place of the agent's, or removes it.
-    fn own(
+    fn overwrite(
         &mut self,
         walk: &mut Walk<'a, '_>,
         member: &Member<'a>,
@@ -240,8 +240,8 @@ impl<'a> TopLevel<'a> {
         Ok(())
     }
 
-    /// Removes a member with one comma: the one before it if the model is before it, else the one behind.
-    /// The model stays, so neither runs into another cut.
+    /// Removes a member with one comma: the one before it if the model is before it, else the one behind. The model
+    /// stays, so no two cuts meet.
     fn drop_member(&mut self, walk: &mut Walk<'a, '_>, member: &Member<'a>) -> Result<(), Rejection> {
         walk.skip()?;
         match self.model {
@@ -255,7 +255,7 @@ impl<'a> TopLevel<'a> {
         let Some(model) = self.model.take() else {
             return Err(Rejection::new(Reason::ModelMissing, self.end));
         };
-        // On chat it would be an error for all models that do not know it (measured with LiteLLM 1.106.2).
+        // On chat, `store` would be an error for all models that do not know it (measured with LiteLLM 1.106.2).
         if self.route == Route::Responses && !self.store {
             self.edits.insert("store", b"false");
         }
@@ -274,7 +274,7 @@ impl<'a> TopLevel<'a> {
         })
     }
 
-    /// Makes the stream end with its usage, whatever else stands in the options.
+    /// Makes the stream end with its usage, whatever the other options are.
     fn force_usage(&mut self) {
         let Some(options) = &self.options else {
             return self.edits.insert("stream_options", br#"{"include_usage":true}"#);

@@ -1,4 +1,4 @@
-//! Keeps what all walks through a body share: the cursor, the policy, and the names of the open objects'
+//! Keeps the state that all walks through a body share: the cursor, the policy, and the names of the open objects'
 //! members.
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ const MAX_MEMBERS: usize = 40;
 pub(super) struct Walk<'a, 'p> {
     pub(super) cursor: Cursor<'a>,
     pub(super) policy: &'p Policy,
-    /// Images, files, recordings that were met.
+    /// Images, files, recordings that were found.
     pub(super) media: Media,
     /// Names of all open objects, the innermost's last.
     names: Vec<Cow<'a, [u8]>>,

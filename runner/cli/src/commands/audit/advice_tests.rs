@@ -50,13 +50,13 @@ fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
     }
 }
 
-/// Returns every rule that the data plane writes, and none.
+/// Returns an example of every rule that the data plane writes, and no rule.
 fn rules() -> Vec<Option<String>> {
     let limits = Limit::ALL
         .into_iter()
-        .flat_map(|limit| ["run", "account"].map(|whose| format!("{whose}.{}", limit.setting())));
+        .flat_map(|limit| ["run", "account"].map(|owner| format!("{owner}.{}", limit.setting())));
     let capabilities = Capability::ALL.map(|capability| format!("capability:{capability}"));
-    let words = [
+    let names = [
         "field:mcp_servers",
         "model:gpt-4o",
         "tool:bash",
@@ -65,7 +65,7 @@ fn rules() -> Vec<Option<String>> {
         "model",
         "<12:0123456789abcdef>",
     ];
-    let all = limits.chain(capabilities).chain(words.map(str::to_owned));
+    let all = limits.chain(capabilities).chain(names.map(str::to_owned));
     std::iter::once(None).chain(all.map(Some)).collect()
 }
 
@@ -90,7 +90,7 @@ fn every_advised_command_parses() {
     assert!(parses(&words("sluice limit --accounts a --cost 1")).is_err(), "control");
 }
 
-/// Returns the place of `[section] key` in the schema. Quoted names may be any.
+/// Returns the schema of `key` in `[section]`. Accepts any quoted name in `section`.
 fn in_schema<'s>(schema: &'s serde_json::Value, section: &str, key: &str) -> &'s serde_json::Value {
     let (section, is_named) =
         section.split_once(".\"").map_or((section, false), |(section, _)| (section, true));
@@ -113,10 +113,10 @@ fn every_setting_that_is_named_exists() {
 #[test]
 fn every_limit_is_changed_where_it_is_set() {
     for limit in Limit::ALL {
-        for (whose, section) in
+        for (owner, section) in
             [("run", "agents.\"sandbox:agent\""), ("account", "accounts.\"auth0|acct-7\"")]
         {
-            let rule = format!("{whose}.{}", limit.setting());
+            let rule = format!("{owner}.{}", limit.setting());
             let advice = advice::of(&record(Refusal::QuotaExhausted, Some(&rule))).unwrap();
             let [setting] = &advice.settings[..] else { panic!("{advice:?}") };
             assert_eq!((setting.section.as_str(), setting.key), (section, limit.setting()));
@@ -133,10 +133,10 @@ fn every_limit_is_changed_where_it_is_set() {
 
 #[test]
 fn every_refusal_says_something_of_its_own() {
-    let mut said: Vec<_> =
+    let mut reasons: Vec<_> =
         Refusal::ALL.map(|refusal| advice::of(&record(refusal, Some("run.cost"))).unwrap().why).into();
-    let all = said.len();
-    said.sort_unstable();
-    said.dedup();
-    assert_eq!(said.len(), all, "{said:#?}");
+    let all = reasons.len();
+    reasons.sort_unstable();
+    reasons.dedup();
+    assert_eq!(reasons.len(), all, "{reasons:#?}");
 }

@@ -1,4 +1,4 @@
-//! `sluice audit export`
+//! Implements `sluice audit export`.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -37,7 +37,7 @@ enum Format {
 
 pub(super) async fn export(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { format, selection, range, output } = arguments;
-    // Before a file is begun: without a journal there is nothing to replace it with.
+    // The journal is opened before the file: without a journal, an existing file must stay.
     let records = SelectedRecords::of(data_plane, filter(selection, range)).await?;
     match output {
         None => write_to(BufWriter::new(io::stdout()), records, format).await?,
@@ -66,7 +66,7 @@ async fn write_to(mut out: impl Write, mut records: SelectedRecords, format: For
     Ok(out.flush()?)
 }
 
-/// File that is written beside its destination. Removed if it is never renamed.
+/// Unfinished file in the directory of its destination. Dropping removes it, unless it was renamed.
 struct PartialFile {
     file: File,
     path: PathBuf,
@@ -96,7 +96,7 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
-            // Nothing more can be done about an error.
+            // An error cannot be handled here: the command fails with another one already.
             drop(fs::remove_file(&self.path));
         }
     }

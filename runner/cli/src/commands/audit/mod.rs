@@ -1,4 +1,4 @@
-//! `sluice audit`: evaluates the journal of model calls. Each command has a file.
+//! Implements `sluice audit`: evaluates the journal of model calls. Each command has a file.
 
 #[cfg(test)]
 mod advice_tests;
@@ -128,7 +128,7 @@ fn filter(selection: Selection, range: TimeRange) -> Filter {
 
 pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, Error> {
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
-    let ended = match command {
+    let result = match command {
         Command::Tail(arguments) => tail::tail(&data_plane, arguments).await,
         Command::Top(arguments) => top::top(&data_plane, arguments).await,
         Command::Show(arguments) => show::show(&data_plane, arguments).await,
@@ -137,19 +137,19 @@ pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, E
         Command::Export(arguments) => export::export(&data_plane, arguments).await,
         Command::Stats(arguments) => stats::stats(&data_plane, arguments).await,
     };
-    match ended {
-        // The reader has enough.
+    match result {
+        // The reader of the pipe has enough. That is no error.
         Err(error) if error.is_closed_pipe() => Ok(Exit::Success),
-        ended => ended,
+        result => result,
     }
 }
 
-/// Parses a word as the journal writes it: an outcome, a refusal.
-fn journal_word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+/// Parses a word as the journal writes it, such as an outcome or a refusal.
+fn parse_journal_word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
 }
 
-/// Records that a filter takes, up to the present end of the journal.
+/// Reader of the records that match a filter, up to the present end of the journal.
 struct SelectedRecords {
     lines: Lines,
     filter: Filter,
@@ -160,7 +160,7 @@ impl SelectedRecords {
         Ok(Self { lines: data_plane.journal(None, Follow::UntilEnd).await?, filter })
     }
 
-    /// Returns the next line, raw; `None` after the last.
+    /// Returns the next matching line, unparsed. Returns `None` after the last.
     async fn next(&mut self) -> Result<Option<&[u8]>, Error> {
         // The line is borrowed again after the loop: a borrow returned inside it would last for all iterations.
         loop {
@@ -175,24 +175,24 @@ impl SelectedRecords {
 }
 
 fn entry(line: &[u8]) -> Result<Entry<'_>, Error> {
-    Entry::parse(line).map_err(no_record)
+    Entry::parse(line).map_err(invalid_record)
 }
 
 fn record(line: &[u8]) -> Result<JournalLine, Error> {
-    serde_json::from_slice(line).map_err(no_record)
+    serde_json::from_slice(line).map_err(invalid_record)
 }
 
-fn no_record(error: serde_json::Error) -> Error {
+fn invalid_record(error: serde_json::Error) -> Error {
     Error::from(data_plane::Error::Unexpected(format!("a line that is no record ({error})")))
 }
 
-/// Formats microseconds for people.
+/// Formats microseconds as milliseconds.
 fn milliseconds(microseconds: u64) -> String {
     format!("{}.{} ms", microseconds / 1000, microseconds % 1000 / 100)
 }
 
-/// Formats a time that may be unknown, in as few letters as people need.
-fn brief(microseconds: Option<u64>) -> String {
+/// Formats a duration in few characters, with a unit that fits its size. Formats an unknown one as `-`.
+fn short_duration(microseconds: Option<u64>) -> String {
     match microseconds {
         None => "-".to_owned(),
         Some(micros) if micros < 10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),

@@ -1,4 +1,4 @@
-//! `sluice audit show`: shows the record of one call, and explains a refusal.
+//! Implements `sluice audit show`: shows the record of one call, and explains a refusal.
 
 use std::{
     io::{self, Write},
@@ -37,7 +37,7 @@ pub(in crate::commands) struct Arguments {
 #[derive(Debug, Clone)]
 struct CallEnd(String);
 
-/// Smallest number of digits. Fewer would match several calls too often.
+/// Least number of digits of an end. Fewer digits would often match several calls.
 const MIN_DIGITS: usize = 8;
 /// Length of a whole id, with its dashes.
 const ID_LEN: usize = 36;
@@ -67,20 +67,21 @@ pub(super) async fn show(data_plane: &DataPlane, arguments: Arguments) -> Result
     let mut out = io::stdout();
     if json {
         let raw: Value = serde_json::from_slice(&line)?;
-        let both = json!({ "record": raw, "advice": advice });
-        writeln!(out, "{}", terminal::safe_json(&both.to_string()))?;
+        let report = json!({ "record": raw, "advice": advice });
+        writeln!(out, "{}", terminal::safe_json(&report.to_string()))?;
     } else {
         write!(out, "{}", terminal::safe(&text(&parsed, advice.as_ref())))?;
     }
     Ok(Exit::Success)
 }
 
+/// Finds the line of the call. Reads the whole journal for the end of an id, because several calls may share that end.
 async fn find(data_plane: &DataPlane, call: &CallEnd) -> Result<Option<Vec<u8>>, Error> {
     let finder = Finder::new(&call.0);
     let mut found: Option<(CallId, Vec<u8>)> = None;
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     while let Some(line) = lines.next().await? {
-        // Only lines that contain the text are parsed.
+        // Parsing is slow, so lines without the text are skipped first.
         if finder.find(line).is_none() {
             continue;
         }
@@ -146,7 +147,7 @@ fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
             "who",
             format!("run {}, attempt {}, of account {}{user}", record.run_id, record.attempt, record.account),
         ),
-        ("agent", format!("{}, known by {}", record.graph, known_by(record.identity))),
+        ("agent", format!("{}, known by {}", record.graph, identity_in_words(record.identity))),
         (
             "asked",
             format!(
@@ -157,7 +158,7 @@ fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
             ),
         ),
         ("answered", format!("status {}, model {}{why}", record.status, named(&record.model_answered))),
-        ("ended", format!("{}: {}{timeout}", record.outcome, ending(record.outcome))),
+        ("ended", format!("{}: {}{timeout}", record.outcome, outcome_in_words(record.outcome))),
         ("bytes", format!("{} asked, {} answered", record.request_bytes, record.response_bytes)),
     ];
     if record.tokens_source != TokensSource::None {
@@ -185,7 +186,7 @@ fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
     facts
 }
 
-const fn known_by(identity: Identity) -> &'static str {
+const fn identity_in_words(identity: Identity) -> &'static str {
     match identity {
         Identity::Socket => "the run's own socket",
         Identity::Token => "a run token",
@@ -195,7 +196,7 @@ const fn known_by(identity: Identity) -> &'static str {
     }
 }
 
-const fn ending(outcome: Outcome) -> &'static str {
+const fn outcome_in_words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Complete => "the answer reached its end and was passed on whole",
         Outcome::StreamError => "the stream carried an error, or ended without its mark",

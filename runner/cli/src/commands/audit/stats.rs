@@ -1,4 +1,4 @@
-//! `sluice audit stats`
+//! Implements `sluice audit stats`.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -7,7 +7,7 @@ use runner_audit::{By, Groups, Sort, Sums};
 use runner_control_client::DataPlane;
 use serde_json::{Value, json};
 
-use super::{SelectedRecords, Selection, TimeRange, brief, entry, filter};
+use super::{SelectedRecords, Selection, TimeRange, entry, filter, short_duration};
 use crate::commands::{Error, exit::Exit, table::Table};
 
 /// Width of a bar in cells.
@@ -27,7 +27,7 @@ pub(in crate::commands) struct Arguments {
     json: bool,
 }
 
-/// Choice to draw bars of shares: people see them, programs have the numbers.
+/// Choice to draw each group's share of the cost as a bar. Only people need bars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bars {
     Drawn,
@@ -38,26 +38,26 @@ pub(super) async fn stats(data_plane: &DataPlane, arguments: Arguments) -> Resul
     let Arguments { by, selection, range, json } = arguments;
     let mut records = SelectedRecords::of(data_plane, filter(selection, range)).await?;
     let mut groups = Groups::new(by);
-    let mut all = Sums::default();
+    let mut total = Sums::default();
     while let Some(line) = records.next().await? {
         let entry = entry(line)?;
         groups.add(&entry);
-        all.add(&entry);
+        total.add(&entry);
     }
     let mut out = io::stdout();
     if json {
         let rows: Vec<_> =
             groups.sorted(Sort::Cost).into_iter().map(|(name, sums)| row(by, name, sums)).collect();
-        let summary = json!({ "by": by.word(), "rows": rows, "all": figures(&all) });
+        let summary = json!({ "by": by.word(), "rows": rows, "all": figures(&total) });
         writeln!(out, "{}", terminal::safe_json(&summary.to_string()))?;
     } else {
         let bars = if out.is_terminal() { Bars::Drawn } else { Bars::Absent };
-        write!(out, "{}", table(&groups, &all, bars))?;
+        write!(out, "{}", table(&groups, &total, bars))?;
     }
     Ok(Exit::Success)
 }
 
-fn table(groups: &Groups, all: &Sums, bars: Bars) -> String {
+fn table(groups: &Groups, total: &Sums, bars: Bars) -> String {
     let name = groups.by().word().to_uppercase();
     let mut table = Table::new([
         &name,
@@ -76,10 +76,10 @@ fn table(groups: &Groups, all: &Sums, bars: Bars) -> String {
         "P99",
     ]);
     let sorted = groups.sorted(Sort::Cost);
-    for (name, sums) in sorted.iter().copied().chain((sorted.len() > 1).then_some(("all", all))) {
-        let bar = if bars == Bars::Drawn { bar(sums.cost.0, all.cost.0) } else { String::new() };
-        let [first, whole] =
-            [&sums.first, &sums.whole].map(|times| [50, 90, 99].map(|at| brief(times.percentile(at))));
+    for (name, sums) in sorted.iter().copied().chain((sorted.len() > 1).then_some(("all", total))) {
+        let bar = if bars == Bars::Drawn { bar(sums.cost.0, total.cost.0) } else { String::new() };
+        let [first, whole] = [&sums.first, &sums.whole]
+            .map(|times| [50, 90, 99].map(|percent| short_duration(times.percentile(percent))));
         let [first_50, first_90, first_99] = first;
         let [whole_50, whole_90, whole_99] = whole;
         table.row([
@@ -102,7 +102,7 @@ fn table(groups: &Groups, all: &Sums, bars: Bars) -> String {
     table.to_string()
 }
 
-/// Draws a part's share of the whole.
+/// Draws the share of `part` in `whole`.
 fn bar(part: u64, whole: u64) -> String {
     let cells = u128::from(part) * u128::from(BAR_WIDTH);
     let cells = cells.checked_div(u128::from(whole)).and_then(|cells| usize::try_from(cells).ok());
@@ -117,15 +117,14 @@ pub(super) fn row(by: By, name: &str, sums: &Sums) -> Value {
 }
 
 fn figures(sums: &Sums) -> Value {
-    let percentiles =
-        |of: &dyn Fn(u64) -> Option<u64>| json!({ "p50": of(50), "p90": of(90), "p99": of(99) });
+    let percentiles = |value_at: &dyn Fn(u64) -> Option<u64>| json!({ "p50": value_at(50), "p90": value_at(90), "p99": value_at(99) });
     json!({
         "calls": sums.calls,
         "refused": sums.refused,
         "errors": sums.errors,
         "tokens": sums.tokens,
         "cost_nanodollars": sums.cost,
-        "ttfb_us": percentiles(&|at| sums.first.percentile(at)),
-        "duration_us": percentiles(&|at| sums.whole.percentile(at)),
+        "ttfb_us": percentiles(&|percent| sums.first.percentile(percent)),
+        "duration_us": percentiles(&|percent| sums.whole.percentile(percent)),
     })
 }

@@ -1,4 +1,4 @@
-//! `sluice audit tail`
+//! Implements `sluice audit tail`.
 
 use std::{
     collections::VecDeque,
@@ -13,7 +13,7 @@ use platform_runtime::terminal;
 use runner_audit::Filter;
 use runner_control_client::{self as data_plane, DataPlane, Follow};
 
-use super::{Selection, entry, journal_word, milliseconds, record};
+use super::{Selection, entry, milliseconds, parse_journal_word, record};
 use crate::commands::{Error, exit::Exit};
 
 #[derive(clap::Args)]
@@ -21,16 +21,16 @@ pub(in crate::commands) struct Arguments {
     #[command(flatten)]
     selection: Selection,
     /// Only calls with this outcome, as in the journal: `complete`, `timed_out`, `refused`
-    #[arg(long, value_name = "OUTCOME", value_parser = journal_word::<Outcome>)]
+    #[arg(long, value_name = "OUTCOME", value_parser = parse_journal_word::<Outcome>)]
     outcome: Option<Outcome>,
     /// Only calls refused with this code: `quota_exhausted`
-    #[arg(long, value_name = "CODE", value_parser = journal_word::<Refusal>)]
+    #[arg(long, value_name = "CODE", value_parser = parse_journal_word::<Refusal>)]
     refusal: Option<Refusal>,
     /// Only calls with this source of token counts: `exact`, `partial`, `estimated`, `none`
-    #[arg(long, value_name = "SOURCE", value_parser = journal_word::<TokensSource>)]
+    #[arg(long, value_name = "SOURCE", value_parser = parse_journal_word::<TokensSource>)]
     tokens: Option<TokensSource>,
     /// Only calls of this kind: `model`, `tool`
-    #[arg(long, value_name = "KIND", value_parser = journal_word::<Kind>)]
+    #[arg(long, value_name = "KIND", value_parser = parse_journal_word::<Kind>)]
     kind: Option<Kind>,
     /// Show only this many of the latest calls
     #[arg(short = 'n', long, value_name = "COUNT")]
@@ -43,7 +43,7 @@ pub(in crate::commands) struct Arguments {
     json: bool,
 }
 
-/// Lines of the journal that a filter takes, on their way to standard output.
+/// Source, filter and printer of the shown lines.
 struct Tail<'d> {
     data_plane: &'d DataPlane,
     filter: Filter,
@@ -57,18 +57,18 @@ struct Printer {
 }
 
 pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { selection, outcome, refusal, tokens, kind, lines: wanted, follow, json } = arguments;
+    let Arguments { selection, outcome, refusal, tokens, kind, lines: count, follow, json } = arguments;
     let Selection { run_id: run, account } = selection;
     let filter = Filter { run, account, outcome, refusal, tokens, kind, ..Filter::default() };
     let stdout = io::stdout();
     let as_table = stdout.is_terminal() && !json;
     let mut tail = Tail { data_plane, filter, printer: Printer { out: BufWriter::new(stdout), as_table } };
     tail.printer.heading()?;
-    let after = match wanted {
-        Some(wanted) => Some(tail.print_last(wanted).await?),
+    let after = match count {
+        Some(count) => Some(tail.print_last(count).await?),
         None => None,
     };
-    if wanted.is_none() || follow {
+    if count.is_none() || follow {
         tail.print_after(after, if follow { Follow::On } else { Follow::UntilEnd }).await?;
     }
     tail.printer.out.flush()?;
@@ -76,27 +76,27 @@ pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result
 }
 
 impl Tail<'_> {
-    /// Prints the last `wanted` lines of the journal, and returns its last sequence number.
-    async fn print_last(&mut self, wanted: usize) -> Result<u64, Error> {
+    /// Prints the last `count` matching lines, and returns the last sequence number of the journal.
+    async fn print_last(&mut self, count: usize) -> Result<u64, Error> {
         let mut lines = self.data_plane.journal(None, Follow::UntilEnd).await?;
-        let mut kept = VecDeque::new();
+        let mut latest = VecDeque::new();
         let mut end = 0;
         while let Some(line) = lines.next().await? {
             let entry = entry(line)?;
             end = entry.seq;
             if self.filter.takes(&entry) {
-                kept.push_back(line.to_vec());
-                if kept.len() > wanted {
-                    kept.pop_front();
+                latest.push_back(line.to_vec());
+                if latest.len() > count {
+                    latest.pop_front();
                 }
             }
         }
-        kept.iter().try_for_each(|line| self.printer.line(line))?;
+        latest.iter().try_for_each(|line| self.printer.line(line))?;
         self.printer.out.flush()?;
         Ok(end)
     }
 
-    /// Prints the lines behind the one with the number `after`, as they come.
+    /// Prints the matching lines after the sequence number `after`, as they arrive.
     async fn print_after(&mut self, after: Option<u64>, follow: Follow) -> Result<(), Error> {
         let mut lines = self.data_plane.journal(after, follow).await?;
         while let Some(line) = lines.next().await? {
@@ -143,7 +143,7 @@ fn row(record: &ExchangeRecord) -> String {
         record.model_asked.as_ref().or(record.model_answered.as_ref()).map_or("-", |model| model.as_str());
     let cost = record.cost_nanodollars.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
     let first = record.ttfb_us.map_or_else(|| "-".to_owned(), milliseconds);
-    // Counts that are not exact are marked.
+    // `~` marks counts that are not exact.
     let tokens = |count: u64| match record.tokens_source {
         TokensSource::Exact => count.to_string(),
         TokensSource::Partial | TokensSource::Estimated => format!("~{count}"),
@@ -153,7 +153,7 @@ fn row(record: &ExchangeRecord) -> String {
     format!(
         "{:19}  {:12} {:26} {:16} {:20} {:>6} {:>6} {:>10} {:>8} {:>8}  {} {}",
         record.ts.get(..19).unwrap_or(&record.ts),
-        // The last part of the id: `sluice audit show` finds the call by it.
+        // The last part of the id is enough for `sluice audit show` to find the call.
         call.rsplit('-').next().unwrap_or(&call),
         record.run_id,
         record.account,
@@ -164,13 +164,13 @@ fn row(record: &ExchangeRecord) -> String {
         first,
         milliseconds(record.duration_us),
         record.status,
-        ending(record),
+        outcome_in_words(record),
     )
 }
 
-/// Returns the end of a call: `complete (stop)`, `refused (quota_exhausted, run.cost)`,
+/// Returns the outcome of a call, with its reason: `complete (stop)`, `refused (quota_exhausted, run.cost)`,
 /// `refused (rate_limited) for 120 calls`.
-fn ending(record: &ExchangeRecord) -> String {
+fn outcome_in_words(record: &ExchangeRecord) -> String {
     let reason = record.refusal.map(|refusal| refusal.code());
     let reason = reason.or(record.finish_reason.as_ref().map(|reason| reason.as_str()));
     let rule = record.rule.as_ref().map(|rule| rule.as_str());

@@ -1,4 +1,4 @@
-//! `sluice audit trace`: follows a call step by step, as it happens.
+//! Implements `sluice audit trace`: follows a call step by step, as it happens.
 
 use std::io::{self, Write};
 
@@ -30,14 +30,14 @@ pub(super) async fn trace(data_plane: &DataPlane, arguments: Arguments) -> Resul
             let message = format!("run {run_id} is not open; `sluice usage` shows those that are");
             return Err(Error::from(Unknown(message)));
         }
-        answered => answered?,
+        result => result?,
     };
     writeln!(io::stderr(), "waiting for the next call of run {run_id}")?;
     let mut out = io::stdout();
     let mut followed = None;
     while let Some(line) = lines.next().await? {
         let event: TraceEvent = serde_json::from_slice(line)?;
-        if !is_of(&event, &mut followed) {
+        if !is_followed(&event, &mut followed) {
             continue;
         }
         if json {
@@ -53,8 +53,8 @@ pub(super) async fn trace(data_plane: &DataPlane, arguments: Arguments) -> Resul
     Err(Error::from(Unknown(format!("run {run_id} was closed"))))
 }
 
-/// Returns whether `event` belongs to the followed call. The first call to begin is followed.
-fn is_of(event: &TraceEvent, followed: &mut Option<CallId>) -> bool {
+/// Returns whether `event` belongs to the followed call, which is the first that begins.
+fn is_followed(event: &TraceEvent, followed: &mut Option<CallId>) -> bool {
     match event {
         TraceEvent::Missed { .. } => followed.is_some(),
         TraceEvent::Step { call, step: Step::Accepted { .. }, .. } if followed.is_none() => {
@@ -82,7 +82,9 @@ fn text(event: &TraceEvent) -> String {
 /// Returns a step's name and details.
 fn describe(step: &Step) -> (&'static str, String) {
     match step {
-        Step::Accepted { identity } => ("accepted", format!("identified by {}", identified(*identity))),
+        Step::Accepted { identity } => {
+            ("accepted", format!("identified by {}", identity_in_words(*identity)))
+        }
         Step::Admitted { route } => ("admitted", format!("to {}", route.word())),
         Step::BodyRead { bytes, model, stream } => {
             let answer = if *stream { "a stream" } else { "one answer" };
@@ -122,7 +124,7 @@ fn describe(step: &Step) -> (&'static str, String) {
     }
 }
 
-const fn identified(identity: Identity) -> &'static str {
+const fn identity_in_words(identity: Identity) -> &'static str {
     match identity {
         Identity::Socket => "its socket",
         Identity::Token => "a run token",

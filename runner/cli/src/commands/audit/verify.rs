@@ -1,4 +1,4 @@
-//! `sluice audit verify`
+//! Implements `sluice audit verify`.
 
 use std::{
     fs,
@@ -32,21 +32,21 @@ pub(in crate::commands) struct Arguments {
 
 pub(super) async fn verify(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { dir, cursor, json } = arguments;
-    let kept: Vec<_> = cursor.iter().map(|file| read_cursor(file)).collect::<Result<_, _>>()?;
-    let report = match dir {
-        Some(dir) => verify_files(&dir, kept)?,
-        None => verify_proxy(data_plane, kept).await?,
+    let held: Vec<_> = cursor.iter().map(|file| read_cursor(file)).collect::<Result<_, _>>()?;
+    let verification = match dir {
+        Some(dir) => verify_files(&dir, held)?,
+        None => verify_proxy(data_plane, held).await?,
     };
     let mut out = io::stdout();
     if json {
-        writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&report)?))?;
+        writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&verification)?))?;
     } else {
-        write!(out, "{}", terminal::safe(&text(&report)?))?;
+        write!(out, "{}", terminal::safe(&text(&verification)?))?;
     }
-    Ok(if report.fault.is_none() { Exit::Success } else { Exit::Failure })
+    Ok(if verification.fault.is_none() { Exit::Success } else { Exit::Failure })
 }
 
-/// Reads a cursor that an earlier check printed.
+/// Reads a cursor that an earlier verification printed.
 fn read_cursor(file: &Path) -> Result<HeldCursor, Misused> {
     let shown = file.display();
     let text = fs::read(file).map_err(|error| Misused(format!("cannot read {shown}: {error}")))?;
@@ -56,15 +56,15 @@ fn read_cursor(file: &Path) -> Result<HeldCursor, Misused> {
     Ok(HeldCursor { who: format!("cursor {shown}"), cursor })
 }
 
-async fn verify_proxy(data_plane: &DataPlane, mut known: Vec<HeldCursor>) -> Result<Verification, Error> {
+async fn verify_proxy(data_plane: &DataPlane, mut held: Vec<HeldCursor>) -> Result<Verification, Error> {
     let consumers = data_plane.consumers().await?;
-    known.extend(consumers.into_iter().map(|consumer| HeldCursor {
+    held.extend(consumers.into_iter().map(|consumer| HeldCursor {
         who: format!("consumer {}", consumer.name),
         cursor: consumer.acknowledged,
     }));
     let health = data_plane.health().await?;
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
-    let mut verifier = Verifier::new(health.journal_id, known);
+    let mut verifier = Verifier::new(health.journal_id, held);
     verifier.lost(&health.lost);
     let mut progress = Progress::new();
     while let Some(line) = lines.next().await? {
@@ -75,14 +75,14 @@ async fn verify_proxy(data_plane: &DataPlane, mut known: Vec<HeldCursor>) -> Res
     Ok(verifier.finish(Some(health.journal_seq)))
 }
 
-fn verify_files(dir: &Path, known: Vec<HeldCursor>) -> Result<Verification, Error> {
-    let unusable = |error: files::Error| Misused(platform_runtime::report::chain(&error));
-    let mut files = Files::open(dir).map_err(unusable)?;
-    // A copy may lack its id: then a cursor says which journal it should be.
-    let id = Files::journal_id(dir).or_else(|| known.first().map(|known| known.cursor.journal.clone()));
-    let mut verifier = Verifier::new(id.unwrap_or_default(), known);
+fn verify_files(dir: &Path, held: Vec<HeldCursor>) -> Result<Verification, Error> {
+    let misused = |error: files::Error| Misused(platform_runtime::report::chain(&error));
+    let mut files = Files::open(dir).map_err(misused)?;
+    // A copy may lack its id. Then the id in a cursor must do.
+    let id = Files::journal_id(dir).or_else(|| held.first().map(|holder| holder.cursor.journal.clone()));
+    let mut verifier = Verifier::new(id.unwrap_or_default(), held);
     let mut progress = Progress::new();
-    while let Some(piece) = files.next_piece().map_err(unusable)? {
+    while let Some(piece) = files.next_piece().map_err(misused)? {
         match piece {
             Piece::Line(line) => verifier.line(line),
             Piece::Unfinished(rest) => writeln!(
@@ -97,14 +97,14 @@ fn verify_files(dir: &Path, known: Vec<HeldCursor>) -> Result<Verification, Erro
     Ok(verifier.finish(None))
 }
 
-fn text(report: &Verification) -> Result<String, Error> {
-    if let Some(fault) = &report.fault {
+fn text(verification: &Verification) -> Result<String, Error> {
+    if let Some(fault) = &verification.fault {
         return Ok(format!("the journal is not whole: {}\n", fault.message));
     }
-    let Some(cursor) = &report.cursor else { return Ok(String::new()) };
-    let range = report.first.map_or_else(String::new, |first| format!(", {first} to {}", cursor.seq));
-    let mut text = format!("the journal is whole: {} records{range}\n", report.records);
-    report.agrees.iter().for_each(|who| text += &format!("it agrees with {who}\n"));
+    let Some(cursor) = &verification.cursor else { return Ok(String::new()) };
+    let range = verification.first.map_or_else(String::new, |first| format!(", {first} to {}", cursor.seq));
+    let mut text = format!("the journal is whole: {} records{range}\n", verification.records);
+    verification.agrees.iter().for_each(|who| text += &format!("it agrees with {who}\n"));
     text += &format!("keep this to check it against: {}\n", serde_json::to_string(cursor)?);
     Ok(text)
 }
@@ -112,7 +112,7 @@ fn text(report: &Verification) -> Result<String, Error> {
 /// Interval between two progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Progress on a terminal.
+/// Count of verified records, shown on a terminal.
 struct Progress {
     is_shown: bool,
     drawn: Instant,
@@ -124,7 +124,7 @@ impl Progress {
     }
 
     fn draw(&mut self, verifier: &Verifier) -> io::Result<()> {
-        // Reading the clock takes longer than reading a line.
+        // Reads the clock only now and then, because that takes longer than reading a line.
         if self.is_shown
             && verifier.records().is_multiple_of(256)
             && self.drawn.elapsed() >= PROGRESS_INTERVAL

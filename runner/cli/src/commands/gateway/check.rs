@@ -1,4 +1,4 @@
-//! `sluice gateway check`
+//! Implements `sluice gateway check`.
 
 use std::io::{self, Write};
 
@@ -24,27 +24,27 @@ pub(super) async fn check(context: &Context, arguments: Arguments) -> Result<Exi
     if let Some(id) = &arguments.id {
         settings.gateway(id)?;
     }
-    let mut checked = Vec::new();
+    let mut results = Vec::new();
     for (id, gateway) in &settings.gateways {
         if arguments.id.as_ref().is_none_or(|only| only == id) {
-            checked.push((id, managed::check(settings, id, gateway).await));
+            results.push((id, managed::check(settings, id, gateway).await));
         }
     }
     let mut out = io::stdout();
     if arguments.json {
         let finding = |finding: &Finding| json!({ "code": finding.code(), "message": finding.to_string() });
-        let gateways = checked.iter().map(|(id, findings)| {
+        let gateways = results.iter().map(|(id, findings)| {
             json!({ "id": id, "findings": findings.iter().map(finding).collect::<Vec<_>>() })
         });
-        let all = json!({ "gateways": gateways.collect::<Vec<_>>() });
-        writeln!(out, "{}", terminal::safe_json(&all.to_string()))?;
+        let report = json!({ "gateways": gateways.collect::<Vec<_>>() });
+        writeln!(out, "{}", terminal::safe_json(&report.to_string()))?;
     } else {
-        checked.iter().try_for_each(|(id, findings)| print(&mut out, id, findings))?;
+        results.iter().try_for_each(|(id, findings)| print_findings(&mut out, id, findings))?;
     }
-    Ok(exit_code(checked.iter().flat_map(|(_, findings)| findings)))
+    Ok(exit_code(results.iter().flat_map(|(_, findings)| findings)))
 }
 
-/// Returns the exit code. Confirmed faults take precedence over untested findings.
+/// Returns the exit code. Confirmed findings take precedence over unknown ones.
 fn exit_code<'f>(findings: impl Iterator<Item = &'f Finding>) -> Exit {
     let mut findings = findings.filter(|finding| !finding.is_untested()).peekable();
     if findings.peek().is_none() {
@@ -56,7 +56,7 @@ fn exit_code<'f>(findings: impl Iterator<Item = &'f Finding>) -> Exit {
     }
 }
 
-fn print(out: &mut impl Write, id: &GatewayId, findings: &[Finding]) -> io::Result<()> {
+fn print_findings(out: &mut impl Write, id: &GatewayId, findings: &[Finding]) -> io::Result<()> {
     if findings.is_empty() {
         return writeln!(out, "ok         {id}");
     }

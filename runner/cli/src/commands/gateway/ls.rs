@@ -1,4 +1,4 @@
-//! `sluice gateway ls`
+//! Implements `sluice gateway ls`.
 
 use std::io::{self, Write};
 
@@ -18,23 +18,23 @@ pub(in crate::commands) struct Arguments {
 }
 
 pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
-    let mut listed = Vec::new();
+    let mut entries = Vec::new();
     for (id, gateway) in &context.settings.gateways {
         let state = managed::state(&context.settings, id, gateway).await;
         let state = state.map_or_else(
             |error| format!("not known: {}", report::chain(&error)),
             |state| state.word().to_owned(),
         );
-        listed.push(entry(id, gateway, &state));
+        entries.push(entry_json(id, gateway, &state));
     }
     let mut out = io::stdout();
     if arguments.json {
-        let listed = json!({ "gateways": listed });
-        writeln!(out, "{}", terminal::safe_json(&listed.to_string()))?;
+        let listing = json!({ "gateways": entries });
+        writeln!(out, "{}", terminal::safe_json(&listing.to_string()))?;
         return Ok(Exit::Success);
     }
     let mut table = Table::new(["GATEWAY", "STATE", "WHERE", "ACCOUNT", "SESSIONS", "ATTRIBUTION"]);
-    for entry in listed {
+    for entry in entries {
         let text = |field: &str| match &entry[field] {
             Value::String(text) => text.clone(),
             Value::Null => "-".to_owned(),
@@ -42,8 +42,8 @@ pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit,
         };
         table.row(["id", "state", "url", "account", "sessions", "attribution"].map(|field| {
             match text(field) {
-                none if none == "-" && field == "url" => "here".to_owned(),
-                none if none == "-" && field == "account" => "any".to_owned(),
+                absent if absent == "-" && field == "url" => "here".to_owned(),
+                absent if absent == "-" && field == "account" => "any".to_owned(),
                 text => text,
             }
         }));
@@ -52,7 +52,7 @@ pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit,
     Ok(Exit::Success)
 }
 
-fn entry(id: &GatewayId, gateway: &Gateway, state: &str) -> Value {
+fn entry_json(id: &GatewayId, gateway: &Gateway, state: &str) -> Value {
     json!({
         "id": id,
         "state": state,

@@ -1,4 +1,4 @@
-//! `sluice gateway`
+//! Implements `sluice gateway`: managed gateways, and checks of all gateways.
 
 mod check;
 mod ls;
@@ -62,7 +62,7 @@ pub(super) async fn gateway(context: &Context, command: Command) -> Result<Exit,
     }
 }
 
-/// Gateway that a command works on.
+/// Gateway that a command applies to.
 #[derive(clap::Args)]
 struct GatewayArgument {
     /// Name of the gateway, as in [gateways.NAME]

@@ -1,4 +1,4 @@
-//! `sluice gateway pair`
+//! Implements `sluice gateway pair`.
 
 use std::{
     io::{self, Write},
@@ -31,26 +31,26 @@ pub(super) async fn pair(context: &Context, arguments: Arguments) -> Result<Exit
     let key = device_key(gateway)?;
     let mut out = io::stdout();
     writeln!(out, "this client is device {}", key.id())?;
-    let links = GatewayPool::of(&context.settings);
-    let link = links.named(id.as_str())?;
-    let until = Instant::now() + Duration::from_secs(arguments.wait);
-    let mut shown = None;
+    let pool = GatewayPool::of(&context.settings);
+    let connection = pool.named(id.as_str())?;
+    let deadline = Instant::now() + Duration::from_secs(arguments.wait);
+    let mut shown_request = None;
     loop {
-        match attempt(link.settings()?).await? {
+        match attempt_connection(connection.settings()?).await? {
             Attempt::Connected => {
                 writeln!(out, "{id} knows this client: runs can be sessions of it")?;
                 return Ok(Exit::Success);
             }
             Attempt::PairingRequested(request) => {
-                if shown.as_ref() != Some(&request) {
+                if shown_request.as_ref() != Some(&request) {
                     writeln!(out, "where the gateway runs, type:\n  openclaw devices approve {request}")?;
                     out.flush()?;
-                    shown = Some(request);
+                    shown_request = Some(request);
                 }
             }
             Attempt::Unavailable(why) => writeln!(io::stderr(), "sluice: trying {id} again: {why}")?,
         }
-        if Instant::now() >= until {
+        if Instant::now() >= deadline {
             writeln!(out, "not approved so far; `sluice gateway pair {id}` continues")?;
             return Ok(Exit::TryAgain);
         }
@@ -58,7 +58,7 @@ pub(super) async fn pair(context: &Context, arguments: Arguments) -> Result<Exit
     }
 }
 
-/// Opens the key that identifies this client, and creates it if there is none.
+/// Opens the key that identifies this client. Creates it if it does not exist.
 fn device_key(gateway: &settings::Gateway) -> Result<DeviceKey, Error> {
     let path = gateway.device_key_file.as_deref().ok_or_else(|| {
         Misused(
@@ -79,17 +79,17 @@ enum Attempt {
     Unavailable(String),
 }
 
-async fn attempt(settings: Settings) -> Result<Attempt, Error> {
+async fn attempt_connection(settings: Settings) -> Result<Attempt, Error> {
     let gateway = Gateway::open(settings);
     let ready = tokio::time::timeout(ATTEMPT_TIMEOUT, gateway.ready()).await;
-    let trouble = gateway.trouble();
+    let problem = gateway.trouble();
     gateway.close().await;
     match ready {
         Ok(Ok(_hello)) => Ok(Attempt::Connected),
         Ok(Err(Bridge::PairingRequired { request })) => Ok(Attempt::PairingRequested(request)),
         Ok(Err(error)) => Err(error.into()),
-        Err(_late) => Ok(Attempt::Unavailable(
-            trouble.map_or_else(|| "it does not answer".to_owned(), |error| error.to_string()),
+        Err(_elapsed) => Ok(Attempt::Unavailable(
+            problem.map_or_else(|| "it does not answer".to_owned(), |error| error.to_string()),
         )),
     }
 }

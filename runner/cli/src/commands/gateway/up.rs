@@ -1,4 +1,4 @@
-//! `sluice gateway up` and `down`
+//! Implements `sluice gateway up` and `sluice gateway down`.
 
 use std::io::{self, Write};
 
@@ -32,10 +32,10 @@ pub(in crate::commands) struct DownArguments {
 pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit, Error> {
     let id = &arguments.gateway.id;
     let managed = ManagedGateway::open(&context.settings, id).await?;
-    let on_event = |event: StartProgress<'_>| match event {
-        StartProgress::Waiting => waiting(id),
-        StartProgress::Stopping(changed, drain) if !arguments.json => {
-            let drain = drain.as_secs();
+    let on_progress = |progress: StartProgress<'_>| match progress {
+        StartProgress::Waiting => report_waiting(id),
+        StartProgress::Stopping(changed, drain_timeout) if !arguments.json => {
+            let drain = drain_timeout.as_secs();
             let written = writeln!(
                 io::stdout(),
                 "{id} differs: {}; stopping it, which may take {drain} s",
@@ -45,26 +45,28 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
         }
         StartProgress::Stopping(..) => {}
     };
-    let done = managed.up(&on_event).await?;
-    let took = if arguments.wait { Some(managed.until_ready().await?) } else { None };
+    let result = managed.up(&on_progress).await?;
+    let ready_after = if arguments.wait { Some(managed.until_ready().await?) } else { None };
     let mut out = io::stdout();
-    let (word, changed) = match &done {
+    let (word, changed) = match &result {
         StartResult::Started => ("started", &[][..]),
         StartResult::Unchanged => ("unchanged", &[][..]),
         StartResult::Restarted(changed) => ("restarted", &changed[..]),
     };
     if arguments.json {
-        let ready_after = took.map(|took| took.as_millis());
+        let ready_after_ms = ready_after.map(|duration| duration.as_millis());
         writeln!(
             out,
             "{}",
-            json!({ "gateway": id, "is": word, "changed": changed, "ready_after_ms": ready_after })
+            json!({ "gateway": id, "is": word, "changed": changed, "ready_after_ms": ready_after_ms })
         )?;
         return Ok(Exit::Success);
     }
-    match (&done, took) {
+    match (&result, ready_after) {
         (StartResult::Unchanged, _) => writeln!(out, "{id} runs as it is configured")?,
-        (_, Some(took)) => writeln!(out, "{id} {word}, and answers after {:.1} s", took.as_secs_f64())?,
+        (_, Some(duration)) => {
+            writeln!(out, "{id} {word}, and answers after {:.1} s", duration.as_secs_f64())?
+        }
         (_, None) => writeln!(out, "{id} {word}; it does not answer yet (--wait waits for that)")?,
     }
     Ok(Exit::Success)
@@ -73,21 +75,21 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
 pub(super) async fn down(context: &Context, arguments: DownArguments) -> Result<Exit, Error> {
     let id = &arguments.gateway.id;
     let kept = if arguments.purge { KeptData::Nothing } else { KeptData::State };
-    let on_event = |event: StartProgress<'_>| match event {
-        StartProgress::Waiting => waiting(id),
+    let on_progress = |progress: StartProgress<'_>| match progress {
+        StartProgress::Waiting => report_waiting(id),
         StartProgress::Stopping(..) => {}
     };
-    let was_there = ManagedGateway::open(&context.settings, id).await?.down(kept, &on_event).await?;
-    let left = match kept {
+    let was_up = ManagedGateway::open(&context.settings, id).await?.down(kept, &on_progress).await?;
+    let note = match kept {
         KeptData::State => "its state stays (--purge removes it)",
         KeptData::Nothing => "nothing of it is left",
     };
-    let word = if was_there { "is down" } else { "was down" };
-    writeln!(io::stdout(), "{id} {word}; {left}")?;
+    let word = if was_up { "is down" } else { "was down" };
+    writeln!(io::stdout(), "{id} {word}; {note}")?;
     Ok(Exit::Success)
 }
 
-fn waiting(id: &GatewayId) {
-    // The command waits all the same if the message cannot be written.
+fn report_waiting(id: &GatewayId) {
+    // The command waits even if this message cannot be written.
     drop(writeln!(io::stderr(), "sluice: another command is working on gateway {id}: waiting for it"));
 }

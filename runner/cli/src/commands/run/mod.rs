@@ -1,4 +1,4 @@
-//! `sluice run`: asks one question, prints the answer as it comes, and exits with a code for the outcome.
+//! Implements `sluice run`: runs an agent once, prints its answer as it arrives, and exits with a code for the outcome.
 
 mod request;
 
@@ -34,10 +34,10 @@ use runner_workspace::Workspaces;
 use tokio::{runtime::Handle, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
-use self::request::request;
+use self::request::build_request;
 use super::{Context, Error, exit::Exit, show::Show, status::REDRAW_INTERVAL, wait};
 
-/// Capacity of the channel of events between the run and the terminal.
+/// Capacity of the channel that carries events from the run to its display.
 const EVENT_CHANNEL_CAPACITY: usize = 512;
 
 #[derive(clap::Args)]
@@ -111,7 +111,7 @@ pub(super) struct OutputArguments {
     pub(super) raw: bool,
 }
 
-/// Returns a new id for a run. Ids sort by time and do not collide.
+/// Returns a new run id. Ids sort by the time of their creation.
 pub(super) fn new_run_id() -> Result<RunId, Error> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
     Ok(RunId::parse(&format!("run-{since_epoch:x}-{:08x}", random::bits() & 0xffff_ffff))?)
@@ -122,7 +122,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let detach = arguments.detach;
     let settings = &context.settings;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
-    let request = request(context, &data_plane, arguments).await?;
+    let request = build_request(context, &data_plane, arguments).await?;
     let store = context.serving_store().await?;
     if detach {
         return submit(&store, &request, &settings.accounts, output).await;
@@ -131,40 +131,43 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let workspaces = Workspaces::open(&settings.sandbox)?;
     workspaces.sized(request.spec.agent.disk).disk_space()?.enough()?;
     let (observer, export) = Observer::of(settings)?;
-    let host = EngineHandles { observer, ..EngineHandles::of(settings, docker, store, workspaces) };
-    host.data_plane.health().await?;
-    let cancel = cancelled_by_signals()?;
-    let booked = match LeasedRun::create(&host, request).await {
-        Ok(booked) => booked,
-        // A client that asks again after a broken connection gets the same answer.
-        Err(LeaseError::Exists(run)) => return wait::wait(&host.store, &run.run_id, output, &cancel).await,
+    let engine = EngineHandles { observer, ..EngineHandles::of(settings, docker, store, workspaces) };
+    engine.data_plane.health().await?;
+    let cancel = cancel_on_signals()?;
+    let leased_run = match LeasedRun::create(&engine, request).await {
+        Ok(leased_run) => leased_run,
+        // A repeated command with the same `--run-id` gets the answer of the first.
+        Err(LeaseError::Exists(run)) => return wait::wait(&engine.store, &run.run_id, output, &cancel).await,
         Err(error) => return Err(error.into()),
     };
-    // Calls are traced by `sluice up`, which reads the journal.
-    traces::export_during(export, &host.store, None, execute(&host, &booked, output, &cancel)).await
+    // `sluice up` reads the journal and exports the spans of calls.
+    traces::export_during(export, &engine.store, None, execute(&engine, &leased_run, output, &cancel)).await
 }
 
-/// Executes a run of this process, and shows it.
+/// Executes a run that this process has leased, and shows it.
 async fn execute(
-    host: &EngineHandles,
-    booked: &LeasedRun,
+    engine: &EngineHandles,
+    leased_run: &LeasedRun,
     output: OutputArguments,
     cancel: &CancellationToken,
 ) -> Result<Exit, Error> {
-    let (events, shown) = mpsc::channel::<AgentEvent>(EVENT_CHANNEL_CAPACITY);
-    // On a thread of its own: a terminal or pager that stops reading must not stop clocks, signals and clean-up.
-    let clock = Handle::current();
-    let display = std::thread::spawn(move || display(Show::new(output), shown, &clock));
-    let finished = run::execute(host, booked, &events, cancel).await;
+    let (events, received) = mpsc::channel::<AgentEvent>(EVENT_CHANNEL_CAPACITY);
+    // The display has its own thread: a terminal or pager that stops reading must not stop timers, signals and
+    // clean-up.
+    let timers = Handle::current();
+    let display = std::thread::spawn(move || display_events(Show::new(output), received, &timers));
+    let result = run::execute(engine, leased_run, &events, cancel).await;
     drop(events);
     let shown = display.join().map_err(|_panic| Error::DisplayPanicked)?;
-    let finished = match finished {
-        Ok(finished) => finished,
-        // Another worker took the run over while this process was stopped or asleep, and goes on with it.
-        Err(_lost) => return wait::wait(&host.store, &booked.request.run_id, output, cancel).await,
+    let result = match result {
+        Ok(result) => result,
+        // Another worker took the run over while this process was stopped, and executes it now.
+        Err(_lease_lost) => {
+            return wait::wait(&engine.store, &leased_run.request.run_id, output, cancel).await;
+        }
     };
-    shown?.result(&booked.request.subject(), &finished)?;
-    Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
+    shown?.result(&leased_run.request.subject(), &result)?;
+    Ok(result.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
 }
 
 /// Stores the request for `sluice up`, and prints its id.
@@ -175,17 +178,17 @@ async fn submit(
     output: OutputArguments,
 ) -> Result<Exit, Error> {
     let mut out = io::stdout();
-    let (Created::New(run) | Created::Before(run)) = match LeasedRun::enqueue(store, request, accounts).await
-    {
-        Ok(created) => created,
-        Err(LeaseError::NotStored(full @ store::Error::Full(_))) => {
-            if let (true, store::Error::Full(full)) = (output.json, &full) {
-                writeln!(out, "{}", full.json())?;
+    let (Created::New(run) | Created::Existing(run)) =
+        match LeasedRun::enqueue(store, request, accounts).await {
+            Ok(created) => created,
+            Err(LeaseError::NotStored(full @ store::Error::Full(_))) => {
+                if let (true, store::Error::Full(full)) = (output.json, &full) {
+                    writeln!(out, "{}", full.json())?;
+                }
+                return Err(full.into());
             }
-            return Err(full.into());
-        }
-        Err(error) => return Err(error.into()),
-    };
+            Err(error) => return Err(error.into()),
+        };
     if output.json {
         writeln!(out, "{}", serde_json::json!({ "run_id": run.run_id, "state": run.state.name() }))?;
     } else {
@@ -194,12 +197,16 @@ async fn submit(
     Ok(Exit::Success)
 }
 
-/// Shows events until the last one, even if the terminal is gone: the run waits until all are received.
-fn display(mut show: Show, mut events: mpsc::Receiver<AgentEvent>, clock: &Handle) -> io::Result<Show> {
+/// Shows events until the last one. Receives all even if the terminal is gone, because the run waits for that.
+fn display_events(
+    mut show: Show,
+    mut events: mpsc::Receiver<AgentEvent>,
+    timers: &Handle,
+) -> io::Result<Show> {
     let mut written = Ok(());
     loop {
         let next = match show.is_watched() {
-            true => clock.block_on(async { tokio::time::timeout(REDRAW_INTERVAL, events.recv()).await }),
+            true => timers.block_on(async { tokio::time::timeout(REDRAW_INTERVAL, events.recv()).await }),
             false => Ok(events.blocking_recv()),
         };
         written = written.and_then(|()| match &next {
@@ -213,16 +220,16 @@ fn display(mut show: Show, mut events: mpsc::Receiver<AgentEvent>, clock: &Handl
     }
 }
 
-/// Returns a token that the first SIGINT, SIGTERM or SIGHUP cancels. Later signals change nothing: clean-up is under
-/// way and short.
-pub(super) fn cancelled_by_signals() -> io::Result<CancellationToken> {
+/// Returns a token that the first SIGINT, SIGTERM or SIGHUP cancels. Later signals change nothing, because clean-up is
+/// short.
+pub(super) fn cancel_on_signals() -> io::Result<CancellationToken> {
     let cancel = CancellationToken::new();
     let signalled = shutdown::signalled(shutdown::RunBy::Person)?;
     let cancelled = cancel.clone();
     task::spawn("signals", async move {
         signalled.await;
         cancelled.cancel();
-        // Keeps the handlers installed.
+        // The handlers stay installed as long as this task exists.
         std::future::pending::<()>().await;
     });
     Ok(cancel)

@@ -1,4 +1,4 @@
-//! Makes the request for a run from the arguments and the configuration.
+//! Builds the request for a run from the arguments and the configuration.
 
 use std::{
     fs,
@@ -16,8 +16,8 @@ use runner_model::conversation::{Message, Role};
 use super::{Arguments, new_run_id};
 use crate::commands::{Context, Error, error::Misused};
 
-/// Returns the request that the arguments make.
-pub(super) async fn request(
+/// Builds the request that the arguments describe.
+pub(super) async fn build_request(
     context: &Context,
     data_plane: &DataPlane,
     arguments: Arguments,
@@ -32,9 +32,9 @@ pub(super) async fn request(
         ))));
     };
     let mut agent = agent.clone();
-    let default = || agent.model.clone().or_else(|| context.settings.upstream.default_model.clone());
-    let Some(model) = arguments.model.or_else(default) else {
-        return Err(Error::from(Misused(no_model(&arguments.agent, data_plane).await)));
+    let default_model = || agent.model.clone().or_else(|| context.settings.upstream.default_model.clone());
+    let Some(model) = arguments.model.or_else(default_model) else {
+        return Err(Error::from(Misused(no_model_message(&arguments.agent, data_plane).await)));
     };
     let budget = &mut agent.budget;
     tighten(budget, arguments.total_tokens, arguments.cost)?;
@@ -44,13 +44,13 @@ pub(super) async fn request(
         ))));
     }
     agent.image = arguments.image.unwrap_or(agent.image);
-    let mut messages = arguments.history.as_deref().map_or(Ok(vec![]), history)?;
+    let mut messages = arguments.history.as_deref().map_or(Ok(vec![]), read_history)?;
     let content = match arguments.question.as_str() {
         "-" => read_stdin()?,
         question => question.to_owned(),
     };
     messages.push(Message { role: Role::User, content });
-    // An invalid trace context counts as none: the recommendation wants it ignored.
+    // W3C Trace Context demands that an invalid trace context is ignored.
     let caller = context.sources.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
     Ok(RunRequest {
         run_id: arguments.run_id.map_or_else(new_run_id, Ok)?,
@@ -70,10 +70,10 @@ pub(super) async fn request(
     .part_of(arguments.traceparent.or(caller)))
 }
 
-/// Applies the limits of the options where they are tighter.
+/// Applies the limits of the options where they are tighter than those of the agent's entry.
 fn tighten(budget: &mut Budget, total_tokens: Option<u64>, cost: Option<NanoDollars>) -> Result<(), Misused> {
-    for (option, allowed) in [("--total-tokens", total_tokens), ("--cost", cost.map(|cost| cost.0))] {
-        if allowed == Some(0) {
+    for (option, limit) in [("--total-tokens", total_tokens), ("--cost", cost.map(|cost| cost.0))] {
+        if limit == Some(0) {
             return Err(Misused(format!(
                 "{option} 0 allows no call: leave it out for the limit of the agent's entry"
             )));
@@ -90,7 +90,7 @@ fn tighter<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 }
 
 /// Returns the message for an agent without a model, with the models on offer.
-async fn no_model(agent: &AgentId, data_plane: &DataPlane) -> String {
+async fn no_model_message(agent: &AgentId, data_plane: &DataPlane) -> String {
     let offered = match data_plane.upstream().await {
         Ok(UpstreamHealth::Ready { models, .. }) => format!("; the upstream offers: {}", models.join(", ")),
         _ => String::new(),
@@ -98,12 +98,12 @@ async fn no_model(agent: &AgentId, data_plane: &DataPlane) -> String {
     format!("{agent} has no model: pass --model, or set its `model` or upstream.default_model{offered}")
 }
 
-/// Reads the messages before the question.
-fn history(file: &Path) -> Result<Vec<Message>, Error> {
-    let mistake = |why: String| Error::from(Misused(format!("--history {}: {why}", file.display())));
-    let text = fs::read(file).map_err(|error| mistake(error.to_string()))?;
+/// Reads the messages before the question from `file`.
+fn read_history(file: &Path) -> Result<Vec<Message>, Error> {
+    let misused = |why: String| Error::from(Misused(format!("--history {}: {why}", file.display())));
+    let text = fs::read(file).map_err(|error| misused(error.to_string()))?;
     serde_json::from_slice(&text)
-        .map_err(|error| mistake(format!("not a JSON list of messages, {{role, content}}: {error}")))
+        .map_err(|error| misused(format!("not a JSON list of messages, {{role, content}}: {error}")))
 }
 
 fn read_stdin() -> io::Result<String> {

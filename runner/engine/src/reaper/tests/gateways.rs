@@ -1,4 +1,4 @@
-//! A gateway that runs here is never a leftover.
+//! Tests that a managed gateway is never a leftover.
 
 use super::*;
 

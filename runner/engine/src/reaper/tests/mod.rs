@@ -1,4 +1,4 @@
-//! Decisions, row by row; and a proof that no resource of a run that goes on is ever removed.
+//! Tests each decision, and proves that no resource of a live run is ever removed.
 
 mod gateways;
 mod warm;
@@ -31,7 +31,7 @@ use runner_store::{
 };
 
 use super::{
-    GcOutcome as Became, Reaper,
+    GcOutcome, Reaper,
     decision::{
         Decision, GcMode, KeepReason, Leftovers, Mode, RemovalReason, Terms, UNKNOWN_GRACE, UnknownReason,
         judge,
@@ -42,11 +42,11 @@ use super::{
 
 const ENDED: State = State::Ended(Outcome::Failed);
 const HERE: &str = "here";
-/// Bits of the socket directory's name of our run.
+/// Bits of the name of our run's socket directory.
 const OURS: u128 = 7;
 const THEIRS: u128 = 8;
 const W1: &str = "00000000000000000000000000000001";
-/// A workspace that no run has.
+/// Id of a workspace that no run has.
 const W9: &str = "00000000000000000000000000000009";
 
 fn dir_name(bits: u128) -> String {
@@ -57,7 +57,7 @@ fn long_ago() -> SystemTime {
     SystemTime::now() - 2 * UNKNOWN_GRACE
 }
 
-/// Returns a container with our label that says it is of run `r1`.
+/// Returns a container with our label and the label of run `r1`.
 fn container(name: &str, epoch: u64, socket: u128) -> FoundResource {
     let labels = [
         (label::INSTALLATION, "here".to_owned()),
@@ -124,7 +124,7 @@ fn decide(resource: &FoundResource, stored_run: Option<&StoredRun>, mode: Mode) 
     judge(resource, stored_run, &terms)
 }
 
-/// Checks the decision about each resource, given the store's knowledge of its run.
+/// Checks the decision about each resource, given its run in the store.
 fn check(rows: impl IntoIterator<Item = (&'static str, FoundResource, Option<StoredRun>, Decision)>) {
     for (what, resource, stored_run, expected) in rows {
         let decision = decide(&resource, stored_run.as_ref(), Mode::default());
@@ -312,7 +312,7 @@ fn a_kept_workspace_goes_on_demand() {
 fn a_row_without_its_resource_is_closed() {
     use ResourceState::{Made, Wanted};
     let resource = |stage| FoundResource::Row(row(ResourceKind::Container, &named(1), stage));
-    // The host's name at that time proves nothing: a container changes it.
+    // The host's name in the row proves nothing, because it may change.
     let mut renamed = row(ResourceKind::Workspace, W1, Made);
     renamed.owner = "renamed/1/2".to_owned();
     let gone = || Decision::Remove(RemovalReason::Gone(ENDED));
@@ -357,7 +357,7 @@ fn an_old_unknown_resource_goes_on_demand() {
     }
 }
 
-/// Makes a store in which run `r1` has ended, with a row for a container.
+/// Creates a store in which run `r1` has ended, with a row for a container.
 async fn ended(dir: &Path) -> (Store, FencingToken) {
     let address = Address::parse(&format!("sqlite://{}/private/sluice.db", dir.display()), None).unwrap();
     let store = Store::open(&address, InstallationId::parse("here").unwrap()).await.unwrap();
@@ -394,7 +394,7 @@ async fn ended(dir: &Path) -> (Store, FencingToken) {
 #[tokio::test]
 async fn a_run_restarted_before_the_removal_keeps_all() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, hold) = ended(dir.path()).await;
+    let (store, token) = ended(dir.path()).await;
     let installation = InstallationId::parse("here").unwrap();
     let configured = BTreeSet::new();
     let text = format!(
@@ -411,17 +411,17 @@ async fn a_run_restarted_before_the_removal_keeps_all() {
     };
     let container = container(&named(1), 1, OURS);
     let stored_run = {
-        let (run, rows) = store.made_for(&hold.run_id).await.unwrap();
+        let (run, rows) = store.made_for(&token.run_id).await.unwrap();
         StoredRun::new(&run, rows)
     };
     let judged = judge(&container, Some(&stored_run), &terms);
     assert_eq!(judged, DEAD);
-    // The control: it goes as far as asking Docker.
-    let (_, became) = reaper.act(&container, Some(&hold.run_id), &terms, judged.clone()).await;
-    assert!(matches!(&became, Became::Failed { error } if error.contains("nowhere")), "{became:?}");
-    store.start_anew(&hold).await.unwrap();
-    let acted = reaper.act(&container, Some(&hold.run_id), &terms, judged).await;
-    assert_eq!(acted, (Decision::Keep(KeepReason::Lives(State::Queued)), Became::Kept));
+    // Control: without the restart, the reaper gets as far as Docker.
+    let (_, outcome) = reaper.act(&container, Some(&token.run_id), &terms, judged.clone()).await;
+    assert!(matches!(&outcome, GcOutcome::Failed { error } if error.contains("nowhere")), "{outcome:?}");
+    store.restart(&token).await.unwrap();
+    let second = reaper.act(&container, Some(&token.run_id), &terms, judged).await;
+    assert_eq!(second, (Decision::Keep(KeepReason::Lives(State::Queued)), GcOutcome::Kept));
     assert!(store.removed(&stored_run.rows[0]).await.is_err(), "nor does anybody say that it is gone");
 }
 
@@ -490,7 +490,7 @@ proptest! {
         if stored_run.state.is_final() {
             assert!(matches!(resource, FoundResource::Row(_)) || its_row.is_some(), "without a row: {resource:?}, {why:?}");
         } else {
-            // The one exception: an earlier epoch's container that the run has as removed.
+            // The one exception is an earlier epoch's container whose row says that it is removed.
             let FoundResource::Container(found) = &resource else { panic!("{resource:?} of a run that is {}", stored_run.state) };
             assert!(found.epoch() < stored_run.epoch, "{found:?} at {}", stored_run.epoch);
             assert_eq!(its_row.map(|row| row.stage), Some(ResourceState::Removed), "{found:?}");

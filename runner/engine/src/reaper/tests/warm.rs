@@ -1,4 +1,4 @@
-//! Warm containers that wait for a run, and those that waited for one.
+//! Tests the decisions about warm containers, before and after a run has claimed them.
 
 use runner_store::{PoolEntry, PoolStage, WarmContainer};
 
@@ -16,13 +16,13 @@ fn warm(stage: PoolStage) -> PoolEntry {
     PoolEntry { warm, owner: "here/1/2".to_owned(), stage, over: false, changed: UnixMillis(0) }
 }
 
-/// Returns a warm container whose process is gone.
-fn left(stage: PoolStage) -> PoolEntry {
+/// Returns a warm container whose owner is gone.
+fn abandoned(stage: PoolStage) -> PoolEntry {
     PoolEntry { over: true, ..warm(stage) }
 }
 
-/// Returns a container that waited for a run, as Docker always describes it.
-fn waited() -> FoundResource {
+/// Returns a claimed warm container. Docker keeps showing the labels from before the claim.
+fn claimed() -> FoundResource {
     let FoundResource::Container(mut found) = container(&named(1), 1, OURS) else { unreachable!() };
     found.labels.remove(label::RUN_ID);
     found.labels.remove(label::EPOCH);
@@ -33,17 +33,17 @@ fn waited() -> FoundResource {
 #[test]
 fn a_warm_container_goes_with_its_owner() {
     use PoolStage::{Gone, Leaving, Ready, Wanted};
-    let decide = |pooled: PoolEntry| decide(&FoundResource::WarmContainer(pooled), None, Mode::default());
+    let decide = |entry: PoolEntry| decide(&FoundResource::WarmContainer(entry), None, Mode::default());
     for stage in [Wanted, Ready, Leaving] {
         assert_eq!(decide(warm(stage)), Decision::Keep(KeepReason::Waits(stage)));
-        assert_eq!(decide(left(stage)), Decision::Remove(RemovalReason::Abandoned));
+        assert_eq!(decide(abandoned(stage)), Decision::Remove(RemovalReason::Abandoned));
     }
     assert_eq!(decide(warm(Gone)), Decision::Remove(RemovalReason::Abandoned), "it came late");
 }
 
 #[test]
 fn a_claimed_container_is_of_its_runs_epoch() {
-    let of = |state, epoch, stage| decide(&waited(), run(state, epoch, stage).as_ref(), Mode::default());
+    let of = |state, epoch, stage| decide(&claimed(), run(state, epoch, stage).as_ref(), Mode::default());
     for stage in [ResourceState::Wanted, ResourceState::Made, ResourceState::Removed] {
         assert_eq!(
             of(State::Running, 1, stage),

@@ -1,7 +1,8 @@
-//! Records the events of a run: at once for a reader in this process, and in batches in the store for all others.
+//! Records the events of a run. Sends them to a reader in this process at once, and stores them in batches for all
+//! others.
 //!
-//! Nothing here waits for a reader: one that is too slow misses live pieces. What waits for the store is bounded by
-//! what is kept of a run at all. It can therefore stay in memory for as long as the store is unavailable.
+//! Nothing here waits for a reader: one that is too slow misses live events. Events that wait for the store are bounded
+//! by the limits on stored events of a run. They can therefore stay in memory for as long as the store is unavailable.
 
 mod pending;
 #[cfg(test)]
@@ -34,11 +35,11 @@ use tokio::{
 use self::pending::PendingEvents;
 use super::leased_run::LeasedRun;
 
-/// Shortest time for which events are gathered into a batch. It grows for an agent that goes on.
+/// Shortest time for which events are gathered into a batch. The time grows while the agent runs.
 const MIN_BATCH_INTERVAL: Duration = Duration::from_millis(250);
 /// Longest time for which events are gathered into a batch.
 const MAX_BATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Delay after the store did not take a batch.
+/// Delay before a batch that was not stored is stored again.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// Name of the tool by which an OpenClaw agent starts a sub-agent.
 const SUB_AGENT_TOOL: &str = "sessions_spawn";
@@ -48,21 +49,21 @@ const SUB_AGENT_TOOL: &str = "sessions_spawn";
 pub(super) struct EventRecorder<'r> {
     reader: &'r mpsc::Sender<AgentEvent>,
     stream: Stream,
-    /// Most bytes that are kept of an output's beginning, and of its end.
+    /// Maximum number of bytes that are kept of an output's beginning, and of its end.
     max_kept: ByteSize,
     pending: RefCell<PendingEvents>,
     added: Notify,
-    /// Number of tool calls that are not stored, because there were too many.
-    uncounted_tools: Cell<u64>,
-    /// Number of events that the reader missed because it was too slow, and that no event has reported yet.
+    /// Number of tool calls beyond the limit, which are not stored.
+    excess_tools: Cell<u64>,
+    /// Number of events that the slow reader missed and that were not reported to it yet.
     missed: Cell<u64>,
-    /// True once the agent has started sub-agents, which may go on when it is done.
+    /// True once the agent has started sub-agents, which may continue after its end.
     has_sub_agents: Cell<bool>,
 }
 
 impl<'r> EventRecorder<'r> {
-    /// Continues after the position that the previous worker recorded. Of outputs no more is stored than what
-    /// `capture_limit` lets be kept of them.
+    /// Returns a recorder that continues after the position `recorded` by the previous worker. Stores the beginning and
+    /// the end of each output, each up to half of `capture_limit`.
     pub(super) fn new(
         recorded: EventCursor,
         reader: &'r mpsc::Sender<AgentEvent>,
@@ -75,9 +76,9 @@ impl<'r> EventRecorder<'r> {
             max_kept: ByteSize(limit::LOG_END.0.min(capture_limit.0 / 2)),
             pending: RefCell::new(PendingEvents::after(recorded)),
             added: Notify::new(),
-            uncounted_tools: Cell::new(0),
+            excess_tools: Cell::new(0),
             missed: Cell::new(0),
-            // An event recorded before may have been that.
+            // A recorded tool call may have started a sub-agent.
             has_sub_agents: Cell::new(recorded.tap > 0),
         }
     }
@@ -91,9 +92,9 @@ impl<'r> EventRecorder<'r> {
     pub(super) fn record_output(&self, piece: Piece) {
         let Piece { stream, text, to } = piece;
         let mut pending = self.pending.borrow_mut();
-        let recorded = *pending.cursor.of(stream);
-        // After a gap, what follows is no longer the beginning.
-        if recorded.bytes.max(recorded.kept) < self.max_kept.0 && recorded.events < limit::LOG_EVENTS {
+        let position = *pending.cursor.of(stream);
+        // Output after a gap is not part of the beginning.
+        if position.bytes.max(position.kept) < self.max_kept.0 && position.events < limit::LOG_EVENTS {
             pending.push_output(stream, &text);
             pending.cursor.of(stream).bytes = to;
             self.added.notify_one();
@@ -118,7 +119,7 @@ impl<'r> EventRecorder<'r> {
                 pending.events.push(event.clone());
                 self.added.notify_one();
             }
-            AgentEvent::Tool { .. } => self.uncounted_tools.set(self.uncounted_tools.get() + 1),
+            AgentEvent::Tool { .. } => self.excess_tools.set(self.excess_tools.get() + 1),
             AgentEvent::Missed { count } => {
                 pending.push_missed(*count);
                 self.added.notify_one();
@@ -129,41 +130,41 @@ impl<'r> EventRecorder<'r> {
         self.send(event);
     }
 
-    /// Sends more of the agent's answer to the reader in this process. All other readers see what models write.
+    /// Sends more of the agent's answer to the reader in this process. All other readers get live text from the tap.
     pub(super) fn send_text(&self, delta: String) {
         self.send(AgentEvent::TextDelta { delta });
     }
 
-    /// Notes that the agent uses a tool. A model that searches for tools calls them all by one name: its gateway knows
-    /// the tool's own.
+    /// Notes the use of a tool, to detect sub-agents. A model that searches for tools calls all of them by one name;
+    /// only its gateway knows the tool's own name.
     pub(super) fn note_tool(&self, tool: &str) {
         if tool == SUB_AGENT_TOOL {
             self.has_sub_agents.set(true);
         }
     }
 
-    /// Returns whether the agent has started sub-agents, which may go on when it is done.
+    /// Returns whether the agent has started sub-agents, which may continue after its end.
     pub(super) const fn has_sub_agents(&self) -> bool {
         self.has_sub_agents.get()
     }
 
-    /// Returns the number of the last event of the tap that is accounted for.
+    /// Returns the number of the last event of the tap that is recorded.
     pub(super) fn tap_position(&self) -> u64 {
         self.pending.borrow().cursor.tap
     }
 
-    /// Records the end of what the agent printed, and how many bytes before it are left out.
+    /// Records the end of each output, and the number of bytes that were left out before it.
     pub(super) fn record_output_end(&self, container: &ContainerExit) {
-        let uncounted = self.uncounted_tools.take();
+        let excess = self.excess_tools.take();
         let mut pending = self.pending.borrow_mut();
-        if uncounted > 0 {
-            pending.events.push(AgentEvent::Missed { count: uncounted });
+        if excess > 0 {
+            pending.events.push(AgentEvent::Missed { count: excess });
         }
         pending.push_output_end(OutputStream::Stdout, &container.stdout, self.max_kept);
         pending.push_output_end(OutputStream::Stderr, &container.stderr, self.max_kept);
     }
 
-    /// Returns the batches that the store is not known to have, in the order in which it has to get them.
+    /// Returns the batches that are not known to be stored, in the order in which they must be stored.
     pub(super) fn pending_batches(&self) -> Vec<Batch> {
         let mut pending = self.pending.borrow_mut();
         let handed_out = pending.handed_out.take();
@@ -174,21 +175,21 @@ impl<'r> EventRecorder<'r> {
 
     /// Stores pending batches, for as long as this is polled.
     pub(super) async fn store_batches(&self, run: &LeasedRun) -> Infallible {
-        let mut gather = Backoff::new(MIN_BATCH_INTERVAL, MAX_BATCH_INTERVAL);
+        let mut gather_delay = Backoff::new(MIN_BATCH_INTERVAL, MAX_BATCH_INTERVAL);
         loop {
             self.added.notified().await;
-            gather.wait().await;
+            gather_delay.wait().await;
             let Some(batch) = self.pending.borrow_mut().next_batch() else { continue };
             while let Err(error) = run.record_events(&batch).await {
                 let is_transient = error.is_transient();
-                let run = &run.request.run_id;
+                let run_id = &run.request.run_id;
                 let error = report::chain(&error);
                 if !is_transient {
-                    // Another worker has taken the run over, which `LeasedRun::keep_lease` finds out.
-                    tracing::debug!(%run, error, "events not stored");
+                    // Another worker has taken the run over, which `LeasedRun::keep_lease` detects.
+                    tracing::debug!(run = %run_id, error, "events not stored");
                     return std::future::pending().await;
                 }
-                tracing::warn!(%run, error, "events not stored yet; trying again");
+                tracing::warn!(run = %run_id, error, "events not stored yet; trying again");
                 sleep(RETRY_DELAY).await;
             }
             self.pending.borrow_mut().handed_out = None;
@@ -202,7 +203,7 @@ impl<'r> EventRecorder<'r> {
         if missed > 0 && self.reader.try_send(AgentEvent::Missed { count: missed }).is_ok() {
             missed = 0;
         }
-        let is_missed = missed > 0 || self.reader.try_send(event).is_err();
-        self.missed.set(missed + u64::from(is_missed));
+        let misses_this = missed > 0 || self.reader.try_send(event).is_err();
+        self.missed.set(missed + u64::from(misses_this));
     }
 }

@@ -13,34 +13,34 @@ use runner_store::{Batch, EventCursor};
 /// Events that wait for the store.
 #[derive(Debug)]
 pub(super) struct PendingEvents {
-    /// Position of the run's events once all of this is stored.
+    /// Position of the run's events once all pending events are stored.
     pub(super) cursor: EventCursor,
     pub(super) events: Vec<AgentEvent>,
     /// Batch that was handed out and is not known to be stored.
     pub(super) handed_out: Option<Rc<Batch>>,
     /// Number of the last batch.
     last_batch: u64,
-    /// Length of the last event's text as it is kept, if that event is of an output.
+    /// Length of the last event's text in JSON, if that event is a piece of output.
     last_length: usize,
 }
 
 impl PendingEvents {
-    /// Continues after the position `cursor`.
+    /// Returns an empty collection that continues after the position `cursor`.
     pub(super) const fn after(cursor: EventCursor) -> Self {
         Self { cursor, events: Vec::new(), handed_out: None, last_batch: 0, last_length: 0 }
     }
 
-    /// Returns the batch to store next: the one that was handed out before, if any.
+    /// Returns the batch to store next. Repeats the batch that was handed out before, if it is not known to be stored.
     pub(super) fn next_batch(&mut self) -> Option<Rc<Batch>> {
         if self.handed_out.is_none() && !self.events.is_empty() {
             self.last_batch += 1;
             let events = std::mem::take(&mut self.events);
-            self.handed_out = Some(Rc::new(Batch { number: self.last_batch, events, told: self.cursor }));
+            self.handed_out = Some(Rc::new(Batch { number: self.last_batch, events, cursor: self.cursor }));
         }
         self.handed_out.clone()
     }
 
-    /// Counts missed events, in the event before if that counts them too.
+    /// Adds a count of missed events, in the last event if that is such a count.
     pub(super) fn push_missed(&mut self, more: u64) {
         match self.events.last_mut() {
             Some(AgentEvent::Missed { count }) => *count += more,
@@ -48,14 +48,14 @@ impl PendingEvents {
         }
     }
 
-    /// Adds a piece of output, to the event before if that is of the same output and has capacity left.
+    /// Adds a piece of output, to the last event if that is of the same output and has capacity left.
     pub(super) fn push_output(&mut self, stream: OutputStream, piece: &str) {
         let max_length = limit::LOG_EVENT.as_usize();
         let length = json_len::length(piece);
         self.cursor.of(stream).kept += length as u64;
         match self.events.last_mut() {
-            Some(AgentEvent::Log { stream: before, text })
-                if *before == stream && self.last_length + length <= max_length =>
+            Some(AgentEvent::Log { stream: last, text })
+                if *last == stream && self.last_length + length <= max_length =>
             {
                 text.push_str(piece);
                 self.last_length += length;
@@ -76,9 +76,10 @@ impl PendingEvents {
         }
         let mut text = rest.text.as_str();
         while !text.is_empty() {
-            let (piece, after) = text.split_at(json_len::beginning(text, limit::LOG_EVENT.as_usize()).len());
+            let (piece, remaining) =
+                text.split_at(json_len::beginning(text, limit::LOG_EVENT.as_usize()).len());
             self.push_output(stream, piece);
-            text = after;
+            text = remaining;
         }
     }
 }

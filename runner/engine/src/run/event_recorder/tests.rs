@@ -34,7 +34,7 @@ fn the_middle_of_a_long_output_is_counted() {
     print(&recorder, "left out", 18);
     let first = recorder.pending.borrow_mut().next_batch().unwrap();
     assert_eq!((first.number, &first.events), (1, &vec![log("0123456789")]));
-    assert_eq!((first.told.stdout.bytes, first.told.stdout.events), (10, 1));
+    assert_eq!((first.cursor.stdout.bytes, first.cursor.stdout.events), (10, 1));
     recorder.record_output_end(&ended(b"0123456789left out, and the end", 16));
     let pending = recorder.pending_batches();
     assert_eq!(pending[0], *first, "it is not known to be stored");
@@ -109,5 +109,5 @@ fn tools_beyond_the_limit_are_counted() {
     let batch = recorder.pending_batches().remove(0);
     assert_eq!(batch.events.len() as u64, limit::TOOLS + 1);
     assert_eq!(batch.events.last(), Some(&AgentEvent::Missed { count: 3 }));
-    assert_eq!(batch.told.tap, limit::TOOLS + 3);
+    assert_eq!(batch.cursor.tap, limit::TOOLS + 3);
 }

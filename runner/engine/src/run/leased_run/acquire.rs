@@ -45,17 +45,17 @@ pub enum LeaseError {
 }
 
 impl LeasedRun {
-    /// Stores `request` as a run of this process. Nothing may act for it before.
+    /// Stores `request` as a run of this process. Nothing may act for the run before.
     pub async fn create(engine: &EngineHandles, request: RunRequest) -> Result<Self, LeaseError> {
         admit(&request, &engine.accounts)?;
         let since = boot_now();
-        let owner = Claimant::Worker(&engine.worker, engine.lease);
-        match store_request(&engine.store, &request, owner).await? {
+        let claimant = Claimant::Worker(&engine.worker, engine.lease);
+        match store_request(&engine.store, &request, claimant).await? {
             Created::New(run) => {
                 let acquired = Acquired { since, age: Duration::ZERO, recovered: RecoveredState::default() };
                 Ok(Self::acquired(engine, request, &run, acquired))
             }
-            Created::Before(run) => Err(LeaseError::Exists(Box::new(run))),
+            Created::Existing(run) => Err(LeaseError::Exists(Box::new(run))),
         }
     }
 
@@ -69,7 +69,7 @@ impl LeasedRun {
         store_request(store, request, Claimant::AnyWorker).await
     }
 
-    /// Loads a run whose lease this process has just acquired, not before `since` of [`boot_now`].
+    /// Loads a run whose lease this process has just acquired. `since` is a moment of [`boot_now`] before that.
     pub(crate) async fn load(engine: &EngineHandles, run: &Run, since: Duration) -> Result<Self, LeaseError> {
         let record = engine.store.record(&run.run_id).await.map_err(LeaseError::NotStored)?;
         let request = RunRequest::stored(&record)?;
@@ -83,7 +83,7 @@ impl LeasedRun {
         let run = Self {
             request,
             store: engine.store.clone(),
-            hold: run.fencing_token(),
+            token: run.fencing_token(),
             lease: engine.lease,
             state: Cell::new(run.state),
             held_until: Cell::new(Duration::ZERO),
@@ -102,7 +102,7 @@ impl LeasedRun {
 
 /// A lease that this process has just acquired.
 struct Acquired {
-    /// Moment of the boot clock before which the lease was not acquired.
+    /// Moment of the boot clock shortly before the acquisition.
     since: Duration,
     /// Time from the request to the acquisition.
     age: Duration,
@@ -110,7 +110,7 @@ struct Acquired {
 }
 
 impl RecoveredState {
-    /// Returns what `run`'s previous workers left, by its `record`.
+    /// Returns the state that previous workers left for `run`, according to its `record`.
     fn of(run: &Run, record: Record) -> Self {
         let completion = matches!(run.state, State::Settling(_)).then(|| Completion {
             exit_code: run.exit_code,
@@ -123,25 +123,25 @@ impl RecoveredState {
             stopping: record.stopping.as_deref().and_then(|reason| serde_json::from_str(reason).ok()),
             completion,
             image: record.image,
-            recorded: record.told,
+            recorded: record.event_cursor,
         }
     }
 }
 
-/// Stores `request`. A request that an earlier program stored in other words, because an agent's entry had fewer fields,
-/// counts as the same. A repeated request counts as the same also when it is part of another trace.
+/// Stores `request`. A stored request with the same meaning counts as existing, even if an earlier version wrote other
+/// JSON, or if it belongs to another trace.
 async fn store_request(
     store: &Store,
     request: &RunRequest,
-    owner: Claimant<'_>,
+    claimant: Claimant<'_>,
 ) -> Result<Created, LeaseError> {
-    let conflict = match store.create(&request.row()?, owner).await {
+    let conflict = match store.create(&request.row()?, claimant).await {
         Err(error @ store::Error::Conflict { .. }) => error,
         created => return created.map_err(LeaseError::NotStored),
     };
     match store.record(&request.run_id).await {
-        Ok(record) if RunRequest::stored(&record).is_ok_and(|before| before.is_same(request)) => {
-            Ok(Created::Before(record.run))
+        Ok(record) if RunRequest::stored(&record).is_ok_and(|stored| stored.is_same(request)) => {
+            Ok(Created::Existing(record.run))
         }
         _ => Err(LeaseError::NotStored(conflict)),
     }

@@ -1,5 +1,5 @@
-//! Holds the lease on a run. Transitions are stored in this process's name and the lease is renewed meanwhile. No
-//! action starts once the lease may have been lost.
+//! Holds the lease on a run. Stores transitions in this process's name, and renews the lease meanwhile. Starts no
+//! action once the lease may have been lost.
 //!
 //! `acquire` creates or loads such a run, `perform` acts in its name.
 
@@ -36,10 +36,10 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// A stored run on which this process holds the lease.
 #[derive(Debug)]
 pub struct LeasedRun {
-    /// Request that is stored for the run.
+    /// Stored request of the run.
     pub request: RunRequest,
     store: Store,
-    hold: FencingToken,
+    token: FencingToken,
     lease: Millis,
     state: Cell<State>,
     /// Moment of the boot clock before which no other worker can have taken the run over.
@@ -50,32 +50,32 @@ pub struct LeasedRun {
     starting: RefCell<Option<Starting>>,
     /// Moment at which the lease was acquired.
     acquired: Instant,
-    /// Time from the request to that moment.
+    /// Time from the request to the acquisition of the lease.
     age_when_acquired: Duration,
-    /// Start of the container; absent if it was not started, or not here.
+    /// Start of the container; absent if this process did not start one.
     start: Cell<Option<ContainerStart>>,
 }
 
 /// State that previous workers left for a run.
 #[derive(Debug, Default)]
 pub(super) struct RecoveredState {
-    /// Resources that they created and did not remove.
+    /// Resources that previous workers created and did not remove.
     pub(super) resources: RunResources,
-    /// Time since they started the agent.
+    /// Time since the start of the agent.
     pub(super) started: Option<Duration>,
-    /// Reason for which they were about to end the agent, if they were.
+    /// Reason for which a previous worker was about to end the agent.
     pub(super) stopping: Option<KilledBy>,
-    /// Completion that they stored.
+    /// Completion that a previous worker stored.
     pub(super) completion: Option<Completion>,
-    /// Id of the image that they prepared the run with.
+    /// Id of the image that the first preparation used.
     pub(super) image: Option<String>,
-    /// Position up to which they recorded events.
+    /// Position up to which events are recorded.
     pub(super) recorded: EventCursor,
 }
 
 impl LeasedRun {
     pub(super) const fn epoch(&self) -> u64 {
-        self.hold.epoch
+        self.token.epoch
     }
 
     pub(super) const fn state(&self) -> State {
@@ -86,36 +86,36 @@ impl LeasedRun {
         &self.recovered
     }
 
-    /// Returns the start of the container; absent if it was not started, or not here.
+    /// Returns the start of the container; `None` if this process did not start one.
     pub(super) const fn start(&self) -> Option<ContainerStart> {
         self.start.get()
     }
 
-    /// Records that its container was started just now.
+    /// Records that the run's container was started just now.
     pub(super) fn record_start(&self, kind: StartKind) {
         let after = self.age_when_acquired + self.acquired.elapsed();
         self.start.set(Some(ContainerStart { kind, after }));
         self.observer.metrics.started(kind, after);
     }
 
-    /// Stores a transition and retries while the store is unavailable; only then may the step be done. A transition
-    /// that a previous worker stored is not stored again.
+    /// Stores a transition, and retries while the store is unavailable. The caller may act on the transition only after
+    /// that. A transition that a previous worker stored is not stored again.
     pub(super) async fn step(
         &self,
         transition: Transition,
         changes: impl IntoIterator<Item = ResourceChange>,
     ) -> Result<(), store::Error> {
         let state = self.state.get();
-        let was_made =
+        let is_stored =
             state.can_allocate() && transition.is_on_the_way() && state.after(&transition).is_err();
-        let step = if was_made { Step::default() } else { Step::from(transition) };
+        let step = if is_stored { Step::default() } else { Step::from(transition) };
         self.store_step(step.with(changes)).await
     }
 
-    /// Starts the preparation with a warm container.
+    /// Stores the preparation of the run with a warm container.
     ///
     /// # Errors
-    /// [`store::Error::NotWarm`] if another run was faster.
+    /// [`store::Error::NotWarm`] if another run has claimed the container.
     pub(super) async fn prepare_with(
         &self,
         warm: WarmContainer,
@@ -126,7 +126,7 @@ impl LeasedRun {
         Ok(())
     }
 
-    /// Stores how the run ends, after the events that are still `pending`.
+    /// Stores the completion, after the events that are still `pending`.
     pub(super) async fn settle(
         &self,
         completion: Completion,
@@ -137,24 +137,25 @@ impl LeasedRun {
 
     /// Stores a batch of the run's events.
     pub(super) async fn record_events(&self, batch: &Batch) -> Result<(), store::Error> {
-        self.store.record_events(&self.hold, batch).await
+        self.store.record_events(&self.token, batch).await
     }
 
     /// Stores changes of resources, without a transition.
-    pub(super) async fn change(
+    pub(super) async fn store_changes(
         &self,
         changes: impl IntoIterator<Item = ResourceChange>,
     ) -> Result<(), store::Error> {
         self.store_step(Step::default().with(changes)).await
     }
 
-    /// Stores that the agent is about to be ended, and why: a worker that finds it ended could not know the reason.
+    /// Stores the reason for which the agent is about to be ended. A worker that takes the run over could not know it
+    /// otherwise.
     pub(super) async fn record_stop_reason(&self, by: KilledBy) -> Result<(), store::Error> {
         let reason = serde_json::to_string(&by).unwrap_or_default();
-        match self.store.stopping(&self.hold, &reason).await {
-            // The agent is ended all the same.
+        match self.store.stopping(&self.token, &reason).await {
+            // The agent must end even if the reason is not stored.
             Err(error) if error.is_transient() => {
-                let run = &self.hold.run_id;
+                let run = &self.token.run_id;
                 tracing::warn!(%run, error = report::chain(&error), "reason for ending the agent not stored");
                 Ok(())
             }
@@ -162,19 +163,20 @@ impl LeasedRun {
         }
     }
 
-    /// Stores the id of the image that containers are created from, for a worker that takes the run over.
+    /// Stores the id of the run's image, for a worker that takes the run over.
     pub(super) async fn record_image(&self, id: &str) -> Result<(), store::Error> {
-        retry_transient(Backoff::constant(RETRY_DELAY), async || self.store.image(&self.hold, id).await).await
+        retry_transient(Backoff::constant(RETRY_DELAY), async || self.store.image(&self.token, id).await)
+            .await
     }
 
-    /// Stores a step, and reports its transition to operators.
+    /// Stores a step, and passes its transition to the observer.
     async fn store_step(&self, step: Step) -> Result<(), store::Error> {
-        if matches!(step.makes, Some(Transition::Prepare)) {
+        if matches!(step.transition, Some(Transition::Prepare)) {
             self.starting.replace(Some(self.observer.starting()));
         }
-        let run = self.store.insist(&self.hold, &step).await?;
+        let run = self.store.insist(&self.token, &step).await?;
         self.state.set(run.state);
-        match &step.makes {
+        match &step.transition {
             None | Some(Transition::Prepare | Transition::Start) => {}
             Some(transition) => {
                 self.starting.take();

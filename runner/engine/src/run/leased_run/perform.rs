@@ -23,7 +23,7 @@ const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl LeasedRun {
     /// Performs `operation` in the run's name: at once while no other worker can have taken the run over, otherwise
-    /// after the store has confirmed the lease. A process that was suspended and resumes later is stopped here.
+    /// after the store has confirmed the lease. This check stops a process that was suspended beyond its lease.
     pub(in crate::run) async fn perform<T>(
         &self,
         operation: impl Future<Output = T>,
@@ -38,8 +38,7 @@ impl LeasedRun {
         Ok(operation.await)
     }
 
-    /// Performs `operation` as [`Self::perform`] does. Repeats it while its backend is unavailable, and only as long as
-    /// the lease holds.
+    /// Performs `operation` as [`Self::perform`] does. Repeats it while its backend is unavailable and the lease holds.
     pub(in crate::run) async fn retry<T, E: Transient>(
         &self,
         operation: impl AsyncFn() -> Result<T, E>,
@@ -53,8 +52,8 @@ impl LeasedRun {
     }
 
     /// Performs `operation`, which ends the agent, until its backend answers. An agent that exceeds its limits is ended
-    /// even if another worker holds the run by now, because that worker would end it too: an unavailable store does not
-    /// give it more time.
+    /// even if another worker holds the run by now, because that worker would end it too. An unavailable store does not
+    /// give the agent more time.
     pub(in crate::run) async fn enforce<T, E: Transient>(
         &self,
         by: KilledBy,
@@ -65,24 +64,23 @@ impl LeasedRun {
     {
         let mut backoff = Backoff::constant(RETRY_DELAY);
         loop {
-            let stopped = match by {
+            let result = match by {
                 KilledBy::Timeout | KilledBy::Disk => operation().await,
                 KilledBy::Cancel => self.perform(operation()).await?,
             };
-            match stopped {
+            match result {
                 Err(error) if error.is_transient() => backoff.wait().await,
-                stopped => return Ok(stopped?),
+                result => return Ok(result?),
             }
         }
     }
 
     /// Renews the lease until another worker has taken the run over; returns the error that shows it. While the store
-    /// is unavailable the run continues: the lease counts as held until the store says otherwise. Triggers `cancel`
-    /// when a cancel is requested.
+    /// is unavailable, the run continues. Triggers `cancel` when a cancel is requested.
     pub(in crate::run) async fn keep_lease(&self, cancel: &CancellationToken) -> store::Error {
         let watch_cancel = async {
             let is_requested =
-                async || self.store.is_cancel_asked(&self.hold.run_id).await.unwrap_or(false).then_some(());
+                async || self.store.is_cancel_asked(&self.token.run_id).await.unwrap_or(false).then_some(());
             poll(CANCEL_POLL_INTERVAL, is_requested).await;
             cancel.cancel();
             std::future::pending().await
@@ -99,7 +97,7 @@ impl LeasedRun {
             match self.renew().await {
                 Err(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. })) => return lost,
                 Err(error) => {
-                    tracing::warn!(run = %self.hold.run_id, error = report::chain(&error), "lease not renewed");
+                    tracing::warn!(run = %self.token.run_id, error = report::chain(&error), "lease not renewed");
                 }
                 Ok(()) => {}
             }
@@ -108,12 +106,12 @@ impl LeasedRun {
 
     async fn renew(&self) -> Result<(), store::Error> {
         let since = boot_now();
-        self.store.renew(&self.hold, self.lease).await?;
+        self.store.renew(&self.token, self.lease).await?;
         self.extend_lease(since);
         Ok(())
     }
 
-    /// Records that the lease was acquired or renewed not before `since`.
+    /// Extends the time for which the lease is held, after an acquisition or renewal not before `since`.
     pub(super) fn extend_lease(&self, since: Duration) {
         self.held_until.set(held_until(since, self.lease));
     }

@@ -1,10 +1,10 @@
-//! Executes a run as a turn of a gateway's session: registers it at the data plane, sends it, and watches it to its
-//! end.
+//! Executes a run as a turn of a gateway's session: registers the run at the data plane, sends the turn, and watches it
+//! to its end.
 //!
-//! A turn runs once: its id is the run's, and no boot of a gateway runs one id twice. The boot that the turn is sent to
-//! is stored before, and that the gateway has accepted it, after. A worker that takes the run over sends the turn again
-//! only where it cannot run twice. Otherwise it waits for the turn's end. Closing the run's grant ends a turn before
-//! its time, at once. No further call passes, whatever the gateway does with the abort.
+//! A turn runs once: its id is the run's, and no boot of a gateway runs one id twice. The store records the boot before
+//! the turn is sent, and the delivery after the gateway has accepted it. A worker that takes the run over sends the
+//! turn again only where it cannot run twice. Otherwise it waits for the turn's end. Closing the run's grant stops a
+//! turn at once. No further call passes, whatever the gateway does with the abort.
 
 mod start;
 mod watch;
@@ -30,9 +30,9 @@ use crate::outcome::turn::{self as outcome, TurnEnd};
 /// Longest wait for a gateway to confirm the end of an aborted turn.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Outcome of a turn that came to its end, whatever that is.
+/// Outcome of a turn that has ended.
 pub(super) enum TurnOutcome {
-    /// The gateway has an answer.
+    /// The turn ended with an answer.
     Answered(String),
     /// The turn ended without an answer.
     Failed(Failure),
@@ -40,7 +40,7 @@ pub(super) enum TurnOutcome {
 
 /// Gateway and session of a run.
 struct TurnTarget<'r> {
-    link: &'r GatewayConnection,
+    connection: &'r GatewayConnection,
     key: SessionKey,
 }
 
@@ -50,7 +50,7 @@ struct PreparedTurn<'r> {
     gateway: Gateway,
     hello: Hello,
     grant: RunGrant,
-    /// Time that it may still take.
+    /// Time that the turn may still take.
     time_left: Duration,
 }
 
@@ -60,7 +60,7 @@ struct TurnReports {
     steps: Lines,
 }
 
-/// A gateway that answers, and what it reports of itself.
+/// A connected gateway, and its description of itself.
 struct Connected {
     gateway: Gateway,
     hello: Hello,
@@ -87,7 +87,7 @@ impl From<TurnOutcome> for Result<String, Failure> {
 impl TurnTarget<'_> {
     /// Returns the name under which the session is stored.
     fn session(&self) -> String {
-        format!("{}/{}", self.link.id, self.key)
+        format!("{}/{}", self.connection.id, self.key)
     }
 }
 
@@ -107,7 +107,7 @@ impl<'r> RunExecutor<'r> {
             return self.abort_turn(&target, KilledBy::Cancel).await;
         };
         self.prepare_turn(&target).await?;
-        let grant = ctx.register(target.link.listener(), None).await?.grant;
+        let grant = ctx.register(target.connection.listener(), None).await?.grant;
         Point::Registered.reach();
         let tap = ctx.open_tap().await?;
         let steps = ctx.run.retry(async || ctx.engine.data_plane.trace(ctx.run_id()).await).await?;
@@ -116,32 +116,32 @@ impl<'r> RunExecutor<'r> {
         Box::pin(self.watch_turn(&turn, sent, TurnReports { tap, steps })).await
     }
 
-    /// Returns the gateway and the session of the run: the stored ones, if there are any.
+    /// Returns the gateway and the session of the run: the stored ones, if any.
     fn turn_target(&self) -> Result<TurnTarget<'r>, gateway::Error> {
         let request = self.ctx.request();
         let gateways = &self.ctx.engine.gateways;
         let session = self.resources.last(ResourceKind::Session);
-        let link = match session.and_then(|session| session.name.split_once('/')) {
+        let connection = match session.and_then(|session| session.name.split_once('/')) {
             Some((id, _key)) => gateways.named(id)?,
             None => gateways.of_run(&request.spec.agent, &request.account)?,
         };
         // The gateway may be configured differently by now.
-        if !link.gateway.serves(&request.account) {
+        if !connection.gateway.serves(&request.account) {
             return Err(gateway::Error::ServesNot { account: request.account.clone() });
         }
-        Ok(TurnTarget { link, key: request.session_key()? })
+        Ok(TurnTarget { connection, key: request.session_key()? })
     }
 
-    /// Returns what previous workers did of the turn, if it was begun.
+    /// Returns the boot and the delivery of a turn that previous workers had begun.
     fn begun_turn(&self) -> Option<Begun> {
         let turn = self.resources.last(ResourceKind::Turn)?;
         let Ok(at) = turn.name.parse();
-        let taken =
+        let delivery =
             if turn.stage == ResourceState::Made { Delivery::Confirmed } else { Delivery::Unconfirmed };
-        Some(Begun { at, delivery: taken })
+        Some(Begun { at, delivery })
     }
 
-    /// Waits for a permit for a session at work. A turn that is under way occupies the gateway already, and needs none.
+    /// Waits for a permit for an active session. A turn that was begun already occupies the gateway, and needs none.
     async fn session_permit(
         &self,
         target: &TurnTarget<'r>,
@@ -152,20 +152,20 @@ impl<'r> RunExecutor<'r> {
         }
         tokio::select! {
             // The semaphore is never closed.
-            permit = target.link.place_at_work() => Ok(permit.ok()),
+            permit = target.connection.place_at_work() => Ok(permit.ok()),
             () = self.ctx.cancel.cancelled() => Err(Error::Cancelled),
         }
     }
 
-    /// Connects to the gateway of the run; `None` if the run was cancelled before, and an earlier worker may have sent
-    /// its turn.
+    /// Connects to the gateway of the run; `None` if the run is cancelled meanwhile, and an earlier worker may have
+    /// sent its turn.
     async fn connect(
         &self,
         target: &TurnTarget<'_>,
         begun: Option<&Begun>,
     ) -> Result<Option<Connected>, Error> {
         tokio::select! {
-            connected = target.link.connected() => {
+            connected = target.connection.connected() => {
                 let (gateway, hello) = connected?;
                 Ok(Some(Connected { gateway, hello }))
             }
@@ -188,20 +188,20 @@ impl<'r> RunExecutor<'r> {
         Ok(())
     }
 
-    /// Ends a turn that no worker supervises, whether it was ever sent or not.
+    /// Stops a turn that no worker supervises. The turn may never have been sent.
     async fn abort_turn(&self, target: &TurnTarget<'_>, by: KilledBy) -> Result<TurnOutcome, Error> {
         let ctx = self.ctx;
-        let run = ctx.run_id();
+        let run_id = ctx.run_id();
         let abort = async {
             if ctx.run.recovered().started.is_some()
-                && let Ok((gateway, _)) = target.link.connected().await
-                && let Err(error) = gateway.abort(&target.key, run).await
+                && let Ok((gateway, _)) = target.connection.connected().await
+                && let Err(error) = gateway.abort(&target.key, run_id).await
             {
                 let error = report::chain(&error);
-                tracing::warn!(%run, error, "turn not aborted at its gateway");
+                tracing::warn!(run = %run_id, error, "turn not aborted at its gateway");
             }
         };
-        let (stopped, _sent) = tokio::join!(self.stop_turn(by), timeout(ABORT_TIMEOUT, abort));
+        let (stopped, _aborted) = tokio::join!(self.stop_turn(by), timeout(ABORT_TIMEOUT, abort));
         stopped?;
         let end = TurnEnd {
             ending: Ending::Failed(TurnFailure::Aborted),

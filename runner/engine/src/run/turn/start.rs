@@ -1,4 +1,4 @@
-//! Sends a turn to its gateway: stores it before, registers how its calls are attributed, and builds its message.
+//! Sends a turn to its gateway: registers the attribution of its calls, stores its start, and builds its message.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::PreparedTurn;
 use crate::run::{error::Error, executor::RunExecutor};
 
-/// Time by which the gateway's own deadline is later than ours, which is what ends a turn.
+/// Time by which the gateway's own deadline is later than ours. Normally our deadline ends the turn.
 const GATEWAY_DEADLINE_GRACE: Duration = Duration::from_secs(10);
 
 /// A turn that was sent to a gateway.
@@ -34,9 +34,10 @@ impl RunExecutor<'_> {
         begun: Option<Begun>,
     ) -> Result<SentTurn, Error> {
         let ctx = self.ctx;
-        let unusable = |source| gateway::Error::Unusable { gateway: prepared.target.link.id.clone(), source };
+        let unusable =
+            |source| gateway::Error::Unusable { gateway: prepared.target.connection.id.clone(), source };
         if let Some(begun @ Begun { delivery: Delivery::Confirmed, .. }) = begun {
-            let turn = self.turn(prepared, Attribution::AsBegun)?;
+            let turn = self.build_turn(prepared, Attribution::AsBegun)?;
             let running = prepared.gateway.take_up(turn, begun).await.map_err(unusable)?;
             return Ok(SentTurn { running, slot: None });
         }
@@ -46,7 +47,7 @@ impl RunExecutor<'_> {
         Point::RunStored.reach();
         ctx.check_cancelled()?;
         ctx.events.send_phase(Phase::Running);
-        let turn = self.turn(prepared, attribution)?;
+        let turn = self.build_turn(prepared, attribution)?;
         let running = match begun {
             None => ctx.run.perform(prepared.gateway.run(turn)).await?,
             Some(begun) => ctx.run.perform(prepared.gateway.take_up(turn, begun)).await?,
@@ -55,19 +56,21 @@ impl RunExecutor<'_> {
         Ok(SentTurn { running: running.map_err(unusable)?, slot })
     }
 
-    /// Registers how the calls of the turn are attributed to the run.
+    /// Registers the attribution of the turn's calls to the run.
     async fn register_attribution(&self, prepared: &PreparedTurn<'_>) -> Result<Registered, Error> {
         let ctx = self.ctx;
         let data_plane = &ctx.engine.data_plane;
         let expiry = prepared.grant.expires.unwrap_or(UnixSeconds(u64::MAX));
-        let link = prepared.target.link;
-        ctx.run.retry(async || attribution::register(link, data_plane, ctx.run_id(), expiry).await).await
+        let connection = prepared.target.connection;
+        ctx.run
+            .retry(async || attribution::register(connection, data_plane, ctx.run_id(), expiry).await)
+            .await
     }
 
-    /// Stores that the turn may run, and at which boot of the gateway.
+    /// Stores that the turn may run, and the boot of the gateway that receives it.
     async fn store_start(&mut self, prepared: &PreparedTurn<'_>, begun: Option<&Begun>) -> Result<(), Error> {
-        // The gateway may have restarted since the connection was made.
-        let (_, hello) = prepared.target.link.connected().await?;
+        // The gateway may have restarted since the connection was opened.
+        let (_, hello) = prepared.target.connection.connected().await?;
         let grant =
             ResourceChange::wanted(ResourceKind::Grant, self.ctx.run_id().as_str()).to(ResourceState::Made);
         let mut changes = vec![
@@ -80,15 +83,19 @@ impl RunExecutor<'_> {
         self.step(Transition::Run, changes).await
     }
 
-    /// Builds the turn's message.
-    fn turn(&self, prepared: &PreparedTurn<'_>, attribution: Attribution) -> Result<Turn, gateway::Error> {
+    /// Builds the turn, with its message.
+    fn build_turn(
+        &self,
+        prepared: &PreparedTurn<'_>,
+        attribution: Attribution,
+    ) -> Result<Turn, gateway::Error> {
         let spec = self.ctx.spec();
-        let last = spec.messages.last().map(|message| message.content.clone()).unwrap_or_default();
+        let question = spec.messages.last().map(|message| message.content.clone()).unwrap_or_default();
         // A session that continues has the earlier messages.
-        let before = &spec.messages[..spec.messages.len().saturating_sub(1)];
-        let message = match (&spec.state_key, before) {
-            (Some(_), _) | (None, []) => last,
-            (None, before) => format!("{}\n# Answer this\n\n{last}", as_markdown(before)),
+        let earlier = &spec.messages[..spec.messages.len().saturating_sub(1)];
+        let message = match (&spec.state_key, earlier) {
+            (Some(_), _) | (None, []) => question,
+            (None, earlier) => format!("{}\n# Answer this\n\n{question}", as_markdown(earlier)),
         };
         Ok(Turn {
             run_id: self.ctx.run_id().clone(),

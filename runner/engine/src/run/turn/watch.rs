@@ -1,4 +1,4 @@
-//! Watches a turn that was sent to its gateway, and ends it at its timeout or after a cancel.
+//! Watches a turn that was sent to its gateway, and stops it at its timeout or after a cancel.
 
 use std::{convert::Infallible, future::pending, time::Duration};
 
@@ -18,30 +18,30 @@ use crate::{
     run::{activity::CallActivity, error::Error, executor::RunExecutor, supervise::TAP_DRAIN_TIMEOUT},
 };
 
-/// Silence after which a turn that is over counts as settled, so that calls of the gateway's own cleanup belong to the
+/// Silence after which an ended turn counts as settled. Calls of the gateway's own cleanup thus still belong to the
 /// run.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(300);
-/// The same for a turn that has started sub-agents: these may begin and go on after the turn is done.
+/// Silence for a turn that has started sub-agents, which may begin and continue after the turn's end.
 const SUB_AGENT_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Interval between checks whether a turn that is over has calls in flight.
+/// Interval between checks for calls in flight of an ended turn.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Longest wait for that, unless there are sub-agents: those have the time of the run.
+/// Longest wait for that silence. With sub-agents, the wait lasts until the run's timeout.
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// End of a turn as it was observed.
+/// Observed end of a turn.
 struct ObservedEnd {
     ending: Ending,
-    /// Reason for which this process ended it, if it did.
+    /// Reason for which this process stopped the turn, if it did.
     killed_by: Option<KilledBy>,
 }
 
-/// Acceptance of a turn that is being stored.
+/// Acceptance of a turn by its gateway, while it is being stored.
 struct Acceptance<'r> {
     change: ResourceChange,
     storing: LocalBoxFuture<'r, Result<(), store::Error>>,
 }
 
-/// State of a turn after its end.
+/// Result of the wait for an ended turn to settle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Settled {
     Yes,
@@ -50,7 +50,7 @@ enum Settled {
 }
 
 impl<'r> RunExecutor<'r> {
-    /// Waits for the turn's end, and ends the turn at its timeout or after a cancel. Records its events meanwhile.
+    /// Waits for the turn's end, and stops the turn at its timeout or after a cancel. Records its events meanwhile.
     pub(super) async fn watch_turn(
         &mut self,
         prepared: &PreparedTurn<'_>,
@@ -60,31 +60,31 @@ impl<'r> RunExecutor<'r> {
         let ctx = self.ctx;
         let TurnReports { tap, steps } = reports;
         let activity = CallActivity::new(ctx);
-        let gone = CancellationToken::new();
-        let beside = async {
-            tokio::join!(ctx.relay_tap(tap, &gone), activity.follow(steps));
+        let turn_ended = CancellationToken::new();
+        let follow_calls = async {
+            tokio::join!(ctx.relay_tap(tap, &turn_ended), activity.follow(steps));
             pending::<Infallible>().await
         };
         let deadline = Instant::now() + prepared.time_left;
         let generation = prepared.hello.generation;
-        let ended = async {
+        let outcome = async {
             let ObservedEnd { ending, killed_by } =
                 Box::pin(self.follow_turn(sent.running, deadline)).await?;
-            let is_waited_for = killed_by.is_none() && may_have_calls(&ending, sent.slot);
-            if is_waited_for && self.settled(&activity, deadline).await == Settled::Yes {
+            let may_settle = killed_by.is_none() && may_have_calls(&ending, sent.slot);
+            if may_settle && self.await_settled(&activity, deadline).await == Settled::Yes {
                 self.return_slot(sent.slot).await;
             }
-            gone.cancel();
+            turn_ended.cancel();
             sleep(TAP_DRAIN_TIMEOUT).await;
             Point::Ended.reach();
-            let is_open = killed_by.is_none() && outcome::is_open(&ending, generation);
-            let last_call = if is_open { ctx.last_call().await } else { None };
+            let needs_last_call = killed_by.is_none() && outcome::depends_on_last_call(&ending, generation);
+            let last_call = if needs_last_call { ctx.last_call().await } else { None };
             let end = TurnEnd { ending, killed_by, generation, last_call };
             Ok::<_, Error>(outcome::judge(ctx.agent(), end).into())
         };
         tokio::select! {
-            ended = ended => ended,
-            never = beside => match never {},
+            outcome = outcome => outcome,
+            never = follow_calls => match never {},
             never = ctx.events.store_batches(ctx.run) => match never {},
         }
     }
@@ -95,7 +95,7 @@ impl<'r> RunExecutor<'r> {
         let ctx = self.ctx;
         running.detach();
         let mut killed_by = None;
-        // Stored beside everything else: an unavailable store delays neither a deadline nor a cancel.
+        // Stored concurrently, so that an unavailable store delays neither a deadline nor a cancel.
         let mut acceptance: Option<Acceptance<'_>> = None;
         loop {
             let until = if killed_by.is_some() { Instant::now() + ABORT_TIMEOUT } else { deadline };
@@ -111,7 +111,7 @@ impl<'r> RunExecutor<'r> {
                     }
                     None => return Ok(ObservedEnd { ending: running.ending().await, killed_by }),
                 },
-                stored = stored(&mut acceptance) => {
+                stored = await_stored(&mut acceptance) => {
                     self.resources.apply(&[stored?]);
                     acceptance = None;
                     Point::TurnTaken.reach();
@@ -130,7 +130,7 @@ impl<'r> RunExecutor<'r> {
         }
     }
 
-    /// Records an event of a turn, except that it was accepted.
+    /// Records an event of a turn, other than its acceptance.
     fn record_turn_event(&self, event: TurnEvent) {
         let events = &self.ctx.events;
         match event {
@@ -144,12 +144,13 @@ impl<'r> RunExecutor<'r> {
     /// Begins to store that the gateway has accepted the turn.
     fn accept_turn(&self) -> Option<Acceptance<'r>> {
         let change = self.resources.last(ResourceKind::Turn)?.to(ResourceState::Made);
-        let storing = self.ctx.run.change([change.clone()]).boxed_local();
+        let storing = self.ctx.run.store_changes([change.clone()]).boxed_local();
         Some(Acceptance { change, storing })
     }
 
-    /// Stores that the turn is to end and closes its grant, and retries while the data plane is unavailable. A turn that
-    /// is over its time is ended even if another worker holds the run by now, because that worker would end it too.
+    /// Stores the reason for stopping the turn and closes its grant. Retries while the data plane is unavailable. A
+    /// turn beyond its time is stopped even if another worker holds the run by now, because that worker would stop it
+    /// too.
     pub(super) async fn stop_turn(&self, by: KilledBy) -> Result<(), Error> {
         let run = self.ctx.run;
         let data_plane = &self.ctx.engine.data_plane;
@@ -165,19 +166,19 @@ impl<'r> RunExecutor<'r> {
         closed
     }
 
-    /// Returns a slot at which no call is made any more: the gateway has reported the end of the turn, and its calls are
-    /// quiet. Other slots go into quarantine: sub-agents may still use them.
+    /// Returns the slot of a settled turn to the data plane. The slot of a turn with sub-agents goes into quarantine
+    /// instead, because they may still use it.
     async fn return_slot(&self, slot: Option<Correlation>) {
         let Some(slot) = slot.filter(|_| !self.ctx.events.has_sub_agents()) else { return };
-        let run = self.ctx.run_id();
-        if let Err(error) = self.ctx.engine.data_plane.withdraw(run, slot).await {
-            tracing::debug!(%run, error = report::chain(&error), "slot not returned; left to quarantine");
+        let run_id = self.ctx.run_id();
+        if let Err(error) = self.ctx.engine.data_plane.withdraw(run_id, slot).await {
+            tracing::debug!(run = %run_id, error = report::chain(&error), "slot not returned; left to quarantine");
         }
     }
 
-    /// Waits until the gateway's work after a turn is done, such as shortening the conversation or the work of
-    /// sub-agents: its calls belong to the run. A cancel ends the wait.
-    async fn settled(&self, activity: &CallActivity<'_>, deadline: Instant) -> Settled {
+    /// Waits until the gateway has finished its work after a turn, such as shortening the conversation or running
+    /// sub-agents. The calls of that work belong to the run. A cancel ends the wait.
+    async fn await_settled(&self, activity: &CallActivity<'_>, deadline: Instant) -> Settled {
         let ctx = self.ctx;
         let has_sub_agents = ctx.events.has_sub_agents();
         let idle_timeout = if has_sub_agents { SUB_AGENT_IDLE_TIMEOUT } else { IDLE_TIMEOUT };
@@ -199,7 +200,7 @@ impl<'r> RunExecutor<'r> {
     }
 }
 
-/// Returns whether calls of a turn that ended so may go on.
+/// Returns whether the calls of a turn with this `ending` may continue.
 const fn may_have_calls(ending: &Ending, slot: Option<Correlation>) -> bool {
     match ending {
         Ending::Completed { .. } => true,
@@ -209,8 +210,8 @@ const fn may_have_calls(ending: &Ending, slot: Option<Correlation>) -> bool {
     }
 }
 
-/// Waits until the acceptance of the turn is stored; never ready if there is nothing to store.
-async fn stored(acceptance: &mut Option<Acceptance<'_>>) -> Result<ResourceChange, store::Error> {
+/// Waits until the acceptance of the turn is stored; pending for ever if there is nothing to store.
+async fn await_stored(acceptance: &mut Option<Acceptance<'_>>) -> Result<ResourceChange, store::Error> {
     match acceptance {
         Some(Acceptance { change, storing }) => storing.await.map(|()| change.clone()),
         None => pending().await,

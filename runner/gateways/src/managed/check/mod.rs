@@ -1,4 +1,4 @@
-//! Checks a gateway's configuration. Pure.
+//! Checks a gateway's configuration, and names the defects of gateways. Pure.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::tools;
 use crate::openclaw::UntestedVersion;
 
-/// Defect because of which runs should not be sessions of a gateway. Its text says how to fix it.
+/// Defect of a gateway that makes it unsuitable for runs. Its text names the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// Accounts share the gateway, and its agents have these tools.
@@ -19,7 +19,7 @@ pub enum Finding {
     ControlUi,
     /// Cron is on: its calls belong to no run.
     Cron,
-    /// An agent, or all of them, wake without a run.
+    /// The agents at this path of the configuration start turns without a run.
     Heartbeat(String),
     /// Elevated tools are on.
     Elevated,
@@ -29,7 +29,7 @@ pub enum Finding {
     Models(Vec<String>),
     /// Its calls cannot be attributed to a run.
     Attribution(&'static str),
-    /// Its OpenClaw has a version with which the use was not tested.
+    /// Its OpenClaw has a version with which this feature was not tested.
     Version(UntestedVersion),
     /// Its agents may start sub-agents, whose calls cannot be attributed to their run.
     SubAgents,
@@ -37,9 +37,9 @@ pub enum Finding {
     Network(String),
     /// The isolation of its container differs from its setup in these settings.
     Container(Vec<String>),
-    /// Its disk is nearly full, or over its limit.
+    /// Its disk is nearly full, or exceeds its limit.
     Disk(String),
-    /// A secret file of it is exposed, or missing.
+    /// A secret file of the gateway is exposed, or missing.
     Secret(String),
     /// The gateway does not answer.
     Unreachable(String),
@@ -48,7 +48,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Returns the finding as a code.
+    /// Returns the code of the finding.
     pub fn code(&self) -> &'static str {
         match self {
             Self::SharedTools(_) => "shared_tools",
@@ -60,7 +60,7 @@ impl Finding {
             Self::Provider(_) => "provider_not_ours",
             Self::Models(_) => "models_missing",
             Self::Attribution(_) => "attribution_impossible",
-            Self::Version(outside) if outside.fails() => "version_fails",
+            Self::Version(untested) if untested.fails() => "version_fails",
             Self::Version(_) => "version_untested",
             Self::SubAgents => "sub_agents_not_attributed",
             Self::Network(_) => "network_not_none",
@@ -72,14 +72,14 @@ impl Finding {
         }
     }
 
-    /// Returns whether it is merely unknown whether something is wrong.
+    /// Returns whether the check itself failed, so that a defect is neither found nor excluded.
     pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown(_))
     }
 
-    /// Returns whether its version was only not tested: that is no reason for a check to fail.
+    /// Returns whether the finding is only a version that was not tested. Such a finding fails no check.
     pub fn is_untested(&self) -> bool {
-        matches!(self, Self::Version(outside) if !outside.fails())
+        matches!(self, Self::Version(untested) if !untested.fails())
     }
 }
 
@@ -96,8 +96,8 @@ impl fmt::Display for Finding {
             ),
             Self::ControlUi => f.write_str("its control UI is on: set gateway.controlUi.enabled to false"),
             Self::Cron => f.write_str("cron is on, whose calls belong to no run: set cron.enabled to false"),
-            Self::Heartbeat(whose) => {
-                write!(f, "the heartbeat is on, whose calls belong to no run: set {whose}.heartbeat.every to \"0m\"")
+            Self::Heartbeat(path) => {
+                write!(f, "the heartbeat is on, whose calls belong to no run: set {path}.heartbeat.every to \"0m\"")
             }
             Self::Elevated => f.write_str("elevated tools are on: set tools.elevated.enabled to false"),
             Self::Provider(why) => write!(f, "{why}"),
@@ -105,7 +105,7 @@ impl fmt::Display for Finding {
                 write!(f, "its provider has no {}: `sluice gateway up`, or add them there", models.join(", "))
             }
             Self::Attribution(why) => write!(f, "its calls cannot be known to be a run's: {why}"),
-            Self::Version(outside) => outside.fmt(f),
+            Self::Version(untested) => untested.fmt(f),
             Self::SubAgents => f.write_str(
                 "its agents have sessions_spawn, and calls of sub-agents belong to their run only with `attribution = \"trace\"`: set that, or deny them sessions_spawn",
             ),
@@ -133,15 +133,15 @@ fn list_tools(tools: &[String]) -> String {
     tools.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns what is wrong with `config`, which `gateway` has or will have, generated or edited by hand.
+/// Returns the defects of `config`, the current or next configuration of `gateway`, generated or edited by hand.
 pub(super) fn check_config(gateway: &Gateway, config: &Value) -> Vec<Finding> {
     let is_off = |pointer: &str| config.pointer(pointer) == Some(&Value::Bool(false));
     let mut found = Vec::new();
-    let tools = tools_of(config);
-    let denied = denied(config);
+    let tools = allowed_tools(config);
+    let denied = denied_tools(config);
     if gateway.account.is_none() {
         found.extend(check_shared_tools(&tools, &denied));
-    } else if !tools::bills_sub_agents(gateway) && tools::spawn(&tools, &denied) {
+    } else if !tools::attributes_sub_agents(gateway) && tools::allow_sub_agents(&tools, &denied) {
         found.push(Finding::SubAgents);
     }
     found.extend((!is_off("/gateway/controlUi/enabled")).then_some(Finding::ControlUi));
@@ -153,7 +153,7 @@ pub(super) fn check_config(gateway: &Gateway, config: &Value) -> Vec<Finding> {
 }
 
 /// Returns the agents of `config`, with the path of each.
-fn agents(config: &Value) -> Vec<(String, &Value)> {
+fn configured_agents(config: &Value) -> Vec<(String, &Value)> {
     let entries = config.pointer("/agents/entries").and_then(Value::as_object);
     let entries = entries.into_iter().flatten().map(|(id, agent)| (format!("agents.entries.{id}"), agent));
     let list = config.pointer("/agents/list").and_then(Value::as_array);
@@ -161,19 +161,19 @@ fn agents(config: &Value) -> Vec<(String, &Value)> {
     entries.chain(list.map(|(at, agent)| (format!("agents.list[{at}]"), agent))).collect()
 }
 
-fn list(value: Option<&Value>) -> Option<Vec<String>> {
+fn strings(value: Option<&Value>) -> Option<Vec<String>> {
     let names = value?.as_array()?.iter().filter_map(Value::as_str);
     Some(names.map(str::to_owned).collect())
 }
 
-/// Returns the tools that some agent of `config` is allowed; `*` if that is not said.
-fn tools_of(config: &Value) -> Vec<String> {
-    let allowed = list(config.pointer("/tools/allow")).filter(|tools| !tools.is_empty());
+/// Returns the tools that any agent of `config` is allowed; `*` without an allow-list.
+fn allowed_tools(config: &Value) -> Vec<String> {
+    let allowed = strings(config.pointer("/tools/allow")).filter(|tools| !tools.is_empty());
     let mut tools = allowed.unwrap_or_else(|| vec!["*".to_owned()]);
-    tools.extend(list(config.pointer("/tools/alsoAllow")).unwrap_or_default());
-    for (_, agent) in agents(config) {
+    tools.extend(strings(config.pointer("/tools/alsoAllow")).unwrap_or_default());
+    for (_, agent) in configured_agents(config) {
         for field in ["/tools/allow", "/tools/alsoAllow"] {
-            tools.extend(list(agent.pointer(field)).unwrap_or_default());
+            tools.extend(strings(agent.pointer(field)).unwrap_or_default());
         }
     }
     let code_mode = config.pointer("/tools/codeMode");
@@ -183,9 +183,9 @@ fn tools_of(config: &Value) -> Vec<String> {
     tools
 }
 
-/// Returns the tools that no agent of `config` has.
-fn denied(config: &Value) -> Vec<String> {
-    list(config.pointer("/tools/deny")).unwrap_or_default()
+/// Returns the tools that `config` denies to all agents.
+fn denied_tools(config: &Value) -> Vec<String> {
+    strings(config.pointer("/tools/deny")).unwrap_or_default()
 }
 
 /// Checks a gateway that accounts share: all its agents have an allow-list of harmless tools, and nothing adds to it.
@@ -198,12 +198,15 @@ fn check_shared_tools(tools: &[String], denied: &[String]) -> Vec<Finding> {
 }
 
 fn check_heartbeat(config: &Value) -> Vec<Finding> {
-    let every = |agent: &Value| agent.pointer("/heartbeat/every").and_then(Value::as_str).map(str::to_owned);
-    let never = |every: &str| every.trim_end_matches(|c: char| c.is_ascii_alphabetic()) == "0";
+    let interval =
+        |agent: &Value| agent.pointer("/heartbeat/every").and_then(Value::as_str).map(str::to_owned);
+    let is_never = |every: &str| every.trim_end_matches(|c: char| c.is_ascii_alphabetic()) == "0";
     let defaults = config.pointer("/agents/defaults");
-    let defaults = defaults.and_then(every).is_none_or(|every| !never(&every));
-    let own = agents(config).into_iter();
-    let own = own.filter(|(_, agent)| every(agent).is_some_and(|every| !never(&every))).map(|(path, _)| path);
+    let defaults = defaults.and_then(interval).is_none_or(|every| !is_never(&every));
+    let own = configured_agents(config)
+        .into_iter()
+        .filter(|(_, agent)| interval(agent).is_some_and(|every| !is_never(&every)))
+        .map(|(path, _)| path);
     defaults.then(|| "agents.defaults".to_owned()).into_iter().chain(own).map(Finding::Heartbeat).collect()
 }
 
@@ -215,12 +218,12 @@ fn check_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
         found.push(Finding::Provider(why.to_owned()));
     }
     let providers = config.pointer("/models/providers").and_then(Value::as_object);
-    let strange = providers
+    let foreign = providers
         .into_iter()
         .flatten()
         .map(|(provider, _)| provider)
         .filter(|provider| !gateway.is_its_provider(provider));
-    found.extend(strange.map(|provider| {
+    found.extend(foreign.map(|provider| {
         Finding::Provider(format!(
             "it may call models of provider {provider}: remove that from models.providers"
         ))
@@ -240,14 +243,14 @@ fn check_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
     if own.is_some() && models(gateway, config).is_empty() {
         found.push(Finding::Models(vec!["model at all".to_owned()]));
     }
-    let slotted = gateway.attribution == Attribution::Slot;
-    if slotted && providers.is_some_and(|providers| !providers.contains_key(&gateway.slot_provider(0))) {
+    let uses_slots = gateway.attribution == Attribution::Slot;
+    if uses_slots && providers.is_some_and(|providers| !providers.contains_key(&gateway.slot_provider(0))) {
         found.push(Finding::Attribution("its configuration has no provider with a slot"));
     }
     found
 }
 
-/// Returns the models of our provider.
+/// Returns the models of the provider in `config` that reaches the data plane.
 pub(super) fn models(gateway: &Gateway, config: &Value) -> Vec<String> {
     let provider = config.pointer("/models/providers").and_then(|providers| providers.get(&gateway.provider));
     let models = provider.and_then(|provider| provider.get("models")).and_then(Value::as_array);

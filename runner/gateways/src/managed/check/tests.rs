@@ -5,15 +5,15 @@ use serde_json::json;
 use super::*;
 use crate::managed::config::{self, ConfigInputs, tests::gateway};
 
-fn made(gateway: &Gateway) -> Value {
+fn generated(gateway: &Gateway) -> Value {
     let inputs = ConfigInputs { models: &["fake".to_owned()], token: "t", slots: &[] };
     config::configuration(gateway, inputs)
 }
 
-/// Returns the codes of what is wrong when the value at `pointer` is `value`.
-fn with(toml: &str, pointer: &str, value: Value) -> Vec<&'static str> {
+/// Returns the codes of the findings when the value at `pointer` is `value`.
+fn codes_with(toml: &str, pointer: &str, value: Value) -> Vec<&'static str> {
     let gateway = gateway(toml);
-    let mut config = made(&gateway);
+    let mut config = generated(&gateway);
     let (above, field) = pointer.rsplit_once('/').unwrap();
     let above = config.pointer_mut(above).unwrap().as_object_mut().unwrap();
     match value {
@@ -43,11 +43,11 @@ fn unsafe_settings_are_found() {
         ("/models/providers/cogni/baseUrl", json!("https://api.example/v1"), "provider_not_ours"),
         ("/models/providers/cogni/models", json!([]), "models_missing"),
     ] {
-        assert_eq!(with(OWN, pointer, value.clone()), [code], "{pointer} {value}");
+        assert_eq!(codes_with(OWN, pointer, value.clone()), [code], "{pointer} {value}");
     }
-    assert_eq!(with(OWN, "/agents/defaults/heartbeat/every", json!("0s")), [""; 0]);
+    assert_eq!(codes_with(OWN, "/agents/defaults/heartbeat/every", json!("0s")), [""; 0]);
     assert_eq!(
-        with("account = 'a'\nattribution = 'slot'", "/cron/enabled", json!(false)),
+        codes_with("account = 'a'\nattribution = 'slot'", "/cron/enabled", json!(false)),
         ["attribution_impossible"]
     );
 }
@@ -69,9 +69,9 @@ fn a_shared_gateway_has_only_harmless_tools() {
         ("/tools/deny", json!(["*"]), &[]),
         ("/tools/codeMode", json!(false), &[]),
     ] {
-        assert_eq!(with("", pointer, value.clone()), codes, "{pointer} {value}");
-        // The control: of one account's gateway the container is the wall.
-        assert_eq!(with(OWN, pointer, value.clone()), [""; 0], "{pointer} {value}");
+        assert_eq!(codes_with("", pointer, value.clone()), codes, "{pointer} {value}");
+        // The control: the container isolates the gateway of one account.
+        assert_eq!(codes_with(OWN, pointer, value.clone()), [""; 0], "{pointer} {value}");
     }
 }
 
@@ -88,7 +88,7 @@ fn sub_agents_require_attribution_by_trace() {
             all.into_iter().filter(|code| *code != "attribution_impossible").collect::<Vec<_>>()
         };
         let gateway = gateway(&toml);
-        let mut config = made(&gateway);
+        let mut config = generated(&gateway);
         assert_eq!(codes(&gateway, &config), found, "{attribution}");
         for (allow, deny, found) in [
             (json!(["group:sessions"]), json!([]), found),
@@ -112,7 +112,7 @@ fn tools_of_the_registry_are_checked_too() {
         ("account = 'a'\ntools = ['exec']", &[]),
     ] {
         let gateway = gateway(toml);
-        let found: Vec<_> = check_config(&gateway, &made(&gateway)).iter().map(Finding::code).collect();
+        let found: Vec<_> = check_config(&gateway, &generated(&gateway)).iter().map(Finding::code).collect();
         assert_eq!(found, codes, "{toml}");
     }
 }
@@ -120,7 +120,7 @@ fn tools_of_the_registry_are_checked_too() {
 #[test]
 fn an_older_versions_agent_list_is_checked() {
     let gateway = gateway(OWN);
-    let mut config = made(&gateway);
+    let mut config = generated(&gateway);
     config["agents"]["list"] = json!([{ "id": "main", "heartbeat": { "every": "5m" } }]);
     let found = check_config(&gateway, &config);
     assert_eq!(found, [Finding::Heartbeat("agents.list[0]".to_owned())]);
@@ -129,9 +129,9 @@ fn an_older_versions_agent_list_is_checked() {
 #[test]
 fn a_version_that_was_not_tested_fails_no_check() {
     use crate::openclaw::Feature;
-    let of = |what: Feature, version| Finding::Version(what.outside(version).unwrap());
-    let newer = of(Feature::Plugin, "2027.1.1");
+    let finding = |feature: Feature, version| Finding::Version(feature.untested(version).unwrap());
+    let newer = finding(Feature::Plugin, "2027.1.1");
     assert_eq!((newer.code(), newer.is_untested()), ("version_untested", true));
-    let broken = of(Feature::Plugin, "2026.8.2");
+    let broken = finding(Feature::Plugin, "2026.8.2");
     assert_eq!((broken.code(), broken.is_untested()), ("version_fails", false));
 }

@@ -1,7 +1,7 @@
-//! Writes the configuration of a gateway that runs here, in OpenClaw's words. Pure.
+//! Builds the configuration of a managed gateway, in OpenClaw's format. Pure.
 //!
-//! Everything that a gateway would do of its own accord is off. Its agents work when a run asks them to, and each of
-//! their calls is that run's. The configuration is written for OpenClaw 2026.9. OpenClaw 2026.2 does not know
+//! Everything that a gateway would do by itself is off. Its agents are active only in turns of runs, and each of their
+//! calls belongs to that run. The configuration is written for OpenClaw 2026.9. OpenClaw 2026.2 does not know
 //! `models.catalogRefresh`, `agents.ownership`, `agents.entries` (there: `agents.list`) and `agents.defaults.skills`.
 //! Nor does it know the limits of sub-agents but `maxConcurrent`, `tools.toolSearch`, `tools.sessions` and
 //! `logging.level = "silent"`. It refuses a file that has any of them.
@@ -16,9 +16,9 @@ use super::tools;
 pub(super) const PORT: u16 = 18789;
 /// Directory of agents' files inside the container.
 const AGENT_FILES_DIR: &str = "/workspace/agents";
-/// Directory of our plugin inside the container.
+/// Directory of Sluicegate's plugin inside the container.
 const PLUGIN_DIR: &str = "/config/plugin";
-/// Id of our plugin.
+/// Id of Sluicegate's plugin.
 const PLUGIN_ID: &str = "sluicegate-headers";
 /// API key that OpenClaw requires. The real key is the data plane's.
 const PLACEHOLDER_KEY: &str = "the-proxy-has-the-key";
@@ -28,18 +28,18 @@ const MODEL_TIMEOUT: Millis = Millis::seconds(24 * 3600);
 const CONTEXT_WINDOW: u32 = 200_000;
 const MAX_TOKENS: u32 = 8192;
 
-/// Inputs of a configuration, beside the gateway's settings.
+/// Inputs of a configuration, besides the gateway's settings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConfigInputs<'p> {
     /// Models that may be called; the first is the default.
     pub(super) models: &'p [String],
     /// Token that admits a client.
     pub(super) token: &'p str,
-    /// Slots for each session at work, if its calls are attributed by them.
+    /// Slots for all active sessions, if their calls are attributed by slots.
     pub(super) slots: &'p [String],
 }
 
-/// Returns the whole file.
+/// Returns the content of the configuration file.
 pub(super) fn configuration(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Value {
     json!({
         "models": {
@@ -115,7 +115,7 @@ fn agents(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Value {
             "skills": [],
             "timeoutSeconds": MODEL_TIMEOUT.0 / 1000,
             "maxConcurrent": gateway.max_concurrent_sessions,
-            // One level, and as many at a time as there are sessions: the run's own limits bound what they use.
+            // Sub-agents start no others, and as many may run as sessions: the run's own limits bound their usage.
             "subagents": { "maxConcurrent": gateway.max_concurrent_sessions, "maxSpawnDepth": 1, "maxChildrenPerAgent": 4 },
         },
         "entries": entries,

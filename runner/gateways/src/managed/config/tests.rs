@@ -1,4 +1,4 @@
-//! Compares the whole file with its last reviewed version, and what differs by settings.
+//! Compares the configuration file with its last reviewed version, and checks what depends on settings.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,7 @@ pub(in crate::managed) fn gateway(toml: &str) -> Gateway {
     settings.gateways.into_values().next().unwrap()
 }
 
-fn made(toml: &str, slots: &[&str]) -> Value {
+fn generated(toml: &str, slots: &[&str]) -> Value {
     let models = ["fake".to_owned(), "other/model".to_owned()];
     let slots: Vec<_> = slots.iter().map(|slot| (*slot).to_owned()).collect();
     configuration(&gateway(toml), ConfigInputs { models: &models, token: "t0ken", slots: &slots })
@@ -24,15 +24,15 @@ const SLOTS: [&str; 2] = ["0123456789abcdef0123456789abcdef", "fedcba9876543210f
 #[test]
 fn the_file_is_as_it_was_read_last() {
     for (name, config) in [
-        ("shared", made("", &[])),
+        ("shared", generated("", &[])),
         (
             "coding",
-            made(
+            generated(
                 "account = 'acct-1'\nattribution = 'slot'\nmax_concurrent_sessions = 2\nagents = ['main', 'other']",
                 &SLOTS,
             ),
         ),
-        ("plugin", made("account = 'acct-1'\nattribution = 'plugin'\nprovider = 'ours'", &[])),
+        ("plugin", generated("account = 'acct-1'\nattribution = 'plugin'\nprovider = 'ours'", &[])),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/openclaw-{name}.json"));
         let text = format!("{config:#}\n");
@@ -49,7 +49,7 @@ fn the_file_is_as_it_was_read_last() {
 
 #[test]
 fn each_session_at_work_has_a_path_of_its_own() {
-    let config = made("attribution = 'slot'", &SLOTS);
+    let config = generated("attribution = 'slot'", &SLOTS);
     let base =
         |provider: &str| config.pointer(&format!("/models/providers/{provider}/baseUrl")).unwrap().clone();
     assert_eq!(base("cogni"), "http://127.0.0.1:8080/v1");
@@ -60,7 +60,7 @@ fn each_session_at_work_has_a_path_of_its_own() {
 #[test]
 fn a_generated_configuration_has_no_findings() {
     for toml in ["", "account = 'a'", "attribution = 'slot'", "account = 'a'\nattribution = 'plugin'"] {
-        let found = super::super::check::check_config(&gateway(toml), &made(toml, &SLOTS));
+        let found = super::super::check::check_config(&gateway(toml), &generated(toml, &SLOTS));
         assert_eq!(found, [], "{toml}");
     }
 }

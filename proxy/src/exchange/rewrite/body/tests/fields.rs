@@ -1,10 +1,10 @@
-//! Fields, names and shapes that must not pass. For the rows see `super::hold`.
+//! Checks fields, names and shapes that must not pass. For the rows see `super::assert_rows`.
 
 use super::*;
 
 #[test]
 fn control_fields_of_litellm_and_unknown_ones() {
-    hold(
+    assert_rows(
         Route::ChatCompletions,
         &[
             (r#""no-log":true"#, "field no-log", r#""n":1"#),
@@ -53,7 +53,7 @@ fn the_model() {
 
 #[test]
 fn names_that_are_there_twice() {
-    hold(
+    assert_rows(
         Route::ChatCompletions,
         &[
             (r#""model":"m2""#, "duplicate", r#""n":1"#),
@@ -95,7 +95,7 @@ fn names_that_are_there_twice() {
 
 #[test]
 fn messages_of_odd_shapes() {
-    hold(
+    assert_rows(
         Route::ChatCompletions,
         &[
             (r#""messages":"hi""#, "type messages", r#""messages":[]"#),

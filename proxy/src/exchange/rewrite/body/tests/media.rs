@@ -1,4 +1,4 @@
-//! Checks media that an upstream or a provider would fetch for the agent. For the rows see `super::hold`.
+//! Checks media that an upstream or a provider would fetch for the agent. For the rows see `super::assert_rows`.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn only_unreadable_media_count_as_images() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn media_that_would_be_fetched() {
-    hold_parts(&[
+    assert_part_rows(&[
         (
             r#"{"type":"image_url","image_url":{"url":"http://169.254.169.254/"}}"#,
             "media_urls",

@@ -1,4 +1,4 @@
-//! Attacks on the body as tables: each row is refused for the named reason, and passes with one thing changed.
+//! Attacks the body by tables: each row is refused for the named reason, and passes with one change.
 
 mod accepted;
 mod edited;
@@ -15,7 +15,7 @@ use platform_core::{
 
 use super::{Policy, Reason, Rejection, check, rejection::Label, sizes::Count};
 
-/// A run that was granted nothing, of one known model and user.
+/// Returns the policy of a run without capabilities, with one model and one user.
 fn policy() -> Policy {
     Policy {
         models: Some(["m".into(), "m2".into()].into()),
@@ -47,7 +47,7 @@ fn is_syntax(rejection: &Rejection) -> bool {
     matches!(rejection.reason, Reason::Syntax(_))
 }
 
-/// A short word for a reason, for tables.
+/// Returns a short word for a reason, for tables.
 fn word(rejection: &Rejection) -> String {
     match &rejection.reason {
         Reason::Syntax(_) => "syntax".into(),
@@ -63,12 +63,12 @@ fn word(rejection: &Rejection) -> String {
     }
 }
 
-/// A body refused, why, and the same body with one thing changed, which passes. With the missing grant the
-/// refused one passes too.
+/// Row of a table: a refused body, the reason, and the same body with one change, which passes. With the missing grant
+/// the refused one passes too.
 type Row<'a> = (&'a str, &'a str, &'a str);
 
-/// `body` parts are put behind `"model":"m"`.
-fn hold(route: Route, rows: &[Row<'_>]) {
+/// Asserts that each row holds. The part of a body in a row follows `"model":"m"`.
+fn assert_rows(route: Route, rows: &[Row<'_>]) {
     for (bad, why, good) in rows {
         let whole = |part: &str| format!(r#"{{"model":"m",{part}}}"#);
         let rejection = verdict(route, &whole(bad), &policy()).expect_err(bad);
@@ -80,10 +80,10 @@ fn hold(route: Route, rows: &[Row<'_>]) {
     }
 }
 
-/// The same for parts of a user message's content, on chat.
-fn hold_parts(rows: &[Row<'_>]) {
+/// Asserts the same for parts of a user message's content, on chat.
+fn assert_part_rows(rows: &[Row<'_>]) {
     let whole = |part: &str| format!(r#""messages":[{{"role":"user","content":[{part}]}}]"#);
     for (bad, why, good) in rows {
-        hold(Route::ChatCompletions, &[(&whole(bad), why, &whole(good))]);
+        assert_rows(Route::ChatCompletions, &[(&whole(bad), why, &whole(good))]);
     }
 }

@@ -1,4 +1,4 @@
-//! Provides what the properties hold the check against: serde_json, and bodies made for it.
+//! Provides the oracle of the properties, serde_json, and bodies for it.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ pub(super) const ROUTES: [Route; 6] = [
     Route::Embeddings,
 ];
 
-/// Grammar alone: everything under a field that passes.
+/// Checks the grammar alone: `value` under a field that passes.
 pub(super) fn grammar(value: &[u8]) -> Result<(), Rejection> {
     let body = [br#"{"model":"m","stop":"#, value, b"}"].concat();
     check(Route::ChatCompletions, &body, &Policy::default()).map(drop)
@@ -28,7 +28,7 @@ pub(super) fn oracle(value: &[u8]) -> bool {
     serde_json::from_slice::<Json>(&[br#"{"model":"m","stop":"#, value, b"}"].concat()).is_ok()
 }
 
-/// Whole documents, with names that stand for fields which are passed unchecked.
+/// Returns a policy for whole documents, under names of fields that pass unchecked.
 pub(super) fn everything() -> Policy {
     Policy {
         granted: Capability::ALL.into_iter().collect(),
@@ -86,7 +86,7 @@ pub(super) const TOKENS: [&str; 28] = [
     "\u{0}",
 ];
 
-/// A change to the text of a document.
+/// Returns a change to the text of a document.
 pub(super) fn mutation() -> impl Strategy<Value = (prop::sample::Index, usize, Vec<u8>)> {
     let token = select(vec![
         "\"",

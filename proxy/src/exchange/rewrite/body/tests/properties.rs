@@ -1,4 +1,4 @@
-//! The check against serde_json as the oracle.
+//! Compares the check with serde_json as the oracle.
 
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*, sample::select};

@@ -1,4 +1,4 @@
-//! Tools that run elsewhere, and what others left behind. For the rows see `super::hold`.
+//! Checks tools that run elsewhere, and data that others have stored. For the rows see `super::assert_rows`.
 
 use super::*;
 
@@ -11,9 +11,9 @@ fn premium_service_is_granted() {
         (r#""service_tier":7"#, "type service_tier", r#""service_tier":null"#),
     ];
     for route in [Route::ChatCompletions, Route::Responses, Route::Messages] {
-        hold(route, &rows);
+        assert_rows(route, &rows);
     }
-    hold(
+    assert_rows(
         Route::Messages,
         &[
             (r#""speed":"fast""#, dear, r#""speed":"standard""#),
@@ -25,7 +25,7 @@ fn premium_service_is_granted() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn tools_that_run_elsewhere() {
-    hold(
+    assert_rows(
         Route::ChatCompletions,
         &[
             (
@@ -77,7 +77,7 @@ fn tools_that_run_elsewhere() {
             (r#""web_search_options":{}"#, "web_search", r#""web_search_options":null"#),
         ],
     );
-    hold(
+    assert_rows(
         Route::Messages,
         &[
             (
@@ -107,7 +107,7 @@ fn tools_that_run_elsewhere() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn responses_and_what_is_stored() {
-    hold(
+    assert_rows(
         Route::Responses,
         &[
             (r#""previous_response_id":"resp_1""#, "stored_responses", r#""previous_response_id":null"#),
@@ -185,7 +185,7 @@ fn responses_and_what_is_stored() {
     }
 }
 
-/// A grant opens its own door and no other.
+/// A grant allows its own capability and no other.
 #[test]
 fn grants_are_narrow() {
     let part =

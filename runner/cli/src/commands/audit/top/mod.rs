@@ -1,4 +1,4 @@
-//! `sluice audit top`: shows usage by run, account or model, as it changes.
+//! Implements `sluice audit top`: shows usage by run, account or model, as it changes.
 
 mod view;
 
@@ -19,7 +19,7 @@ use self::view::{AfterKey, Key, View};
 use super::{entry, stats};
 use crate::commands::{Error, exit::Exit, screen::Screen};
 
-/// Interval between two drawings.
+/// Interval between two drawings of the view.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ pub(in crate::commands) struct Arguments {
     json: bool,
 }
 
-/// Sums so far, grouped in each of the ways that can be shown.
+/// Sums of all records so far, grouped by run, by account and by model.
 struct Tables([Groups; By::ALL.len()]);
 
 impl Tables {
@@ -71,7 +71,7 @@ pub(super) async fn top(data_plane: &DataPlane, arguments: Arguments) -> Result<
     }
 }
 
-/// Format of usage that is printed once.
+/// Format of a table that is printed once.
 enum SnapshotFormat {
     Table,
     Json,
@@ -104,20 +104,20 @@ async fn print_once(data_plane: &DataPlane, view: &View, format: SnapshotFormat)
     Ok(Exit::Success)
 }
 
-/// Shows the view until the user leaves, a signal comes or the proxy goes. Dropping `screen` restores the terminal.
+/// Shows the view until the user quits, a signal arrives or the proxy stops. Dropping `screen` restores the terminal.
 async fn run_view(screen: &Screen, mut lines: Lines, mut view: View) -> Result<Exit, Error> {
     let mut tables = Tables::new();
     let stop = signalled(RunBy::Person)?;
     tokio::pin!(stop);
     let mut tick = tokio::time::interval(REFRESH_INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    // Lines that are already there are read before the next drawing; a key is handled at once.
+    // Buffered lines are read before the next drawing. A key is handled at once.
     loop {
-        let is_behind = lines.has_next();
+        let has_buffered = lines.has_next();
         tokio::select! {
             () = &mut stop => return Ok(Exit::Cancelled),
-            typed = screen.typed() => {
-                for key in Key::all_of(&typed?) {
+            keys = screen.read_keys() => {
+                for key in Key::all_of(&keys?) {
                     if view.press(key) == AfterKey::Quit {
                         return Ok(Exit::Success);
                     }
@@ -128,7 +128,7 @@ async fn run_view(screen: &Screen, mut lines: Lines, mut view: View) -> Result<E
                 Some(line) => tables.add(line)?,
                 None => return Err(Error::from(data_plane::Error::Gone)),
             },
-            _ = tick.tick(), if !is_behind => draw(screen, &view, &tables)?,
+            _ = tick.tick(), if !has_buffered => draw(screen, &view, &tables)?,
         }
     }
 }
@@ -137,6 +137,7 @@ fn draw(screen: &Screen, view: &View, tables: &Tables) -> Result<(), Error> {
     Ok(screen.draw(&view.screen(tables.by(view.group), now(), screen.size()))?)
 }
 
+/// Returns the seconds since 1970.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

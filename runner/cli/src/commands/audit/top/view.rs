@@ -1,9 +1,9 @@
-//! Renders `sluice audit top`, and handles its keys. Pure: no terminal.
+//! Renders `sluice audit top`, and handles its keys. Pure: does not use the terminal.
 
 use platform_runtime::terminal;
 use runner_audit::{By, Groups, Sort, Sums};
 
-use super::super::brief;
+use super::super::short_duration;
 use crate::commands::screen::Size;
 
 /// Longest filter that can be typed.
@@ -17,7 +17,7 @@ const NAME_WIDTH: usize = 32;
 pub(super) struct View {
     pub(super) group: By,
     pub(super) sort: Sort,
-    /// Text that a row's name must contain.
+    /// Text that the name of each shown row contains.
     filter: String,
     /// True while keys go to the filter.
     is_typing: bool,
@@ -43,8 +43,8 @@ pub(super) enum AfterKey {
 
 impl Key {
     /// Returns the keys in one read from the terminal. Escape sequences, such as arrows, are ignored.
-    pub(super) fn all_of(typed: &[u8]) -> Vec<Self> {
-        if typed.len() > 1 && typed[0] == 0x1b {
+    pub(super) fn all_of(bytes: &[u8]) -> Vec<Self> {
+        if bytes.len() > 1 && bytes[0] == 0x1b {
             return Vec::new();
         }
         let key = |byte: &u8| match byte {
@@ -55,7 +55,7 @@ impl Key {
             b' '..=b'~' => Some(Self::Letter(char::from(*byte))),
             _ => None,
         };
-        typed.iter().filter_map(key).collect()
+        bytes.iter().filter_map(key).collect()
     }
 }
 
@@ -64,7 +64,7 @@ impl View {
         Self { group, sort, filter: String::new(), is_typing: false }
     }
 
-    /// Handles `key`.
+    /// Changes the view as `key` demands.
     pub(super) fn press(&mut self, key: Key) -> AfterKey {
         match key {
             Key::Interrupt => return AfterKey::Quit,
@@ -84,6 +84,7 @@ impl View {
         AfterKey::Continue
     }
 
+    /// Changes the grouping or order, or begins the filter.
     fn choose(&mut self, letter: char) {
         match letter {
             'r' => self.group = By::Run,
@@ -99,7 +100,7 @@ impl View {
         }
     }
 
-    /// Renders a screen of `size`, at `now` in seconds since the epoch.
+    /// Renders a screen of `size`. `now` is in seconds since 1970.
     pub(super) fn screen(&self, groups: &Groups, now: u64, size: Size) -> Vec<String> {
         let mut lines = vec![self.heading(groups), String::new()];
         lines.extend(self.table(groups, now));
@@ -108,7 +109,7 @@ impl View {
         lines.into_iter().map(|line| line.chars().take(size.columns).collect()).collect()
     }
 
-    /// Renders the heading and the rows. Names that an agent chose are made safe.
+    /// Renders the heading and the rows. Sanitises names, because agents choose some of them.
     pub(super) fn table(&self, groups: &Groups, now: u64) -> Vec<String> {
         let heading = line(
             &self.group.word().to_uppercase(),
@@ -121,15 +122,16 @@ impl View {
     }
 
     fn heading(&self, groups: &Groups) -> String {
-        let all = groups.sorted(self.sort);
-        let total =
-            |of: fn(&Sums) -> u64| all.iter().fold(0, |sum, (_, sums)| u64::saturating_add(sum, of(sums)));
-        let cost: platform_core::money::NanoDollars = all.iter().map(|(_, sums)| sums.cost).sum();
+        let rows = groups.sorted(self.sort);
+        let total = |figure: fn(&Sums) -> u64| {
+            rows.iter().fold(0, |sum, (_, sums)| u64::saturating_add(sum, figure(sums)))
+        };
+        let cost: platform_core::money::NanoDollars = rows.iter().map(|(_, sums)| sums.cost).sum();
         format!(
             "{}s by {}: {} of them, {} calls, {} refused, {} errors, {} tokens, {cost}",
             self.group.word(),
             word(self.sort),
-            all.len(),
+            rows.len(),
             total(|sums| sums.calls),
             total(|sums| sums.refused),
             total(|sums| sums.errors),
@@ -170,8 +172,8 @@ fn row(name: &str, sums: &Sums, now: u64) -> String {
             sums.tokens.input.to_string(),
             sums.tokens.output.to_string(),
             sums.cost.to_string(),
-            brief(sums.whole.percentile(50)),
-            brief(sums.whole.percentile(99)),
+            short_duration(sums.whole.percentile(50)),
+            short_duration(sums.whole.percentile(99)),
         ],
     )
 }

@@ -28,12 +28,12 @@ const CONNECT_ID: u64 = 0;
 /// Timeout of closing a connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Longest and shortest time between two ticks that is believed.
+/// Longest and shortest tick interval that is accepted from a gateway.
 const MAX_TICK_INTERVAL: Duration = Duration::from_secs(600);
 const MIN_TICK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Connection to a gateway, from its first frame to its last.
-pub(super) struct Conversation<'a> {
+pub(super) struct ActiveConnection<'a> {
     task: &'a mut ConnectionTask,
     duplex: Duplex,
     state: State,
@@ -52,7 +52,7 @@ enum Received {
     Deadline,
 }
 
-impl<'a> Conversation<'a> {
+impl<'a> ActiveConnection<'a> {
     pub(super) fn new(task: &'a mut ConnectionTask, duplex: Duplex, deadline: Instant) -> Self {
         Self {
             task,
@@ -127,7 +127,7 @@ impl<'a> Conversation<'a> {
         self.step(Input::Broken(broken))
     }
 
-    /// Makes the transition for `input`. Events of turns and answers to callers are not handled here.
+    /// Makes the transition for `input`, and executes its action. [`Self::dispatch`] handles other frames.
     fn step(&mut self, input: Input) -> Option<ConnectionEnd> {
         let (state, next) = self.state.step(input);
         self.state = state;
@@ -143,7 +143,7 @@ impl<'a> Conversation<'a> {
                 None
             }
             Next::Reconnect { why, min_delay } => {
-                // Gateways close like this when they stop or start anew, and not otherwise.
+                // Gateways close with this code when they stop or restart, and not otherwise.
                 self.task.boots.stopped |=
                     matches!(why, Error::Disconnected { why: DisconnectReason::Closed(1012) });
                 Some(ConnectionEnd::Reconnect { why, min_delay })
@@ -264,7 +264,7 @@ struct Shutdown {
     restart_expected_ms: Option<u64>,
 }
 
-/// Reads the time at which a stopping gateway says it will be back.
+/// Reads after how long a stopping gateway expects to be back.
 fn read_restart_delay(payload: Option<&RawValue>) -> Option<Duration> {
     let shutdown: Option<Shutdown> = payload.and_then(|raw| serde_json::from_str(raw.get()).ok());
     shutdown.and_then(|shutdown| shutdown.restart_expected_ms).map(Duration::from_millis)
