@@ -28,7 +28,7 @@ const MAX_UNREAD: usize = 1 << 20;
 /// Returns what the turn `run_id` of `session` receives of `frames`, in their order: its events, and whether its
 /// conversation has reported an end.
 #[must_use]
-pub fn heard<'f>(
+pub fn received<'f>(
     run_id: &RunId,
     session: &SessionKey,
     frames: impl Iterator<Item = &'f str>,

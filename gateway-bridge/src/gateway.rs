@@ -103,7 +103,7 @@ impl Gateway {
     ///
     /// # Errors
     /// As [`Gateway::run`].
-    pub async fn take_up(&self, turn: Turn, begun: Begun) -> Result<Running, Error> {
+    pub async fn resume(&self, turn: Turn, begun: Begun) -> Result<Running, Error> {
         self.begin(turn, Some(begun)).await
     }
 

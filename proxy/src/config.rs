@@ -188,7 +188,7 @@ impl Config {
     /// Returns the defaults of all runs.
     pub(crate) fn run_defaults(&self) -> RunDefaults {
         RunDefaults {
-            extra_fields: self.settings.proxy.extra_fields.clone(),
+            extra_fields: self.settings.proxy.extra_body_fields.clone(),
             body_memory: self.settings.proxy.max_body_memory_per_run,
         }
     }
@@ -255,7 +255,7 @@ fn target(settings: &settings::Upstream) -> Result<upstream::Target, ValidationE
         tls_timeout: settings.tls_handshake_timeout.duration(),
         idle_timeout: settings.pool_idle_timeout.duration(),
         max_idle: usize::try_from(settings.pool_max_idle_per_thread).unwrap_or(usize::MAX),
-        probe_path: probe.map_err(|error| invalid("probe", error.to_string()))?,
+        probe_path: probe.map_err(|error| invalid("probe_path", error.to_string()))?,
     };
     upstream::Target::new(config).map_err(|error| invalid("ca_file", report::chain(&error)))
 }

@@ -289,7 +289,7 @@ impl StoredState {
         let closed = Arc::new(ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?);
         let UsageTotals { by_account, by_run } = journal.usage_totals(|run| closed.contains(run))?;
         let accounts = Arc::new(Accounts::new(settings.accounts.clone(), by_account));
-        let state_dir = RunStateDir::open(&settings.proxy.kept_dir())?;
+        let state_dir = RunStateDir::open(&settings.proxy.persisted_runs_dir())?;
         Ok(Self {
             recovered: RecoveredState {
                 accounts,
@@ -327,7 +327,7 @@ fn prepare_host(proxy: &settings::Proxy) -> Result<(), Error> {
 /// Opens the runs that were open before, then those of the configuration. A run that cannot be opened is tried again
 /// later: it must not keep the others from being served.
 async fn open_runs(runs: &Runs, config: &Config) -> Result<(), Error> {
-    let path = config.settings.proxy.kept_dir();
+    let path = config.settings.proxy.persisted_runs_dir();
     let restored = runs.restore().await.map_err(|source| Error::State { path, source })?;
     let configured = &config.settings.runs;
     let not_open = runs.open_static(&StaticRuns::new(), configured, Duration::ZERO).await.len();

@@ -15,7 +15,7 @@ use crate::{World, eventually, process};
 
 /// Directory of Debian's programs that initialise and serve a database.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
-/// Uid and gid of Debian's user `nobody`: Postgres refuses to run as root.
+/// Uid and gid of Debian's unprivileged user: Postgres refuses to run as root.
 const NOBODY: u32 = 65534;
 
 /// A server that accepts every client of its socket. Stopped and removed on drop.

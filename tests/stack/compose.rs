@@ -253,20 +253,7 @@ async fn the_compose_files_gateway_serves_a_run() {
     );
     let config = fs::read_to_string(world.config()).unwrap();
     fs::write(world.config(), config + &entries).unwrap();
-    let pairing = world.sluice().run(&["gateway", "pair", "there", "--wait", "0"]).await;
-    let request = pairing
-        .stdout
-        .split("devices approve ")
-        .nth(1)
-        .unwrap_or_else(|| panic!("{pairing:?}"))
-        .lines()
-        .next();
-    let openclaw = "/opt/openclaw/node_modules/openclaw/openclaw.mjs";
-    docker(&["exec", &gateway, "node", openclaw, "devices", "approve", request.unwrap()]).await;
-    for words in [&["gateway", "pair", "there", "--wait", "30"][..], &["gateway", "check", "there"]] {
-        let done = world.sluice().run(words).await;
-        assert_eq!(done.code, Some(0), "{done:?}");
-    }
+    pair(&world, &gateway).await;
     let arguments = [
         "run",
         "--agent",
@@ -286,6 +273,24 @@ async fn the_compose_files_gateway_serves_a_run() {
     assert_eq!(own.record.account.as_str(), "acct-1");
 
     reaches_the_data_plane_alone(&stack, &gateway).await;
+}
+
+/// Pairs `sluice` with the gateway in the container `gateway`, as its operator does.
+async fn pair(world: &World, gateway: &str) {
+    let pairing = world.sluice().run(&["gateway", "pair", "there", "--wait", "0"]).await;
+    let request = pairing
+        .stdout
+        .split("devices approve ")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{pairing:?}"))
+        .lines()
+        .next();
+    let openclaw = "/opt/openclaw/node_modules/openclaw/openclaw.mjs";
+    docker(&["exec", gateway, "node", openclaw, "devices", "approve", request.unwrap()]).await;
+    for words in [&["gateway", "pair", "there", "--wait", "30"][..], &["gateway", "check", "there"]] {
+        let done = world.sluice().run(words).await;
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
 }
 
 /// Checks that the gateway reaches only the data plane among other containers: no network of Docker's isolates it from

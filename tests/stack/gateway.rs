@@ -44,7 +44,7 @@ async fn a_real_gateway_keeps_turns_and_models_apart() {
     assert!(hello.takes_traces(), "{hello:?}");
 
     a_wrong_token_is_named(&gateway).await;
-    a_turn_is_firstwaited_for_and_remembered(&bridge).await;
+    a_turn_is_waited_for_and_remembered(&bridge).await;
     tool_loops_that_run_at_once_never_mix(&bridge, &upstream).await;
     a_session_has_the_model_that_was_asked_for(&bridge, &upstream).await;
     a_turn_can_be_bound_to_a_provider(&bridge).await;
@@ -60,7 +60,7 @@ async fn a_wrong_token_is_named(gateway: &OpenClaw) {
     assert!(matches!(wrong.ready().await, Err(Error::BadToken { .. })), "{:?}", wrong.trouble());
 }
 
-async fn a_turn_is_firstwaited_for_and_remembered(bridge: &Gateway) {
+async fn a_turn_is_waited_for_and_remembered(bridge: &Gateway) {
     let turn = by_model(turn("told", "Say something."), "fake-words5");
     let (id, key) = (turn.run_id.clone(), turn.session.clone());
     let told = run(bridge, turn).await;

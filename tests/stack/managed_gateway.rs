@@ -130,7 +130,7 @@ async fn is_what_it_was_made(world: &World, container: &str) {
     let checked = check().await;
     assert_eq!(checked.code, Some(1), "{checked:?}");
     assert_eq!(codes(&checked), ["network_not_none", "container_changed"], "{checked:?}");
-    assert!(checked.stdout.contains("not as it was made: PidsLimit"), "{checked:?}");
+    assert!(checked.stdout.contains("since it was created: PidsLimit"), "{checked:?}");
     let repaired = world.sluice().run(&["gateway", "up", "g", "--wait", "--json"]).await;
     assert_eq!(json(&repaired)["changed"], Value::from(vec!["PidsLimit", "network bridge"]), "{repaired:?}");
     let checked = check().await;

@@ -194,7 +194,7 @@ async fn a_taken_up_turn_is_resent_to_its_boot_only() {
         let listener = Listener::bind();
         let gateway = listener.open();
         let mut peer = listener.hello(json!({})).await;
-        let running = gateway.take_up(turn("r1"), Begun { at: at.clone(), delivery }).await.unwrap();
+        let running = gateway.resume(turn("r1"), Begun { at: at.clone(), delivery }).await.unwrap();
         match (at == &first, delivery) {
             (true, Delivery::Unconfirmed) => {
                 let request = peer.expect("agent").await;

@@ -358,7 +358,7 @@ pub struct Readiness {
 
 impl From<Vec<NotReady>> for Readiness {
     fn from(reasons: Vec<NotReady>) -> Self {
-        Self { ready: reasons.iter().all(NotReady::is_of_one), reasons }
+        Self { ready: reasons.iter().all(NotReady::concerns_single_run), reasons }
     }
 }
 
@@ -366,7 +366,7 @@ impl NotReady {
     /// Returns whether the reason concerns the calls of one run or gateway only. The proxy serves all others, so a
     /// single such reason must not take it out of service.
     #[must_use]
-    pub const fn is_of_one(&self) -> bool {
+    pub const fn concerns_single_run(&self) -> bool {
         matches!(self, Self::RunNotOpen { .. } | Self::GatewayNotOpen { .. })
     }
 }

@@ -120,7 +120,7 @@ impl Reloader {
         for key in keys.filter(differs).collect::<std::collections::BTreeSet<_>>() {
             tracing::warn!(key, "setting keeps its value until `sluice up` is restarted");
         }
-        self.metrics.know(settings.agents.keys());
+        self.metrics.register_agents(settings.agents.keys());
         self.catalog.replace(&settings).await;
         Ok(())
     }

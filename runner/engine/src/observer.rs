@@ -47,7 +47,7 @@ impl Observer {
     /// export.
     pub fn of(settings: &Settings) -> Result<(Self, Option<SpanQueue>), traces::Unusable> {
         let metrics = Arc::<Metrics>::default();
-        metrics.know(settings.agents.keys());
+        metrics.register_agents(settings.agents.keys());
         metrics.starting_at_most(u64::from(settings.worker.max_concurrent_starts));
         let (traces, span_queue) = traces::open(settings, &metrics)?.unzip();
         Ok((Self { metrics, traces }, span_queue))

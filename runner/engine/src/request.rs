@@ -74,7 +74,7 @@ pub struct Subject<'o> {
 
 /// A stored request that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the order of run {run_id} was stored by a program that is not compatible with this one")]
+#[error("the request of run {run_id} was stored by a program that is not compatible with this one")]
 pub struct Unreadable {
     run_id: RunId,
     #[source]

@@ -114,7 +114,7 @@ pub enum Error {
 impl Error {
     /// Returns whether the caller of the run may read the reason, and can fix it: the cause is in the request, not on
     /// this host.
-    pub const fn is_of_the_order(&self) -> bool {
+    pub const fn is_of_the_request(&self) -> bool {
         matches!(
             self,
             Self::ServesNot { .. }

@@ -86,7 +86,7 @@ impl GatewayConnection {
     }
 
     /// Waits for a permit for one active session, which is given back on drop.
-    pub async fn place_at_work(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
+    pub async fn acquire_session_permit(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         self.permits.acquire().await
     }
 

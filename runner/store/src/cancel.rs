@@ -18,11 +18,11 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
-    pub async fn ask_cancel(&self, run_id: &RunId) -> Result<Run, Error> {
-        self.retry(RetryWhen::Always, async |_| self.ask_cancel_once(run_id).await).await
+    pub async fn request_cancel(&self, run_id: &RunId) -> Result<Run, Error> {
+        self.retry(RetryWhen::Always, async |_| self.request_cancel_once(run_id).await).await
     }
 
-    async fn ask_cancel_once(&self, run_id: &RunId) -> Result<Run, Error> {
+    async fn request_cancel_once(&self, run_id: &RunId) -> Result<Run, Error> {
         let action = "request the cancellation of a run";
         let mut tx = self.begin().await?;
         let now = tx.now;
@@ -34,7 +34,7 @@ impl Store {
             .await
             .map_err(failed(action))?;
         let mut run = self.find(&mut tx, run_id).await?;
-        if run.state == State::Queued && run.lease.as_ref().is_none_or(|lease| lease.over) {
+        if run.state == State::Queued && run.lease.as_ref().is_none_or(|lease| lease.expired) {
             // No worker holds the run, so none would find the request. A former holder that resumes finds the run
             // ended.
             let failure = Failure::new(RunErrorCode::Cancelled, "cancelled before it began");
@@ -51,7 +51,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn is_cancel_asked(&self, run_id: &RunId) -> Result<bool, Error> {
+    pub async fn is_cancel_requested(&self, run_id: &RunId) -> Result<bool, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let requests =
                 sqlx::query_scalar(IS_CANCEL_REQUESTED).bind(run_id.as_str()).fetch_one(&self.pool).await;

@@ -126,7 +126,7 @@ pub enum Error {
         source: sqlx::Error,
     },
     /// Another order has the same id.
-    #[error("run {run_id} exists already, and was created by another order")]
+    #[error("run {run_id} exists already, and was created by another request")]
     Conflict {
         /// The run.
         run_id: RunId,

@@ -79,7 +79,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over.
-    pub async fn stopping(&self, token: &FencingToken, reason: &str) -> Result<(), Error> {
+    pub async fn record_stopping(&self, token: &FencingToken, reason: &str) -> Result<(), Error> {
         self.set_column(token, &STOPPING, reason).await
     }
 
@@ -87,7 +87,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over.
-    pub async fn image(&self, token: &FencingToken, id: &str) -> Result<(), Error> {
+    pub async fn record_image(&self, token: &FencingToken, id: &str) -> Result<(), Error> {
         self.set_column(token, &IMAGE, id).await
     }
 

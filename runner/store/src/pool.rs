@@ -41,7 +41,7 @@ pub struct PoolEntry {
     /// Stage that the container has reached.
     pub stage: PoolStage,
     /// True if the lease has expired: the process is gone, or hangs.
-    pub over: bool,
+    pub lease_expired: bool,
     /// Time of the last change.
     pub changed: UnixMillis,
 }
@@ -132,7 +132,7 @@ impl PoolEntry {
             stage: parsed(row, "state", |name| {
                 PoolStage::ALL.into_iter().find(|stage| stage.name() == name)
             })?,
-            over: number(row, "lease_until")? < now,
+            lease_expired: number(row, "lease_until")? < now,
             changed: UnixMillis(number(row, "changed")?),
         })
     }
@@ -162,7 +162,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn warm_is_ready(&self, warm: &WarmContainer, worker: &Worker) -> Result<bool, Error> {
+    pub async fn mark_warm_ready(&self, warm: &WarmContainer, worker: &Worker) -> Result<bool, Error> {
         self.pool_change("record that a warm container is ready", async |tx| {
             let query = sqlx::query(READY).bind(tx.now).bind(&warm.container).bind(worker.to_string());
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
@@ -190,7 +190,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn warm_leaves(&self, container: &str, worker: &Worker) -> Result<bool, Error> {
+    pub async fn mark_warm_leaving(&self, container: &str, worker: &Worker) -> Result<bool, Error> {
         self.pool_change("retire a warm container", async |tx| {
             let query = sqlx::query(LEAVE).bind(tx.now).bind(container).bind(worker.to_string());
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
@@ -203,7 +203,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn warm_is_gone(&self, container: &str) -> Result<(), Error> {
+    pub async fn mark_warm_gone(&self, container: &str) -> Result<(), Error> {
         self.pool_change("record a removed resource", async |tx| {
             let query = sqlx::query(GONE).bind(tx.now).bind(container);
             query.execute(tx.connection()).await.map(|done| done.rows_affected())

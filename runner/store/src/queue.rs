@@ -141,7 +141,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn standing(&self, run: &Run) -> Result<Option<QueuePosition>, Error> {
+    pub async fn queue_position(&self, run: &Run) -> Result<Option<QueuePosition>, Error> {
         let Some(ahead) = self.ahead(run).await? else { return Ok(None) };
         let action = "read the queue position of a run";
         self.retry(RetryWhen::Always, async |_| {

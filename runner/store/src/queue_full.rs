@@ -73,11 +73,9 @@ impl fmt::Display for QueueFull {
         let setting = bound.setting();
         write!(f, ": {waiting} runs wait, and {setting} lets {most}; ")?;
         match lately {
-            0 => f.write_str(
-                "none was taken to be worked on in the last five minutes (is `sluice up` running?)",
-            )?,
-            1 => f.write_str("one was taken to be worked on in the last five minutes")?,
-            more => write!(f, "{more} were taken to be worked on in the last five minutes")?,
+            0 => f.write_str("none was claimed in the last five minutes (is `sluice up` running?)")?,
+            1 => f.write_str("one was claimed in the last five minutes")?,
+            more => write!(f, "{more} were claimed in the last five minutes")?,
         }
         write!(f, "; try again in {} s, or raise {setting}", retry_after.as_secs())
     }
@@ -97,7 +95,7 @@ mod tests {
         assert_eq!(
             full.to_string(),
             "account acct-1 has its part of the queue: 250 runs wait, and worker.max_queued_per_account lets 250; \
-             10 were taken to be worked on in the last five minutes; try again in 24 s, or raise worker.max_queued_per_account"
+             10 were claimed in the last five minutes; try again in 24 s, or raise worker.max_queued_per_account"
         );
         let json = full.json();
         assert_eq!((&json["retry_after_s"], &json["account"]), (&json!(24), &json!("acct-1")));

@@ -186,26 +186,32 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn left(&self) -> Result<Vec<Resource>, Error> {
-        let rows = sqlx::query(LEFT).bind(self.installation.as_str()).fetch_all(&self.pool).await;
-        rows.map_err(failed("list resources"))?.iter().map(Resource::read).collect()
+    pub async fn unremoved_resources(&self) -> Result<Vec<Resource>, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let rows = sqlx::query(LEFT).bind(self.installation.as_str()).fetch_all(&self.pool).await;
+            rows.map_err(failed("list resources"))?.iter().map(Resource::read).collect()
+        })
+        .await
     }
 
     /// Returns every resource of this kind and name, of any run; includes removed ones.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn named(&self, kind: ResourceKind, name: &str) -> Result<Vec<Resource>, Error> {
-        let query = sqlx::query(NAMED).bind(kind.name()).bind(name).bind(self.installation.as_str());
-        let rows = query.fetch_all(&self.pool).await;
-        rows.map_err(failed("look for resources"))?.iter().map(Resource::read).collect()
+    pub async fn resources_named(&self, kind: ResourceKind, name: &str) -> Result<Vec<Resource>, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let query = sqlx::query(NAMED).bind(kind.name()).bind(name).bind(self.installation.as_str());
+            let rows = query.fetch_all(&self.pool).await;
+            rows.map_err(failed("look for resources"))?.iter().map(Resource::read).collect()
+        })
+        .await
     }
 
     /// Returns one snapshot of the run `run_id` and all its resources; includes removed ones.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
-    pub async fn made_for(&self, run_id: &RunId) -> Result<(Run, Vec<Resource>), Error> {
+    pub async fn run_with_resources(&self, run_id: &RunId) -> Result<(Run, Vec<Resource>), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let run = self.find(&mut tx, run_id).await?;
@@ -221,7 +227,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::NotOver`] if the run has not ended, or has wanted the resource again.
-    pub async fn removed(&self, resource: &Resource) -> Result<(), Error> {
+    pub async fn mark_removed(&self, resource: &Resource) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             let query = sqlx::query(REMOVED).bind(tx.now).bind(&resource.run_id).bind(resource.kind.name());

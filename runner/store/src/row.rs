@@ -86,7 +86,8 @@ pub struct Lease {
     #[serde(rename = "until_ms")]
     pub until: UnixMillis,
     /// True if the lease has expired: the process is gone, or hangs.
-    pub over: bool,
+    #[serde(rename = "over")]
+    pub expired: bool,
 }
 
 fn state_name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
@@ -148,7 +149,7 @@ impl Run {
         let lease = owner.zip(time(row, "lease_until")?).map(|(owner, until)| Lease {
             owner,
             until,
-            over: until.0 < now,
+            expired: until.0 < now,
         });
         Ok(Self {
             run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,

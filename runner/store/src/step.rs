@@ -169,7 +169,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database fails.
-    pub async fn used_after_all(&self, token: &FencingToken, usage: &Usage) -> Result<(), Error> {
+    pub async fn correct_usage(&self, token: &FencingToken, usage: &Usage) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             let query =
@@ -260,7 +260,8 @@ impl Tx {
 
 /// Returns `failure` with texts that can be stored: without zero characters, and not too long.
 fn truncated(failure: &Failure) -> Failure {
-    let stored_text = |text: &str| storable(truncate(text, MAX_MESSAGE));
+    // Replacing a zero character makes a text longer, so it is cut afterwards.
+    let stored_text = |text: &str| truncate(&storable(text), MAX_MESSAGE).to_owned();
     Failure {
         code: failure.code,
         message: stored_text(&failure.message),

@@ -25,7 +25,7 @@ pub(super) struct Bounds {
 impl Bounds {
     /// Returns the bounds that `settings` give workspaces.
     pub(super) const fn of(settings: &Sandbox) -> Self {
-        Self { size: settings.workspace_size, files: settings.workspace_files }
+        Self { size: settings.workspace_size, files: settings.max_workspace_files }
     }
 
     /// Returns bounds of this `size`, with the number of files in the same proportion.

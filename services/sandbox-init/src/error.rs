@@ -17,7 +17,7 @@ pub(crate) enum Error {
         env::SANDBOX_ENTRY_PORT
     )]
     NoEntryPort,
-    #[error("cannot listen at {} for those who want in", socket.display())]
+    #[error("cannot listen at {} for connections into the sandbox", socket.display())]
     Entry { socket: PathBuf, source: io::Error },
     #[error(
         "{} is set but there is no socket at {}: is the run's socket directory mounted?",
@@ -39,7 +39,7 @@ pub(crate) enum Error {
     Read { file: PathBuf, source: io::Error },
     #[error("the start file {} has more than {} bytes", file.display(), start::MAX_SIZE)]
     TooLarge { file: PathBuf },
-    #[error("the start file {} is not one", file.display())]
+    #[error("the start file {} is invalid", file.display())]
     Content { file: PathBuf, source: serde_json::Error },
     #[error("cannot work in {}", directory.display())]
     Directory { directory: PathBuf, source: io::Error },

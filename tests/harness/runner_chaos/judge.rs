@@ -20,7 +20,7 @@ impl Stage {
             worker.calm(&self.world, &mut self.random).await;
         }
         for run in self.runs.iter().filter(|run| run.script == Script::Waits) {
-            self.store.ask_cancel(&run.id).await.unwrap();
+            self.store.request_cancel(&run.id).await.unwrap();
         }
         loop {
             // A worker that could not start is started again.
@@ -45,7 +45,13 @@ impl Stage {
             return not_ended.iter().map(|run| format!("{run} has not ended")).collect();
         }
         let mut left = self.world.left().await;
-        let rows = self.store.left().await.unwrap().into_iter().filter(|row| row.stage != Stored::Kept);
+        let rows = self
+            .store
+            .unremoved_resources()
+            .await
+            .unwrap()
+            .into_iter()
+            .filter(|row| row.stage != Stored::Kept);
         left.extend(rows.map(|row| format!("row {row:?}")));
         let Ok(health) = self.world.control.health().await else {
             left.push("no proxy".to_owned());

@@ -203,7 +203,7 @@ impl Stage {
         let waiting: Vec<_> = self.runs.iter().filter(|run| run.script == Script::Waits).collect();
         if !waiting.is_empty() {
             let at = self.random.below(waiting.len());
-            self.store.ask_cancel(&waiting[at].id).await.unwrap();
+            self.store.request_cancel(&waiting[at].id).await.unwrap();
         }
     }
 

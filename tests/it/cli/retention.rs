@@ -41,9 +41,9 @@ async fn old_events_expire_and_show_says_so() {
     assert_eq!(sluice(&["runs", "events", "--after", &gone.to_string(), "r1"]).await.events(), rest);
     let logs = sluice(&["runs", "logs", "r1"]).await;
     assert_eq!((logs.code, logs.stdout.as_str()), (Some(1), ""));
-    assert!(logs.stderr.contains("what r1 printed is kept no longer"), "{}", logs.stderr);
+    assert!(logs.stderr.contains("the output of r1 has been pruned"), "{}", logs.stderr);
     let shown = sluice(&["runs", "show", "r1"]).await.stdout;
-    assert!(shown.contains(&format!("{gone} events before these are kept no longer")), "{shown}");
+    assert!(shown.contains(&format!("{gone} earlier events have been pruned")), "{shown}");
     for kept in ["run_id", "state", "usage", "answer", "ended_ms", "order"] {
         assert_eq!(after[kept], before[kept], "{kept}");
     }

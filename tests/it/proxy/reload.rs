@@ -219,7 +219,7 @@ async fn a_change_in_each_section_is_answered() {
             said.contains("agents are those of the configuration") || said.contains("not reloaded")
         };
         let said = eventually("`sluice up` has read it", said, over).await;
-        let stays = said.contains(&format!("\"key\":\"{key}\"")) && said.contains("stays as it is");
+        let stays = said.contains(&format!("\"key\":\"{key}\"")) && said.contains("keeps its value");
         assert_eq!(stays, answered == Answered::Later, "{key}: {said}");
         assert_eq!(said.contains("not reloaded"), answered == Answered::Refused, "{key}: {said}");
         fs::write(world.config(), &good).unwrap();

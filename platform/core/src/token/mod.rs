@@ -92,7 +92,7 @@ pub enum Malformed {
     #[error("it is not `run|attempt|expiry.signature`")]
     Parts,
     /// The run id, the first part, is invalid.
-    #[error("its run id is none")]
+    #[error("its run id is invalid")]
     Run,
     /// The attempt, the second part, is invalid.
     #[error("its attempt is not a plain number")]

@@ -47,7 +47,7 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
     let mut accounts = Accounts::default();
     let read = |id: &str, section: &Section<'_>| {
         let budget = budget(section, &Budget::default());
-        let doc = "The highest priority its runs may be ordered with.";
+        let doc = "Highest priority that its runs may have.";
         let account = Account { budget, priority: section.field("priority", doc).or(Priority::Normal) };
         match AccountId::parse(id) {
             _ if id == ANY => accounts.any = account,

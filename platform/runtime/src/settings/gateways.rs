@@ -134,7 +134,7 @@ impl Gateway {
 
     /// Returns whether `provider` is the one through which the gateway calls models, or has one of its slots.
     #[must_use]
-    pub fn is_its_provider(&self, provider: &str) -> bool {
+    pub fn has_provider(&self, provider: &str) -> bool {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         provider
             .strip_prefix(self.provider.as_str())
@@ -165,11 +165,11 @@ impl Gateway {
         }
         Self {
             url,
-            token_file: field("token_file", "File with its token and nothing else. Made where `sluice gateway up` runs it.")
+            token_file: field("token_file", "File with its token and nothing else. `sluice gateway up` creates it for a managed gateway.")
                 .optional(),
             device_key_file: field(
                 "device_key_file",
-                "File with the key that this client is known by, where the gateway wants that: off its own host. `sluice gateway pair` makes it.",
+                "File with the key that identifies this client, which a gateway on another host requires. `sluice gateway pair` makes it.",
             )
             .optional(),
             ca_file: field("ca_file", "PEM file of the CA certificates that are trusted with `wss:`, and no others; the system's if absent.")
@@ -179,7 +179,7 @@ impl Gateway {
                 "Attribution of its calls to runs: `trace`, by a trace id (tested with OpenClaw from 2026.8.2); `slot`, by a provider of its own (from 2026.2.6-3); `headers`, by `outboundHeaders` (patched gateways); `plugin`, by our plugin (from 2026.9.5).",
             )
             .or(Attribution::Trace),
-            slots_file: field("slots_file", "With `slot`: file with the slots in its configuration, a line each of 32 hexadecimal digits. Made where `sluice gateway up` runs it.")
+            slots_file: field("slots_file", "With `slot`: file with the slots in its configuration, a line each of 32 hexadecimal digits. `sluice gateway up` creates it for a managed gateway.")
                 .optional(),
             provider: read_provider(section),
             account: field(

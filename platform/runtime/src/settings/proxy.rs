@@ -33,7 +33,7 @@ pub struct Proxy {
     /// Users besides the proxy's own and root who may use the control socket.
     pub control_uids: Vec<u32>,
     /// Top-level body fields that pass besides the listed ones.
-    pub extra_fields: Vec<String>,
+    pub extra_body_fields: Vec<String>,
     /// Address of the listener that runs share; none if absent.
     pub listen: Option<SocketAddr>,
     /// Clients of the shared listener.
@@ -142,7 +142,7 @@ impl Proxy {
                 "Users besides the proxy's own and root who may speak to the control socket.",
             )
             .list_or(vec![]),
-            extra_fields: read_extra_fields(section),
+            extra_body_fields: read_extra_fields(section),
             listen: field(
                 "listen",
                 "Address of the listener that runs share, known by run tokens and correlations; none if absent.",
@@ -193,7 +193,7 @@ impl Proxy {
     /// Returns the proxy's own directories. No socket of a configured run may be in one of them.
     #[must_use]
     pub fn own_dirs(&self) -> [PathBuf; 3] {
-        [self.control_dir(), self.listeners_dir(), self.kept_dir()]
+        [self.control_dir(), self.listeners_dir(), self.persisted_runs_dir()]
     }
 
     /// Returns the longest time from a stop to the end of the process.
@@ -211,7 +211,7 @@ impl Proxy {
     /// Returns the directory of the open runs' state, which the next proxy reads. It lasts as long as the directories
     /// of the runs' sockets.
     #[must_use]
-    pub fn kept_dir(&self) -> PathBuf {
+    pub fn persisted_runs_dir(&self) -> PathBuf {
         self.run_dir.join("kept")
     }
 }

@@ -86,7 +86,7 @@ fn read_grant(
             .or(limit::data_plane::REQUEST_BODY),
         output_tokens: field(
             "output_tokens_per_call",
-            "Most tokens of one answer, reasoning included. Who asks for more, or for nothing, gets this.",
+            "Most tokens of one answer, reasoning included. It replaces a larger or missing limit of a call.",
         )
         .or(limit::data_plane::OUTPUT_TOKENS),
         times: agents::read_times(section),

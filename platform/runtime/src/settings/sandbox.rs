@@ -30,7 +30,7 @@ pub struct Sandbox {
     /// Size of one workspace.
     pub workspace_size: ByteSize,
     /// Most files and directories in one workspace.
-    pub workspace_files: u64,
+    pub max_workspace_files: u64,
     /// Space that must stay free on the disk of workspaces when one is created.
     pub disk_reserve: ByteSize,
     /// Name by which this installation recognises its containers on a Docker that several share.
@@ -103,7 +103,7 @@ impl Sandbox {
             gateway_dir,
             workspaces,
             workspace_size,
-            workspace_files: workspace_files
+            max_workspace_files: workspace_files
                 .unwrap_or(workspace_size.0 / limit::sandbox::WORKSPACE_PER_FILE.0),
             disk_reserve,
             installation: field(

@@ -26,7 +26,7 @@ impl Telemetry {
             section.variable(name::env::OTEL_EXPORTER_OTLP_ENDPOINT).and_then(|url| check(url).err());
         let mut endpoint = section.field(
             ENDPOINT,
-            "Scheme, host and port of an OpenTelemetry collector, which `sluice` tells of runs and their calls by OTLP over HTTP; no traces if absent.",
+            "Scheme, host and port of an OpenTelemetry collector, to which `sluice` exports runs and their calls by OTLP over HTTP; no traces if absent.",
         );
         if passed_over.is_none() {
             endpoint = endpoint.variable(name::env::OTEL_EXPORTER_OTLP_ENDPOINT);

@@ -79,7 +79,7 @@ impl Upstream {
             section.reject("base_url", problem);
         }
         if settings.probe_path.as_ref().is_some_and(|path| !path.starts_with('/')) {
-            section.reject("probe", "not a path: it begins with `/`".to_owned());
+            section.reject("probe_path", "not a path: it begins with `/`".to_owned());
         }
         settings
     }

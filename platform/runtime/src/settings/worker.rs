@@ -28,19 +28,19 @@ impl Worker {
     pub(super) fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
         Self {
-            max_concurrent_runs: field("max_concurrent_runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over abandoned runs.")
+            max_concurrent_runs: field("max_concurrent_runs", "Runs that `sluice up` processes at a time; others wait. With 0 it only takes over abandoned runs.")
                 .renamed_from("runs").may_be_zero().or(limit::worker::RUNS),
             max_concurrent_starts: field(
                 "max_concurrent_starts",
-                "Of those, how many at a time are made ready and started; the others are claimed and wait for that.",
+                "Number of those that are prepared and started at a time; the others are claimed and wait.",
             )
             .renamed_from("starts").or(limit::worker::STARTS),
             max_queued: field(
                 "max_queued",
-                "Orders for `sluice up` that may wait to be worked on, in the whole installation; more are refused, with the time after which to try again.",
+                "Queued runs in the whole installation; further requests are refused, with the time after which to try again.",
             )
             .renamed_from("queue").or(limit::worker::QUEUE),
-            max_queued_per_account: field("max_queued_per_account", "The same of one account.")
+            max_queued_per_account: field("max_queued_per_account", "Queued runs of one account.")
                 .renamed_from("queue_per_account").or(limit::worker::QUEUE_PER_ACCOUNT),
             lease_duration: field(
                 "lease_duration",

@@ -16,13 +16,14 @@ use super::{
 /// Returns the reason why a run waits; `None` if it does not wait.
 fn waiting_reason(run: &Run, position: Option<QueuePosition>) -> Option<String> {
     if let Some(QueuePosition { ahead, waiting, held, lately }) = position {
-        let no_worker = "; none was taken to be worked on in the last five minutes: is `sluice up` running?";
+        let no_worker = "; none was claimed in the last five minutes: is `sluice up` running?";
         return Some(format!(
-            "for its turn: {ahead} of its account and priority go before it; {waiting} wait in all, {held} are worked on{}",
+            "for its turn: {ahead} of its account and priority go before it; {waiting} wait in all, {held} are active{}",
             if lately == 0 { no_worker } else { "" }
         ));
     }
-    let waits_for_start = run.state == State::Queued && run.lease.as_ref().is_some_and(|lease| !lease.over);
+    let waits_for_start =
+        run.state == State::Queued && run.lease.as_ref().is_some_and(|lease| !lease.expired);
     waits_for_start.then(|| {
         "for its start: its worker starts no more than worker.max_concurrent_starts at a time".to_owned()
     })

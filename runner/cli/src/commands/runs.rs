@@ -163,7 +163,7 @@ async fn cancel(context: &Context, arguments: CancelArguments) -> Result<Exit, E
     let stop = cancel_on_signals()?;
     let mut runs = Vec::new();
     for run_id in &arguments.run_ids {
-        runs.push(store.ask_cancel(run_id).await?);
+        runs.push(store.request_cancel(run_id).await?);
     }
     let mut out = io::stdout();
     for mut run in runs {
@@ -242,14 +242,14 @@ fn row(run: &Run, ahead: Option<u64>, now: UnixMillis) -> [String; 10] {
 
 /// Returns the run's state in words. `(left)` says that the lease has expired, so no worker executes the run.
 pub(super) fn state_text(run: &Run) -> String {
-    let is_left = run.lease.as_ref().is_some_and(|lease| lease.over);
+    let is_left = run.lease.as_ref().is_some_and(|lease| lease.expired);
     if is_left { format!("{} (left)", run.state) } else { run.state.to_string() }
 }
 
 async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error> {
     let store = context.store().await?;
     let record = store.record(&arguments.run_id).await?;
-    let position = store.standing(&record.run).await?;
+    let position = store.queue_position(&record.run).await?;
     let mut out = io::stdout();
     if arguments.json {
         let shown = for_operators(json!(RunJson { record: &record, position }), &record.run);

@@ -178,7 +178,7 @@ async fn run_observed(
 ) {
     tokio::select! {
         () = traces::export_during(export, &engine.store, Some(&engine.data_plane), work) => {}
-        () = engine.observer.metrics.ask(&engine.store) => {}
+        () = engine.observer.metrics.query_store(&engine.store) => {}
         () = Box::pin(managed::monitor(settings)) => {}
     }
 }

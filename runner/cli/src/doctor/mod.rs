@@ -198,7 +198,8 @@ async fn proxy_checks(data_plane: &DataPlane) -> (Check, Option<Check>) {
             return (Check::broken(PROXY, report::chain(&error), fix), None);
         }
     };
-    let (of_one, of_proxy): (Vec<_>, Vec<_>) = reasons.iter().partition(|reason| reason.is_of_one());
+    let (of_one, of_proxy): (Vec<_>, Vec<_>) =
+        reasons.iter().partition(|reason| reason.concerns_single_run());
     let proxy = if !health.unstored.is_empty() {
         let found =
             format!("pid {} holds what its disk refuses: {}", health.pid, serde_json::json!(health.unstored));

@@ -67,7 +67,7 @@ impl Container {
     }
 
     /// Attaches to a warm container called `name`; `None` if it does not exist or does not run.
-    pub(super) async fn waiting(
+    pub(super) async fn find_waiting(
         docker: &Client,
         name: &str,
         capture_limit: ByteSize,
@@ -124,7 +124,7 @@ impl Container {
     }
 
     /// Passes its output on as it comes, until the container has ended. Cancel safe: what was read is kept.
-    pub async fn over(&mut self, on_output: OnOutput<'_>) -> Result<(), Error> {
+    pub async fn until_exit(&mut self, on_output: OnOutput<'_>) -> Result<(), Error> {
         loop {
             {
                 let waited = wait_for_exit(&self.docker, &self.id);
@@ -162,7 +162,7 @@ impl Container {
                 _ => Ok(()),
             }
         };
-        tokio::try_join!(stopped, self.over(on_output)).map(|((), ())| ())
+        tokio::try_join!(stopped, self.until_exit(on_output)).map(|((), ())| ())
     }
 
     /// Returns how the container ended; `killed_by` is the cause if it did not end by itself.

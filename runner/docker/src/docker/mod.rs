@@ -206,8 +206,8 @@ impl Docker {
 
     /// Attaches to a warm container that still waits and has printed nothing; `None` if it no longer waits. `output`
     /// limits the capture of each output. Docker subscribes before it answers, so no later output is missed.
-    pub async fn waiting(&self, name: &str, output: ByteSize) -> Result<Option<Container>, Error> {
-        Container::waiting(&self.0, name, output).await
+    pub async fn find_waiting(&self, name: &str, output: ByteSize) -> Result<Option<Container>, Error> {
+        Container::find_waiting(&self.0, name, output).await
     }
 
     async fn create_or_find(&self, spec: &SandboxSpec) -> Result<String, Error> {

@@ -31,7 +31,7 @@ impl Pool<'_> {
             Ok(()) => Ok(warm),
             Err(error) => {
                 // If this removal fails, the row leads a later one to the container.
-                if store.warm_leaves(&warm.container, worker).await? {
+                if store.mark_warm_leaving(&warm.container, worker).await? {
                     self.clear(&warm).await?;
                 }
                 Err(error)
@@ -70,7 +70,7 @@ impl Pool<'_> {
         self.check_lease()?;
         docker.wait(&spec).await?;
         Point::WarmStarted.reach();
-        if store.warm_is_ready(warm, worker).await? { Ok(()) } else { Err(Error::Lost) }
+        if store.mark_warm_ready(warm, worker).await? { Ok(()) } else { Err(Error::Lost) }
     }
 
     /// Fails once another process may have judged this process's warm containers as abandoned.

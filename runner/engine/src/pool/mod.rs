@@ -154,7 +154,7 @@ impl<'e> Pool<'e> {
             let now = self.observe().await?;
             now.log_new_problems(&last.snapshot);
             for removed in last.snapshot.agents.iter().filter(|agent| !now.agents.contains(agent)) {
-                self.engine.observer.metrics.pool_has(removed, 0, 0);
+                self.engine.observer.metrics.set_pool(removed, 0, 0);
             }
             *last = LastSnapshot { snapshot: now, taken: Some(Instant::now()) };
         }
@@ -262,7 +262,7 @@ impl<'e> Pool<'e> {
     /// Returns the entries that this process manages: its own, and those that an ended process has left.
     async fn managed_entries(&self) -> Result<Vec<PoolEntry>, Error> {
         let mut rows = self.engine.store.pool().await?;
-        rows.retain(|row| row.stage != PoolStage::Gone && (self.is_own(row) || row.over));
+        rows.retain(|row| row.stage != PoolStage::Gone && (self.is_own(row) || row.lease_expired));
         Ok(rows)
     }
 
@@ -277,7 +277,7 @@ impl<'e> Pool<'e> {
                 let is_counted = |entry: &&PoolEntry| entry.stage == stage && entry.warm.agent == *agent;
                 managed.iter().filter(is_counted).count() as u64
             };
-            self.engine.observer.metrics.pool_has(agent, count(PoolStage::Ready), count(PoolStage::Wanted));
+            self.engine.observer.metrics.set_pool(agent, count(PoolStage::Ready), count(PoolStage::Wanted));
         }
     }
 }

@@ -29,13 +29,13 @@ impl Pool<'_> {
     pub(super) async fn clear(&self, warm: &WarmContainer) -> Result<(), Error> {
         let EngineHandles { store, docker, data_plane, workspaces, .. } = self.engine;
         remove_parts(warm, docker, data_plane, workspaces.root()).await?;
-        Ok(store.warm_is_gone(&warm.container).await?)
+        Ok(store.mark_warm_gone(&warm.container).await?)
     }
 
     /// Removes a warm container, unless a run has claimed it first.
     pub(super) async fn release(&self, entry: &PoolEntry) -> Result<(), Error> {
         let EngineHandles { store, worker, .. } = self.engine;
-        if !store.warm_leaves(&entry.warm.container, worker).await? {
+        if !store.mark_warm_leaving(&entry.warm.container, worker).await? {
             return Ok(());
         }
         if entry.stage == PoolStage::Ready {

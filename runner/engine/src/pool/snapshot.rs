@@ -45,7 +45,7 @@ impl Pool<'_> {
         let mut snapshot =
             PoolSnapshot { agents: agents.keys().cloned().collect(), ..PoolSnapshot::default() };
         for (agent_id, agent) in agents {
-            let Ok(count) = usize::try_from(agent.warm) else { continue };
+            let Ok(count) = usize::try_from(agent.warm_pool_size) else { continue };
             if count == 0 {
                 continue;
             }

@@ -70,7 +70,7 @@ impl Reaper {
 
     async fn stored_run(&self, run_id: Option<&RunId>) -> Result<Option<StoredRun>, store::Error> {
         let Some(run_id) = run_id else { return Ok(None) };
-        match self.store.made_for(run_id).await {
+        match self.store.run_with_resources(run_id).await {
             Ok((run, rows)) => Ok(Some(StoredRun::new(&run, rows))),
             Err(store::Error::Unknown { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -105,7 +105,7 @@ impl Reaper {
                 match self.data_plane.close(&grant.run_id, epoch, Millis(0)).await {
                     Ok(view) => {
                         let token = FencingToken { run_id: grant.run_id.clone(), epoch };
-                        self.store.used_after_all(&token, &view.usage).await?;
+                        self.store.correct_usage(&token, &view.usage).await?;
                         Ok(GcOutcome::Removed)
                     }
                     Err(error) if error.is_unknown_run() => Ok(GcOutcome::WasGone),
@@ -125,7 +125,7 @@ impl Reaper {
                     // The listener of a warm container may exist without a grant, whose end would remove it.
                     self.data_plane.release(&dir).await?;
                 }
-                self.store.removed(row).await?;
+                self.store.mark_removed(row).await?;
                 Ok(GcOutcome::WasGone)
             }
         }
@@ -133,12 +133,12 @@ impl Reaper {
 
     /// Removes a warm container, unless another process has removed it or its owner is active again.
     async fn remove_warm(&self, warm: &WarmContainer) -> Result<GcOutcome, Error> {
-        if !self.store.warm_leaves(&warm.container, &self.worker).await? {
+        if !self.store.mark_warm_leaving(&warm.container, &self.worker).await? {
             return Ok(GcOutcome::WasGone);
         }
         let docker = Docker::connect(&self.sandbox.docker_socket).await?;
         pool::remove_parts(warm, &docker, &self.data_plane, &self.sandbox.workspace_dir).await?;
-        self.store.warm_is_gone(&warm.container).await?;
+        self.store.mark_warm_gone(&warm.container).await?;
         Ok(GcOutcome::Removed)
     }
 
@@ -161,7 +161,7 @@ impl Reaper {
         for row in
             stored_run.rows.iter().filter(is_of_resource).filter(|row| row.stage != ResourceState::Removed)
         {
-            self.store.removed(row).await?;
+            self.store.mark_removed(row).await?;
         }
         Ok(())
     }

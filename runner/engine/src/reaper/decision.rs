@@ -168,7 +168,7 @@ fn judge_workspace(dir: &WorkspaceDir, stored_run: Option<&StoredRun>, terms: &T
 
 /// Decides about a warm container, which belongs to its owner until the owner's lease has expired.
 fn judge_warm(entry: &PoolEntry) -> Decision {
-    if entry.over || entry.stage == PoolStage::Gone {
+    if entry.lease_expired || entry.stage == PoolStage::Gone {
         Decision::Remove(RemovalReason::Abandoned)
     } else {
         Decision::Keep(KeepReason::Waits(entry.stage))

@@ -161,7 +161,7 @@ impl Evidence {
         // Read before the rows of runs, so that a warm container that a run claims meanwhile appears in at least one of
         // them.
         let pool = store.pool().await?;
-        let open_rows = store.left().await?;
+        let open_rows = store.unremoved_resources().await?;
         let mut runs = live_runs(store).await?;
         let mut candidates = Vec::new();
         for found in inventory.containers.iter().flatten() {
@@ -227,7 +227,7 @@ async fn find_owner(
     if let Some(row) = open_rows.iter().find(|row| row.kind == kind && row.name == name) {
         return Ok(RunId::parse(&row.run_id).ok());
     }
-    let rows = store.named(kind, name).await?;
+    let rows = store.resources_named(kind, name).await?;
     Ok(rows.first().and_then(|row| RunId::parse(&row.run_id).ok()))
 }
 
@@ -254,7 +254,7 @@ async fn read_rows(
         of_rows.filter_map(|row| RunId::parse(&row.run_id).ok()).filter(|run| !runs.contains_key(run));
     let needed: BTreeSet<RunId> = of_candidates.chain(of_rows).collect();
     for run_id in needed {
-        match store.made_for(&run_id).await {
+        match store.run_with_resources(&run_id).await {
             Ok((run, rows)) => drop(runs.insert(run_id, StoredRun::new(&run, rows))),
             Err(store::Error::Unknown { .. }) => {}
             Err(error) => return Err(error),

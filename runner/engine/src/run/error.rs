@@ -84,7 +84,7 @@ impl Error {
 
 fn gateway_failure(error: &gateway::Error) -> Failure {
     let code = if error.is_transient() { Code::GatewayUnavailable } else { Code::GatewayFailed };
-    if error.is_of_the_order() {
+    if error.is_of_the_request() {
         return Failure::new(code, report::chain(error));
     }
     let is_unavailable = code == Code::GatewayUnavailable;

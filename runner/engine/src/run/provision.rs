@@ -81,7 +81,7 @@ impl<'r> RunExecutor<'r> {
         let Some(warm) = self.claim_warm(&template).await? else { return Ok(None) };
         Point::Prepared.reach();
         let docker = &ctx.engine.docker;
-        let attach = async || docker.waiting(&warm.container, ctx.agent().output_capture_limit).await;
+        let attach = async || docker.find_waiting(&warm.container, ctx.agent().output_capture_limit).await;
         let Some(container) = Box::pin(ctx.run.retry(attach)).await? else {
             // The container has ended while it waited.
             self.clear_leftovers().await?;

@@ -80,7 +80,7 @@ impl RunExecutor<'_> {
     /// Collects the exit of an agent that ended while no worker held the run.
     pub(super) async fn collect(&self, mut container: Container) -> Result<AgentExit, Error> {
         let ctx = self.ctx;
-        container.over(&|piece| ctx.events.record_output(piece)).await?;
+        container.until_exit(&|piece| ctx.events.record_output(piece)).await?;
         ctx.read_past_tap().await;
         let container = container.ended(ctx.run.recovered().stopping).await?;
         Ok(AgentExit { container, exceeded: None })

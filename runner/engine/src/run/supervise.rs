@@ -83,7 +83,7 @@ impl RunExecutor<'_> {
         let stop = match ctx.run.recovered().stopping {
             Some(by) => StopReason::from(by),
             None => tokio::select! {
-                ended = container.over(&record_output) => {
+                ended = container.until_exit(&record_output) => {
                     ended?;
                     return Ok(None);
                 }

@@ -21,7 +21,7 @@ const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(25);
 const ABANDONED_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Result of a poll for runs.
-enum Claim {
+enum Polled {
     Work(Box<Work>),
     /// No run is available.
     NoRun,
@@ -42,15 +42,15 @@ impl WorkLoop<'_> {
                 }
             };
             match claim {
-                Ok(Claim::Work(work)) => {
+                Ok(Polled::Work(work)) => {
                     self.active_runs.borrow_mut().push(work.run.request.run_id.clone());
                     // A run without a permit was abandoned: other abandoned runs are looked for at once.
                     polled_abandoned = polled_abandoned.filter(|_| work.permit.is_some());
                     // The receiver lives as long as this future.
                     drop(to_execute.send(*work).await);
                 }
-                Ok(Claim::NoRun) => tokio::time::sleep(QUEUE_POLL_INTERVAL).await,
-                Ok(Claim::NotNow) => tokio::time::sleep(ABANDONED_POLL_INTERVAL).await,
+                Ok(Polled::NoRun) => tokio::time::sleep(QUEUE_POLL_INTERVAL).await,
+                Ok(Polled::NotNow) => tokio::time::sleep(ABANDONED_POLL_INTERVAL).await,
                 Err(error) => {
                     tracing::warn!(error = report::chain(&error), "no runs claimed");
                     tokio::time::sleep(RETRY_DELAY).await;
@@ -61,35 +61,35 @@ impl WorkLoop<'_> {
     }
 
     /// Takes over a run that another worker has left. Runs that this process executes are excluded.
-    async fn take_over(&self) -> Result<Claim, LeaseError> {
+    async fn take_over(&self) -> Result<Polled, LeaseError> {
         let engine = self.engine;
         let active_runs = self.active_runs.borrow().clone();
         let since = lease_clock::boot_now();
         let abandoned = engine.store.take_over(&engine.worker, engine.lease, &active_runs).await;
-        let Some(run) = abandoned.map_err(LeaseError::NotStored)? else { return Ok(Claim::NoRun) };
+        let Some(run) = abandoned.map_err(LeaseError::NotStored)? else { return Ok(Polled::NoRun) };
         tracing::info!(run = %run.run_id, state = %run.state, epoch = run.epoch, "taken over");
         self.load(&run, since, None).await
     }
 
     /// Claims a queued run, if a permit is available. A poll that finds none costs one small query.
-    async fn claim_queued(&self) -> Result<Claim, LeaseError> {
+    async fn claim_queued(&self) -> Result<Polled, LeaseError> {
         let engine = self.engine;
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { return Ok(Claim::NoRun) };
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { return Ok(Polled::NoRun) };
         if !engine.store.is_anything_queued().await.map_err(LeaseError::NotStored)? {
-            return Ok(Claim::NoRun);
+            return Ok(Polled::NoRun);
         }
         if let Err(error) = engine.workspaces.disk_space().and_then(|space| Ok(space.enough()?)) {
             tracing::warn!(error = report::chain(&error), "not claiming runs: insufficient disk space");
-            return Ok(Claim::NotNow);
+            return Ok(Polled::NotNow);
         }
         if !self.are_backends_available().await {
-            return Ok(Claim::NotNow);
+            return Ok(Polled::NotNow);
         }
         let since = lease_clock::boot_now();
         let claimed = engine.store.claim(&engine.worker, engine.lease).await;
         match claimed.map_err(LeaseError::NotStored)? {
             Some(run) => self.load(&run, since, Some(permit)).await,
-            None => Ok(Claim::NoRun),
+            None => Ok(Polled::NoRun),
         }
     }
 
@@ -114,12 +114,12 @@ impl WorkLoop<'_> {
         run: &Run,
         since: Duration,
         permit: Option<OwnedSemaphorePermit>,
-    ) -> Result<Claim, LeaseError> {
+    ) -> Result<Polled, LeaseError> {
         match LeasedRun::load(self.engine, run, since).await {
-            Ok(run) => Ok(Claim::Work(Box::new(Work { run, permit }))),
+            Ok(run) => Ok(Polled::Work(Box::new(Work { run, permit }))),
             Err(error @ LeaseError::Unreadable(_)) => {
                 tracing::error!(run = %run.run_id, error = report::chain(&error), "run not executed");
-                Ok(Claim::NoRun)
+                Ok(Polled::NoRun)
             }
             Err(error) => Err(error),
         }

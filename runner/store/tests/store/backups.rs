@@ -45,7 +45,7 @@ pub(crate) async fn all_records(store: &Store) -> Vec<Record> {
         record.run.epoch = 0;
         record.now = record.run.created;
         if let Some(lease) = &mut record.run.lease {
-            lease.over = true;
+            lease.expired = true;
         }
         all.push(record);
     }

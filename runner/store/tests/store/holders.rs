@@ -139,7 +139,7 @@ impl Model {
 
     async fn ask_cancel(&mut self, worker: usize) {
         let Some(name) = self.any_run() else { return };
-        let run = self.store[worker].ask_cancel(&id(&name)).await.unwrap();
+        let run = self.store[worker].request_cancel(&id(&name)).await.unwrap();
         let expected = self.runs.get_mut(&name).unwrap();
         expected.is_asked |= !expected.state.is_final();
         if expected.state == State::Queued && expected.owner.is_none_or(|owner| owner.has_released) {
@@ -201,9 +201,9 @@ impl Model {
             let run = self.store[0].record(&id(name)).await.unwrap().run;
             let owner =
                 expected.owner.map(|owner| (self.workers[owner.worker].to_string(), owner.has_released));
-            let lease = run.lease.map(|lease| (lease.owner, lease.over));
+            let lease = run.lease.map(|lease| (lease.owner, lease.expired));
             assert_eq!((run.state, run.epoch, lease), (expected.state, expected.epoch, owner), "{name}");
-            let is_asked = self.store[1].is_cancel_asked(&id(name)).await.unwrap();
+            let is_asked = self.store[1].is_cancel_requested(&id(name)).await.unwrap();
             assert_eq!(is_asked, expected.is_asked, "{name}");
         }
     }
@@ -253,7 +253,7 @@ async fn a_worker_does_not_take_over_its_own_runs(database: Database) {
     }
     let all_expired = async || {
         let has_expired =
-            async |run| store.record(&id(run)).await.unwrap().run.lease.is_some_and(|lease| lease.over);
+            async |run| store.record(&id(run)).await.unwrap().run.lease.is_some_and(|lease| lease.expired);
         (has_expired("a").await && has_expired("b").await).then_some(())
     };
     eventually("their leases are over", all_expired).await;
@@ -269,7 +269,7 @@ async fn a_run_is_asked_to_stop_wherever_it_is(database: Database) {
     let store = database.open().await;
     let worker = Worker::named("one");
     store.create(&order("waits"), Claimant::AnyWorker).await.unwrap();
-    let run = store.ask_cancel(&id("waits")).await.unwrap();
+    let run = store.request_cancel(&id("waits")).await.unwrap();
     assert_eq!((run.state, run.error), (State::Ended(Outcome::Cancelled), Some(cancelled_early())));
     assert!(store.claim(&worker, LONG).await.unwrap().is_none(), "no worker gets it any more");
 
@@ -280,19 +280,19 @@ async fn a_run_is_asked_to_stop_wherever_it_is(database: Database) {
     let token = run.fencing_token();
     for transition in transitions() {
         let before = store.record(&token.run_id).await.unwrap().run;
-        let asked = store.ask_cancel(&token.run_id).await.unwrap();
+        let asked = store.request_cancel(&token.run_id).await.unwrap();
         assert_eq!((asked.state, &asked.lease), (before.state, &before.lease), "its holder decides");
-        assert!(store.is_cancel_asked(&token.run_id).await.unwrap());
+        assert!(store.is_cancel_requested(&token.run_id).await.unwrap());
         store.step(&token, &transition.into()).await.unwrap();
     }
     let ended = store.record(&token.run_id).await.unwrap();
-    assert_eq!(store.ask_cancel(&token.run_id).await.unwrap().state, State::Ended(Outcome::Succeeded));
+    assert_eq!(store.request_cancel(&token.run_id).await.unwrap().state, State::Ended(Outcome::Succeeded));
     assert_eq!(
         store.record(&token.run_id).await.unwrap().run,
         ended.run,
         "one that has ended stays as it is"
     );
-    assert!(matches!(store.ask_cancel(&id("unknown")).await.unwrap_err(), Error::Unknown { .. }));
+    assert!(matches!(store.request_cancel(&id("unknown")).await.unwrap_err(), Error::Unknown { .. }));
 }
 
 fn cancelled_early() -> runner_model::lifecycle::Failure {
@@ -314,6 +314,6 @@ async fn kept_resources_outlive_their_run(database: Database) {
     store.step(&token, &Step::from(prepare).with([workspace.clone()])).await.unwrap();
     store.step(&token, &settle.into()).await.unwrap();
     store.step(&token, &Step::from(finish).with([workspace.to(ResourceState::Kept)])).await.unwrap();
-    let left = store.left().await.unwrap();
+    let left = store.unremoved_resources().await.unwrap();
     assert_eq!(left.iter().map(|resource| resource.stage).collect::<Vec<_>>(), [ResourceState::Kept]);
 }

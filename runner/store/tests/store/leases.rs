@@ -90,7 +90,7 @@ async fn a_fenced_worker_can_do_nothing(database: Database) {
     let mut tried: Vec<(&str, Result<(), Error>)> = vec![
         ("renew", first.renew(&stale, LONG).await),
         ("tell", first.record_events(&stale, &batch).await),
-        ("stop", first.stopping(&stale, "\"timeout\"").await),
+        ("stop", first.record_stopping(&stale, "\"timeout\"").await),
         ("start anew", first.restart(&stale).await.map(drop)),
         (
             "want",
@@ -121,7 +121,7 @@ async fn a_lease_that_holds_is_not_taken_over(database: Database) {
     assert!(second.take_over(&worker, LONG, &[]).await.unwrap().is_none());
     assert!(second.claim(&worker, LONG).await.unwrap().is_none(), "nor claimed as if it were free");
     let run = second.record(&token.run_id).await.unwrap().run;
-    assert!(!run.lease.unwrap().over);
+    assert!(!run.lease.unwrap().expired);
     first.renew(&token, EXPIRES_AT_ONCE).await.unwrap();
     taken_over(&second).await;
     // A run that has ended has no holder.
@@ -135,7 +135,7 @@ async fn a_lease_that_holds_is_not_taken_over(database: Database) {
 async fn one_of_two_clients_takes_a_run_over(database: Database) {
     let (first, second, token) = run_to_take_over(&database).await;
     eventually("the lease is over", async || {
-        first.record(&token.run_id).await.unwrap().run.lease.unwrap().over.then_some(())
+        first.record(&token.run_id).await.unwrap().run.lease.unwrap().expired.then_some(())
     })
     .await;
     let worker = Worker::this_process();

@@ -44,7 +44,7 @@ fn worker() -> Worker {
 async fn ready(store: &Store, number: u128) -> WarmContainer {
     let warm = warm(number);
     store.want_warm(&warm, &worker(), LONG).await.unwrap();
-    assert!(store.warm_is_ready(&warm, &worker()).await.unwrap());
+    assert!(store.mark_warm_ready(&warm, &worker()).await.unwrap());
     warm
 }
 
@@ -78,7 +78,7 @@ async fn one_run_takes_a_warm_container_and_its_parts(database: Database) {
     for lost in taken.iter().filter_map(|taken| taken.as_ref().err()) {
         assert!(matches!(lost, Error::NotWarm { .. }), "{lost:?}");
     }
-    let (run, made) = clients[0].made_for(winners[0]).await.unwrap();
+    let (run, made) = clients[0].run_with_resources(winners[0]).await.unwrap();
     assert_eq!(run.state, State::Preparing);
     let resources: BTreeSet<_> = made
         .iter()
@@ -111,14 +111,14 @@ async fn only_a_ready_container_is_taken(database: Database) {
     refused().await;
     store.want_warm(&warm, &worker(), LONG).await.unwrap();
     refused().await;
-    assert!(store.warm_is_ready(&warm, &worker()).await.unwrap());
-    assert!(store.warm_leaves(&warm.container, &worker()).await.unwrap());
+    assert!(store.mark_warm_ready(&warm, &worker()).await.unwrap());
+    assert!(store.mark_warm_leaving(&warm.container, &worker()).await.unwrap());
     refused().await;
-    assert!(!store.warm_is_ready(&warm, &worker()).await.unwrap(), "there is no way back");
-    store.warm_is_gone(&warm.container).await.unwrap();
+    assert!(!store.mark_warm_ready(&warm, &worker()).await.unwrap(), "there is no way back");
+    store.mark_warm_gone(&warm.container).await.unwrap();
     refused().await;
     assert_eq!(stages(&store).await, [PoolStage::Gone], "what comes late is known");
-    assert!(store.warm_leaves(&warm.container, &worker()).await.unwrap(), "and may be removed again");
+    assert!(store.mark_warm_leaving(&warm.container, &worker()).await.unwrap(), "and may be removed again");
 }
 
 async fn a_taken_container_is_no_longer_in_the_pool(database: Database) {
@@ -130,34 +130,35 @@ async fn a_taken_container_is_no_longer_in_the_pool(database: Database) {
     assert!(matches!(fenced, Err(Error::Fenced { .. })), "{fenced:?}");
     assert_eq!(stages(&store).await, [PoolStage::Ready]);
     store.step(&run.fencing_token(), &taking(&warm)).await.unwrap();
-    assert!(!store.warm_leaves(&warm.container, &worker()).await.unwrap(), "it is the run's to remove");
-    store.warm_is_gone(&warm.container).await.unwrap();
-    assert_eq!(store.made_for(&run.run_id).await.unwrap().1.len(), 3);
+    assert!(!store.mark_warm_leaving(&warm.container, &worker()).await.unwrap(), "it is the run's to remove");
+    store.mark_warm_gone(&warm.container).await.unwrap();
+    assert_eq!(store.run_with_resources(&run.run_id).await.unwrap().1.len(), 3);
 }
 
 async fn only_its_owner_removes_a_warm_container(database: Database) {
     let store = database.open().await;
     let warm = ready(&store, 1).await;
     let other = Worker::named("host/2/def");
-    assert!(!store.warm_leaves(&warm.container, &other).await.unwrap());
-    assert!(!store.pool().await.unwrap()[0].over);
+    assert!(!store.mark_warm_leaving(&warm.container, &other).await.unwrap());
+    assert!(!store.pool().await.unwrap()[0].lease_expired);
     store.keep_warm_containers(&worker(), EXPIRES_AT_ONCE).await.unwrap();
-    eventually("its lease is over", async || store.pool().await.unwrap()[0].over.then_some(())).await;
+    eventually("its lease is over", async || store.pool().await.unwrap()[0].lease_expired.then_some(()))
+        .await;
     assert_eq!(
         store.warm_containers(TEMPLATE).await.unwrap(),
         [],
         "no run takes a container that may be removed at any moment"
     );
     store.keep_warm_containers(&worker(), LONG).await.unwrap();
-    assert!(!store.warm_leaves(&warm.container, &other).await.unwrap(), "its owner is back");
+    assert!(!store.mark_warm_leaving(&warm.container, &other).await.unwrap(), "its owner is back");
     store.keep_warm_containers(&worker(), EXPIRES_AT_ONCE).await.unwrap();
     eventually("its lease is over", async || {
-        store.warm_leaves(&warm.container, &other).await.unwrap().then_some(())
+        store.mark_warm_leaving(&warm.container, &other).await.unwrap().then_some(())
     })
     .await;
     store.keep_warm_containers(&worker(), LONG).await.unwrap();
     assert_eq!(stages(&store).await, [PoolStage::Leaving], "too late for its owner");
-    assert!(!store.warm_is_ready(&warm, &worker()).await.unwrap());
+    assert!(!store.mark_warm_ready(&warm, &worker()).await.unwrap());
 }
 
 async fn a_container_of_another_template_does_not_fit(database: Database) {

@@ -284,7 +284,7 @@ async fn concurrent_orders_respect_the_queue_bound(database: Database) {
     let later = full(store.create(&new, Claimant::AnyWorker).await.unwrap_err());
     assert_eq!((&later.bound, later.lately, later.waiting), (&QueueBound::All, 1, 5));
     assert!(later.retry_after < Duration::from_secs(300), "{later:?}");
-    store.ask_cancel(&third.run_id).await.unwrap();
+    store.request_cancel(&third.run_id).await.unwrap();
     ordered(store, &new, Claimant::AnyWorker).await;
 }
 
@@ -298,7 +298,7 @@ async fn a_stored_order_is_not_refused_when_full(database: Database) {
         );
         let new_ones = created.await.iter().filter(|created| matches!(created, Created::New(_))).count();
         assert_eq!(new_ones, 1);
-        clients[0].ask_cancel(&id(&format!("r{n}"))).await.unwrap();
+        clients[0].request_cancel(&id(&format!("r{n}"))).await.unwrap();
     }
 }
 
@@ -324,13 +324,13 @@ async fn waiting_runs_are_counted(database: Database) {
     assert_eq!((queue.waiting.of(Priority::High), queue.waiting.all()), (3, 5));
     let oldest = queue.oldest.unwrap();
     assert!(oldest >= Duration::from_secs(60) && oldest < Duration::from_secs(100), "{oldest:?}");
-    let position = store.standing(&behind).await.unwrap().unwrap();
+    let position = store.queue_position(&behind).await.unwrap().unwrap();
     assert_eq!((position.ahead, position.waiting, position.held, position.lately), (1, 5, 1, 0));
     let claimed = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap();
     assert_eq!(claimed.run_id, runs[1].run_id);
     assert!(claimed.claimed.is_some_and(|claimed| claimed >= runs[1].created), "{claimed:?}");
-    assert_eq!(store.standing(&claimed).await.unwrap(), None, "it does not wait to be taken");
-    let position = store.standing(&behind).await.unwrap().unwrap();
+    assert_eq!(store.queue_position(&claimed).await.unwrap(), None, "it does not wait to be taken");
+    let position = store.queue_position(&behind).await.unwrap().unwrap();
     assert_eq!((position.ahead, position.waiting, position.held, position.lately), (0, 4, 2, 1));
 }
 

@@ -140,8 +140,13 @@ async fn a_resource_has_a_row_before_it_exists(database: Database) {
     let step = Step::from(Transition::Prepare).with([container.clone(), workspace.clone()]);
     store.step(&token, &step).await.unwrap();
     store.step(&token, &container.to(ResourceState::Made).into()).await.unwrap();
-    let left: Vec<_> =
-        store.left().await.unwrap().into_iter().map(|resource| (resource.kind, resource.stage)).collect();
+    let left: Vec<_> = store
+        .unremoved_resources()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|resource| (resource.kind, resource.stage))
+        .collect();
     assert!(
         left.contains(&(ResourceKind::Container, ResourceState::Made))
             && left.contains(&(ResourceKind::Workspace, ResourceState::Wanted))
@@ -154,7 +159,7 @@ async fn a_resource_has_a_row_before_it_exists(database: Database) {
     assert!(matches!(late, Error::NotMaking { .. }), "{late:?}");
     let gone = [container.to(ResourceState::Removed), workspace.to(ResourceState::Removed)];
     store.step(&token, &Step::from(Transition::Finish(Some(Usage::default()))).with(gone)).await.unwrap();
-    assert_eq!(store.left().await.unwrap(), vec![]);
+    assert_eq!(store.unremoved_resources().await.unwrap(), vec![]);
     let resources = store.record(&token.run_id).await.unwrap().resources;
     assert!(
         resources.len() == 2
@@ -167,9 +172,9 @@ async fn anyone_may_remove_resources_of_an_ended_run(database: Database) {
     let token = ordered(&store, "r1").await;
     let container = ResourceChange::wanted(ResourceKind::Container, "c1");
     store.step(&token, &Step::from(Transition::Prepare).with([container.clone()])).await.unwrap();
-    let made = async || store.made_for(&token.run_id).await.unwrap().1.remove(0);
+    let made = async || store.run_with_resources(&token.run_id).await.unwrap().1.remove(0);
     let (first, refused) = (made().await, async |resource| {
-        matches!(store.removed(resource).await, Err(Error::NotOver { kind: "container", .. }))
+        matches!(store.mark_removed(resource).await, Err(Error::NotOver { kind: "container", .. }))
     });
     assert!(refused(&first).await, "its holder is there");
     for step in [
@@ -178,7 +183,10 @@ async fn anyone_may_remove_resources_of_an_ended_run(database: Database) {
     ] {
         store.step(&token, &step.into()).await.unwrap();
     }
-    assert_eq!(store.named(ResourceKind::Container, "c1").await.unwrap(), store.left().await.unwrap());
+    assert_eq!(
+        store.resources_named(ResourceKind::Container, "c1").await.unwrap(),
+        store.unremoved_resources().await.unwrap()
+    );
     store.restart(&token).await.unwrap();
     let restarted = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().fencing_token();
     store.step(&restarted, &Step::from(Transition::Prepare).with([container])).await.unwrap();
@@ -190,12 +198,19 @@ async fn anyone_may_remove_resources_of_an_ended_run(database: Database) {
     }
     assert!(refused(&first).await, "it was wanted again since");
     let second = made().await;
-    store.removed(&second).await.unwrap();
-    store.removed(&second).await.unwrap();
-    assert_eq!((made().await.stage, store.left().await.unwrap()), (ResourceState::Removed, vec![]));
-    assert_eq!(store.named(ResourceKind::Container, "c1").await.unwrap().len(), 1, "it is known for good");
-    assert_eq!(store.named(ResourceKind::Workspace, "c1").await.unwrap(), vec![]);
-    assert!(matches!(store.made_for(&id("r9")).await, Err(Error::Unknown { .. })));
+    store.mark_removed(&second).await.unwrap();
+    store.mark_removed(&second).await.unwrap();
+    assert_eq!(
+        (made().await.stage, store.unremoved_resources().await.unwrap()),
+        (ResourceState::Removed, vec![])
+    );
+    assert_eq!(
+        store.resources_named(ResourceKind::Container, "c1").await.unwrap().len(),
+        1,
+        "it is known for good"
+    );
+    assert_eq!(store.resources_named(ResourceKind::Workspace, "c1").await.unwrap(), vec![]);
+    assert!(matches!(store.run_with_resources(&id("r9")).await, Err(Error::Unknown { .. })));
 }
 
 /// Returns a batch of logs.
@@ -268,7 +283,7 @@ async fn events_are_read_in_pages_and_bounded(database: Database) {
 async fn the_reason_to_end_an_agent_is_stored(database: Database) {
     let store = database.open().await;
     let token = ordered(&store, "r1").await;
-    store.stopping(&token, "\"timeout\"").await.unwrap();
+    store.record_stopping(&token, "\"timeout\"").await.unwrap();
     assert_eq!(store.record(&token.run_id).await.unwrap().stopping.as_deref(), Some("\"timeout\""));
 }
 

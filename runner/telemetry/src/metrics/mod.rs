@@ -82,12 +82,12 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Adds series for these agents. Agents from earlier calls keep their series.
-    pub fn know<'a>(&self, agents: impl Iterator<Item = &'a AgentId>) {
+    pub fn register_agents<'a>(&self, agents: impl Iterator<Item = &'a AgentId>) {
         self.agents.know(agents);
     }
 
     /// Reads the numbers of runs from `store` when metrics are read, for as long as this is polled.
-    pub async fn ask(&self, store: &Store) {
+    pub async fn query_store(&self, store: &Store) {
         self.sampler.serve_samples(store).await;
     }
 
@@ -117,7 +117,7 @@ impl Metrics {
     }
 
     /// Sets the numbers of an agent's warm containers: those that are ready, and those that are being created.
-    pub fn pool_has(&self, agent: &AgentId, ready: u64, filling: u64) {
+    pub fn set_pool(&self, agent: &AgentId, ready: u64, filling: u64) {
         self.agents.of(agent).pool_has(ready, filling);
     }
 

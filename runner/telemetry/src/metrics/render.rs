@@ -41,7 +41,7 @@ fn render_runs(text: &mut Exposition, agents: &[(String, Arc<AgentCounters>)]) {
             family.sample(&labels, counters.runs(outcome));
         }
     }
-    let help = "Time from the order of a run to its end, of the same runs.";
+    let help = "Time from the request of a run to its end, of the same runs.";
     let mut family = text.family(Kind::Histogram, "sandbox_run_duration_seconds", help);
     for (agent, counters) in agents {
         let durations = counters.durations();
@@ -52,7 +52,7 @@ fn render_runs(text: &mut Exposition, agents: &[(String, Arc<AgentCounters>)]) {
 }
 
 fn render_starts(text: &mut Exposition, metrics: &Metrics) {
-    let help = "Time from the order of a run to the start of its container, by whether that was made for it or waited in the pool.";
+    let help = "Time from the request of a run to the start of its container, cold or warm.";
     let mut family = text.family(Kind::Histogram, "sandbox_start_seconds", help);
     for start in START_KINDS {
         family.histogram(&[("start", start.name())], &metrics.starts.read(start as usize));

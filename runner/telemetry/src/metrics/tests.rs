@@ -15,17 +15,17 @@ fn agent(id: &str) -> AgentId {
 #[tokio::test]
 async fn unconfigured_agents_share_one_label() {
     let metrics = Metrics::default();
-    metrics.know([agent("team:one"), agent("team:two")].iter());
+    metrics.register_agents([agent("team:one"), agent("team:two")].iter());
     let took = Duration::from_secs(3);
     metrics.ended(&agent("team:one"), Outcome::Succeeded, took);
     metrics.ended(&agent("team:one"), Outcome::TimedOut, took);
     metrics.ended(&agent("team:gone"), Outcome::Cancelled, took);
-    metrics.know([agent("team:one"), agent("team:gone")].iter());
+    metrics.register_agents([agent("team:one"), agent("team:gone")].iter());
     metrics.ended(&agent("team:gone"), Outcome::Cancelled, took);
     metrics.started(StartKind::Warm, Duration::from_millis(60));
     metrics.starting();
     metrics.starting_at_most(4);
-    metrics.pool_has(&agent("team:two"), 3, 1);
+    metrics.set_pool(&agent("team:two"), 3, 1);
     metrics.pool_claimed(&agent("team:two"));
     metrics.pool_expired(&agent("team:two"));
     let mut counts = GcCounts::default();
@@ -66,7 +66,7 @@ async fn there_are_as_many_series_as_the_module_says() {
     let metrics = Metrics::default();
     let series = async || metrics.render().await.lines().filter(|line| !line.starts_with('#')).count();
     let before = series().await;
-    metrics.know([agent("team:one")].iter());
+    metrics.register_agents([agent("team:one")].iter());
     metrics.ended(&agent("team:one"), Outcome::Succeeded, Duration::ZERO);
     let after = series().await;
     assert!(after - before <= 40, "{} for an agent", after - before);

@@ -101,7 +101,7 @@ async fn trace_text_shows_times_and_connection_reuse() {
         "ms  accepted     identified by its socket",
         "ms  admitted     to chat_completions",
         "ms  body read    ",
-        "ms  set aside    at most ",
+        "ms  reserved     at most ",
         "ms  sent         upstream, on a ",
         "ms  first byte   status 200",
         "ms  ended        complete, status 200, ",

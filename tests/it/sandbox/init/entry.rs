@@ -123,7 +123,7 @@ async fn only_a_stale_socket_is_replaced() {
         outcome(init.spawn().unwrap()).await
     };
     let refused = format!(
-        "sandbox-init: cannot listen at {} for those who want in: Address already in use (os error 98)\n",
+        "sandbox-init: cannot listen at {} for connections into the sandbox: Address already in use (os error 98)\n",
         socket.display()
     );
 

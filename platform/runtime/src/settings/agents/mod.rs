@@ -103,7 +103,7 @@ pub struct Agent {
     pub output_capture_limit: ByteSize,
     /// Warm containers for its runs. A setting of the host, so it is not stored with a run.
     #[serde(skip)]
-    pub warm: u32,
+    pub warm_pool_size: u32,
 }
 
 fn main_agent() -> String {
@@ -175,7 +175,7 @@ impl Agent {
             budget: budgets::budget(section, &limit::agent::BUDGET),
             output_tokens_per_call: field(
                 "output_tokens_per_call",
-                "Most tokens of one answer, reasoning included. Who asks for more, or for nothing, gets this.",
+                "Most tokens of one answer, reasoning included. It replaces a larger or missing limit of a call.",
             )
             .or(limit::data_plane::OUTPUT_TOKENS),
             times: read_times(section),
@@ -193,7 +193,7 @@ impl Agent {
                 "Bytes kept of each of stdout and stderr: the beginning and the end, without the middle.",
             )
             .renamed_from("output").or(limit::sandbox::OUTPUT),
-            warm: read_warm_pool_size(section),
+            warm_pool_size: read_warm_pool_size(section),
         }
     }
 }

@@ -181,5 +181,5 @@ fn a_control_of_litellm_is_no_extra_field() {
         );
     }
     let control = parse("[proxy]\nextra_body_fields = ['colour', 'chat_template_kwargs']").unwrap();
-    assert_eq!(control.proxy.extra_fields, ["colour", "chat_template_kwargs"]);
+    assert_eq!(control.proxy.extra_body_fields, ["colour", "chat_template_kwargs"]);
 }

@@ -173,7 +173,7 @@ fn base_urls_are_checked_where_they_are_written() {
 #[test]
 fn a_workspace_is_large_enough_for_its_files() {
     let settings = parse("[sandbox]\nworkspace_size = '2 GiB'").unwrap();
-    assert_eq!(settings.sandbox.workspace_files, 262_144);
+    assert_eq!(settings.sandbox.max_workspace_files, 262_144);
     for (text, key) in [
         ("workspace_size = '1 KiB'", "workspace_size"),
         ("workspace_size = '16 MiB'\nmax_workspace_files = 100000", "max_workspace_files"),
@@ -288,9 +288,9 @@ fn a_provider_is_matched_by_name_and_slot() {
         ("cogni2", false),
         ("openai", false),
     ] {
-        assert_eq!(gateway.is_its_provider(provider), is_its, "{provider}");
+        assert_eq!(gateway.has_provider(provider), is_its, "{provider}");
     }
-    assert!(gateway.is_its_provider(&gateway.slot_provider(12)));
+    assert!(gateway.has_provider(&gateway.slot_provider(12)));
 }
 
 #[test]

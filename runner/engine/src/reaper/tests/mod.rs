@@ -411,7 +411,7 @@ async fn a_run_restarted_before_the_removal_keeps_all() {
     };
     let container = container(&named(1), 1, OURS);
     let stored_run = {
-        let (run, rows) = store.made_for(&token.run_id).await.unwrap();
+        let (run, rows) = store.run_with_resources(&token.run_id).await.unwrap();
         StoredRun::new(&run, rows)
     };
     let judged = judge(&container, Some(&stored_run), &terms);
@@ -422,7 +422,7 @@ async fn a_run_restarted_before_the_removal_keeps_all() {
     store.restart(&token).await.unwrap();
     let second = reaper.act(&container, Some(&token.run_id), &terms, judged).await;
     assert_eq!(second, (Decision::Keep(KeepReason::Lives(State::Queued)), GcOutcome::Kept));
-    assert!(store.removed(&stored_run.rows[0]).await.is_err(), "nor does anybody say that it is gone");
+    assert!(store.mark_removed(&stored_run.rows[0]).await.is_err(), "nor does anybody say that it is gone");
 }
 
 fn stages() -> impl Strategy<Value = ResourceState> {

@@ -13,12 +13,12 @@ fn warm(stage: PoolStage) -> PoolEntry {
         workspace: WorkspaceId::parse(W1).unwrap(),
         listener: SocketDirName::from_random(OURS),
     };
-    PoolEntry { warm, owner: "here/1/2".to_owned(), stage, over: false, changed: UnixMillis(0) }
+    PoolEntry { warm, owner: "here/1/2".to_owned(), stage, lease_expired: false, changed: UnixMillis(0) }
 }
 
 /// Returns a warm container whose owner is gone.
 fn abandoned(stage: PoolStage) -> PoolEntry {
-    PoolEntry { over: true, ..warm(stage) }
+    PoolEntry { lease_expired: true, ..warm(stage) }
 }
 
 /// Returns a claimed warm container. Docker keeps showing the labels from before the claim.

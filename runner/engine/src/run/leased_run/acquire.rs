@@ -34,10 +34,10 @@ pub enum LeaseError {
     #[error("the run is not stored, and nothing acts before it is")]
     NotStored(#[source] store::Error),
     /// The request cannot be serialized.
-    #[error("the order cannot be written down")]
+    #[error("the request cannot be serialized")]
     Unwritable(#[from] serde_json::Error),
     /// The same request was stored before.
-    #[error("run {} was ordered before and is {}", .0.run_id, .0.state)]
+    #[error("run {} was submitted before and is {}", .0.run_id, .0.state)]
     Exists(Box<Run>),
     /// The run is leased here, and its stored request cannot be read.
     #[error(transparent)]

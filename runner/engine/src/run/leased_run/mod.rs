@@ -152,7 +152,7 @@ impl LeasedRun {
     /// otherwise.
     pub(super) async fn record_stop_reason(&self, by: KilledBy) -> Result<(), store::Error> {
         let reason = serde_json::to_string(&by).unwrap_or_default();
-        match self.store.stopping(&self.token, &reason).await {
+        match self.store.record_stopping(&self.token, &reason).await {
             // The agent must end even if the reason is not stored.
             Err(error) if error.is_transient() => {
                 let run = &self.token.run_id;
@@ -165,8 +165,10 @@ impl LeasedRun {
 
     /// Stores the id of the run's image, for a worker that takes the run over.
     pub(super) async fn record_image(&self, id: &str) -> Result<(), store::Error> {
-        retry_transient(Backoff::constant(RETRY_DELAY), async || self.store.image(&self.token, id).await)
-            .await
+        retry_transient(Backoff::constant(RETRY_DELAY), async || {
+            self.store.record_image(&self.token, id).await
+        })
+        .await
     }
 
     /// Stores a step, and passes its transition to the observer.

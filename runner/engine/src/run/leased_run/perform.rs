@@ -79,8 +79,9 @@ impl LeasedRun {
     /// is unavailable, the run continues. Triggers `cancel` when a cancel is requested.
     pub(in crate::run) async fn keep_lease(&self, cancel: &CancellationToken) -> store::Error {
         let watch_cancel = async {
-            let is_requested =
-                async || self.store.is_cancel_asked(&self.token.run_id).await.unwrap_or(false).then_some(());
+            let is_requested = async || {
+                self.store.is_cancel_requested(&self.token.run_id).await.unwrap_or(false).then_some(())
+            };
             poll(CANCEL_POLL_INTERVAL, is_requested).await;
             cancel.cancel();
             std::future::pending().await

@@ -1,5 +1,5 @@
-//! Executes a run as a turn of a gateway's session: registers the run at the data plane, sends the turn, and watches it
-//! to its end.
+//! Executes a run as a turn of a gateway's session. It registers the run at the data plane, sends the turn, and watches
+//! it to its end.
 //!
 //! A turn runs once: its id is the run's, and no boot of a gateway runs one id twice. The store records the boot before
 //! the turn is sent, and the delivery after the gateway has accepted it. A worker that takes the run over sends the
@@ -152,7 +152,7 @@ impl<'r> RunExecutor<'r> {
         }
         tokio::select! {
             // The semaphore is never closed.
-            permit = target.connection.place_at_work() => Ok(permit.ok()),
+            permit = target.connection.acquire_session_permit() => Ok(permit.ok()),
             () = self.ctx.cancel.cancelled() => Err(Error::Cancelled),
         }
     }

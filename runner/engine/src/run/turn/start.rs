@@ -38,7 +38,7 @@ impl RunExecutor<'_> {
             |source| gateway::Error::Unusable { gateway: prepared.target.connection.id.clone(), source };
         if let Some(begun @ Begun { delivery: Delivery::Confirmed, .. }) = begun {
             let turn = self.build_turn(prepared, Attribution::AsBegun)?;
-            let running = prepared.gateway.take_up(turn, begun).await.map_err(unusable)?;
+            let running = prepared.gateway.resume(turn, begun).await.map_err(unusable)?;
             return Ok(SentTurn { running, slot: None });
         }
         ctx.events.send_phase(Phase::Starting);
@@ -50,7 +50,7 @@ impl RunExecutor<'_> {
         let turn = self.build_turn(prepared, attribution)?;
         let running = match begun {
             None => ctx.run.perform(prepared.gateway.run(turn)).await?,
-            Some(begun) => ctx.run.perform(prepared.gateway.take_up(turn, begun)).await?,
+            Some(begun) => ctx.run.perform(prepared.gateway.resume(turn, begun)).await?,
         };
         Point::Started.reach();
         Ok(SentTurn { running: running.map_err(unusable)?, slot })

@@ -222,7 +222,7 @@ fn check_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
         .into_iter()
         .flatten()
         .map(|(provider, _)| provider)
-        .filter(|provider| !gateway.is_its_provider(provider));
+        .filter(|provider| !gateway.has_provider(provider));
     found.extend(foreign.map(|provider| {
         Finding::Provider(format!(
             "it may call models of provider {provider}: remove that from models.providers"
