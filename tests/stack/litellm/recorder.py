@@ -1,23 +1,26 @@
-"""Callback for LiteLLM: appends one JSON line per finished call to the file named by LITELLM_RECORD_FILE.
+"""Appends one JSON line per finished LiteLLM call to the file named by LITELLM_RECORD_FILE.
 
-It is what tests compare Sluicegate's journal with. Not a ledger: a line is lost when LiteLLM is killed.
+Tests compare Sluicegate's journal with these lines. Not a ledger: a killed LiteLLM loses lines.
 """
 
 import json
 import os
 
+from garbage import collect_on_a_thread
 from litellm.integrations.custom_logger import CustomLogger
+
+collect_on_a_thread()
 
 
 def record(event, kwargs):
-    """One call as LiteLLM itself accounts for it, without prompts and answers."""
+    """Returns one call as LiteLLM accounts for it, without prompts and answers."""
     call = kwargs.get("standard_logging_object") or {}
     return {
         "event": event,
         "status": call.get("status"),
         "litellm_call_id": call.get("litellm_call_id"),
         "end_user": call.get("end_user"),
-        # x-litellm-session-id arrives as trace_id; without that header it is random, and session_id stays empty.
+        # LiteLLM reports x-litellm-session-id as trace_id. Without that header, trace_id is random and session_id empty.
         "trace_id": call.get("trace_id"),
         "session_id": call.get("session_id"),
         "spend_logs_metadata": (call.get("metadata") or {}).get("spend_logs_metadata"),
@@ -25,7 +28,7 @@ def record(event, kwargs):
         "call_type": call.get("call_type"),
         "model": call.get("model"),
         "model_group": call.get("model_group"),
-        "stream": call.get("stream"),  # null when not streamed, and when it failed before the stream began
+        "stream": call.get("stream"),  # null for calls that are not streamed or failed before the stream began
         "prompt_tokens": call.get("prompt_tokens"),
         "completion_tokens": call.get("completion_tokens"),
         "total_tokens": call.get("total_tokens"),
@@ -36,14 +39,14 @@ def record(event, kwargs):
 
 
 class Recorder(CustomLogger):
-    """Writes to the file that was named when LiteLLM started."""
+    """Appends records of calls to the file at `path`."""
 
     def __init__(self, path):
         super().__init__()
         self.path = path
 
     def write(self, event, kwargs):
-        # One write in append mode: readers never see half a line.
+        # A single write in append mode, so that readers never see half a line.
         line = json.dumps(record(event, kwargs), default=str) + "\n"
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(line)
