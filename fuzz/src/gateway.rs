@@ -29,7 +29,11 @@ pub fn holds(input: &[u8]) {
     let run_id = RunId::parse(RUN).expect("a run id");
     let all = fuzzing::received(&run_id, &session, frames.iter().map(String::as_str));
     let own: Vec<&str> = frames.iter().map(String::as_str).filter(|frame| is_own(frame)).collect();
-    assert_eq!(all, fuzzing::received(&run_id, &session, own.iter().copied()), "it hears what is not its own");
+    assert_eq!(
+        all,
+        fuzzing::received(&run_id, &session, own.iter().copied()),
+        "it hears what is not its own"
+    );
     let received: usize =
         all.0.iter().map(|event| if let TurnEvent::Text(text) = event { text.len() } else { 0 }).sum();
     let sent: usize = own.iter().map(|frame| frame.len()).sum();
