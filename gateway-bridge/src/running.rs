@@ -54,7 +54,7 @@ impl Running {
     }
 
     /// Detaches the turn: dropping the handle then leaves it as it is, for another process to continue
-    /// ([`crate::Gateway::take_up`]).
+    /// ([`crate::Gateway::resume`]).
     pub const fn detach(&mut self) {
         self.on_drop = OnDrop::Leave;
     }

@@ -41,7 +41,7 @@ pub enum Attribution {
     Headers(OutboundHeaders),
     /// Headers that a plugin of the gateway puts on the calls of the session.
     Plugin(OutboundHeaders),
-    /// The attribution that the turn was begun with: for [`crate::Gateway::take_up`] of a turn that the gateway has.
+    /// The attribution that the turn was begun with: for [`crate::Gateway::resume`] of a turn that the gateway has.
     AsBegun,
 }
 
