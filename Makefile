@@ -4,6 +4,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sluicegate
 export PATH := $(CACHE)/cargo/bin:$(PATH)
 # The same flags everywhere, so that no crate is built twice.
 CARGO := cargo
+export PREFIX ?= /usr
 PROFILE ?= dev
 # Seconds that each fuzz target runs.
 SECONDS_EACH ?= 15
@@ -16,7 +17,7 @@ TARGETS ?=
 TEST_STAGES := setup tidy build proxy-image unit it stack
 
 .PHONY: help demo test setup images proxy-image build lint deny tidy docs unit it stack ci clean
-.PHONY: test-openclaw
+.PHONY: install package test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build
 
@@ -42,6 +43,14 @@ proxy-image: ## Build the data plane's static binary and its image, if their sou
 
 build: ## Build all programs and tests
 	$(CARGO) build --workspace --all-targets --locked
+
+install: ## Build a release and install it below PREFIX=/usr, with manual pages, completions and systemd units
+	$(CARGO) build --release --locked --workspace --bins
+	@scripts/package.sh install target/release "$(DESTDIR)"
+
+package: ## Build a release and make a Debian package of it in target/package
+	$(CARGO) build --release --locked --workspace --bins
+	@scripts/package.sh deb target/release target/package
 
 lint: ## Check format, clippy, documentation and shell scripts
 	$(CARGO) fmt --all --check

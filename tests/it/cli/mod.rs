@@ -6,6 +6,7 @@ mod doctor;
 mod invocation;
 mod limits;
 mod output;
+mod packages;
 mod retention;
 mod runs;
 mod token;

@@ -19,6 +19,7 @@ mod gateway;
 mod gc;
 mod limit;
 mod logs;
+mod man;
 mod metrics;
 mod record;
 mod reload;
@@ -180,6 +181,12 @@ Examples:
         /// Shell to print completions for
         shell: clap_complete::Shell,
     },
+    /// Write a manual page of each command into a directory, for packages
+    #[command(after_help = "Example:\n  sluice man /usr/share/man/man1")]
+    Man {
+        /// Directory of the pages, which must exist
+        directory: PathBuf,
+    },
 }
 
 impl Command {
@@ -224,6 +231,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             clap_complete::generate(shell, &mut Arguments::command(), "sluice", &mut io::stdout());
             return Ok(Exit::Success);
         }
+        Command::Man { ref directory } => return man::write(directory),
         Command::Config(config::Command::Schema) => return config::schema(),
         _ => {}
     }
@@ -252,7 +260,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Metrics => metrics::metrics(&context).await,
             Command::Reload(arguments) => reload::reload(&context, arguments).await,
             Command::Config(_) => config::check(&context),
-            Command::Completions { .. } => Ok(Exit::Success),
+            Command::Completions { .. } | Command::Man { .. } => Ok(Exit::Success),
         }
     })
 }

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Installs built programs with their manual pages, completions and systemd units, or makes a Debian package of them.
+#
+# usage: package.sh install BIN_DIR [DESTDIR]   below PREFIX, /usr if unset
+#        package.sh deb BIN_DIR OUT_DIR         prints the package's path; REVISION=1 is the Debian revision,
+#                                               COMPRESSION=xz the method of dpkg-deb
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+PREFIX=${PREFIX:-/usr}
+REVISION=${REVISION:-1}
+
+die() { echo "package: error: $*" >&2; exit 1; }
+usage() { sed -n '4,6s/^# //p' "$0" >&2; exit 64; }
+
+# check_programs BIN_DIR  Refuses a directory without the programs.
+check_programs() {
+  local program
+  for program in sluice sluice-proxy; do
+    [[ -x $1/$program ]] || die "no program $1/$program: build it with \`cargo build --release --locked --workspace --bins\`"
+  done
+}
+
+# install_programs BIN_DIR DESTDIR  Copies all files to their places below DESTDIR$PREFIX.
+install_programs() {
+  local bin=$1 root=$2$PREFIX unit
+  check_programs "$bin"
+  install -D -m 0755 -t "$root/bin" "$bin/sluice" "$bin/sluice-proxy"
+  install -d "$root/share/man/man1" "$root/share/man/man8" "$root/lib/systemd/system"
+  "$bin/sluice" man "$root/share/man/man1"
+  install -m 0644 platform/man/sluice-proxy.8 "$root/share/man/man8"
+  for unit in platform/systemd/*.service; do # the units name /usr/bin
+    sed "s#=/usr/bin/#=$PREFIX/bin/#" "$unit" >"$root/lib/systemd/system/${unit##*/}"
+  done
+  install -D -m 0644 platform/systemd/sluicegate.sysusers.conf "$root/lib/sysusers.d/sluicegate.conf"
+  install -D -m 0644 -t "$root/share/doc/sluicegate" LICENSE README.md platform/config/sluice.example.toml \
+    platform/config/sluice.schema.json
+  install -d "$root/share/bash-completion/completions" "$root/share/zsh/vendor-completions" \
+    "$root/share/fish/vendor_completions.d"
+  "$bin/sluice" completions bash >"$root/share/bash-completion/completions/sluice"
+  "$bin/sluice" completions zsh >"$root/share/zsh/vendor-completions/_sluice"
+  "$bin/sluice" completions fish >"$root/share/fish/vendor_completions.d/sluice.fish"
+}
+
+# make_deb BIN_DIR OUT_DIR  Makes the package and prints its path.
+make_deb() {
+  local bin=$1 out=$2 version staging deb
+  command -v dpkg-deb >/dev/null || die "dpkg-deb is missing: packages are made on Debian"
+  check_programs "$bin"
+  version=$("$bin/sluice" --version | cut -d ' ' -f 2)-$REVISION
+  staging=$(mktemp -d)
+  # shellcheck disable=SC2064 # the directory of this call
+  trap "rm -rf '$staging'" EXIT
+  PREFIX=/usr install_programs "$bin" "$staging"
+  strip "$staging/usr/bin/sluice" "$staging/usr/bin/sluice-proxy"
+  install -d "$staging/DEBIAN" "$out"
+  cat >"$staging/DEBIAN/control" <<CONTROL
+Package: sluicegate
+Version: $version
+Architecture: $(dpkg --print-architecture)
+Maintainer: Sluicegate maintainers <maintainers@sluicegate.invalid>
+Depends: libc6 (>= 2.36), libgcc-s1
+Recommends: e2fsprogs, mount, systemd, docker.io
+Section: net
+Priority: optional
+Description: language models for untrusted coding agents
+ Agents run in containers without a network. A proxy identifies each call,
+ adds credentials and billing identity, meters, limits and journals it.
+CONTROL
+  install -m 0755 platform/debian/postinst platform/debian/prerm "$staging/DEBIAN"
+  deb=$out/sluicegate_${version}_$(dpkg --print-architecture).deb
+  dpkg-deb -Z"${COMPRESSION:-xz}" --root-owner-group --build "$staging" "$deb" >/dev/null
+  echo "$deb"
+}
+
+case ${1:-} in
+  install) [[ $# -eq 2 || $# -eq 3 ]] || usage; install_programs "$2" "${3:-}" ;;
+  deb) [[ $# -eq 3 ]] || usage; make_deb "$2" "$3" ;;
+  *) usage ;;
+esac

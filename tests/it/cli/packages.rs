@@ -1,0 +1,123 @@
+//! Tests what `make install` and `make package` put on a machine.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use harness::{docker::docker, process::binary};
+use tokio::process::Command;
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// A Debian without Sluicegate.
+const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
+/// Files that an installation has, besides one manual page for each command.
+const FILES: [&str; 13] = [
+    "bin/sluice",
+    "bin/sluice-proxy",
+    "lib/systemd/system/sluice-proxy.service",
+    "lib/systemd/system/sluice.service",
+    "lib/sysusers.d/sluicegate.conf",
+    "share/bash-completion/completions/sluice",
+    "share/doc/sluicegate/LICENSE",
+    "share/doc/sluicegate/README.md",
+    "share/doc/sluicegate/sluice.example.toml",
+    "share/doc/sluicegate/sluice.schema.json",
+    "share/fish/vendor_completions.d/sluice.fish",
+    "share/man/man8/sluice-proxy.8",
+    "share/zsh/vendor-completions/_sluice",
+];
+
+/// Runs `scripts/package.sh` for the programs under test, and returns its output.
+async fn package(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    let mut command = Command::new(format!("{REPOSITORY}/scripts/package.sh"));
+    let output = command.args(arguments).envs(environment.iter().copied()).output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn programs() -> String {
+    binary("sluice").parent().unwrap().display().to_string()
+}
+
+/// Returns the files below `root`, by their paths in it.
+fn files_below(root: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                found.insert(path.strip_prefix(root).unwrap().display().to_string());
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn install_puts_every_file_in_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let destination = dir.path().display().to_string();
+    package(&["install", &programs(), &destination], &[("PREFIX", "/opt/sluicegate")]).await;
+    let root = dir.path().join("opt/sluicegate");
+    let (pages, files): (BTreeSet<_>, BTreeSet<_>) =
+        files_below(&root).into_iter().partition(|file| file.starts_with("share/man/man1/"));
+    assert_eq!(files, FILES.map(str::to_owned).into());
+    for page in ["sluice", "sluice-run", "sluice-runs-ls", "sluice-audit-verify", "sluice-gateway-up"] {
+        assert!(pages.contains(&format!("share/man/man1/{page}.1")), "{page}: {pages:?}");
+    }
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+    for unit in ["sluice", "sluice-proxy"] {
+        let start = format!("ExecStart=/opt/sluicegate/bin/{unit}");
+        assert!(read(&format!("lib/systemd/system/{unit}.service")).contains(&start), "{unit}");
+    }
+    let bash = ["-n", "share/bash-completion/completions/sluice"];
+    assert!(Command::new("bash").args(bash).current_dir(&root).status().await.unwrap().success());
+}
+
+/// The page is written by hand, because the data plane links no library for it.
+#[tokio::test]
+async fn the_proxys_manual_page_names_each_option() {
+    let page = fs::read_to_string(format!("{REPOSITORY}/platform/man/sluice-proxy.8")).unwrap();
+    let page = page.replace('\\', "");
+    let help = Command::new(binary("sluice-proxy")).arg("--help").output().await.unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let options: Vec<_> = help.split_whitespace().filter(|word| word.starts_with("--")).collect();
+    assert!(options.len() >= 5, "{help}");
+    for option in options {
+        let option = option.trim_end_matches(|c: char| !c.is_alphanumeric());
+        assert!(page.contains(option), "{option}");
+    }
+}
+
+/// Configuration stays when the package is removed.
+#[tokio::test]
+async fn the_debian_package_installs_and_upgrades() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().display().to_string();
+    let make = async |revision| {
+        let environment = [("REVISION", revision), ("COMPRESSION", "gzip")];
+        let path = package(&["deb", &programs(), &out], &environment).await;
+        Path::new(&path).file_name().unwrap().to_str().unwrap().to_owned()
+    };
+    let (first, second) = (make("1").await, make("2").await);
+    let script = format!(
+        "set -e
+         ! command -v sluice
+         dpkg --install /deb/{first}
+         sluice --version && sluice-proxy --version
+         getent passwd sluice-proxy | cut -d: -f1,7
+         mkdir -p /etc/sluicegate && echo '[upstream]' > /etc/sluicegate/sluice.toml
+         dpkg --install /deb/{second}
+         dpkg-query --show sluicegate
+         dpkg --remove sluicegate
+         ! command -v sluice
+         ls /etc/sluicegate; ls /usr/lib/systemd/system | grep -c sluice || true"
+    );
+    let volume = format!("{out}:/deb:ro");
+    let user = ["--network", "none", "--user", "0", "--volume", &volume, "--entrypoint", "bash"];
+    let said = docker(&[&["run", "--rm"], &user[..], &[IMAGE, "-c", &script]].concat()).await;
+    for line in ["sluice 0.1.0", "sluice-proxy:/usr/sbin/nologin", "sluicegate\t0.1.0-2", "sluice.toml\n0"] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+}
