@@ -114,6 +114,7 @@ fn same_but_for_ours(route: Route, before: &Members<'_>, after: &Members<'_>) {
             ("user", _) => r#""acct-1""#,
             ("metadata", Route::Messages) => r#"{"user_id":"acct-1"}"#,
             ("metadata" | "safety_identifier", _) => return None,
+            ("client_metadata", Route::Responses) => return None,
             ("store", Route::Responses) => "false",
             ("store", _) if value == "true" => "false",
             ("stream_options", _) if streams => return Some(with_usage(value)),

@@ -111,7 +111,8 @@ impl Sums {
     }
 
     fn usage(&self) -> Usage {
-        Usage { calls: self.calls, refused: 0, tokens: self.tokens, cost_nanodollars: cost(&self.tokens) }
+        let cost_nanodollars = cost(&self.tokens);
+        Usage { calls: self.calls, tokens: self.tokens, cost_nanodollars, ..Usage::default() }
     }
 }
 

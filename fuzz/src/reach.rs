@@ -25,16 +25,27 @@ pub(crate) fn no_further_than_the_model(route: Route, body: &Value) {
     if route == Route::Responses {
         assert!(is_nothing(&body["prompt"]) && body["store"] == false, "{body}");
     }
-    for tool in list(&body["tools"]) {
-        let kind = &tool["type"];
-        assert!(kind.is_null() || kind == "function" || kind == "custom", "a tool runs elsewhere: {tool}");
-        for member in ["googleSearch", "urlContext", "server_url", "codeExecution"] {
-            assert!(tool.get(member).is_none(), "a tool runs elsewhere: {tool}");
-        }
-    }
+    list(&body["tools"]).iter().for_each(tool);
     for item in list(&body["messages"]).iter().chain(list(&body["input"])) {
+        list(&item["tools"]).iter().for_each(tool);
         part(item);
     }
+}
+
+/// Checks a tool, or a group of them.
+fn tool(tool: &Value) {
+    let kind = tool["type"].as_str().unwrap_or("function");
+    let is_ours = match kind {
+        "function" | "custom" => tool.get("tools").is_none() && tool.get("execution").is_none(),
+        "namespace" => true,
+        "tool_search" => tool["execution"] == "client",
+        _ => false,
+    };
+    assert!(is_ours, "a tool runs elsewhere: {tool}");
+    for member in ["googleSearch", "urlContext", "server_url", "codeExecution"] {
+        assert!(tool.get(member).is_none(), "a tool runs elsewhere: {tool}");
+    }
+    list(&tool["tools"]).iter().for_each(self::tool);
 }
 
 /// Checks a message, an item, or a part of its content.
@@ -42,6 +53,8 @@ fn part(part: &Value) {
     let kind = part["type"].as_str().unwrap_or_default();
     let elsewhere = ["mcp_", "web_", "computer_", "item_reference", "container_upload", "file_search_call"];
     assert!(!elsewhere.iter().any(|start| kind.starts_with(start)), "content from elsewhere: {part}");
+    let is_ours = !kind.starts_with("tool_search_") || part["execution"] == "client";
+    assert!(is_ours, "a search elsewhere: {part}");
     for place in PLACES {
         inline(&part[place]);
         inline(&part[place]["url"]);

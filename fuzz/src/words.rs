@@ -13,7 +13,7 @@ pub(crate) fn spelled(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Whole members first, then names, kinds of content and what holds them together.
-const WORDS: [&str; 122] = [
+const WORDS: [&str; 128] = [
     r#""messages":[{"role":"user","content":"x"}],"#,
     r#""functions":[{"name":"f"}],"#,
     r#""prediction":{"type":"content","content":"x"},"#,
@@ -136,4 +136,10 @@ const WORDS: [&str; 122] = [
     "\n",
     r#""a\u00e9""#,
     r#""role":"user","#,
+    r#""client_metadata":{"a":1},"#,
+    r#""type":"namespace","#,
+    r#""type":"tool_search","#,
+    r#""type":"tool_search_output","#,
+    r#""type":"additional_tools","#,
+    r#""execution":"client","#,
 ];

@@ -66,7 +66,7 @@ impl Accounts {
     pub(crate) fn set_limits(&self, account: AccountId, budget: &Budget) -> AccountView {
         let spending = self.of(&account);
         spending.set_limits(budget);
-        AccountView { account, limits: spending.view() }
+        view(&account, &spending)
     }
 
     /// Returns the amount that calls in flight have reserved under `limit`, over all accounts.
@@ -76,14 +76,14 @@ impl Accounts {
 
     /// Returns all accounts, by name.
     pub(crate) fn views(&self) -> Vec<AccountView> {
-        let view = |account: &AccountId, spending: &Spending| AccountView {
-            account: account.clone(),
-            limits: spending.view(),
-        };
         let mut views: Vec<_> = self.spending.iter().map(|entry| view(entry.key(), entry.value())).collect();
         views.sort_by(|one, other| one.account.cmp(&other.account));
         views
     }
+}
+
+fn view(account: &AccountId, spending: &Spending) -> AccountView {
+    AccountView { account: account.clone(), limits: spending.view(), inexact: spending.inexact() }
 }
 
 fn budget_of<'b>(budgets: &'b settings::Accounts, account: &AccountId) -> &'b Budget {

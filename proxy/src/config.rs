@@ -12,7 +12,14 @@ use platform_runtime::{
     trust::Trusted,
 };
 
-use crate::{budget::Prices, exchange::Snapshot, mask::Mask, metrics::Models, run::RunDefaults, upstream};
+use crate::{
+    budget::Prices,
+    exchange::{DefaultModels, Snapshot},
+    mask::Mask,
+    metrics::Models,
+    run::RunDefaults,
+    upstream,
+};
 
 /// Largest file that is taken for a key.
 const MAX_KEY: ByteSize = ByteSize::kib(64);
@@ -181,6 +188,7 @@ impl Config {
             }),
             secrets: Arc::clone(&self.secrets),
             prices: Prices::new(self.settings.prices.clone()),
+            default_models: DefaultModels::of(&self.settings),
             token_leeway: self.settings.proxy.token_leeway.duration(),
         }
     }

@@ -23,6 +23,7 @@ use proxy::{App, ConfigSources};
 /// LITELLM_MASTER_KEY; it is never an argument.
 #[derive(Parser)]
 #[command(
+    name = "sluice-proxy",
     version,
     after_help = "\
 Examples:

@@ -248,6 +248,8 @@ impl Run {
     /// Adds a finished call to the run's usage.
     pub(crate) fn count(&self, record: &ExchangeRecord) {
         self.usage_counters.add(record);
+        self.spending.add_inexact(record.into());
+        self.account.add_inexact(record.into());
     }
 
     /// Refuses new calls, waits at most `grace` for those in flight, then cuts the rest. Idempotent: a second close
@@ -363,7 +365,7 @@ impl Run {
             Some(_) => RunState::Closed,
         };
         let limits = self.spending.view();
-        let RunUsage { usage, last } = self.usage_counters.usage();
+        let RunUsage { usage, last } = self.usage_counters.usage(self.spending.inexact());
         let grant = self.grant.clone();
         RunView { grant, state, in_flight, usage, last, limits, epoch: 0, socket: None }
     }

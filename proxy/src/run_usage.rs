@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use platform_core::{
-    control::Usage,
+    control::{InexactCalls, Usage},
     money::NanoDollars,
     record::{CallEnd, ExchangeRecord, Outcome, Tokens},
     refusal::Refusal,
@@ -23,7 +23,7 @@ pub(crate) struct RunUsage {
     pub(crate) last: Option<CallEnd>,
 }
 
-/// The same totals while they grow.
+/// The same totals while they grow, except of inexact calls: the run's [`crate::budget::Spending`] counts those.
 #[derive(Debug)]
 pub(crate) struct UsageCounters {
     calls: AtomicU64,
@@ -53,8 +53,8 @@ impl UsageCounters {
         self.last.store(packed(record.into()), Ordering::Relaxed);
     }
 
-    /// Returns the present totals.
-    pub(crate) fn usage(&self) -> RunUsage {
+    /// Returns the present totals, with those of `inexact` calls.
+    pub(crate) fn usage(&self, inexact: InexactCalls) -> RunUsage {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let tokens = Tokens {
             input: read(&self.input),
@@ -65,8 +65,8 @@ impl UsageCounters {
             reasoning: read(&self.reasoning),
         };
         let cost_nanodollars = NanoDollars(read(&self.nanodollars));
-        let usage =
-            Usage { calls: read(&self.calls), refused: read(&self.refused), tokens, cost_nanodollars };
+        let [calls, refused] = [&self.calls, &self.refused].map(read);
+        let usage = Usage { calls, refused, tokens, cost_nanodollars, inexact };
         RunUsage { usage, last: unpacked(self.last.load(Ordering::Relaxed)) }
     }
 }
@@ -104,7 +104,10 @@ fn unpacked(word: u32) -> Option<CallEnd> {
 
 #[cfg(test)]
 mod tests {
+    use platform_core::{budget::Budget, record::TokensSource};
+
     use super::*;
+    use crate::budget::Spending;
 
     #[test]
     fn the_last_end_is_read_back_as_it_was_written() {
@@ -116,7 +119,11 @@ mod tests {
                 assert_eq!(unpacked(packed(end)), Some(end));
             }
         }
-        assert_eq!(UsageCounters::from(RunUsage::default()).usage(), RunUsage::default(), "there was none");
+        assert_eq!(
+            UsageCounters::from(RunUsage::default()).usage(InexactCalls::default()),
+            RunUsage::default(),
+            "there was none"
+        );
     }
 
     #[test]
@@ -127,7 +134,9 @@ mod tests {
             refused: u64::MAX,
             tokens: full,
             cost_nanodollars: NanoDollars(u64::MAX),
+            inexact: InexactCalls { unpriced: u64::MAX, estimated: u64::MAX },
         };
+        let spending = Spending::new(&Budget::default(), &usage);
         let live = UsageCounters::from(RunUsage { usage, last: None });
         let mut restored = usage;
         for outcome in [Outcome::Complete, Outcome::Refused] {
@@ -135,12 +144,14 @@ mod tests {
                 outcome,
                 tokens: full,
                 cost_nanodollars: Some(NanoDollars(u64::MAX)),
+                tokens_source: TokensSource::Estimated,
                 ..crate::journal::tests::record("r1")
             };
             live.add(&record);
-            restored.add(outcome, record.calls, &record.tokens, NanoDollars(u64::MAX));
+            spending.add_inexact((&record).into());
+            restored.add(&record);
         }
-        assert_eq!((live.usage().usage, restored), (usage, usage));
+        assert_eq!((live.usage(spending.inexact()).usage, restored), (usage, usage));
     }
 
     #[test]

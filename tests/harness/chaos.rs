@@ -252,7 +252,7 @@ impl Chaos {
             findings.runs.get_mut(run.grant.run_id.as_str()).unwrap().note(&view.limits);
         }
         let accounts = self.world.control.send(Method::GET, "/v1/accounts", String::new()).await;
-        for AccountView { account, limits } in serde_json::from_slice::<Vec<_>>(&accounts.body).unwrap() {
+        for AccountView { account, limits, .. } in serde_json::from_slice::<Vec<_>>(&accounts.body).unwrap() {
             findings.accounts.get_mut(account.as_str()).unwrap().note(&limits);
         }
         self.world.journal().await.iter().for_each(|line| findings.add(line));

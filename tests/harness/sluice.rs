@@ -83,6 +83,19 @@ impl Sluice {
         self
     }
 
+    /// Gives it a pipe as standard output whose reader has left. Use with [`Self::spawn`], because [`Self::run`] reads
+    /// the output.
+    ///
+    /// # Panics
+    /// If there can be no pipe.
+    #[must_use]
+    pub fn unread(mut self) -> Self {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        self.command.stdout(writer);
+        self
+    }
+
     /// Discards its standard output.
     #[must_use]
     pub fn silent(mut self) -> Self {

@@ -41,6 +41,11 @@ pub(super) async fn respond(ledger: Ledger, request: Request<Incoming>) -> Outco
     if head.uri.path() == "/_ledger" {
         return Ok(about_the_ledger(&ledger, &head.method));
     }
+    if is_health_check(&head)
+        && let Some(answer) = about_the_upstream(head.uri.path())
+    {
+        return Ok(answer);
+    }
     let mut call = Call::arriving(&head, ledger);
     let Some(body) = receive(&mut call, body).await? else {
         return Ok(refuse(call, None, StatusCode::PAYLOAD_TOO_LARGE, "The body is too large."));
@@ -186,6 +191,27 @@ fn about_the_ledger(ledger: &Ledger, method: &Method) -> Response<Playback> {
         _ => ledger.export().unwrap_or_default(),
     };
     response(StatusCode::OK, JSON, Playback::unrecorded(body))
+}
+
+/// Returns whether Sluicegate itself sends the request: it has the upstream's key, and no identity. An agent's call
+/// through the proxy has one, and a call past the proxy has other headers.
+fn is_health_check(head: &Parts) -> bool {
+    let is_plain = |name| name == header::HOST || name == header::AUTHORIZATION;
+    head.method == Method::GET
+        && head.headers.contains_key(header::AUTHORIZATION)
+        && head.headers.keys().all(is_plain)
+}
+
+/// Answers a health check of `path`: the list of models, and LiteLLM's version, which this upstream does not have. The
+/// ledger does not record it, because `sluice up`, `doctor` and lists of agents send it at any time.
+fn about_the_upstream(path: &str) -> Option<Response<Playback>> {
+    match path {
+        "/models" | "/v1/models" => Some(response(StatusCode::OK, JSON, Playback::unrecorded(models()))),
+        "/health/readiness" | "/health/readiness/details" => {
+            Some(response(StatusCode::NOT_FOUND, JSON, Playback::unrecorded(Bytes::from_static(b"{}"))))
+        }
+        _ => None,
+    }
 }
 
 /// Answers Anthropic's request to count the tokens of a prompt.

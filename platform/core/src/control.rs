@@ -33,7 +33,7 @@
 //! | `PUT /v1/consumers/{name}` with [`Cursor`] | [`Consumer`]; lines it has not acknowledged are kept |
 //! | `DELETE /v1/consumers/{name}` | `{}`; no lines are kept for it any more |
 
-use core::net::SocketAddr;
+use core::{fmt, net::SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ use crate::{
 };
 pub use crate::{
     tap::{TapEvent, TapLine},
-    usage::Usage,
+    usage::{InexactCalls, Usage},
 };
 
 /// Opens a run. Repeating the same request is harmless; a different request for a live run is refused. A worker that
@@ -199,6 +199,9 @@ pub struct AccountView {
     pub account: AccountId,
     /// Use of each of the account's limits by all its runs, including runs of earlier proxies.
     pub limits: Vec<LimitView>,
+    /// Calls whose figures are not exact, as far as this version counted them.
+    #[serde(default)]
+    pub inexact: InexactCalls,
 }
 
 /// New limits for an account. They apply until the proxy stops, or until a reload brings other limits for that account.
@@ -403,6 +406,24 @@ pub enum NotReady {
         /// Reason in words.
         why: String,
     },
+}
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Journal { state } => f.write_str(match state {
+                JournalState::Open => "its journal is open",
+                JournalState::OverBudget => "its journal exceeds its budget on disk",
+                JournalState::Full => "the disk of its journal is full",
+                JournalState::Closed => "its journal exceeds its budget on disk by a whole file",
+                JournalState::Stopped => "a write to its journal has failed",
+            }),
+            Self::Upstream { since, why } => write!(f, "the upstream is unavailable since {since}: {why}"),
+            Self::Draining => f.write_str("it is stopping"),
+            Self::RunNotOpen { run_id, why } => write!(f, "run {run_id}: {why}"),
+            Self::GatewayNotOpen { gateway, why } => write!(f, "gateway {gateway}: {why}"),
+        }
+    }
 }
 
 /// Changes that a reload of the configuration brought.

@@ -220,13 +220,15 @@ pub enum RunErrorCode {
     /// A limit of the run or its account is exhausted.
     #[serde(alias = "limit_used_up")]
     QuotaExhausted,
+    /// The model has no price, which a limit of cost needs.
+    ModelUnpriced,
     /// None of the other reasons. Only runs of earlier versions have it.
     Internal,
 }
 
 impl RunErrorCode {
     /// All codes.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Timeout,
         Self::OomKilled,
         Self::ContainerFailed,
@@ -250,6 +252,7 @@ impl RunErrorCode {
         Self::ModelUnavailable,
         Self::ContextOverflow,
         Self::QuotaExhausted,
+        Self::ModelUnpriced,
         Self::Internal,
     ];
 
@@ -280,6 +283,7 @@ impl RunErrorCode {
             Self::ModelUnavailable => "model_unavailable",
             Self::ContextOverflow => "context_overflow",
             Self::QuotaExhausted => "quota_exhausted",
+            Self::ModelUnpriced => "model_unpriced",
             Self::Internal => "internal",
         }
     }

@@ -13,6 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 pub enum Refusal {
     /// The route does not exist, or does not take this method.
     RouteUnknown,
+    /// The route would be opened as a WebSocket, and takes plain HTTP alone.
+    WebsocketUnsupported,
     /// The head is framed or addressed in a way that two parsers could read differently.
     HeadInvalid,
     /// The head is larger than any SDK sends.
@@ -93,8 +95,9 @@ pub enum Refusal {
 
 impl Refusal {
     /// All refusals, for tables and tests.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::RouteUnknown,
+        Self::WebsocketUnsupported,
         Self::HeadInvalid,
         Self::HeadTooLarge,
         Self::HeadTooSlow,
@@ -140,6 +143,7 @@ impl Refusal {
     pub const fn code(self) -> &'static str {
         match self {
             Self::RouteUnknown => "route_unknown",
+            Self::WebsocketUnsupported => "websocket_unsupported",
             Self::HeadInvalid => "head_invalid",
             Self::HeadTooLarge => "head_too_large",
             Self::HeadTooSlow => "head_too_slow",

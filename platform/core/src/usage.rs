@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     money::NanoDollars,
-    record::{Outcome, Tokens},
+    record::{ExchangeRecord, Outcome, Tokens, TokensSource},
 };
 
 /// Totals over the calls of a run.
@@ -20,24 +20,98 @@ pub struct Usage {
     pub tokens: Tokens,
     /// Cost of all these calls, as far as it is known.
     pub cost_nanodollars: NanoDollars,
+    /// Calls among them whose figures are not exact; none if an earlier version counted.
+    #[serde(default)]
+    pub inexact: InexactCalls,
+}
+
+/// Numbers of calls whose figures are not exact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InexactCalls {
+    /// Calls that used tokens at an unknown cost.
+    pub unpriced: u64,
+    /// Calls whose tokens are estimated, at least in part.
+    pub estimated: u64,
 }
 
 impl Usage {
-    /// Adds `calls` calls that ended in the same way, with their tokens and cost together.
-    pub fn add(&mut self, outcome: Outcome, calls: u64, tokens: &Tokens, cost: NanoDollars) {
-        let counted = if outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls };
-        *counted = counted.saturating_add(calls);
-        self.tokens += *tokens;
-        self.cost_nanodollars = self.cost_nanodollars + cost;
+    /// Adds the calls of `record`.
+    pub fn add(&mut self, record: &ExchangeRecord) {
+        let counted = if record.outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls };
+        *counted = counted.saturating_add(record.calls);
+        self.tokens += record.tokens;
+        self.cost_nanodollars = self.cost_nanodollars + record.cost_nanodollars.unwrap_or_default();
+        self.inexact += record.into();
     }
 }
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        let Self { calls, refused, tokens, cost_nanodollars } = other;
+        let Self { calls, refused, tokens, cost_nanodollars, inexact } = other;
         self.calls = self.calls.saturating_add(calls);
         self.refused = self.refused.saturating_add(refused);
         self.tokens += tokens;
         self.cost_nanodollars = self.cost_nanodollars + cost_nanodollars;
+        self.inexact += inexact;
+    }
+}
+
+impl InexactCalls {
+    /// Counts `calls` calls that ended with these figures. A call that used no tokens costs nothing, so its cost is not
+    /// unknown.
+    #[must_use]
+    pub const fn of(calls: u64, tokens: TokensSource, cost: Option<NanoDollars>) -> Self {
+        let is_unpriced = cost.is_none() && !matches!(tokens, TokensSource::None);
+        let is_estimated = matches!(tokens, TokensSource::Partial | TokensSource::Estimated);
+        Self {
+            unpriced: if is_unpriced { calls } else { 0 },
+            estimated: if is_estimated { calls } else { 0 },
+        }
+    }
+}
+
+impl From<&ExchangeRecord> for InexactCalls {
+    fn from(record: &ExchangeRecord) -> Self {
+        Self::of(record.calls, record.tokens_source, record.cost_nanodollars)
+    }
+}
+
+impl AddAssign for InexactCalls {
+    fn add_assign(&mut self, Self { unpriced, estimated }: Self) {
+        self.unpriced = self.unpriced.saturating_add(unpriced);
+        self.estimated = self.estimated.saturating_add(estimated);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_inexact_by_its_sources() {
+        let inexact = |unpriced, estimated| InexactCalls { unpriced, estimated };
+        let known = Some(NanoDollars(0));
+        for (tokens, cost, expected) in [
+            (TokensSource::Exact, known, inexact(0, 0)),
+            (TokensSource::Exact, None, inexact(3, 0)),
+            (TokensSource::Partial, known, inexact(0, 3)),
+            (TokensSource::Estimated, None, inexact(3, 3)),
+            (TokensSource::None, None, inexact(0, 0)),
+        ] {
+            assert_eq!(InexactCalls::of(3, tokens, cost), expected, "{tokens:?} {cost:?}");
+        }
+    }
+
+    #[test]
+    fn usage_of_an_earlier_version_is_read() {
+        let earlier = r#"{"calls":1,"refused":2,"tokens":{"input":3,"output":4,"cached":0,"reasoning":0},"cost_nanodollars":5}"#;
+        let usage: Usage = serde_json::from_str(earlier).unwrap();
+        assert_eq!((usage.calls, usage.inexact), (1, InexactCalls::default()));
+        let inexact = InexactCalls { unpriced: 6, estimated: u64::MAX };
+        let mut sum = Usage { inexact, ..usage };
+        let kept = serde_json::to_string(&sum).unwrap();
+        assert_eq!(serde_json::from_str::<Usage>(&kept).unwrap(), sum);
+        sum += sum;
+        assert_eq!(sum.inexact, InexactCalls { unpriced: 12, estimated: u64::MAX });
     }
 }

@@ -11,11 +11,14 @@ mod reservation;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use platform_core::{
     budget::{Budget, Limit, LimitView, Price},
-    control::Usage,
+    control::{InexactCalls, Usage},
     money::NanoDollars,
     record::Tokens,
 };
@@ -29,12 +32,15 @@ use self::{
     quota::{Quota, UNLIMITED},
     rate::Rate,
 };
+use crate::sum;
 
 /// Usage and reservations under one budget.
 #[derive(Debug)]
 pub(crate) struct Spending {
     rate: Rate,
     quotas: [Quota; QUOTAS.len()],
+    unpriced: AtomicU64,
+    estimated: AtomicU64,
 }
 
 /// Limits that are amounts, in the order in which they are drawn on.
@@ -93,6 +99,22 @@ impl Spending {
             quotas: std::array::from_fn(|at| {
                 Quota::new(budget.allows(QUOTAS[at]).unwrap_or(UNLIMITED), used[at])
             }),
+            unpriced: usage.inexact.unpriced.into(),
+            estimated: usage.inexact.estimated.into(),
+        }
+    }
+
+    /// Adds calls whose figures are not exact. They bound nothing: a reader of the usage has to know of them.
+    pub(crate) fn add_inexact(&self, InexactCalls { unpriced, estimated }: InexactCalls) {
+        sum::add(&self.unpriced, unpriced, Ordering::Relaxed);
+        sum::add(&self.estimated, estimated, Ordering::Relaxed);
+    }
+
+    /// Returns the calls whose figures are not exact.
+    pub(crate) fn inexact(&self) -> InexactCalls {
+        InexactCalls {
+            unpriced: self.unpriced.load(Ordering::Relaxed),
+            estimated: self.estimated.load(Ordering::Relaxed),
         }
     }
 

@@ -10,7 +10,7 @@ use platform_core::{
     budget::{Budget, Limit, Price},
     control::Usage,
     money::NanoDollars,
-    record::{Outcome, Tokens},
+    record::Tokens,
 };
 use proptest::prelude::*;
 
@@ -234,7 +234,7 @@ proptest! {
                     let used = tokens(most.input * percent / 100, most.output * percent / 100);
                     reservation.settle(used, NanoDollars(0));
                     for at in [run, 2] {
-                        usage[at].add(Outcome::Complete, 1, &used, NanoDollars(0));
+                        usage[at] += Usage { calls: 1, tokens: used, ..Usage::default() };
                     }
                 }
                 Event::Drop { call } if !calls.is_empty() => drop(calls.swap_remove(call % calls.len())),

@@ -5,7 +5,10 @@ use futures_util::{Stream, StreamExt};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
-use platform_core::control::{Problem, ProblemDetail};
+use platform_core::{
+    control::{Problem, ProblemDetail},
+    name::{CONTROL_PROTOCOL, header as own},
+};
 use platform_runtime::report;
 use serde::Serialize;
 
@@ -22,9 +25,15 @@ pub(super) type ControlResponse = Response<BoxBody<Bytes, std::io::Error>>;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error(
-        "this proxy speaks control protocol {ours}, the request says {theirs}: use a `sluice` of the same version"
+        "the request has no header {header}: send `{header}: {CONTROL_PROTOCOL}`",
+        header = own::CONTROL_PROTOCOL
     )]
-    Protocol { ours: u32, theirs: String },
+    NoProtocol,
+    #[error(
+        "the request's header {header} is {theirs}, and this proxy speaks control protocol {CONTROL_PROTOCOL}: use a `sluice` of the same version, or send `{header}: {CONTROL_PROTOCOL}`",
+        header = own::CONTROL_PROTOCOL
+    )]
+    Protocol { theirs: String },
     #[error("no such resource")]
     NotFound,
     #[error("this proxy does not know run {0}")]
@@ -54,7 +63,7 @@ pub(super) enum Error {
 impl Error {
     const fn status_and_code(&self) -> (StatusCode, &'static str) {
         match self {
-            Self::Protocol { .. } => (StatusCode::BAD_REQUEST, "protocol_mismatch"),
+            Self::NoProtocol | Self::Protocol { .. } => (StatusCode::BAD_REQUEST, "protocol_mismatch"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not_found"),
             Self::UnknownRun(_) => (StatusCode::NOT_FOUND, "run_unknown"),
             Self::Failed(_) => (StatusCode::INTERNAL_SERVER_ERROR, "proxy_failed"),

@@ -59,7 +59,10 @@ pub(crate) async fn reload(control: &Control) -> Result<Reloaded, Error> {
     let _one_at_a_time = control.reloading.lock().await;
     let outcome = apply(control).await;
     match &outcome {
-        Ok(Reloaded { changed, not_open }) => tracing::info!(?changed, ?not_open, "reloaded"),
+        Ok(Reloaded { changed, not_open }) => {
+            let not_open = not_open.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            tracing::info!(changed = changed.join(", "), not_open, "reloaded");
+        }
         Err(error) => tracing::error!(error = report::chain(error), "not reloaded"),
     }
     outcome

@@ -79,12 +79,11 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Cont
 }
 
 fn check_protocol(head: &Parts) -> Result<(), Error> {
-    let theirs =
-        head.headers.get(own::CONTROL_PROTOCOL).and_then(|value| value.to_str().ok()).unwrap_or("nothing");
-    if theirs == CONTROL_PROTOCOL.to_string() {
+    let Some(theirs) = head.headers.get(own::CONTROL_PROTOCOL) else { return Err(Error::NoProtocol) };
+    if theirs.as_bytes() == CONTROL_PROTOCOL.to_string().as_bytes() {
         return Ok(());
     }
-    Err(Error::Protocol { ours: CONTROL_PROTOCOL, theirs: theirs.to_owned() })
+    Err(Error::Protocol { theirs: theirs.as_bytes().escape_ascii().to_string() })
 }
 
 fn run_id(text: &str) -> Result<RunId, Error> {

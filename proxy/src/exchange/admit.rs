@@ -48,8 +48,18 @@ pub(super) fn find_route(head: &Parts, path: &str) -> Result<Route, Refusal> {
     let origin_form = head.uri.authority().is_none();
     match (&head.method, Route::of_post(path)) {
         (&Method::POST, route) if origin_form && route != Route::Unknown => Ok(route),
+        (&Method::GET, Route::Responses) if origin_form && asks_for_websocket(head) => {
+            Err(Refusal::WebsocketUnsupported)
+        }
         _ => Err(Refusal::RouteUnknown),
     }
+}
+
+/// Returns whether the client would speak the WebSocket protocol (RFC 6455, 4.1).
+fn asks_for_websocket(head: &Parts) -> bool {
+    let protocols = head.headers.get_all(header::UPGRADE).iter();
+    let mut protocols = protocols.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    protocols.any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"))
 }
 
 #[cfg(test)]
@@ -81,5 +91,32 @@ mod tests {
         ] {
             assert_eq!(admitted(method, uri), Err(Refusal::RouteUnknown), "{method} {uri}");
         }
+    }
+
+    #[test]
+    fn a_websocket_is_refused_by_its_own_name() {
+        let asked = |method: &str, uri: &str, protocol: &str| {
+            let request = Request::builder().method(method).uri(uri).header("upgrade", protocol);
+            let head = request.body(()).unwrap().into_parts().0;
+            find_route(&head, head.uri.path())
+        };
+        for protocol in ["websocket", "WebSocket", "h2c, websocket"] {
+            assert_eq!(asked("GET", "/v1/responses", protocol), Err(Refusal::WebsocketUnsupported));
+        }
+        for (method, uri, protocol) in [
+            ("GET", "/v1/responses", "h2c"),
+            ("GET", "/v1/responses", "websockets"),
+            ("GET", "/v1/responses/", "websocket"),
+            ("GET", "/v1/realtime", "websocket"),
+            ("PUT", "/v1/responses", "websocket"),
+            ("GET", "http://other/v1/responses", "websocket"),
+        ] {
+            assert_eq!(asked(method, uri, protocol), Err(Refusal::RouteUnknown), "{method} {uri} {protocol}");
+        }
+        assert_eq!(
+            asked("POST", "/v1/responses", "websocket"),
+            Ok(Route::Responses),
+            "a call like any other"
+        );
     }
 }

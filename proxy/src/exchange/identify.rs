@@ -176,12 +176,17 @@ fn tokens(headers: &HeaderMap) -> Result<impl Iterator<Item = &str>, Refusal> {
     }
     let values = |name| headers.get_all(name).iter().filter_map(|value: &HeaderValue| value.to_str().ok());
     let bearers = values(header::AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
-    let keys = bearers.chain(values(API_KEY)).map(str::trim).filter(|key| looks_like_token(key));
+    let keys = bearers
+        .chain(API_KEYS.into_iter().flat_map(values))
+        .map(str::trim)
+        .filter(|key| looks_like_token(key));
     Ok(token.into_iter().chain(keys))
 }
 
-/// Header in which Anthropic's SDKs send their key.
-const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// Headers in which SDKs send their key: Anthropic's, and Google's. The model API has no route of Google's, and a client
+/// of Google's learns just that.
+const API_KEYS: [HeaderName; 2] =
+    [HeaderName::from_static("x-api-key"), HeaderName::from_static("x-goog-api-key")];
 
 /// Returns the trace id of the one `traceparent`, if it is whole and of version 00. Several headers name none.
 fn find_trace(headers: &HeaderMap) -> Option<Correlation> {
@@ -222,6 +227,24 @@ mod tests {
         ] {
             assert_eq!(split_slot(&bad), (None, bad.as_str()));
         }
+    }
+
+    #[test]
+    fn tokens_are_found_in_the_keys_of_sdks() {
+        let token = "r1|0|9.s";
+        let found = |name: &'static str, value: &str| {
+            let headers = HeaderMap::from_iter([(HeaderName::from_static(name), value.parse().unwrap())]);
+            tokens(&headers).unwrap().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert!(looks_like_token(token));
+        for name in ["x-run-token", "x-api-key", "x-goog-api-key"] {
+            assert_eq!(found(name, token), [token], "{name}");
+        }
+        assert_eq!(found("authorization", &format!("Bearer {token}")), [token]);
+        for name in ["x-api-key", "x-goog-api-key"] {
+            assert!(found(name, "sk-other").is_empty(), "{name}: a key of another shape is none");
+        }
+        assert!(found("x-goog-key", token).is_empty(), "the control");
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub(crate) use self::{
     connection_limits::{ConnectionLimits, raise_descriptor_limit},
     gateway_socket::GatewaySocket,
     head_memory::HeadMemory,
+    models::DefaultModels,
     rewrite::{Identification, Label, Policy, Reason, Rejection},
     write_tracker::WriteTracker,
 };
@@ -86,6 +87,8 @@ pub(crate) struct Snapshot {
     pub(crate) secrets: Arc<Secrets>,
     /// Prices of tokens.
     pub(crate) prices: Prices,
+    /// Models of runs that name none.
+    pub(crate) default_models: DefaultModels,
     /// Time for which a token stays valid beyond its expiry.
     pub(crate) token_leeway: Duration,
 }

@@ -1,17 +1,51 @@
 //! Answers `GET /v1/models` and `GET /v1/models/{id}` with the models that the run was granted. The upstream is not
 //! queried: its list would name models that this run may not name.
 //!
+//! A run that may name any model is told its default and all that have a price. `GET /v1/models/{id}` then says yes to
+//! any name that a call may have, because clients look before they call.
+//!
 //! One shape for both dialects: platform.openai.com/docs/api-reference/models and docs.anthropic.com/en/api/models-list
 //! have no field of the same name with another meaning.
 
+use std::collections::BTreeMap;
+
 use http::{Method, Response, request::Parts};
-use platform_core::{grant::RunGrant, id::ModelName, record::Outcome, refusal::Refusal, route::Route};
+use platform_core::{
+    grant::RunGrant,
+    id::{AgentId, ModelName},
+    record::Outcome,
+    refusal::Refusal,
+    route::Route,
+};
+use platform_runtime::settings::Settings;
 use serde_json::{Value, json};
 
-use super::{Body, settle::Exchange};
+use super::{Body, Snapshot, settle::Exchange};
 use crate::refusal::Refused;
 
 const LIST: &str = "/v1/models";
+
+/// Models of runs that name none.
+#[derive(Debug, Default)]
+pub(crate) struct DefaultModels {
+    of_agents: BTreeMap<AgentId, String>,
+    otherwise: Option<String>,
+}
+
+impl DefaultModels {
+    /// Returns those that `settings` name.
+    pub(crate) fn of(settings: &Settings) -> Self {
+        let of_agents = settings.agents.iter();
+        Self {
+            of_agents: of_agents.filter_map(|(id, agent)| Some((id.clone(), agent.model.clone()?))).collect(),
+            otherwise: settings.upstream.default_model.clone(),
+        }
+    }
+
+    fn of_run(&self, grant: &RunGrant) -> Option<&str> {
+        self.of_agents.get(&grant.graph).or(self.otherwise.as_ref()).map(String::as_str)
+    }
+}
 
 /// Returns whether the call asks for models. As on all routes, the target must not name another server.
 pub(super) fn is_models_request(head: &Parts, path: &str) -> bool {
@@ -24,8 +58,8 @@ pub(super) fn is_models_request(head: &Parts, path: &str) -> bool {
 pub(super) fn respond(exchange: &mut Exchange, path: &str) -> Result<Response<Body>, Refused> {
     let grant = &exchange.run().grant;
     let answer = match path.strip_prefix(LIST).and_then(|rest| rest.strip_prefix('/')) {
-        None => Some(list(grant)),
-        Some(id) => granted(grant).iter().find(|model| model.as_str() == id).map(model),
+        None => Some(list(&listed(grant, &exchange.context().snapshot.load()))),
+        Some(id) => decoded(id).filter(|id| may_name(grant, id)).map(|id| model(&id)),
     };
     let answer = answer.ok_or(Refusal::RouteUnknown)?;
     exchange.admit(Route::Models)?;
@@ -36,22 +70,48 @@ pub(super) fn respond(exchange: &mut Exchange, path: &str) -> Result<Response<Bo
     Ok(Body::json(text))
 }
 
-fn granted(grant: &RunGrant) -> &[ModelName] {
-    grant.models.as_deref().unwrap_or_default()
+/// Returns the models that the run is told: those that it was granted, or its default and those with a price.
+fn listed(grant: &RunGrant, snapshot: &Snapshot) -> Vec<String> {
+    if let Some(granted) = &grant.models {
+        return granted.iter().map(ToString::to_string).collect();
+    }
+    let default = snapshot.default_models.of_run(grant);
+    let priced = snapshot.prices.names().filter(|name| Some(*name) != default);
+    default.into_iter().chain(priced).map(str::to_owned).collect()
 }
 
-fn list(grant: &RunGrant) -> Value {
-    let models = granted(grant);
+/// Returns whether a call of the run may name the model `id`.
+fn may_name(grant: &RunGrant, id: &str) -> bool {
+    let is_path = || id.split('/').any(|segment| matches!(segment, "" | "." | ".."));
+    match &grant.models {
+        Some(granted) => granted.iter().any(|model| model.as_str() == id),
+        None => ModelName::accepts(id) && !is_path(),
+    }
+}
+
+/// Returns `id` without percent-encoding: SDKs write `openai%2Fgpt-4o`. Nothing beyond ASCII becomes a model's name.
+fn decoded(id: &str) -> Option<String> {
+    let mut pieces = id.split('%');
+    let mut text = pieces.next()?.to_owned();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        text.push(u8::from_str_radix(digits, 16).ok()?.into());
+        text += rest;
+    }
+    Some(text)
+}
+
+fn list(models: &[String]) -> Value {
     json!({
         "object": "list",
-        "data": models.iter().map(model).collect::<Vec<_>>(),
+        "data": models.iter().map(|name| model(name)).collect::<Vec<_>>(),
         "has_more": false,
         "first_id": models.first(),
         "last_id": models.last(),
     })
 }
 
-fn model(name: &ModelName) -> Value {
+fn model(name: &str) -> Value {
     json!({
         "id": name,
         "object": "model",
@@ -86,5 +146,52 @@ mod tests {
         ] {
             assert!(!asked(method, uri), "{method} {uri}");
         }
+    }
+
+    #[test]
+    fn a_run_without_a_list_may_name_any_model() {
+        let grant = |models: &str| -> RunGrant {
+            let json = format!(r#"{{"run_id":"r1","account":"a","graph":"sandbox:agent"{models}}}"#);
+            serde_json::from_str(&json).unwrap()
+        };
+        let (any, some) = (grant(""), grant(r#","models":["openai/gpt-4o"]"#));
+        let may = |grant: &RunGrant, id: &str| decoded(id).is_some_and(|id| may_name(grant, &id));
+        for id in ["gpt-4o", "openai/gpt-4o", "openai%2Fgpt-4o", "openai%2fgpt-4o", "a:b@eu", "a..b"] {
+            assert!(may(&any, id), "{id}");
+            assert_eq!(may(&some, id), id.ends_with("gpt-4o") && id.starts_with("openai"), "{id}");
+        }
+        for id in [
+            "",
+            "/",
+            "a/",
+            "../files",
+            "a/../b",
+            "%2e%2e/files",
+            "%2e%2e%2ffiles",
+            "a//b",
+            "a,b",
+            "a%20b",
+            "a%",
+            "a%4",
+            "a%zz",
+            "%00",
+            "%c3%a9",
+        ] {
+            assert!(!may(&any, id) && !may(&some, id), "{id}");
+        }
+    }
+
+    #[test]
+    fn an_agents_own_model_is_its_default() {
+        let grant = |graph: &str| -> RunGrant {
+            serde_json::from_str(&format!(r#"{{"run_id":"r1","account":"a","graph":"{graph}"}}"#)).unwrap()
+        };
+        let models = DefaultModels {
+            of_agents: [(AgentId::parse("sandbox:agent").unwrap(), "own".to_owned())].into(),
+            otherwise: Some("usual".to_owned()),
+        };
+        assert_eq!(models.of_run(&grant("sandbox:agent")), Some("own"));
+        assert_eq!(models.of_run(&grant("sandbox:other")), Some("usual"));
+        assert_eq!(DefaultModels::default().of_run(&grant("sandbox:agent")), None);
     }
 }

@@ -83,6 +83,7 @@ pub(super) async fn respond(
     let dialect = exchange.route().dialect();
     let (text, outcome) = read(&mut exchange, body, connection).await;
     if concerns_own_access(head.status, &text) {
+        exchange.context().upstream.target().log_refused_access(head.status);
         wait_until_durable(exchange.settle_mapped(Refusal::UpstreamAuth, outcome)).await;
         return refusal::respond(&Refusal::UpstreamAuth.into(), dialect);
     }
@@ -149,6 +150,9 @@ pub(super) async fn replace_document(
             ErrorDetail::Generic if reports_too_long(&text) => Refusal::ContextOverflow,
             ErrorDetail::Generic | ErrorDetail::Upstream => Refusal::UpstreamFailed,
         };
+        if reason == Refusal::UpstreamAuth {
+            exchange.context().upstream.target().log_refused_access(head.status);
+        }
         wait_until_durable(exchange.settle_mapped(reason, Outcome::StreamError)).await;
         return refusal::respond(&reason.into(), dialect);
     };

@@ -29,14 +29,12 @@ pub(crate) struct UsageTotals {
 impl UsageTotals {
     /// Adds the calls of `record`, which have ended.
     pub(super) fn add(&mut self, record: &ExchangeRecord) {
-        let cost = record.cost_nanodollars.unwrap_or_default();
-        let add = |usage: &mut Usage| usage.add(record.outcome, record.calls, &record.tokens, cost);
         match self.by_account.get_mut(&record.account) {
-            Some(usage) => add(usage),
-            None => add(self.by_account.entry(record.account.clone()).or_default()),
+            Some(usage) => usage.add(record),
+            None => self.by_account.entry(record.account.clone()).or_default().add(record),
         }
         let count = |run_usage: &mut RunUsage| {
-            add(&mut run_usage.usage);
+            run_usage.usage.add(record);
             // A line for several calls reports calls that ended at some time before.
             if record.calls == 1 {
                 run_usage.last = Some(record.into());

@@ -203,6 +203,8 @@ const SERVER: &str = "server_error";
 const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
     match refusal {
         Refusal::RouteUnknown => (StatusCode::NOT_FOUND, INVALID, Retry::Never),
+        // Codex then sends the call over HTTP at once; on 404 it tries seven times before.
+        Refusal::WebsocketUnsupported => (StatusCode::UPGRADE_REQUIRED, INVALID, Retry::Never),
         Refusal::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, INVALID, Retry::Never),
         Refusal::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, INVALID, Retry::Never),
         // Nothing was worked on: SDKs send it again.
@@ -268,6 +270,11 @@ pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Body> {
     if refused.reason == Refusal::Draining {
         // The next request goes to the next proxy.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if refused.reason == Refusal::WebsocketUnsupported {
+        // RFC 9110, 15.5.22: the protocol to speak instead.
+        headers.insert(header::UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     }
     response
 }

@@ -9,6 +9,7 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         Refusal::RouteUnknown => {
             "no such route: this is a model API with POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages and /v1/embeddings"
         }
+        Refusal::WebsocketUnsupported => "this route has no WebSocket: send the call as a POST over HTTP",
         Refusal::BodyTooLarge => "the request body is larger than this run may send",
         Refusal::BodyInvalid => "the body is not one complete JSON object as this route takes it",
         Refusal::UpstreamRefused => {

@@ -2,8 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use http::{HeaderValue, Request, Uri, header, uri::PathAndQuery};
-use platform_runtime::report;
+use http::{HeaderValue, Request, StatusCode, Uri, header, uri::PathAndQuery};
+use platform_runtime::{accept::RateLimitedLog, report};
 use tokio::time::timeout;
 
 use super::{
@@ -15,6 +15,9 @@ use super::{
     tls::{SetupError, Tls},
 };
 use crate::pieces::Pieces;
+
+/// Shortest interval between two log lines about access that the upstream refused.
+const REFUSED_ACCESS_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Settings of an upstream.
 #[derive(Debug)]
@@ -56,6 +59,7 @@ pub(crate) struct Target {
     pub(super) idle_timeout: Duration,
     pub(super) max_idle: usize,
     probe_path: Option<PathAndQuery>,
+    refused_access: RateLimitedLog,
 }
 
 impl Target {
@@ -80,12 +84,25 @@ impl Target {
             idle_timeout: config.idle_timeout,
             max_idle: config.max_idle,
             probe_path: config.probe_path,
+            refused_access: RateLimitedLog::every(REFUSED_ACCESS_LOG_INTERVAL),
         })
     }
 
     /// Returns the circuit, which decides whether calls are sent.
     pub(crate) const fn circuit(&self) -> &Circuit {
         &self.circuit
+    }
+
+    /// Logs that the upstream refused this proxy's own key or budget with `status`. Does so at most once a minute,
+    /// because every call meets the same refusal.
+    pub(crate) fn log_refused_access(&self, status: StatusCode) {
+        self.refused_access.write(|suppressed| {
+            tracing::error!(
+                status = status.as_u16(),
+                suppressed,
+                "the upstream refuses this proxy's key, or its budget there is used up: check upstream.key_file"
+            );
+        });
     }
 
     #[cfg(test)]

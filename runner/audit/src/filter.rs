@@ -14,7 +14,7 @@ use platform_core::{
 use super::Entry;
 
 /// Conditions on a record. An absent condition matches every record.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Run that made the call.
     pub run: Option<RunId>,
@@ -49,8 +49,8 @@ impl Filter {
     }
 }
 
-/// Time, written as the journal writes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Time, written as the journal writes it. Texts of this form sort by time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct When(String);
 
 impl When {
@@ -93,7 +93,7 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(written(text).as_deref(), Ok(expected));
         }
-        assert!(written("1h").unwrap() < written("1m").unwrap());
+        assert!("1h".parse::<When>().unwrap() < "1m".parse().unwrap());
         for bad in ["", "yesterday", "2026-13-01", "12"] {
             assert!(written(bad).is_err(), "{bad}");
         }

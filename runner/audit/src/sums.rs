@@ -6,7 +6,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use platform_core::{money::NanoDollars, record::Tokens};
+use platform_core::{control::InexactCalls, money::NanoDollars, record::Tokens};
 
 use super::{Entry, histogram::Histogram};
 
@@ -52,6 +52,8 @@ pub struct Sums {
     pub tokens: Tokens,
     /// Cost of all records. A record without a known cost adds nothing.
     pub cost: NanoDollars,
+    /// Calls whose figures are not exact.
+    pub inexact: InexactCalls,
     /// Microseconds until the first byte of the upstream's answer, for each record that has them.
     pub first: Histogram,
     /// Microseconds until the end, for calls that were not refused.
@@ -130,6 +132,7 @@ impl Sums {
         entry.ttfb_us.into_iter().for_each(|ttfb| self.first.add(ttfb));
         self.tokens += entry.tokens;
         self.cost = self.cost + entry.cost_nanodollars.unwrap_or_default();
+        self.inexact += InexactCalls::of(entry.calls, entry.tokens_source, entry.cost_nanodollars);
         self.count_recent(entry);
     }
 

@@ -101,8 +101,26 @@ async fn listed_models_are_the_granted_ones() {
     assert_eq!(records[0].record.outcome, Outcome::Complete);
     assert_eq!((records[0].record.status, records[2].record.refusal), (200, Some(Refusal::RouteUnknown)));
     assert!(world.upstream.ledger().is_empty(), "the upstream was never asked");
-    let any = world.run("r2", "acct-1").await;
-    assert_eq!(any.agent.get("/v1/models").await.json()["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_run_without_a_list_sees_priced_models() {
+    let prices = "[prices.'*']\ninput = '1'\noutput = '1'\n[prices.'openai/gpt-4o']\ninput = '1'\noutput = '2'\n\
+        [prices.fake]\ninput = '1'\noutput = '2'";
+    let world = World::with(prices).await;
+    let run = world.run("r1", "acct-1").await;
+    let list = run.agent.get("/v1/models").await.json();
+    let ids: Vec<_> = list["data"].as_array().unwrap().iter().map(|model| model["id"].clone()).collect();
+    assert_eq!(ids, [json!("fake"), json!("openai/gpt-4o")], "its default, then those with a price");
+    assert_eq!((&list["first_id"], &list["last_id"]), (&json!("fake"), &json!("openai/gpt-4o")));
+    for (id, name) in [("other", "other"), ("openai/gpt-4o", "openai/gpt-4o"), ("a%2Fb", "a/b")] {
+        let one = run.agent.get(&format!("/v1/models/{id}")).await;
+        assert_eq!((one.status.as_u16(), &one.json()["id"]), (200, &json!(name)));
+    }
+    for id in ["", "a,b", "..%2Fkey"] {
+        assert_eq!(run.agent.get(&format!("/v1/models/{id}")).await.status, 404, "{id}");
+    }
+    assert!(world.upstream.ledger().is_empty(), "the upstream was never asked");
 }
 
 #[tokio::test]

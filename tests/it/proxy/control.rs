@@ -14,7 +14,7 @@ use harness::{
 };
 use http::Method;
 use platform_core::{
-    control::{RunState, RunView, Usage},
+    control::{InexactCalls, RunState, RunView, Usage},
     grant::RunGrant,
     id::{AccountId, RunId},
     money::NanoDollars,
@@ -88,13 +88,15 @@ async fn requests_that_make_no_sense_are_told_why() {
 async fn another_protocol_version_is_refused() {
     let world = World::start().await;
     let silent = Agent::on(&world.path().join("run/control/control.sock"));
-    for (agent, theirs) in [(silent.clone(), "nothing"), (silent.with_header("x-sluice-protocol", "2"), "2")]
-    {
+    for (agent, said) in [
+        (silent.clone(), "has no header x-sluice-protocol"),
+        (silent.with_header("x-sluice-protocol", "2"), "header x-sluice-protocol is 2"),
+    ] {
         let answer = agent.get("/v1/health").await;
         let problem = answer.json();
         let message = problem["error"]["message"].as_str().unwrap();
         assert_eq!((answer.status.as_u16(), &problem["error"]["code"]), (400, &json!("protocol_mismatch")));
-        assert!(message.contains("protocol 1") && message.contains(&format!("says {theirs}")), "{message}");
+        assert!(message.contains("send `x-sluice-protocol: 1`") && message.contains(said), "{message}");
     }
 }
 
@@ -139,6 +141,7 @@ async fn a_run_counts_what_it_uses() {
         refused: 1,
         tokens: Tokens { input: 6, output: 20, reasoning: 4, ..Tokens::default() },
         cost_nanodollars: NanoDollars(46_000),
+        inexact: InexactCalls::default(),
     };
     assert_eq!((view().await.usage, view().await.in_flight, view().await.state), (usage, 1, RunState::Open));
     drop(stalled);
@@ -154,7 +157,8 @@ async fn a_run_counts_what_it_uses() {
     let output = last.tokens.output;
     assert!((25..100).contains(&output), "{output}");
     let tokens = Tokens { input: 6 + asked + 1024, output, ..usage.tokens };
-    assert_eq!(last, Usage { calls: 4, tokens, ..usage });
+    let inexact = InexactCalls { unpriced: 1, estimated: 1 };
+    assert_eq!(last, Usage { calls: 4, tokens, inexact, ..usage });
     let closed = world.control.close(&id("r1"), 0).await.unwrap();
     assert_eq!((closed.usage, closed.state, &closed.grant), (last, RunState::Closed, &run.grant));
     assert_eq!(view().await, closed, "and it is remembered");

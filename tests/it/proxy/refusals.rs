@@ -40,7 +40,6 @@ async fn an_unknown_route_is_404_and_journaled() {
         ("GET", "/"),
         ("POST", "/v1/models"),
         ("GET", "/v1/models/"),
-        ("GET", "/v1/models/other"),
         ("GET", "/v1/models/../files"),
         ("GET", "/v1/modelsx"),
         ("GET", CHAT),
@@ -73,6 +72,30 @@ async fn an_unknown_route_is_404_and_journaled() {
     let routes: Vec<_> =
         world.journal().await.iter().map(|line| (line.record.route, line.record.status)).collect();
     assert_eq!(routes, vec![(Route::Unknown, 404); table.len()]);
+}
+
+/// Codex with its built-in provider opens a WebSocket first. On 426 it falls back to HTTP at once.
+#[tokio::test]
+async fn a_websocket_is_426_and_journaled() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let request = Raw::request("GET", "/v1/responses")
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+    let mut wire = request.begin(&run.agent).await;
+    let answer = read_until(&mut wire, "}}").await;
+    assert!(answer.starts_with("HTTP/1.1 426 Upgrade Required\r\n"), "{answer}");
+    let lines = answer.to_ascii_lowercase();
+    assert!(
+        lines.contains("\r\nupgrade: http/1.1\r\n") && lines.contains("\r\nconnection: upgrade\r\n"),
+        "{answer}"
+    );
+    assert!(answer.contains("websocket_unsupported"), "{answer}");
+    assert_journaled(&world, 1, Refusal::WebsocketUnsupported).await;
+    // Control: without the header it is a route like any other that does not exist.
+    assert_eq!(run.agent.get("/v1/responses").await.status, 404);
 }
 
 #[tokio::test]

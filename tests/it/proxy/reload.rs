@@ -222,6 +222,12 @@ async fn a_change_in_each_section_is_answered() {
         let stays = said.contains(&format!("\"key\":\"{key}\"")) && said.contains("keeps its value");
         assert_eq!(stays, answered == Answered::Later, "{key}: {said}");
         assert_eq!(said.contains("not reloaded"), answered == Answered::Refused, "{key}: {said}");
+        assert_eq!(
+            said.contains("a:b added"),
+            answered == Answered::ByUp,
+            "agents that changed are named: {said}"
+        );
+        assert!(!said.contains("Reloaded {"), "{key}: {said}");
         fs::write(world.config(), &good).unwrap();
         assert_eq!(reload(&world).await.0, 200);
     }

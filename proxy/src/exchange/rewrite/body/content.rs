@@ -10,40 +10,19 @@ use platform_core::capability::Capability;
 use super::{
     json::JsonValue,
     kinds,
+    members::{MemberRule, StringMeaning, holds_data, is_medium, member_rule, names_a_url},
     rejection::Rejection,
     text::JsonText,
     walk::{Member, Walk},
 };
-
-/// Meaning of strings at a place in the body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StringMeaning {
-    /// Words for the model.
-    Text,
-    /// The inside of an image, file or other medium: no string may contain a URL.
-    Medium,
-    /// Position where a URL is expected: a string must be a `data:` URL.
-    Locator,
-    /// An item of the Responses API: as text, but a bare id means a stored item.
-    Item,
-}
-
-/// Kind of a member of content.
-enum MemberRule {
-    Kind,
-    Role,
-    Opaque,
-    Stored(Capability),
-    Tools,
-    Tool,
-    Walk(StringMeaning),
-}
 
 /// Facts about an object whose members are not all read yet.
 #[derive(Default)]
 struct ObjectFacts<'a> {
     kind: Option<Cow<'a, [u8]>>,
     has_role: bool,
+    /// Set if the agent itself ran what it describes.
+    is_own: bool,
     /// A string that points elsewhere, in a member of this name, at this byte.
     remote: Option<Member<'a>>,
     /// Bytes of images in it, unless its type says that they are text.
@@ -136,6 +115,12 @@ impl<'a> Walk<'a, '_> {
         if meaning == StringMeaning::Item && facts.kind.is_none() && !facts.has_role {
             self.need(Capability::StoredResponses, b"an item without type and role", at)?;
         }
+        // The place of execution may come behind the type.
+        if let Some(kind) = facts.kind.as_deref().filter(|kind| may_be_own(meaning, kind))
+            && !facts.is_own
+        {
+            self.need(Capability::ServerTools, kind, at)?;
+        }
         if facts.kind.as_deref() == Some(b"base64") {
             self.media.image_bytes += facts.image_bytes;
         }
@@ -156,10 +141,9 @@ impl<'a> Walk<'a, '_> {
         match member_rule(meaning, &member.name) {
             MemberRule::Kind => {
                 facts.kind = self.kind(member.at)?;
-                match facts.kind.as_deref().filter(|_| !is_medium(meaning)).and_then(kinds::content) {
-                    Some(capability) => {
-                        self.need(capability, facts.kind.as_deref().unwrap_or_default(), member.at)
-                    }
+                let kind = facts.kind.as_deref().unwrap_or_default();
+                match facts.kind.as_deref().and_then(|kind| kind_capability(meaning, kind)) {
+                    Some(capability) => self.need(capability, kind, member.at),
                     None => Ok(()),
                 }
             }
@@ -175,6 +159,10 @@ impl<'a> Walk<'a, '_> {
             MemberRule::Stored(capability) => self.gated(capability, &member),
             MemberRule::Tools => self.tools(&member),
             MemberRule::Tool => self.tool(&member),
+            MemberRule::Execution => {
+                facts.is_own = self.cursor.next_is(kinds::CLIENT);
+                self.content_value(StringMeaning::Text, member, facts)
+            }
             MemberRule::Walk(meaning) => self.content_value(meaning, member, facts),
         }
     }
@@ -207,8 +195,19 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-fn is_medium(meaning: StringMeaning) -> bool {
-    matches!(meaning, StringMeaning::Medium | StringMeaning::Locator)
+/// Returns the capability that an object of this `kind` needs at once, if any.
+fn kind_capability(meaning: StringMeaning, kind: &[u8]) -> Option<Capability> {
+    match meaning {
+        StringMeaning::Medium | StringMeaning::Locator => None,
+        StringMeaning::Item if kinds::is_tool_search(kind) => None,
+        StringMeaning::Item => kinds::item(kind),
+        StringMeaning::Text => kinds::content(kind),
+    }
+}
+
+/// Returns whether the place of its execution decides what an object of this `kind` needs.
+fn may_be_own(meaning: StringMeaning, kind: &[u8]) -> bool {
+    meaning == StringMeaning::Item && kinds::is_tool_search(kind)
 }
 
 /// Returns whether a string only looks like something to fetch: a plain-text document's text, the origin of a search
@@ -220,73 +219,4 @@ fn is_harmless(name: &[u8], kind: Option<&[u8]>) -> bool {
             | (b"source", Some(b"search_result"))
             | (b"url", Some(b"web_search_result" | b"web_fetch_result"))
     )
-}
-
-/// Returns the kind of a member with this name. The names are compared one after the other, so the frequent
-/// ones are first.
-fn member_rule(meaning: StringMeaning, name: &[u8]) -> MemberRule {
-    match name {
-        b"type" => MemberRule::Kind,
-        b"content" | b"text" => MemberRule::Walk(StringMeaning::Text),
-        b"arguments" if !is_medium(meaning) => MemberRule::Opaque,
-        b"role" if !is_medium(meaning) => MemberRule::Role,
-        b"function" | b"name" | b"tool_calls" | b"tool_call_id" | b"tool_use_id" if !is_medium(meaning) => {
-            MemberRule::Walk(StringMeaning::Text)
-        }
-        b"file_id" | b"file_ids" | b"fileId" | b"vector_store_id" | b"vector_store_ids" | b"container"
-        | b"container_id" => MemberRule::Stored(Capability::StoredFiles),
-        b"previous_response_id" | b"comparison_response_id" => {
-            MemberRule::Stored(Capability::StoredResponses)
-        }
-        b"source" | b"image" | b"images" | b"file" | b"files" | b"audio" | b"video" | b"document"
-        | b"media" | b"input_audio" | b"input_image" | b"input_file" | b"input_video" => {
-            MemberRule::Walk(StringMeaning::Locator)
-        }
-        _ if holds_data(name) => MemberRule::Walk(StringMeaning::Medium),
-        _ if names_a_url(name) => MemberRule::Walk(StringMeaning::Locator),
-        _ if is_medium(meaning) => inside_medium(name),
-        _ => inside_text(name),
-    }
-}
-
-/// Returns whether a member of this name contains the medium itself, in base64.
-fn holds_data(name: &[u8]) -> bool {
-    matches!(name, b"data" | b"file_data" | b"fileData" | b"base64" | b"bytes")
-}
-
-fn inside_medium(name: &[u8]) -> MemberRule {
-    match name {
-        // `"audio": {"id": …}` is an earlier spoken answer.
-        b"id" => MemberRule::Stored(Capability::StoredFiles),
-        b"title" | b"filename" => MemberRule::Walk(StringMeaning::Text),
-        _ => MemberRule::Walk(StringMeaning::Medium),
-    }
-}
-
-fn inside_text(name: &[u8]) -> MemberRule {
-    match name {
-        b"tools" => MemberRule::Tools,
-        b"definition" => MemberRule::Tool,
-        // Arguments of a tool, like `arguments`, and its schema: only the agent uses them.
-        b"input" | b"parameters" | b"input_schema" | b"output_schema" => MemberRule::Opaque,
-        // Notes that have no effect and that contain URLs or types of their own.
-        b"annotations"
-        | b"citations"
-        | b"logprobs"
-        | b"cache_control"
-        | b"prompt_cache_breakpoint"
-        | b"caller"
-        | b"reasoning_details"
-        | b"transformations" => MemberRule::Opaque,
-        // Results of a call whose kind was granted.
-        b"action" | b"actions" | b"operation" | b"environment" => MemberRule::Opaque,
-        _ => MemberRule::Walk(StringMeaning::Text),
-    }
-}
-
-/// Returns whether a name ends like `url`, `image_url`, `fileUri`, `video_urls`.
-fn names_a_url(name: &[u8]) -> bool {
-    let singular = name.strip_suffix(b"s").unwrap_or(name);
-    let tail = singular.len().checked_sub(3).map_or(singular, |start| &singular[start..]);
-    tail.eq_ignore_ascii_case(b"url") || tail.eq_ignore_ascii_case(b"uri")
 }

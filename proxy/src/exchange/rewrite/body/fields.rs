@@ -37,7 +37,7 @@ pub(super) enum Rule {
     User,
     /// Notes for the provider's records: Sluicegate's, or none.
     Metadata,
-    /// Another word for the end user, which the upstream gets only once.
+    /// Says who calls, which the upstream gets only in Sluicegate's own words; removed.
     Drop,
     /// Text, or parts of content at any depth.
     Content,
@@ -123,6 +123,8 @@ fn responses(field: &[u8]) -> Option<Rule> {
         b"previous_response_id" | b"conversation" => Rule::Needs(Capability::StoredResponses),
         b"prompt" => Rule::Needs(Capability::StoredPrompts),
         b"background" => Rule::Needs(Capability::Background),
+        // Codex's ids of its session, thread, turn and installation. No model needs them.
+        b"client_metadata" => Rule::Drop,
         b"context_management"
         | b"image"
         | b"include"

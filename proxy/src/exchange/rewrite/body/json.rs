@@ -61,6 +61,12 @@ impl<'a> Cursor<'a> {
         self.peek()
     }
 
+    /// Returns whether the next value is exactly `text`, as it is spelled.
+    pub(super) fn next_is(&mut self, text: &[u8]) -> bool {
+        self.skip_space();
+        self.bytes[self.at..].starts_with(text)
+    }
+
     /// Reads to the end, where only white space may be.
     pub(super) fn end(&mut self) -> Result<(), SyntaxFault> {
         self.skip_space();

@@ -3,6 +3,27 @@
 
 use platform_core::capability::Capability;
 
+/// Type of a group of tools, which reaches as far as they do.
+pub(super) const NAMESPACE: &[u8] = b"namespace";
+/// Type of a search for tools, which the agent or the provider runs.
+pub(super) const TOOL_SEARCH: &[u8] = b"tool_search";
+/// Spelling of an `execution` by the agent itself.
+pub(super) const CLIENT: &[u8] = b"\"client\"";
+
+/// Returns whether an item of this `type` only carries what the agent itself ran if its `execution` is `client`.
+pub(super) fn is_tool_search(kind: &[u8]) -> bool {
+    matches!(kind, b"tool_search_call" | b"tool_search_output")
+}
+
+/// Returns the capability that an item of the Responses API of this `type` needs, if any.
+pub(super) fn item(kind: &[u8]) -> Option<Capability> {
+    match kind {
+        // Its tools are checked like all others.
+        b"additional_tools" => None,
+        _ => content(kind),
+    }
+}
+
 /// Returns the capability that a part of content, an item or a message of this `type` needs, if any.
 pub(super) fn content(kind: &[u8]) -> Option<Capability> {
     match kind {
@@ -74,4 +95,24 @@ pub(super) fn tool_choice(kind: &[u8]) -> Option<Capability> {
         b"auto" | b"any" | b"none" | b"required" | b"tool" | b"allowed_tools" => None,
         _ => tool(kind),
     }
+}
+
+/// Returns whether LiteLLM takes a tool with this member for one of Gemini's own: it drops the type beside it.
+pub(super) fn is_gemini_tool(name: &[u8]) -> bool {
+    const MEMBERS: [&str; 8] = [
+        "googlesearch",
+        "googlesearchretrieval",
+        "enterprisewebsearch",
+        "urlcontext",
+        "codeexecution",
+        "googlemaps",
+        "computeruse",
+        "filesearch",
+    ];
+    // LiteLLM spells them as `codeExecution` and as `code_execution`.
+    let plain = |member: &&str| {
+        let letters = name.iter().filter(|byte| **byte != b'_').map(u8::to_ascii_lowercase);
+        letters.eq(member.bytes())
+    };
+    MEMBERS.iter().any(plain)
 }

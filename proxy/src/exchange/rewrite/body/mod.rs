@@ -3,14 +3,15 @@
 //!
 //! The model API is itself an egress, and LiteLLM takes orders from the body. So unknown fields do not pass, and fields
 //! that reach further than the model need a grant. Reading in order: `top` (fields), `fields` (their lists), `content`,
-//! `tools`, `kinds`; below them `walk`, `json`, `text`. Other modules decide how the body arrives and how large it may
-//! be.
+//! `members`, `tools`, `kinds`; below them `walk`, `json`, `text`. Other modules decide how the body arrives and how
+//! large it may be.
 
 mod content;
 mod edits;
 mod fields;
 mod json;
 mod kinds;
+mod members;
 mod rejection;
 mod scan;
 mod sizes;

@@ -2,6 +2,10 @@
 //! grant. A member that is not a function's is enough to make another tool of it. LiteLLM drops the `type` on
 //! the way to Gemini and goes by `googleSearch` or `urlContext` beside it.
 //!
+//! A `namespace` groups tools and reaches as far as they do, and the agent itself runs a `tool_search` whose `execution`
+//! is `client`. Codex sends both. LiteLLM 1.106 offers a model the name of a namespace with those of its tools, so a
+//! list of allowed tools has to name both.
+//!
 //! A run may be granted some tools only, by name; one that runs elsewhere is named by its type. A tool that matches
 //! none of them is refused, also with the capability that it needs. This restricts only the tools that a model is
 //! offered. An agent that describes a tool in its text, or acts without a model's request, is not restricted here.
@@ -11,9 +15,9 @@ use std::borrow::Cow;
 use platform_core::capability::Capability;
 
 use super::{
-    content::StringMeaning,
     json::JsonValue,
     kinds,
+    members::StringMeaning,
     rejection::{Label, Reason, Rejection},
     walk::{Member, Walk},
 };
@@ -26,8 +30,14 @@ struct ToolFacts<'a> {
     kind: Option<Cow<'a, [u8]>>,
     /// A member that is not a function's; if possible, one that is not granted as a tool.
     foreign: Option<Member<'a>>,
+    /// A member by which LiteLLM makes it one of Gemini's own tools, whatever its type.
+    gemini: Option<Member<'a>>,
     /// Set if it has a name, which is then granted.
     named: bool,
+    /// Tools below it, which only a namespace has.
+    below: Option<Member<'a>>,
+    /// Member that says that the agent runs it, which only a search for tools has.
+    own: Option<Member<'a>>,
 }
 
 impl<'a> Walk<'a, '_> {
@@ -62,10 +72,14 @@ impl<'a> Walk<'a, '_> {
     fn tool_object(&mut self, at: usize) -> Result<bool, Rejection> {
         let mut facts = ToolFacts::default();
         self.members(|walk, member| walk.tool_member(member, &mut facts))?;
-        let kind = facts.kind.as_deref().unwrap_or(b"function");
-        match (kinds::tool(kind), facts.foreign) {
+        let kind = facts.kind.take();
+        let kind = kind.as_deref().unwrap_or(b"function");
+        match (self.tool_capability(kind, &mut facts), facts.foreign) {
             (Some(capability), _) => {
                 self.need(capability, kind, at)?;
+                if let Some(member) = facts.gemini {
+                    self.need(Capability::ServerTools, &member.name, member.at)?;
+                }
                 if self.may_offer(kind) || self.may_offer(undated(kind)) {
                     return Ok(true);
                 }
@@ -75,8 +89,25 @@ impl<'a> Walk<'a, '_> {
                 self.need(Capability::ServerTools, &foreign.name, foreign.at)?;
                 self.check_offered(&foreign.name, foreign.at).map(|()| true)
             }
+            (None, None) if kind == kinds::TOOL_SEARCH => self.check_offered(kind, at).map(|()| true),
             (None, None) => Ok(facts.named),
         }
+    }
+
+    /// Returns the capability that a tool of this `kind` needs, if any. Members that only another kind has are foreign.
+    fn tool_capability(&self, kind: &[u8], facts: &mut ToolFacts<'a>) -> Option<Capability> {
+        let below = facts.below.take();
+        let own = facts.own.take();
+        let (misplaced, needs_none) = match kind {
+            kinds::NAMESPACE => ([own, None], true),
+            kinds::TOOL_SEARCH => {
+                let runs_here = own.is_some();
+                ([below, None], runs_here)
+            }
+            _ => ([below, own], false),
+        };
+        misplaced.into_iter().flatten().for_each(|member| self.note_foreign(member, facts));
+        if needs_none { None } else { kinds::tool(kind) }
     }
 
     fn tool_member(&mut self, member: Member<'a>, facts: &mut ToolFacts<'a>) -> Result<(), Rejection> {
@@ -101,7 +132,11 @@ impl<'a> Walk<'a, '_> {
             | b"annotations" => self.skip()?,
             b"tools" => {
                 self.tools(&member)?;
-                self.note_foreign(member, facts);
+                facts.below = Some(member);
+            }
+            b"execution" if self.cursor.next_is(kinds::CLIENT) => {
+                self.skip()?;
+                facts.own = Some(member);
             }
             // A server's address and keys mean something only beside a type that needs its own grant.
             b"server_url" | b"url" | b"headers" | b"filters" | b"user_location" => {
@@ -115,6 +150,9 @@ impl<'a> Walk<'a, '_> {
             }
             _ => {
                 let content = Member { name: member.name.clone(), at: member.at };
+                if kinds::is_gemini_tool(&member.name) {
+                    facts.gemini = Some(Member { name: member.name.clone(), at: member.at });
+                }
                 self.content(StringMeaning::Medium, content)?;
                 self.note_foreign(member, facts);
             }

@@ -7,10 +7,10 @@ use platform_core::route::Route;
 
 use super::{
     Checked,
-    content::StringMeaning,
     edits::Edits,
     fields::{self, Rule},
     json::JsonValue,
+    members::StringMeaning,
     rejection::{Label, Reason, Rejection},
     sizes::{Count, Sizes},
     walk::{Member, Walk},

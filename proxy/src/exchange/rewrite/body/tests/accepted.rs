@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ACCEPTED: [(Route, &str); 14] = [
+const ACCEPTED: [(Route, &str); 16] = [
     // OpenClaw 2026.2 and 2026.9, shape measured.
     (
         Route::ChatCompletions,
@@ -37,6 +37,15 @@ const ACCEPTED: [(Route, &str); 14] = [
     (
         Route::Responses,
         r#"{"model":"m","input":[{"role":"developer","content":"d"},{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]},{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"e"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}","id":"fc"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"http://e"}]},{"type":"message","role":"assistant","id":"msg","status":"completed","content":[{"type":"output_text","text":"t","annotations":[{"type":"file_citation","file_id":"f","index":0}],"logprobs":[]},{"type":"refusal","refusal":"r"}]},{"type":"custom_tool_call","call_id":"c","name":"n","input":"http://e"},{"type":"custom_tool_call_output","call_id":"c","output":"o"}]}"#,
+    ),
+    // Codex 0.169, written from descriptions of its requests: gpt-5.5 with sub-agents and a search for tools, then gpt-6.1 with all tools in the input.
+    (
+        Route::Responses,
+        r#"{"model":"m","instructions":"i","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]},{"type":"tool_search_call","call_id":"c","status":"completed","execution":"client","arguments":{"query":"q","limit":8}},{"type":"tool_search_output","call_id":"c","status":"completed","execution":"client","tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"f","description":"d","strict":false,"defer_loading":true,"parameters":{"type":"object"}}]}]},{"type":"function_call","namespace":"n","name":"f","arguments":"{}","call_id":"d"}],"tools":[{"type":"function","name":"exec_command","description":"d","strict":false,"parameters":{"type":"object"}},{"type":"namespace","name":"multi_agent_v1","description":"d","tools":[{"type":"function","name":"spawn_agent","description":"d","strict":false,"parameters":{"type":"object"}}]},{"type":"tool_search","execution":"client","description":"d","parameters":{"type":"object"}}],"tool_choice":"auto","parallel_tool_calls":false,"reasoning":{"effort":"medium","summary":"auto"},"store":false,"stream":true,"include":["reasoning.encrypted_content"],"prompt_cache_key":"k","client_metadata":{"session_id":"s","x-codex-installation-id":"i"}}"#,
+    ),
+    (
+        Route::Responses,
+        r#"{"model":"m","input":[{"type":"additional_tools","role":"developer","tools":[{"type":"namespace","name":"functions","description":"d","tools":[{"type":"custom","name":"exec","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: /a/"}},{"type":"function","name":"wait","description":"d","parameters":{}}]}]},{"type":"message","role":"user","content":"Hi"}],"tool_choice":"auto","stream":true}"#,
     ),
     (
         Route::Messages,

@@ -38,6 +38,11 @@ fn goldens() {
             r#"{"metadata":1,"n":1,"model":"m","safety_identifier":2,"seed":3}"#,
             r#"{"n":1,"model":"m","seed":3}"#,
         ),
+        (
+            Route::Responses,
+            r#"{"client_metadata":{"session_id":"s"},"model":"m","input":"a"}"#,
+            r#"{"store":false,"model":"m","input":"a"}"#,
+        ),
         (Route::ChatCompletions, r#"{"model":"m","store":true}"#, r#"{"model":"m","store":false}"#),
         (Route::ChatCompletions, r#"{"model":"m","store":null}"#, r#"{"model":"m","store":null}"#),
         (

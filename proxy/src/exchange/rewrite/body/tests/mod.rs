@@ -3,6 +3,7 @@
 mod accepted;
 mod edited;
 mod fields;
+mod groups;
 mod media;
 mod oracle;
 mod properties;

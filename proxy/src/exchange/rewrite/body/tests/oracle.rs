@@ -160,6 +160,7 @@ pub(super) fn body() -> impl Strategy<Value = (Route, String)> {
         "us\\u0065r",
         "metadata",
         "safety_identifier",
+        "client_metadata",
         "stream",
         "stream_options",
         "store",
@@ -185,6 +186,7 @@ pub(super) fn body() -> impl Strategy<Value = (Route, String)> {
         r#""user":"v""#,
         r#" "metadata":{"a":1}"#,
         r#""safety_identifier":"v" "#,
+        r#""client_metadata":{"a":1,"a":2}"#,
     ]);
     let space = select(vec!["", "", " ", "\n\t"]);
     let member = (name, value, space)
@@ -221,7 +223,8 @@ pub(super) fn twice(text: &str) -> bool {
                     || name == "metadata"
                     || name == "user"
                     || name == "temperature"
-                    || name == "safety_identifier";
+                    || name == "safety_identifier"
+                    || name == "client_metadata";
                 found |= map.next_value_seed(Seeker)? && !opaque;
                 found |= !names.insert(name);
             }
@@ -255,7 +258,8 @@ pub(super) fn twice(text: &str) -> bool {
 pub(super) fn expected(route: Route, body: &str, policy: &Policy) -> Json {
     let Json::Object(mut tree) = serde_json::from_str(body).unwrap() else { panic!("{body}") };
     let parse = |value: Bytes| serde_json::from_slice::<Json>(&value).unwrap();
-    for (name, on) in [("user", "u"), ("metadata", "m"), ("safety_identifier", "s")] {
+    for (name, on) in [("user", "u"), ("metadata", "m"), ("safety_identifier", "s"), ("client_metadata", "s")]
+    {
         let was_there = tree.remove(name).is_some();
         let takes = match (on, route) {
             ("u", route) => !matches!(route, Route::Messages | Route::CountTokens),

@@ -167,7 +167,7 @@ fn responses_and_what_is_stored() {
                 r#""input":[{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]}]"#,
             ),
             (
-                r#""tools":[{"type":"namespace","tools":[{"type":"function"}]}]"#,
+                r#""tools":[{"type":"function","tools":[{"type":"function"}]}]"#,
                 "server_tools",
                 r#""tools":[{"type":"function","name":"a","parameters":null,"strict":false}]"#,
             ),
