@@ -95,26 +95,34 @@ pub enum AfterFailure {
     AcceptAgain,
 }
 
-/// Log for lines that may be frequent: at most one a second is written.
+/// Log for lines that may be frequent: at most one in each interval is written.
 #[derive(Debug)]
 pub struct RateLimitedLog {
     began: Instant,
-    /// Second of the last line, counted from 1.
+    interval: Duration,
+    /// Interval of the last line, counted from 1.
     last: AtomicU64,
     suppressed: AtomicU64,
 }
 
 impl Default for RateLimitedLog {
     fn default() -> Self {
-        Self { began: Instant::now(), last: AtomicU64::new(0), suppressed: AtomicU64::new(0) }
+        Self::every(Duration::from_secs(1))
     }
 }
 
 impl RateLimitedLog {
+    /// Returns a log that writes at most one line in each `interval`.
+    #[must_use]
+    pub fn every(interval: Duration) -> Self {
+        Self { began: Instant::now(), interval, last: AtomicU64::new(0), suppressed: AtomicU64::new(0) }
+    }
+
     /// Calls `line` with the number of lines that were suppressed since the last one, unless a line was written in the
-    /// same second.
+    /// same interval.
     pub fn write(&self, line: impl FnOnce(u64)) {
-        let now = self.began.elapsed().as_secs() + 1;
+        let intervals = self.began.elapsed().as_millis() / self.interval.as_millis().max(1);
+        let now = u64::try_from(intervals).unwrap_or(u64::MAX - 1) + 1;
         if self.last.swap(now, Ordering::Relaxed) == now {
             self.suppressed.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -162,6 +170,16 @@ mod tests {
         let began = time::Instant::now();
         acceptor(3).accept_or(|| AfterFailure::AcceptAgain).await;
         assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_interval_of_a_log_may_be_longer() {
+        let log = RateLimitedLog::every(Duration::from_secs(3600));
+        let mut written = Vec::new();
+        log.write(|suppressed| written.push(suppressed));
+        std::thread::sleep(Duration::from_millis(1100));
+        log.write(|suppressed| written.push(suppressed));
+        assert_eq!(written, [0], "a second later");
     }
 
     #[test]

@@ -1,16 +1,20 @@
 //! Prints an error on stderr for a person, once and with its whole chain of causes.
 
-use std::error::Error;
+use std::{
+    error::Error,
+    io::{self, Write},
+};
 
 /// Prints `error` and its causes, each on a line of its own.
-#[expect(clippy::print_stderr, reason = "this is where a command says why it failed")]
 pub fn error(program: &str, error: &dyn Error) {
-    eprintln!("{program}: {error}");
+    let mut text = format!("{program}: {error}\n");
     let mut cause = error.source();
     while let Some(error) = cause {
-        eprintln!("  because: {error}");
+        text += &format!("  because: {error}\n");
         cause = error.source();
     }
+    // A reader that has closed standard error does not want the text; the exit code says the rest.
+    drop(io::stderr().write_all(text.as_bytes()));
 }
 
 /// Returns `error` and its causes in one line, for a log or an answer.

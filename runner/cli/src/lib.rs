@@ -9,6 +9,7 @@
 
 mod commands;
 mod doctor;
+mod plural;
 mod reload;
 mod supervise;
 

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use platform_core::control::Reloaded;
 use platform_runtime::{
     config::{ConfigErrors, DEFAULT_FILE, Environment, Sources, Values},
     report,
@@ -96,15 +97,25 @@ impl Reloader {
     /// Reads the configuration here and in the proxy, and logs the outcome.
     pub(crate) async fn reload(&self) {
         match self.try_reload().await {
-            Ok(()) => tracing::info!("reloaded: agents are those of the configuration"),
+            Ok(agents) => {
+                tracing::info!(agents = agents.join(", "), "reloaded: agents are those of the configuration");
+            }
             Err(error) => tracing::error!(error = report::chain(&error), "configuration not reloaded"),
         }
     }
 
-    async fn try_reload(&self) -> Result<(), Error> {
+    /// Returns the agents that have changed, in words.
+    async fn try_reload(&self) -> Result<Vec<String>, Error> {
         let (settings, values) = self.sources.read(Purpose::Execute)?;
         match self.data_plane.reload().await {
-            Ok(reloaded) => tracing::info!(?reloaded, "proxy has read its configuration again"),
+            Ok(Reloaded { changed, not_open }) => {
+                let not_open = not_open.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+                tracing::info!(
+                    changed = changed.join(", "),
+                    not_open,
+                    "proxy has read its configuration again"
+                );
+            }
             // Only a missing proxy is skipped. A proxy that received the request and did not answer may have refused
             // it.
             Err(error @ data_plane::Error::NotRunning { .. }) => {
@@ -121,7 +132,6 @@ impl Reloader {
             tracing::warn!(key, "setting keeps its value until `sluice up` is restarted");
         }
         self.metrics.register_agents(settings.agents.keys());
-        self.catalog.replace(&settings).await;
-        Ok(())
+        Ok(self.catalog.replace(&settings).await)
     }
 }

@@ -4,9 +4,9 @@
 //! process does not read.
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -68,12 +68,20 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
-    /// The proxy ended at its start, or did not answer.
+    /// The proxy ended at its start.
+    #[error("the proxy ended with {}; its own messages are above", in_words(*.0))]
+    Ended(ExitStatus),
+    /// The proxy did not answer.
     #[error("the proxy did not come up within {} s; its own messages are above", START_TIMEOUT.as_secs())]
     NotReady,
     /// The system could not wait for the child process.
     #[error("cannot wait for the proxy")]
     Wait(#[source] io::Error),
+}
+
+/// Returns the end of a process in words: `code 1`, or the signal that ended it.
+fn in_words(status: ExitStatus) -> String {
+    status.code().map_or_else(|| status.to_string(), |code| format!("code {code}"))
 }
 
 /// Command line and environment of a proxy, and the time that its stop may take.
@@ -129,6 +137,20 @@ pub(crate) fn proxy_program() -> PathBuf {
     beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("sluice-proxy").to_owned())
 }
 
+/// Returns the process id of another `sluice up` that has started the running proxy, if there is one.
+pub(crate) async fn other_supervisor(data_plane: &DataPlane) -> Option<u32> {
+    let health = timeout(HEALTH_TIMEOUT, data_plane.health()).await.ok()?.ok()?;
+    supervisor_of(health.pid)
+}
+
+/// Returns the parent of the process `proxy`, if that is a `sluice` other than this process.
+fn supervisor_of(proxy: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{proxy}/status")).ok()?;
+    let parent: u32 = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    let program = fs::read_to_string(format!("/proc/{parent}/comm")).ok()?;
+    (program.trim_end() == "sluice" && parent != std::process::id()).then_some(parent)
+}
+
 /// Adopts a running proxy, or starts one and waits until it answers.
 pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy, Health), Error> {
     if let Ok(health) = data_plane.health().await {
@@ -137,14 +159,14 @@ pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy,
     let mut child = spawn(plan)?;
     let started =
         poll_until(Instant::now() + START_TIMEOUT, START_POLL_INTERVAL, async || match child.try_wait() {
-            Ok(None) => Some(Ok(Some(data_plane.health().await.ok()?))),
-            Ok(Some(_status)) => Some(Ok(None)),
+            Ok(None) => Some(Ok(Ok(data_plane.health().await.ok()?))),
+            Ok(Some(status)) => Some(Ok(Err(status))),
             Err(source) => Some(Err(Error::Wait(source))),
         });
     match started.await.transpose()? {
-        Some(Some(health)) => Ok((Proxy::Own(child), health)),
-        Some(None) => {
-            let health = rival_health(data_plane).await.ok_or(Error::NotReady)?;
+        Some(Ok(health)) => Ok((Proxy::Own(child), health)),
+        Some(Err(status)) => {
+            let health = rival_health(data_plane).await.ok_or(Error::Ended(status))?;
             Ok((Proxy::Adopted, health))
         }
         None => {

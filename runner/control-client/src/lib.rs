@@ -27,7 +27,7 @@ use platform_core::{
     },
     id::{GatewayId, RunId, SocketDirName},
     limit::Millis,
-    name::{CONTROL_PROTOCOL, header as own},
+    name::{self, CONTROL_PROTOCOL, header as own},
 };
 use platform_runtime::{report, retry::Transient, task};
 use serde::{Serialize, de::DeserializeOwned};
@@ -46,6 +46,19 @@ pub enum Error {
     /// No proxy serves the socket.
     #[error("no proxy answers on {}: start one with `sluice up`", socket.display())]
     NotRunning {
+        /// Path of the socket.
+        socket: PathBuf,
+        /// Cause of the failure.
+        #[source]
+        source: io::Error,
+    },
+    /// The system denies this user the socket.
+    #[error(
+        "this user may not open the control socket {}: use root, or join its group `{}` and add this uid to proxy.control_uids",
+        socket.display(),
+        name::CONTROL_GROUP
+    )]
+    NotPermitted {
         /// Path of the socket.
         socket: PathBuf,
         /// Cause of the failure.
@@ -336,8 +349,8 @@ impl DataPlane {
         path: &str,
         body: Bytes,
     ) -> Result<(StatusCode, Incoming), Error> {
-        let not_running = |source| Error::NotRunning { socket: self.socket.clone(), source };
-        let stream = UnixStream::connect(&self.socket).await.map_err(not_running)?;
+        let unconnected = |source| unconnected(&self.socket, source);
+        let stream = UnixStream::connect(&self.socket).await.map_err(unconnected)?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
         task::spawn("control client", async move {
             if let Err(error) = connection.await {
@@ -402,6 +415,15 @@ impl Lines {
     }
 }
 
+/// Returns the error of a connection that failed with `source`. A proxy may well run where permission is denied.
+fn unconnected(socket: &Path, source: io::Error) -> Error {
+    let socket = socket.to_owned();
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => Error::NotPermitted { socket, source },
+        _ => Error::NotRunning { socket, source },
+    }
+}
+
 /// Returns the error that an unsuccessful answer describes.
 fn answer_error(status: StatusCode, body: &[u8]) -> Error {
     match serde_json::from_slice::<Problem>(body) {
@@ -422,4 +444,22 @@ async fn read_body(mut body: Incoming) -> Result<Vec<u8>, Error> {
         }
     }
     Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denied_permission_names_its_cure() {
+        let socket = Path::new("/run/control.sock");
+        let denied = unconnected(socket, io::ErrorKind::PermissionDenied.into());
+        let message = denied.to_string();
+        assert!(message.contains("/run/control.sock") && message.contains("proxy.control_uids"), "{message}");
+        assert!(!denied.is_transient(), "waiting does not help");
+        for kind in [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused] {
+            let absent = unconnected(socket, kind.into());
+            assert!(absent.is_transient() && absent.to_string().contains("`sluice up`"), "{absent}");
+        }
+    }
 }

@@ -56,7 +56,9 @@ pub(crate) fn read(protocol: Protocol, stdout: &str) -> AgentOutput {
         Protocol::Text => AgentOutput::Answer(stdout.trim_end_matches('\n').to_owned()),
         Protocol::Envelope => match serde_json::from_str::<Envelope>(stdout) {
             Ok(envelope) => envelope.into(),
-            Err(error) => AgentOutput::Unreadable(format!("stdout is not an envelope: {error}")),
+            Err(error) => AgentOutput::Unreadable(format!(
+                "stdout is not an envelope ({error}): if the agent prints plain text, set `protocol = \"text\"` in its entry"
+            )),
         },
     }
 }
@@ -107,7 +109,10 @@ mod tests {
             assert_eq!(read(Protocol::Envelope, stdout), output, "{stdout}");
         }
         for stdout in ["", "Hi", "{}", r#"{"payloads":[]}"#, "{\"payloads\":[],\"meta\":{}} trailing"] {
-            assert!(matches!(read(Protocol::Envelope, stdout), AgentOutput::Unreadable(_)), "{stdout}");
+            let AgentOutput::Unreadable(message) = read(Protocol::Envelope, stdout) else {
+                panic!("{stdout:?} was taken for an envelope");
+            };
+            assert!(message.contains("set `protocol = \"text\"`"), "{message}");
         }
     }
 

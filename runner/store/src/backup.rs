@@ -93,17 +93,23 @@ impl Store {
     /// complete.
     ///
     /// # Errors
-    /// If the store or the file system fails; then `path` is unchanged.
+    /// [`Error::BackupFile`] if `path` cannot be written, and others if the store or the file system fails. Then `path`
+    /// is unchanged.
     pub async fn backup(&self, path: &Path) -> Result<Rows, Error> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
         let partial = Path::new(&partial);
-        let failed = |action| move |source| Error::File { action, path: path.to_owned(), source };
+        let unusable = |action| move |source| Error::BackupFile { action, path: path.to_owned(), source };
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(partial);
-        let file = file.map_err(failed("write"))?;
+        let file = file.map_err(unusable("write"))?;
         let written = self.write_rows(&file, path).await;
         let finished = written.and_then(|rows| {
-            file.sync_all().and_then(|()| fs::rename(partial, path)).map_err(failed("write"))?;
+            file.sync_all().map_err(|source| Error::File {
+                action: "write",
+                path: path.to_owned(),
+                source,
+            })?;
+            fs::rename(partial, path).map_err(unusable("replace"))?;
             Ok(rows)
         });
         if finished.is_err() {
@@ -201,8 +207,8 @@ struct BackupReader<'p> {
 
 impl<'p> BackupReader<'p> {
     fn open(path: &'p Path) -> Result<Self, Error> {
-        let failed = |source| Error::File { action: "read", path: path.to_owned(), source };
-        let lines = BufReader::new(File::open(path).map_err(failed)?);
+        let unusable = |source| Error::BackupFile { action: "read", path: path.to_owned(), source };
+        let lines = BufReader::new(File::open(path).map_err(unusable)?);
         Ok(Self { path, lines, hash: Sha256::new(), line: 0 })
     }
 

@@ -126,7 +126,7 @@ pub enum Error {
         source: sqlx::Error,
     },
     /// Another order has the same id.
-    #[error("run {run_id} exists already, and was created by another request")]
+    #[error("run id {run_id} is taken by a different request: choose another --run-id")]
     Conflict {
         /// The run.
         run_id: RunId,
@@ -237,6 +237,17 @@ pub enum Error {
         /// Address of the store, without a password.
         store: String,
     },
+    /// The file that was named for a backup cannot be used.
+    #[error("cannot {action} {}: name a file in a directory that exists, and that you may use", path.display())]
+    BackupFile {
+        /// Operation that failed.
+        action: &'static str,
+        /// Path of the file.
+        path: PathBuf,
+        /// Cause of the failure.
+        #[source]
+        source: io::Error,
+    },
     /// A file is not a complete backup.
     #[error("{}:{line}: {problem}", path.display())]
     Backup {
@@ -323,7 +334,8 @@ impl Error {
             | Self::Altered { .. }
             | Self::Failed { .. }
             | Self::Corrupt { .. }
-            | Self::Backup { .. } => ErrorClass::Broken,
+            | Self::Backup { .. }
+            | Self::BackupFile { .. } => ErrorClass::Broken,
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Filter {
     pub states: Vec<&'static str>,
     /// Account that pays.
     pub account: Option<AccountId>,
+    /// Account whose runs are left out.
+    pub left_out: Option<AccountId>,
     /// Agent that runs.
     pub agent: Option<AgentId>,
     /// Run before which the listed ones were ordered; for the next page.
@@ -111,7 +113,7 @@ const LIST: &str = concat!(
     " FROM runs WHERE installation = $1 AND ($2 IS NULL OR $2 LIKE '%,' || state || ',%') \
      AND ($3 IS NULL OR account = $3) AND ($4 IS NULL OR agent = $4) \
      AND ($5 IS NULL OR created < $5 OR (created = $5 AND run < $6)) \
-     ORDER BY created DESC, run DESC LIMIT $7"
+     AND ($7 IS NULL OR account <> $7) ORDER BY created DESC, run DESC LIMIT $8"
 );
 const RECORD_COLUMNS: &str = "SELECT wanted, answer, answer_bytes, events_recorded, stopping, image, \
      (SELECT min(seq) FROM events WHERE events.run = runs.run) AS first_event FROM runs WHERE run = $1";
@@ -137,6 +139,7 @@ impl Store {
             .bind(filter.agent.as_ref().map(AgentId::as_str))
             .bind(filter.before.as_ref().map(|(created, _)| created.0))
             .bind(filter.before.as_ref().map(|(_, run)| run.as_str()))
+            .bind(filter.left_out.as_ref().map(AccountId::as_str))
             .bind(i64::from(max_runs) + 1)
             .fetch_all(tx.connection())
             .await

@@ -126,6 +126,12 @@ impl Workspaces {
         Ok(Self { root: Arc::new(root), bounds })
     }
 
+    /// Creates the root if it is missing, and checks that it is private and can be written. Tests no form.
+    pub fn check_root(settings: &Sandbox) -> Result<(), Error> {
+        let configured = &settings.workspace_dir;
+        paths::private_root(&absolute(configured).map_err(Error::io("find", configured))?)
+    }
+
     /// Returns the same root for workspaces of `size`, if one is given, with the number of files in the same
     /// proportion.
     pub fn sized(&self, size: Option<ByteSize>) -> Self {

@@ -12,7 +12,7 @@ use std::{
 use platform_core::{limit::ByteSize, name::SANDBOX_UID};
 use platform_runtime::{socket::private_dir, state_file};
 use rustix::{
-    fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs},
+    fs::{Access, AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, access, statvfs},
     io::Errno,
     mount::{MountFlags, UnmountFlags, mount_remount, unmount},
 };
@@ -169,7 +169,7 @@ pub(super) fn give_to_agent(path: &Path, mode: u32) -> Result<(), Error> {
 
 /// Creates the root with mode 0700: on the host only its owner can enter it, and a container mounts its workspace
 /// directly. An existing root is not changed, because it may belong to another user. It is refused if others can enter
-/// it.
+/// it, or if this process cannot write to it.
 pub(super) fn private_root(root: &Path) -> Result<(), Error> {
     if !root.exists() {
         state_file::create_dir(root).map_err(Error::io("make", root))?;
@@ -178,5 +178,6 @@ pub(super) fn private_root(root: &Path) -> Result<(), Error> {
     if mode & 0o077 != 0 {
         return Err(Error::Enterable { path: root.to_owned(), mode });
     }
-    Ok(())
+    access(root, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|errno| Error::io("write to", root)(errno.into()))
 }

@@ -18,6 +18,25 @@ async fn doctor_reports_a_rejected_key() {
     assert!(upstream["fix"].as_str().unwrap().contains("upstream.key_file"), "{upstream}");
 }
 
+/// The proxy refuses calls by itself by then. It is not blamed, and the checks behind it are made.
+#[tokio::test]
+async fn doctor_tells_the_upstream_from_the_proxy() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let world = World::in_front_of(upstream, "http://127.0.0.1:9", "").await;
+    let run = world.run("r1", "acct-1").await;
+    for _ in 0..5 {
+        assert_eq!(run.agent.chat("fake").await.status, 503);
+    }
+    assert!(!world.control.send(http::Method::GET, "/v1/ready", String::new()).await.status.is_success());
+    let outcome = world.sluice().run(&["doctor"]).await;
+    assert_eq!(outcome.code, Some(69), "{outcome:?}");
+    for begin in ["ok       proxy: version ", "broken   upstream: ", "ok       socket in a container: "] {
+        assert!(outcome.stdout.lines().any(|line| line.starts_with(begin)), "{begin} is not in {outcome:?}");
+    }
+    assert!(outcome.stdout.contains("; calls are refused since "), "{outcome:?}");
+    assert!(!outcome.stdout.contains('{'), "it shows no JSON: {outcome:?}");
+}
+
 /// A check that depends on something broken is not guessed at.
 #[tokio::test]
 async fn doctor_reports_dependents_as_unknown() {

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use harness::World;
+use harness::{World, process::binary};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
+};
 
 use crate::sandbox::{run, shell_agent};
 
@@ -64,7 +67,7 @@ async fn agents_are_listed_as_the_catalogue_specifies() {
     let mut reviewer = entry("team:reviewer", "Reviewer");
     reviewer["reasons"] = json!([{
         "code": "image_missing",
-        "message": "image no-such-image:1 is not on this host: build it with `make images`, or name another one for the agent",
+        "message": "image no-such-image:1 is not on this host: `docker pull no-such-image:1` or build it, or name another one for the agent",
     }]);
     let expected = json!({
         "defaultAgentId": "sandbox:agent",
@@ -148,6 +151,15 @@ async fn misuse_is_told_what_would_be_right() {
     assert_eq!(no_proxy.code, Some(69));
     assert!(no_proxy.stderr.contains("start one with `sluice up`"), "{}", no_proxy.stderr);
     world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn each_program_says_its_name_and_version() {
+    for name in ["sluice", "sluice-proxy"] {
+        let output = Command::new(binary(name)).arg("--version").output().await.unwrap();
+        let expected = format!("{name} {}\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    }
 }
 
 #[tokio::test]

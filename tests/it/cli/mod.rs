@@ -3,10 +3,13 @@
 mod audit;
 mod configuration;
 mod doctor;
+mod figures;
+mod input;
 mod invocation;
 mod limits;
 mod output;
 mod packages;
+mod pipe;
 mod retention;
 mod runs;
 mod token;

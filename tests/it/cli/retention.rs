@@ -43,7 +43,7 @@ async fn old_events_expire_and_show_says_so() {
     assert_eq!((logs.code, logs.stdout.as_str()), (Some(1), ""));
     assert!(logs.stderr.contains("the output of r1 has been pruned"), "{}", logs.stderr);
     let shown = sluice(&["runs", "show", "r1"]).await.stdout;
-    assert!(shown.contains(&format!("{gone} earlier events have been pruned")), "{shown}");
+    assert!(shown.contains(&format!("{gone} earlier events pruned")), "{shown}");
     for kept in ["run_id", "state", "usage", "answer", "ended_ms", "order"] {
         assert_eq!(after[kept], before[kept], "{kept}");
     }

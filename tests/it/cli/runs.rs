@@ -132,7 +132,13 @@ async fn a_run_never_runs_twice() {
     }
     assert_eq!(starts.of("r1"), 1, "whoever orders it again is told of the first one");
     let different = run_as(&world, "r1", &["--account", "acct-2"]).await;
-    assert!(different.code == Some(2) && different.stderr.contains("another request"), "{different:?}");
+    assert!(
+        different.code == Some(2)
+            && different
+                .stderr
+                .starts_with("sluice: run id r1 is taken by a different request: choose another --run-id\n"),
+        "{different:?}"
+    );
     assert_eq!(show(&world, "r1").await["answer"], "ran");
     world.assert_nothing_left().await;
 }

@@ -116,9 +116,10 @@ async fn an_interrupted_call_counts_at_its_maximum() {
         assert_eq!((record.outcome, record.tokens_source), (Outcome::Interrupted, TokensSource::Estimated));
         assert_eq!(record.cost_source, CostSource::Priced);
         assert!(record.tokens.output >= 100, "{record:?}");
-        used.add(record.outcome, record.calls, &record.tokens, record.cost_nanodollars.unwrap());
+        used.add(record);
     }
     let run = world.run("r1", "acct-1").await;
+    assert_eq!((used.inexact.estimated, used.inexact.unpriced), (2, 0));
     assert_eq!(world.control.run(&run.grant.run_id).await.unwrap().usage, used, "its budget knows of them");
     for _ in 0..2 {
         world.kill_proxy().await;

@@ -185,7 +185,7 @@ async fn a_store_is_moved_once_its_host_is_quiet() {
     assert!(early.stderr.contains("has a lease"), "{early:?}");
     up.stop(Signal::TERM).await;
     let moved = hosts.adopted().await;
-    assert!(moved.stdout.contains("1 runs have not ended"), "{moved:?}");
+    assert!(moved.stdout.contains("1 run unfinished"), "{moved:?}");
     assert_eq!(state(&hosts.world, "r1").await, "running", "to move it ends nothing");
     let up = Up::start(hosts.second()).await;
     let r1 = ended(&hosts.world, "r1").await;

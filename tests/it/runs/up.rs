@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, fs, process::Stdio};
 
-use harness::{CANARY_KEY, Up, World, binary, eventually};
+use bench::upstream::ScriptedUpstream;
+use harness::{CANARY_KEY, KeyRejectingUpstream, Up, World, binary, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 
@@ -118,6 +119,45 @@ async fn up_adopts_a_running_proxy_and_leaves_it() {
     assert_eq!(world.control.health().await.unwrap().pid, world.proxy_pid());
 }
 
+/// Both execute runs, so the second one is no mistake by itself.
+#[tokio::test]
+async fn a_second_up_names_the_pid_of_the_first() {
+    let world = world_without_proxy().await;
+    let log = |name: &str| world.path().join(name);
+    let first = Up::start(world.sluice().log_to(&log("first.log"))).await;
+    let second = Up::start(world.sluice().log_to(&log("second.log"))).await;
+    let [said_first, said_second] =
+        ["first.log", "second.log"].map(|name| fs::read_to_string(log(name)).unwrap());
+    let pid = format!("\"pid\":{}", first.child.id().unwrap());
+    let named =
+        |said: &str| said.lines().any(|line| line.contains("another `sluice up`") && line.contains(&pid));
+    assert!(named(&said_second), "{said_second}");
+    assert!(!said_first.contains("another `sluice up`"), "{said_first}");
+    second.stop(Signal::TERM).await;
+    first.stop(Signal::TERM).await;
+}
+
+#[tokio::test]
+async fn up_is_ready_only_if_runs_can_be_executed() {
+    let world = World::start().await;
+    let good = Up::start(world.sluice()).await;
+    assert!(good.said.ends_with("\nready\n"), "the control: {}", good.said);
+    good.stop(Signal::TERM).await;
+    let docker = ("SLUICE_SANDBOX_DOCKER_SOCKET", "/nowhere/docker.sock");
+    let store = ("SLUICE_STORE_URL", "sqlite:///proc/nowhere/sluice.db");
+    for ((variable, value), obstacle) in [(docker, "Docker does not answer"), (store, "/proc/nowhere")] {
+        let up = Up::start(world.sluice().env(variable, value)).await;
+        let last = up.said.lines().last().unwrap();
+        assert!(last.starts_with("ready, but: ") && last.contains(obstacle), "{last}");
+        up.stop(Signal::TERM).await;
+    }
+    let rejecting = KeyRejectingUpstream::start().await;
+    let world = World::in_front_of(ScriptedUpstream::start().await.unwrap(), &rejecting.base_url(), "").await;
+    let up = Up::start(world.sluice()).await;
+    assert!(up.said.contains("ready, but: the upstream refuses the key in "), "{}", up.said);
+    up.stop(Signal::TERM).await;
+}
+
 #[tokio::test]
 async fn up_stops_its_own_proxy_when_it_is_stopped() {
     for signal in [Signal::TERM, Signal::INT] {
@@ -152,7 +192,7 @@ async fn up_says_why_a_proxy_does_not_start() {
     world.reconfigure(&world.path().join("key").display().to_string(), "/nowhere/key");
     let outcome = world.sluice().run(&["up"]).await;
     assert_eq!(outcome.code, Some(69), "{outcome:?}");
-    for words in ["cannot read upstream.key_file /nowhere/key", "the proxy did not come up"] {
+    for words in ["cannot read upstream.key_file /nowhere/key", "the proxy ended with code 2;"] {
         assert!(outcome.stderr.contains(words), "{words} is not in {}", outcome.stderr);
     }
     assert!(!outcome.stdout.contains("ready"), "{}", outcome.stdout);

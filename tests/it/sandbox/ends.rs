@@ -52,7 +52,8 @@ async fn a_failed_start_says_why_and_leaves_nothing() {
     let message = outcome.result()["error"]["message"].as_str().unwrap().to_owned();
     assert_eq!(outcome.code, Some(70), "{outcome:?}");
     assert!(
-        message.contains("image no-such-image:1 is not on this host") && message.contains("make images"),
+        message.contains("image no-such-image:1 is not on this host")
+            && message.contains("`docker pull no-such-image:1`"),
         "{message}"
     );
     assert_eq!(outcome.result()["error"]["code"], "image_missing");

@@ -23,6 +23,7 @@ pub enum Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::File { path, line: 0 } => f.write_str(path),
             Self::File { path, line } => write!(f, "{path}:{line}"),
             Self::Variable(name) => write!(f, "environment variable {name}"),
             Self::Flag(flag) => write!(f, "--set {flag}"),

@@ -38,7 +38,7 @@ pub fn read<T, C>(
     let reader = Reader::new(SourceText { path, text }, sources);
     for error in syntax_errors {
         let offset = error.span().map_or(0, |span| span.start);
-        reader.record_error(reader.text.origin(offset), "", error.message().to_owned());
+        reader.record_error(reader.text.origin(offset), "", syntax_problem(text, &error));
     }
     let built =
         build(&Section { reader: &reader, key: String::new(), table: Some(document.get_ref()), offset: 0 });
@@ -63,6 +63,16 @@ pub fn read<T, C>(
     match checked {
         Ok(result) if errors.is_empty() => Ok((built, reader.values.into_inner(), result)),
         _ => Err(ConfigErrors::sorted(errors)),
+    }
+}
+
+/// Returns the message of a syntax error in `text`. Names a duplicate key, which the parser's message does not.
+fn syntax_problem(text: &str, error: &toml::de::Error) -> String {
+    match error.span().and_then(|span| text.get(span)) {
+        Some(key) if error.message() == "duplicate key" => {
+            format!("duplicate key `{key}`: remove one of the two")
+        }
+        _ => error.message().to_owned(),
     }
 }
 

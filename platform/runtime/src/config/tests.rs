@@ -112,6 +112,43 @@ fn invalid_toml_is_reported_by_line() {
 }
 
 #[test]
+fn a_duplicate_key_is_named() {
+    for text in ["[proxy]\nthreads = 1\nthreads = 2\n", "threads.a = 1\n\nthreads.a = 2\n"] {
+        let errors = with(text, Environment::default(), &[]).unwrap_err();
+        let named =
+            |error: &String| error.starts_with("s.toml:3: duplicate key `") && error.contains("remove one");
+        assert!(errors.0.iter().map(ToString::to_string).any(|error| named(&error)), "{errors}");
+    }
+}
+
+#[test]
+fn a_bare_number_is_shown_as_text() {
+    let texts = |root: &Section<'_>| {
+        let _listen = root.field("listen", "Where.").optional::<std::net::SocketAddr>();
+        let _drain = root.field("drain", "How long.").optional::<Millis>();
+        let _size = root.field("size", "How large.").optional::<ByteSize>();
+        let _cost = root.field("cost", "How much.").optional::<platform_core::money::NanoDollars>();
+    };
+    let text = "listen = 'localhost'\ndrain = 20\nsize = 512\ncost = 25\n".to_owned();
+    let sources = Sources { file: Some((PathBuf::from("s.toml"), text)), ..Sources::default() };
+    let errors = read(&sources, texts, |_| Ok(())).unwrap_err();
+    let expected = [
+        "s.toml:1: listen: expected an address and a port such as `127.0.0.1:8080`, found `localhost`",
+        "s.toml:2: drain: expected a string such as \"20s\", found an integer",
+        "s.toml:3: size: expected a string such as \"512 MiB\", found an integer",
+        "s.toml:4: cost: expected a string such as \"25\", found an integer",
+    ];
+    assert_eq!(errors.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_missing_file_is_named_without_a_line() {
+    let missing = Sources::locate(Some("/nowhere/s.toml".into()), Environment::default(), Vec::new());
+    let error = missing.unwrap_err().to_string();
+    assert!(error.contains("\n  /nowhere/s.toml: cannot be read: "), "{error}");
+}
+
+#[test]
 fn the_schema_lists_all_fields_and_no_others() {
     let schema = json_schema("sample", sample);
     assert_eq!(schema["properties"]["proxy"]["properties"]["threads"]["default"], json!(2));

@@ -22,6 +22,9 @@ pub trait Value: Sized {
     /// own. Zero is out of bounds, so that no setting interprets it as "no limit" by accident.
     const BOUNDS: Option<(u64, u64)> = None;
 
+    /// Example as it is written in the file, for types whose text form is often mistaken for a number.
+    const EXAMPLE: Option<&'static str> = None;
+
     /// Returns the amount, for types that have bounds.
     fn amount(&self) -> Option<u64> {
         None
@@ -46,7 +49,11 @@ pub trait Value: Sized {
     fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
         match value {
             DeValue::String(text) => Self::from_text(text),
-            other => Err(format!("expected a string, found {}", kind(other))),
+            other => {
+                let example =
+                    Self::EXAMPLE.map(|example| format!(" such as \"{example}\"")).unwrap_or_default();
+                Err(format!("expected a string{example}, found {}", kind(other)))
+            }
         }
     }
 
@@ -75,8 +82,11 @@ fn parse<T: FromStr<Err: ToString>>(text: &str) -> Result<T, String> {
 }
 
 macro_rules! written_as_text {
-    ($($type:ty $(: $greatest:expr)?),*) => {$(
+    ($($type:ty $(: $greatest:expr)? $(=> $example:literal)?),*) => {$(
         impl Value for $type {
+            $(
+            const EXAMPLE: Option<&'static str> = Some($example);
+            )?
             $(
             const BOUNDS: Option<(u64, u64)> = Some((1, $greatest));
             fn amount(&self) -> Option<u64> {
@@ -153,8 +163,8 @@ pub(crate) use written_as_word;
 
 written_as_text!(
     String,
-    ByteSize: MAX_SIZE.0,
-    Millis: MAX_DURATION.0,
+    ByteSize: MAX_SIZE.0 => "512 MiB",
+    Millis: MAX_DURATION.0 => "20s",
     AccountId,
     GatewayId,
     AgentId,
@@ -163,10 +173,25 @@ written_as_text!(
     ModelName,
     ToolName,
     Capability,
-    SocketAddr,
-    NanoDollars: u64::MAX
+    NanoDollars: u64::MAX => "25"
 );
 written_as_integer!(u16: 0xffff, u32: 0xffff_ffff, u64: u64::MAX);
+
+impl Value for SocketAddr {
+    const EXAMPLE: Option<&'static str> = Some("127.0.0.1:8080");
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_error| {
+            format!("expected an address and a port such as `127.0.0.1:8080`, found `{text}`")
+        })
+    }
+    fn schema() -> serde_json::Value {
+        json!({ "type": "string" })
+    }
+    fn to_json(&self) -> serde_json::Value {
+        json!(self.to_string())
+    }
+}
 
 impl Value for PathBuf {
     fn from_text(text: &str) -> Result<Self, String> {

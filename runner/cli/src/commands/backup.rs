@@ -8,6 +8,7 @@ use std::{
 use runner_store::{Onto, Rows};
 
 use super::{Context, Error, exit::Exit};
+use crate::plural::counted;
 
 #[derive(clap::Args)]
 pub(super) struct BackupArguments {
@@ -28,7 +29,13 @@ pub(super) struct RestoreArguments {
 pub(super) async fn backup(context: &Context, arguments: BackupArguments) -> Result<Exit, Error> {
     let store = context.store().await?;
     let Rows(rows) = store.backup(&arguments.file).await?;
-    writeln!(io::stdout(), "{rows} rows of {} in {}", store.describe(), arguments.file.display())?;
+    writeln!(
+        io::stdout(),
+        "{} of {} in {}",
+        counted(rows, "row"),
+        store.describe(),
+        arguments.file.display()
+    )?;
     Ok(Exit::Success)
 }
 
@@ -36,6 +43,12 @@ pub(super) async fn restore(context: &Context, arguments: RestoreArguments) -> R
     let condition = if arguments.force { Onto::Anything } else { Onto::Empty };
     let store = context.serving_store().await?;
     let Rows(rows) = store.restore(&arguments.file, condition).await?;
-    writeln!(io::stdout(), "{rows} rows of {} in {}", arguments.file.display(), store.describe())?;
+    writeln!(
+        io::stdout(),
+        "{} of {} in {}",
+        counted(rows, "row"),
+        arguments.file.display(),
+        store.describe()
+    )?;
     Ok(Exit::Success)
 }

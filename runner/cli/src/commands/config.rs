@@ -1,10 +1,14 @@
 //! Implements `sluice config`.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::Path,
+};
 
-use platform_runtime::{settings::Settings, terminal};
+use platform_runtime::{config::DEFAULT_FILE, settings::Settings, terminal};
 
 use super::{Context, Error, exit::Exit};
+use crate::plural::counted;
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -27,11 +31,35 @@ pub(super) fn check(context: &Context) -> Result<Exit, Error> {
     if !exposed.is_empty() {
         return Ok(Exit::Usage);
     }
-    writeln!(io::stdout(), "the configuration is valid, {} agents", context.settings.agents.len())?;
+    let agents = counted(context.settings.agents.len(), "agent");
+    let file = source_in_words(context.sources.file.as_deref(), Path::new(DEFAULT_FILE));
+    writeln!(io::stdout(), "the configuration is valid, {agents}, {}", terminal::safe(&file))?;
     Ok(Exit::Success)
+}
+
+/// Returns which file the configuration was read from: the `named` one, else the `default` one if it exists.
+fn source_in_words(named: Option<&Path>, default: &Path) -> String {
+    match named.or_else(|| default.exists().then_some(default)) {
+        Some(path) => format!("from {}", path.display()),
+        None => format!("from no file: none is named, and there is no {}", default.display()),
+    }
 }
 
 pub(super) fn schema() -> Result<Exit, Error> {
     writeln!(io::stdout(), "{:#}", Settings::json_schema())?;
     Ok(Exit::Success)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_names_the_file_it_read() {
+        let [missing, there] = ["/nowhere/sluice.toml", "/proc/self/stat"].map(Path::new);
+        assert_eq!(source_in_words(Some(missing), there), "from /nowhere/sluice.toml");
+        assert_eq!(source_in_words(None, there), "from /proc/self/stat");
+        let none = source_in_words(None, missing);
+        assert_eq!(none, "from no file: none is named, and there is no /nowhere/sluice.toml");
+    }
 }

@@ -44,12 +44,15 @@ struct LeftoverArguments {
     dry_run: bool,
 }
 
+/// Account of the trial runs. Lists leave it out unless it is asked for.
+pub(super) const ACCOUNT: &str = "doctor";
+
 pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let agent_id = AgentId::parse(DEFAULT_AGENT)?;
     let default = context.settings.agents[&agent_id].clone();
     let probe = RunRequest {
         run_id: new_run_id()?,
-        account: AccountId::parse("doctor")?,
+        account: AccountId::parse(ACCOUNT)?,
         correlation: Correlation::default(),
         agent_id,
         priority: Priority::default(),
@@ -96,10 +99,28 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
 fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {
     let name = check.name;
     match &check.verdict {
-        Verdict::Ok { found } => writeln!(out, "ok       {name}: {found}"),
+        Verdict::Ok { found } => writeln!(out, "ok       {name}: {}", indented(found)),
         Verdict::Broken { found, fix } => {
-            writeln!(out, "broken   {name}: {}\n         fix: {fix}", terminal::safe(found))
+            writeln!(out, "broken   {name}: {}\n         fix: {fix}", indented(found))
         }
         Verdict::Unknown { needs } => writeln!(out, "unknown  {name}: needs {needs}"),
+    }
+}
+
+/// Returns `found` with each further line below the first.
+fn indented(found: &str) -> String {
+    terminal::safe(found).replace('\n', "\n         ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_agent_has_a_line_of_its_own() {
+        let found = "a:one can run\na:two can run".to_owned();
+        let mut out = Vec::new();
+        print(&mut out, &Check { name: "agents", verdict: Verdict::Ok { found } }).unwrap();
+        assert_eq!(out, b"ok       agents: a:one can run\n         a:two can run\n");
     }
 }

@@ -111,8 +111,9 @@ pub(super) struct Unknown(pub(super) String);
 
 impl Error {
     /// Returns the exit code of a command that this error ended.
-    pub(super) const fn exit_code(&self) -> Exit {
+    pub(super) fn exit_code(&self) -> Exit {
         match self {
+            Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::ClosedPipe,
             Self::Configuration(_)
             | Self::Misused(_)
             | Self::NoGateway(_)
@@ -138,11 +139,6 @@ impl Error {
             | Self::DisplayPanicked
             | Self::Io(_) => Exit::Internal,
         }
-    }
-
-    /// Returns whether standard output is a pipe that its reader has closed.
-    pub(super) fn is_closed_pipe(&self) -> bool {
-        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
@@ -180,6 +176,7 @@ const fn store_exit(error: &store::Error) -> Exit {
         | Error::ServesAnother { .. }
         | Error::NotEmpty { .. }
         | Error::Backup { .. }
+        | Error::BackupFile { .. }
         | Error::TooLarge { .. } => Exit::Usage,
         Error::Address { .. }
         | Error::File { .. }
@@ -243,7 +240,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let unbound = api::Api::bind(listener.local_addr().unwrap()).await.unwrap_err();
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
-        let cases: [(Error, Exit); 28] = [
+        let cases: [(Error, Exit); 29] = [
             (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
             (NoGateway::among([], "coding").into(), Exit::Usage),
@@ -272,6 +269,7 @@ mod tests {
             (RunId::parse("").unwrap_err().into(), Exit::Internal),
             (invalid_json().into(), Exit::Internal),
             (before_1970.into(), Exit::Internal),
+            (io::Error::from(io::ErrorKind::BrokenPipe).into(), Exit::ClosedPipe),
         ];
         for (error, code) in cases {
             assert_eq!(error.exit_code(), code, "{error:?}");

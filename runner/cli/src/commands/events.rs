@@ -10,6 +10,7 @@ use runner_store::UnixMillis;
 use serde::Serialize;
 
 use super::{Context, Error, exit::Exit, runs::time_of_day};
+use crate::plural::counted;
 
 /// Most bytes of live text that are buffered. A line feed prints the buffer earlier.
 const MAX_LIVE_LINE: usize = 100;
@@ -169,10 +170,11 @@ fn describe(event: &AgentEvent) -> (&'static str, String) {
         AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } => ("text", text.clone()),
         AgentEvent::Missed { count } => ("missed", count.to_string()),
         AgentEvent::Pruned { count } => {
-            ("pruned", format!("{count} events up to here have been pruned (store.event_retention)"))
+            ("pruned", format!("{} pruned up to here (store.event_retention)", counted(count, "event")))
         }
         AgentEvent::UsageReport { calls, tokens } => {
-            ("used", format!("{calls} calls, {} tokens in, {} out", tokens.input, tokens.output))
+            let calls = counted(calls, "call");
+            ("used", format!("{calls}, {} tokens in, {} out", tokens.input, tokens.output))
         }
         AgentEvent::AssistantFinal { content, cut_bytes: 0 } => ("answer", content.clone()),
         AgentEvent::AssistantFinal { content, cut_bytes } => {

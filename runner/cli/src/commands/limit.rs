@@ -35,25 +35,25 @@ pub(super) struct Arguments {
 #[derive(clap::Args)]
 struct NewLimits {
     /// Limit on calls in total; refused calls do not count
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     requests: Option<u64>,
     /// Limit on calls per minute; after a pause, this many may come at once
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     requests_per_minute: Option<u64>,
     /// Limit on calls in flight
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     calls_in_flight: Option<u64>,
     /// Limit on tokens of prompts in total
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     input_tokens: Option<u64>,
     /// Limit on tokens of answers in total
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     output_tokens: Option<u64>,
     /// Limit on tokens of prompts and answers in total
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     total_tokens: Option<u64>,
     /// Limit on cost in dollars in total; only models with a price can then be called
-    #[arg(long, value_name = "DOLLARS")]
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true)]
     cost: Option<NanoDollars>,
 }
 

@@ -14,9 +14,12 @@ mod documented_tests;
 mod error;
 mod events;
 mod exit;
+mod figures;
 mod freeze;
 mod gateway;
 mod gc;
+#[cfg(test)]
+mod help_tests;
 mod limit;
 mod logs;
 mod man;
@@ -36,9 +39,13 @@ mod up;
 mod usage;
 mod wait;
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use platform_core::name;
 use platform_runtime::{config::Environment, report, telemetry};
 use runner_model::failpoint;
@@ -59,13 +66,7 @@ Examples:
   sluice runs ls --state running          list running runs
   sluice doctor                           check everything that a run needs
   sluice audit tail -f                    follow the journal of model calls
-  sluice audit top                        show live usage, like top(1)
-
-Exit codes:
-  0 success             69 proxy, Docker or store unavailable
-  1 the agent failed    70 Sluicegate, Docker or an image failed the run
-  2 wrong usage or configuration
-  124 time limit, 130 cancelled, 137 memory limit"
+  sluice audit top                        show live usage, like top(1)"
 )]
 struct Arguments {
     /// Configuration file [default: $SLUICE_CONFIG, else /etc/sluicegate/sluice.toml if it exists]
@@ -83,8 +84,17 @@ enum Command {
     /// Start the data plane, keep it running and execute runs, until Ctrl-C
     ///
     /// Executes runs submitted with `sluice run --detach`, takes over runs of dead processes where they stand, and
-    /// removes leftover resources. Ctrl-C cancels active runs. SIGTERM, as a service manager sends it, leaves them
-    /// to the next worker.
+    /// removes leftover resources. Without a terminal as standard output it runs as a service, and signals mean
+    /// something else.
+    #[command(after_help = "\
+Signals on a terminal:
+  SIGINT (Ctrl-C), SIGTERM, SIGHUP   cancel active runs and stop; a second one leaves them to the
+                                     next worker. A closed terminal sends SIGHUP. To read changed
+                                     agents, restart the command
+
+Signals as a service:
+  SIGHUP             read the configuration again, here and in the proxy; agents change at once
+  SIGINT, SIGTERM    stop, and leave active runs to the next worker")]
     Up,
     /// Run an agent once and show its answer
     Run(run::Arguments),
@@ -145,7 +155,11 @@ Examples:
 Examples:
   sluice usage                            show all accounts and live runs
   sluice usage --run run-19c1-5f0e -f     follow the limits of one run
-  sluice usage --account acct-7 --json | jq '.limits[] | select(.left == 0)'")]
+  sluice usage --account acct-7 --json | jq '.limits[] | select(.left == 0)'
+
+`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
+`-` means that it is known for none.
+The overview leaves out account `doctor`, of the trial runs of `sluice doctor`, unless --all is given.")]
     Usage(usage::Arguments),
     /// Change limits of a live run or an account; limits that are not named stay
     ///
@@ -202,7 +216,8 @@ impl Command {
 /// Parses the arguments and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::from_arg_matches(&command_line().get_matches())
+        .unwrap_or_else(|error| error.format(&mut command_line()).exit());
     let environment = Environment::capture();
     let mut default_filter =
         "warn,runner_cli::supervise=info,runner_engine::worker=info,runner_engine::reaper=info,runner_cli::reload=info".to_owned();
@@ -212,10 +227,19 @@ pub fn main() -> ExitCode {
     }
     telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some(&default_filter)));
     let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
-        report::error("sluice", &error);
-        error.exit_code()
+        let exit = error.exit_code();
+        // The reader of the pipe has enough. Other programs say nothing then, either.
+        if exit != Exit::ClosedPipe {
+            report::error("sluice", &error);
+        }
+        exit
     });
     outcome.into()
+}
+
+/// Returns the definition of the command line.
+fn command_line() -> clap::Command {
+    exit::with_exit_codes(Arguments::command())
 }
 
 /// Parses a command line, and returns the error if it is invalid.
@@ -228,7 +252,10 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
     let Arguments { config, set, command } = arguments;
     match command {
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "sluice", &mut io::stdout());
+            // Writing to standard output directly would panic if its reader has left.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "sluice", &mut script);
+            io::stdout().write_all(&script)?;
             return Ok(Exit::Success);
         }
         Command::Man { ref directory } => return man::write(directory),
@@ -238,7 +265,12 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
     if let Some(point) = environment.get(name::env::SLUICE_FAILPOINT) {
         failpoint::arm(point).map_err(Error::Failpoint)?;
     }
-    let context = Context::read(config, set, environment, command.purpose())?;
+    let context = Context::read(config, set, environment, command.purpose()).or_else(|errors| {
+        if let Command::Reload(arguments) = &command {
+            arguments.print_refusal("reload_refused", &errors.to_string())?;
+        }
+        Err(Error::from(errors))
+    })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {

@@ -4,14 +4,20 @@ use std::path::Path;
 
 use platform_core::control::Usage;
 use platform_runtime::terminal::{self, Output, Sanitizer};
-use runner_model::lifecycle::State;
+use runner_model::{conversation::Message, lifecycle::State};
 use runner_store::{QueuePosition, Record, ResourceKind, Run};
 use runner_workspace as workspace;
+use serde::Deserialize;
 
 use super::{
+    columns, figures,
     runs::{format_span, format_time, state_text},
     table::Table,
 };
+use crate::plural::counted;
+
+/// Most columns of a question that are shown.
+const MAX_QUESTION_COLUMNS: usize = 120;
 
 /// Returns the reason why a run waits; `None` if it does not wait.
 fn waiting_reason(run: &Run, position: Option<QueuePosition>) -> Option<String> {
@@ -27,6 +33,18 @@ fn waiting_reason(run: &Run, position: Option<QueuePosition>) -> Option<String> 
     waits_for_start.then(|| {
         "for its start: its worker starts no more than worker.max_concurrent_starts at a time".to_owned()
     })
+}
+
+/// Returns the beginning of the question of `order`, without sequences that would drive the terminal.
+fn question(order: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Order {
+        messages: Vec<Message>,
+    }
+    let Order { messages } = serde_json::from_str(order).ok()?;
+    let whole = terminal::safe(&messages.last()?.content).replace(['\n', '\t'], " ");
+    let shown = columns::beginning(&whole, MAX_QUESTION_COLUMNS);
+    Some(if shown == whole { whole } else { format!("{shown}…") })
 }
 
 /// Returns the facts about the run itself, as names and values.
@@ -62,12 +80,14 @@ fn facts(run: &Run, position: Option<QueuePosition>) -> Vec<(&'static str, Strin
     let detail = run.error.as_ref().and_then(|error| error.detail.as_ref());
     facts.extend(detail.map(|detail| ("detail", detail.for_operators().to_owned())));
     facts.extend(run.usage.map(|usage| {
-        let Usage { calls, refused, tokens, cost_nanodollars: cost } = usage;
+        let Usage { calls, refused, tokens, cost_nanodollars, inexact } = usage;
+        let [input, output] = [tokens.input, tokens.output].map(|count| figures::tokens(count, inexact));
+        let cost = figures::cost(cost_nanodollars, inexact);
         (
             "used",
             format!(
-                "{calls} calls ({refused} refused), {} tokens in, {} out, {cost}",
-                tokens.input, tokens.output
+                "{} ({refused} refused), {input} tokens in, {output} out, {cost}",
+                counted(calls, "call")
             ),
         )
     }));
@@ -77,7 +97,9 @@ fn facts(run: &Run, position: Option<QueuePosition>) -> Vec<(&'static str, Strin
 /// Returns all details of a run as text. `workspaces` is the directory of workspaces.
 pub(super) fn text(record: &Record, position: Option<QueuePosition>, workspaces: &Path) -> String {
     let mut text = String::new();
-    for (name, value) in facts(&record.run, position) {
+    let mut facts = facts(&record.run, position);
+    facts.extend(question(&record.wanted).map(|question| ("question", question)));
+    for (name, value) in facts {
         let value = terminal::safe(&value).replace(['\n', '\t'], " ");
         text += &format!("{name:<10} {value}\n");
     }
@@ -104,7 +126,28 @@ fn tables(record: &Record, workspaces: &Path) -> String {
     }
     let pruned = match record.pruned_events {
         0 => String::new(),
-        count => format!("{count} earlier events have been pruned (store.event_retention)\n"),
+        count => format!("{} pruned (store.event_retention)\n", counted(count, "earlier event")),
     };
     format!("\n{resources}\n{pruned}{events}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(content: &str) -> String {
+        serde_json::json!({ "model": "m", "messages": [
+            { "role": "user", "content": "before" }, { "role": "user", "content": content },
+        ] })
+        .to_string()
+    }
+
+    #[test]
+    fn a_question_is_cut_and_cannot_break_out() {
+        let shown = |content: &str| question(&order(content));
+        assert_eq!(shown("two\nlines\x1b[2J"), Some("two lines".to_owned()));
+        let cut = format!("{}…", "a".repeat(MAX_QUESTION_COLUMNS));
+        assert_eq!(shown(&"a".repeat(MAX_QUESTION_COLUMNS + 1)), Some(cut));
+        assert_eq!(question("no order"), None);
+    }
 }

@@ -6,7 +6,10 @@ use std::{
 };
 
 use clap::builder::PossibleValuesParser;
-use platform_core::id::{AccountId, AgentId, RunId};
+use platform_core::{
+    control::Usage,
+    id::{AccountId, AgentId, RunId},
+};
 use platform_runtime::terminal;
 use runner_model::lifecycle::{Failure, State};
 use runner_store::{Filter, QueuePosition, Record, Run, UnixMillis};
@@ -14,9 +17,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Context, Error, events,
+    Context, Error, doctor, events,
     exit::Exit,
-    gc, logs, record,
+    figures, gc, logs, record,
     run::{OutputArguments, cancel_on_signals},
     table::Table,
     wait,
@@ -31,13 +34,20 @@ Examples:
   sluice runs ls --state running            list running runs
   sluice runs ls --state queued             list queued runs and their position in the queue
   sluice runs ls --account acct-7 -n 100    list the last hundred runs of an account
-  sluice runs ls --before run-19c1-5f0e     list the next page")]
+  sluice runs ls --before run-19c1-5f0e     list the next page
+
+`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
+`-` means that it is known for none.
+Trial runs of `sluice doctor` are left out, unless --all or --account doctor is given.")]
     Ls(LsArguments),
     /// Show all details of a run
     #[command(after_help = "\
 Examples:
   sluice runs show run-19c1-5f0e
-  sluice runs show run-19c1-5f0e --json | jq .usage")]
+  sluice runs show run-19c1-5f0e --json | jq .usage
+
+`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
+`-` means that it is known for none.")]
     Show(ShowArguments),
     /// Show the events of a run, stored or live
     Events(events::Arguments),
@@ -100,6 +110,9 @@ pub(super) struct LsArguments {
     /// Only runs that this account pays for
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<AccountId>,
+    /// Also list the trial runs of `sluice doctor`, which account `doctor` pays for
+    #[arg(long)]
+    all: bool,
     /// Only runs of this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<AgentId>,
@@ -183,7 +196,7 @@ async fn cancel(context: &Context, arguments: CancelArguments) -> Result<Exit, E
 }
 
 async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
-    let LsArguments { state, account, agent, before, number, json } = arguments;
+    let LsArguments { state, account, all, agent, before, number, json } = arguments;
     let store = context.store().await?;
     let before = match before {
         Some(run) => Some(store.record(&run).await?.run).map(|run| (run.created, run.run_id)),
@@ -191,7 +204,9 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     };
     let states =
         State::NAMES.into_iter().filter(|name| state.iter().any(|requested| requested == name)).collect();
-    let page = store.list(&Filter { states, account, agent, before }, number).await?;
+    let is_overview = account.is_none() && !all;
+    let left_out = is_overview.then(|| AccountId::parse(doctor::ACCOUNT)).transpose()?;
+    let page = store.list(&Filter { states, account, left_out, agent, before }, number).await?;
     let mut out = io::stdout();
     let mut ahead = Vec::new();
     for run in &page.runs {
@@ -235,8 +250,11 @@ fn row(run: &Run, ahead: Option<u64>, now: UnixMillis) -> [String; 10] {
         format_time(run.created),
         format_span(run.created, run.ended.unwrap_or(now)),
         or_dash(|run| Some(run.usage?.calls.to_string())),
-        or_dash(|run| run.usage.map(|usage| (usage.tokens.input + usage.tokens.output).to_string())),
-        or_dash(|run| Some(run.usage?.cost_nanodollars.to_string())),
+        or_dash(|run| {
+            let Usage { tokens, inexact, .. } = run.usage?;
+            Some(figures::tokens(tokens.input.saturating_add(tokens.output), inexact))
+        }),
+        or_dash(|run| run.usage.map(|usage| figures::cost(usage.cost_nanodollars, usage.inexact))),
     ]
 }
 

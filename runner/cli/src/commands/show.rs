@@ -11,7 +11,7 @@ use std::{
 
 use platform_core::{
     control::Usage,
-    event::{AgentEvent, OutputStream},
+    event::{AgentEvent, OutputStream, RunErrorCode},
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_docker::Captured;
@@ -19,7 +19,7 @@ use runner_engine::{request::Subject, run::RunResult};
 use runner_model::lifecycle::{Detail, Failure, StartKind};
 use serde_json::json;
 
-use super::{run::OutputArguments, status::Status};
+use super::{figures, run::OutputArguments, status::Status};
 
 /// Printer for one run.
 #[derive(Debug)]
@@ -154,15 +154,24 @@ impl Show {
         }
         if let Err(Failure { code, message, detail }) = &result.answer {
             let message = Sanitizer::new(Output::Safe).clean(message).into_owned();
-            writeln!(io::stderr(), "sluice: {} failed ({}): {message}", subject.run_id, code.code())?;
+            writeln!(io::stderr(), "sluice: {} {}", subject.run_id, failure_in_words(*code, &message))?;
+            // A detail often ends with the message, after the name of the part that failed.
             if let Some(detail) =
-                detail.as_ref().map(Detail::for_operators).filter(|detail| *detail != message)
+                detail.as_ref().map(Detail::for_operators).filter(|detail| !detail.ends_with(&message))
             {
                 let detail = Sanitizer::new(Output::Safe).clean(detail).into_owned();
                 writeln!(io::stderr(), "sluice: in detail: {detail}")?;
             }
         }
         print_for_person(&summary(subject, result))
+    }
+}
+
+/// Returns the end of a run that failed with `code`. A cancelled run did not fail.
+fn failure_in_words(code: RunErrorCode, message: &str) -> String {
+    match code {
+        RunErrorCode::Cancelled => message.to_owned(),
+        _ => format!("failed ({}): {message}", code.code()),
     }
 }
 
@@ -180,8 +189,10 @@ fn summary(subject: &Subject<'_>, result: &RunResult) -> String {
 
 fn usage_in_words(usage: Usage) -> String {
     let calls = if usage.calls == 1 { "call" } else { "calls" };
-    let Usage { tokens, cost_nanodollars: cost, .. } = usage;
-    format!("{} {calls}, {} tokens in, {} out, {cost}", usage.calls, tokens.input, tokens.output)
+    let Usage { tokens, cost_nanodollars, inexact, .. } = usage;
+    let [input, output] = [tokens.input, tokens.output].map(|count| figures::tokens(count, inexact));
+    let cost = figures::cost(cost_nanodollars, inexact);
+    format!("{} {calls}, {input} tokens in, {output} out, {cost}", usage.calls)
 }
 
 fn result_json(subject: &Subject<'_>, result: &RunResult) -> serde_json::Value {
@@ -213,4 +224,15 @@ fn captured(captured: &Captured) -> serde_json::Value {
 
 fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancelled_run_did_not_fail() {
+        assert_eq!(failure_in_words(RunErrorCode::Cancelled, "cancelled"), "cancelled");
+        assert_eq!(failure_in_words(RunErrorCode::Timeout, "too late"), "failed (timeout): too late");
+    }
 }

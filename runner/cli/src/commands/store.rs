@@ -8,6 +8,7 @@ use runner_store::{Adopted, Present, Served, Store};
 use serde_json::{Value, json};
 
 use super::{Context, Error, exit::Exit, runs::format_time};
+use crate::plural::counted;
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -105,8 +106,9 @@ async fn adopt(context: &Context, store: &Store) -> Result<Exit, Error> {
             if unfinished > 0 {
                 writeln!(
                     out,
-                    "{unfinished} runs have not ended: `sluice up` begins those that wait, and ends as container_lost those \
-                     whose agents ran on `{name}`"
+                    "{} unfinished: `sluice up` begins those that wait, and ends as container_lost those \
+                     whose agents ran on `{name}`",
+                    counted(unfinished, "run")
                 )?;
             }
             let filter = format!("label={}={}", label::INSTALLATION, context.settings.sandbox.installation);

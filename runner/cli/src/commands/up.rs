@@ -8,9 +8,10 @@ use std::{
 
 use platform_core::control::Health;
 use platform_runtime::{
+    report,
     settings::{Settings, Telemetry},
     shutdown::{RunBy, Signalled, Signals},
-    task,
+    task, terminal,
 };
 use runner_api::Api;
 use runner_control_client::DataPlane;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Context, Error, exit::Exit};
 use crate::{
+    doctor,
     reload::Reloader,
     supervise::{self, Plan, Proxy},
 };
@@ -39,7 +41,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let settings = &context.settings;
     let plan = plan(context)?;
     warn_of_ignored_settings(&settings.telemetry);
-    check_served_host(context).await?;
+    let store_problem = store_problem(context).await?;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
     let (observer, export) = Observer::of(settings)?;
@@ -48,12 +50,13 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let signals = Signals::install(run_by)?;
     let cancel = CancellationToken::new();
     let proxy_stop = CancellationToken::new();
-    let api = match settings.api.listen {
-        Some(address) => Some(Api::bind(address).await?),
-        None => None,
-    };
+    // Comes before the error of an address that the other process has already.
+    warn_of_other_supervisor(&data_plane).await;
+    let api = bind_api(settings).await?;
     let (proxy, health) = supervise::start(&plan, &data_plane).await?;
     announce(context, &proxy, &health, api.as_ref())?;
+    let obstacles = doctor::obstacles(settings, &data_plane).await;
+    announce_readiness(obstacles.into_iter().chain(store_problem).collect())?;
     let leave_runs = CancellationToken::new();
     let reloader = Reloader::new(
         context.sources.clone(),
@@ -98,6 +101,14 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
+/// Binds the API's address, if one is set.
+async fn bind_api(settings: &Settings) -> Result<Option<Api>, Error> {
+    Ok(match settings.api.listen {
+        Some(address) => Some(Api::bind(address).await?),
+        None => None,
+    })
+}
+
 /// Returns the command line and environment of the proxy.
 ///
 /// # Errors
@@ -116,19 +127,20 @@ fn plan(context: &Context) -> Result<Plan, supervise::Error> {
     })
 }
 
-/// Checks that the store does not serve another host, before anything is started. Ignores all other errors: the worker
-/// tries again later, because the proxy must not wait for a store.
+/// Checks that the store does not serve another host, before anything is started. Returns all other problems in words:
+/// the worker tries again later, because the proxy must not wait for a store.
 ///
 /// # Errors
 /// If the store serves another host.
-async fn check_served_host(context: &Context) -> Result<(), StoreError> {
+async fn store_problem(context: &Context) -> Result<Option<String>, StoreError> {
     match timeout(STORE_TIMEOUT, context.serving_store()).await {
         Ok(Ok(store)) => {
             store.close().await;
-            Ok(())
+            Ok(None)
         }
         Ok(Err(error)) if error.serves_another() => Err(error),
-        Ok(Err(_)) | Err(_) => Ok(()),
+        Ok(Err(error)) => Ok(Some(report::chain(&error))),
+        Err(_elapsed) => Ok(Some(format!("the store did not answer within {} s", STORE_TIMEOUT.as_secs()))),
     }
 }
 
@@ -159,6 +171,13 @@ impl Execution<'_> {
         };
         run_observed(&engine, export, settings, work).await;
         result
+    }
+}
+
+/// Warns if another `sluice up` has started the proxy. Several are allowed, and often a mistake.
+async fn warn_of_other_supervisor(data_plane: &DataPlane) {
+    if let Some(pid) = supervise::other_supervisor(data_plane).await {
+        tracing::warn!(pid, "another `sluice up` of this configuration runs already: both execute its runs");
     }
 }
 
@@ -196,8 +215,17 @@ fn announce(context: &Context, proxy: &Proxy, health: &Health, api: Option<&Api>
     if let Some(api) = api {
         writeln!(out, "api       http://{}", api.address())?;
     }
+    Ok(())
+}
+
+/// Prints that everything is started, with each of the `obstacles` that keep runs from being executed.
+fn announce_readiness(obstacles: Vec<String>) -> io::Result<()> {
+    let mut out = io::stdout();
     let hint = if out.is_terminal() { "; Ctrl-C stops and cancels runs, twice leaves them" } else { "" };
-    writeln!(out, "ready{hint}")
+    if obstacles.is_empty() {
+        return writeln!(out, "ready{hint}");
+    }
+    writeln!(out, "ready, but: {}{hint}", terminal::safe(&obstacles.join("; ")))
 }
 
 /// Handles signals. The first stop signal triggers the first token of `stops`, the second signal the second token.

@@ -9,7 +9,7 @@ use platform_runtime::terminal;
 use runner_control_client::DataPlane;
 
 use super::{
-    Context, Error,
+    Context, Error, doctor,
     exit::Exit,
     spending::{BudgetOwner, Spending},
 };
@@ -21,12 +21,22 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Arguments {
     #[command(flatten)]
     owner: BudgetOwner,
+    #[command(flatten)]
+    trials: Trials,
     /// Refresh every second until the run is closed or Ctrl-C: in place on a terminal, NDJSON in a pipe
     #[arg(short, long)]
     follow: bool,
     /// Print JSON instead of tables; with --follow, one object per change
     #[arg(long)]
     json: bool,
+}
+
+/// Trial runs of `sluice doctor`, which overviews leave out.
+#[derive(clap::Args)]
+struct Trials {
+    /// Also show account `doctor`, with the trial runs of `sluice doctor`
+    #[arg(long, conflicts_with_all = ["run_id", "account"])]
+    all: bool,
 }
 
 /// Format of the output.
@@ -49,7 +59,10 @@ pub(super) async fn usage(context: &Context, arguments: Arguments) -> Result<Exi
     let mut tick = tokio::time::interval(REFRESH_INTERVAL);
     loop {
         tick.tick().await;
-        let current = arguments.owner.read(&data_plane).await?;
+        let mut current = arguments.owner.read(&data_plane).await?;
+        if !arguments.trials.all {
+            current.leave_out(doctor::ACCOUNT);
+        }
         if shown.as_ref() != Some(&current) {
             show(&current, shown.as_ref(), format)?;
         }

@@ -1,13 +1,14 @@
 //! Checks everything that a run needs, for `sluice doctor`, and reports a fix for each broken part.
 
 mod check;
+mod data_plane;
+mod obstacles;
 
 use std::path::Path;
 
-use platform_core::control::{NotReady, Readiness, UpstreamHealth, UpstreamState};
 use platform_runtime::{report, settings::Settings};
-use runner_control_client::{self as data_plane, DataPlane};
-use runner_docker::Docker;
+use runner_control_client::DataPlane;
+use runner_docker::{self as docker, Docker};
 use runner_engine::{
     agents::{self, AgentStatus, BlockReason, Probes},
     context::EngineHandles,
@@ -19,7 +20,10 @@ use runner_store::{self as store, Store};
 use runner_workspace::{self as workspace, Workspaces};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::check::{Check, Verdict};
+pub(crate) use self::{
+    check::{Check, Verdict},
+    obstacles::obstacles,
+};
 
 const DOCKER: &str = "docker";
 const AGENTS: &str = "agents";
@@ -39,7 +43,7 @@ pub(crate) async fn run_checks(
     probe: RunRequest,
     cancel: &CancellationToken,
 ) -> Vec<Check> {
-    let data_plane = DataPlane::at(&settings.proxy.control_socket());
+    let proxy = DataPlane::at(&settings.proxy.control_socket());
     let docker = Docker::connect(&settings.sandbox.docker_socket).await;
     let mut checks = vec![docker_check(&docker).await];
     let docker = docker.ok();
@@ -60,11 +64,11 @@ pub(crate) async fn run_checks(
     checks.push(store_check(&store));
     let workspaces = Workspaces::open(&settings.sandbox);
     checks.push(workspaces_check(workspaces.as_ref()));
-    let (proxy, unopened) = proxy_checks(&data_plane).await;
-    let proxy_is_ok = proxy.is_ok();
-    checks.push(proxy);
+    let (proxy_check, unopened) = data_plane::proxy_checks(&proxy).await;
+    let proxy_is_ok = proxy_check.is_ok();
+    checks.push(proxy_check);
     checks.push(if proxy_is_ok {
-        upstream_check(&data_plane).await
+        data_plane::upstream_check(&proxy).await
     } else {
         Check::unknown(UPSTREAM, PROXY)
     });
@@ -124,9 +128,12 @@ async fn gateways_check(settings: &Settings) -> Option<Check> {
     }
 }
 
-async fn docker_check(docker: &Result<Docker, runner_docker::Error>) -> Check {
+async fn docker_check(docker: &Result<Docker, docker::Error>) -> Check {
     let version = match docker {
         Ok(docker) => docker.version().await.map_err(|error| report::chain(&error)),
+        Err(error @ docker::Error::NotPermitted { .. }) => {
+            return Check::broken(DOCKER, error.to_string(), "do as it says");
+        }
         Err(error) => Err(report::chain(error)),
     };
     match version {
@@ -139,23 +146,29 @@ async fn docker_check(docker: &Result<Docker, runner_docker::Error>) -> Check {
     }
 }
 
-/// Checks that every agent can run, as `sluice agents check` does. Reports advisory notes, too.
+/// Checks that every agent can run, as `sluice agents check` does. Reports advisory notes, too, with one line for each
+/// agent.
 fn agents_check(statuses: &[AgentStatus]) -> Check {
-    let ids: Vec<_> =
-        statuses.iter().filter(|agent| agent.can_run()).map(|agent| agent.id.as_str()).collect();
-    let explain = |agent: &AgentStatus| {
-        let reasons = agent.block_reasons.iter().map(BlockReason::to_string).collect::<Vec<_>>();
-        (!reasons.is_empty()).then(|| format!("{}: {}", agent.id, reasons.join("; ")))
+    let line = |agent: &AgentStatus| {
+        let reasons: Vec<_> = agent.block_reasons.iter().map(BlockReason::to_string).collect();
+        if reasons.is_empty() {
+            format!("{} can run", agent.id)
+        } else {
+            format!("{}: {}", agent.id, reasons.join("; "))
+        }
     };
-    let reasons: Vec<_> = statuses.iter().filter_map(explain).collect();
-    if !statuses.iter().flat_map(|agent| &agent.block_reasons).any(BlockReason::is_fault) {
-        let can =
-            if ids.is_empty() { "none can run".to_owned() } else { format!("{} can run", ids.join(", ")) };
-        return Check::ok(AGENTS, std::iter::once(can).chain(reasons).collect::<Vec<_>>().join("; "));
+    let is_fault = |agent: &&AgentStatus| agent.block_reasons.iter().any(BlockReason::is_fault);
+    let faults: Vec<_> = statuses.iter().filter(is_fault).map(line).collect();
+    if faults.is_empty() {
+        let lines: Vec<_> = statuses.iter().map(line).collect();
+        return Check::ok(
+            AGENTS,
+            if lines.is_empty() { "there are none".to_owned() } else { lines.join("\n") },
+        );
     }
     Check::broken(
         AGENTS,
-        reasons.join("; "),
+        faults.join("\n"),
         "follow the advice above; `make images` builds the image that ships",
     )
 }
@@ -184,77 +197,6 @@ fn workspaces_check(workspaces: Result<&Workspaces, &workspace::Error>) -> Check
             "remove what fills the disk, or lower sandbox.disk_reserve or sandbox.workspace_size",
         ),
         Err(error) => broken(&error),
-    }
-}
-
-/// Checks the proxy. The second check lists runs and gateways that the proxy could not open, if there are any.
-async fn proxy_checks(data_plane: &DataPlane) -> (Check, Option<Check>) {
-    let answered =
-        async { Ok::<_, data_plane::Error>((data_plane.health().await?, data_plane.ready().await?)) };
-    let (health, Readiness { ready, reasons }) = match answered.await {
-        Ok(found) => found,
-        Err(error) => {
-            let fix = "start it with `sluice up`, or set proxy.run_dir to where it runs";
-            return (Check::broken(PROXY, report::chain(&error), fix), None);
-        }
-    };
-    let (of_one, of_proxy): (Vec<_>, Vec<_>) =
-        reasons.iter().partition(|reason| reason.concerns_single_run());
-    let proxy = if !health.unstored.is_empty() {
-        let found =
-            format!("pid {} holds what its disk refuses: {}", health.pid, serde_json::json!(health.unstored));
-        let fix = "free space in proxy.state_dir: a restart would forget it; it is tried again every second";
-        Check::broken(PROXY, found, fix)
-    } else if !health.lost.is_empty() {
-        let found = format!("lines of its journal are gone: {}", serde_json::json!(health.lost));
-        let fix = "restore the files in journal/ below proxy.state_dir and restart the proxy; `sluice audit verify` says more";
-        Check::broken(PROXY, found, fix)
-    } else if ready {
-        let found = format!(
-            "version {}, pid {}, {} runs, journal at {}",
-            health.version, health.pid, health.runs, health.journal_seq
-        );
-        Check::ok(PROXY, found)
-    } else {
-        let found = format!("pid {} is not ready: {}", health.pid, serde_json::json!(of_proxy));
-        Check::broken(PROXY, found, "look at the proxy's log")
-    };
-    let unopened: Vec<_> = of_one.into_iter().filter_map(describe_unopened).collect();
-    let fix = "remove what is in the way; the proxy tries again every second";
-    (proxy, (!unopened.is_empty()).then(|| Check::broken(UNOPENED, unopened.join("; "), fix)))
-}
-
-/// Returns the run or gateway that could not be opened, with the reason.
-fn describe_unopened(reason: &NotReady) -> Option<String> {
-    match reason {
-        NotReady::RunNotOpen { run_id: run, why } => Some(format!("run {run}: {why}")),
-        NotReady::GatewayNotOpen { gateway, why } => Some(format!("gateway {gateway}: {why}")),
-        _ => None,
-    }
-}
-
-async fn upstream_check(data_plane: &DataPlane) -> Check {
-    match data_plane.upstream().await {
-        Ok(UpstreamHealth::Ready { version, models }) => {
-            let version = version
-                .map_or_else(|| "states no version".to_owned(), |version| format!("LiteLLM {version}"));
-            Check::ok(UPSTREAM, format!("{version}, {} models", models.len()))
-        }
-        Ok(UpstreamHealth::Refused { status }) => Check::broken(
-            UPSTREAM,
-            format!("answers {status} to GET /v1/models"),
-            "check the key in upstream.key_file",
-        ),
-        Ok(UpstreamHealth::Unreachable { reason }) => {
-            let refused = match data_plane.health().await.map(|health| health.upstream_state) {
-                Ok(UpstreamState::Down { since, .. } | UpstreamState::Probing { since, .. }) => {
-                    format!("; calls are refused since {since}")
-                }
-                Ok(UpstreamState::Up) | Err(_) => String::new(),
-            };
-            Check::broken(UPSTREAM, reason + &refused, "start it, or set upstream.base_url")
-        }
-        Err(error) => Check::broken(UPSTREAM, report::chain(&error), "look at the proxy's log"),
     }
 }
 

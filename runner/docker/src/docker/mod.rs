@@ -11,7 +11,7 @@ mod log_repair;
 mod output;
 mod request;
 
-use std::{path::Path, time::Duration};
+use std::{io, path::Path, time::Duration};
 
 use bollard::{
     API_DEFAULT_VERSION, Docker as Client,
@@ -39,6 +39,8 @@ use super::SandboxSpec;
 
 /// Longest time Docker may take to answer, in seconds. It does not limit how long a container may run.
 const REQUEST_TIMEOUT_S: u64 = 60;
+/// Begin of the names of images that this repository builds.
+const OWN_IMAGES: &str = "sluicegate/";
 /// Delay before a request is repeated.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
@@ -53,6 +55,14 @@ pub enum Error {
         /// Failure of the connection.
         #[source]
         source: ClientError,
+    },
+    /// The system denies this user Docker's socket.
+    #[error(
+        "this user may not open Docker's socket {socket}: use root, or join the group `docker` (`usermod -aG docker USER`) and log in again"
+    )]
+    NotPermitted {
+        /// Path of its API socket.
+        socket: String,
     },
     /// The image is not on this host.
     #[error("image {image} is not on this host: {}", advice(image))]
@@ -94,7 +104,10 @@ impl Transient for Error {
     fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
-            Self::NoImage { .. } | Self::ImageGone { .. } | Self::NoVolume { .. } => false,
+            Self::NotPermitted { .. }
+            | Self::NoImage { .. }
+            | Self::ImageGone { .. }
+            | Self::NoVolume { .. } => false,
             Self::Refused { source, .. } => is_unavailable(source),
         }
     }
@@ -125,7 +138,7 @@ pub struct Version {
 impl Docker {
     /// Connects, speaking the daemon's own version of the API.
     pub async fn connect(socket: &Path) -> Result<Self, Error> {
-        let unreachable = |source| Error::Unreachable { socket: socket.display().to_string(), source };
+        let unreachable = |source| unreachable(socket, source);
         let client =
             Client::connect_with_unix(&socket.to_string_lossy(), REQUEST_TIMEOUT_S, API_DEFAULT_VERSION)
                 .map_err(unreachable)?;
@@ -272,12 +285,32 @@ async fn retry_read<T>(read: impl AsyncFnMut() -> Result<T, ClientError>) -> Res
 }
 
 /// Returns advice for getting an image onto this host.
-fn advice(image: &Image) -> &'static str {
+fn advice(image: &Image) -> String {
     if image.is_pinned() {
         "pull or load that very image, or pin the one that is here (`docker images --digests --no-trunc`)"
+            .to_owned()
+    } else if image.as_str().starts_with(OWN_IMAGES) {
+        "build it with `make images`, or name another one for the agent".to_owned()
     } else {
-        "build it with `make images`, or name another one for the agent"
+        format!("`docker pull {image}` or build it, or name another one for the agent")
     }
+}
+
+/// Returns the error of a connection to Docker that failed with `source`.
+fn unreachable(socket: &Path, source: ClientError) -> Error {
+    let socket = socket.display().to_string();
+    if is_denied(&source) { Error::NotPermitted { socket } } else { Error::Unreachable { socket, source } }
+}
+
+/// Returns whether the system denied permission, according to the causes of `error`.
+fn is_denied(error: &ClientError) -> bool {
+    let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    // Transparent: the system's error is not among its causes.
+    if let ClientError::IOError { err } = error {
+        return denied(err);
+    }
+    let mut causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    causes.any(|cause| cause.downcast_ref().is_some_and(denied))
 }
 
 fn refused<'c>(action: &'static str, container: &'c str) -> impl FnOnce(ClientError) -> Error + use<'c> {
@@ -310,4 +343,27 @@ const fn is_conflict(error: &ClientError) -> bool {
 /// Returns whether the container does not exist, or is being removed already.
 const fn is_gone(error: &ClientError) -> bool {
     matches!(error, ClientError::DockerResponseServerError { status_code: 404 | 409, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denied_permission_names_the_group() {
+        let failed = |kind: io::ErrorKind| ClientError::IOError { err: kind.into() };
+        let denied = unreachable(Path::new("/run/docker.sock"), failed(io::ErrorKind::PermissionDenied));
+        assert!(denied.to_string().contains("join the group `docker`"), "{denied}");
+        assert!(!denied.is_transient(), "waiting does not help");
+        let absent = unreachable(Path::new("/run/docker.sock"), failed(io::ErrorKind::ConnectionRefused));
+        assert!(absent.is_transient() && absent.to_string().contains("start it"), "{absent}");
+    }
+
+    #[test]
+    fn advice_on_an_image_fits_its_origin() {
+        let advice = |image: &str| advice(&image.parse().unwrap());
+        assert!(advice("sluicegate/sandbox-runtime:latest").contains("make images"));
+        assert!(advice("debian:bookworm").contains("docker pull debian:bookworm"));
+        assert!(advice(&format!("debian@sha256:{}", "0".repeat(64))).contains("that very image"));
+    }
 }

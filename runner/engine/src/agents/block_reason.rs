@@ -47,6 +47,8 @@ pub enum BlockReason {
         model: String,
         /// Examples of models that the upstream offers.
         offered: Vec<String>,
+        /// Number of models that it offers besides.
+        others: usize,
     },
 }
 
@@ -104,8 +106,10 @@ impl fmt::Display for BlockReason {
                     models.join(", ")
                 )
             }
-            Self::NotOffered { model, offered } => {
-                write!(f, "the upstream does not offer its model {model}: set `model` to one of {}", offered.join(", "))
+            Self::NotOffered { model, offered, others } => {
+                let offered = offered.join(", ");
+                write!(f, "the upstream does not offer its model {model}: set `model` to one of {offered}")?;
+                if *others > 0 { write!(f, ", and {others} more") } else { Ok(()) }
             }
         }
     }
@@ -152,9 +156,10 @@ fn model_reason(agent: &Agent, model: Option<&str>, facts: &HostFacts) -> Option
     if !is_granted {
         return Some(BlockReason::NotGranted { model: model.to_owned(), models: agent.models.clone() });
     }
-    let offered = facts.models.as_ref().filter(|all| !all.iter().any(|offer| offers(offer, model)))?;
-    let offered = offered.iter().take(MAX_EXAMPLES).cloned().collect();
-    Some(BlockReason::NotOffered { model: model.to_owned(), offered })
+    let all = facts.models.as_ref().filter(|all| !all.iter().any(|offer| offers(offer, model)))?;
+    let offered = all.iter().take(MAX_EXAMPLES).cloned().collect();
+    let others = all.len().saturating_sub(MAX_EXAMPLES);
+    Some(BlockReason::NotOffered { model: model.to_owned(), offered, others })
 }
 
 /// Returns whether `offer` covers `model`; `*` in it stands for any text.
@@ -268,6 +273,16 @@ mod tests {
             assert!(refused[0].starts_with("model_not_granted its model three is not among"), "{refused:?}");
             assert!(refused.len() == 1 && refused[0].ends_with("one of one, two"), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn models_that_are_not_named_are_counted() {
+        let reason = |others| {
+            let offered = vec!["a".to_owned(), "b".to_owned()];
+            BlockReason::NotOffered { model: "c".to_owned(), offered, others }.to_string()
+        };
+        assert!(reason(0).ends_with("one of a, b"), "{}", reason(0));
+        assert!(reason(12).ends_with("one of a, b, and 12 more"), "{}", reason(12));
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Keeps the agents of `sluice up`, according to the latest configuration, and their recent statuses.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use platform_core::id::AgentId;
 use platform_runtime::settings::{Agent, Settings};
@@ -44,18 +48,31 @@ impl CatalogState {
     }
 }
 
+/// Returns each agent that is in one of both lists alone, or differs between them, in words.
+fn differences(before: &BTreeMap<AgentId, Agent>, after: &BTreeMap<AgentId, Agent>) -> Vec<String> {
+    let ids: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let change = |id: &AgentId| match (before.get(id), after.get(id)) {
+        (None, _) => Some(format!("{id} added")),
+        (_, None) => Some(format!("{id} removed")),
+        (Some(before), Some(after)) => (before != after).then(|| format!("{id} changed")),
+    };
+    ids.into_iter().filter_map(change).collect()
+}
+
 impl Catalog {
     /// Returns a catalog of the agents in `settings`; probes nothing yet.
     pub fn of(settings: &Settings) -> Self {
         Self { state: Mutex::new(CatalogState::of(settings)) }
     }
 
-    /// Replaces the agents with those in `settings`. The addresses of Docker, proxy and gateways change only with a
-    /// restart.
-    pub async fn replace(&self, settings: &Settings) {
+    /// Replaces the agents with those in `settings`, and returns the differences in words. The addresses of Docker,
+    /// proxy and gateways change only with a restart.
+    pub async fn replace(&self, settings: &Settings) -> Vec<String> {
         let mut state = self.state.lock().await;
         let probes = state.probes.clone();
+        let changes = differences(&state.agents, &settings.agents);
         *state = CatalogState { probes, ..CatalogState::of(settings) };
+        changes
     }
 
     /// Returns all agents as they are configured.
@@ -75,5 +92,28 @@ impl Catalog {
         let statuses = Arc::new(judge(&state.agents, state.model.as_deref(), &facts));
         state.last = Some(LastStatuses { at: Instant::now(), statuses: Arc::clone(&statuses) });
         statuses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_runtime::config::Sources;
+
+    use super::*;
+
+    fn agents(text: &str) -> BTreeMap<AgentId, Agent> {
+        let file = Some(("s.toml".into(), text.to_owned()));
+        Settings::read(&Sources { file, ..Sources::default() }).unwrap().agents
+    }
+
+    #[test]
+    fn added_removed_and_changed_agents_are_named() {
+        let entry = |id: &str, argv: &str| {
+            format!("[agents.'{id}']\nimage = 'team:1'\nprotocol = 'text'\nargv = ['{argv}']\n")
+        };
+        let before = agents(&(entry("t:gone", "a") + &entry("t:other", "a") + &entry("t:same", "a")));
+        let after = agents(&(entry("t:new", "a") + &entry("t:other", "b") + &entry("t:same", "a")));
+        assert_eq!(differences(&before, &after), ["t:gone removed", "t:new added", "t:other changed"]);
+        assert!(differences(&after, &after).is_empty());
     }
 }

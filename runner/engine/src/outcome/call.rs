@@ -19,6 +19,9 @@ pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {
     let message = match code {
         Code::ContextOverflow => "the conversation is too long for the model".to_owned(),
         Code::QuotaExhausted => "a limit of the run or its account is used up".to_owned(),
+        Code::ModelUnpriced => {
+            "the model has no price, and the run or its account has a limit of cost".to_owned()
+        }
         Code::ModelBusy => format!("the model API is too busy, or failed ({reason})"),
         Code::ModelUnavailable => {
             format!("the model API could not be reached, or closed the connection ({reason})")
@@ -31,7 +34,8 @@ pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {
 const fn error_code(call: CallEnd) -> Option<Code> {
     Some(match (call.refusal, call.outcome) {
         (Some(Refusal::ContextOverflow), _) => Code::ContextOverflow,
-        (Some(Refusal::QuotaExhausted | Refusal::ModelUnpriced), _) => Code::QuotaExhausted,
+        (Some(Refusal::QuotaExhausted), _) => Code::QuotaExhausted,
+        (Some(Refusal::ModelUnpriced), _) => Code::ModelUnpriced,
         (
             Some(
                 Refusal::UpstreamBusy
@@ -82,6 +86,7 @@ mod tests {
             (O::Refused, 400, Some(R::ModelNotGranted), Code::ModelRefused),
             (O::Complete, 400, Some(R::ContextOverflow), Code::ContextOverflow),
             (O::Refused, 400, Some(R::QuotaExhausted), Code::QuotaExhausted),
+            (O::Refused, 400, Some(R::ModelUnpriced), Code::ModelUnpriced),
             (O::Complete, 408, None, Code::ModelBusy),
             (O::Complete, 429, None, Code::ModelBusy),
             (O::Complete, 503, None, Code::ModelBusy),

@@ -99,6 +99,9 @@ fn docker_failure(error: &docker::Error) -> Failure {
         return Failure::new(Code::DockerUnavailable, "Docker did not answer");
     }
     let code = match error {
+        docker::Error::NotPermitted { .. } => {
+            return Failure::new(Code::DockerUnavailable, "Docker is closed to the worker");
+        }
         docker::Error::NoImage { .. } | docker::Error::ImageGone { .. } => Code::ImageMissing,
         docker::Error::NoVolume { .. } => Code::VolumeMissing,
         _ => Code::DockerFailed,

@@ -371,7 +371,9 @@ async fn runs_are_listed_in_pages(database: Database) {
     assert_eq!(all, ["mine", "r0", "r1", "r2", "r3", "r4", "r5", "r6"], "each once: {seen:?}");
     let found = async |filter: Filter| store.list(&filter, 100).await.unwrap().runs.len();
     let account = AccountId::parse("odd").ok();
+    let left_out = account.clone();
     assert_eq!(found(Filter { account, ..Filter::default() }).await, 3);
+    assert_eq!(found(Filter { left_out, ..Filter::default() }).await, 5);
     assert_eq!(found(Filter { states: vec!["preparing"], ..Filter::default() }).await, 1);
     assert_eq!(found(Filter { states: vec!["queued", "preparing"], ..Filter::default() }).await, 8);
     assert_eq!(found(Filter { agent: AgentId::parse("a:b").ok(), ..Filter::default() }).await, 0);

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{
     super::{Bounds, Durability, Error, Workspaces, image, paths::WorkspacePaths},
-    BOTH, Fixture, devices_below, entries, messages, mounts_below, settings,
+    BOTH, Fixture, Unmounted, devices_below, entries, messages, mounts_below, settings,
 };
 
 /// Creates a second workspace with `make`, and asserts that exactly this one is removed.
@@ -216,4 +216,16 @@ async fn only_abandoned_trials_are_removed() {
     }
     fixture.assert_gone();
     fixture.without_devices().await;
+}
+
+#[test]
+fn a_root_that_cannot_be_written_is_refused() {
+    let dir = Unmounted(tempfile::tempdir().unwrap());
+    let settings = settings(dir.0.path(), WorkspaceForm::Directory);
+    Workspaces::check_root(&settings).expect("the control");
+    let root = &settings.workspace_dir;
+    let mount = ["-t", "tmpfs", "-o", "ro,mode=700", "none"];
+    assert!(Command::new("mount").args(mount).arg(root).status().unwrap().success());
+    let error = Workspaces::check_root(&settings).unwrap_err().to_string();
+    assert_eq!(error, format!("cannot write to {}", root.display()));
 }

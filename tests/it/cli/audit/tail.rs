@@ -116,6 +116,24 @@ async fn tail_on_a_terminal_prints_a_table() {
     assert_eq!(json.lines().filter(|line| line.starts_with('{')).count(), 3, "{json}");
 }
 
+/// A program reads everything, and so does a person who selects calls.
+#[tokio::test]
+async fn a_table_shows_the_last_twenty_calls() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    for _ in 0..22 {
+        assert_eq!(run.agent.chat("fake").await.status, 200);
+    }
+    world.records(22).await;
+    let rows = async |arguments: &[&str]| {
+        let shown = world.sluice().on_terminal(&[&["audit", "tail"], arguments].concat()).await.text();
+        shown.lines().filter(|line| line.contains(" r1 ")).count()
+    };
+    assert_eq!(rows(&[]).await, 20);
+    assert_eq!((rows(&["-n", "21"]).await, rows(&["--run", "r1"]).await), (21, 22));
+    assert_eq!(runs(&world.sluice().run(&["audit", "tail"]).await).len(), 22);
+}
+
 #[tokio::test]
 async fn without_a_proxy_it_says_how_to_get_one() {
     let mut world = World::start().await;

@@ -52,7 +52,7 @@ async fn top_groups_and_sorts_by_key() {
     let screen = seat.sees("both runs", |screen| names(screen) == ["r1", "r2"]).await;
     assert_eq!(cells(&screen, "r1")[1..5], ["2", "2", "0", "0"], "{screen}");
     assert_eq!(cells(&screen, "r2")[1..5], ["1", "2", "1", "1"], "{screen}");
-    assert!(screen.starts_with("runs by tokens: 2 of them, 3 calls, 1 refused, 1 errors"), "{screen}");
+    assert!(screen.starts_with("runs by tokens: 2 of them, 3 calls, 1 refused, 1 error,"), "{screen}");
 
     seat.types("e").await;
     seat.sees("the one with errors first", |screen| names(screen) == ["r2", "r1"]).await;

@@ -38,7 +38,7 @@ enum Format {
 pub(super) async fn export(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { format, selection, range, output } = arguments;
     // The journal is opened before the file: without a journal, an existing file must stay.
-    let records = SelectedRecords::of(data_plane, filter(selection, range)).await?;
+    let records = SelectedRecords::of(data_plane, filter(selection, range)?).await?;
     match output {
         None => write_to(BufWriter::new(io::stdout()), records, format).await?,
         Some(path) => {
@@ -85,9 +85,10 @@ impl PartialFile {
         Ok(Self { file, path })
     }
 
-    fn rename_to(mut self, destination: &Path) -> io::Result<()> {
+    fn rename_to(mut self, destination: &Path) -> Result<(), Error> {
         self.file.sync_all()?;
-        fs::rename(&self.path, destination)?;
+        fs::rename(&self.path, destination)
+            .map_err(|error| Misused(format!("cannot replace {}: {error}", destination.display())))?;
         self.path.clear();
         Ok(())
     }

@@ -18,7 +18,7 @@ use runner_audit::{Entry, Filter, When};
 use runner_control_client::{self as data_plane, DataPlane, Follow, Lines};
 use serde::de::DeserializeOwned;
 
-use super::{Context, Error, exit::Exit};
+use super::{Context, Error, error::Misused, exit::Exit};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -42,7 +42,9 @@ Examples:
   sluice audit top --json | jq '.rows[0]'            print the first row once, as JSON
 
 Calls do not include refused calls. Errors are calls that failed upstream, broke off or ran into a
-time limit.")]
+time limit.
+`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
+`-` means that it is known for none.")]
     Top(top::Arguments),
     /// Show all details of one call; for a refusal, the rule that decided it and the fix
     #[command(after_help = "\
@@ -95,7 +97,9 @@ Examples:
 
 Calls do not include refused calls. Errors are calls that failed upstream, broke off or ran into a
 time limit.
-Percentiles are at most one per cent above the exact ones.")]
+Percentiles are at most one per cent above the exact ones.
+`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
+`-` means that it is known for none.")]
     Stats(stats::Arguments),
 }
 
@@ -121,14 +125,22 @@ struct TimeRange {
     to: Option<When>,
 }
 
-fn filter(selection: Selection, range: TimeRange) -> Filter {
+/// Returns the filter that the options describe, unless no call can match it.
+fn filter(selection: Selection, range: TimeRange) -> Result<Filter, Misused> {
     let Selection { run_id, account } = selection;
-    Filter { run: run_id, account, from: range.from, to: range.to, ..Filter::default() }
+    let TimeRange { from, to } = range;
+    if from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from >= to) {
+        return Err(Misused(
+            "--from is not before --to, so no call can match: the hour before the last is `--from 2h --to 1h`"
+                .to_owned(),
+        ));
+    }
+    Ok(Filter { run: run_id, account, from, to, ..Filter::default() })
 }
 
 pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, Error> {
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
-    let result = match command {
+    match command {
         Command::Tail(arguments) => tail::tail(&data_plane, arguments).await,
         Command::Top(arguments) => top::top(&data_plane, arguments).await,
         Command::Show(arguments) => show::show(&data_plane, arguments).await,
@@ -136,11 +148,6 @@ pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, E
         Command::Verify(arguments) => verify::verify(&data_plane, arguments).await,
         Command::Export(arguments) => export::export(&data_plane, arguments).await,
         Command::Stats(arguments) => stats::stats(&data_plane, arguments).await,
-    };
-    match result {
-        // The reader of the pipe has enough. That is no error.
-        Err(error) if error.is_closed_pipe() => Ok(Exit::Success),
-        result => result,
     }
 }
 

@@ -9,6 +9,7 @@ use memchr::memmem::Finder;
 use platform_core::{
     id::CallId,
     record::{Identity, JournalLine, Outcome, Tokens, TokensSource},
+    refusal::Refusal,
     untrusted::JournalText,
 };
 use platform_runtime::terminal;
@@ -158,7 +159,7 @@ fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
             ),
         ),
         ("answered", format!("status {}, model {}{why}", record.status, named(&record.model_answered))),
-        ("ended", format!("{}: {}{timeout}", record.outcome, outcome_in_words(record.outcome))),
+        ("ended", format!("{}: {}{timeout}", record.outcome, end_in_words(record.outcome, record.refusal))),
         ("bytes", format!("{} asked, {} answered", record.request_bytes, record.response_bytes)),
     ];
     if record.tokens_source != TokensSource::None {
@@ -196,6 +197,16 @@ const fn identity_in_words(identity: Identity) -> &'static str {
     }
 }
 
+/// Returns the end of a call in words. Where a whole answer came with a refusal, the client received the refusal.
+/// `context_overflow` alone may have been passed on in the upstream's own words.
+const fn end_in_words(outcome: Outcome, refusal: Option<Refusal>) -> &'static str {
+    match (outcome, refusal) {
+        (Outcome::Complete, None | Some(Refusal::ContextOverflow)) | (_, None) => outcome_in_words(outcome),
+        (Outcome::Complete, Some(_)) => "the upstream answered, and the client received the refusal instead",
+        (_, Some(_)) => outcome_in_words(outcome),
+    }
+}
+
 const fn outcome_in_words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Complete => "the answer reached its end and was passed on whole",
@@ -207,5 +218,19 @@ const fn outcome_in_words(outcome: Outcome) -> &'static str {
         Outcome::RunClosed => "the run was closed during the call",
         Outcome::Frozen => "an operator stopped it",
         Outcome::Interrupted => "the proxy went down during the call",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replaced_answer_is_not_said_to_be_passed_on() {
+        let is_passed_on = |refusal| end_in_words(Outcome::Complete, refusal).contains("passed on whole");
+        assert!(is_passed_on(None) && is_passed_on(Some(Refusal::ContextOverflow)));
+        assert!(!is_passed_on(Some(Refusal::UpstreamAuth)) && !is_passed_on(Some(Refusal::UpstreamFailed)));
+        let refused = end_in_words(Outcome::Refused, Some(Refusal::Frozen));
+        assert_eq!(refused, "it was refused, and nothing was sent");
     }
 }

@@ -8,7 +8,7 @@ use runner_control_client::DataPlane;
 use serde_json::{Value, json};
 
 use super::{SelectedRecords, Selection, TimeRange, entry, filter, short_duration};
-use crate::commands::{Error, exit::Exit, table::Table};
+use crate::commands::{Error, exit::Exit, figures, table::Table};
 
 /// Width of a bar in cells.
 const BAR_WIDTH: u64 = 12;
@@ -36,7 +36,7 @@ enum Bars {
 
 pub(super) async fn stats(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { by, selection, range, json } = arguments;
-    let mut records = SelectedRecords::of(data_plane, filter(selection, range)).await?;
+    let mut records = SelectedRecords::of(data_plane, filter(selection, range)?).await?;
     let mut groups = Groups::new(by);
     let mut total = Sums::default();
     while let Some(line) = records.next().await? {
@@ -84,13 +84,13 @@ fn table(groups: &Groups, total: &Sums, bars: Bars) -> String {
         let [whole_50, whole_90, whole_99] = whole;
         table.row([
             name.to_owned(),
-            sums.cost.to_string(),
+            figures::cost(sums.cost, sums.inexact),
             bar,
             sums.calls.to_string(),
             sums.refused.to_string(),
             sums.errors.to_string(),
-            sums.tokens.input.to_string(),
-            sums.tokens.output.to_string(),
+            figures::tokens(sums.tokens.input, sums.inexact),
+            figures::tokens(sums.tokens.output, sums.inexact),
             first_50,
             first_90,
             first_99,
@@ -124,6 +124,7 @@ fn figures(sums: &Sums) -> Value {
         "errors": sums.errors,
         "tokens": sums.tokens,
         "cost_nanodollars": sums.cost,
+        "inexact": sums.inexact,
         "ttfb_us": percentiles(&|percent| sums.first.percentile(percent)),
         "duration_us": percentiles(&|percent| sums.whole.percentile(percent)),
     })

@@ -16,6 +16,9 @@ use runner_control_client::{self as data_plane, DataPlane, Follow};
 use super::{Selection, entry, milliseconds, parse_journal_word, record};
 use crate::commands::{Error, exit::Exit};
 
+/// Most calls in a table if none are selected.
+const MAX_OVERVIEW: usize = 20;
+
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
     #[command(flatten)]
@@ -32,7 +35,7 @@ pub(in crate::commands) struct Arguments {
     /// Only calls of this kind: `model`, `tool`
     #[arg(long, value_name = "KIND", value_parser = parse_journal_word::<Kind>)]
     kind: Option<Kind>,
-    /// Show only this many of the latest calls
+    /// Show only this many of the latest calls [default: all; 20 in a table of unselected calls]
     #[arg(short = 'n', long, value_name = "COUNT")]
     lines: Option<usize>,
     /// Follow new calls
@@ -62,6 +65,9 @@ pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result
     let filter = Filter { run, account, outcome, refusal, tokens, kind, ..Filter::default() };
     let stdout = io::stdout();
     let as_table = stdout.is_terminal() && !json;
+    // A program reads everything: it would not notice that the beginning is missing.
+    let is_overview = as_table && filter == Filter::default();
+    let count = count.or_else(|| is_overview.then_some(MAX_OVERVIEW));
     let mut tail = Tail { data_plane, filter, printer: Printer { out: BufWriter::new(stdout), as_table } };
     tail.printer.heading()?;
     let after = match count {

@@ -15,7 +15,10 @@ use runner_audit::{
 };
 use runner_control_client::{DataPlane, Follow};
 
-use crate::commands::{Error, error::Misused, exit::Exit};
+use crate::{
+    commands::{Error, error::Misused, exit::Exit},
+    plural::counted,
+};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
@@ -103,7 +106,7 @@ fn text(verification: &Verification) -> Result<String, Error> {
     }
     let Some(cursor) = &verification.cursor else { return Ok(String::new()) };
     let range = verification.first.map_or_else(String::new, |first| format!(", {first} to {}", cursor.seq));
-    let mut text = format!("the journal is whole: {} records{range}\n", verification.records);
+    let mut text = format!("the journal is whole: {}{range}\n", counted(verification.records, "record"));
     verification.agrees.iter().for_each(|who| text += &format!("it agrees with {who}\n"));
     text += &format!("keep this to check it against: {}\n", serde_json::to_string(cursor)?);
     Ok(text)

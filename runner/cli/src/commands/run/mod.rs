@@ -10,7 +10,7 @@ use std::{
 
 use platform_core::{
     event::AgentEvent,
-    id::{AccountId, AgentId, ExternalId, RunId},
+    id::{AccountId, AgentId, ExternalId, ModelName, RunId},
     money::NanoDollars,
     priority::Priority,
     traceparent::Traceparent,
@@ -56,7 +56,7 @@ pub(super) struct Arguments {
     agent: AgentId,
     /// Model to ask [default: the agent's, else upstream.default_model]
     #[arg(long, value_name = "MODEL")]
-    model: Option<String>,
+    model: Option<ModelName>,
     /// Account that pays
     #[arg(long, default_value = "local", value_name = "ACCOUNT")]
     account: AccountId,
@@ -70,10 +70,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "IMAGE")]
     image: Option<Image>,
     /// Limit on tokens of prompts and answers; at most the limit of the agent's entry
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     total_tokens: Option<u64>,
     /// Limit on cost in dollars; at most the limit of the agent's entry. Only models with a price can be called
-    #[arg(long, value_name = "DOLLARS")]
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true)]
     cost: Option<NanoDollars>,
     /// Priority among queued runs: low, normal or high; at most the priority of the account's entry
     #[arg(long, default_value_t, value_name = "PRIORITY")]
@@ -138,7 +138,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
         Ok(leased_run) => leased_run,
         // A repeated command with the same `--run-id` gets the answer of the first.
         Err(LeaseError::Exists(run)) => return wait::wait(&engine.store, &run.run_id, output, &cancel).await,
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(not_created(error)),
     };
     // `sluice up` reads the journal and exports the spans of calls.
     traces::export_during(export, &engine.store, None, execute(&engine, &leased_run, output, &cancel)).await
@@ -187,7 +187,7 @@ async fn submit(
                 }
                 return Err(full.into());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(not_created(error)),
         };
     if output.json {
         writeln!(out, "{}", serde_json::json!({ "run_id": run.run_id, "state": run.state.name() }))?;
@@ -195,6 +195,14 @@ async fn submit(
         writeln!(out, "{}", run.run_id)?;
     }
     Ok(Exit::Success)
+}
+
+/// Returns the error for a run that was not created. A taken id is no failure of the store, so it is named alone.
+fn not_created(error: LeaseError) -> Error {
+    match error {
+        LeaseError::NotStored(taken @ store::Error::Conflict { .. }) => taken.into(),
+        error => error.into(),
+    }
 }
 
 /// Shows events until the last one. Receives all even if the terminal is gone, because the run waits for that.

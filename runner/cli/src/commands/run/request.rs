@@ -7,7 +7,12 @@ use std::{
 };
 
 use platform_core::{
-    budget::Budget, control::UpstreamHealth, grant::Correlation, id::AgentId, money::NanoDollars, name,
+    budget::Budget,
+    control::UpstreamHealth,
+    grant::Correlation,
+    id::{AgentId, ModelName},
+    money::NanoDollars,
+    name,
 };
 use runner_control_client::DataPlane;
 use runner_engine::request::{Keep, RunRequest, RunSpec};
@@ -32,9 +37,13 @@ pub(super) async fn build_request(
         ))));
     };
     let mut agent = agent.clone();
-    let default_model = || agent.model.clone().or_else(|| context.settings.upstream.default_model.clone());
-    let Some(model) = arguments.model.or_else(default_model) else {
-        return Err(Error::from(Misused(no_model_message(&arguments.agent, data_plane).await)));
+    let configured = agent.model.as_ref().or(context.settings.upstream.default_model.as_ref());
+    let model = match (&arguments.model, configured) {
+        (Some(model), _) => model.to_string(),
+        (None, Some(model)) => checked_model(model, &arguments.agent)?,
+        (None, None) => {
+            return Err(Error::from(Misused(no_model_message(&arguments.agent, data_plane).await)));
+        }
     };
     let budget = &mut agent.budget;
     tighten(budget, arguments.total_tokens, arguments.cost)?;
@@ -45,11 +54,7 @@ pub(super) async fn build_request(
     }
     agent.image = arguments.image.unwrap_or(agent.image);
     let mut messages = arguments.history.as_deref().map_or(Ok(vec![]), read_history)?;
-    let content = match arguments.question.as_str() {
-        "-" => read_stdin()?,
-        question => question.to_owned(),
-    };
-    messages.push(Message { role: Role::User, content });
+    messages.push(Message { role: Role::User, content: read_question(arguments.question)? });
     // W3C Trace Context demands that an invalid trace context is ignored.
     let caller = context.sources.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
     Ok(RunRequest {
@@ -106,8 +111,58 @@ fn read_history(file: &Path) -> Result<Vec<Message>, Error> {
         .map_err(|error| misused(format!("not a JSON list of messages, {{role, content}}: {error}")))
 }
 
-fn read_stdin() -> io::Result<String> {
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text)?;
-    Ok(text)
+/// Returns the model that the configuration names for `agent`.
+fn checked_model(model: &str, agent: &AgentId) -> Result<String, Misused> {
+    match ModelName::parse(model) {
+        Ok(_) => Ok(model.to_owned()),
+        Err(error) => Err(Misused(format!(
+            "the model of {agent} cannot be asked: {error}; correct `model` in its entry, or upstream.default_model"
+        ))),
+    }
+}
+
+/// Returns the question of the argument, or that of standard input for `-`.
+fn read_question(argument: String) -> Result<String, Error> {
+    let question = if argument == "-" { read_stdin()? } else { argument };
+    if question.trim().is_empty() {
+        return Err(Error::from(Misused(
+            "the question is empty: pass it as the last argument, or pass `-` and write it to standard input"
+                .to_owned(),
+        )));
+    }
+    Ok(question)
+}
+
+fn read_stdin() -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    io::stdin().read_to_end(&mut bytes)?;
+    Ok(decode(bytes)?)
+}
+
+/// Decodes a question from standard input.
+fn decode(bytes: Vec<u8>) -> Result<String, Misused> {
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let first = error.as_bytes().get(valid).copied().unwrap_or_default();
+        Misused(format!(
+            "standard input is not UTF-8: byte {}, {first:#04x}, is wrong; convert the text, for example with `iconv -f LATIN1 -t UTF-8`",
+            valid + 1
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_that_is_not_utf8_is_named() {
+        let cases: [(&[u8], &str); 3] =
+            [(b"\xff?", "byte 1, 0xff"), (b"caf\xe9?", "byte 4, 0xe9"), (b"cut \xe2\x82", "byte 5, 0xe2")];
+        for (bytes, place) in cases {
+            let refused = decode(bytes.to_vec()).unwrap_err().to_string();
+            assert!(refused.contains(place), "{place} is not in {refused}");
+        }
+        assert_eq!(decode("café?".into()).unwrap(), "café?", "control");
+    }
 }

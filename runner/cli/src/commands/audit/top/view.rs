@@ -1,10 +1,14 @@
 //! Renders `sluice audit top`, and handles its keys. Pure: does not use the terminal.
 
+use platform_core::control::InexactCalls;
 use platform_runtime::terminal;
 use runner_audit::{By, Groups, Sort, Sums};
 
 use super::super::short_duration;
-use crate::commands::screen::Size;
+use crate::{
+    commands::{figures, screen::Size},
+    plural::counted,
+};
 
 /// Longest filter that can be typed.
 const MAX_FILTER: usize = 64;
@@ -126,16 +130,19 @@ impl View {
         let total = |figure: fn(&Sums) -> u64| {
             rows.iter().fold(0, |sum, (_, sums)| u64::saturating_add(sum, figure(sums)))
         };
-        let cost: platform_core::money::NanoDollars = rows.iter().map(|(_, sums)| sums.cost).sum();
+        let cost = rows.iter().map(|(_, sums)| sums.cost).sum();
+        let mut inexact = InexactCalls::default();
+        rows.iter().for_each(|(_, sums)| inexact += sums.inexact);
         format!(
-            "{}s by {}: {} of them, {} calls, {} refused, {} errors, {} tokens, {cost}",
+            "{}s by {}: {} of them, {}, {} refused, {}, {}, {}",
             self.group.word(),
             word(self.sort),
             rows.len(),
-            total(|sums| sums.calls),
+            counted(total(|sums| sums.calls), "call"),
             total(|sums| sums.refused),
-            total(|sums| sums.errors),
-            total(Sums::all_tokens),
+            counted(total(|sums| sums.errors), "error"),
+            counted(figures::tokens(total(Sums::all_tokens), inexact), "token"),
+            figures::cost(cost, inexact),
         )
     }
 
@@ -169,9 +176,9 @@ fn row(name: &str, sums: &Sums, now: u64) -> String {
             sums.per_minute(now).to_string(),
             sums.refused.to_string(),
             sums.errors.to_string(),
-            sums.tokens.input.to_string(),
-            sums.tokens.output.to_string(),
-            sums.cost.to_string(),
+            figures::tokens(sums.tokens.input, sums.inexact),
+            figures::tokens(sums.tokens.output, sums.inexact),
+            figures::cost(sums.cost, sums.inexact),
             short_duration(sums.whole.percentile(50)),
             short_duration(sums.whole.percentile(99)),
         ],
