@@ -19,6 +19,7 @@ pub mod dockerd;
 pub mod endurance;
 pub mod events;
 pub mod eventually;
+mod failure;
 pub mod fake_wall_clock;
 pub mod fault_proxy;
 pub mod foreign_uid_client;

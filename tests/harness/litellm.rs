@@ -15,6 +15,7 @@ use crate::{
     agent::Agent,
     bridge::free_port,
     eventually::{eventually, eventually_within},
+    failure::{self, end_of},
 };
 
 /// LiteLLM is a large Python program: it needs 8 to 16 s to start here.
@@ -86,18 +87,9 @@ impl LiteLlm {
 
 impl Drop for LiteLlm {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        failure::show(|| {
             let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-            let tail = log.char_indices().rev().nth(4000).map_or(0, |(at, _)| at);
-            // The only way to say more of a test that fails.
-            #[expect(clippy::print_stderr, reason = "shown with the test that failed")]
-            {
-                eprintln!(
-                    "LiteLLM has ended: {:?}; its log ends:\n{}",
-                    self.process.try_wait(),
-                    &log[tail..]
-                );
-            }
-        }
+            format!("LiteLLM has ended: {:?}; its log ends:\n{}", self.process.try_wait(), end_of(&log))
+        });
     }
 }

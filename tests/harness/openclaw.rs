@@ -11,7 +11,12 @@ use std::{
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use crate::{agent::Agent, bridge::free_port, eventually::eventually_within};
+use crate::{
+    agent::Agent,
+    bridge::free_port,
+    eventually::eventually_within,
+    failure::{self, end_of},
+};
 
 /// Longest start: the newer version needs 12 to 26 s here, and longer on a busy machine.
 pub const START: Duration = Duration::from_secs(120);
@@ -193,14 +198,7 @@ impl OpenClaw {
 
 impl Drop for OpenClaw {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            let log = self.log();
-            let tail = log.char_indices().rev().nth(4000).map_or(0, |(at, _)| at);
-            #[expect(clippy::print_stderr, reason = "shown with the test that failed")]
-            {
-                eprintln!("OpenClaw's log ends:\n{}", &log[tail..]);
-            }
-        }
+        failure::show(|| format!("OpenClaw's log ends:\n{}", end_of(&self.log())));
     }
 }
 

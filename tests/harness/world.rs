@@ -26,7 +26,7 @@ use crate::{
     control::Control,
     docker,
     eventually::eventually,
-    mounts,
+    failure, mounts,
     process::binary,
     sluice::Sluice,
 };
@@ -279,13 +279,12 @@ impl World {
 
     /// Shows what the proxy warned of, with a test that fails.
     fn show_complaints(&self) {
-        let log = self.log();
-        let complaints = log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR"));
-        let complaints: Vec<_> = complaints.rev().take(20).map(|line| format!("\n{line}")).collect();
-        #[expect(clippy::print_stderr, reason = "shown with the test that failed")]
-        {
-            eprintln!("The proxy's last complaints, newest first:{}", complaints.concat());
-        }
+        failure::show(|| {
+            let log = self.log();
+            let complaints = log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR"));
+            let complaints: Vec<_> = complaints.rev().take(20).map(|line| format!("\n{line}")).collect();
+            format!("The proxy's last complaints, newest first:{}", complaints.concat())
+        });
     }
 
     fn proxy_log(&self) -> PathBuf {

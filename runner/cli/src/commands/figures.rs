@@ -1,5 +1,15 @@
 //! Formats sums of cost and tokens, and marks those that are not exact.
 
+/// Legend of the marks, for the helps of the commands that print them.
+macro_rules! legend {
+    () => {
+        "\
+`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
+`-` means that it is known for none."
+    };
+}
+
+pub(super) use legend;
 use platform_core::{control::InexactCalls, money::NanoDollars};
 
 /// Formats the known part of a cost: `-` if nothing of it is known, with `+` if calls of unknown cost come on top.

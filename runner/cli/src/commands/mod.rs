@@ -151,15 +151,13 @@ Examples:
   sluice thaw --all                       lift the freeze of all calls")]
     Thaw(freeze::Arguments),
     /// Show usage of runs and accounts, and how much of their limits is left
-    #[command(after_help = "\
+    #[command(after_help = concat!("\
 Examples:
   sluice usage                            show all accounts and live runs
   sluice usage --run run-19c1-5f0e -f     follow the limits of one run
   sluice usage --account acct-7 --json | jq '.limits[] | select(.left == 0)'
 
-`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
-`-` means that it is known for none.
-The overview leaves out account `doctor`, of the trial runs of `sluice doctor`, unless --all is given.")]
+", figures::legend!(), "\nThe overview leaves out account `doctor`, of the trial runs of `sluice doctor`, unless --all is given."))]
     Usage(usage::Arguments),
     /// Change limits of a live run or an account; limits that are not named stay
     ///

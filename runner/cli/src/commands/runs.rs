@@ -28,7 +28,7 @@ use super::{
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
     /// List runs, newest first
-    #[command(after_help = "\
+    #[command(after_help = concat!("\
 Examples:
   sluice runs ls                            list the last twenty runs
   sluice runs ls --state running            list running runs
@@ -36,18 +36,15 @@ Examples:
   sluice runs ls --account acct-7 -n 100    list the last hundred runs of an account
   sluice runs ls --before run-19c1-5f0e     list the next page
 
-`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
-`-` means that it is known for none.
-Trial runs of `sluice doctor` are left out, unless --all or --account doctor is given.")]
+", figures::legend!(), "\nTrial runs of `sluice doctor` are left out, unless --all or --account doctor is given."))]
     Ls(LsArguments),
     /// Show all details of a run
-    #[command(after_help = "\
+    #[command(after_help = concat!("\
 Examples:
   sluice runs show run-19c1-5f0e
   sluice runs show run-19c1-5f0e --json | jq .usage
 
-`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
-`-` means that it is known for none.")]
+", figures::legend!()))]
     Show(ShowArguments),
     /// Show the events of a run, stored or live
     Events(events::Arguments),

@@ -20,6 +20,7 @@ use runner_model::lifecycle::{Detail, Failure, StartKind};
 use serde_json::json;
 
 use super::{figures, run::OutputArguments, status::Status};
+use crate::plural::counted;
 
 /// Printer for one run.
 #[derive(Debug)]
@@ -188,11 +189,10 @@ fn summary(subject: &Subject<'_>, result: &RunResult) -> String {
 }
 
 fn usage_in_words(usage: Usage) -> String {
-    let calls = if usage.calls == 1 { "call" } else { "calls" };
     let Usage { tokens, cost_nanodollars, inexact, .. } = usage;
     let [input, output] = [tokens.input, tokens.output].map(|count| figures::tokens(count, inexact));
     let cost = figures::cost(cost_nanodollars, inexact);
-    format!("{} {calls}, {input} tokens in, {output} out, {cost}", usage.calls)
+    format!("{}, {input} tokens in, {output} out, {cost}", counted(usage.calls, "call"))
 }
 
 fn result_json(subject: &Subject<'_>, result: &RunResult) -> serde_json::Value {

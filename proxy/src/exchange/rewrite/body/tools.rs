@@ -98,16 +98,11 @@ impl<'a> Walk<'a, '_> {
     fn tool_capability(&self, kind: &[u8], facts: &mut ToolFacts<'a>) -> Option<Capability> {
         let below = facts.below.take();
         let own = facts.own.take();
-        let (misplaced, needs_none) = match kind {
-            kinds::NAMESPACE => ([own, None], true),
-            kinds::TOOL_SEARCH => {
-                let runs_here = own.is_some();
-                ([below, None], runs_here)
-            }
-            _ => ([below, own], false),
-        };
-        misplaced.into_iter().flatten().for_each(|member| self.note_foreign(member, facts));
-        if needs_none { None } else { kinds::tool(kind) }
+        let runs_here = kind == kinds::NAMESPACE || kind == kinds::TOOL_SEARCH && own.is_some();
+        let below = below.filter(|_| kind != kinds::NAMESPACE);
+        let own = own.filter(|_| kind != kinds::TOOL_SEARCH);
+        [below, own].into_iter().flatten().for_each(|member| self.note_foreign(member, facts));
+        if runs_here { None } else { kinds::tool(kind) }
     }
 
     fn tool_member(&mut self, member: Member<'a>, facts: &mut ToolFacts<'a>) -> Result<(), Rejection> {

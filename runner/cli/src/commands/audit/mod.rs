@@ -35,7 +35,7 @@ Examples:
     /// Keys: `r` runs, `a` accounts, `m` models. Sort keys: `t` tokens, `c` cost, `e` errors, `l` latency, `n`
     /// calls. `/` filters by name, Enter keeps the filter, Esc drops it, `q` quits. Without a terminal, prints one
     /// table.
-    #[command(after_help = "\
+    #[command(after_help = concat!("\
 Examples:
   sluice audit top                                   show runs, most tokens first
   sluice audit top --group account --by cost         show accounts, highest cost first
@@ -43,8 +43,7 @@ Examples:
 
 Calls do not include refused calls. Errors are calls that failed upstream, broke off or ran into a
 time limit.
-`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
-`-` means that it is known for none.")]
+", crate::commands::figures::legend!()))]
     Top(top::Arguments),
     /// Show all details of one call; for a refusal, the rule that decided it and the fix
     #[command(after_help = "\
@@ -89,7 +88,7 @@ Examples:
   sluice audit export --format ndjson --account acct-7 | gzip > acct-7.ndjson.gz")]
     Export(export::Arguments),
     /// Summarize calls by run, account or model: tokens, cost, errors, latency
-    #[command(after_help = "\
+    #[command(after_help = concat!("\
 Examples:
   sluice audit stats --by account                    show cost by account
   sluice audit stats --by model --from 24h           show the latency of models in the last 24 hours
@@ -98,8 +97,7 @@ Examples:
 Calls do not include refused calls. Errors are calls that failed upstream, broke off or ran into a
 time limit.
 Percentiles are at most one per cent above the exact ones.
-`~` marks tokens that are partly estimated. `+` marks a cost that is known for some calls only;
-`-` means that it is known for none.")]
+", crate::commands::figures::legend!()))]
     Stats(stats::Arguments),
 }
 
