@@ -111,6 +111,8 @@ pub mod path {
     pub const CONVERSATION_FILE: &str = "conversation.md";
     /// Its last message as plain text, relative to [`COGNI_DIR`] (*specified*).
     pub const PROMPT_FILE: &str = "prompt.txt";
+    /// Directory of the files that a user gave the run, relative to [`WORKSPACE`].
+    pub const REPO_DIR: &str = "repo";
     /// Directory in which the start file of a warm container appears.
     pub const START_DIR: &str = "/sluice";
     /// Name of the start file, relative to [`START_DIR`].

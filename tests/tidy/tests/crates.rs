@@ -10,7 +10,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 20] = [
+const BELOW: [(&str, &[&str]); 21] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -18,7 +18,8 @@ const BELOW: [(&str, &[&str]); 20] = [
     ("runner/model", &["platform-core", "platform-runtime"]),
     ("runner/store", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/docker", &["platform-core", "platform-runtime", "runner-model"]),
-    ("runner/workspace", &["platform-core", "platform-runtime", "runner-model"]),
+    ("runner/files", &["platform-core", "platform-runtime"]),
+    ("runner/workspace", &["platform-core", "platform-runtime", "runner-files", "runner-model"]),
     ("runner/control-client", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/audit", &["platform-core", "platform-runtime"]),
     (
@@ -53,13 +54,14 @@ const BELOW: [(&str, &[&str]); 20] = [
 ];
 
 /// Crates below the engine. Billing, tools and the API will stand above it.
-const BELOW_ENGINE: [&str; 10] = [
+const BELOW_ENGINE: [&str; 11] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
     "runner-model",
     "runner-store",
     "runner-docker",
+    "runner-files",
     "runner-workspace",
     "runner-control-client",
     "runner-gateways",
@@ -67,13 +69,14 @@ const BELOW_ENGINE: [&str; 10] = [
 ];
 
 /// Crates below the command line: all of the control plane.
-const BELOW_CLI: [&str; 13] = [
+const BELOW_CLI: [&str; 14] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
     "runner-model",
     "runner-store",
     "runner-docker",
+    "runner-files",
     "runner-workspace",
     "runner-control-client",
     "runner-gateways",

@@ -1,0 +1,121 @@
+//! Defines which files of a directory a run receives, and how many at most.
+
+use std::{fmt, path::Path};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use platform_core::limit::ByteSize;
+
+use super::path::RelativePath;
+
+/// Rules for the files that a run receives.
+#[derive(Debug, Clone, Default)]
+pub struct CopyRules {
+    /// Whether files that git ignores are copied.
+    pub scope: Scope,
+    /// Files that are copied although they may hold secrets, or although git ignores them.
+    pub include: Patterns,
+    /// Bounds of the copy.
+    pub bounds: CopyBounds,
+}
+
+/// Treatment of files that git ignores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// Files that `.gitignore`, `.ignore` or git's own exclude files name are left out.
+    #[default]
+    Tracked,
+    /// Those files count like all others.
+    All,
+}
+
+/// Bounds of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyBounds {
+    /// Most files, links and directories.
+    pub files: u64,
+    /// Most bytes of all files together, by their apparent size.
+    pub bytes: ByteSize,
+}
+
+impl Default for CopyBounds {
+    fn default() -> Self {
+        Self { files: 50_000, bytes: ByteSize::mib(512) }
+    }
+}
+
+/// Patterns that name files, in the syntax of `.gitignore`: `*.pem`, `/deploy.key`, `config/**`.
+#[derive(Clone)]
+pub struct Patterns(Gitignore);
+
+/// Error for a text that is no pattern.
+#[derive(Debug, thiserror::Error)]
+#[error("`{pattern}` is not a pattern of files, such as `*.pem` or `config/local.env`")]
+pub struct InvalidPattern {
+    /// Text that was given.
+    pub pattern: String,
+    /// Reason.
+    #[source]
+    source: ignore::Error,
+}
+
+impl Patterns {
+    /// Parses each of `patterns`.
+    ///
+    /// # Errors
+    /// [`InvalidPattern`], for the first text that is none.
+    pub fn parse<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, InvalidPattern> {
+        let mut builder = GitignoreBuilder::new("");
+        let mut last = String::new();
+        for pattern in patterns {
+            let pattern = pattern.as_ref();
+            let invalid = |source| InvalidPattern { pattern: pattern.to_owned(), source };
+            builder.add_line(None, pattern).map_err(invalid)?;
+            pattern.clone_into(&mut last);
+        }
+        builder.build().map(Self).map_err(|source| InvalidPattern { pattern: last, source })
+    }
+
+    /// Returns whether there are no patterns.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether a pattern names `path` or a directory above it.
+    #[must_use]
+    pub fn matches(&self, path: &RelativePath) -> bool {
+        let matched = |path: &Path| self.0.matched(path, true).is_ignore();
+        path.as_path().ancestors().filter(|path| !path.as_os_str().is_empty()).any(matched)
+    }
+}
+
+impl Default for Patterns {
+    fn default() -> Self {
+        Self(Gitignore::empty())
+    }
+}
+
+impl fmt::Debug for Patterns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Patterns").field(&self.0.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_name_files_and_their_directories() {
+        let patterns = Patterns::parse(["*.pem", "/top.key", ".aws", "a/b.env"]).unwrap();
+        let matches = |path: &str| patterns.matches(&RelativePath::parse(path).unwrap());
+        for path in ["x.pem", "d/x.pem", "top.key", ".aws/credentials", "d/.aws/x/y", "a/b.env"] {
+            assert!(matches(path), "{path}");
+        }
+        for path in ["x.pen", "d/top.key", "aws", "b.env", "c/a/b.env"] {
+            assert!(!matches(path), "{path}");
+        }
+        assert!(!Patterns::default().matches(&RelativePath::parse("x.pem").unwrap()));
+        assert!(Patterns::parse(["a[", "b"]).is_err());
+    }
+}
