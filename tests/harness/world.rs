@@ -344,9 +344,12 @@ impl World {
         let (containers, volumes) = tokio::join!(docker::containers_of(&of), docker::volumes_of(&of));
         let mut left: Vec<_> = containers.into_iter().map(|name| format!("container {name}")).collect();
         left.extend(volumes.into_iter().map(|name| format!("volume {name}")));
-        for dir in ["run/runs", "workspaces"] {
+        for dir in ["run/runs", "workspaces", "workspaces/.files"] {
             let entries = fs::read_dir(self.path().join(dir)).into_iter().flatten().flatten();
-            left.extend(entries.map(|entry| entry.path().display().to_string()));
+            let paths = entries.map(|entry| entry.path());
+            // The directory of files that runs begin with stays, and is listed by itself.
+            let paths = paths.filter(|path| !path.ends_with("workspaces/.files"));
+            left.extend(paths.map(|path| path.display().to_string()));
         }
         left.extend(mounts::below(self.path()).into_iter().map(|point| format!("mount {}", point.display())));
         left.extend(

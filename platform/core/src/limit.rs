@@ -308,6 +308,10 @@ pub mod sandbox {
     pub const WORKSPACE_PER_FILE: ByteSize = ByteSize::kib(8);
     /// Space that must be left on the disk of workspaces before another one is created.
     pub const DISK_RESERVE: ByteSize = ByteSize::mib(2 << 10);
+    /// Time that a kept workspace stays after its run.
+    pub const KEEP: Millis = Millis::seconds(24 * 60 * 60);
+    /// Space of all kept workspaces together.
+    pub const KEPT_WORKSPACES: ByteSize = ByteSize::mib(2 << 10);
 }
 
 #[cfg(test)]

@@ -113,6 +113,8 @@ pub mod path {
     pub const PROMPT_FILE: &str = "prompt.txt";
     /// Directory of the files that a user gave the run, relative to [`WORKSPACE`].
     pub const REPO_DIR: &str = "repo";
+    /// Directory of the files that a run began with, in [`WORKSPACE`] (*specified*). The agent starts in it.
+    pub const REPO: &str = "/workspace/repo";
     /// Directory in which the start file of a warm container appears.
     pub const START_DIR: &str = "/sluice";
     /// Name of the start file, relative to [`START_DIR`].

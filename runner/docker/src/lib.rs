@@ -64,6 +64,8 @@ pub struct Program {
     pub argv: Vec<String>,
     /// All environment variables besides the image's.
     pub environment: BTreeMap<String, String>,
+    /// Directory in which it starts; an absolute path.
+    pub working_directory: String,
 }
 
 /// Limits of a sandbox.

@@ -8,6 +8,7 @@ use platform_core::{
     traceparent::Traceparent,
 };
 use platform_runtime::settings::{Agent, Execution};
+use runner_files::StagedFiles;
 use runner_model::conversation::Message;
 use runner_store::{NewRun, Record};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,9 @@ pub struct RunSpec {
     pub model: String,
     /// Conversation for the agent; the last message is the question.
     pub messages: Vec<Message>,
+    /// Files that the run begins with, staged on its host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<StagedFiles>,
     /// Conversation that the run continues at a gateway; a new one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_key: Option<ExternalId>,

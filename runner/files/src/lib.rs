@@ -28,5 +28,6 @@ pub use self::{
     path::{InvalidPath, RelativePath},
     rules::{CopyBounds, CopyRules, InvalidPattern, Patterns, Scope},
     selection::{Origin, Selection},
+    size_text::size_text,
     stage::{CopyProgress, ListedStage, Stage, StagedFiles, stages_dir},
 };

@@ -5,7 +5,8 @@ use platform_core::limit::ByteSize;
 const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// Returns `size` with at most one decimal, such as `1.5 MiB`.
-pub(crate) fn size_text(size: ByteSize) -> String {
+#[must_use]
+pub fn size_text(size: ByteSize) -> String {
     let mut tenths = u128::from(size.0) * 10;
     let mut unit = "B";
     for next in UNITS {

@@ -26,6 +26,8 @@ pub enum ResourceKind {
     Container,
     /// A volume, by its name.
     Volume,
+    /// Files that the run begins with, staged on the host by the run's id.
+    Files,
     /// A session of a gateway, by the gateway's id and the session's name there.
     Session,
     /// A turn of that session, by the start of the gateway that receives it. Its state becomes `Made` once the gateway
@@ -81,12 +83,13 @@ pub struct ResourceChange {
 
 impl ResourceKind {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Workspace,
         Self::Grant,
         Self::Listener,
         Self::Container,
         Self::Volume,
+        Self::Files,
         Self::Session,
         Self::Turn,
     ];
@@ -100,6 +103,7 @@ impl ResourceKind {
             Self::Listener => "listener",
             Self::Container => "container",
             Self::Volume => "volume",
+            Self::Files => "files",
             Self::Session => "session",
             Self::Turn => "turn",
         }

@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_core::{id::WorkspaceId, limit::ByteSize};
+use platform_core::{
+    id::{RunId, WorkspaceId},
+    limit::ByteSize,
+};
 use platform_runtime::socket;
 
 use super::disk_space::InsufficientDisk;
@@ -97,6 +100,15 @@ pub enum Error {
         path: PathBuf,
         /// Property of the file that forbids reading it.
         why: Unreadable,
+    },
+    /// The files that a run begins with cannot be staged, read or written.
+    #[error(transparent)]
+    Files(#[from] runner_files::Error),
+    /// The files staged for a run are not those of its request.
+    #[error("the files staged for run {run_id} are not those that it was requested with: request it again with --workspace")]
+    OtherFiles {
+        /// Id of the run.
+        run_id: RunId,
     },
     /// The thread that did the work is gone.
     #[error("the work on the workspace was aborted; see the log")]

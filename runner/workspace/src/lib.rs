@@ -20,6 +20,7 @@
 
 mod blocking;
 mod bounds;
+mod content;
 mod conversation;
 mod disk_space;
 mod error;
@@ -38,15 +39,19 @@ use std::{
     fs,
     path::{Path, PathBuf, absolute},
     sync::Arc,
+    time::Duration,
 };
 
-use platform_core::{id::WorkspaceId, limit::ByteSize};
+use platform_core::{
+    id::{RunId, WorkspaceId},
+    limit::ByteSize,
+};
 use platform_runtime::{
     random, report,
     settings::{Sandbox, WorkspaceForm},
     sync::Mutex,
 };
-use runner_model::conversation::Message;
+use runner_files::{Stage, StagedFiles};
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use self::{
@@ -57,12 +62,16 @@ use self::{
 };
 pub use self::{
     bounds::Durability,
+    content::InitialContent,
     conversation::markdown as as_markdown,
     disk_space::{DiskSpace, InsufficientDisk},
     error::Error,
     watch::Exceeded,
     workspace::Workspace,
 };
+
+/// Age at which a copy of files that was never finished counts as abandoned.
+const MIN_UNFINISHED_AGE: Duration = Duration::from_hours(1);
 
 /// Workspaces below one root, in the form this host allows. [`Workspaces::open`] decides the form once.
 #[derive(Debug, Clone)]
@@ -168,10 +177,32 @@ impl Workspaces {
         format!("{what} of {size} and {files} files in {}", path.display())
     }
 
-    /// Creates workspace `id` with `conversation` in it. A failure leaves nothing behind. If the future is dropped
-    /// early, the workspace is removed once it is created.
-    pub async fn create(&self, id: &WorkspaceId, conversation: &[Message]) -> Result<Workspace, Error> {
-        self.create_for(id, Purpose::Run(conversation.to_owned())).await
+    /// Creates workspace `id` with `content` in it. A failure leaves nothing behind. If the future is dropped early, the
+    /// workspace is removed once it is created.
+    pub async fn create(&self, id: &WorkspaceId, content: InitialContent) -> Result<Workspace, Error> {
+        self.create_for(id, Purpose::Run(content)).await
+    }
+
+    /// Returns the directory below which the files of runs are staged.
+    pub fn stages_dir(&self) -> PathBuf {
+        runner_files::stages_dir(&self.root.path)
+    }
+
+    /// Opens the files that were staged for run `run_id`.
+    pub async fn files(&self, run_id: &RunId, staged: &StagedFiles) -> Result<Stage, Error> {
+        let stages = self.stages_dir();
+        let run_id = run_id.clone();
+        let expected = staged.digest.clone();
+        blocking(move || {
+            let stage = Stage::open(&stages, &run_id)?;
+            if stage.digest() == expected { Ok(stage) } else { Err(Error::OtherFiles { run_id }) }
+        })
+        .await
+    }
+
+    /// Removes the files that were staged for run `run_id`; missing ones are no error.
+    pub async fn remove_files(&self, run_id: &RunId) -> Result<(), Error> {
+        remove_files(&self.root.path, run_id).await
     }
 
     /// Creates an empty workspace as [`Self::create`] does, for a warm container that waits for its run.
@@ -287,10 +318,17 @@ impl Workspaces {
     }
 }
 
-/// Removes trials below `root` whose processes were killed.
+/// Removes trials and unfinished copies below `root` whose processes were killed.
 pub async fn remove_forgotten(root: &Path) {
     let root = root.to_owned();
-    drop(spawn_blocking(move || image::remove_forgotten(&root)).await);
+    let remove = move || {
+        image::remove_forgotten(&root);
+        let stages = runner_files::stages_dir(&root);
+        if let Err(error) = Stage::remove_unfinished(&stages, MIN_UNFINISHED_AGE) {
+            tracing::warn!(error = report::chain(&error), "unfinished copies of files not removed");
+        }
+    };
+    drop(spawn_blocking(remove).await);
 }
 
 /// Returns the tree of the workspace called `name` below `root`, which may not exist.
@@ -337,6 +375,25 @@ pub fn is_image(root: &Path, id: &WorkspaceId) -> bool {
 pub fn is_unmounted(root: &Path, id: &WorkspaceId) -> Result<bool, Error> {
     let paths = WorkspacePaths::of(root, id.as_str());
     Ok(paths.has_image() && !paths.is_mounted()?)
+}
+
+/// Removes the files staged below `root` for run `run_id`; missing ones are no error.
+pub async fn remove_files(root: &Path, run_id: &RunId) -> Result<(), Error> {
+    let stages = runner_files::stages_dir(root);
+    let run_id = run_id.clone();
+    blocking(move || Ok(Stage::remove(&stages, &run_id)?)).await
+}
+
+/// Returns the space on disk that workspace `id` below `root` uses. A missing one uses none.
+pub async fn disk_usage(root: &Path, id: &WorkspaceId) -> Result<ByteSize, Error> {
+    let paths = WorkspacePaths::of(root, id.as_str());
+    blocking(move || {
+        if paths.has_image() {
+            return Ok(paths.image_usage());
+        }
+        watch::size(&paths.tree).map_err(Error::io("look through", &paths.tree))
+    })
+    .await
 }
 
 /// Removes workspace `id` below `root`, whatever form new ones would have.

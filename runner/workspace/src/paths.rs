@@ -75,6 +75,11 @@ impl WorkspacePaths {
         fs::metadata(&self.image).map_or(0, |found| found.len().saturating_sub(found.blocks() * 512))
     }
 
+    /// Returns the space on disk that the image uses.
+    pub(super) fn image_usage(&self) -> ByteSize {
+        fs::metadata(&self.image).map_or(ByteSize(0), |found| ByteSize(found.blocks() * 512))
+    }
+
     pub(super) fn is_mounted(&self) -> Result<bool, Error> {
         match rustix::fs::statx(CWD, &self.tree, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE) {
             Ok(found) => Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)),

@@ -4,11 +4,10 @@ use std::{fs, path::PathBuf};
 
 use platform_core::{id::WorkspaceId, limit::ByteSize};
 use platform_runtime::{report, socket::private_dir, sync::Mutex};
-use runner_model::conversation::Message;
 
 use super::{
     bounds::{Bounds, Durability},
-    conversation,
+    content::InitialContent,
     error::Error,
     image,
     paths::{self, WorkspacePaths},
@@ -40,8 +39,8 @@ pub(super) enum Form {
 /// Purpose of a new workspace.
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// A run, whose conversation is in it from the beginning.
-    Run(Vec<Message>),
+    /// A run, whose content is in it from the beginning.
+    Run(InitialContent),
     /// A warm container that waits for a run.
     Waiting,
     /// A gateway, which sees these directories of it.
@@ -80,7 +79,7 @@ impl WorkspaceRoot {
         }
         paths::give_to_agent(&paths.tree, paths::AGENT_DIR_MODE)?;
         match purpose {
-            Purpose::Run(messages) => conversation::write(&paths.tree, messages),
+            Purpose::Run(content) => content.write(&paths.tree),
             Purpose::Waiting => Ok(private_dir(&paths.start, paths::AGENT_DIR_MODE)?),
             Purpose::Gateway(parts) => parts.iter().try_for_each(|part| {
                 let path = paths.tree.join(part);

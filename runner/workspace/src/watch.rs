@@ -92,8 +92,32 @@ impl WatchedTree {
         if space.is_ok_and(|space| space.is_critical()) {
             return Ok(Some(Exceeded::Disk));
         }
-        let root = reading::root(&self.tree)?;
         let mut size = TreeSize { bytes: 0, files: 0, bounds: self.bounds };
+        size.add_tree(&self.tree)
+    }
+}
+
+/// Returns the space that `tree` uses, as far as paths can name its directories. A missing one uses none.
+pub(super) fn size(tree: &Path) -> io::Result<ByteSize> {
+    let bounds = Bounds { size: ByteSize(u64::MAX), files: u64::MAX };
+    let mut size = TreeSize { bytes: 0, files: 0, bounds };
+    match size.add_tree(tree) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ByteSize(0)),
+        added => added.map(|_exceeded| ByteSize(size.bytes)),
+    }
+}
+
+/// Size of the tree as far as it was walked.
+struct TreeSize {
+    bytes: u64,
+    files: u64,
+    bounds: Bounds,
+}
+
+impl TreeSize {
+    /// Counts everything in `tree`, until a bound is exceeded.
+    fn add_tree(&mut self, tree: &Path) -> io::Result<Option<Exceeded>> {
+        let root = reading::root(tree)?;
         // Names with the path of the directory they are in, which they share.
         let mut pending = vec![(Rc::new(PathBuf::new()), OsString::from("."))];
         while let Some((parent, name)) = pending.pop() {
@@ -101,7 +125,7 @@ impl WatchedTree {
             match reading::open(&root, &path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW) {
                 Ok(directory) => {
                     let exceeded =
-                        size.add(Dir::new(directory)?, |name| pending.push((Rc::clone(&path), name)))?;
+                        self.add(Dir::new(directory)?, |name| pending.push((Rc::clone(&path), name)))?;
                     if exceeded.is_some() {
                         return Ok(exceeded);
                     }
@@ -114,16 +138,7 @@ impl WatchedTree {
         }
         Ok(None)
     }
-}
 
-/// Size of the tree as far as it was walked.
-struct TreeSize {
-    bytes: u64,
-    files: u64,
-    bounds: Bounds,
-}
-
-impl TreeSize {
     /// Counts the entries of `directory`, and passes the directories among them to `below`.
     fn add(&mut self, mut directory: Dir, mut below: impl FnMut(OsString)) -> io::Result<Option<Exceeded>> {
         while let Some(entry) = directory.next() {

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use platform_core::{limit::ByteSize, start::Start};
-use runner_model::conversation::Message;
 
 use super::{
     blocking::blocking,
-    conversation,
+    content::InitialContent,
     error::Error,
     reading, start,
     watch::{Exceeded, WatchedTree},
@@ -34,11 +33,10 @@ impl Workspace {
         self.start.as_deref()
     }
 
-    /// Writes `conversation` into a workspace whose container is running and has no start file yet.
-    pub async fn furnish(&self, conversation: &[Message]) -> Result<(), Error> {
+    /// Writes `content` into a workspace whose container is running and has no start file yet.
+    pub async fn furnish(&self, content: InitialContent) -> Result<(), Error> {
         let tree = self.tree.clone();
-        let conversation = conversation.to_owned();
-        blocking(move || conversation::write(&tree, &conversation)).await
+        blocking(move || content.write(&tree)).await
     }
 
     /// Places the start file `start` for the warm container that waits with this workspace. The first caller wins;

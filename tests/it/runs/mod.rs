@@ -5,6 +5,7 @@ pub(crate) mod agents;
 mod api;
 mod cleanup;
 mod events;
+mod files;
 mod idempotency;
 mod reaper;
 mod starts;

@@ -33,6 +33,8 @@ pub struct Sandbox {
     pub max_workspace_files: u64,
     /// Space that must stay free on the disk of workspaces when one is created.
     pub disk_reserve: ByteSize,
+    /// Space of all workspaces together that are kept after their runs.
+    pub kept_workspaces_size: ByteSize,
     /// Name by which this installation recognises its containers on a Docker that several share.
     pub installation: InstallationId,
 }
@@ -106,6 +108,11 @@ impl Sandbox {
             max_workspace_files: workspace_files
                 .unwrap_or(workspace_size.0 / limit::sandbox::WORKSPACE_PER_FILE.0),
             disk_reserve,
+            kept_workspaces_size: field(
+                "kept_workspaces_size",
+                "Space of all workspaces together that are kept after their runs; beyond it the oldest are removed.",
+            )
+            .or(limit::sandbox::KEPT_WORKSPACES),
             installation: field(
                 "installation",
                 "Name of this installation; containers of another are never touched.",

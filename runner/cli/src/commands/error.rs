@@ -14,6 +14,7 @@ use runner_api as api;
 use runner_control_client as data_plane;
 use runner_docker as docker;
 use runner_engine::run::LeaseError;
+use runner_files as files;
 use runner_gateways::{self as gateways, managed};
 use runner_store as store;
 use runner_telemetry::traces;
@@ -64,6 +65,9 @@ pub(super) enum Error {
     /// The disk is too full for another workspace.
     #[error(transparent)]
     InsufficientDisk(#[from] workspace::InsufficientDisk),
+    /// Files cannot be copied into a run, or out of it.
+    #[error(transparent)]
+    Files(#[from] files::Error),
     /// `sluice up` has no running proxy.
     #[error(transparent)]
     Proxy(#[from] supervise::Error),
@@ -120,6 +124,7 @@ impl Error {
             | Self::TokenSecrets(_)
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_) => Exit::Failure,
+            Self::Files(error) => files_exit(error),
             Self::Store(error) => store_exit(error),
             Self::Lease(error) => lease_exit(error),
             Self::ManagedGateway(error) => managed_gateway_exit(error),
@@ -139,6 +144,13 @@ impl Error {
             | Self::DisplayPanicked
             | Self::Io(_) => Exit::Internal,
         }
+    }
+}
+
+const fn files_exit(error: &files::Error) -> Exit {
+    match error {
+        files::Error::Uncopyable { .. } | files::Error::NotARepository { .. } => Exit::Usage,
+        _ => Exit::Failure,
     }
 }
 

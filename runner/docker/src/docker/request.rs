@@ -16,26 +16,28 @@ use crate::{First, Limits, Program, SandboxSpec};
 /// Builds the whole request.
 pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
     let pairs = |(key, value): (&&'static str, &String)| ((*key).to_owned(), value.clone());
-    let (cmd, env) = match &spec.first {
-        First::Run(Program { argv, environment }) => {
-            (Some(argv.clone()), environment.iter().map(|(key, value)| format!("{key}={value}")).collect())
-        }
-        First::Wait(_) => {
-            (None, vec![format!("{SANDBOX_START_FILE}={}/{}", path::START_DIR, path::START_FILE)])
-        }
+    let first = match &spec.first {
+        First::Run(Program { argv, environment, working_directory }) => ContainerCreateBody {
+            cmd: Some(argv.clone()),
+            env: Some(environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
+            working_dir: Some(working_directory.clone()),
+            ..ContainerCreateBody::default()
+        },
+        First::Wait(_) => ContainerCreateBody {
+            env: Some(vec![format!("{SANDBOX_START_FILE}={}/{}", path::START_DIR, path::START_FILE)]),
+            working_dir: Some(path::WORKSPACE.to_owned()),
+            ..ContainerCreateBody::default()
+        },
     };
     ContainerCreateBody {
         image: Some(spec.image.clone()),
-        cmd,
-        env: Some(env),
         labels: Some(spec.labels.iter().map(pairs).collect()),
         // Both: `1001` alone leaves group 0.
         user: Some(format!("{SANDBOX_UID}:{SANDBOX_UID}")),
-        working_dir: Some(path::WORKSPACE.to_owned()),
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         host_config: Some(host_config(spec)),
-        ..ContainerCreateBody::default()
+        ..first
     }
 }
 

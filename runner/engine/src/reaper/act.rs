@@ -119,6 +119,10 @@ impl Reaper {
                 workspace::remove(&self.sandbox.workspace_dir, &dir.id).await?;
                 Ok(GcOutcome::Removed)
             }
+            FoundResource::Files(dir) => {
+                workspace::remove_files(&self.sandbox.workspace_dir, &dir.run_id).await?;
+                Ok(GcOutcome::Removed)
+            }
             FoundResource::WarmContainer(entry) => self.remove_warm(&entry.warm).await,
             FoundResource::Row(row) => {
                 if let (ResourceKind::Listener, Ok(dir)) = (row.kind, SocketDirName::parse(&row.name)) {
@@ -152,7 +156,7 @@ impl Reaper {
             return Ok(());
         };
         let is_of_resource = |row: &&Resource| match resource {
-            FoundResource::Container(_) | FoundResource::Workspace(_) => {
+            FoundResource::Container(_) | FoundResource::Workspace(_) | FoundResource::Files(_) => {
                 row.kind == resource.kind() && row.name == resource.name()
             }
             FoundResource::Grant(_) => matches!(row.kind, ResourceKind::Grant | ResourceKind::Listener),

@@ -14,15 +14,17 @@ use std::{collections::BTreeSet, fmt, time::SystemTime};
 
 use platform_core::{
     control::RunState,
-    id::{InstallationId, RunId},
+    id::{AgentId, InstallationId, RunId, WorkspaceId},
 };
 use runner_docker::Listed;
+use runner_files::ListedStage;
 use runner_gateways as gateway;
 use runner_store::{PoolEntry, PoolStage, Resource, ResourceKind, ResourceState};
 
 pub(super) use super::reason::{KeepReason, RemovalReason, UNKNOWN_GRACE, UnknownReason};
 use super::{
     evidence::{FoundResource, Grant, StoredRun},
+    kept::KeepTimes,
     workspace_dir::WorkspaceDir,
 };
 
@@ -64,6 +66,10 @@ pub(super) struct Terms<'t> {
     pub(super) installation: &'t InstallationId,
     /// Runs that the configuration opens, without a request.
     pub(super) configured: &'t BTreeSet<RunId>,
+    /// Time that workspaces of each agent's runs are kept.
+    pub(super) keep: &'t KeepTimes,
+    /// Kept workspaces that are too much together.
+    pub(super) surplus: BTreeSet<WorkspaceId>,
     pub(super) now: SystemTime,
 }
 
@@ -84,6 +90,7 @@ pub(super) fn judge(resource: &FoundResource, stored_run: Option<&StoredRun>, te
         FoundResource::Container(found) => judge_container(found, stored_run, terms),
         FoundResource::Grant(grant) => judge_grant(grant, stored_run, terms),
         FoundResource::Workspace(dir) => judge_workspace(dir, stored_run, terms),
+        FoundResource::Files(dir) => judge_files(dir, stored_run, terms),
         FoundResource::WarmContainer(entry) => judge_warm(entry),
         FoundResource::Row(row) => judge_row(row, stored_run, terms),
     }
@@ -160,10 +167,41 @@ fn judge_workspace(dir: &WorkspaceDir, stored_run: Option<&StoredRun>, terms: &T
     let Some(row) = stored_run.row(ResourceKind::Workspace, dir.id.as_str()) else {
         return Decision::Unknown(UnknownReason::NeverWanted);
     };
-    if !is_removable(row.stage) && terms.mode.kept == Leftovers::Leave {
+    let decision = if is_removable(row.stage) || terms.mode.kept == Leftovers::Remove {
+        Decision::Remove(RemovalReason::Ended(stored_run.state))
+    } else {
+        judge_kept(&dir.id, stored_run.kept_since(row), &stored_run.agent, terms)
+    };
+    if matches!(decision, Decision::Remove(_)) { in_use.unwrap_or(decision) } else { decision }
+}
+
+/// Decides about a workspace that was kept after its run.
+fn judge_kept(id: &WorkspaceId, since: SystemTime, agent: &AgentId, terms: &Terms<'_>) -> Decision {
+    let keep = terms.keep.of(agent);
+    let age = terms.now.duration_since(since).unwrap_or_default();
+    if age >= keep.duration() {
+        Decision::Remove(RemovalReason::KeptLongEnough(keep))
+    } else if terms.surplus.contains(id) {
+        Decision::Remove(RemovalReason::KeptTooMuch)
+    } else {
+        Decision::Keep(KeepReason::Deliberately)
+    }
+}
+
+/// Decides about the files that a run began with, which stay with its kept workspace.
+fn judge_files(dir: &ListedStage, stored_run: Option<&StoredRun>, terms: &Terms<'_>) -> Decision {
+    let Some(stored_run) = stored_run else {
+        return judge_unknown_run(UnknownReason::NoRun, Some(dir.written), terms);
+    };
+    if !stored_run.state.is_final() {
+        return Decision::Keep(KeepReason::Lives(stored_run.state));
+    }
+    let is_kept =
+        |row: &Resource| row.kind == ResourceKind::Workspace && row.stage == ResourceState::Kept;
+    if stored_run.rows.iter().any(is_kept) {
         return Decision::Keep(KeepReason::Deliberately);
     }
-    in_use.unwrap_or(Decision::Remove(RemovalReason::Ended(stored_run.state)))
+    Decision::Remove(RemovalReason::Ended(stored_run.state))
 }
 
 /// Decides about a warm container, which belongs to its owner until the owner's lease has expired.
@@ -182,10 +220,14 @@ fn judge_row(row: &Resource, stored_run: Option<&StoredRun>, terms: &Terms<'_>) 
         return Decision::Keep(KeepReason::Lives(stored_run.state));
     }
     let is_on_demand = row.kind == ResourceKind::Workspace && terms.mode.kept == Leftovers::Remove;
-    if !is_removable(row.stage) && !is_on_demand {
-        Decision::Keep(KeepReason::Deliberately)
-    } else {
+    if is_removable(row.stage) || is_on_demand {
+        return Decision::Remove(RemovalReason::Gone(stored_run.state));
+    }
+    let age = terms.now.duration_since(stored_run.kept_since(row)).unwrap_or_default();
+    if age >= terms.keep.of(&stored_run.agent).duration() {
         Decision::Remove(RemovalReason::Gone(stored_run.state))
+    } else {
+        Decision::Keep(KeepReason::Deliberately)
     }
 }
 

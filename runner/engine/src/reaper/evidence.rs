@@ -3,14 +3,18 @@
 //! Resources are listed first, then the store is read. A row is written before its resource is created, so a listed
 //! resource without a row had none when it was listed. A run that has ended by then has created nothing since.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, SystemTime},
+};
 
 use platform_core::{
     control::{RunState, RunView},
-    id::{RunId, SocketDirName},
+    id::{AgentId, RunId, SocketDirName, WorkspaceId},
 };
 use platform_runtime::report;
 use runner_docker::Listed;
+use runner_files::ListedStage;
 use runner_model::lifecycle::{Outcome, State};
 use runner_store::{
     self as store, Filter, PoolEntry, PoolStage, Resource, ResourceKind, ResourceState, Run, Store,
@@ -58,6 +62,8 @@ pub(super) enum FoundResource {
     Container(Listed),
     Grant(Grant),
     Workspace(WorkspaceDir),
+    /// Files that a run begins with.
+    Files(ListedStage),
     /// A warm container, according to its row.
     WarmContainer(PoolEntry),
     /// A row of an ended run, whose resource was not found.
@@ -70,6 +76,7 @@ impl FoundResource {
             Self::Container(_) | Self::WarmContainer(..) => ResourceKind::Container,
             Self::Grant(_) => ResourceKind::Grant,
             Self::Workspace(_) => ResourceKind::Workspace,
+            Self::Files(_) => ResourceKind::Files,
             Self::Row(row) => row.kind,
         }
     }
@@ -79,6 +86,7 @@ impl FoundResource {
             Self::Container(found) => &found.name,
             Self::Grant(grant) => grant.run_id.as_str(),
             Self::Workspace(dir) => dir.id.as_str(),
+            Self::Files(dir) => dir.run_id.as_str(),
             Self::WarmContainer(entry) => &entry.warm.container,
             Self::Row(row) => &row.name,
         }
@@ -90,6 +98,7 @@ impl FoundResource {
 pub(super) struct StoredRun {
     pub(super) state: State,
     pub(super) epoch: u64,
+    pub(super) agent: AgentId,
     /// Rows of all resources that were ever recorded for the run.
     pub(super) rows: Vec<Resource>,
 }
@@ -109,8 +118,20 @@ impl Candidate {
 }
 
 impl StoredRun {
-    pub(super) const fn new(run: &Run, rows: Vec<Resource>) -> Self {
-        Self { state: run.state, epoch: run.epoch, rows }
+    pub(super) fn new(run: &Run, rows: Vec<Resource>) -> Self {
+        Self { state: run.state, epoch: run.epoch, agent: run.agent.clone(), rows }
+    }
+
+    /// Treats the row of workspace `id` as that of a removed one.
+    pub(super) fn forget_workspace(&mut self, id: &WorkspaceId) {
+        let is_its = |row: &&mut Resource| row.kind == ResourceKind::Workspace && row.name == id.as_str();
+        self.rows.iter_mut().filter(is_its).for_each(|row| row.stage = ResourceState::Removed);
+    }
+
+    /// Returns the time since which the resource of `row` is kept.
+    pub(super) fn kept_since(&self, row: &Resource) -> SystemTime {
+        let since = Duration::from_millis(u64::try_from(row.changed.0).unwrap_or_default());
+        SystemTime::UNIX_EPOCH + since
     }
 
     /// Returns the row of a resource.
@@ -191,6 +212,10 @@ impl Evidence {
             let run = find_owner(store, &open_rows, ResourceKind::Workspace, dir.id.as_str()).await?;
             candidates.push(Candidate::new(FoundResource::Workspace(dir.clone()), run));
         }
+        for dir in inventory.stages.iter().flatten() {
+            let run_id = Some(dir.run_id.clone());
+            candidates.push(Candidate::new(FoundResource::Files(dir.clone()), run_id));
+        }
         read_rows(store, &candidates, &open_rows, &mut runs).await?;
         for row in open_rows {
             let Ok(run) = RunId::parse(&row.run_id) else { continue };
@@ -242,6 +267,7 @@ async fn read_rows(
         FoundResource::Container(found) => found.epoch() < stored_run.epoch,
         FoundResource::Grant(_)
         | FoundResource::Workspace(_)
+        | FoundResource::Files(_)
         | FoundResource::WarmContainer(..)
         | FoundResource::Row(_) => false,
     };

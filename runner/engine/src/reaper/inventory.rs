@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use runner_docker::{Docker, Listed};
+use runner_files::{ListedStage, Stage};
 use runner_store::{Resource, ResourceKind, WarmContainer};
 
 use super::{
@@ -18,6 +19,7 @@ pub(super) struct Inventory {
     pub(super) containers: Option<Vec<Listed>>,
     pub(super) grants: Option<Vec<Grant>>,
     pub(super) dirs: Option<Vec<WorkspaceDir>>,
+    pub(super) stages: Option<Vec<ListedStage>>,
 }
 
 impl Inventory {
@@ -38,8 +40,11 @@ impl Inventory {
             containers.map_err(|error| unreadable.push(UnreadableSource::of("docker", &error))).ok();
         let grants = grants.map_err(|error| unreadable.push(UnreadableSource::of("proxy", &error))).ok();
         let dirs = dirs.map_err(|error| unreadable.push(UnreadableSource::of("workspaces", &error))).ok();
+        let stages = Stage::list(&runner_files::stages_dir(&reaper.sandbox.workspace_dir));
+        let stages = stages.map_err(|error| unreadable.push(UnreadableSource::of("files", &error))).ok();
         Self {
             containers,
+            stages,
             grants: grants.map(|views| views.into_iter().map(Grant::from).collect()),
             dirs: dirs.filter(|_| docker_answered),
         }
@@ -67,6 +72,10 @@ impl Inventory {
             ResourceKind::Workspace => {
                 let dirs = self.dirs.as_ref();
                 dirs.is_some_and(|all| all.iter().all(|dir| dir.id.as_str() != row.name))
+            }
+            ResourceKind::Files => {
+                let stages = self.stages.as_ref();
+                stages.is_some_and(|all| all.iter().all(|dir| dir.run_id.as_str() != row.name))
             }
             // Nothing creates volumes yet.
             ResourceKind::Volume => false,

@@ -13,6 +13,7 @@ mod decision;
 mod evidence;
 mod gc_report;
 mod inventory;
+mod kept;
 mod reason;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use self::{
     decision::{Decision, Terms, judge},
     evidence::{Candidate, Evidence, FoundResource},
     gc_report::ReportedProblems,
+    kept::KeepTimes,
 };
 pub use self::{
     decision::{GcMode, Leftovers, Mode},
@@ -50,6 +52,7 @@ pub struct Reaper {
     worker: Worker,
     /// Runs that the configuration opens, without a request.
     configured: BTreeSet<RunId>,
+    keep: KeepTimes,
     reported: Mutex<ReportedProblems>,
 }
 
@@ -62,6 +65,7 @@ impl Reaper {
             sandbox: settings.sandbox.clone(),
             worker: Worker::this_process(),
             configured: settings.runs.keys().cloned().collect(),
+            keep: KeepTimes::of_agents(&settings.agents),
             reported: Mutex::default(),
         }
     }
@@ -72,11 +76,16 @@ impl Reaper {
         if mode.act == GcMode::Apply {
             workspace::remove_forgotten(&self.sandbox.workspace_dir).await;
         }
-        let Evidence { candidates, runs, unreadable } = Evidence::gather(self).await;
+        let evidence = Evidence::gather(self).await;
+        let Sandbox { workspace_dir, installation, kept_workspaces_size, .. } = &self.sandbox;
+        let surplus = kept::surplus(workspace_dir, &evidence, *kept_workspaces_size).await;
+        let Evidence { candidates, mut runs, unreadable } = evidence;
         let terms = Terms {
             mode,
-            installation: &self.sandbox.installation,
+            installation,
             configured: &self.configured,
+            keep: &self.keep,
+            surplus,
             now: SystemTime::now(),
         };
         let mut dead_containers = BTreeSet::new();
@@ -88,8 +97,16 @@ impl Reaper {
             }
             let decision = judge(&resource, run_id.as_ref().and_then(|run_id| runs.get(run_id)), &terms);
             let is_dead = matches!(decision, Decision::Remove(_));
-            if is_dead && resource.kind() == runner_store::ResourceKind::Container {
-                dead_containers.insert(resource.name().to_owned());
+            match &resource {
+                FoundResource::Container(found) if is_dead => {
+                    dead_containers.insert(found.name.clone());
+                }
+                // The files that the run began with go together with its workspace.
+                FoundResource::Workspace(dir) if is_dead => {
+                    let stored_run = run_id.as_ref().and_then(|run_id| runs.get_mut(run_id));
+                    stored_run.into_iter().for_each(|stored_run| stored_run.forget_workspace(&dir.id));
+                }
+                _ => {}
             }
             let (decision, outcome) = match mode.act {
                 GcMode::Apply if is_dead => self.act(&resource, run_id.as_ref(), &terms, decision).await,

@@ -2,6 +2,7 @@
 
 use std::{fmt, time::Duration};
 
+use platform_core::limit::Millis;
 use runner_model::lifecycle::State;
 use runner_store::PoolStage;
 
@@ -36,6 +37,10 @@ pub(super) enum RemovalReason {
     Ended(State),
     /// A holder that had lost its lease created the resource.
     Fenced { made: u64, present: u64 },
+    /// The workspace was kept for as long as its agent's entry says.
+    KeptLongEnough(Millis),
+    /// The workspace is among the oldest of those that were kept, and together they use too much space.
+    KeptTooMuch,
     /// The owner of the warm container is gone.
     Abandoned,
     /// The resource is missing and its run has ended: only its row exists.
@@ -94,6 +99,13 @@ impl fmt::Display for RemovalReason {
                     "it is of epoch {made}; its run was taken over and is at epoch {present}, which removes it"
                 )
             }
+            Self::KeptLongEnough(keep) => {
+                let keep = humantime::format_duration(keep.duration());
+                write!(f, "it was kept for {keep} (`keep` of its agent)")
+            }
+            Self::KeptTooMuch => f.write_str(
+                "kept workspaces use more than sandbox.kept_workspaces_size, and it is among the oldest",
+            ),
             Self::Abandoned => f.write_str("it waited for a run, and the process that made it is gone"),
             Self::Gone(state) => write!(f, "it is not there, and its run has ended: {state}"),
             Self::OnDemand(why) => write!(f, "{why}; requested with --unknown"),

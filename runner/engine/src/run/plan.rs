@@ -79,8 +79,8 @@ impl RunContext<'_> {
 
     /// Returns the start file of a warm container; `None` if the request does not fit into one.
     pub(super) fn start_file(&self) -> Option<Start> {
-        let Program { argv, environment } = self.program();
-        let start = Start::new(argv, environment, path::WORKSPACE.to_owned()).ok()?;
+        let Program { argv, environment, working_directory } = self.program();
+        let start = Start::new(argv, environment, working_directory).ok()?;
         let fits = serde_json::to_vec(&start).is_ok_and(|text| text.len() as u64 <= MAX_SIZE);
         fits.then_some(start)
     }
@@ -99,7 +99,7 @@ impl RunContext<'_> {
 
     fn program(&self) -> Program {
         let run_id = self.run_id();
-        let RunSpec { agent, model, .. } = self.spec();
+        let RunSpec { agent, model, files, .. } = self.spec();
         let filling = Filling { run_id, model };
         let mut environment: BTreeMap<_, _> =
             agent.environment.iter().map(|(name, value)| (name.clone(), value.fill(filling))).collect();
@@ -110,7 +110,11 @@ impl RunContext<'_> {
             (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
         ];
         environment.extend(own.map(|(name, value)| (name.to_owned(), value)));
-        Program { argv: agent.argv.iter().map(|argument| argument.fill(filling)).collect(), environment }
+        Program {
+            argv: agent.argv.iter().map(|argument| argument.fill(filling)).collect(),
+            environment,
+            working_directory: if files.is_some() { path::REPO } else { path::WORKSPACE }.to_owned(),
+        }
     }
 }
 

@@ -12,12 +12,11 @@ use platform_runtime::{random, report, settings::WorkspaceSetup};
 use runner_control_client::Lines;
 use runner_docker::Container;
 use runner_model::{
-    conversation::Message,
     failpoint::Point,
     lifecycle::{State, Transition},
 };
 use runner_store::{self as store, ResourceChange, ResourceKind, ResourceState, WarmContainer};
-use runner_workspace::{Workspace, Workspaces};
+use runner_workspace::{InitialContent, Workspace, Workspaces};
 use tokio::sync::SemaphorePermit;
 
 use super::{context::RunContext, error::Error, executor::RunExecutor, registration::RunSocket};
@@ -89,7 +88,8 @@ impl<'r> RunExecutor<'r> {
         };
         let workspaces = ctx.engine.workspaces.sized(ctx.agent().disk);
         let workspace = ctx.run.perform(workspaces.adopt(&warm.workspace)).await??;
-        ctx.run.perform(workspace.furnish(ctx.initial_messages())).await??;
+        let content = ctx.initial_content(&workspaces).await?;
+        ctx.run.perform(workspace.furnish(content)).await??;
         Point::WorkspaceMade.reach();
         let RunSocket { tap, .. } = self.open_socket().await?;
         let container = PreparedContainer::Warm(Box::new(container));
@@ -109,10 +109,11 @@ impl<'r> RunExecutor<'r> {
         while !warm_containers.is_empty() {
             // The choice is random, so that concurrent runs do not compete for the same container.
             let warm = warm_containers.swap_remove(random::below(warm_containers.len()));
-            let grant = ResourceChange::wanted(ResourceKind::Grant, ctx.run_id().as_str());
-            match ctx.run.prepare_with(warm.clone(), [grant.clone()]).await {
+            let mut wanted = self.wanted_files();
+            wanted.push(ResourceChange::wanted(ResourceKind::Grant, ctx.run_id().as_str()));
+            match ctx.run.prepare_with(warm.clone(), wanted.clone()).await {
                 Ok(()) => {
-                    self.resources.apply(&[grant]);
+                    self.resources.apply(&wanted);
                     self.resources.apply(&warm.resource_changes());
                     return Ok(Some(warm));
                 }
@@ -133,7 +134,8 @@ impl<'r> RunExecutor<'r> {
         let workspaces = ctx.engine.workspaces.sized(ctx.agent().disk);
         let reserved = ctx.reserve_disk_space(&workspaces).await?;
         let workspace_id = Workspaces::new_id();
-        let mut wanted = vec![ResourceChange::wanted(ResourceKind::Workspace, workspace_id.as_str())];
+        let mut wanted = self.wanted_files();
+        wanted.push(ResourceChange::wanted(ResourceKind::Workspace, workspace_id.as_str()));
         if self.resources.last(ResourceKind::Listener).is_none() {
             let socket_dir = SocketDirName::from_random(random::bits());
             wanted.push(ResourceChange::wanted(ResourceKind::Grant, ctx.run_id().as_str()));
@@ -141,7 +143,8 @@ impl<'r> RunExecutor<'r> {
         }
         self.step(Transition::Prepare, wanted).await?;
         Point::Prepared.reach();
-        let workspace = ctx.run.perform(workspaces.create(&workspace_id, ctx.initial_messages())).await??;
+        let content = ctx.initial_content(&workspaces).await?;
+        let workspace = ctx.run.perform(workspaces.create(&workspace_id, content)).await??;
         drop(reserved);
         Point::WorkspaceMade.reach();
         let RunSocket { dir: socket_dir, tap } = self.open_socket().await?;
@@ -150,12 +153,27 @@ impl<'r> RunExecutor<'r> {
     }
 }
 
-impl<'r> RunContext<'r> {
-    /// Returns the messages that are in the run's workspace when its agent starts.
-    fn initial_messages(&self) -> &'r [Message] {
+impl RunExecutor<'_> {
+    /// Returns the change that records the staged files of the run as a resource, if it has any and no row yet.
+    fn wanted_files(&self) -> Vec<ResourceChange> {
+        let run_id = self.ctx.run_id().as_str();
+        let is_recorded = self.resources.last(ResourceKind::Files).is_some();
+        let files = self.ctx.spec().files.as_ref().filter(|_| !is_recorded);
+        files.map(|_| ResourceChange::wanted(ResourceKind::Files, run_id)).into_iter().collect()
+    }
+}
+
+impl RunContext<'_> {
+    /// Returns the content of the run's workspace when its agent starts.
+    async fn initial_content(&self, workspaces: &Workspaces) -> Result<InitialContent, Error> {
         let spec = self.spec();
-        match spec.agent.workspace {
-            WorkspaceSetup::Conversation => &spec.messages,
-        }
+        let conversation = match spec.agent.workspace {
+            WorkspaceSetup::Conversation => spec.messages.clone(),
+        };
+        let files = match &spec.files {
+            Some(staged) => Some(self.run.perform(workspaces.files(self.run_id(), staged)).await??),
+            None => None,
+        };
+        Ok(InitialContent { conversation, files })
     }
 }

@@ -22,7 +22,7 @@ use crate::request::Keep;
 const DRAIN_TIMEOUT: Millis = Millis(100);
 
 /// Order in which resources are removed: each one after the resources that mount or use it.
-const REMOVAL_ORDER: [ResourceKind; 7] = [
+const REMOVAL_ORDER: [ResourceKind; 8] = [
     ResourceKind::Container,
     ResourceKind::Volume,
     ResourceKind::Grant,
@@ -30,6 +30,7 @@ const REMOVAL_ORDER: [ResourceKind; 7] = [
     ResourceKind::Turn,
     ResourceKind::Listener,
     ResourceKind::Workspace,
+    ResourceKind::Files,
 ];
 
 /// Result of the removal of a run's resources.
@@ -89,8 +90,8 @@ impl RunExecutor<'_> {
                     // The data plane did not answer for the grant; another wait would be in vain.
                     continue;
                 }
-                if kind == ResourceKind::Workspace && self.ctx.spec().keep == Keep::Workspace {
-                    self.keep_workspace(&resource).await;
+                if self.is_kept(kind, &removed.changes) {
+                    self.keep(&resource).await;
                     removed.changes.push(resource.to(ResourceState::Kept));
                     continue;
                 }
@@ -117,9 +118,24 @@ impl RunExecutor<'_> {
         tracing::warn!(%run, kind = kind.name(), name, error, "resource not removed; left for gc");
     }
 
-    /// Leaves a workspace for operators to inspect, even if it cannot be made read-only.
-    async fn keep_workspace(&self, workspace: &ResourceChange) {
-        let Ok(id) = WorkspaceId::parse(&workspace.name) else { return };
+    /// Returns whether resources of this kind stay after the run. The files that it began with stay with a workspace,
+    /// to be compared with it.
+    fn is_kept(&self, kind: ResourceKind, changes: &[ResourceChange]) -> bool {
+        match kind {
+            ResourceKind::Workspace => self.ctx.spec().keep == Keep::Workspace,
+            ResourceKind::Files => changes.iter().any(|change| {
+                change.kind == ResourceKind::Workspace && change.stage == ResourceState::Kept
+            }),
+            _ => false,
+        }
+    }
+
+    /// Leaves a workspace for people to read, even if it cannot be made read-only.
+    async fn keep(&self, resource: &ResourceChange) {
+        if resource.kind != ResourceKind::Workspace {
+            return;
+        }
+        let Ok(id) = WorkspaceId::parse(&resource.name) else { return };
         if let Ok(Err(error)) = self.ctx.run.perform(self.ctx.engine.workspaces.keep(&id)).await {
             let run = self.ctx.run_id();
             let error = report::chain(&error);
@@ -139,6 +155,7 @@ impl RunExecutor<'_> {
                     run.perform(engine.workspaces.remove(&id)).await??;
                 }
             }
+            ResourceKind::Files => run.perform(engine.workspaces.remove_files(self.ctx.run_id())).await??,
             ResourceKind::Grant => return self.close_grant(resource).await,
             ResourceKind::Listener => {
                 if let Ok(dir) = SocketDirName::parse(&resource.name) {
@@ -174,6 +191,10 @@ fn reach_removed(kind: ResourceKind) {
         ResourceKind::Container => Point::ContainerRemoved.reach(),
         ResourceKind::Grant => Point::GrantClosed.reach(),
         ResourceKind::Workspace => Point::WorkspaceRemoved.reach(),
-        ResourceKind::Volume | ResourceKind::Session | ResourceKind::Turn | ResourceKind::Listener => {}
+        ResourceKind::Volume
+        | ResourceKind::Files
+        | ResourceKind::Session
+        | ResourceKind::Turn
+        | ResourceKind::Listener => {}
     }
 }

@@ -23,7 +23,7 @@ use rustix::{
 };
 
 use super::{
-    super::{Error, error::Unreadable},
+    super::{Error, InitialContent, error::Unreadable},
     BOTH, Fixture, entries, settings,
 };
 
@@ -322,7 +322,7 @@ async fn a_reused_name_is_another_workspace() {
         let fixture = Fixture::of(form).await;
         fs::write(fixture.tree().join("left"), "").unwrap();
         fixture.all.remove(&fixture.id).await.unwrap();
-        let again = fixture.all.create(&fixture.id, &[]).await.unwrap();
+        let again = fixture.all.create(&fixture.id, InitialContent::default()).await.unwrap();
         assert_eq!((again.path(), entries(again.path())), (fixture.tree(), vec![".cogni".to_owned()]));
         fixture.remove().await;
     }

@@ -21,9 +21,9 @@ use platform_runtime::{
     report,
     settings::{Sandbox, WorkspaceForm},
 };
-use runner_model::conversation::Role;
+use runner_model::conversation::{Message, Role};
 
-use super::{Error, Message, Workspace, Workspaces};
+use super::{Error, InitialContent, Workspace, Workspaces};
 
 const BOTH: [WorkspaceForm; 2] = [WorkspaceForm::Image, WorkspaceForm::Directory];
 
@@ -37,6 +37,7 @@ fn settings(dir: &Path, form: WorkspaceForm) -> Sandbox {
         workspace_size: ByteSize::mib(64),
         max_workspace_files: 8192,
         disk_reserve: ByteSize(0),
+        kept_workspaces_size: ByteSize::mib(64),
         installation: InstallationId::parse("test").unwrap(),
     }
 }
@@ -70,7 +71,7 @@ impl Fixture {
     async fn with(settings: Sandbox, dir: tempfile::TempDir) -> Self {
         let (all, id) = (Workspaces::open(&settings).unwrap(), Workspaces::new_id());
         let dir = Unmounted(dir);
-        let workspace = all.create(&id, &messages()).await.unwrap();
+        let workspace = all.create(&id, content()).await.unwrap();
         Self { all, id, workspace, root: settings.workspace_dir, _dir: dir }
     }
 
@@ -111,8 +112,10 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     tokio::time::timeout(Duration::from_secs(10), wait).await.unwrap_or_else(|_| panic!("not so: {what}"));
 }
 
-fn messages() -> [Message; 1] {
-    [Message { role: Role::User, content: "hello \"there\"".to_owned() }]
+/// Returns the content of a workspace for a run that asks one question.
+fn content() -> InitialContent {
+    let question = Message { role: Role::User, content: "hello \"there\"".to_owned() };
+    InitialContent { conversation: vec![question], files: None }
 }
 
 fn entries(dir: &Path) -> Vec<String> {
@@ -179,7 +182,7 @@ async fn workspaces_are_listed_and_removed_one_by_one() {
     for form in BOTH {
         let fixture = Fixture::of(form).await;
         let other = Workspaces::new_id();
-        fixture.all.create(&other, &[]).await.unwrap();
+        fixture.all.create(&other, InitialContent::default()).await.unwrap();
         fs::create_dir(fixture.root.join("foreign")).unwrap();
         let mut found = fixture.all.list().unwrap();
         found.sort();
@@ -199,7 +202,7 @@ async fn a_workspace_is_made_once() {
     for form in BOTH {
         let fixture = Fixture::of(form).await;
         fs::write(fixture.tree().join("work"), "done").unwrap();
-        let again = fixture.all.create(&fixture.id, &[]).await.unwrap_err();
+        let again = fixture.all.create(&fixture.id, InitialContent::default()).await.unwrap_err();
         assert!(matches!(again, Error::Taken { .. }), "{again:?}");
         assert_eq!(fs::read(fixture.tree().join("work")).unwrap(), b"done", "the first one is untouched");
         fixture.remove().await;
@@ -211,7 +214,7 @@ async fn many_workspaces_are_made_at_once() {
     let fixture = Fixture::of(WorkspaceForm::Image).await;
     let others = (0..24).map(|_| async {
         let id = Workspaces::new_id();
-        let workspace = fixture.all.create(&id, &messages()).await.unwrap();
+        let workspace = fixture.all.create(&id, content()).await.unwrap();
         fs::write(workspace.path().join("whose"), id.as_str()).unwrap();
         assert_eq!(fs::read_to_string(workspace.path().join("whose")).unwrap(), id.as_str());
         fixture.all.remove(&id).await.unwrap();
@@ -225,7 +228,7 @@ async fn a_failed_creation_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let settings = Sandbox { max_workspace_files: 1 << 20, ..settings(dir.path(), WorkspaceForm::Image) };
     let all = Workspaces::open(&settings).unwrap();
-    let error = report::chain(&all.create(&Workspaces::new_id(), &messages()).await.unwrap_err());
+    let error = report::chain(&all.create(&Workspaces::new_id(), content()).await.unwrap_err());
     assert!(error.contains("mkfs.ext4 failed on") && error.contains("inode"), "{error}");
     assert_eq!(entries(&settings.workspace_dir), [""; 0]);
 }
@@ -238,7 +241,7 @@ async fn an_abandoned_creation_is_undone() {
     tokio::select! {
         biased;
         () = until("it is half made", || image.exists()) => {}
-        made = fixture.all.create(&id, &[]) => panic!("it was made before it was dropped: {made:?}"),
+        made = fixture.all.create(&id, InitialContent::default()) => panic!("it was made before it was dropped: {made:?}"),
     }
     until("it is removed", || !image.parent().unwrap().exists()).await;
     fixture.remove().await;

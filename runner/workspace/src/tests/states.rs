@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{
     super::{Bounds, Durability, Error, Workspaces, image, paths::WorkspacePaths},
-    BOTH, Fixture, Unmounted, devices_below, entries, messages, mounts_below, settings,
+    BOTH, Fixture, Unmounted, content, devices_below, entries, mounts_below, settings,
 };
 
 /// Creates a second workspace with `make`, and asserts that exactly this one is removed.
@@ -210,7 +210,7 @@ async fn only_abandoned_trials_are_removed() {
     assert!(young.tree.exists() && !left.tree.exists());
     assert_eq!(again.list().unwrap(), std::slice::from_ref(&fixture.id));
     young.remove().unwrap();
-    again.create(&Workspaces::new_id(), &messages()).await.unwrap();
+    again.create(&Workspaces::new_id(), content()).await.unwrap();
     for id in again.list().unwrap() {
         again.remove(&id).await.unwrap();
     }

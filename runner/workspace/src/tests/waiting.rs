@@ -28,7 +28,7 @@ async fn a_warm_workspace_is_empty_until_furnished() {
         assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 0, "{form:?}");
         assert!(fixture.all.waits(&id));
         assert!(!fixture.all.waits(&fixture.id), "one that was made for a run does not");
-        workspace.furnish(&messages()).await.unwrap();
+        workspace.furnish(content()).await.unwrap();
         for file in [MESSAGES_FILE, CONVERSATION_FILE] {
             let read = |tree: &Path| fs::read(tree.join(COGNI_DIR).join(file)).unwrap();
             assert_eq!(read(workspace.path()), read(fixture.tree()), "as in one that was made with it");
@@ -89,7 +89,7 @@ async fn nothing_is_written_through_planted_files() {
         fs::write(outside.join("victim"), "as it was").unwrap();
         let before = fs::metadata(outside.join("victim")).unwrap();
         trap(workspace.path(), &outside);
-        let error = workspace.furnish(&messages()).await.unwrap_err();
+        let error = workspace.furnish(content()).await.unwrap_err();
         assert!(report::chain(&error).contains("write the conversation"), "{at}: {error}");
         assert_eq!(fs::read_to_string(outside.join("victim")).unwrap(), "as it was", "{at}");
         let after = fs::metadata(outside.join("victim")).unwrap();

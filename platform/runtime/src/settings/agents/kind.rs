@@ -40,7 +40,7 @@ impl Kind {
 }
 
 /// Settings of a run's own container, which a session of a gateway does not have.
-const CONTAINER_FIELDS: [&str; 12] = [
+const CONTAINER_FIELDS: [&str; 13] = [
     "image",
     "argv",
     "environment",
@@ -53,6 +53,7 @@ const CONTAINER_FIELDS: [&str; 12] = [
     "milli_cpu",
     "output_capture_limit",
     "warm_pool_size",
+    "keep",
 ];
 /// Settings of a session of a gateway, which a run's own container does not have.
 const SESSION_FIELDS: [&str; 2] = ["gateways", "gateway_agent"];

@@ -104,6 +104,13 @@ pub struct Agent {
     /// Warm containers for its runs. A setting of the host, so it is not stored with a run.
     #[serde(skip)]
     pub warm_pool_size: u32,
+    /// Time that workspaces of its runs stay for people, if they are kept. A setting of the host as well.
+    #[serde(skip, default = "default_keep")]
+    pub keep: Millis,
+}
+
+const fn default_keep() -> Millis {
+    limit::sandbox::KEEP
 }
 
 fn main_agent() -> String {
@@ -194,6 +201,11 @@ impl Agent {
             )
             .renamed_from("output").or(limit::sandbox::OUTPUT),
             warm_pool_size: read_warm_pool_size(section),
+            keep: field(
+                "keep",
+                "Time that a workspace stays after its run, for `sluice runs diff` and the like: that of a run with `--workspace` or `--keep`.",
+            )
+            .or(default_keep()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Implements `sluice run`: runs an agent once, prints its answer as it arrives, and exits with a code for the outcome.
 
+mod files;
 mod request;
 
 use std::{
@@ -34,7 +35,10 @@ use runner_workspace::Workspaces;
 use tokio::{runtime::Handle, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
-use self::request::build_request;
+use self::{
+    files::{FilesArguments, Staging},
+    request::build_request,
+};
 use super::{Context, Error, exit::Exit, show::Show, status::REDRAW_INTERVAL, wait};
 
 /// Capacity of the channel that carries events from the run to its display.
@@ -43,7 +47,8 @@ const EVENT_CHANNEL_CAPACITY: usize = 512;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  sluice run \"Explain this repository\"
+  sluice run --workspace . \"Explain this repository\"
+  sluice run --workspace . --include .env.test \"Make the tests pass\"
   git diff | sluice run -              read the question from standard input
   sluice run --history said.json \"Go on\"  earlier messages: [{\"role\": \"user\", \"content\": \"...\"}]
   sluice run --image my-agent:dev \"Hi\"  replace the image of the agent's entry
@@ -91,9 +96,11 @@ pub(super) struct Arguments {
     /// other
     #[arg(long, value_name = "KEY")]
     state_key: Option<ExternalId>,
-    /// Keep the workspace after the run; `sluice runs show` prints its path, `sluice runs gc --kept` removes it
+    /// Keep the workspace after the run, for as long as `keep` of its agent says; `sluice runs show` prints its path
     #[arg(long)]
     keep: bool,
+    #[command(flatten)]
+    files: FilesArguments,
     #[command(flatten)]
     output: OutputArguments,
     /// Question to ask; `-` reads it from standard input
@@ -122,23 +129,34 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let detach = arguments.detach;
     let settings = &context.settings;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
-    let request = build_request(context, &data_plane, arguments).await?;
+    let files = arguments.files.clone();
+    let mut request = build_request(context, &data_plane, arguments).await?;
     let store = context.serving_store().await?;
+    let staging = Staging::of(&settings.sandbox, output);
     if detach {
-        return submit(&store, &request, &settings.accounts, output).await;
+        staging.add(&mut request, &files)?;
+        let submitted = submit(&store, &request, &settings.accounts, output).await;
+        if submitted.is_err() {
+            staging.discard(&store, &request).await;
+        }
+        return submitted;
     }
     let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
     let workspaces = Workspaces::open(&settings.sandbox)?;
     workspaces.sized(request.spec.agent.disk).disk_space()?.enough()?;
+    staging.add(&mut request, &files)?;
     let (observer, export) = Observer::of(settings)?;
     let engine = EngineHandles { observer, ..EngineHandles::of(settings, docker, store, workspaces) };
     engine.data_plane.health().await?;
     let cancel = cancel_on_signals()?;
-    let leased_run = match LeasedRun::create(&engine, request).await {
+    let leased_run = match LeasedRun::create(&engine, request.clone()).await {
         Ok(leased_run) => leased_run,
         // A repeated command with the same `--run-id` gets the answer of the first.
         Err(LeaseError::Exists(run)) => return wait::wait(&engine.store, &run.run_id, output, &cancel).await,
-        Err(error) => return Err(not_created(error)),
+        Err(error) => {
+            staging.discard(&engine.store, &request).await;
+            return Err(not_created(error));
+        }
     };
     // `sluice up` reads the journal and exports the spans of calls.
     traces::export_during(export, &engine.store, None, execute(&engine, &leased_run, output, &cancel)).await
@@ -167,6 +185,10 @@ async fn execute(
         }
     };
     shown?.result(&leased_run.request.subject(), &result)?;
+    if leased_run.request.spec.files.is_some() && !output.json {
+        let run_id = &leased_run.request.run_id;
+        writeln!(io::stderr(), "its changes: sluice runs diff {run_id}; to take them over: sluice runs apply {run_id}")?;
+    }
     Ok(result.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
 }
 

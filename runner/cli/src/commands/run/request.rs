@@ -67,6 +67,7 @@ pub(super) async fn build_request(
             agent,
             model,
             messages,
+            files: None,
             state_key: arguments.state_key,
             keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
             caller: None,

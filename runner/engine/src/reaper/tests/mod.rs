@@ -6,7 +6,7 @@ mod warm;
 use std::{
     collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use platform_core::{
@@ -14,7 +14,7 @@ use platform_core::{
     event::RunErrorCode,
     grant::Correlation,
     id::{AccountId, AgentId, InstallationId, RunId, SocketDirName, WorkspaceId},
-    limit::Millis,
+    limit::{self, Millis},
     name::{label, path},
     priority::Priority,
 };
@@ -24,6 +24,7 @@ use proptest::{
     sample::select,
 };
 use runner_docker::Listed;
+use runner_files::ListedStage;
 use runner_model::lifecycle::{Completion, Failure, Outcome, State, Transition};
 use runner_store::{
     Address, Claimant, Created, FencingToken, HostIdentity, NewRun, Resource, ResourceChange, ResourceKind,
@@ -37,6 +38,7 @@ use super::{
         judge,
     },
     evidence::{FoundResource, Grant, StoredRun},
+    kept::KeepTimes,
     workspace_dir::WorkspaceDir,
 };
 
@@ -102,8 +104,12 @@ fn row(kind: ResourceKind, name: &str, stage: ResourceState) -> Resource {
         epoch: 1,
         owner: format!("{HERE}/1/2"),
         stage,
-        changed: UnixMillis(0),
+        changed: moment(SystemTime::now()),
     }
+}
+
+fn moment(time: SystemTime) -> UnixMillis {
+    UnixMillis(time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis().try_into().unwrap())
 }
 
 /// Returns a run with all its resources, in its first epoch.
@@ -114,13 +120,33 @@ fn run(state: State, epoch: u64, stage: ResourceState) -> Option<StoredRun> {
         row(ResourceKind::Listener, &dir_name(OURS), stage),
         row(ResourceKind::Workspace, W1, stage),
     ];
-    Some(StoredRun { state, epoch, rows })
+    Some(stored(state, epoch, rows))
+}
+
+fn stored(state: State, epoch: u64, rows: Vec<Resource>) -> StoredRun {
+    StoredRun { state, epoch, agent: AgentId::parse("a:b").unwrap(), rows }
 }
 
 fn decide(resource: &FoundResource, stored_run: Option<&StoredRun>, mode: Mode) -> Decision {
+    decide_with(resource, stored_run, mode, BTreeSet::new())
+}
+
+fn decide_with(
+    resource: &FoundResource,
+    stored_run: Option<&StoredRun>,
+    mode: Mode,
+    surplus: BTreeSet<WorkspaceId>,
+) -> Decision {
     let configured = BTreeSet::from([RunId::parse("configured").unwrap()]);
     let installation = InstallationId::parse("here").unwrap();
-    let terms = Terms { mode, installation: &installation, configured: &configured, now: SystemTime::now() };
+    let terms = Terms {
+        mode,
+        installation: &installation,
+        configured: &configured,
+        keep: &KeepTimes::default(),
+        surplus,
+        now: SystemTime::now(),
+    };
     judge(resource, stored_run, &terms)
 }
 
@@ -209,7 +235,7 @@ fn a_container_without_an_epoch_is_of_epoch_zero() {
 fn a_grant_is_closed_when_its_run_has_ended() {
     use ResourceState::{Made, Removed};
     use RunState::{Closing, Open};
-    let nothing = Some(StoredRun { state: ENDED, epoch: 1, rows: Vec::new() });
+    let nothing = Some(stored(ENDED, 1, Vec::new()));
     let configured = FoundResource::Grant(Grant {
         run_id: RunId::parse("configured").unwrap(),
         state: Open,
@@ -305,6 +331,44 @@ fn a_kept_workspace_goes_on_demand() {
     ] {
         let decided = [Mode::default(), on_demand].map(|mode| decide(&resource, stored_run.as_ref(), mode));
         assert_eq!(decided, [before, demanded], "{what}");
+    }
+}
+
+#[test]
+fn kept_workspaces_go_by_age_and_space() {
+    let kept_for = |age| {
+        let mut kept = row(ResourceKind::Workspace, W1, ResourceState::Kept);
+        kept.changed = moment(SystemTime::now() - age);
+        Some(stored(ENDED, 1, vec![kept]))
+    };
+    let day = limit::sandbox::KEEP;
+    let young = day.duration() - Duration::from_mins(1);
+    let surplus = || BTreeSet::from([WorkspaceId::parse(W1).unwrap()]);
+    let gone = FoundResource::Row(row(ResourceKind::Workspace, W1, ResourceState::Kept));
+    let files = || {
+        FoundResource::Files(ListedStage { run_id: RunId::parse("r1").unwrap(), written: long_ago() })
+    };
+    let stays = || Decision::Keep(KeepReason::Deliberately);
+    let old = || Decision::Remove(RemovalReason::KeptLongEnough(day));
+    for (what, resource, stored_run, surplus, expected) in [
+        ("young", workspace(W1, &[]), kept_for(young), BTreeSet::new(), stays()),
+        ("old", workspace(W1, &[]), kept_for(day.duration()), BTreeSet::new(), old()),
+        ("too much", workspace(W1, &[]), kept_for(young), surplus(), Decision::Remove(RemovalReason::KeptTooMuch)),
+        (
+            "old, and used",
+            workspace(W1, &["c1"]),
+            kept_for(day.duration()),
+            BTreeSet::new(),
+            Decision::Keep(KeepReason::InUse("c1".to_owned())),
+        ),
+        ("gone, and old", gone, kept_for(day.duration()), BTreeSet::new(), Decision::Remove(RemovalReason::Gone(ENDED))),
+        ("files of a kept workspace", files(), kept_for(young), BTreeSet::new(), stays()),
+        ("files alone", files(), run(ENDED, 1, ResourceState::Removed), BTreeSet::new(), DEAD),
+        ("files of a live run", files(), run(State::Running, 1, ResourceState::Made), BTreeSet::new(), LIVES),
+        ("files of no known run", files(), None, BTreeSet::new(), Decision::Unknown(UnknownReason::NoRun)),
+    ] {
+        let decision = decide_with(&resource, stored_run.as_ref(), Mode::default(), surplus);
+        assert_eq!(decision, expected, "{what}");
     }
 }
 
@@ -408,6 +472,8 @@ async fn a_run_restarted_before_the_removal_keeps_all() {
         installation: &installation,
         configured: &configured,
         now: SystemTime::now(),
+        keep: &KeepTimes::default(),
+        surplus: BTreeSet::new(),
     };
     let container = container(&named(1), 1, OURS);
     let stored_run = {
@@ -473,7 +539,7 @@ fn stored_runs() -> impl Strategy<Value = StoredRun> {
         let rows: HashMap<_, _> =
             rows.into_iter().map(|((kind, name), stage)| ((kind.name(), name), (kind, stage))).collect();
         let rows = rows.into_iter().map(|((_, name), (kind, stage))| row(kind, &name, stage)).collect();
-        StoredRun { state, epoch, rows }
+        stored(state, epoch, rows)
     })
 }
 

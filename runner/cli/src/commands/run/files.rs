@@ -1,0 +1,176 @@
+//! Copies the directory that a run begins with, and says what was copied and what was left out.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use platform_core::limit::ByteSize;
+use platform_runtime::{
+    settings::{Execution, Sandbox},
+    terminal,
+};
+use runner_engine::request::{Keep, RunRequest};
+use runner_files::{
+    CopyBounds, CopyProgress, CopyRules, Patterns, Scope, Selection, Stage, StagedFiles, size_text,
+};
+use runner_store::{self as store, Store};
+use runner_workspace as workspace;
+
+use super::OutputArguments;
+use crate::{
+    commands::{Error, error::Misused},
+    plural::counted,
+};
+
+/// Part of a workspace that the files of a run may fill: the agent needs space to work in.
+const SHARE_DIVISOR: u64 = 2;
+/// Most names of files that were left out which are printed.
+const MAX_NAMED: usize = 5;
+/// Duration of a copy after which its progress is shown.
+const PROGRESS_DELAY: Duration = Duration::from_secs(1);
+/// Interval between two lines of progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
+
+#[derive(clap::Args, Clone)]
+pub(super) struct FilesArguments {
+    /// Directory to copy into the sandbox; the agent starts in it. `sluice runs diff` shows what the agent changed
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// Also copy files that .gitignore excludes
+    #[arg(long, requires = "workspace")]
+    all: bool,
+    /// Also copy files that may hold secrets, such as .env and keys, if they match; may be repeated
+    #[arg(long, value_name = "GLOB", requires = "workspace")]
+    include: Vec<String>,
+    /// Copy a fresh clone of the repository with its history, without remotes, hooks and configuration
+    #[arg(long, requires = "workspace", conflicts_with_all = ["all", "include"])]
+    git: bool,
+}
+
+/// Copier of files for the runs of one command.
+pub(super) struct Staging<'s> {
+    sandbox: &'s Sandbox,
+    stages: PathBuf,
+    output: OutputArguments,
+}
+
+impl<'s> Staging<'s> {
+    pub(super) fn of(sandbox: &'s Sandbox, output: OutputArguments) -> Self {
+        Self { sandbox, stages: runner_files::stages_dir(&sandbox.workspace_dir), output }
+    }
+
+    /// Copies the files that `arguments` name for `request`, and adds them to it. Its workspace is then kept. Blocks for
+    /// as long as the disk takes.
+    pub(super) fn add(&self, request: &mut RunRequest, arguments: &FilesArguments) -> Result<(), Error> {
+        let Some(dir) = arguments.workspace.as_deref() else { return Ok(()) };
+        if request.spec.agent.mode == Execution::Gateway {
+            return Err(Error::from(Misused(format!(
+                "--workspace: runs of {} are sessions of a gateway, which has files of its own; choose an agent with mode = \"ephemeral\"",
+                request.agent_id
+            ))));
+        }
+        workspace::Workspaces::check_root(self.sandbox)?;
+        request.spec.files = Some(self.copy(request, arguments, dir)?);
+        request.spec.keep = Keep::Workspace;
+        Ok(())
+    }
+
+    /// Removes the copied files of a request that was not stored.
+    pub(super) async fn discard(&self, store: &Store, request: &RunRequest) {
+        let is_unknown = matches!(store.record(&request.run_id).await, Err(store::Error::Unknown { .. }));
+        if request.spec.files.is_some() && is_unknown {
+            // What remains is listed by `sluice runs gc`.
+            drop(workspace::remove_files(&self.sandbox.workspace_dir, &request.run_id).await);
+        }
+    }
+}
+
+impl Staging<'_> {
+    fn copy(
+        &self,
+        request: &RunRequest,
+        arguments: &FilesArguments,
+        dir: &Path,
+    ) -> Result<StagedFiles, Error> {
+        let include = Patterns::parse(&arguments.include)
+            .map_err(|error| Misused(format!("--include: {error}")))?;
+        let scope = if arguments.all { Scope::All } else { Scope::Tracked };
+        let rules = CopyRules { scope, include, bounds: self.bounds(request) };
+        let selection = Selection::of(dir, &rules)?;
+        self.announce(&selection)?;
+        let mut progress = ProgressLine::new(self.output);
+        let staged =
+            Stage::write(&self.stages, &request.run_id, &selection, &mut |copied| progress.show(copied));
+        progress.clear();
+        Ok(staged?)
+    }
+
+    /// Returns the bounds of the files for the agent of `request`.
+    fn bounds(&self, request: &RunRequest) -> CopyBounds {
+        let Sandbox { workspace_size, max_workspace_files, .. } = *self.sandbox;
+        let size = request.spec.agent.disk.unwrap_or(workspace_size);
+        CopyBounds {
+            files: max_workspace_files / SHARE_DIVISOR,
+            bytes: ByteSize(size.0 / SHARE_DIVISOR),
+        }
+    }
+
+    /// Says what will be copied, and what is left out.
+    fn announce(&self, selection: &Selection) -> io::Result<()> {
+        if self.output.json {
+            return Ok(());
+        }
+        let dir = selection.source_dir().display().to_string();
+        let dir = terminal::safe(&dir);
+        let files = counted(selection.files(), "file");
+        let mut err = io::stderr();
+        writeln!(err, "copying {files}, {} from {dir}", size_text(selection.bytes()))?;
+        let left_out = selection.left_out();
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        let mut names: Vec<_> = left_out.iter().take(MAX_NAMED).map(ToString::to_string).collect();
+        if left_out.len() > MAX_NAMED {
+            names.push("…".to_owned());
+        }
+        let count = counted(left_out.len() as u64, "file");
+        writeln!(err, "left out {count} that may hold secrets: {} (--include copies them)", names.join(", "))
+    }
+}
+
+/// Line on a terminal that shows how far a long copy is.
+struct ProgressLine {
+    began: Instant,
+    /// Time of the last line; absent before the first.
+    shown: Option<Instant>,
+    is_shown_at_all: bool,
+}
+
+impl ProgressLine {
+    fn new(output: OutputArguments) -> Self {
+        let is_shown_at_all = !output.json && io::stderr().is_terminal();
+        Self { began: Instant::now(), shown: None, is_shown_at_all }
+    }
+
+    fn show(&mut self, copied: CopyProgress) {
+        let is_due = match self.shown {
+            None => self.began.elapsed() >= PROGRESS_DELAY,
+            Some(at) => at.elapsed() >= PROGRESS_INTERVAL,
+        };
+        if self.is_shown_at_all && is_due {
+            self.shown = Some(Instant::now());
+            let CopyProgress { files, bytes, all_files, all_bytes } = copied;
+            let [bytes, all_bytes] = [bytes, all_bytes].map(size_text);
+            // A lost line of progress harms nothing.
+            drop(write!(io::stderr(), "\r\x1b[Kcopied {files} of {all_files} files, {bytes} of {all_bytes}"));
+        }
+    }
+
+    fn clear(&self) {
+        if self.shown.is_some() {
+            drop(write!(io::stderr(), "\r\x1b[K"));
+        }
+    }
+}

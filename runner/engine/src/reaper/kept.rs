@@ -1,0 +1,104 @@
+//! Chooses the kept workspaces that have to go, because they are too old or too much together.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    time::SystemTime,
+};
+
+use platform_core::{
+    id::{AgentId, WorkspaceId},
+    limit::{self, ByteSize, Millis},
+};
+use platform_runtime::{report, settings::Agent};
+use runner_store::{ResourceKind, ResourceState};
+use runner_workspace as workspace;
+
+use super::evidence::{Candidate, Evidence, FoundResource};
+
+/// Time that workspaces are kept after their runs, by agent.
+#[derive(Debug, Default)]
+pub(super) struct KeepTimes(BTreeMap<AgentId, Millis>);
+
+impl KeepTimes {
+    pub(super) fn of_agents(agents: &BTreeMap<AgentId, Agent>) -> Self {
+        Self(agents.iter().map(|(id, agent)| (id.clone(), agent.keep)).collect())
+    }
+
+    /// Returns the time for runs of `agent`, which may no longer have an entry.
+    pub(super) fn of(&self, agent: &AgentId) -> Millis {
+        self.0.get(agent).copied().unwrap_or(limit::sandbox::KEEP)
+    }
+}
+
+/// Workspace that was kept after its run.
+#[derive(Debug, Clone)]
+struct KeptWorkspace {
+    id: WorkspaceId,
+    since: SystemTime,
+    size: ByteSize,
+}
+
+/// Returns the kept workspaces below `root` that have to go for the others to fit into `limit`.
+pub(super) async fn surplus(root: &Path, evidence: &Evidence, limit: ByteSize) -> BTreeSet<WorkspaceId> {
+    let mut kept = Vec::new();
+    for Candidate { resource, run_id } in &evidence.candidates {
+        let FoundResource::Workspace(dir) = resource else { continue };
+        let stored_run = run_id.as_ref().and_then(|run_id| evidence.runs.get(run_id));
+        let since = stored_run.and_then(|stored_run| {
+            let row = stored_run.row(ResourceKind::Workspace, dir.id.as_str())?;
+            (row.stage == ResourceState::Kept).then(|| stored_run.kept_since(row))
+        });
+        let Some(since) = since else { continue };
+        match workspace::disk_usage(root, &dir.id).await {
+            Ok(size) => kept.push(KeptWorkspace { id: dir.id.clone(), since, size }),
+            Err(error) => {
+                let error = report::chain(&error);
+                tracing::warn!(workspace = %dir.id, error, "kept workspace not measured");
+            }
+        }
+    }
+    oldest_beyond(kept, limit)
+}
+
+/// Returns the oldest of `kept`, without which the others fit into `limit`. The newest always stays.
+fn oldest_beyond(mut kept: Vec<KeptWorkspace>, limit: ByteSize) -> BTreeSet<WorkspaceId> {
+    kept.sort_by(|one, other| other.since.cmp(&one.since));
+    let mut used = 0_u64;
+    let fits = kept.iter().take_while(|workspace| {
+        let is_newest = used == 0;
+        used = used.saturating_add(workspace.size.0);
+        is_newest || used <= limit.0
+    });
+    let fitting = fits.count();
+    kept.into_iter().skip(fitting).map(|workspace| workspace.id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn kept(age: u64, size: u64) -> KeptWorkspace {
+        let since = SystemTime::UNIX_EPOCH + Duration::from_secs(1000 - age);
+        KeptWorkspace { id: WorkspaceId::from_random(age.into()), since, size: ByteSize(size) }
+    }
+
+    #[test]
+    fn the_oldest_go_until_the_rest_fits() {
+        let cases: [(&[(u64, u64)], &[u64]); 5] = [
+            (&[(1, 40), (2, 40), (3, 20)], &[]),
+            (&[(3, 20), (1, 40), (2, 41)], &[3]),
+            (&[(1, 40), (2, 61), (3, 1)], &[2, 3]),
+            (&[(1, 400)], &[]),
+            (&[(1, 400), (2, 1)], &[2]),
+        ];
+        for (workspaces, gone) in cases {
+            let found = workspaces.iter().map(|(age, size)| kept(*age, *size)).collect();
+            let expected: BTreeSet<_> =
+                gone.iter().map(|age| WorkspaceId::from_random((*age).into())).collect();
+            assert_eq!(oldest_beyond(found, ByteSize(100)), expected, "{workspaces:?}");
+        }
+    }
+}
