@@ -1,11 +1,12 @@
 //! Defines the events that a run reports while it executes.
 //!
 //! Two kinds exist. A *stored* event has a number in its run, from 1, and any follower can read it again. These are
-//! `status`, `tool`, `log`, `log_cut`, `assistant_final`, `usage_report`, `done` and `error`. A *live* event has no
-//! number, is held in memory for a short while and is then lost: `text_delta`, `progress`. It is not ordered among
-//! stored events and cannot be requested from a given point. Where both kinds are written side by side (`sluice runs
-//! events --json`), a live event says `"live": true`. `missed` may be of either kind and counts events that were left
-//! out. `pruned` replaces stored events that are no longer kept, and has the number of the last of them.
+//! `status`, `tool`, `tool_call`, `tool_result`, `agent_usage`, `log`, `log_cut`, `assistant_final`, `usage_report`,
+//! `done` and `error`. A *live* event has no number, is held in memory for a short while and is then lost. It is not
+//! ordered among stored events and cannot be requested from a given point. Where both kinds are written side by side
+//! (`sluice runs events --json`), a live event says `"live": true`. `text_delta` and `progress` are live if the data
+//! plane observed them, and stored if the agent reported them itself. `missed` may be of either kind and counts events
+//! that were left out. `pruned` replaces stored events that are no longer kept, and has the number of the last of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,40 @@ pub enum AgentEvent {
         /// Name of the tool, as the model wrote it.
         name: String,
     },
+    /// The agent reports that it calls a tool.
+    ToolCall {
+        /// Id of the call, in the agent's words.
+        id: String,
+        /// Name of the tool.
+        name: String,
+        /// Arguments of the call, as JSON text. If bytes were cut, the text is the beginning.
+        arguments: String,
+        /// Bytes cut from the end of the arguments.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        cut_bytes: u64,
+    },
+    /// The agent reports the result of a tool call.
+    ToolResult {
+        /// Id of the call, in the agent's words.
+        id: String,
+        /// Text of the result.
+        result: String,
+        /// Whether the tool failed.
+        #[serde(default)]
+        is_error: bool,
+        /// Bytes cut from the end of the result.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        cut_bytes: u64,
+    },
+    /// The agent reports tokens that it counted itself. Only the journal proves usage.
+    AgentUsage {
+        /// Tokens of prompts.
+        input_tokens: u64,
+        /// Tokens of answers.
+        output_tokens: u64,
+        /// Tokens of prompts that a cache held.
+        cached_tokens: u64,
+    },
     /// The agent wrote to stdout or stderr.
     Log {
         /// Output it wrote to.
@@ -51,7 +86,7 @@ pub enum AgentEvent {
         /// Number of bytes left out.
         bytes: u64,
     },
-    /// Live pieces that a slow reader missed, or tool calls beyond those that are stored.
+    /// Live pieces that a slow reader missed, or events beyond those that are stored.
     Missed {
         /// Number of events.
         count: u64,
@@ -101,6 +136,9 @@ impl AgentEvent {
             Self::TextDelta { .. } => "text_delta",
             Self::Progress { .. } => "progress",
             Self::Tool { .. } => "tool",
+            Self::ToolCall { .. } => "tool_call",
+            Self::ToolResult { .. } => "tool_result",
+            Self::AgentUsage { .. } => "agent_usage",
             Self::Log { .. } => "log",
             Self::LogCut { .. } => "log_cut",
             Self::Missed { .. } => "missed",
@@ -302,6 +340,9 @@ mod tests {
             AgentEvent::TextDelta { delta: text() },
             AgentEvent::Progress { text: text() },
             AgentEvent::Tool { name: text() },
+            AgentEvent::ToolCall { id: text(), name: text(), arguments: "{}".to_owned(), cut_bytes: 0 },
+            AgentEvent::ToolResult { id: text(), result: text(), is_error: true, cut_bytes: 0 },
+            AgentEvent::AgentUsage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 },
             AgentEvent::Log { stream, text: text() },
             AgentEvent::LogCut { stream, bytes: 7 },
             AgentEvent::Missed { count: 7 },

@@ -199,9 +199,17 @@ pub mod events {
     pub const LOG_EVENT: ByteSize = ByteSize::kib(8);
     /// Tool calls of a run that are stored by name. Further ones are only counted.
     pub const TOOLS: u64 = 1000;
+    /// Longest line in which an agent reports an event.
+    pub const AGENT_LINE: ByteSize = ByteSize::mib(1);
+    /// Most text of the arguments of a tool call, or of its result.
+    pub const TOOL_TEXT: ByteSize = ByteSize::kib(16);
+    /// Most text of all arguments and results of a run. Later tool calls are stored without them.
+    pub const TOOL_TEXTS: ByteSize = ByteSize::mib(1);
+    /// Tool calls, results and reports of usage of an agent that are stored. Further ones are only counted.
+    pub const AGENT_EVENTS: u64 = 2000;
     /// Time that a run's events are kept after its end, so that its failure can still be explained.
     pub const KEEP: Millis = Millis::seconds(30 * 24 * 3600);
-    /// Number of ended runs of an account whose events are kept. The events of one run are bounded at some 1.5 MiB;
+    /// Number of ended runs of an account whose events are kept. The events of one run are bounded at some 3 MiB;
     /// most have a few KiB.
     pub const KEEP_OF: u32 = 10_000;
     /// Events after which a transaction that removes some stops.

@@ -125,6 +125,8 @@ pub struct Piece {
     pub text: String,
     /// Position in the stream after the piece, in bytes.
     pub to: u64,
+    /// Position in the stream after the piece's last line feed, in bytes; absent if it has none.
+    pub line_end: Option<u64>,
 }
 
 /// Callback for output as it comes. It must not block.

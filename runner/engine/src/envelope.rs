@@ -1,8 +1,9 @@
-//! Reads the output of an agent: the specification's `SandboxProgramContract`, one JSON document on stdout.
+//! Reads the answer or the failure in an agent's output, in the format that its entry names.
 //!
-//! The document contains only claims of the agent. The journal proves the success and the cost of calls.
+//! An envelope is the specification's `SandboxProgramContract`, one JSON document on stdout. The output contains only claims of the agent. The journal proves the success and the cost of calls.
 
 use platform_runtime::settings::Protocol;
+use runner_model::agent_line::AgentEnd;
 use serde::Deserialize;
 
 /// Output of an agent, parsed.
@@ -60,6 +61,14 @@ pub(crate) fn read(protocol: Protocol, stdout: &str) -> AgentOutput {
                 "stdout is not an envelope ({error}): if the agent prints plain text, set `protocol = \"text\"` in its entry"
             )),
         },
+        Protocol::Events => AgentEnd::last_of(stdout).map_or_else(
+            || {
+                AgentOutput::Unreadable(
+                    "stdout has no line with the result, or only a part of one: the agent has to print one at its end; see `output_capture_limit` in its entry".to_owned(),
+                )
+            },
+            AgentOutput::from,
+        ),
     }
 }
 
@@ -72,6 +81,18 @@ impl From<Envelope> for AgentOutput {
             Some(Failure { code, message }) => {
                 let message = message.map_or(code.clone(), |message| format!("{code}: {message}"));
                 Self::Failure { partial: text, code, message }
+            }
+        }
+    }
+}
+
+impl From<AgentEnd> for AgentOutput {
+    fn from(end: AgentEnd) -> Self {
+        match end {
+            AgentEnd::Result(text) => Self::Answer(text),
+            AgentEnd::Error { code, message } => {
+                let message = if message.is_empty() { code.clone() } else { format!("{code}: {message}") };
+                Self::Failure { partial: String::new(), code, message }
             }
         }
     }
@@ -113,6 +134,24 @@ mod tests {
                 panic!("{stdout:?} was taken for an envelope");
             };
             assert!(message.contains("set `protocol = \"text\"`"), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_last_event_is_answer_or_failure() {
+        let text = r#"{"type":"text","text":"a"}"#;
+        let result = r#"{"type":"result","text":"answer"}"#;
+        let error = r#"{"type":"error","code":"not_logged_in","message":"no key"}"#;
+        let read = |stdout: &str| read(Protocol::Events, stdout);
+        assert_eq!(read(&format!("{text}\n{result}\n")), AgentOutput::Answer("answer".to_owned()));
+        let failure = AgentOutput::Failure {
+            partial: String::new(),
+            code: "not_logged_in".to_owned(),
+            message: "not_logged_in: no key".to_owned(),
+        };
+        assert_eq!(read(&format!("{text}\n{error}\n")), failure);
+        for stdout in ["", text, &result[..20]] {
+            assert!(matches!(read(stdout), AgentOutput::Unreadable(_)), "{stdout}");
         }
     }
 

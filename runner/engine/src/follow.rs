@@ -8,7 +8,11 @@
 use std::{collections::VecDeque, time::Duration};
 
 use platform_core::{control::TapLine, event::AgentEvent, id::RunId};
-use platform_runtime::{report, retry::Transient, settings::Stream};
+use platform_runtime::{
+    report,
+    retry::Transient,
+    settings::{Protocol, Stream},
+};
 use runner_control_client::{DataPlane, Follow, Lines};
 use runner_model::tap_event;
 use runner_store::{Error, Event, Store};
@@ -83,11 +87,13 @@ impl Follower {
     /// [`Error::Unknown`] if there is no such run.
     pub async fn with_live(mut self, data_plane: DataPlane) -> Result<Self, Error> {
         let record = self.store.record(&self.run_id).await?;
+        let agent = RunRequest::stored(&record).map(|request| request.spec.agent);
+        // Text that an agent reports itself is stored. The tap would repeat it.
+        let reports_text = agent.as_ref().is_ok_and(|agent| agent.protocol == Protocol::Events);
         // Events can be followed even if the request cannot be read.
-        let stream =
-            RunRequest::stored(&record).map_or(Stream::Progress, |request| request.spec.agent.stream);
+        let stream = agent.map_or(Stream::Progress, |agent| agent.stream);
         let has_ended = record.run.state.is_final();
-        self.live = (!has_ended).then(|| LiveText::new(data_plane, stream));
+        self.live = (!has_ended && !reports_text).then(|| LiveText::new(data_plane, stream));
         Ok(self)
     }
 

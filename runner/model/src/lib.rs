@@ -8,8 +8,10 @@
 //! Invariants: a run's outcome is decided when it begins to settle, and never changes afterwards. A run's state changes
 //! only as [`lifecycle`] allows.
 
+pub mod agent_line;
 pub mod conversation;
 pub mod failpoint;
 pub mod json_len;
 pub mod lifecycle;
+pub mod line_buffer;
 pub mod tap_event;

@@ -70,7 +70,7 @@ pub use self::{
     lease::{Claimant, Created, FencingToken, NewRun, Worker},
     meter::StoreMetrics,
     pool::{PoolEntry, PoolStage, WarmContainer},
-    position::{EventCursor, OutputPosition},
+    position::{EventCursor, OutputPosition, ReportedEvents},
     present::Present,
     prune::{Keep, Pruned},
     queue::{Queue, QueuePosition, Waiting},

@@ -16,6 +16,34 @@ pub struct EventCursor {
     pub tools: u64,
     /// Number of the last event of the data plane's tap that is recorded.
     pub tap: u64,
+    /// Counts of the events that the agent reported itself. Absent in rows of agents that report none.
+    #[serde(default, skip_serializing_if = "ReportedEvents::is_empty")]
+    pub reported: ReportedEvents,
+}
+
+/// Counts of the events that an agent reported itself, up to a position in its standard output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReportedEvents {
+    /// Number of tool calls, results and reports of usage that are stored.
+    pub tools: u64,
+    /// Number of bytes of their arguments and results, as they are stored.
+    pub tool_bytes: u64,
+    /// Number of events of text that are stored.
+    pub texts: u64,
+    /// Number of bytes of these texts, as they are stored.
+    pub text_bytes: u64,
+    /// Number of events that were left out.
+    pub left_out: u64,
+    /// Number of bytes of other output that were left out.
+    pub log_bytes_left_out: u64,
+}
+
+impl ReportedEvents {
+    /// Returns whether nothing was reported.
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Position up to which an output is recorded.

@@ -131,7 +131,7 @@ impl Output {
             OutputStream::Stdout => &mut self.stdout,
             OutputStream::Stderr => &mut self.stderr,
         };
-        output.push(&bytes, |text, to| on_output(Piece { stream, text, to }));
+        output.push(stream, &bytes, on_output);
     }
 
     /// Returns the captured stdout and stderr.
@@ -145,16 +145,19 @@ impl SingleOutput {
         Self { capture: Capture::new(capture_limit), read: 0, passed_on: 0, decoder: Utf8Stream::default() }
     }
 
-    /// Captures `bytes`, and passes on those that were not passed on yet, with their end position in the stream.
-    fn push(&mut self, bytes: &[u8], pass_on: impl Fn(String, u64)) {
+    /// Captures `bytes` of `stream`, and passes on those that were not passed on yet.
+    fn push(&mut self, stream: OutputStream, bytes: &[u8], on_output: OnOutput<'_>) {
         self.capture.push(bytes);
         let already_passed = usize::try_from(self.passed_on.saturating_sub(self.read)).unwrap_or(usize::MAX);
         self.read += bytes.len() as u64;
         for new in bytes[already_passed.min(bytes.len())..].chunks(MAX_PIECE) {
+            let line_end =
+                new.iter().rposition(|byte| *byte == b'\n').map(|at| self.passed_on + at as u64 + 1);
             self.passed_on += new.len() as u64;
             let text = self.decoder.push(new);
             if !text.is_empty() {
-                pass_on(text, self.passed_on - self.decoder.pending() as u64);
+                let to = self.passed_on - self.decoder.pending() as u64;
+                on_output(Piece { stream, text, to, line_end });
             }
         }
     }
@@ -209,6 +212,17 @@ mod tests {
         output.skip(1, 0);
         output.read(&on_output).await;
         assert_eq!(passed_on.take(), [("b", 2), ("€c", 6)].map(|(text, to)| (text.to_owned(), to)));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_line_is_exact_to_the_byte() {
+        let line_ends = RefCell::new(Vec::new());
+        let on_output = |piece: Piece| line_ends.borrow_mut().push((piece.to, piece.line_end));
+        // An invalid byte is one byte of the stream and three of the text.
+        let pieces = [b"a\xffb".as_slice(), b"\xff\n\xe2\x82", b"\xac\n\nc"].map(|piece| Ok(bytes(piece)));
+        let mut output = Output::new(futures_util::stream::iter(pieces), ByteSize::kib(1));
+        output.read(&on_output).await;
+        assert_eq!(line_ends.take(), [(3, None), (5, Some(5)), (11, Some(10))]);
     }
 
     fn bytes(message: &'static [u8]) -> LogOutput {

@@ -22,7 +22,10 @@ pub(crate) fn judge(agent: &Agent, exit: &ContainerExit, last: Option<CallEnd>) 
         (Some(0), AgentOutput::Answer(text)) => return call::failure(last).map_or(Ok(text), Err),
         (_, AgentOutput::Failure { code, message, .. }) => Failure::new(error_code(&code), message),
         (Some(0), AgentOutput::Unreadable(message)) => Failure::new(Code::ContainerFailed, message),
-        _ => Failure::new(Code::ContainerFailed, exit_message(exit, agent.protocol)),
+        (_, AgentOutput::Unreadable(_)) => {
+            Failure::new(Code::ContainerFailed, exit_message(exit, missing_part(agent.protocol)))
+        }
+        (_, AgentOutput::Answer(_)) => Failure::new(Code::ContainerFailed, exit_message(exit, "")),
     };
     Err(match call::failure(last) {
         Some(failure) => Failure::new(failure.code, format!("{}: {}", failure.message, own.message)),
@@ -35,7 +38,7 @@ fn external_failure(agent: &Agent, exit: &ContainerExit) -> Option<Failure> {
     let (code, message) = match (exit.killed_by, exit.exit_code) {
         (Some(KilledBy::Timeout), _) => (Code::Timeout, format!("stopped after {}", agent.run_timeout)),
         (Some(KilledBy::Cancel), _) => (Code::Cancelled, "cancelled".to_owned()),
-        (Some(KilledBy::Disk), _) => (Code::ContainerFailed, exit_message(exit, agent.protocol)),
+        (Some(KilledBy::Disk), _) => (Code::ContainerFailed, exit_message(exit, "")),
         // The agent may have succeeded although one of its processes was killed.
         (None, Some(0)) => return None,
         (None, _) if exit.oom_seen => {
@@ -57,7 +60,16 @@ fn error_code(word: &str) -> Code {
     }
 }
 
-fn exit_message(exit: &ContainerExit, protocol: Protocol) -> String {
+/// Returns the part of the output that is missing, in words.
+const fn missing_part(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Envelope => "and without an envelope",
+        Protocol::Events => "and without a result",
+        Protocol::Text => "",
+    }
+}
+
+fn exit_message(exit: &ContainerExit, missing: &str) -> String {
     let code = match exit.exit_code {
         None => "no exit code".to_owned(),
         // Docker was stopped, another process killed the container, or the agent's shell reports a killed child.
@@ -65,14 +77,10 @@ fn exit_message(exit: &ContainerExit, protocol: Protocol) -> String {
         Some(code @ 143) => format!("exit code {code}, as after a SIGTERM that was not ours"),
         Some(code) => format!("exit code {code}"),
     };
-    let hint = match protocol {
-        Protocol::Envelope => "and without an envelope",
-        Protocol::Text => "",
-    };
     let stderr = exit.stderr.text();
     let last_line = stderr.lines().rev().find(|line| !line.trim().is_empty());
     let parts = [
-        format!("the agent ended with {code} {hint}").trim_end().to_owned(),
+        format!("the agent ended with {code} {missing}").trim_end().to_owned(),
         last_line.unwrap_or_default().to_owned(),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
@@ -139,6 +147,34 @@ mod tests {
             "{}",
             failure.message
         );
+    }
+
+    #[test]
+    fn an_agents_error_event_is_named_once() {
+        let error = |code: &str| json!({ "type": "error", "code": code, "message": "why" }).to_string();
+        let result = json!({ "type": "result", "text": "Hi" }).to_string();
+        let judged =
+            |exit_code, stdout: &str, last| judged(Protocol::Events, &ended(exit_code, stdout), last);
+        assert_eq!(judged(0, &result, REFUSED), Ok("Hi".to_owned()));
+        for (word, code) in [
+            ("agent_failed", Code::ContainerFailed),
+            ("not_logged_in", Code::ContainerFailed),
+            ("timeout", Code::Timeout),
+            ("no_answer", Code::NoAnswer),
+        ] {
+            let failure = judged(1, &error(word), ANSWERED).unwrap_err();
+            assert_eq!((failure.code, failure.message), (code, format!("{word}: why")));
+        }
+        let failure = judged(1, &error("model_error"), REFUSED).unwrap_err();
+        let message = "the model API refused the run's last call (status 400): model_error: why";
+        assert_eq!((failure.code, failure.message.as_str()), (Code::ModelRefused, message));
+        for (stdout, message) in [
+            (result.as_str(), "the agent ended with exit code 3: trouble"),
+            ("no event", "the agent ended with exit code 3 and without a result: trouble"),
+        ] {
+            assert_eq!(judged(3, stdout, ANSWERED).unwrap_err().message, message);
+        }
+        assert!(judged(0, "no event", ANSWERED).unwrap_err().message.contains("no line with the result"));
     }
 
     #[test]

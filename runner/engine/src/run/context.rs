@@ -7,7 +7,11 @@ use platform_runtime::settings::{Agent, Execution, Stream};
 use tokio::sync::{SemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{error::Error, event_recorder::EventRecorder, leased_run::LeasedRun};
+use super::{
+    error::Error,
+    event_recorder::{EventRecorder, OutputRules},
+    leased_run::LeasedRun,
+};
 use crate::{
     context::EngineHandles,
     request::{RunRequest, RunSpec},
@@ -36,7 +40,9 @@ impl<'r> RunContext<'r> {
         let agent = &run.request.spec.agent;
         // The gateway sends the answer itself. Models there also write text that is not part of it.
         let stream = if agent.mode == Execution::Gateway { Stream::Progress } else { agent.stream };
-        let events = EventRecorder::new(run.recovered().recorded, events, stream, agent.output_capture_limit);
+        let output =
+            OutputRules { protocol: agent.protocol, stream, capture_limit: agent.output_capture_limit };
+        let events = EventRecorder::new(run.recovered().recorded, events, output);
         Self { engine, run, events, cancel, began }
     }
 

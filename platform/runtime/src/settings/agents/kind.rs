@@ -28,11 +28,14 @@ impl Kind {
                 "Content of its workspace at the start: `conversation`, the messages before its turn, in `.cogni`.",
             )
             .or(WorkspaceSetup::Conversation),
-            protocol: field("protocol", "Format of the program's stdout: `envelope` or `text`.")
-                .or(Protocol::Envelope),
+            protocol: field(
+                "protocol",
+                "Format of the program's stdout: `envelope`, one line of JSON at the end; `events`, a line of JSON for each event; `text`, the answer.",
+            )
+            .or(Protocol::Envelope),
             stream: field(
                 "stream",
-                "Meaning of the text that models stream to it: `answer`, pieces of its answer; `progress`, only a sign that it works. `answer` for `sandbox:agent` if absent.",
+                "Meaning of the text that models stream to it, or that it reports as events: `answer`, pieces of its answer; `progress`, only a sign that it works. `answer` for `sandbox:agent` if absent.",
             )
             .or(stream),
         }
@@ -130,11 +133,13 @@ written_as_word!(WorkspaceSetup { Conversation: "conversation" });
 pub enum Protocol {
     /// A JSON envelope: `payloads[]`, `meta{durationMs, error}`.
     Envelope,
+    /// A JSON object a line for each event: text, tool calls, their results, usage; a result or an error at the end.
+    Events,
     /// The answer itself.
     Text,
 }
 
-written_as_word!(Protocol { Envelope: "envelope", Text: "text" });
+written_as_word!(Protocol { Envelope: "envelope", Events: "events", Text: "text" });
 
 /// Meaning of the text that models stream to an agent, for watchers of its run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@
 //! by the limits on stored events of a run. They can therefore stay in memory for as long as the store is unavailable.
 
 mod pending;
+mod reported;
 #[cfg(test)]
 mod tests;
 
@@ -22,10 +23,10 @@ use platform_core::{
 use platform_runtime::{
     report,
     retry::{Backoff, Transient},
-    settings::Stream,
+    settings::{Protocol, Stream},
 };
 use runner_docker::{ContainerExit, Piece};
-use runner_model::tap_event;
+use runner_model::{line_buffer::LineBuffer, tap_event};
 use runner_store::{Batch, EventCursor};
 use tokio::{
     sync::{Notify, mpsc},
@@ -49,6 +50,8 @@ const SUB_AGENT_TOOL: &str = "sessions_spawn";
 pub(super) struct EventRecorder<'r> {
     reader: &'r mpsc::Sender<AgentEvent>,
     stream: Stream,
+    /// Standard output of an agent that reports its events there; absent for other agents.
+    reported: Option<RefCell<LineBuffer>>,
     /// Maximum number of bytes that are kept of an output's beginning, and of its end.
     max_kept: ByteSize,
     pending: RefCell<PendingEvents>,
@@ -61,18 +64,28 @@ pub(super) struct EventRecorder<'r> {
     has_sub_agents: Cell<bool>,
 }
 
+/// Settings of an agent that say how its output is recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutputRules {
+    pub(super) protocol: Protocol,
+    pub(super) stream: Stream,
+    pub(super) capture_limit: ByteSize,
+}
+
 impl<'r> EventRecorder<'r> {
     /// Returns a recorder that continues after the position `recorded` by the previous worker. Stores the beginning and
-    /// the end of each output, each up to half of `capture_limit`.
+    /// the end of each output, each up to half of the agent's capture limit.
     pub(super) fn new(
         recorded: EventCursor,
         reader: &'r mpsc::Sender<AgentEvent>,
-        stream: Stream,
-        capture_limit: ByteSize,
+        output: OutputRules,
     ) -> Self {
+        let OutputRules { protocol, stream, capture_limit } = output;
+        let reports_events = protocol == Protocol::Events;
         Self {
             reader,
             stream,
+            reported: reports_events.then(|| RefCell::new(LineBuffer::new(limit::AGENT_LINE.as_usize()))),
             max_kept: ByteSize(limit::LOG_END.0.min(capture_limit.0 / 2)),
             pending: RefCell::new(PendingEvents::after(recorded)),
             added: Notify::new(),
@@ -90,7 +103,10 @@ impl<'r> EventRecorder<'r> {
 
     /// Records a piece of the agent's output.
     pub(super) fn record_output(&self, piece: Piece) {
-        let Piece { stream, text, to } = piece;
+        if let (OutputStream::Stdout, Some(lines)) = (piece.stream, &self.reported) {
+            return self.record_lines(lines, &piece);
+        }
+        let Piece { stream, text, to, .. } = piece;
         let mut pending = self.pending.borrow_mut();
         let position = *pending.cursor.of(stream);
         // Output after a gap is not part of the beginning.
@@ -103,7 +119,7 @@ impl<'r> EventRecorder<'r> {
         self.send(AgentEvent::Log { stream, text });
     }
 
-    /// Records an event of the data plane's tap.
+    /// Records an event of the data plane's tap. Leaves out text and tool calls of an agent that reports them itself.
     pub(super) fn record_tap_line(&self, line: TapLine) {
         let mut pending = self.pending.borrow_mut();
         if line.n > 0 {
@@ -112,6 +128,9 @@ impl<'r> EventRecorder<'r> {
         let Some(event) = tap_event::event(line.event, self.stream) else { return };
         if let AgentEvent::Tool { name } = &event {
             self.note_tool(name.as_str());
+        }
+        if self.reported.is_some() {
+            return;
         }
         match &event {
             AgentEvent::Tool { .. } if pending.cursor.tools < limit::TOOLS => {
@@ -160,7 +179,10 @@ impl<'r> EventRecorder<'r> {
         if excess > 0 {
             pending.events.push(AgentEvent::Missed { count: excess });
         }
-        pending.push_output_end(OutputStream::Stdout, &container.stdout, self.max_kept);
+        match &self.reported {
+            Some(lines) => self.record_last_line(lines, &mut pending),
+            None => pending.push_output_end(OutputStream::Stdout, &container.stdout, self.max_kept),
+        }
         pending.push_output_end(OutputStream::Stderr, &container.stderr, self.max_kept);
     }
 

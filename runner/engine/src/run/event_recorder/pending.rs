@@ -20,8 +20,8 @@ pub(super) struct PendingEvents {
     pub(super) handed_out: Option<Rc<Batch>>,
     /// Number of the last batch.
     last_batch: u64,
-    /// Length of the last event's text in JSON, if that event is a piece of output.
-    last_length: usize,
+    /// Length of the last event's text in JSON, if that event is a piece of output or of text.
+    pub(super) last_length: usize,
 }
 
 impl PendingEvents {
@@ -74,12 +74,18 @@ impl PendingEvents {
         if rest.cut > 0 {
             self.events.push(AgentEvent::LogCut { stream, bytes: rest.cut });
         }
-        let mut text = rest.text.as_str();
-        while !text.is_empty() {
-            let (piece, remaining) =
-                text.split_at(json_len::beginning(text, limit::LOG_EVENT.as_usize()).len());
+        for piece in event_texts(&rest.text) {
             self.push_output(stream, piece);
-            text = remaining;
         }
     }
+}
+
+/// Splits `text` into pieces that each fit into an event.
+pub(super) fn event_texts(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let piece = json_len::beginning(rest, limit::LOG_EVENT.as_usize());
+        rest = &rest[piece.len()..];
+        (!piece.is_empty()).then_some(piece)
+    })
 }
