@@ -17,14 +17,14 @@ use crate::{
 };
 
 /// Returns a script that asks the model for a stream and discards the answer.
-fn asks(model: &str) -> String {
+pub(super) fn asks(model: &str) -> String {
     format!(
         r#"curl --silent --output /dev/null http://localhost:8080/v1/chat/completions --json '
         {{ "model": "{model}", "stream": true, "messages": [{{ "role": "user", "content": "q" }}] }}'"#
     )
 }
 
-async fn events(world: &World, more: &[&str]) -> Vec<Value> {
+pub(super) async fn events(world: &World, more: &[&str]) -> Vec<Value> {
     let outcome = world.sluice().run(&[&["runs", "events"], more].concat()).await;
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     outcome.events()
@@ -37,35 +37,35 @@ async fn logs(world: &World, more: &[&str]) -> Outcome {
 }
 
 /// Returns one word for each event: its phase, or its type.
-fn words(events: &[Value]) -> Vec<&str> {
+pub(super) fn words(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["phase"].as_str().or(event["type"].as_str()).unwrap()).collect()
 }
 
 /// Returns the numbers of the stored events.
-fn numbers(events: &[Value]) -> Vec<u64> {
+pub(super) fn numbers(events: &[Value]) -> Vec<u64> {
     events.iter().filter_map(|event| event["seq"].as_u64()).collect()
 }
 
 /// A program that follows a run, and what it prints.
-struct Follower {
+pub(super) struct Follower {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Follower {
-    fn start(world: &World, arguments: &[&str]) -> Self {
+    pub(super) fn start(world: &World, arguments: &[&str]) -> Self {
         let mut child = world.sluice().spawn(arguments);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, lines }
     }
 
-    async fn next(&mut self) -> Value {
+    pub(super) async fn next(&mut self) -> Value {
         let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("a line");
         serde_json::from_str(&line.unwrap().expect("more lines")).unwrap()
     }
 
     /// Returns all events that are still to come, with the exit code.
-    async fn rest(mut self) -> (Vec<Value>, Option<i32>) {
+    pub(super) async fn rest(mut self) -> (Vec<Value>, Option<i32>) {
         let mut rest = Vec::new();
         while let Some(line) = self.lines.next_line().await.unwrap() {
             rest.push(serde_json::from_str(&line).unwrap());
@@ -148,7 +148,7 @@ fn printed(events: &[Value]) -> String {
         .collect()
 }
 
-fn kill(pid: u32) {
+pub(super) fn kill(pid: u32) {
     // It may be gone already, which is as good.
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).ok();
 }

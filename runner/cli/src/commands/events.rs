@@ -9,7 +9,7 @@ use runner_engine::follow::{FollowEvent, Follower};
 use runner_store::UnixMillis;
 use serde::Serialize;
 
-use super::{Context, Error, exit::Exit, runs::time_of_day};
+use super::{Context, Error, exit::Exit, runs::time_of_day, tool_line};
 use crate::plural::counted;
 
 /// Most bytes of live text that are buffered. A line feed prints the buffer earlier.
@@ -22,6 +22,7 @@ Examples:
   sluice runs events -f run-19c1-5f0e                 follow until the run has ended
   sluice runs events -f --after 12 run-19c1-5f0e      follow the events after number 12
   sluice runs events run-19c1-5f0e | jq -r 'select(.type == \"tool\").name'
+  sluice runs events run-19c1-5f0e | jq -r 'select(.type == \"tool_call\") | .name, .arguments'
 
 In a pipe, events are lines of JSON. Events with a `seq` are stored. Every reader gets them in this
 order, and --after continues after one of them.
@@ -167,6 +168,13 @@ fn describe(event: &AgentEvent) -> (&'static str, String) {
         AgentEvent::Log { stream, text } => (stream.name(), text.clone()),
         AgentEvent::LogCut { stream, bytes } => (stream.name(), format!("[… {bytes} bytes cut …]")),
         AgentEvent::Tool { name } => ("tool", name.clone()),
+        AgentEvent::ToolCall { name, arguments, .. } => ("tool_call", tool_line::call(name, arguments)),
+        AgentEvent::ToolResult { result, is_error, .. } => {
+            (if *is_error { "tool_error" } else { "tool_result" }, tool_line::result(result))
+        }
+        AgentEvent::AgentUsage { input_tokens, output_tokens, .. } => {
+            ("agent_usage", format!("{input_tokens} tokens in, {output_tokens} out, by its own count"))
+        }
         AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } => ("text", text.clone()),
         AgentEvent::Missed { count } => ("missed", count.to_string()),
         AgentEvent::Pruned { count } => {

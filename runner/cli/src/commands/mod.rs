@@ -35,6 +35,7 @@ mod status;
 mod store;
 mod table;
 mod token;
+mod tool_line;
 mod up;
 mod usage;
 mod wait;

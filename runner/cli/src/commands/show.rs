@@ -1,8 +1,9 @@
 //! Shows a run: on a terminal, in a pipe, or as JSON.
 //!
 //! On a terminal, stdout shows the answer as the model writes it, if the agent's entry says that this text is the
-//! answer. Until then, one line on stderr shows the progress. The agent's stderr goes to stderr, too. In a pipe, stdout
-//! carries the final answer and nothing else. Text of an agent is sanitised unless `--raw` was given.
+//! answer. Until then, one line on stderr shows the progress, and each tool call that the agent reports has a line. The
+//! agent's stderr goes to stderr, too. In a pipe, stdout carries the final answer and nothing else. Text of an agent is
+//! sanitised unless `--raw` was given.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -19,7 +20,7 @@ use runner_engine::{request::Subject, run::RunResult};
 use runner_model::lifecycle::{Detail, Failure, StartKind};
 use serde_json::json;
 
-use super::{figures, run::OutputArguments, status::Status};
+use super::{figures, run::OutputArguments, status::Status, tool_line};
 use crate::plural::counted;
 
 /// Printer for one run.
@@ -102,6 +103,10 @@ impl Show {
                 self.is_at_line_start = text.ends_with('\n');
                 io::stderr().write_all(self.stderr.clean(text).as_bytes())
             }
+            AgentEvent::ToolCall { name, arguments, .. } => self.tool(&tool_line::call(name, arguments)),
+            AgentEvent::ToolResult { result, is_error: true, .. } => {
+                self.tool(&format!("failed: {}", tool_line::result(result)))
+            }
             // Nothing follows the final answer but the result: the progress line is not needed again.
             AgentEvent::AssistantFinal { content, .. } => {
                 self.clear()?;
@@ -120,6 +125,19 @@ impl Show {
     /// Clears the progress line.
     fn clear(&mut self) -> io::Result<()> {
         self.status.as_mut().map_or(Ok(()), Status::clear)
+    }
+
+    /// Shows what an agent does with a tool, if a person watches.
+    fn tool(&mut self, line: &str) -> io::Result<()> {
+        if self.status.is_none() {
+            return Ok(());
+        }
+        self.clear()?;
+        if !self.is_at_line_start {
+            writeln!(io::stderr())?;
+            self.is_at_line_start = true;
+        }
+        print_for_person(&terminal::safe(line))
     }
 
     fn json(&self, json: &str) -> io::Result<()> {

@@ -50,7 +50,7 @@ impl Status {
     pub(super) fn update(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Status { phase } => self.phase = Some(*phase),
-            AgentEvent::Tool { name } => {
+            AgentEvent::Tool { name } | AgentEvent::ToolCall { name, .. } => {
                 self.tools += 1;
                 self.last_tool.clone_from(name);
             }
