@@ -6,6 +6,12 @@
 pub mod env {
     /// Base URL of the model API inside a sandbox (*specified*).
     pub const OPENAI_API_BASE: &str = "OPENAI_API_BASE";
+    /// The same for OpenAI's SDKs, which expect the path `/v1`.
+    pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+    /// The same for Anthropic's SDKs, which add the path themselves.
+    pub const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
+    /// Key of Anthropic's SDKs; in a sandbox it is [`super::PLACEHOLDER_KEY`].
+    pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
     /// Model a sandboxed agent should request (*specified*).
     pub const COGNI_MODEL: &str = "COGNI_MODEL";
     /// Id of the run a sandboxed agent is part of (*specified*).
@@ -27,7 +33,7 @@ pub mod env {
     /// Secret that signs run tokens, if no file holds several; read by `sluice-proxy` and by all programs that mint
     /// tokens (*specified*).
     pub const PROXY_SHARED_SECRET: &str = "PROXY_SHARED_SECRET";
-    /// Key that an agent must never find in its environment, like [`LITELLM_MASTER_KEY`] (*specified*).
+    /// Key of OpenAI's SDKs; in a sandbox it is [`super::PLACEHOLDER_KEY`], never the host's (*specified*).
     pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
     /// Path of the configuration file.
     pub const SLUICE_CONFIG: &str = "SLUICE_CONFIG";
@@ -119,8 +125,10 @@ pub mod path {
     pub const START_DIR: &str = "/sluice";
     /// Name of the start file, relative to [`START_DIR`].
     pub const START_FILE: &str = "start.json";
-    /// Value of [`super::env::OPENAI_API_BASE`] (*specified*).
+    /// Value of [`super::env::OPENAI_API_BASE`] and of [`super::env::ANTHROPIC_BASE_URL`] (*specified*).
     pub const API_BASE: &str = "http://localhost:8080";
+    /// Value of [`super::env::OPENAI_BASE_URL`].
+    pub const OPENAI_BASE: &str = "http://localhost:8080/v1";
 }
 
 /// Labels on containers.
@@ -145,6 +153,9 @@ pub mod label {
     /// command.
     pub const ENTRYPOINT: &str = "sluicegate.entrypoint";
 }
+
+/// Key inside a sandbox, for clients that refuse to start without one. The proxy accepts any key there.
+pub const PLACEHOLDER_KEY: &str = "sluicegate";
 
 /// Port of `localhost` inside a sandbox that leads to the run's socket: that of [`path::API_BASE`].
 pub const BRIDGE_PORT: u16 = 8080;

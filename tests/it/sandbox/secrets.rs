@@ -56,9 +56,13 @@ async fn the_environment_holds_only_public_names() {
         docker(&["image", "inspect", "--format", "{{range .Config.Env}}{{println .}}{{end}}", IMAGE]).await;
     let images = images.lines().filter_map(|line| line.split_once('='));
     let given = [
+        ("ANTHROPIC_API_KEY", "sluicegate"),
+        ("ANTHROPIC_BASE_URL", "http://localhost:8080"),
         ("COGNI_MODEL", "fake"),
         ("LLM_PROXY_SOCKET", "/llm-sock/llm.sock"),
         ("OPENAI_API_BASE", "http://localhost:8080"),
+        ("OPENAI_API_KEY", "sluicegate"),
+        ("OPENAI_BASE_URL", "http://localhost:8080/v1"),
         ("RUN_ID", "r1"),
     ];
     // Docker's own two.

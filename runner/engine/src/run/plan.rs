@@ -10,7 +10,7 @@ use platform_core::{
     grant::{CallLimits, Listener, RunGrant, Tap},
     id::WorkspaceId,
     limit::Millis,
-    name::{env, path},
+    name::{PLACEHOLDER_KEY, env, path},
     start::{MAX_SIZE, Start},
     token::UnixSeconds,
 };
@@ -101,10 +101,15 @@ impl RunContext<'_> {
         let run_id = self.run_id();
         let RunSpec { agent, model, files, .. } = self.spec();
         let filling = Filling { run_id, model };
+        // An entry may have placeholders of its own.
+        let keys = [env::OPENAI_API_KEY, env::ANTHROPIC_API_KEY];
         let mut environment: BTreeMap<_, _> =
-            agent.environment.iter().map(|(name, value)| (name.clone(), value.fill(filling))).collect();
+            keys.map(|name| (name.to_owned(), PLACEHOLDER_KEY.to_owned())).into();
+        environment.extend(agent.environment.iter().map(|(name, value)| (name.clone(), value.fill(filling))));
         let own = [
             (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
+            (env::OPENAI_BASE_URL, path::OPENAI_BASE.to_owned()),
+            (env::ANTHROPIC_BASE_URL, path::API_BASE.to_owned()),
             (env::RUN_ID, run_id.to_string()),
             (env::COGNI_MODEL, model.clone()),
             (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),

@@ -1,6 +1,7 @@
 //! Checks the variables of an agent: none may be Sluicegate's own, and none may hold a secret.
 //!
-//! Secrets are recognised by name and shape. That prevents accidents. An operator who wants to hand an agent a secret
+//! Secrets are recognised by name and shape. A name that says `KEY` or `TOKEN` may have a placeholder, for a client that
+//! insists on a key. That prevents accidents. An operator who wants to hand an agent a secret
 //! can always spell it otherwise.
 
 use std::collections::BTreeMap;
@@ -11,8 +12,15 @@ use super::Template;
 use crate::config::Section;
 
 /// Variables that a run sets itself.
-const RESERVED_NAMES: [&str; 5] =
-    [env::RUN_ID, env::OPENAI_API_BASE, env::COGNI_MODEL, env::LLM_PROXY_SOCKET, env::SANDBOX_START_FILE];
+const RESERVED_NAMES: [&str; 7] = [
+    env::RUN_ID,
+    env::OPENAI_API_BASE,
+    env::OPENAI_BASE_URL,
+    env::ANTHROPIC_BASE_URL,
+    env::COGNI_MODEL,
+    env::LLM_PROXY_SOCKET,
+    env::SANDBOX_START_FILE,
+];
 /// Prefixes of Sluicegate's own variables, in the images too.
 const RESERVED_PREFIXES: [&str; 2] = [env::OVERRIDE_PREFIX, "LLM_PROXY_"];
 /// Words that mark a secret anywhere in a name.
@@ -41,11 +49,14 @@ const SECRET_PREFIXES: [&str; 17] = [
 ];
 /// Least number of characters that follow the prefix of a secret.
 const MIN_SECRET_REST: usize = 9;
+/// Most characters of a placeholder.
+const MAX_PLACEHOLDER: usize = 32;
+/// Most digits of a placeholder: random letters have more.
+const MAX_PLACEHOLDER_DIGITS: usize = 4;
 
 /// Reads the variables of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> BTreeMap<String, Template> {
-    let doc =
-        "Variables besides the run's own; `{run_id}` and `{model}` are filled in. None that holds a secret.";
+    let doc = "Variables besides the run's own; `{run_id}` and `{model}` are filled in. None that holds a secret; a name with KEY or TOKEN takes a placeholder such as `unused`.";
     section.values("environment", doc, |name, value| error(name, value).map_or(Ok(()), Err))
 }
 
@@ -62,23 +73,36 @@ fn error(name: &str, value: &Template) -> Option<String> {
     if RESERVED_NAMES.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
         return Some("is set by Sluicegate itself: leave it out, or use another name".to_owned());
     }
-    let evidence = find_secret_word(name).map(|word| format!("its name says `{word}`"));
+    let evidence = find_secret_word(name, value).map(|word| format!("its name says `{word}`"));
     let evidence = evidence.or_else(|| {
         value.literals().find_map(secret_value).map(|kind| format!("its value looks like {kind}"))
     });
     evidence.map(|evidence| {
         format!(
-            "{evidence}, and an agent is given no secret: leave it out. The model API needs none; a client that insists on a key takes any word as an argument"
+            "{evidence}, and an agent is given no secret: leave it out. The model API needs none; a client that insists on a key takes a placeholder such as `unused`"
         )
     })
 }
 
-/// Returns the word that marks a name as that of a secret.
-fn find_secret_word(name: &str) -> Option<&'static str> {
+/// Returns the word that marks a name as that of a secret. A placeholder may have the name of a key or token.
+fn find_secret_word(name: &str, value: &Template) -> Option<&'static str> {
     let name = name.to_ascii_uppercase();
-    let anywhere = SECRET_WORDS.into_iter().find(|word| name.contains(word));
-    anywhere
-        .or_else(|| SECRET_SUFFIXES.into_iter().find(|end| name.split('_').any(|word| word.ends_with(end))))
+    let find_suffix =
+        || SECRET_SUFFIXES.into_iter().find(|end| name.split('_').any(|word| word.ends_with(end)));
+    match SECRET_WORDS.into_iter().find(|word| name.contains(word)) {
+        None if is_placeholder(value) => None,
+        found => found.or_else(find_suffix),
+    }
+}
+
+/// Returns whether `value` is a plain word that can be no secret.
+fn is_placeholder(value: &Template) -> bool {
+    value.as_literal().is_some_and(|text| {
+        let digits = text.bytes().filter(u8::is_ascii_digit).count();
+        (1..=MAX_PLACEHOLDER).contains(&text.len())
+            && digits <= MAX_PLACEHOLDER_DIGITS
+            && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+    })
 }
 
 /// Returns the kind of secret that `text` contains.
@@ -125,12 +149,16 @@ mod tests {
     fn apparent_secrets_are_refused_and_not_printed() {
         let jwt = ["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0In0", "c2lnbmF0dXJl"].join(".");
         for (name, value) in [
-            ("OPENAI_API_KEY", "canary"),
-            ("github_token", "canary"),
-            ("GithubToken", "canary"),
+            ("OPENAI_API_KEY", "Canary"),
+            ("OPENAI_API_KEY", "sk-canary-canary"),
+            ("AZURE_API_KEY", "canary0a1b2c3d4e5f6a7b8c9d0e1f2a"),
+            ("github_token", "canary-canary-canary-canary-canary"),
+            ("GithubToken", "canary_1"),
+            ("A_KEY", "canary-{run_id}"),
+            ("A_KEY", ""),
             ("DB_PASSWORD_FILE", "canary"),
             ("MYSECRETS", "canary"),
-            ("TOKEN", "canary"),
+            ("TOKEN", "canary!"),
             ("A", "sk-canary-7f3a91c2"),
             ("A", "Bearer ghp_canarycanary"),
             ("A", "{run_id}:xoxb-1234-canary"),
@@ -150,9 +178,16 @@ mod tests {
 
     #[test]
     fn what_is_ours_or_no_name_is_refused() {
-        for name in
-            ["RUN_ID", "OPENAI_API_BASE", "COGNI_MODEL", "LLM_PROXY_SOCKET", "LLM_PROXY_PORT", "SLUICE_X"]
-        {
+        for name in [
+            "RUN_ID",
+            "OPENAI_API_BASE",
+            "OPENAI_BASE_URL",
+            "ANTHROPIC_BASE_URL",
+            "COGNI_MODEL",
+            "LLM_PROXY_SOCKET",
+            "LLM_PROXY_PORT",
+            "SLUICE_X",
+        ] {
             assert!(
                 refusal(name, "x").is_some_and(|refusal| refusal.contains("set by Sluicegate itself")),
                 "{name}"
@@ -169,7 +204,9 @@ mod tests {
             ("TOKENIZERS_PARALLELISM", "false"),
             ("MAX_TOKENS", "1000"),
             ("KEYBOARD", "de"),
-            ("OPENAI_BASE_URL", "http://localhost:8080/v1"),
+            ("GEMINI_BASE_URL", "http://localhost:8080/v1"),
+            ("ANTHROPIC_AUTH_TOKEN", "unused"),
+            ("OPENAI_API_KEY", "not-a-key-2026"),
             ("LIBRARY", "sk-learn"),
             ("TZ", "ASIA-PACIFIC hf_transfer"),
             ("REMOTE", "ssh://git@host:22/x"),

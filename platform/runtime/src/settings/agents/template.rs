@@ -122,6 +122,15 @@ impl Template {
         self.0.iter().map(fill).collect()
     }
 
+    /// Returns the text, if nothing in it is filled in.
+    pub(super) fn as_literal(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [] => Some(""),
+            [TemplatePiece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
     /// Returns the pieces that are the same in every run.
     pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
