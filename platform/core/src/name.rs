@@ -14,6 +14,10 @@ pub mod env {
     pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
     /// Model a sandboxed agent should request (*specified*).
     pub const COGNI_MODEL: &str = "COGNI_MODEL";
+    /// Tokens that this model takes, prompt and answer together.
+    pub const COGNI_CONTEXT_WINDOW: &str = "COGNI_CONTEXT_WINDOW";
+    /// Tokens that this model gives in one answer.
+    pub const COGNI_MAX_TOKENS: &str = "COGNI_MAX_TOKENS";
     /// Id of the run a sandboxed agent is part of (*specified*).
     pub const RUN_ID: &str = "RUN_ID";
     /// Path of the run's socket inside a sandbox (*specified*).

@@ -8,6 +8,7 @@
 //! Invariants: an agent is started at most once. Nothing acts before it is stored, and nothing acts once the lease may
 //! be lost. Only resources that are proven dead are removed.
 
+pub mod agent_data;
 pub mod agents;
 pub mod context;
 mod envelope;

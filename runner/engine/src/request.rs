@@ -7,9 +7,9 @@ use platform_core::{
     priority::Priority,
     traceparent::Traceparent,
 };
-use platform_runtime::settings::{Agent, Execution};
+use platform_runtime::settings::{Agent, Execution, ModelLimits};
 use runner_files::StagedFiles;
-use runner_model::conversation::Message;
+use runner_model::{behaviour::BehaviourFiles, conversation::Message};
 use runner_store::{NewRun, Record};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,12 @@ pub struct RunSpec {
     /// Files that the run begins with, staged on its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<StagedFiles>,
+    /// Behaviour files for the workspace.
+    #[serde(default, skip_serializing_if = "BehaviourFiles::is_empty")]
+    pub behaviour: BehaviourFiles,
+    /// How much text the model takes and gives.
+    #[serde(default, skip_serializing_if = "ModelLimits::is_unknown")]
+    pub model_limits: ModelLimits,
     /// Conversation that the run continues at a gateway; a new one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_key: Option<ExternalId>,

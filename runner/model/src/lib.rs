@@ -9,6 +9,7 @@
 //! only as [`lifecycle`] allows.
 
 pub mod agent_line;
+pub mod behaviour;
 pub mod conversation;
 pub mod failpoint;
 pub mod json_len;

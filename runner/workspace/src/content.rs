@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use runner_files::Stage;
-use runner_model::conversation::Message;
+use runner_model::{behaviour::BehaviourFiles, conversation::Message};
 
-use super::{conversation, error::Error};
+use super::{behaviour, conversation, error::Error};
 
 /// Content of a workspace when its agent starts.
 #[derive(Debug, Default)]
 pub struct InitialContent {
     /// Conversation, whose last message is the question.
     pub conversation: Vec<Message>,
+    /// Behaviour files of the agent.
+    pub behaviour: BehaviourFiles,
     /// Files that the run begins with.
     pub files: Option<Stage>,
 }
@@ -21,6 +23,9 @@ impl InitialContent {
     /// error, and no link is followed.
     pub(super) fn write(&self, tree: &Path) -> Result<(), Error> {
         conversation::write(tree, &self.conversation)?;
+        if !self.behaviour.is_empty() {
+            behaviour::write(tree, &self.behaviour)?;
+        }
         if let Some(files) = &self.files {
             files.unpack(tree)?;
         }

@@ -51,7 +51,8 @@ fn exchange_dir(tree: &Path) -> io::Result<OwnedFd> {
     Ok(dir)
 }
 
-fn write_file(dir: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
+/// Writes a new file into `dir`, and gives it to the agent.
+pub(super) fn write_file(dir: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
     let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(dir, name, new, Mode::RUSR | Mode::WUSR)?);
     file.write_all(content)?;

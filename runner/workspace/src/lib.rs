@@ -18,6 +18,7 @@
 //!
 //! Invariants: reads go through `openat2` beneath the tree. Only plain files are read.
 
+mod behaviour;
 mod blocking;
 mod bounds;
 mod content;

@@ -118,17 +118,19 @@ test("the help text selects the command line, and each gets the options it knows
   assert.equal(detectCommandLine("Usage: openclaw agent [options]\n  -m, --message <text>  ..."), "local");
   await assert.rejects(selectCommandLine("other", [], {}), (error) => error.code === "config_error");
   const statePath = (name) => `/own/${name}`;
-  const options = { statePath, workspace: "/workspace", file: "/own/message.txt", text: "--deliver; $(all)" };
+  const options = { statePath, agent: "reviewer", workspace: "/workspace", file: "/own/message.txt", text: "--deliver; $(all)" };
   const [exec, local] = [await selectCommandLine("exec", [], {}), await selectCommandLine("local", [], {})];
   assert.ok(exec.args(options).includes("/own/message.txt") && !exec.args(options).join().includes(options.text));
   assert.ok(local.args(options).includes("--message=--deliver; $(all)"), "one argument");
+  assert.match(local.args(options).join(" "), /--agent reviewer /);
+  assert.deepEqual(Object.keys(exec.files("reviewer")), ["state/agents/reviewer/agent/settings.json"]);
   assert.ok(local.maxBytes < MAX_ARGUMENT_BYTES && exec.maxBytes === 4 << 20);
   const long = JSON.stringify([user("x".repeat(local.maxBytes + 1))]);
   assert.throws(() => buildMessage(long, local.maxBytes), (error) => error.code === "input_error" && /larger than/.test(error.message));
   assert.equal(buildMessage(JSON.stringify([user("x".repeat(local.maxBytes))]), local.maxBytes).length, local.maxBytes);
-  const settings = { base: "http://localhost:8080", model: "m", workspace: "/workspace", contextWindow: 1, maxTokens: 2 };
+  const settings = { base: "http://localhost:8080", model: "m", agent: "reviewer", workspace: "/workspace", contextWindow: 1, maxTokens: 2 };
   const config = toOlderConfiguration(buildConfiguration(settings));
-  assert.deepEqual(config.agents.list, [{ id: "main", workspace: "/workspace" }]);
+  assert.deepEqual(config.agents.list, [{ id: "reviewer", workspace: "/workspace" }]);
   const { agents, session, tools, models } = config;
   const unknown = [agents.entries, agents.defaults.skills, session, tools.toolSearch, models.catalogRefresh];
   assert.deepEqual(unknown, Array(5).fill(undefined));
@@ -136,7 +138,7 @@ test("the help text selects the command line, and each gets the options it knows
 });
 
 test("everything OpenClaw does without a request is off", () => {
-  const settings = { model: "m", workspace: "/workspace", contextWindow: 1, maxTokens: 2 };
+  const settings = { model: "m", agent: "main", workspace: "/workspace", contextWindow: 1, maxTokens: 2 };
   for (const base of ["http://localhost:8080", "http://localhost:8080/", "http://localhost:8080/v1/"]) {
     const config = buildConfiguration({ ...settings, base });
     assert.equal(config.models.providers.cogni.baseUrl, "http://localhost:8080/v1");

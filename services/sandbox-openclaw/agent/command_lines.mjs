@@ -16,8 +16,8 @@ const MESSAGE_OPTION = "--message="; // joined to its value, because a value tha
 const EXEC = {
   maxBytes: MAX_MESSAGE_BYTES,
   configuration: (config) => config,
-  // OpenClaw reads session settings from this path.
-  files: { "state/agents/main/agent/settings.json": SESSION_SETTINGS },
+  // OpenClaw reads session settings from this path. It runs the only agent of its configuration.
+  files: (agent) => ({ [`state/agents/${agent}/agent/settings.json`]: SESSION_SETTINGS }),
   args: ({ statePath, workspace, file }) => [
     ...["agent", "exec", "--json"],
     ...["--config", statePath("openclaw.json"), "--state-dir", statePath("state"), "--cwd", workspace],
@@ -30,18 +30,18 @@ const EXEC = {
 const LOCAL = {
   maxBytes: MAX_ARGUMENT_BYTES - MESSAGE_OPTION.length,
   configuration: toOlderConfiguration,
-  files: {},
-  args: ({ text }) => [
-    ...["agent", "--local", "--agent", "main", "--json"],
+  files: () => ({}),
+  args: ({ agent, text }) => [
+    ...["agent", "--local", "--agent", agent, "--json"],
     ...["--session-id", SESSION, `${MESSAGE_OPTION}${text}`, "--timeout", String(TIMEOUT_SECONDS)],
   ],
-  parseOutcome: (ended, statePath) => parseLocalOutcome(ended, readTranscript(statePath)),
+  parseOutcome: (ended, { statePath, agent }) => parseLocalOutcome(ended, readTranscript(statePath, agent)),
 };
 
 // Reads the session's transcript; empty if OpenClaw wrote none.
-function readTranscript(statePath) {
+function readTranscript(statePath, agent) {
   try {
-    return readFileSync(path.join(statePath("state"), "agents", "main", "sessions", `${SESSION}.jsonl`), "utf8");
+    return readFileSync(path.join(statePath("state"), "agents", agent, "sessions", `${SESSION}.jsonl`), "utf8");
   } catch {
     return "";
   }

@@ -24,8 +24,8 @@ export function toOlderConfiguration({ agents, models, tools, session, ...rest }
   return { ...rest, agents: { defaults, list }, models: { mode, providers: Object.fromEntries(providers) }, tools: known };
 }
 
-// Builds the configuration. `base` may end in `/v1`; `contextWindow` and `maxTokens` are in tokens.
-export function buildConfiguration({ base, model, workspace, contextWindow, maxTokens }) {
+// Builds the configuration of one agent, called `agent`. `base` may end in `/v1`; `contextWindow` and `maxTokens` are in tokens.
+export function buildConfiguration({ base, model, agent, workspace, contextWindow, maxTokens }) {
   const baseUrl = `${base.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1`;
   return {
     agents: {
@@ -39,7 +39,7 @@ export function buildConfiguration({ base, model, workspace, contextWindow, maxT
         embeddedAgent: { projectSettingsPolicy: "ignore" }, // ignore settings of a repository
         skills: [], // most skills need a network
       },
-      entries: { main: { workspace } },
+      entries: { [agent]: { workspace } },
     },
     models: {
       mode: "replace", // removes every built-in provider

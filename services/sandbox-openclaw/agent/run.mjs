@@ -29,6 +29,8 @@ function readConfig(env) {
   const configError = (why) => new AgentError("config_error", why);
   if (!base || !/^https?:/.test(base) || !URL.canParse(base)) throw configError(`OPENAI_API_BASE is not an HTTP address: ${base}`);
   if (!model) throw configError("COGNI_MODEL is not set");
+  const agent = env.SANDBOX_OPENCLAW_AGENT ?? "main";
+  if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(agent)) throw configError(`SANDBOX_OPENCLAW_AGENT is no agent id of OpenClaw: ${agent}`);
   const count = (name, fallback) => {
     const text = env[name] ?? String(fallback);
     if (!/^[1-9]\d{0,8}$/.test(text)) throw configError(`${name} is not a number of tokens: ${text}`);
@@ -37,6 +39,7 @@ function readConfig(env) {
   return {
     base,
     model,
+    agent,
     workspace: WORKSPACE,
     contextWindow: count("COGNI_CONTEXT_WINDOW", 200_000),
     maxTokens: count("COGNI_MAX_TOKENS", 8192),
@@ -116,9 +119,10 @@ async function run() {
   const command = await selectCommandLine(process.env.SANDBOX_OPENCLAW_COMMAND, START, options);
   const text = buildMessage(messages, command.maxBytes);
   const configuration = command.configuration(buildConfiguration(config));
-  writeFiles({ ...command.files, "openclaw.json": configuration, "message.txt": text });
-  const args = command.args({ statePath, workspace: WORKSPACE, file: statePath("message.txt"), text });
-  return command.parseOutcome(await runOpenclaw(args, options), statePath);
+  const { agent } = config;
+  writeFiles({ ...command.files(agent), "openclaw.json": configuration, "message.txt": text });
+  const args = command.args({ statePath, agent, workspace: WORKSPACE, file: statePath("message.txt"), text });
+  return command.parseOutcome(await runOpenclaw(args, options), { statePath, agent });
 }
 
 const started = performance.now();

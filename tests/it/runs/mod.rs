@@ -1,6 +1,7 @@
 //! Tests runs from request to clean-up: the registry of agents, the queue, warm containers, events, removal.
 
 mod admission;
+mod agent_data;
 mod agent_events;
 pub(crate) mod agents;
 mod api;

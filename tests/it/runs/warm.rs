@@ -43,7 +43,7 @@ async fn warm_containers(world: &World) -> BTreeSet<String> {
 }
 
 /// Waits until as many containers as configured are ready; returns their names.
-async fn until_ready(world: &World, count: usize) -> BTreeSet<String> {
+pub(super) async fn until_ready(world: &World, count: usize) -> BTreeSet<String> {
     so_many_wait(world, count).await;
     warm_containers(world).await
 }

@@ -9,6 +9,7 @@ mod budgets;
 mod exposure;
 pub mod gateways;
 mod journal;
+mod models;
 mod proxy;
 mod runs;
 mod sandbox;
@@ -37,6 +38,7 @@ pub use self::{
     budgets::{Account, Accounts},
     gateways::{Attribution, Gateway, ManagedSettings, NoGateway},
     journal::{Durability, Journal},
+    models::ModelLimits,
     proxy::{Connections, Proxy, Serves},
     runs::StaticRun,
     sandbox::{Sandbox, WorkspaceForm},
@@ -75,6 +77,8 @@ pub struct Settings {
     pub accounts: Accounts,
     /// Prices of models, by the name in the request; `*` for all others.
     pub prices: BTreeMap<String, Price>,
+    /// How much text models take and give, by the name in the request.
+    pub models: BTreeMap<String, ModelLimits>,
     /// Runs that the proxy opens on its own.
     pub runs: BTreeMap<RunId, StaticRun>,
 }
@@ -149,6 +153,7 @@ impl Settings {
             gateways: gateways::read(root),
             accounts: budgets::accounts(root),
             prices: budgets::prices(root),
+            models: models::read(root),
             runs: runs::read(root),
         }
     }

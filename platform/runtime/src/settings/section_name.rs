@@ -30,6 +30,8 @@ pub enum SectionName {
     Accounts,
     /// `[prices."model"]`
     Prices,
+    /// `[models."model"]`
+    Models,
     /// `[runs."id"]`
     Runs,
 }
@@ -45,7 +47,7 @@ pub enum OwningProgram {
 
 impl SectionName {
     /// All sections.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Upstream,
         Self::Proxy,
         Self::Journal,
@@ -58,6 +60,7 @@ impl SectionName {
         Self::Gateways,
         Self::Accounts,
         Self::Prices,
+        Self::Models,
         Self::Runs,
     ];
 
@@ -77,6 +80,7 @@ impl SectionName {
             Self::Gateways => "gateways",
             Self::Accounts => "accounts",
             Self::Prices => "prices",
+            Self::Models => "models",
             Self::Runs => "runs",
         }
     }
@@ -94,7 +98,8 @@ impl SectionName {
             | Self::Api
             | Self::Telemetry
             | Self::Agents
-            | Self::Gateways => OwningProgram::ControlPlane,
+            | Self::Gateways
+            | Self::Models => OwningProgram::ControlPlane,
         }
     }
 

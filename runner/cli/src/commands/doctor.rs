@@ -8,13 +8,14 @@ use platform_core::{
     priority::Priority,
 };
 use platform_runtime::{
-    settings::{Agent, DEFAULT_AGENT, Protocol, Template},
+    settings::{Agent, DEFAULT_AGENT, ModelLimits, Protocol, Template},
     terminal,
 };
 use runner_engine::{
     reaper::{GcMode, Mode, Reaper},
     request::{Keep, RunRequest, RunSpec},
 };
+use runner_model::behaviour::BehaviourFiles;
 
 use super::{
     Context, Error,
@@ -63,6 +64,8 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
             agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
             model: String::new(),
             messages: vec![],
+            behaviour: BehaviourFiles::new(),
+            model_limits: ModelLimits::default(),
             keep: Keep::Nothing,
             caller: None,
         },

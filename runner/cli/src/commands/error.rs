@@ -13,7 +13,7 @@ use platform_runtime::{
 use runner_api as api;
 use runner_control_client as data_plane;
 use runner_docker as docker;
-use runner_engine::run::LeaseError;
+use runner_engine::{agent_data::BehaviourError, run::LeaseError};
 use runner_files as files;
 use runner_gateways::{self as gateways, managed};
 use runner_store as store;
@@ -32,6 +32,9 @@ pub(super) enum Error {
     /// The arguments contradict each other, or are incomplete.
     #[error(transparent)]
     Misused(#[from] Misused),
+    /// The behaviour files of an agent cannot be used.
+    #[error(transparent)]
+    Behaviour(#[from] BehaviourError),
     /// The configuration has no gateway of this name.
     #[error(transparent)]
     NoGateway(#[from] NoGateway),
@@ -120,6 +123,7 @@ impl Error {
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::ClosedPipe,
             Self::Configuration(_)
             | Self::Misused(_)
+            | Self::Behaviour(_)
             | Self::NoGateway(_)
             | Self::TokenSecrets(_)
             | Self::Traces(_) => Exit::Usage,
@@ -252,9 +256,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let unbound = api::Api::bind(listener.local_addr().unwrap()).await.unwrap_err();
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
-        let cases: [(Error, Exit); 29] = [
+        let cases: [(Error, Exit); 30] = [
             (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
+            (BehaviourError::Missing { dir: "/agents".into() }.into(), Exit::Usage),
             (NoGateway::among([], "coding").into(), Exit::Usage),
             (token_secrets::Error::Empty { path: "/secrets".into() }.into(), Exit::Usage),
             (traces::Unusable::Endpoint(String::new()).into(), Exit::Usage),

@@ -14,7 +14,7 @@ use platform_core::{
     start::{MAX_SIZE, Start},
     token::UnixSeconds,
 };
-use platform_runtime::settings::Filling;
+use platform_runtime::settings::{Filling, ModelLimits};
 use runner_docker::{self as docker, First, Limits, Program, SandboxSpec};
 
 use super::context::RunContext;
@@ -99,12 +99,10 @@ impl RunContext<'_> {
 
     fn program(&self) -> Program {
         let run_id = self.run_id();
-        let RunSpec { agent, model, files, .. } = self.spec();
+        let RunSpec { agent, model, model_limits, files, .. } = self.spec();
         let filling = Filling { run_id, model };
-        // An entry may have placeholders of its own.
-        let keys = [env::OPENAI_API_KEY, env::ANTHROPIC_API_KEY];
-        let mut environment: BTreeMap<_, _> =
-            keys.map(|name| (name.to_owned(), PLACEHOLDER_KEY.to_owned())).into();
+        // An entry may have other placeholders and limits.
+        let mut environment = default_environment(*model_limits);
         environment.extend(agent.environment.iter().map(|(name, value)| (name.clone(), value.fill(filling))));
         let own = [
             (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
@@ -121,6 +119,19 @@ impl RunContext<'_> {
             working_directory: if files.is_some() { path::REPO } else { path::WORKSPACE }.to_owned(),
         }
     }
+}
+
+/// Returns the variables that an agent's entry may replace.
+fn default_environment(model_limits: ModelLimits) -> BTreeMap<String, String> {
+    let key = |name| (name, Some(PLACEHOLDER_KEY.to_owned()));
+    let tokens = |name, tokens: Option<u64>| (name, tokens.map(|tokens| tokens.to_string()));
+    let defaults = [
+        key(env::OPENAI_API_KEY),
+        key(env::ANTHROPIC_API_KEY),
+        tokens(env::COGNI_CONTEXT_WINDOW, model_limits.context_window),
+        tokens(env::COGNI_MAX_TOKENS, model_limits.max_output_tokens),
+    ];
+    defaults.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// Returns the time at which the grant of a run that starts now expires. Normally a worker closes the grant earlier.

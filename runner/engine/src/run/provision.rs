@@ -174,6 +174,6 @@ impl RunContext<'_> {
             Some(staged) => Some(self.run.perform(workspaces.files(self.run_id(), staged)).await??),
             None => None,
         };
-        Ok(InitialContent { conversation, files })
+        Ok(InitialContent { conversation, behaviour: spec.behaviour.clone(), files })
     }
 }

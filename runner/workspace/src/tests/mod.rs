@@ -115,7 +115,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 /// Returns the content of a workspace for a run that asks one question.
 fn content() -> InitialContent {
     let question = Message { role: Role::User, content: "hello \"there\"".to_owned() };
-    InitialContent { conversation: vec![question], files: None }
+    InitialContent { conversation: vec![question], ..InitialContent::default() }
 }
 
 fn entries(dir: &Path) -> Vec<String> {

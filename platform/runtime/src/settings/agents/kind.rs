@@ -43,12 +43,14 @@ impl Kind {
 }
 
 /// Settings of a run's own container, which a session of a gateway does not have.
-const CONTAINER_FIELDS: [&str; 13] = [
+const CONTAINER_FIELDS: [&str; 15] = [
     "image",
     "argv",
     "environment",
     "volumes",
     "workspace",
+    "prompt",
+    "behaviour_dir",
     "disk",
     "protocol",
     "memory",

@@ -1,12 +1,13 @@
 //! Reads the agents that runs can use. An entry in the configuration adds an agent.
 
+mod behaviour;
 mod environment;
 pub(super) mod image;
 mod kind;
 mod template;
 mod volume;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use platform_core::{
     budget::Budget,
@@ -66,6 +67,12 @@ pub struct Agent {
     /// Content of its workspace when it starts.
     #[serde(default)]
     pub workspace: WorkspaceSetup,
+    /// Instructions that come before each conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Directory of the files that say how it behaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behaviour_dir: Option<PathBuf>,
     /// Size of its workspace; `sandbox.workspace_size` if absent.
     #[serde(default)]
     pub disk: Option<ByteSize>,
@@ -167,6 +174,8 @@ impl Agent {
             environment: environment::read(section),
             volumes: volume::read(section),
             workspace,
+            prompt: field("prompt", "Instructions that come before each conversation, as a message of the system.").optional(),
+            behaviour_dir: behaviour::read(section),
             disk: read_disk(section),
             protocol,
             stream,

@@ -71,7 +71,7 @@ fn all_mistakes_of_an_agent_are_reported() {
         ("mode = 'daemon'", "mode: expected `ephemeral` or `gateway`"),
         ("workspace = 'git'", "workspace: expected `conversation`"),
         ("[agents.'team:a'.environment]", ""),
-        ("API_KEY = 'x'", "environment.API_KEY: its name says `KEY`"),
+        ("API_KEY = 'canary_1'", "environment.API_KEY: its name says `KEY`"),
         ("HOOK = 'xoxb-canary-1234'", "environment.HOOK: its value looks like a key or token"),
         ("RUN_ID = 'x'", "environment.RUN_ID: is set by Sluicegate itself"),
         ("OUT = '{home}'", "environment.OUT: `{home}` is no placeholder"),
@@ -122,6 +122,38 @@ fn volumes_have_names_and_places_that_are_theirs() {
     assert!(
         parse("[agents.'team:a']\nvolumes = [{ volume = 'data', container_path = '/workspaces' }]\nimage = 'a'\nargv = ['a']").is_ok()
     );
+}
+
+#[test]
+fn an_agent_has_its_own_behaviour_and_limits() {
+    let entry =
+        "[agents.'team:a']\nimage = 'a'\nargv = ['a']\nprompt = 'Be brief.'\nbehaviour_dir = '/etc/a'\n";
+    let models = "[models.big]\ncontext_window = 1000000\nmax_output_tokens = 64000\n[models.small]\ncontext_window = 8192\n";
+    let settings = parse(&format!("{entry}{models}")).unwrap();
+    let agent = &settings.agents[&AgentId::parse("team:a").unwrap()];
+    assert_eq!(agent.prompt.as_deref(), Some("Be brief."));
+    assert_eq!(agent.behaviour_dir.as_deref(), Some("/etc/a".as_ref()));
+    let limits = |model: &str| settings.models.get(model).map(|it| (it.context_window, it.max_output_tokens));
+    assert_eq!(limits("big"), Some((Some(1_000_000), Some(64_000))));
+    assert_eq!((limits("small"), limits("other")), (Some((Some(8192), None)), None));
+    for (text, expected) in [
+        (
+            "[agents.'a:b']\nbehaviour_dir = 'a'",
+            "s.toml:2: agents.a:b.behaviour_dir: is not an absolute path",
+        ),
+        (
+            "[agents.'a:b']\nmode = 'gateway'\nprompt = 'Hi'",
+            "s.toml:3: agents.a:b.prompt: has no effect with `mode = \"gateway\"`",
+        ),
+        (
+            "[models.m]\ncontext_window = 1\nmax_output_tokens = 2",
+            "s.toml:3: models.m.max_output_tokens: 2 do not fit into the `context_window` of 1 tokens",
+        ),
+        ("[models.m]\ncontext_window = 0", "s.toml:2: models.m.context_window: "),
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{expected} is not in {error}");
+    }
 }
 
 #[test]

@@ -15,7 +15,10 @@ use platform_core::{
     name,
 };
 use runner_control_client::DataPlane;
-use runner_engine::request::{Keep, RunRequest, RunSpec};
+use runner_engine::{
+    agent_data::AgentData,
+    request::{Keep, RunRequest, RunSpec},
+};
 use runner_model::conversation::{Message, Role};
 
 use super::{Arguments, new_run_id};
@@ -53,7 +56,10 @@ pub(super) async fn build_request(
         ))));
     }
     agent.image = arguments.image.unwrap_or(agent.image);
-    let mut messages = arguments.history.as_deref().map_or(Ok(vec![]), read_history)?;
+    let AgentData { instructions, behaviour, model_limits } =
+        AgentData::of(&agent, &model, &context.settings)?;
+    let mut messages: Vec<_> = instructions.into_iter().collect();
+    messages.extend(arguments.history.as_deref().map_or(Ok(vec![]), read_history)?);
     messages.push(Message { role: Role::User, content: read_question(arguments.question)? });
     // W3C Trace Context demands that an invalid trace context is ignored.
     let caller = context.sources.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
@@ -67,6 +73,8 @@ pub(super) async fn build_request(
             agent,
             model,
             messages,
+            behaviour,
+            model_limits,
             files: None,
             state_key: arguments.state_key,
             keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
