@@ -95,7 +95,9 @@ fn decoded(id: &str) -> Option<String> {
     let mut text = pieces.next()?.to_owned();
     for piece in pieces {
         let (digits, rest) = piece.split_at_checked(2)?;
-        text.push(u8::from_str_radix(digits, 16).ok()?.into());
+        // `from_str_radix` alone takes a sign for a digit.
+        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        text.push(is_hex.then(|| u8::from_str_radix(digits, 16).ok())??.into());
         text += rest;
     }
     Some(text)
@@ -174,6 +176,8 @@ mod tests {
             "a%",
             "a%4",
             "a%zz",
+            "a%+f",
+            "a%-f",
             "%00",
             "%c3%a9",
         ] {

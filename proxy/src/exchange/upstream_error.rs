@@ -83,9 +83,7 @@ pub(super) async fn respond(
     let dialect = exchange.route().dialect();
     let (text, outcome) = read(&mut exchange, body, connection).await;
     if concerns_own_access(head.status, &text) {
-        exchange.context().upstream.target().log_refused_access(head.status);
-        wait_until_durable(exchange.settle_mapped(Refusal::UpstreamAuth, outcome)).await;
-        return refusal::respond(&Refusal::UpstreamAuth.into(), dialect);
+        return refuse_access(&mut exchange, head.status, outcome).await;
     }
     if detail == ErrorDetail::Generic {
         let reason = gateway_refusal(head.status, &text);
@@ -110,6 +108,13 @@ pub(super) async fn respond(
     };
     wait_until_durable(settled).await;
     document(&head, &exchange, redacted)
+}
+
+/// Refuses a call that the upstream did not serve because of Sluicegate's own access.
+async fn refuse_access(exchange: &mut Exchange, status: StatusCode, outcome: Outcome) -> Response<Body> {
+    exchange.context().upstream.target().log_refused_access(status);
+    wait_until_durable(exchange.settle_mapped(Refusal::UpstreamAuth, outcome)).await;
+    refusal::respond(&Refusal::UpstreamAuth.into(), exchange.route().dialect())
 }
 
 /// Reads the upstream's error, nothing if that is too long or broke off. Also returns how the call ended.
@@ -145,14 +150,13 @@ pub(super) async fn replace_document(
         ErrorDetail::Upstream | ErrorDetail::Generic => None,
     };
     let Some(redacted) = redacted else {
+        if reports_own_budget(&text) {
+            return refuse_access(exchange, head.status, Outcome::StreamError).await;
+        }
         let reason = match detail {
-            _ if reports_own_budget(&text) => Refusal::UpstreamAuth,
             ErrorDetail::Generic if reports_too_long(&text) => Refusal::ContextOverflow,
             ErrorDetail::Generic | ErrorDetail::Upstream => Refusal::UpstreamFailed,
         };
-        if reason == Refusal::UpstreamAuth {
-            exchange.context().upstream.target().log_refused_access(head.status);
-        }
         wait_until_durable(exchange.settle_mapped(reason, Outcome::StreamError)).await;
         return refusal::respond(&reason.into(), dialect);
     };
