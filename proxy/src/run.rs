@@ -16,7 +16,7 @@ use platform_core::{
     budget::Budget,
     capability::Capabilities,
     control::{RunState, RunView, Usage},
-    grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
+    grant::{CallLimits, Correlation, Listener, RunGrant, Tap, UngrantedTools},
     id::{AccountId, AgentId, RunId},
     limit::ByteSize,
     record::ExchangeRecord,
@@ -210,6 +210,7 @@ impl Run {
             models: Some(Vec::new()),
             tools: None,
             capabilities: Capabilities::default(),
+            ungranted_tools: UngrantedTools::Refuse,
             tap: Tap::Off,
         };
         let by_account = Arc::new(Spending::new(&Budget::default(), &Usage::default()));

@@ -12,7 +12,7 @@ use bench::upstream::ScriptedUpstream;
 use platform_core::{
     budget::Budget,
     capability::Capabilities,
-    grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
+    grant::{CallLimits, Correlation, Listener, RunGrant, Tap, UngrantedTools},
     id::{AccountId, AgentId, RunId},
     record::JournalLine,
 };
@@ -409,6 +409,7 @@ pub fn grant(run: &str, account: &str) -> RunGrant {
         models: None,
         tools: None,
         capabilities: Capabilities::default(),
+        ungranted_tools: UngrantedTools::Refuse,
         tap: Tap::Off,
     }
 }

@@ -49,6 +49,9 @@ pub struct RunGrant {
     /// Permissions to reach beyond the model.
     #[serde(default)]
     pub capabilities: Capabilities,
+    /// Treatment of tools that would need another capability.
+    #[serde(default, skip_serializing_if = "UngrantedTools::is_default")]
+    pub ungranted_tools: UngrantedTools,
     /// Setting that decides whether the run's answers can be watched as they stream.
     #[serde(default)]
     pub tap: Tap,
@@ -193,6 +196,25 @@ impl CallTimes {
     }
 }
 
+/// Treatment of a call that offers a model hosted tools for which the run was not granted the capability.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UngrantedTools {
+    /// The call is refused.
+    #[default]
+    Refuse,
+    /// The tools are left out of the call.
+    Drop,
+}
+
+impl UngrantedTools {
+    /// Returns whether it is the treatment of a run whose grant names none.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Setting that decides whether a run's answers can be watched while they stream. Every record states it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -214,6 +236,7 @@ mod tests {
             serde_json::from_str(r#"{"run_id":"r1","account":"acct-1","graph":"sandbox:agent"}"#).unwrap();
         assert_eq!(grant.listener, Listener::Unix { peer_uid: 1001 });
         assert_eq!(grant.tap, Tap::Off);
+        assert_eq!(grant.ungranted_tools, UngrantedTools::Refuse);
         let read_back: RunGrant = serde_json::from_str(&serde_json::to_string(&grant).unwrap()).unwrap();
         assert_eq!(read_back, grant);
     }

@@ -13,7 +13,7 @@ pub(crate) fn rewritten<'b>(
     body: &'b Bytes,
     policy: &rewrite::Policy,
     most: u64,
-) -> Result<(rewrite::Checked<'b>, Vec<u8>), rewrite::Rejection> {
+) -> Result<(rewrite::Checked<'b>, Vec<u8>), rewrite::Rejections> {
     let mut checked = rewrite::check(route, body, policy)?;
     checked.limit_output(route, most);
     let sent = checked.edits.pieces(body).concat();

@@ -47,7 +47,7 @@ pub(crate) use self::{
     gateway_socket::GatewaySocket,
     head_memory::HeadMemory,
     models::DefaultModels,
-    rewrite::{Identification, Label, Policy, Reason, Rejection},
+    rewrite::{Identification, Label, Policy, Reason, Rejection, Rejections},
     write_tracker::WriteTracker,
 };
 use self::{

@@ -17,7 +17,7 @@ pub(crate) use self::words::Late;
 use self::words::message;
 use crate::{
     budget::{LimitOwner, QuotaError, QuotaShortfall},
-    exchange::{Body, Label, Reason, Rejection},
+    exchange::{Body, Label, Reason, Rejection, Rejections},
     freezes::Stop,
 };
 
@@ -108,9 +108,11 @@ impl Refused {
     }
 }
 
-impl From<Rejection> for Refused {
-    fn from(rejection: Rejection) -> Self {
-        let reason = match rejection.reason {
+impl From<Rejections> for Refused {
+    fn from(rejections: Rejections) -> Self {
+        // Code and rule are those of the first reason; the message names all.
+        let first = &rejections.first;
+        let reason = match first.reason {
             Reason::UnknownField(_) => Refusal::FieldUnknown,
             Reason::NotGranted { .. } | Reason::ToolNotGranted(_) | Reason::ToolUnnamed => {
                 Refusal::NotGranted
@@ -124,8 +126,7 @@ impl From<Rejection> for Refused {
             | Reason::ModelMissing
             | Reason::ModelMalformed => Refusal::BodyInvalid,
         };
-        let rule = rule(&rejection);
-        Self { rule, message: Cow::Owned(rejection.to_string()), ..reason.into() }
+        Self { rule: rule(first), message: Cow::Owned(rejections.to_string()), ..reason.into() }
     }
 }
 

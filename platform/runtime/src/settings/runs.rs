@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use platform_core::{
     budget::Budget,
-    grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
+    grant::{CallLimits, Correlation, Listener, RunGrant, Tap, UngrantedTools},
     id::{AccountId, AgentId, RunId},
     limit::{self, MAX_SOCKET_PATH},
     name::SANDBOX_UID,
@@ -36,6 +36,7 @@ impl StaticRun {
 }
 
 written_as_word!(Tap { Off: "off", Text: "text" });
+written_as_word!(UngrantedTools { Refuse: "refuse", Drop: "drop" });
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
     let read = |id: &str, section: &Section<'_>| {
@@ -113,6 +114,7 @@ fn read_grant(
         models: Some(models).filter(|models| !models.is_empty()),
         tools,
         capabilities: capabilities.list_or(vec![]).into_iter().collect(),
+        ungranted_tools: agents::read_ungranted_tools(section),
         tap: field("tap", "Whether its answers may be watched while they stream: `off` or `text`.")
             .or(Tap::Off),
     }

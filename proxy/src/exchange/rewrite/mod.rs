@@ -15,7 +15,7 @@ pub(super) use self::body::Checked;
 pub(super) use self::body::check;
 pub(super) use self::receive::{discard, read_body, require_plain};
 pub(crate) use self::{
-    body::{Label, Policy, Reason, Rejection},
+    body::{Label, Policy, Reason, Rejection, Rejections},
     headers::Identification,
 };
 use super::settle::Exchange;
@@ -31,6 +31,10 @@ pub(super) fn build_request(
     let route = exchange.route();
     let mut checked = body::check(route, body, &run.policy.load())?;
     exchange.body_checked(&checked)?;
+    if !checked.tools_left_out.is_empty() {
+        let tools = Label::list(&checked.tools_left_out);
+        tracing::debug!(call = %exchange.call_id(), run = %run.grant.run_id, tools, "hosted tools left out of a call");
+    }
     if route.costs_tokens() {
         let granted = exchange.reserve(&ReservationRequest {
             input: estimate::most_input(body, checked.media, checked.letters),

@@ -4,6 +4,7 @@
 
 use platform_core::{
     budget::Limit,
+    capability::Capability,
     litellm,
     record::{ExchangeRecord, Identity, Timeout},
     refusal::Refusal,
@@ -163,10 +164,7 @@ impl RefusedCall<'_> {
                 explain("the body has a field that is not on the route's list, by a name that the journal does not repeat")
                     .setting("proxy", "extra_body_fields", None)
             }
-            (Refusal::NotGranted, Rule::Capability(name)) => {
-                explain(&format!("the body asks for what needs the capability {name}, and the run was not granted it"))
-                    .setting(&self.agent_section(), "capabilities", Some(toml_list(name)))
-            }
+            (Refusal::NotGranted, Rule::Capability(name)) => self.explain_capability(name),
             (Refusal::NotGranted, Rule::Tool("-")) => {
                 explain("the body offers a model a tool without a name, and the run was granted some by name only; leave it out")
             }
@@ -184,6 +182,24 @@ impl RefusedCall<'_> {
             }
             _ => explain(&format!("the body is not one JSON object as the route takes it{in_field}; no setting changes that")),
         }
+    }
+
+    /// Explains a body that needs a capability.
+    fn explain_capability(self, name: &str) -> Advice {
+        let section = self.agent_section();
+        let why = format!("the body asks for what needs the capability {name}, and the run was not granted it");
+        let is = |capability: Capability| name == capability.name();
+        let advice = match name {
+            _ if is(Capability::StoredResponses) => explain(&format!(
+                "{why}; no answer of a run is stored, so a client that names earlier ones has to set `store: false` (AI SDK: `providerOptions.openai.store = false`) or send the history instead of `previous_response_id` (OpenAI Agents SDK)"
+            )),
+            _ if is(Capability::WebSearch) || is(Capability::ServerTools) || is(Capability::Mcp) => explain(
+                &format!("{why}; if the client only offers hosted tools, `ungranted_tools` leaves them out of its calls"),
+            )
+            .setting(&section, "ungranted_tools", Some("\"drop\"".to_owned())),
+            _ => explain(&why),
+        };
+        advice.setting(&section, "capabilities", Some(toml_list(name)))
     }
 
     /// Explains a call that no run could be proved for.

@@ -55,6 +55,7 @@ impl RunContext<'_> {
             models: Some(agent.models.clone()).filter(|models| !models.is_empty()),
             tools: agent.tools.clone(),
             capabilities: agent.capabilities.iter().copied().collect(),
+            ungranted_tools: agent.ungranted_tools,
             tap: Tap::Text,
         }
     }

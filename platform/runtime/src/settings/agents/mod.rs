@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use platform_core::{
     budget::Budget,
     capability::Capability,
-    grant::CallTimes,
+    grant::{CallTimes, UngrantedTools},
     id::{AgentId, GatewayAgentId, GatewayId, ModelName, ToolName},
     limit::{self, ByteSize, Millis},
 };
@@ -90,6 +90,9 @@ pub struct Agent {
     pub tools: Option<Vec<ToolName>>,
     /// Permissions of its calls to reach beyond the model.
     pub capabilities: Vec<Capability>,
+    /// Treatment of hosted tools that need another capability.
+    #[serde(default, skip_serializing_if = "UngrantedTools::is_default")]
+    pub ungranted_tools: UngrantedTools,
     /// Limits of all calls of a run together.
     pub budget: Budget,
     /// Most output tokens of one call.
@@ -188,6 +191,7 @@ impl Agent {
                 "Services that its calls may reach beyond the model: media_urls, stored_files, server_tools, mcp, web_search, stored_responses, stored_prompts, background, unlisted_content, premium_service.",
             )
             .list_or(vec![]),
+            ungranted_tools: read_ungranted_tools(section),
             budget: budgets::budget(section, &limit::agent::BUDGET),
             output_tokens_per_call: field(
                 "output_tokens_per_call",
@@ -245,6 +249,12 @@ fn read_disk(section: &Section<'_>) -> Option<ByteSize> {
     const NAME: &str = "disk";
     let doc = "Size of its workspace; `sandbox.workspace_size` if absent.";
     section.field(NAME, doc).at_least(&sandbox::MIN_FILE_SYSTEM).optional()
+}
+
+/// Reads the treatment of hosted tools that need a capability it was not granted.
+pub(super) fn read_ungranted_tools(section: &Section<'_>) -> UngrantedTools {
+    let doc = "Calls that offer a model hosted tools, such as `web_search`, without the capability: `refuse` refuses them, `drop` leaves the tools out.";
+    section.field("ungranted_tools", doc).or(UngrantedTools::Refuse)
 }
 
 /// Reads the timeouts of its calls.

@@ -11,7 +11,7 @@ use super::{
     json::JsonValue,
     kinds,
     members::{MemberRule, StringMeaning, holds_data, is_medium, member_rule, names_a_url},
-    rejection::Rejection,
+    rejection::{BARE_ID, Rejection},
     text::JsonText,
     walk::{Member, Walk},
 };
@@ -113,7 +113,7 @@ impl<'a> Walk<'a, '_> {
         let mut facts = ObjectFacts::default();
         self.members(|walk, member| walk.content_member(meaning, member, &mut facts))?;
         if meaning == StringMeaning::Item && facts.kind.is_none() && !facts.has_role {
-            self.need(Capability::StoredResponses, b"an item without type and role", at)?;
+            self.need(Capability::StoredResponses, BARE_ID.as_bytes(), at)?;
         }
         // The place of execution may come behind the type.
         if let Some(kind) = facts.kind.as_deref().filter(|kind| may_be_own(meaning, kind))
@@ -158,7 +158,7 @@ impl<'a> Walk<'a, '_> {
             MemberRule::Opaque => self.skip(),
             MemberRule::Stored(capability) => self.gated(capability, &member),
             MemberRule::Tools => self.tools(&member),
-            MemberRule::Tool => self.tool(&member),
+            MemberRule::Tool => self.tool(&member).map(drop),
             MemberRule::Execution => {
                 facts.is_own = self.cursor.next_is(kinds::CLIENT);
                 self.content_value(StringMeaning::Text, member, facts)
@@ -182,7 +182,7 @@ impl<'a> Walk<'a, '_> {
 
     /// Notes a string that points elsewhere. The object's type, which may come later, can make one of them
     /// harmless, but not two.
-    fn remote(&self, member: Member<'a>, facts: &mut ObjectFacts<'a>) -> Result<(), Rejection> {
+    fn remote(&mut self, member: Member<'a>, facts: &mut ObjectFacts<'a>) -> Result<(), Rejection> {
         match &facts.remote {
             Some(other) if other.name != member.name => {
                 self.need(Capability::MediaUrls, &member.name, member.at)

@@ -45,8 +45,12 @@ pub(super) enum Rule {
     Items,
     /// Text or tokens, or lists of them: nothing with members.
     Prompt,
-    /// A list of tools.
+    /// A list of tools, of which some may be left out.
     Tools,
+    /// A list of functions, as OpenAI had it before tools.
+    Functions,
+    /// Parts that the answer is to have, some of them parts of tools.
+    Include,
     /// Choice of the tool to use.
     ToolChoice,
     /// Only with this grant, unless null or false.
@@ -89,7 +93,7 @@ pub(super) fn rule(route: Route, field: &[u8]) -> Option<Rule> {
 fn chat(field: &[u8]) -> Option<Rule> {
     Some(match field {
         b"messages" => Rule::Items,
-        b"functions" => Rule::Tools,
+        b"functions" => Rule::Functions,
         b"max_completion_tokens" => Rule::Count(Size::MaxCompletionTokens),
         b"prediction" => Rule::Content,
         b"web_search_options" => Rule::Needs(Capability::WebSearch),
@@ -125,9 +129,9 @@ fn responses(field: &[u8]) -> Option<Rule> {
         b"background" => Rule::Needs(Capability::Background),
         // Codex's ids of its session, thread, turn and installation. No model needs them.
         b"client_metadata" => Rule::Drop,
+        b"include" => Rule::Include,
         b"context_management"
         | b"image"
-        | b"include"
         | b"max_tool_calls"
         | b"reasoning"
         | b"temperature"

@@ -3,12 +3,13 @@
 //!
 //! The model API is itself an egress, and LiteLLM takes orders from the body. So unknown fields do not pass, and fields
 //! that reach further than the model need a grant. Reading in order: `top` (fields), `fields` (their lists), `content`,
-//! `members`, `tools`, `kinds`; below them `walk`, `json`, `text`. Other modules decide how the body arrives and how
+//! `members`, `tools`, `kinds`, `ungranted`; below them `walk`, `findings`, `json`, `text`. Other modules decide how the body arrives and how
 //! large it may be.
 
 mod content;
 mod edits;
 mod fields;
+mod findings;
 mod json;
 mod kinds;
 mod members;
@@ -20,6 +21,7 @@ mod tests;
 mod text;
 mod tools;
 mod top;
+mod ungranted;
 mod walk;
 
 use std::borrow::Cow;
@@ -27,7 +29,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use platform_core::{
     capability::Capabilities,
-    grant::RunGrant,
+    grant::{RunGrant, UngrantedTools},
     litellm,
     route::{Dialect, Route},
 };
@@ -35,6 +37,7 @@ use platform_core::{
 use self::walk::Walk;
 pub(crate) use self::{
     edits::Edits,
+    findings::Rejections,
     rejection::{Label, Reason, Rejection},
     sizes::Sizes,
 };
@@ -49,6 +52,8 @@ pub(crate) struct Policy {
     pub(crate) tools: Option<Box<[Box<str>]>>,
     /// Capabilities beyond plain calls.
     pub(crate) granted: Capabilities,
+    /// Treatment of hosted tools that need another capability.
+    pub(crate) ungranted_tools: UngrantedTools,
     /// Top-level fields the operator lets through besides the listed ones, unchecked.
     pub(crate) extra_fields: Box<[Box<str>]>,
     /// The end user, as a JSON string; `None` for none.
@@ -71,6 +76,7 @@ impl Policy {
                 .map(|models| models.iter().map(|model| model.as_str().into()).collect()),
             tools: grant.tools.as_ref().map(|tools| tools.iter().map(|tool| tool.as_str().into()).collect()),
             granted: grant.capabilities,
+            ungranted_tools: grant.ungranted_tools,
             extra_fields: extra_fields.iter().map(|field| field.as_str().into()).collect(),
             anthropic_metadata: Some(format!("{{\"user_id\":{account}}}").into()),
             user: Some(account.into()),
@@ -110,6 +116,8 @@ pub(crate) struct Checked<'a> {
     pub(crate) media: Media,
     /// Letters of its text.
     pub(crate) letters: Letters,
+    /// Types of tools that are left out, because the run was not granted them.
+    pub(crate) tools_left_out: Vec<Label>,
     /// Changes to make in it.
     pub(crate) edits: Edits,
 }
@@ -118,10 +126,10 @@ pub(crate) struct Checked<'a> {
 ///
 /// # Errors
 ///
-/// The first fault in the body, in the order of its bytes.
-pub(crate) fn check<'a>(route: Route, body: &'a [u8], policy: &Policy) -> Result<Checked<'a>, Rejection> {
+/// The faults in the body, in the order of its bytes.
+pub(crate) fn check<'a>(route: Route, body: &'a [u8], policy: &Policy) -> Result<Checked<'a>, Rejections> {
     if route == Route::Unknown {
-        return Err(Rejection::new(Reason::NoRoute, 0));
+        return Err(Rejection::new(Reason::NoRoute, 0).into());
     }
     Walk::new(body, policy).document(route)
 }

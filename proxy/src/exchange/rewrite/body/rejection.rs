@@ -58,6 +58,9 @@ pub(crate) enum Reason {
     NoRoute,
 }
 
+/// Name of an item that is nothing but an id, in messages.
+pub(super) const BARE_ID: &str = "an-item-without-type-and-role";
+
 /// A name the agent chose, bounded and made harmless for messages and logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Label(Box<str>);
@@ -101,6 +104,11 @@ impl Label {
         Self(name.iter().take(64).map(plain).collect())
     }
 
+    /// Returns the names of `labels` in one line.
+    pub(crate) fn list(labels: &[Self]) -> String {
+        labels.iter().map(Self::as_str).collect::<Vec<_>>().join(", ")
+    }
+
     /// Returns the name without the quotes of its [`fmt::Display`].
     pub(crate) const fn as_str(&self) -> &str {
         &self.0
@@ -131,7 +139,7 @@ impl fmt::Display for Rejection {
             Reason::NotGranted { what, capability } => write!(
                 f,
                 "{what} is not granted to this run; {}, or have \"{}\" granted",
-                alternative(*capability),
+                alternative(*capability, what),
                 capability.name()
             ),
             Reason::ModelMissing => f.write_str("\"model\" is missing; name one model"),
@@ -156,14 +164,23 @@ impl fmt::Display for Rejection {
 impl std::error::Error for Rejection {}
 
 /// Returns what the agent can do without the grant.
-const fn alternative(capability: Capability) -> &'static str {
+fn alternative(capability: Capability, what: &Label) -> &'static str {
     match capability {
         Capability::MediaUrls => "send the content itself, as a data: URL",
         Capability::StoredFiles => "send the content itself",
         Capability::ServerTools | Capability::Mcp | Capability::WebSearch => {
             "use tools of type function or custom, which the agent runs"
         }
-        Capability::StoredResponses => "send the whole conversation",
+        Capability::StoredResponses => match what.as_str() {
+            "previous_response_id" => {
+                "no answer is stored: send the history as input (OpenAI Agents SDK: leave out previous_response_id)"
+            }
+            // A client that stores nothing sends the items themselves.
+            "item_reference" | BARE_ID => {
+                "no answer is stored: set store: false in the client (AI SDK: providerOptions.openai.store = false)"
+            }
+            _ => "send the whole conversation",
+        },
         Capability::StoredPrompts => "send the prompt itself",
         Capability::Background => "leave it out and wait for the answer",
         Capability::UnlistedContent => "use a content type that the API documents",

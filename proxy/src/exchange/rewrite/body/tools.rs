@@ -19,6 +19,7 @@ use super::{
     kinds,
     members::StringMeaning,
     rejection::{Label, Reason, Rejection},
+    ungranted::HostedTool,
     walk::{Member, Walk},
 };
 
@@ -32,12 +33,25 @@ struct ToolFacts<'a> {
     foreign: Option<Member<'a>>,
     /// A member by which LiteLLM makes it one of Gemini's own tools, whatever its type.
     gemini: Option<Member<'a>>,
-    /// Set if it has a name, which is then granted.
+    /// Set if it has a name, which was then checked.
     named: bool,
+    name: Option<Cow<'a, [u8]>>,
     /// Tools below it, which only a namespace has.
     below: Option<Member<'a>>,
     /// Member that says that the agent runs it, which only a search for tools has.
     own: Option<Member<'a>>,
+}
+
+/// A tool, or the part of one that describes a function, which was read and checked.
+struct CheckedTool<'a> {
+    /// Set if the tool can be told by its name or type.
+    is_identified: bool,
+    /// Set if its type needs a capability that the run was not granted.
+    ungranted: Option<HostedTool<'a>>,
+}
+
+impl CheckedTool<'_> {
+    const IDENTIFIED: Self = Self { is_identified: true, ungranted: None };
 }
 
 impl<'a> Walk<'a, '_> {
@@ -45,52 +59,56 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn tools(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
         match self.cursor.value()? {
             JsonValue::Null => Ok(()),
-            JsonValue::Array => self.elements(|walk| walk.tool(member)),
+            JsonValue::Array => self.elements(|walk| walk.tool(member).map(drop)),
             _ => Err(Rejection::wrong_type(&member.name, "a list of tools", member.at)),
         }
     }
 
-    /// Reads one tool.
-    pub(super) fn tool(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
-        if self.tool_part(member)? || self.policy.tools.is_none() {
-            Ok(())
-        } else {
-            Err(Rejection::new(Reason::ToolUnnamed, member.at))
+    /// Reads one tool. Returns it if its type needs a capability that the run was not granted.
+    pub(super) fn tool(&mut self, member: &Member<'a>) -> Result<Option<HostedTool<'a>>, Rejection> {
+        let tool = self.tool_part(member)?;
+        if !tool.is_identified && self.policy.tools.is_some() {
+            self.refuse(Rejection::new(Reason::ToolUnnamed, member.at))?;
         }
+        Ok(tool.ungranted)
     }
 
-    /// Reads one tool, or the part of one that describes the function. Returns whether it identifies the tool; null is
-    /// none and needs no name.
-    fn tool_part(&mut self, member: &Member<'a>) -> Result<bool, Rejection> {
+    /// Reads one tool, or the part of one that describes the function. Null is none and needs no name.
+    fn tool_part(&mut self, member: &Member<'a>) -> Result<CheckedTool<'a>, Rejection> {
         match self.cursor.value()? {
-            JsonValue::Null => Ok(true),
+            JsonValue::Null => Ok(CheckedTool::IDENTIFIED),
             JsonValue::Object => self.tool_object(member.at),
             _ => Err(Rejection::wrong_type(&member.name, "made of objects", member.at)),
         }
     }
 
-    fn tool_object(&mut self, at: usize) -> Result<bool, Rejection> {
+    fn tool_object(&mut self, at: usize) -> Result<CheckedTool<'a>, Rejection> {
         let mut facts = ToolFacts::default();
         self.members(|walk, member| walk.tool_member(member, &mut facts))?;
-        let kind = facts.kind.take();
-        let kind = kind.as_deref().unwrap_or(b"function");
-        match (self.tool_capability(kind, &mut facts), facts.foreign) {
+        let kind = facts.kind.take().unwrap_or(Cow::Borrowed(b"function"));
+        match (self.tool_capability(&kind, &mut facts), facts.foreign) {
             (Some(capability), _) => {
-                self.need(capability, kind, at)?;
+                self.need(capability, &kind, at)?;
                 if let Some(member) = facts.gemini {
                     self.need(Capability::ServerTools, &member.name, member.at)?;
                 }
-                if self.may_offer(kind) || self.may_offer(undated(kind)) {
-                    return Ok(true);
+                if !self.may_offer(&kind) && !self.may_offer(undated(&kind)) {
+                    self.refuse(Rejection::new(Reason::ToolNotGranted(Label::of(&kind)), at))?;
                 }
-                Err(Rejection::new(Reason::ToolNotGranted(Label::of(kind)), at))
+                let is_granted = self.policy.granted.has(capability);
+                let ungranted = (!is_granted).then_some(HostedTool { kind, name: facts.name });
+                Ok(CheckedTool { ungranted, ..CheckedTool::IDENTIFIED })
             }
             (None, Some(foreign)) => {
                 self.need(Capability::ServerTools, &foreign.name, foreign.at)?;
-                self.check_offered(&foreign.name, foreign.at).map(|()| true)
+                self.check_offered(&foreign.name, foreign.at)?;
+                Ok(CheckedTool::IDENTIFIED)
             }
-            (None, None) if kind == kinds::TOOL_SEARCH => self.check_offered(kind, at).map(|()| true),
-            (None, None) => Ok(facts.named),
+            (None, None) if *kind == *kinds::TOOL_SEARCH => {
+                self.check_offered(&kind, at)?;
+                Ok(CheckedTool::IDENTIFIED)
+            }
+            (None, None) => Ok(CheckedTool { is_identified: facts.named, ungranted: None }),
         }
     }
 
@@ -108,10 +126,13 @@ impl<'a> Walk<'a, '_> {
     fn tool_member(&mut self, member: Member<'a>, facts: &mut ToolFacts<'a>) -> Result<(), Rejection> {
         match &*member.name {
             b"type" => facts.kind = self.kind(member.at)?,
-            b"name" => facts.named |= self.tool_name(member.at)?,
+            b"name" => {
+                facts.name = self.tool_name(member.at)?;
+                facts.named |= facts.name.is_some();
+            }
             b"function" | b"custom" => {
                 let is_there = self.cursor.next_token() != Some(b'n');
-                facts.named |= self.tool_part(&member)? && is_there;
+                facts.named |= self.tool_part(&member)?.is_identified && is_there;
             }
             b"description"
             | b"parameters"
@@ -161,24 +182,28 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// Reads a name; returns whether there is one.
-    fn tool_name(&mut self, at: usize) -> Result<bool, Rejection> {
+    /// Reads a name, if there is one.
+    fn tool_name(&mut self, at: usize) -> Result<Option<Cow<'a, [u8]>>, Rejection> {
         match self.cursor.value()? {
-            JsonValue::Text(name) => self.check_offered(&name.decoded(), at).map(|()| true),
-            JsonValue::Null => Ok(false),
+            JsonValue::Text(name) => {
+                let name = name.decoded();
+                self.check_offered(&name, at)?;
+                Ok(Some(name))
+            }
+            JsonValue::Null => Ok(None),
             _ => Err(Rejection::wrong_type(b"name", "a string", at)),
         }
     }
 
     /// Refuses a tool of this name unless the run may offer it.
-    fn check_offered(&self, name: &[u8], at: usize) -> Result<(), Rejection> {
+    fn check_offered(&mut self, name: &[u8], at: usize) -> Result<(), Rejection> {
         if name.starts_with(RESERVED) {
             self.need(Capability::ServerTools, name, at)?;
         }
         if self.may_offer(name) {
             Ok(())
         } else {
-            Err(Rejection::new(Reason::ToolNotGranted(Label::of(name)), at))
+            self.refuse(Rejection::new(Reason::ToolNotGranted(Label::of(name)), at))
         }
     }
 
@@ -187,22 +212,57 @@ impl<'a> Walk<'a, '_> {
         tools.iter().any(|tool| tool.as_bytes() == name)
     }
 
-    /// Reads which tool to use: a word, or an object that names one.
-    pub(super) fn tool_choice(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
+    /// Reads which tool to use, and adds types and names of tools to `named`: a word, or an object that names one.
+    pub(super) fn tool_choice(
+        &mut self,
+        member: &Member<'a>,
+        named: &mut Vec<Cow<'a, [u8]>>,
+    ) -> Result<(), Rejection> {
         match self.cursor.value()? {
             JsonValue::Text(_) | JsonValue::Null => Ok(()),
             JsonValue::Object => self.members(|walk, member| match &*member.name {
-                b"type" => match walk.kind(member.at)? {
-                    Some(kind) => kinds::tool_choice(&kind)
-                        .map_or(Ok(()), |capability| walk.need(capability, &kind, member.at)),
-                    None => Ok(()),
-                },
-                b"tools" => walk.tools(&member),
-                b"allowed_tools" => walk.tool_choice(&member),
+                b"type" => {
+                    let Some(kind) = walk.kind(member.at)? else { return Ok(()) };
+                    if let Some(capability) = kinds::tool_choice(&kind) {
+                        walk.need(capability, &kind, member.at)?;
+                    }
+                    named.push(kind);
+                    Ok(())
+                }
+                b"name" => {
+                    named.extend(walk.text()?);
+                    Ok(())
+                }
+                b"function" | b"custom" if walk.cursor.next_token() == Some(b'{') => {
+                    walk.cursor.value()?;
+                    walk.members(|walk, member| {
+                        let text = walk.text()?;
+                        named.extend(text.filter(|_| *member.name == *b"name"));
+                        Ok(())
+                    })
+                }
+                b"tools" => walk.chosen_tools(&member, named),
+                b"allowed_tools" => walk.tool_choice(&member, named),
                 _ => walk.skip(),
             }),
             _ => Err(Rejection::wrong_type(&member.name, "a word or an object", member.at)),
         }
+    }
+
+    /// Reads the tools of a choice among some.
+    fn chosen_tools(
+        &mut self,
+        member: &Member<'a>,
+        named: &mut Vec<Cow<'a, [u8]>>,
+    ) -> Result<(), Rejection> {
+        if self.cursor.next_token() != Some(b'[') {
+            return self.tools(member);
+        }
+        self.cursor.value()?;
+        self.elements(|walk| {
+            named.extend(walk.tool(member)?.map(|tool| tool.kind));
+            Ok(())
+        })
     }
 }
 

@@ -1,21 +1,22 @@
 //! Checks the top level of a body: applies each field's rule, and at the end sets Sluicegate's own values.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, mem, ops::Range};
 
 use bytes::Bytes;
 use platform_core::route::Route;
 
 use super::{
-    Checked,
+    Checked, Policy,
     edits::Edits,
     fields::{self, Rule},
+    findings::Rejections,
     json::JsonValue,
     members::StringMeaning,
     rejection::{Label, Reason, Rejection},
     sizes::{Count, Sizes},
+    ungranted::{Cuts, ToolFields},
     walk::{Member, Walk},
 };
-use crate::usage::estimate::{Letters, Media};
 
 /// Longest name of a model.
 const MAX_MODEL_NAME: usize = 256;
@@ -31,10 +32,17 @@ pub(super) struct TopLevel<'a> {
     store: bool,
     sizes: Sizes,
     edits: Edits,
-    /// End of the previous member.
-    end: usize,
-    /// Start of a member that is removed, with all up to the next.
-    cut: Option<usize>,
+    /// The members that were read.
+    members: Vec<TopMember<'a>>,
+    tool_fields: ToolFields<'a>,
+}
+
+/// A top-level member, from its name to the end of its value.
+#[derive(Debug)]
+pub(super) struct TopMember<'a> {
+    pub(super) name: Cow<'a, [u8]>,
+    pub(super) at: Range<usize>,
+    pub(super) is_removed: bool,
 }
 
 /// `stream_options` as they came.
@@ -56,18 +64,24 @@ enum OptionMembers {
 
 impl<'a> Walk<'a, '_> {
     /// Reads the whole document.
-    pub(super) fn document(mut self, route: Route) -> Result<Checked<'a>, Rejection> {
+    pub(super) fn document(mut self, route: Route) -> Result<Checked<'a>, Rejections> {
+        let checked = self.top_level(route);
+        mem::take(&mut self.findings).conclude(checked)
+    }
+
+    fn top_level(&mut self, route: Route) -> Result<Checked<'a>, Rejection> {
         let JsonValue::Object = self.cursor.value()? else {
             return Err(Rejection::new(Reason::Syntax("it is something else"), 0));
         };
         let mut top = TopLevel::new(route, self.cursor.at());
         self.members(|walk, member| {
-            let name = member.name.clone();
-            top.member(walk, member)
-                .map_err(|rejection| Rejection { field: Some(Label::of(&name)), ..rejection })
+            walk.field = Some(member.name.clone());
+            top.member(walk, member).map_err(|rejection| walk.in_field(rejection))?;
+            walk.field = None;
+            Ok(())
         })?;
         self.cursor.end()?;
-        top.finish(self.media, self.cursor.letters())
+        top.finish(self)
     }
 
     fn model(&mut self, at: usize) -> Result<Cow<'a, str>, Rejection> {
@@ -78,11 +92,13 @@ impl<'a> Walk<'a, '_> {
         // The same rule as that of `ModelName`.
         let plain = |character: char| character.is_ascii_graphic() && !matches!(character, ',' | '"' | '\\');
         if model.is_empty() || model.len() > MAX_MODEL_NAME || !model.chars().all(plain) {
-            return Err(Rejection::new(Reason::ModelMalformed, at));
+            self.refuse(Rejection::new(Reason::ModelMalformed, at))?;
+            return Ok(model);
         }
         match &self.policy.models {
             Some(granted) if !granted.iter().any(|name| **name == *model) => {
-                Err(Rejection::new(Reason::ModelNotGranted(Label::of(model.as_bytes())), at))
+                self.refuse(Rejection::new(Reason::ModelNotGranted(Label::of(model.as_bytes())), at))?;
+                Ok(model)
             }
             _ => Ok(model),
         }
@@ -148,7 +164,10 @@ impl<'a> Walk<'a, '_> {
                         Ok(())
                     }
                     b"include_obfuscation" | b"continuous_usage_stats" => walk.skip(),
-                    name => Err(Rejection::new(Reason::UnknownField(Label::of(name)), member.at)),
+                    name => {
+                        walk.refuse(Rejection::new(Reason::UnknownField(Label::of(name)), member.at))?;
+                        walk.skip()
+                    }
                 }
             })?,
             _ => return Err(Rejection::wrong_type(&member.name, "an object", member.at)),
@@ -168,22 +187,25 @@ impl<'a> TopLevel<'a> {
             store: false,
             sizes: Sizes::default(),
             edits: Edits::new(start),
-            end: start,
-            cut: None,
+            members: Vec::with_capacity(16),
+            tool_fields: ToolFields::default(),
         }
     }
 
     fn member(&mut self, walk: &mut Walk<'a, '_>, member: Member<'a>) -> Result<(), Rejection> {
-        if let Some(cut) = self.cut.take() {
-            self.edits.remove(cut..member.at);
-        }
         let extra = || walk.policy.lets_through(&member.name);
         let rule = fields::rule(self.route, &member.name).or_else(|| extra().then_some(Rule::Pass));
+        let name = member.name.clone();
+        let start = member.at;
         match rule {
-            None => Err(Rejection::new(Reason::UnknownField(Label::of(&member.name)), member.at)),
+            None => {
+                walk.refuse(Rejection::new(Reason::UnknownField(Label::of(&member.name)), member.at))?;
+                walk.skip()
+            }
             Some(rule) => self.apply(rule, walk, member),
         }?;
-        self.end = walk.cursor.at();
+        let is_removed = rule.is_some_and(|rule| self.removes(rule, walk.policy));
+        self.members.push(TopMember { name, at: start..walk.cursor.at(), is_removed });
         Ok(())
     }
 
@@ -194,8 +216,10 @@ impl<'a> TopLevel<'a> {
             Rule::Items if self.route == Route::Responses => walk.items(&member, StringMeaning::Item),
             Rule::Items => walk.items(&member, StringMeaning::Text),
             Rule::Prompt => walk.prompts(&member).map(|prompts| self.sizes.prompts = prompts),
-            Rule::Tools => walk.tools(&member),
-            Rule::ToolChoice => walk.tool_choice(&member),
+            Rule::Tools => self.tool_fields.read_tools(walk, &member),
+            Rule::Functions => walk.tools(&member),
+            Rule::ToolChoice => self.tool_fields.read_choice(walk, &member),
+            Rule::Include => self.tool_fields.read_include(walk),
             Rule::Needs(capability) => walk.gated(capability, &member),
             Rule::Among(words, capability) => walk.among(words, capability, &member),
             Rule::Model => walk.model(member.at).map(|model| self.model = Some(model)),
@@ -204,9 +228,19 @@ impl<'a> TopLevel<'a> {
             Rule::Count(size) => walk.count(&member).map(|count| self.sizes.note(size, count)),
             Rule::Thinking => walk.thinking().map(|count| self.sizes.thinking = count),
             Rule::Store => self.store(walk, &member),
-            Rule::User => self.overwrite(walk, &member, "user"),
-            Rule::Metadata => self.overwrite(walk, &member, "metadata"),
-            Rule::Drop => self.drop_member(walk, &member),
+            Rule::User => self.overwrite(walk, "user"),
+            Rule::Metadata => self.overwrite(walk, "metadata"),
+            Rule::Drop => walk.skip(),
+        }
+    }
+
+    /// Returns whether a member with this rule is removed, whatever its value is.
+    fn removes(&self, rule: Rule, policy: &Policy) -> bool {
+        match rule {
+            Rule::Drop => true,
+            Rule::User => policy.own("user", self.route).is_none(),
+            Rule::Metadata => policy.own("metadata", self.route).is_none(),
+            _ => false,
         }
     }
 
@@ -225,14 +259,9 @@ impl<'a> TopLevel<'a> {
         Ok(())
     }
 
-    /// Puts Sluicegate's value in the place of the agent's, or removes it.
-    fn overwrite(
-        &mut self,
-        walk: &mut Walk<'a, '_>,
-        member: &Member<'a>,
-        name: &'static str,
-    ) -> Result<(), Rejection> {
-        let Some(value) = walk.policy.own(name, self.route) else { return self.drop_member(walk, member) };
+    /// Puts Sluicegate's value in the place of the agent's, if there is one.
+    fn overwrite(&mut self, walk: &mut Walk<'a, '_>, name: &'static str) -> Result<(), Rejection> {
+        let Some(value) = walk.policy.own(name, self.route) else { return walk.skip() };
         walk.cursor.next_token();
         let start = walk.cursor.at();
         walk.skip()?;
@@ -240,21 +269,15 @@ impl<'a> TopLevel<'a> {
         Ok(())
     }
 
-    /// Removes a member with one comma: the one before it if the model is before it, else the one behind. The model
-    /// stays, so no two cuts meet.
-    fn drop_member(&mut self, walk: &mut Walk<'a, '_>, member: &Member<'a>) -> Result<(), Rejection> {
-        walk.skip()?;
-        match self.model {
-            Some(_) => self.edits.remove(self.end..walk.cursor.at()),
-            None => self.cut = Some(member.at),
-        }
-        Ok(())
-    }
-
-    fn finish(mut self, media: Media, letters: Letters) -> Result<Checked<'a>, Rejection> {
+    fn finish(mut self, walk: &mut Walk<'a, '_>) -> Result<Checked<'a>, Rejection> {
         let Some(model) = self.model.take() else {
-            return Err(Rejection::new(Reason::ModelMissing, self.end));
+            return Err(Rejection::new(Reason::ModelMissing, walk.cursor.at()));
         };
+        let tools_left_out = self.tool_fields.leave_out(self.route, &mut self.members, &mut self.edits);
+        for part in self.tool_fields.forgotten() {
+            walk.findings.forget_grants_in(part);
+        }
+        self.remove_members();
         // On chat, `store` would be an error for all models that do not know it (measured with LiteLLM 1.106.2).
         if self.route == Route::Responses && !self.store {
             self.edits.insert("store", b"false");
@@ -268,10 +291,23 @@ impl<'a> TopLevel<'a> {
             stream: self.stream,
             usage_asked,
             sizes: self.sizes,
-            media,
-            letters,
+            media: walk.media,
+            letters: walk.cursor.letters(),
+            tools_left_out,
             edits: self.edits,
         })
+    }
+
+    /// Removes members, each with one comma. The model stays.
+    fn remove_members(&mut self) {
+        if self.members.iter().all(|member| !member.is_removed) {
+            return;
+        }
+        let mut cuts = Cuts::default();
+        for member in &self.members {
+            if member.is_removed { cuts.cut(&member.at) } else { cuts.keep(&member.at) }
+        }
+        cuts.apply(&mut self.edits);
     }
 
     /// Makes the stream end with its usage, whatever the other options are.

@@ -7,6 +7,7 @@ use platform_core::capability::Capability;
 
 use super::{
     Policy,
+    findings::Findings,
     json::{Cursor, JsonValue, Name},
     rejection::{Label, Reason, Rejection},
 };
@@ -22,6 +23,10 @@ pub(super) struct Walk<'a, 'p> {
     pub(super) policy: &'p Policy,
     /// Images, files, recordings that were found.
     pub(super) media: Media,
+    /// Faults that were found.
+    pub(super) findings: Findings,
+    /// Top-level field that is read.
+    pub(super) field: Option<Cow<'a, [u8]>>,
     /// Names of all open objects, the innermost's last.
     names: Vec<Cow<'a, [u8]>>,
 }
@@ -35,7 +40,14 @@ pub(super) struct Member<'a> {
 
 impl<'a, 'p> Walk<'a, 'p> {
     pub(super) fn new(body: &'a [u8], policy: &'p Policy) -> Self {
-        Self { cursor: Cursor::new(body), policy, media: Media::default(), names: Vec::with_capacity(32) }
+        Self {
+            cursor: Cursor::new(body),
+            policy,
+            media: Media::default(),
+            findings: Findings::default(),
+            field: None,
+            names: Vec::with_capacity(32),
+        }
     }
 
     /// Calls `visit` for each member of the object that was just opened; it must read the value.
@@ -86,12 +98,34 @@ impl<'a, 'p> Walk<'a, 'p> {
         Ok(self.cursor.skip()?)
     }
 
+    /// Refuses the body for a fault behind which the check goes on.
+    pub(super) fn refuse(&mut self, rejection: Rejection) -> Result<(), Rejection> {
+        let rejection = self.in_field(rejection);
+        self.findings.note(rejection)
+    }
+
+    /// Returns `rejection` with the top-level field that is read.
+    pub(super) fn in_field(&self, rejection: Rejection) -> Rejection {
+        Rejection { field: self.field.as_deref().map(Label::of), ..rejection }
+    }
+
     /// Refuses `what` unless the run was granted `capability`.
-    pub(super) fn need(&self, capability: Capability, what: &[u8], at: usize) -> Result<(), Rejection> {
+    pub(super) fn need(&mut self, capability: Capability, what: &[u8], at: usize) -> Result<(), Rejection> {
         if self.policy.granted.has(capability) {
             Ok(())
         } else {
-            Err(Rejection::not_granted(what, capability, at))
+            self.refuse(Rejection::not_granted(what, capability, at))
+        }
+    }
+
+    /// Reads any value; returns it if it is text.
+    pub(super) fn text(&mut self) -> Result<Option<Cow<'a, [u8]>>, Rejection> {
+        if self.cursor.next_token() != Some(b'"') {
+            return self.skip().map(|()| None);
+        }
+        match self.cursor.value()? {
+            JsonValue::Text(text) => Ok(Some(text.decoded())),
+            _ => Ok(None),
         }
     }
 

@@ -150,6 +150,9 @@ fn messages_are_harmless_and_helpful() {
         r#"{"model":"m","model":"m"}"#,
         r#"{"model":"m","stream":1}"#,
         r#"{"model":"m","input":[{"id":"a"}]}"#,
+        r#"{"model":"m","input":[{"type":"item_reference","id":"a"}]}"#,
+        r#"{"model":"m","previous_response_id":"a"}"#,
+        r#"{"model":"m","conversation":"a"}"#,
         r#"{"model":"m","background":1}"#,
         r#"{"model":"m","prompt":1}"#,
         r#"{"model":"m","tools":[{"type":"mcp"}]}"#,
@@ -165,5 +168,10 @@ fn messages_are_harmless_and_helpful() {
         for word in words {
             assert!(!message.to_lowercase().contains(word), "{word}: {message}");
         }
+    }
+    let many = r#"{"model":"zz","a":1,"b":1,"background":1,"tools":[{"type":"mcp"},{"type":"x"}],"input":[{"id":"a"},{"type":"zz"}],"c":1}"#;
+    let message = check(Route::Responses, many.as_bytes(), &policy()).expect_err(many).to_string();
+    for word in words {
+        assert!(!message.to_lowercase().contains(word), "{word}: {message}");
     }
 }

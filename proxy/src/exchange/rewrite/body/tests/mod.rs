@@ -8,9 +8,12 @@ mod media;
 mod oracle;
 mod properties;
 mod reach;
+mod reasons;
+mod ungranted;
 
 use platform_core::{
     capability::{Capabilities, Capability},
+    grant::UngrantedTools,
     route::Route,
 };
 
@@ -31,7 +34,7 @@ fn granting(capability: Capability) -> Policy {
 }
 
 fn verdict(route: Route, body: &str, policy: &Policy) -> Result<(), Rejection> {
-    check(route, body.as_bytes(), policy).map(drop)
+    check(route, body.as_bytes(), policy).map(drop).map_err(|rejections| rejections.first)
 }
 
 fn passes(route: Route, body: &str, policy: &Policy) {

@@ -20,7 +20,7 @@ pub(super) const ROUTES: [Route; 6] = [
 /// Checks the grammar alone: `value` under a field that passes.
 pub(super) fn grammar(value: &[u8]) -> Result<(), Rejection> {
     let body = [br#"{"model":"m","stop":"#, value, b"}"].concat();
-    check(Route::ChatCompletions, &body, &Policy::default()).map(drop)
+    check(Route::ChatCompletions, &body, &Policy::default()).map(drop).map_err(|rejections| rejections.first)
 }
 
 pub(super) fn oracle(value: &[u8]) -> bool {
