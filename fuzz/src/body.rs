@@ -1,6 +1,7 @@
 //! Checks request bodies. An input is a letter for the route, then the body.
 //!
-//! The letters are `c` chat, `p` completions, `r` responses, `m` messages, `t` count_tokens and `e` embeddings. With a
+//! The letters are `c` chat, `p` completions, `r` responses, `i` its count of tokens, `k` its
+//! compaction, `m` messages, `t` count_tokens and `e` embeddings. With a
 //! capital letter the run was granted everything and may name any model. With a small letter it was granted nothing,
 //! and may name `m` or `gpt-4o`. With its highest bit set, the body is spelled in `words`.
 //!
@@ -61,6 +62,8 @@ pub fn holds(input: &[u8]) {
         b'c' => Route::ChatCompletions,
         b'p' => Route::Completions,
         b'r' => Route::Responses,
+        b'i' => Route::InputTokens,
+        b'k' => Route::Compact,
         b'm' => Route::Messages,
         b't' => Route::CountTokens,
         b'e' => Route::Embeddings,

@@ -8,10 +8,12 @@ use proxy::fuzzing;
 
 use crate::SPOILED;
 
-const ROUTES: [(&str, Route); 6] = [
+const ROUTES: [(&str, Route); 8] = [
     ("/v1/chat/completions", Route::ChatCompletions),
     ("/v1/completions", Route::Completions),
     ("/v1/responses", Route::Responses),
+    ("/v1/responses/input_tokens", Route::InputTokens),
+    ("/v1/responses/compact", Route::Compact),
     ("/v1/messages", Route::Messages),
     ("/v1/messages/count_tokens", Route::CountTokens),
     ("/v1/embeddings", Route::Embeddings),

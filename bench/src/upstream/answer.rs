@@ -88,7 +88,7 @@ impl Answer {
     pub(super) fn reported(&self, ask: &Ask, script: &Script) -> Option<Reported> {
         let has_usage_field = match ask.api {
             Api::Chat | Api::Completions => !ask.is_streamed() || ask.wants_usage_chunk(),
-            Api::Responses | Api::Messages | Api::Embeddings => true,
+            Api::Responses | Api::Compact | Api::Messages | Api::Embeddings => true,
         };
         let breaks_off = matches!(script.fate, Fate::ErrorMid(_));
         self.usage.filter(|_| has_usage_field && !breaks_off).map(|usage| usage.reported(ask.api))

@@ -58,7 +58,8 @@ impl Ask {
 
     /// Returns whether the answer is streamed, which embeddings never are.
     pub(super) fn is_streamed(&self) -> bool {
-        self.api != Api::Embeddings && self.body.get("stream").and_then(Value::as_bool).unwrap_or(false)
+        !matches!(self.api, Api::Embeddings | Api::Compact)
+            && self.body.get("stream").and_then(Value::as_bool).unwrap_or(false)
     }
 
     pub(super) fn wants_usage_chunk(&self) -> bool {
@@ -105,7 +106,7 @@ impl Ask {
         match self.api {
             Api::Chat => &["messages"],
             Api::Completions => &["prompt"],
-            Api::Responses => &["instructions", "input"],
+            Api::Responses | Api::Compact => &["instructions", "input"],
             Api::Messages => &["system", "messages"],
             Api::Embeddings => &["input"],
         }

@@ -56,7 +56,8 @@ pub(super) async fn respond(ledger: Ledger, request: Request<Incoming>) -> Outco
     let path = head.uri.path().strip_prefix("/v1").unwrap_or(head.uri.path());
     match (&head.method, path, Api::at(path)) {
         (&Method::POST, _, Some(api)) => answer(call, api, &body).await,
-        (&Method::POST, "/messages/count_tokens", _) => Ok(count_tokens(call, &body)),
+        (&Method::POST, "/messages/count_tokens", _) => Ok(count_tokens(call, Api::Messages, &body)),
+        (&Method::POST, "/responses/input_tokens", _) => Ok(count_tokens(call, Api::Responses, &body)),
         (&Method::GET, "/models", _) => Ok(whole(call, StatusCode::OK, models())),
         (&Method::GET, "/models/fake", _) => {
             Ok(whole(call, StatusCode::OK, model("fake").to_string().into()))
@@ -214,14 +215,17 @@ fn about_the_upstream(path: &str) -> Option<Response<Playback>> {
     }
 }
 
-/// Answers Anthropic's request to count the tokens of a prompt.
-fn count_tokens(call: Call, body: &[u8]) -> Response<Playback> {
-    match Ask::read(Api::Messages, body) {
+/// Answers a request to count the tokens of a prompt of `api`.
+fn count_tokens(call: Call, api: Api, body: &[u8]) -> Response<Playback> {
+    match Ask::read(api, body) {
         Ok(ask) => {
-            let count = json!({ "input_tokens": Usage::of(ask.prompt_bytes(), 0).prompt });
+            let mut count = json!({ "input_tokens": Usage::of(ask.prompt_bytes(), 0).prompt });
+            if api == Api::Responses {
+                count["object"] = "response.input_tokens".into();
+            }
             whole(call, StatusCode::OK, count.to_string().into())
         }
-        Err(error) => refuse(call, Some(Api::Messages), StatusCode::BAD_REQUEST, &error.to_string()),
+        Err(error) => refuse(call, Some(api), StatusCode::BAD_REQUEST, &error.to_string()),
     }
 }
 

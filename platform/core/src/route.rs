@@ -12,6 +12,10 @@ pub enum Route {
     Completions,
     /// `POST /v1/responses`
     Responses,
+    /// `POST /v1/responses/input_tokens`
+    InputTokens,
+    /// `POST /v1/responses/compact`, in which a model shortens a conversation.
+    Compact,
     /// `POST /v1/messages` (Anthropic)
     Messages,
     /// `POST /v1/messages/count_tokens` (Anthropic)
@@ -35,10 +39,12 @@ pub enum Dialect {
 
 impl Route {
     /// All routes, for tables and tests, in the order in which they are declared.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::ChatCompletions,
         Self::Completions,
         Self::Responses,
+        Self::InputTokens,
+        Self::Compact,
         Self::Messages,
         Self::CountTokens,
         Self::Embeddings,
@@ -53,6 +59,8 @@ impl Route {
             Self::ChatCompletions => "chat_completions",
             Self::Completions => "completions",
             Self::Responses => "responses",
+            Self::InputTokens => "input_tokens",
+            Self::Compact => "compact",
             Self::Messages => "messages",
             Self::CountTokens => "count_tokens",
             Self::Embeddings => "embeddings",
@@ -68,6 +76,8 @@ impl Route {
             "/v1/chat/completions" => Self::ChatCompletions,
             "/v1/completions" => Self::Completions,
             "/v1/responses" => Self::Responses,
+            "/v1/responses/input_tokens" => Self::InputTokens,
+            "/v1/responses/compact" => Self::Compact,
             "/v1/messages" => Self::Messages,
             "/v1/messages/count_tokens" => Self::CountTokens,
             "/v1/embeddings" => Self::Embeddings,
@@ -83,6 +93,8 @@ impl Route {
             Self::ChatCompletions => Some("/v1/chat/completions"),
             Self::Completions => Some("/v1/completions"),
             Self::Responses => Some("/v1/responses"),
+            Self::InputTokens => Some("/v1/responses/input_tokens"),
+            Self::Compact => Some("/v1/responses/compact"),
             Self::Messages => Some("/v1/messages"),
             Self::CountTokens => Some("/v1/messages/count_tokens"),
             Self::Embeddings => Some("/v1/embeddings"),
@@ -97,10 +109,17 @@ impl Route {
             Self::ChatCompletions
             | Self::Completions
             | Self::Responses
+            | Self::Compact
             | Self::Messages
             | Self::Embeddings => true,
-            Self::CountTokens | Self::Models | Self::Unknown => false,
+            Self::InputTokens | Self::CountTokens | Self::Models | Self::Unknown => false,
         }
+    }
+
+    /// Returns whether the route's `input` is a list of items of the Responses API.
+    #[must_use]
+    pub const fn takes_items(self) -> bool {
+        matches!(self, Self::Responses | Self::InputTokens | Self::Compact)
     }
 
     /// Returns the dialect of the route's errors and streams.
@@ -111,6 +130,8 @@ impl Route {
             Self::ChatCompletions
             | Self::Completions
             | Self::Responses
+            | Self::InputTokens
+            | Self::Compact
             | Self::Embeddings
             | Self::Models
             | Self::Unknown => Dialect::OpenAi,
@@ -136,6 +157,8 @@ mod tests {
             "/v1/chat/completions",
             "/v1/completions",
             "/v1/responses",
+            "/v1/responses/input_tokens",
+            "/v1/responses/compact",
             "/v1/messages",
             "/v1/messages/count_tokens",
             "/v1/embeddings",
@@ -145,6 +168,9 @@ mod tests {
         for path in [
             "/v1/chat/completions/",
             "//v1/messages",
+            "/v1/responses/compact/",
+            "/v1/responses/resp_1",
+            "/v1/responses/input_items",
             "/v1/../v1/messages",
             "/v1/%6dessages",
             "/V1/messages",

@@ -3,12 +3,14 @@
 mod answers;
 mod bodies;
 mod control;
+mod conversations;
 mod drain;
 mod endings;
 mod epochs;
 mod fairness;
 pub(crate) mod framing;
 mod freeze;
+mod hosted_tools;
 mod image;
 mod limits;
 mod metrics;

@@ -25,6 +25,8 @@ pub(super) enum Api {
     Chat,
     Completions,
     Responses,
+    /// The same, in which a model shortens a conversation.
+    Compact,
     Messages,
     Embeddings,
 }
@@ -39,6 +41,7 @@ impl Api {
             "/chat/completions" => Some(Self::Chat),
             "/completions" => Some(Self::Completions),
             "/responses" => Some(Self::Responses),
+            "/responses/compact" => Some(Self::Compact),
             "/messages" => Some(Self::Messages),
             "/embeddings" => Some(Self::Embeddings),
             _ => None,
@@ -51,6 +54,7 @@ impl Api {
             Self::Chat => chat::whole(answer),
             Self::Completions => completions::whole(answer),
             Self::Responses => responses::whole(answer),
+            Self::Compact => responses::compaction(answer),
             Self::Messages => messages::whole(answer),
             Self::Embeddings => embeddings::whole(ask, answer),
         }
@@ -63,7 +67,7 @@ impl Api {
             Self::Completions => completions::events(ask, answer),
             Self::Responses => responses::events(answer),
             Self::Messages => messages::events(answer),
-            Self::Embeddings => Ok(Vec::new()),
+            Self::Compact | Self::Embeddings => Ok(Vec::new()),
         }
     }
 
@@ -76,7 +80,7 @@ impl Api {
     pub(super) fn error_event(self, message: &str) -> serde_json::Result<Event> {
         let object = refusal::object(Some(self), StatusCode::INTERNAL_SERVER_ERROR, message);
         match self {
-            Self::Chat | Self::Completions | Self::Embeddings => Event::data(&object),
+            Self::Chat | Self::Completions | Self::Compact | Self::Embeddings => Event::data(&object),
             Self::Messages => Event::named("error", &object),
             Self::Responses => Event::typed("error", object),
         }

@@ -10,7 +10,7 @@ pub(super) fn object(api: Option<Api>, status: StatusCode, message: &str) -> Val
         Some(Api::Messages) => {
             json!({ "type": "error", "error": { "type": anthropic_type(status), "message": message } })
         }
-        Some(Api::Chat | Api::Completions | Api::Responses | Api::Embeddings) | None => json!({ "error": {
+        Some(Api::Chat | Api::Completions | Api::Responses | Api::Compact | Api::Embeddings) | None => json!({ "error": {
             "message": message, "type": openai_type(status), "param": null, "code": status.as_str() } }),
     }
 }

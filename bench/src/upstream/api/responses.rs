@@ -50,6 +50,17 @@ pub(super) fn whole(answer: &Answer) -> Written {
     super::json(&response(answer, Status::Completed))
 }
 
+/// Returns the answer of `/v1/responses/compact`.
+pub(super) fn compaction(answer: &Answer) -> Written {
+    super::json(&json!({
+        "id": answer.id("resp_"),
+        "object": "response.compaction",
+        "created_at": answer.created,
+        "output": [{ "id": answer.id("cmp_"), "type": "compaction", "encrypted_content": answer.says.whole() }],
+        "usage": answer.usage.map(|usage| usage.of_responses()),
+    }))
+}
+
 pub(super) fn events(answer: &Answer) -> serde_json::Result<Vec<Event>> {
     let mut stream = Numbered { events: Vec::new() };
     stream.push("response.created", Whole { response: response(answer, Status::InProgress) })?;

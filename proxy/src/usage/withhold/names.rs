@@ -173,8 +173,11 @@ pub(super) fn recognises(route: Route, name: Name, kind: Kind) -> bool {
             matches!((name, kind), (Name::Choices, Kind::Array) | (Name::Usage, Kind::Object))
         }
         Route::Responses | Route::Messages => false,
-        Route::CountTokens | Route::Embeddings | Route::Models | Route::Unknown => {
-            (name, kind) == (Name::Data, Kind::Array)
-        }
+        Route::InputTokens
+        | Route::Compact
+        | Route::CountTokens
+        | Route::Embeddings
+        | Route::Models
+        | Route::Unknown => (name, kind) == (Name::Data, Kind::Array),
     }
 }

@@ -67,10 +67,10 @@ impl<'r> Rule<'r> {
     }
 }
 
-/// Returns the explanation of `record`'s refusal; `None` if the call was not refused.
+/// Returns the explanation of `record`'s refusal, or of an answer that was cut at its limit; `None` for any other call.
 pub fn of(record: &ExchangeRecord) -> Option<Advice> {
-    let refusal = record.refusal?;
-    let call = RefusedCall { record };
+    let call = AdvisedCall { record };
+    let Some(refusal) = record.refusal else { return call.is_cut().then(|| call.explain_cut()) };
     let rule = Rule::of(record);
     Some(match refusal {
         Refusal::RouteUnknown
@@ -116,13 +116,28 @@ pub fn of(record: &ExchangeRecord) -> Option<Advice> {
     })
 }
 
-/// Record of a refused call.
+/// Record of a call that was refused or cut.
 #[derive(Debug, Clone, Copy)]
-struct RefusedCall<'r> {
+struct AdvisedCall<'r> {
     record: &'r ExchangeRecord,
 }
 
-impl RefusedCall<'_> {
+impl AdvisedCall<'_> {
+    /// Returns whether the answer ended at its limit of tokens. Each model API has a word of its own for that.
+    fn is_cut(self) -> bool {
+        const WORDS: [&str; 3] = ["length", "max_tokens", "max_output_tokens"];
+        self.record.finish_reason.as_ref().is_some_and(|reason| WORDS.contains(&reason.as_str()))
+    }
+
+    /// Explains an answer that was cut. The journal does not have the limit that the client asked for.
+    fn explain_cut(self) -> Advice {
+        let tokens = self.record.tokens.output;
+        explain(&format!(
+            "the answer ended at its limit, after {tokens} tokens; if the client asked for more, the proxy lowered it to this setting"
+        ))
+        .setting(&self.agent_section(), "output_tokens_per_call", None)
+    }
+
     /// Explains a request that is never allowed, or not allowed for this run.
     fn explain_request(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
         let in_field = match rule {
@@ -187,7 +202,8 @@ impl RefusedCall<'_> {
     /// Explains a body that needs a capability.
     fn explain_capability(self, name: &str) -> Advice {
         let section = self.agent_section();
-        let why = format!("the body asks for what needs the capability {name}, and the run was not granted it");
+        let why =
+            format!("the body asks for what needs the capability {name}, and the run was not granted it");
         let is = |capability: Capability| name == capability.name();
         let advice = match name {
             _ if is(Capability::StoredResponses) => explain(&format!(

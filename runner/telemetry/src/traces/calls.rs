@@ -269,7 +269,8 @@ const fn operation(route: Route) -> &'static str {
         Route::ChatCompletions | Route::Responses | Route::Messages => "chat",
         Route::Completions => "text_completion",
         Route::Embeddings => "embeddings",
-        Route::CountTokens => "count_tokens",
+        Route::CountTokens | Route::InputTokens => "count_tokens",
+        Route::Compact => "compact",
         Route::Models => "models",
         Route::Unknown => "unknown",
     }

@@ -8,6 +8,8 @@ use super::CHAT;
 
 const MESSAGES: &str = "/v1/messages";
 const RESPONSES: &str = "/v1/responses";
+const COMPACT: &str = "/v1/responses/compact";
+const COUNT: &str = "/v1/responses/input_tokens";
 
 /// An attack: where it goes, the member that makes it one, why it is refused, and what would have to be granted.
 pub(crate) type Attack = (&'static str, &'static str, Value, Refusal, Option<Capability>);
@@ -118,6 +120,10 @@ pub(crate) fn stored() -> Vec<Attack> {
     let spoken = json!([{ "role": "assistant", "audio": { "id": "audio_1" } }]);
     vec![
         stored(RESPONSES, "previous_response_id", json!("resp_1"), May::StoredResponses),
+        stored(COMPACT, "previous_response_id", json!("resp_1"), May::StoredResponses),
+        stored(COMPACT, "input", json!([{ "id": "msg_1" }]), May::StoredResponses),
+        stored(COUNT, "previous_response_id", json!("resp_1"), May::StoredResponses),
+        stored(COUNT, "conversation", json!("conv_1"), May::StoredResponses),
         stored(RESPONSES, "conversation", json!("conv_1"), May::StoredResponses),
         stored(RESPONSES, "conversation", json!({ "id": "conv_1" }), May::StoredResponses),
         stored(

@@ -2,7 +2,12 @@
 //! which a body can name one.
 
 use harness::{World, grant};
-use platform_core::{capability::Capability, grant::RunGrant, id::ToolName, refusal::Refusal};
+use platform_core::{
+    capability::Capability,
+    grant::{RunGrant, UngrantedTools},
+    id::ToolName,
+    refusal::Refusal,
+};
 use serde_json::{Value, json};
 
 use super::CHAT;
@@ -114,5 +119,68 @@ async fn a_capability_grants_no_unlisted_tool() {
     }
     for (tools, status) in [(json!([{ "function": { "name": "bash" } }]), 400), (json!([]), 200)] {
         assert_eq!(none.agent.post(chat, &body(chat, "tools", &tools)).await.status, status, "{tools}");
+    }
+}
+
+/// Returns offers that would reach a provider if leaving tools out let more through than it leaves out.
+pub(super) fn hidden() -> Vec<Offer> {
+    let hosted = json!({ "type": "web_search" });
+    let bash = json!({ "type": "function", "name": "bash" });
+    let group = |tool: &Value| json!([{ "type": "namespace", "name": "bash", "tools": [tool] }]);
+    let (responses, messages) = ("/v1/responses", "/v1/messages");
+    vec![
+        (CHAT, "tools", json!([hosted, { "googleSearch": {} }])),
+        (CHAT, "tools", json!([{ "type": "function", "function": { "name": "bash" }, "urlContext": {} }])),
+        (CHAT, "tools", json!([{ "type": null, "name": "bash", "codeExecution": {} }])),
+        (CHAT, "tools", json!([{ "type": "function", "function": { "name": "bash", "type": "web_search" } }])),
+        (CHAT, "functions", json!([hosted])),
+        (CHAT, "web_search_options", json!({})),
+        (CHAT, "tool_choice", json!({ "type": "mcp", "server_label": "a" })),
+        (responses, "tools", json!([hosted, { "type": "function", "name": "rm" }])),
+        (responses, "tools", group(&hosted)),
+        (responses, "tools", json!([{ "type": "function", "name": "bash", "tools": [hosted] }])),
+        (responses, "input", json!([{ "type": "additional_tools", "tools": [hosted] }])),
+        (responses, "input", json!([{ "type": "tool_search_output", "execution": "client", "tools": [hosted] }])),
+        (responses, "input", json!([{ "type": "web_search_call", "id": "ws_1", "action": {} }])),
+        (
+            responses,
+            "tool_choice",
+            json!({ "type": "allowed_tools", "mode": "auto", "tools": [bash, { "type": "mcp" }] }),
+        ),
+        (messages, "tools", json!([{ "name": "bash", "input_schema": {}, "computerUse": {} }])),
+        (messages, "mcp_servers", json!([{ "type": "url", "url": "http://attacker" }])),
+    ]
+}
+
+#[tokio::test]
+async fn leaving_tools_out_lets_no_other_in() {
+    let world = World::start().await;
+    let tools = Some(vec![ToolName::parse("bash").unwrap()]);
+    let dropping =
+        RunGrant { ungranted_tools: UngrantedTools::Drop, tools: tools.clone(), ..grant("r1", "acct-1") };
+    let some = world.run_with(dropping.clone()).await;
+    for (path, member, value) in hidden() {
+        let refused = some.agent.post(path, &body(path, member, &value)).await;
+        assert_eq!(refused.status, 400, "{path} {member} {value}: {}", refused.text());
+        assert_eq!(refused.json()["error"]["code"], "not_granted", "{path} {member} {value}");
+    }
+    assert!(world.upstream.ledger().is_empty());
+    // Controls: a run that may use them is served, and what is left out does not arrive.
+    let all = Capability::ALL.into_iter().collect();
+    let any = world.run_with(RunGrant { capabilities: all, ..grant("r2", "acct-1") }).await;
+    for (count, (path, member, value)) in (1..).zip(hidden()) {
+        let passed = any.agent.post(path, &body(path, member, &value)).await;
+        assert_eq!(passed.status, 200, "{path} {member} {value}: {}", passed.text());
+        assert_eq!(world.upstream.ledger().len(), count);
+    }
+    for (path, hosted) in [
+        (CHAT, json!({ "type": "web_search", "googleSearch": {}, "url": "http://attacker" })),
+        ("/v1/responses", json!({ "type": "mcp", "server_url": "http://attacker", "headers": { "a": "b" } })),
+        ("/v1/messages", json!({ "type": "web_search_20250305", "name": "rm" })),
+    ] {
+        let passed = some.agent.post(path, &body(path, "tools", &json!([hosted]))).await;
+        assert_eq!(passed.status, 200, "{path} {hosted}: {}", passed.text());
+        let seen = world.upstream.ledger().last().unwrap().json().unwrap();
+        assert_eq!(seen.get("tools"), None, "{seen}");
     }
 }

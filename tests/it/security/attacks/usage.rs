@@ -195,6 +195,12 @@ fn guessed() -> Vec<Attack> {
             (JSON, &format!("{{\"input_tokens\":9,{USAGE}}}")),
             Books::Nothing,
         ),
+        attack(
+            "another count of tokens",
+            "/v1/responses/input_tokens",
+            (JSON, &format!("{{\"input_tokens\":9,{USAGE}}}")),
+            Books::Nothing,
+        ),
     ]
 }
 
@@ -205,11 +211,11 @@ pub(super) fn attacks() -> Vec<Attack> {
 
 fn request(path: &str) -> Vec<u8> {
     let input = match path {
-        RESPONSES | EMBEDDINGS => r#""input":"hi""#,
+        RESPONSES | EMBEDDINGS | "/v1/responses/input_tokens" => r#""input":"hi""#,
         MESSAGES => r#""max_tokens":8192,"messages":[{"role":"user","content":"hi"}]"#,
         _ => r#""messages":[{"role":"user","content":"hi"}]"#,
     };
-    let stream = if path == EMBEDDINGS || path.ends_with("count_tokens") { "" } else { ",\"stream\":true" };
+    let stream = if path == EMBEDDINGS || path.ends_with("_tokens") { "" } else { ",\"stream\":true" };
     let body = format!("{{\"model\":\"m\",{input}{stream}}}");
     let head = "host: a\r\ncontent-type: application/json\r\nconnection: close";
     format!("POST {path} HTTP/1.1\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()

@@ -83,6 +83,8 @@ pub(super) fn rule(route: Route, field: &[u8]) -> Option<Rule> {
         Route::ChatCompletions => chat(field),
         Route::Completions => completions(field),
         Route::Responses => responses(field),
+        Route::InputTokens => input_tokens(field),
+        Route::Compact => compact(field),
         Route::Messages => messages(field),
         Route::CountTokens => count_tokens(field),
         Route::Embeddings => embeddings(field),
@@ -140,6 +142,41 @@ fn responses(field: &[u8]) -> Option<Rule> {
         | b"top_p"
         | b"truncation" => Rule::Pass,
         _ => return openai_tools(field).or_else(|| openai(field)),
+    })
+}
+
+fn input_tokens(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"tools" => Rule::Tools,
+        b"tool_choice" => Rule::ToolChoice,
+        b"conversation" => Rule::Needs(Capability::StoredResponses),
+        b"personality" | b"truncation" => Rule::Pass,
+        _ => return shared_with_responses(field),
+    })
+}
+
+/// The API documents neither a stream nor a length. Codex sends more than the API documents, tools among it.
+fn compact(field: &[u8]) -> Option<Rule> {
+    match field {
+        b"prompt_cache_key"
+        | b"prompt_cache_retention"
+        | b"prompt_cache_options"
+        | b"service_tier"
+        | b"tools"
+        | b"tool_choice" => openai_tools(field),
+        _ => shared_with_responses(field),
+    }
+}
+
+/// Returns the rule of a field that the routes below `/v1/responses` share with it.
+fn shared_with_responses(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"model" => Rule::Model,
+        b"input" => Rule::Items,
+        b"instructions" => Rule::Content,
+        b"previous_response_id" => Rule::Needs(Capability::StoredResponses),
+        b"parallel_tool_calls" | b"reasoning" | b"text" => Rule::Pass,
+        _ => return None,
     })
 }
 

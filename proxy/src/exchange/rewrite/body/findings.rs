@@ -27,7 +27,7 @@ pub(super) struct Checkpoint {
     faults: usize,
 }
 
-/// Why a body may not pass: the reasons in the order of its bytes.
+/// Reasons why a body may not pass, in the order of its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rejections {
     /// First reason; it decides the code of the refusal.
@@ -51,8 +51,7 @@ impl Findings {
     }
 
     fn knows(&self, rejection: &Rejection) -> bool {
-        let is_same =
-            |known: &Rejection| known.reason == rejection.reason && known.field == rejection.field;
+        let is_same = |known: &Rejection| known.reason == rejection.reason && known.field == rejection.field;
         self.reasons.iter().any(is_same)
     }
 
@@ -68,9 +67,8 @@ impl Findings {
 
     /// Forgets what would have needed a grant in this part of the body, which is not sent.
     pub(super) fn forget_grants_in(&mut self, part: &Range<usize>) {
-        self.reasons.retain(|known| {
-            !(part.contains(&known.at) && matches!(known.reason, Reason::NotGranted { .. }))
-        });
+        self.reasons
+            .retain(|known| !(part.contains(&known.at) && matches!(known.reason, Reason::NotGranted { .. })));
     }
 
     /// Returns `checked` if there was no fault.

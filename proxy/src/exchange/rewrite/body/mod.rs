@@ -16,6 +16,7 @@ mod members;
 mod rejection;
 mod scan;
 mod sizes;
+mod stream_options;
 #[cfg(test)]
 mod tests;
 mod text;

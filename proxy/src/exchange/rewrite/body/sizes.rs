@@ -51,9 +51,9 @@ impl Sizes {
         let asked = |count: &Option<Count>| count.as_ref().and_then(|count| count.value);
         let each = asked(&self.n).max(asked(&self.best_of)).unwrap_or(1).max(1);
         match route {
-            Route::Embeddings | Route::CountTokens | Route::Models | Route::Unknown => 0,
+            Route::Embeddings | Route::InputTokens | Route::CountTokens | Route::Models | Route::Unknown => 0,
             Route::Completions => each.saturating_mul(self.prompts.max(1)),
-            Route::ChatCompletions | Route::Responses | Route::Messages => each,
+            Route::ChatCompletions | Route::Responses | Route::Compact | Route::Messages => each,
         }
     }
 
@@ -82,7 +82,13 @@ impl Checked<'_> {
                     self.edits.insert("max_tokens", &value());
                 }
                 Route::Responses => self.edits.insert("max_output_tokens", &value()),
-                Route::Embeddings | Route::CountTokens | Route::Models | Route::Unknown => {}
+                // No field limits a compaction.
+                Route::Compact
+                | Route::Embeddings
+                | Route::InputTokens
+                | Route::CountTokens
+                | Route::Models
+                | Route::Unknown => {}
             };
         }
         // Zero and null are replaced, too: some models take them for no limit.

@@ -250,11 +250,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Reads the tools of a choice among some.
-    fn chosen_tools(
-        &mut self,
-        member: &Member<'a>,
-        named: &mut Vec<Cow<'a, [u8]>>,
-    ) -> Result<(), Rejection> {
+    fn chosen_tools(&mut self, member: &Member<'a>, named: &mut Vec<Cow<'a, [u8]>>) -> Result<(), Rejection> {
         if self.cursor.next_token() != Some(b'[') {
             return self.tools(member);
         }

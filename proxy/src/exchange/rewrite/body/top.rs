@@ -14,6 +14,7 @@ use super::{
     members::StringMeaning,
     rejection::{Label, Reason, Rejection},
     sizes::{Count, Sizes},
+    stream_options::StreamOptions,
     ungranted::{Cuts, ToolFields},
     walk::{Member, Walk},
 };
@@ -43,23 +44,6 @@ pub(super) struct TopMember<'a> {
     pub(super) name: Cow<'a, [u8]>,
     pub(super) at: Range<usize>,
     pub(super) is_removed: bool,
-}
-
-/// `stream_options` as they came.
-#[derive(Debug)]
-struct StreamOptions {
-    /// Null, or the braces with what is between them.
-    at: Range<usize>,
-    members: OptionMembers,
-    usage: Option<Range<usize>>,
-    usage_asked: bool,
-}
-
-/// Presence of members, which a comma must separate from a new one.
-#[derive(Debug, Clone, Copy)]
-enum OptionMembers {
-    Empty,
-    Present,
 }
 
 impl<'a> Walk<'a, '_> {
@@ -105,7 +89,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Reads true, false or null. LiteLLM would take `"true"` and 1 for true.
-    fn flag(&mut self, member: &Member<'a>) -> Result<Option<bool>, Rejection> {
+    pub(super) fn flag(&mut self, member: &Member<'a>) -> Result<Option<bool>, Rejection> {
         match self.cursor.value()? {
             JsonValue::True => Ok(Some(true)),
             JsonValue::False => Ok(Some(false)),
@@ -140,40 +124,6 @@ impl<'a> Walk<'a, '_> {
             _ => walk.skip(),
         })?;
         Ok(budget)
-    }
-
-    fn stream_options(&mut self, member: &Member<'a>) -> Result<StreamOptions, Rejection> {
-        self.cursor.next_token();
-        let start = self.cursor.at();
-        let mut options = StreamOptions {
-            at: start..start,
-            members: OptionMembers::Empty,
-            usage: None,
-            usage_asked: false,
-        };
-        match self.cursor.value()? {
-            JsonValue::Null => {}
-            JsonValue::Object => self.members(|walk, member| {
-                options.members = OptionMembers::Present;
-                match &*member.name {
-                    b"include_usage" => {
-                        walk.cursor.next_token();
-                        let start = walk.cursor.at();
-                        options.usage_asked = walk.flag(&member)? == Some(true);
-                        options.usage = Some(start..walk.cursor.at());
-                        Ok(())
-                    }
-                    b"include_obfuscation" | b"continuous_usage_stats" => walk.skip(),
-                    name => {
-                        walk.refuse(Rejection::new(Reason::UnknownField(Label::of(name)), member.at))?;
-                        walk.skip()
-                    }
-                }
-            })?,
-            _ => return Err(Rejection::wrong_type(&member.name, "an object", member.at)),
-        }
-        options.at.end = self.cursor.at();
-        Ok(options)
     }
 }
 
@@ -213,7 +163,7 @@ impl<'a> TopLevel<'a> {
         match rule {
             Rule::Pass => walk.skip(),
             Rule::Content => walk.content(StringMeaning::Text, member),
-            Rule::Items if self.route == Route::Responses => walk.items(&member, StringMeaning::Item),
+            Rule::Items if self.route.takes_items() => walk.items(&member, StringMeaning::Item),
             Rule::Items => walk.items(&member, StringMeaning::Text),
             Rule::Prompt => walk.prompts(&member).map(|prompts| self.sizes.prompts = prompts),
             Rule::Tools => self.tool_fields.read_tools(walk, &member),
@@ -284,7 +234,7 @@ impl<'a> TopLevel<'a> {
         }
         let usage_asked = self.options.as_ref().is_some_and(|options| options.usage_asked);
         if self.stream && matches!(self.route, Route::ChatCompletions | Route::Completions) {
-            self.force_usage();
+            StreamOptions::force_usage(self.options.as_ref(), &mut self.edits);
         }
         Ok(Checked {
             model,
@@ -308,21 +258,5 @@ impl<'a> TopLevel<'a> {
             if member.is_removed { cuts.cut(&member.at) } else { cuts.keep(&member.at) }
         }
         cuts.apply(&mut self.edits);
-    }
-
-    /// Makes the stream end with its usage, whatever the other options are.
-    fn force_usage(&mut self) {
-        let Some(options) = &self.options else {
-            return self.edits.insert("stream_options", br#"{"include_usage":true}"#);
-        };
-        let (at, put): (_, &'static [u8]) = match (&options.usage, options.members) {
-            _ if options.usage_asked => return,
-            (Some(at), _) => (at.clone(), b"true"),
-            (None, OptionMembers::Empty) => (options.at.clone(), br#"{"include_usage":true}"#),
-            (None, OptionMembers::Present) => {
-                (options.at.start..options.at.start + 1, br#"{"include_usage":true,"#)
-            }
-        };
-        self.edits.replace(at, Bytes::from_static(put));
     }
 }

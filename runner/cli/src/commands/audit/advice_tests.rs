@@ -80,6 +80,23 @@ fn every_advice() -> impl Iterator<Item = (ExchangeRecord, Advice)> {
 }
 
 #[test]
+fn an_answer_cut_at_its_limit_is_explained() {
+    let ended = |reason: &str| ExchangeRecord {
+        refusal: None,
+        finish_reason: Some(JournalText::of(reason)),
+        ..record(Refusal::NotGranted, None)
+    };
+    for reason in ["length", "max_tokens", "max_output_tokens"] {
+        let advice = advice::of(&ended(reason)).unwrap();
+        assert_eq!(advice.settings[0].key, "output_tokens_per_call", "{reason}");
+    }
+    // Control: answers that ended by themselves.
+    for reason in ["stop", "end_turn", "tool_calls"] {
+        assert_eq!(advice::of(&ended(reason)), None, "{reason}");
+    }
+}
+
+#[test]
 fn every_advised_command_parses() {
     for (record, advice) in every_advice() {
         for command in &advice.commands {

@@ -1,4 +1,4 @@
-//! Implements `sluice audit show`: shows the record of one call, and explains a refusal.
+//! Implements `sluice audit show`: shows the record of one call, and explains a refusal or a cut answer.
 
 use std::{
     io::{self, Write},
@@ -110,7 +110,7 @@ fn text(line: &JournalLine, advice: Option<&Advice>) -> String {
         text += &format!("  {name:9} {value}\n");
     }
     if let Some(Advice { why, commands, settings }) = advice {
-        let code = line.record.refusal.map_or("", |refusal| refusal.code());
+        let code = line.record.refusal.map_or("answer_cut", |refusal| refusal.code());
         let rule = line.record.rule.as_ref().map_or_else(String::new, |rule| format!(", decided by {rule}"));
         text += &format!("\n{code}{rule}\n  {why}\n");
         if !commands.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ACCEPTED: [(Route, &str); 16] = [
+const ACCEPTED: [(Route, &str); 18] = [
     // OpenClaw 2026.2 and 2026.9, shape measured.
     (
         Route::ChatCompletions,
@@ -52,6 +52,15 @@ const ACCEPTED: [(Route, &str); 16] = [
         r#"{"model":"m","max_tokens":1024,"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"redacted_thinking","data":"AA"},{"type":"text","text":"t","citations":[{"type":"web_search_result_location","url":"http://e"}]},{"type":"tool_use","id":"t","name":"n","input":{"source":{"type":"url","url":"http://e"}}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","is_error":false,"content":[{"type":"text","text":"r"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA"}},{"type":"search_result","source":"http://e","title":"t","content":[{"type":"text","text":"t"}]}]}]}],"tools":[{"name":"n","description":"d","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"},"eager_input_streaming":true},{"type":"custom","name":"o","input_schema":{}}],"tool_choice":{"type":"auto","disable_parallel_tool_use":true},"thinking":{"type":"enabled","budget_tokens":1024},"metadata":{"user_id":"u"},"stop_sequences":["a"],"temperature":1,"top_k":5,"top_p":0.9,"stream":true,"output_config":{"effort":"low"},"context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]},"service_tier":"auto"}"#,
     ),
     (
+        Route::InputTokens,
+        r#"{"model":"m","input":[{"role":"user","content":"Hi"}],"instructions":"i","conversation":null,"previous_response_id":null,"parallel_tool_calls":true,"reasoning":{"effort":"low"},"text":{"verbosity":"low"},"tool_choice":"auto","tools":[{"type":"function","name":"f","parameters":{}}],"truncation":"auto","personality":"friendly"}"#,
+    ),
+    // Codex's remote compaction, shape read in its source.
+    (
+        Route::Compact,
+        r#"{"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"shell","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"ok"}],"instructions":"i","tools":[{"type":"function","name":"shell","parameters":{}}],"parallel_tool_calls":true,"reasoning":{"effort":"low"},"service_tier":"auto","prompt_cache_key":"k","text":{"verbosity":"low"}}"#,
+    ),
+    (
         Route::CountTokens,
         r#"{"model":"m","system":"s","messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"see http://e"},"title":"a: b","context":"http://e","citations":{"enabled":true}}]}],"tools":[],"thinking":{"type":"disabled"}}"#,
     ),
@@ -87,7 +96,7 @@ fn no_field_is_a_control_field_of_litellm() {
         let policy = Policy { extra_fields: [control.into()].into(), ..Policy::default() };
         let passed = check(route, body.as_bytes(), &policy);
         let overwritten = control == "metadata"
-            && !matches!(route, Route::Completions | Route::CountTokens | Route::Embeddings);
+            && matches!(route, Route::ChatCompletions | Route::Responses | Route::Messages);
         assert_eq!(passed.is_ok(), overwritten, "{route:?} {control}");
     }
 }

@@ -95,6 +95,8 @@ fn goldens() {
             r#"{"model":"m","metadata":{"user_id":"acct-1"}}"#,
         ),
         (Route::CountTokens, r#"{"model":"m"}"#, r#"{"model":"m"}"#),
+        (Route::InputTokens, r#"{"model":"m","input":"a"}"#, r#"{"model":"m","input":"a"}"#),
+        (Route::Compact, r#"{"model":"m","input":"a"}"#, r#"{"model":"m","input":"a"}"#),
         (Route::Embeddings, r#"{"model":"m","input":"a"}"#, r#"{"model":"m","input":"a"}"#),
     ];
     for (route, body, expected) in rows {

@@ -26,6 +26,54 @@ fn control_fields_of_litellm_and_unknown_ones() {
     );
 }
 
+/// The routes below `/v1/responses` take no more than the API documents there.
+#[test]
+fn counting_and_compacting_have_own_lists() {
+    for route in [Route::InputTokens, Route::Compact] {
+        assert_rows(
+            route,
+            &[
+                (r#""stream":true"#, "field stream", r#""input":"a""#),
+                (r#""store":true"#, "field store", r#""text":{}"#),
+                (r#""background":true"#, "field background", r#""reasoning":{}"#),
+                (r#""metadata":{}"#, "field metadata", r#""parallel_tool_calls":true"#),
+                (r#""user":"victim""#, "field user", r#""instructions":"user""#),
+                (r#""max_output_tokens":9"#, "field max_output_tokens", r#""instructions":null"#),
+                (r#""previous_response_id":"r""#, "stored_responses", r#""previous_response_id":null"#),
+                (
+                    r#""input":[{"type":"item_reference","id":"a"}]"#,
+                    "stored_responses",
+                    r#""input":[{"type":"message","role":"user","content":"a"}]"#,
+                ),
+                (
+                    r#""input":[{"role":"user","content":[{"type":"input_image","image_url":"http://e"}]}]"#,
+                    "media_urls",
+                    r#""input":[{"role":"user","content":[{"type":"input_image","image_url":"data:,e"}]}]"#,
+                ),
+                (
+                    r#""tools":[{"type":"web_search"}]"#,
+                    "web_search",
+                    r#""tools":[{"type":"function","name":"a"}]"#,
+                ),
+            ],
+        );
+    }
+    assert_rows(
+        Route::InputTokens,
+        &[
+            (r#""conversation":"c""#, "stored_responses", r#""conversation":null"#),
+            (r#""prompt_cache_key":"k""#, "field prompt_cache_key", r#""truncation":"auto""#),
+        ],
+    );
+    assert_rows(
+        Route::Compact,
+        &[
+            (r#""conversation":"c""#, "field conversation", r#""prompt_cache_key":"k""#),
+            (r#""service_tier":"priority""#, "premium_service", r#""service_tier":"auto""#),
+        ],
+    );
+}
+
 #[test]
 fn the_model() {
     let bad = [

@@ -8,10 +8,12 @@ use serde_json::Value as Json;
 
 use super::*;
 
-pub(super) const ROUTES: [Route; 6] = [
+pub(super) const ROUTES: [Route; 8] = [
     Route::ChatCompletions,
     Route::Completions,
     Route::Responses,
+    Route::InputTokens,
+    Route::Compact,
     Route::Messages,
     Route::CountTokens,
     Route::Embeddings,
@@ -262,7 +264,9 @@ pub(super) fn expected(route: Route, body: &str, policy: &Policy) -> Json {
     {
         let was_there = tree.remove(name).is_some();
         let takes = match (on, route) {
-            ("u", route) => !matches!(route, Route::Messages | Route::CountTokens),
+            ("u", route) => {
+                !matches!(route, Route::Messages | Route::CountTokens | Route::InputTokens | Route::Compact)
+            }
             ("m", route) => matches!(route, Route::ChatCompletions | Route::Responses | Route::Messages),
             _ => false,
         };

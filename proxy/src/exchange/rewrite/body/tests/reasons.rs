@@ -49,7 +49,8 @@ fn reasons_and_faults_are_bounded() {
     assert_eq!(all.len(), 8);
     assert!(message.ends_with("There may be more") && message.len() < 2500, "{message}");
     // Names that look the same in a message are still counted.
-    let fields: String = (0..100_000).map(|at| format!(r#","{}":0"#, "é".repeat(64) + &at.to_string())).collect();
+    let fields: String =
+        (0..100_000).map(|at| format!(r#","{}":0"#, "é".repeat(64) + &at.to_string())).collect();
     let (_, all) = reasons(Route::ChatCompletions, &format!(r#"{{"model":"m"{fields}}}"#), &policy());
     assert_eq!(all.len(), 1);
 }

@@ -1,0 +1,68 @@
+//! Tests the routes below `/v1/responses`, which count the tokens of a conversation and shorten it.
+
+use harness::{World, agent::Answering, agent::saying, grant};
+use platform_core::{
+    budget::Budget,
+    grant::RunGrant,
+    record::{Outcome, TokensSource},
+    route::Route,
+};
+use serde_json::json;
+
+const COUNT: &str = "/v1/responses/input_tokens";
+const COMPACT: &str = "/v1/responses/compact";
+
+#[tokio::test]
+async fn a_count_of_tokens_uses_none() {
+    let world = World::start().await;
+    let budget = Budget { total_tokens: Some(1), ..Budget::default() };
+    let run = world.run_with(RunGrant { budget, ..grant("r1", "acct-1") }).await;
+    let answer = run.agent.post(COUNT, &saying(COUNT, "fake", Answering::Whole, "Say hello to all.")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json(), json!({ "object": "response.input_tokens", "input_tokens": 5 }));
+    let seen = world.upstream.ledger().last().unwrap();
+    assert_eq!((seen.path.as_str(), seen.json().unwrap().get("store")), (COUNT, None));
+    let record = world.records(1).await.pop().unwrap().record;
+    assert_eq!((record.route, record.outcome), (Route::InputTokens, Outcome::Complete));
+    assert_eq!((record.tokens_source, record.tokens.input), (TokensSource::None, 0));
+}
+
+#[tokio::test]
+async fn a_compaction_is_metered_and_reserved() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let body = saying(COMPACT, "fake-words20-cost", Answering::Whole, "A long conversation");
+    let answer = run.agent.post(COMPACT, &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json()["object"], "response.compaction");
+    // The API has no field that limits a compaction, none that streams it and none that keeps it.
+    let seen = world.upstream.ledger().last().unwrap();
+    assert_eq!((seen.path.as_str(), seen.json().unwrap()), (COMPACT, body));
+    let record = world.records(1).await.pop().unwrap().record;
+    assert_eq!((record.route, record.tokens_source), (Route::Compact, TokensSource::Exact));
+    assert_eq!((record.tokens.output, record.stream), (20, false));
+    assert!(record.cost_nanodollars.is_some());
+    // A run with too little left for it does not begin one.
+    let budget = Budget { output_tokens: Some(10), ..Budget::default() };
+    let poor = world.run_with(RunGrant { budget, ..grant("r2", "acct-1") }).await;
+    for (spent, expected) in [(false, 200), (true, 400)] {
+        let answer = poor.agent.post(COMPACT, &saying(COMPACT, "fake-words20", Answering::Whole, "Hi")).await;
+        assert_eq!(answer.status, expected, "{spent}: {}", answer.text());
+    }
+}
+
+/// LiteLLM has these routes for some providers only.
+#[tokio::test]
+async fn a_404_of_the_upstream_is_the_clients() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let answer = run.agent.post(COMPACT, &saying(COMPACT, "fake-status404", Answering::Whole, "Hi")).await;
+    assert_eq!(answer.status, 404);
+    let error = answer.json()["error"].clone();
+    assert_eq!(error["message"], "The script wants this status.", "{error}");
+    let record = world.records(1).await.pop().unwrap().record;
+    assert_eq!((record.status, record.outcome, record.refusal), (404, Outcome::Complete, None));
+    // Control: a route that Sluicegate itself does not have.
+    let own = run.agent.post("/v1/responses/other", &json!({})).await;
+    assert_eq!((own.status.as_u16(), &own.json()["error"]["code"]), (404, &json!("route_unknown")));
+}
