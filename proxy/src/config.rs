@@ -4,7 +4,9 @@
 use std::{path::PathBuf, sync::Arc};
 
 use http::{HeaderValue, uri::PathAndQuery};
-use platform_core::{limit::ByteSize, name, secret::Secret, token::Secrets};
+use platform_core::{
+    control::UpstreamHealth, limit::ByteSize, name, secret::Secret, token::Secrets,
+};
 use platform_runtime::{
     config::{About, ConfigErrors, Environment, Sources, ValidationError, Values},
     file, report,
@@ -59,10 +61,10 @@ impl ConfigSources {
     ///
     /// # Errors
     /// As for [`ConfigSources::read`].
-    pub fn check(&self) -> Result<(), ConfigErrors> {
+    pub fn check(&self) -> Result<Config, ConfigErrors> {
         let is_root = rustix::process::geteuid().is_root();
         let trust = if is_root { Settings::trusted_by_proxy } else { Settings::trusted_at_start };
-        self.read_trusting(trust).map(drop)
+        self.read_trusting(trust)
     }
 
     fn read_trusting(&self, trust: fn(&Settings) -> Trusted) -> Result<Config, ConfigErrors> {
@@ -168,6 +170,11 @@ impl Config {
             secrets: resolved.secrets,
             own_uid: rustix::process::geteuid().as_raw(),
         }
+    }
+
+    /// Returns the health of the upstream, which is asked with the configured key. No proxy has to run.
+    pub async fn upstream_health(&self) -> UpstreamHealth {
+        upstream::Upstream::new(Arc::clone(&self.upstream)).health(self.authorization.as_ref()).await
     }
 
     /// Returns the part that calls use. Texts that `previous` redacts stay redacted.

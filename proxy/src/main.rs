@@ -29,6 +29,7 @@ use proxy::{App, ConfigSources};
 Examples:
   sluice-proxy --config /etc/sluicegate/sluice.toml --set proxy.threads=2
   sluice-proxy --check                    check the configuration, key and secrets
+  sluice-proxy --check-upstream           check the upstream, too; `sluice init` asks this
 
 Signals:
   SIGTERM, SIGINT   stop; calls in flight get proxy.drain_timeout to end; a second signal cuts them
@@ -47,6 +48,9 @@ struct Arguments {
     /// Check configuration, key and secrets, report every mistake, and start nothing
     #[arg(long)]
     check: bool,
+    /// As --check; then ask the upstream for its models, and print the answer as JSON
+    #[arg(long, conflicts_with = "check")]
+    check_upstream: bool,
 }
 
 type Error = Box<dyn std::error::Error>;
@@ -71,8 +75,13 @@ fn run(arguments: Arguments, environment: Environment) -> Result<(), Error> {
         config_sources.check()?;
         return Ok(writeln!(io::stdout(), "the configuration is valid")?);
     }
-    let config = config_sources.read()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if arguments.check_upstream {
+        let health = runtime.block_on(config_sources.check()?.upstream_health());
+        runtime.shutdown_background();
+        return Ok(writeln!(io::stdout(), "{}", serde_json::to_string(&health)?)?);
+    }
+    let config = config_sources.read()?;
     let outcome = runtime.block_on(async {
         let signals = Signals::install(RunBy::Service)?;
         let app = App::build(config, config_sources).await?;

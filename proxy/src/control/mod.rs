@@ -12,14 +12,16 @@ mod request;
 mod reserved_fds;
 mod routes;
 mod streams;
-mod upstream;
 
 use std::{convert::Infallible, os::unix::net::UnixListener as StdListener, sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use platform_core::{control::Unstored, name};
+use platform_core::{
+    control::{Unstored, UpstreamHealth},
+    name,
+};
 use platform_runtime::{
     accept::{Acceptor, AfterFailure, RateLimitedLog},
     report,
@@ -71,6 +73,12 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    /// Returns the health of the upstream, which is asked with the present key.
+    async fn upstream_health(&self) -> UpstreamHealth {
+        let authorization = self.snapshot.load().authorization.clone();
+        self.upstream.health(authorization.as_ref()).await
+    }
+
     /// Returns the kinds of changes that are in effect but not stored yet.
     pub(crate) fn unstored(&self) -> Vec<Unstored> {
         let stored = [

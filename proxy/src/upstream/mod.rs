@@ -9,6 +9,7 @@ mod circuit_state;
 mod coalescing_waker;
 mod connect;
 mod connection;
+mod health;
 mod io;
 mod resolve;
 mod target;

@@ -1,0 +1,84 @@
+//! Asks the upstream for its health. That needs the key, which never leaves this process: callers only get the result.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, StatusCode, Uri, header::AUTHORIZATION};
+use platform_core::control::UpstreamHealth;
+use platform_runtime::report;
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::Upstream;
+use crate::pieces::Pieces;
+
+/// Largest answer that is read.
+const MAX_ANSWER: usize = 4 << 20;
+/// Longest wait for all answers.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
+/// Paths at which LiteLLM shows its version: to holders of the key since 1.100 or so, to every client before.
+const VERSION_PATHS: [&str; 2] = ["/health/readiness/details", "/health/readiness"];
+
+#[derive(Deserialize)]
+struct Models {
+    data: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Readiness {
+    litellm_version: Option<String>,
+}
+
+impl Upstream {
+    /// Returns the health of the upstream, which is asked with `authorization`.
+    pub(crate) async fn health(&self, authorization: Option<&HeaderValue>) -> UpstreamHealth {
+        match tokio::time::timeout(HEALTH_TIMEOUT, self.query_health(authorization)).await {
+            Ok(Ok(health)) => health,
+            Ok(Err(reason)) => UpstreamHealth::Unreachable { reason },
+            Err(_elapsed) => UpstreamHealth::Unreachable {
+                reason: format!("no answer within {} s", HEALTH_TIMEOUT.as_secs()),
+            },
+        }
+    }
+
+    async fn query_health(&self, authorization: Option<&HeaderValue>) -> Result<UpstreamHealth, String> {
+        let (status, body) = self.get("/v1/models", authorization).await?;
+        if !status.is_success() {
+            return Ok(UpstreamHealth::Refused { status: status.as_u16() });
+        }
+        let list: Models = parse(&body).ok_or("its answer to GET /v1/models is not a list of models")?;
+        let models = list.data.into_iter().map(|model| model.id).collect();
+        for path in VERSION_PATHS {
+            let (_, body) = self.get(path, authorization).await?;
+            if let Some(Readiness { litellm_version: Some(version) }) = parse(&body) {
+                return Ok(UpstreamHealth::Ready { version: Some(version), models });
+            }
+        }
+        Ok(UpstreamHealth::Ready { version: None, models })
+    }
+
+    async fn get(
+        &self,
+        path: &'static str,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<(StatusCode, Bytes), String> {
+        let mut request = Request::new(Pieces::from(Vec::new()));
+        *request.uri_mut() = Uri::from_static(path);
+        if let Some(authorization) = authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        let answered = self.send_on_new_connection(request).await;
+        let (answer, mut connection) = answered.map_err(|error| report::chain(&error))?;
+        let (head, body) = answer.into_parts();
+        let body = connection.read_whole(body, MAX_ANSWER).await;
+        Ok((head.status, body.map_err(|error| report::chain(&error))?))
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    serde_json::from_slice(body).ok()
+}
