@@ -14,9 +14,9 @@ RECORD ?= tests/records/fuzz.json
 # Fuzz targets; all of them if empty.
 TARGETS ?=
 # All tests, the house rules first: they take seconds. CI runs these, too, and adds its own.
-TEST_STAGES := setup tidy build proxy-image unit it stack
+TEST_STAGES := setup-tests tidy build proxy-image unit it stack
 
-.PHONY: help demo test setup images proxy-image build lint deny tidy docs unit it stack ci clean
+.PHONY: help demo test setup setup-tests release images proxy-image build lint deny tidy docs unit it stack ci clean
 .PHONY: install package test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build
@@ -24,14 +24,17 @@ TEST_STAGES := setup tidy build proxy-image unit it stack
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## Run one agent and print its journal records (against LiteLLM if LITELLM_BASE_URL and a key are set)
+demo: ## Run one agent and show its record (against your LiteLLM if LITELLM_BASE_URL and LITELLM_MASTER_KEY are set)
 	@scripts/demo.sh
 
 test: ## Set up and run every test
 	@scripts/stages.sh $(TEST_STAGES)
 
-setup: ## Install missing software: Docker, images, LiteLLM, OpenClaw, SDKs, tools
+setup: ## Install missing software for everything: tests, fuzzing, benchmarks
 	@scripts/setup.sh all
+
+setup-tests: ## Install only what tests need: Docker, images, LiteLLM, OpenClaw, SDKs, test tools
+	@scripts/setup.sh tests
 
 images: ## Build the sandbox images if their inputs have changed
 	@scripts/setup.sh images
@@ -44,12 +47,13 @@ proxy-image: ## Build the data plane's static binary and its image, if their sou
 build: ## Build all programs and tests
 	$(CARGO) build --workspace --all-targets --locked
 
-install: ## Build a release and install it below PREFIX=/usr, with manual pages, completions and systemd units
+release: ## Build the programs of a release
 	$(CARGO) build --release --locked --workspace --bins
+
+install: release ## Build a release and install it below PREFIX=/usr, with manual pages, completions and systemd units
 	@scripts/package.sh install target/release "$(DESTDIR)"
 
-package: ## Build a release and make a Debian package of it in target/package
-	$(CARGO) build --release --locked --workspace --bins
+package: release ## Build a release and make a Debian package of it in target/package
 	@scripts/package.sh deb target/release target/package
 
 lint: ## Check format, clippy, documentation and shell scripts
@@ -86,15 +90,15 @@ test-openclaw: ## Install OpenClaw VERSION=2026.8.2 (800 MB) and test the featur
 	@scripts/test-openclaw.sh "$(VERSION)"
 
 fuzz: ## Fuzz the inputs from agents, upstreams and gateways: eight targets, SECONDS_EACH=15, reproducible unless SEED=0
-	@scripts/setup.sh tools
+	@scripts/setup.sh fuzz
 	@SEED=$(SEED) SECONDS_EACH=$(SECONDS_EACH) TARGETS="$(TARGETS)" scripts/fuzz.sh run
 
 fuzz-control: ## Check that the fuzzers find defects: with spoiled oracles each target must fail, most within seconds
-	@scripts/setup.sh tools
+	@scripts/setup.sh fuzz
 	@SECONDS_EACH=300 TARGETS="$(TARGETS)" scripts/fuzz.sh control
 
 fuzz-record: ## Fuzz each target for RECORD_SECONDS=600 and write the figures to RECORD (forty minutes; fewer TARGETS are faster)
-	@scripts/setup.sh tools
+	@scripts/setup.sh fuzz
 	@SECONDS_EACH=$(RECORD_SECONDS) TARGETS="$(TARGETS)" scripts/fuzz.sh record $(RECORD)
 
 bench: bench-build ## Benchmark Sluicegate and its peers (10 minutes), store the run, update the README's figures
@@ -107,14 +111,13 @@ bench-before: bench-build ## Save this build as a baseline for `bench run --peer
 	cp target/release/sluice-proxy target/release/sluice-proxy.before
 
 bench-starts: ## Measure the start of runs: cold, warm and as in the predecessor; update the table of docs/src/explanation/benchmarks.md (5 minutes)
-	@$(MAKE) --no-print-directory images
-	$(CARGO) build --release --locked --quiet --workspace --bins
+	@$(MAKE) --no-print-directory images release
 	$(CARGO) run --release --locked --quiet -p tests --example bench-starts -- bench/runs/starts.json docs/src/explanation/benchmarks.md
 
 bench-openclaw: ## Measure time to the first call and memory of sandbox:openclaw; update its README's table (4 minutes)
 	@$(MAKE) --no-print-directory images
 	@scripts/images.sh openclaw
-	$(CARGO) build --release --locked --quiet --workspace --bins
+	@$(MAKE) --no-print-directory release
 	$(CARGO) run --release --locked --quiet -p tests --example bench-openclaw -- services/sandbox-openclaw/README.md
 
 bench-micro: ## Measure the cost of single steps of a call
@@ -127,11 +130,11 @@ bench-accept: bench-build ## Store the current instructions per request as the b
 	target/release/bench instructions --accept
 
 bench-build:
-	@scripts/setup.sh tools
+	@scripts/setup.sh bench
 	$(CARGO) build --release --locked --quiet -p bench -p proxy --bins
 
 ci: ## Run all stages of CI and print the seconds of each
-	@scripts/stages.sh setup lint deny $(filter-out setup,$(TEST_STAGES)) fuzz bench-check
+	@scripts/stages.sh setup lint deny $(filter-out setup-tests,$(TEST_STAGES)) fuzz bench-check
 
 docs: ## Build the book into target/book with mdBook (built once, minutes) and check links, anchors and paths
 	@scripts/setup.sh book

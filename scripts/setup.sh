@@ -3,7 +3,9 @@
 # LiteLLM, OpenClaw, official SDKs and cargo tools. Uses package registries only and skips what is installed already.
 # Not for production hosts: there an operator chooses the engine, the images, LiteLLM and OpenClaw.
 #
-# usage: setup.sh [all|docker|images|litellm|openclaw|sdks|tools|book]
+# usage: setup.sh [all|tests|docker|images|litellm|openclaw|sdks|tools|lint|fuzz|bench|book]
+#
+# `tests` is what `make test` needs; `all` adds linting, fuzzing and benchmarks.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -62,18 +64,19 @@ POLICY
   trap - EXIT
 }
 
+# servers STEP WHAT FILE:PACKAGE...  Installs the packages of missing files, and lets none of their services run, not even
+# after the next boot.
 servers() {
-  local package missing=()
-  command -v nginx >/dev/null || missing+=(nginx-light)
-  command -v haproxy >/dev/null || missing+=(haproxy)
-  [[ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ]] || missing+=(libnginx-mod-http-lua)
-  [[ -e /usr/share/lua/5.1/resty/core.lua ]] || missing+=(lua-resty-core)
-  [[ -e /usr/lib/postgresql/15/bin/postgres ]] || missing+=(postgresql-15)
+  local step=$1 what=$2 pair package missing=()
+  shift 2
+  for pair in "$@"; do
+    [[ -e ${pair%:*} ]] || missing+=("${pair#*:}")
+  done
   [[ ${#missing[@]} -gt 0 ]] || return 0
-  without_services apt_install tools "servers for tests and comparisons" "${missing[@]}"
+  without_services apt_install "$step" "$what" "${missing[@]}"
   [[ -d /run/systemd/system ]] || return 0
   for package in "${missing[@]}"; do
-    case $package in # do not start it at the next boot either
+    case $package in
       nginx-light | haproxy) systemctl disable --quiet "${package%-light}" ;;
       postgresql-15) systemctl disable --quiet postgresql ;;
     esac
@@ -124,18 +127,39 @@ sdks() {
 }
 
 tools() {
-  packages tools "test tools" curl:curl git:git ip:iproute2 jq:jq node:nodejs openssl:openssl \
-    shellcheck:shellcheck socat:socat
-  packages tools "benchmark tools" gnuplot:gnuplot-nox taskset:util-linux valgrind:valgrind
-  servers
+  packages tools "test tools" curl:curl git:git ip:iproute2 jq:jq node:nodejs openssl:openssl socat:socat
+  servers tools "servers that tests compare with" /usr/sbin/nginx:nginx-light \
+    /usr/lib/postgresql/15/bin/postgres:postgresql-15
+  command -v cargo-nextest >/dev/null || [[ -x $CACHE/cargo/bin/cargo-nextest ]] ||
+    cargo_tool cargo-nextest "$CARGO_NEXTEST"
+}
+
+lint() {
+  packages lint "the linter of shell scripts" shellcheck:shellcheck
   # An unoptimised build is enough for cargo-deny and cargo-fuzz.
   [[ -x $CACHE/cargo/bin/cargo-deny && $("$CACHE/cargo/bin/cargo-deny" --version) == "cargo-deny $CARGO_DENY" ]] ||
     cargo_tool cargo-deny "$CARGO_DENY" --profile dev
-  packages tools "the linker of fuzz targets" g++:g++
+}
+
+fuzz() {
+  packages fuzz "the linker of fuzz targets" g++:g++
   [[ -x $CACHE/cargo/bin/cargo-fuzz && $("$CACHE/cargo/bin/cargo-fuzz" --version) == "cargo-fuzz $CARGO_FUZZ" ]] ||
     cargo_tool cargo-fuzz "$CARGO_FUZZ" --profile dev
-  command -v cargo-nextest >/dev/null || [[ -x $CACHE/cargo/bin/cargo-nextest ]] ||
-    cargo_tool cargo-nextest "$CARGO_NEXTEST"
+}
+
+bench() {
+  packages bench "benchmark tools" gnuplot:gnuplot-nox taskset:util-linux valgrind:valgrind
+  servers bench "servers to compare with" /usr/sbin/nginx:nginx-light /usr/sbin/haproxy:haproxy \
+    /usr/lib/nginx/modules/ngx_http_lua_module.so:libnginx-mod-http-lua \
+    /usr/share/lua/5.1/resty/core.lua:lua-resty-core
+}
+
+tests() {
+  tools
+  images
+  litellm
+  openclaw
+  sdks
 }
 
 book() {
@@ -144,8 +168,8 @@ book() {
 }
 
 case "$#:${1:-all}" in
-  [01]:all) tools; images; litellm; openclaw; sdks ;;
+  [01]:all) tests; lint; fuzz; bench ;;
   1:docker) docker_ ;;
-  1:images | 1:litellm | 1:openclaw | 1:sdks | 1:tools | 1:book) "$1" ;;
-  *) echo "usage: scripts/setup.sh [all|docker|images|litellm|openclaw|sdks|tools]" >&2; exit 64 ;;
+  1:tests | 1:images | 1:litellm | 1:openclaw | 1:sdks | 1:tools | 1:lint | 1:fuzz | 1:bench | 1:book) "$1" ;;
+  *) echo "usage: scripts/setup.sh [all|tests|docker|images|litellm|openclaw|sdks|tools|lint|fuzz|bench|book]" >&2; exit 64 ;;
 esac

@@ -2,6 +2,10 @@
 # Starts a complete Sluicegate on temporary paths, for scripts to source: `world_start` starts it, and the script's exit stops
 # it. Not for production, and not for tests, which have their own harness.
 
+if [[ -n ${LITELLM_BASE_URL:-} && -z ${LITELLM_MASTER_KEY:-} ]]; then
+  echo "${0##*/}: LITELLM_BASE_URL is set, but LITELLM_MASTER_KEY is not: set both, or none for the scripted upstream" >&2
+  exit 2
+fi
 WORLD_PORT=18089
 # Removed from the environment before any program starts, dockerd and build scripts included. The control plane refuses to
 # start with the key in its environment, and the proxy reads it from a file.
@@ -9,7 +13,8 @@ WORLD_KEY=${LITELLM_MASTER_KEY:-sk-demo-key}
 unset LITELLM_MASTER_KEY
 
 # world_start CARGO_PROFILE TOML  Builds, starts the scripted upstream (or uses LITELLM_BASE_URL) and `sluice up`.
-# Sets WORLD (a directory), WORLD_UPSTREAM (a base URL), SLUICE_CONFIG and PATH.
+# Sets WORLD (a directory), WORLD_UPSTREAM (a base URL), SLUICE_CONFIG and PATH. At its end it calls the script's function
+# after_world, if there is one.
 world_start() {
   local profile=$1 settings=$2 directory=$1
   [[ $profile != dev ]] || directory=debug
@@ -21,7 +26,7 @@ world_start() {
   (umask 077 && printf '%s' "$WORLD_KEY" >"$WORLD/key")
   WORLD_UPSTREAM=${LITELLM_BASE_URL:-http://127.0.0.1:$WORLD_PORT}
   if [[ -z ${LITELLM_BASE_URL:-} ]]; then
-    scripted-upstream --listen "127.0.0.1:$WORLD_PORT" >"$WORLD/upstream.log" 2>&1 &
+    scripted-upstream --listen "127.0.0.1:$WORLD_PORT" --ledger "$WORLD/ledger" >"$WORLD/upstream.log" 2>&1 &
   fi
   export SLUICE_CONFIG=$WORLD/sluice.toml
   world_config "$settings" >"$SLUICE_CONFIG"
@@ -64,4 +69,5 @@ world_stop() {
   [[ -z $jobs ]] || kill $jobs 2>/dev/null || true
   wait
   rm -rf "$WORLD"
+  [[ $(type -t after_world) != function ]] || after_world
 }

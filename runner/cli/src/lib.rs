@@ -11,6 +11,7 @@ mod commands;
 mod doctor;
 mod plural;
 mod reload;
+mod setup;
 mod supervise;
 
 pub use commands::main;

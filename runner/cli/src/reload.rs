@@ -65,8 +65,7 @@ pub(crate) struct Reloader {
 impl ConfigSources {
     /// Reads and checks the settings.
     pub(crate) fn read(&self, purpose: Purpose) -> Result<(Settings, Values), ConfigErrors> {
-        let Self { file, environment, flags } = self.clone();
-        let sources = Sources::locate(file, environment, flags)?;
+        let sources = self.locate()?;
         let check = |settings: &Settings| {
             let exposed = match purpose {
                 Purpose::Inspect => Vec::new(),
@@ -75,6 +74,12 @@ impl ConfigSources {
             if exposed.is_empty() { Ok(()) } else { Err(exposed) }
         };
         Settings::read_and(&sources, check).map(|(settings, values, ())| (settings, values))
+    }
+
+    /// Reads the file, and returns all sources of the settings.
+    pub(crate) fn locate(&self) -> Result<Sources, ConfigErrors> {
+        let Self { file, environment, flags } = self.clone();
+        Sources::locate(file, environment, flags)
     }
 
     /// Returns the path of the configuration file, even if it does not exist.

@@ -126,6 +126,7 @@ impl<'s, 'a> Field<'s, 'a> {
 
     fn read_items<T: Value>(&self) -> Option<Vec<T>> {
         let value = self.section.entry(self.name)?;
+        self.section.reader.record_origin(self.key(), self.section.origin(value));
         let DeValue::Array(items) = value.get_ref() else {
             self.report_at(value, format!("expected an array, found {}", kind(value.get_ref())));
             return None;
@@ -146,12 +147,14 @@ impl<'s, 'a> Field<'s, 'a> {
         let reader = self.section.reader;
         let variables = [Some(override_variable(&key)), self.variable.map(str::to_owned)];
         if let Some((origin, text)) = reader.override_of(&key, variables) {
+            reader.record_origin(key.clone(), origin.clone());
             return T::from_text(text)
                 .and_then(|value| self.check_bounds(value))
                 .map_err(|problem| reader.record_error(origin, &key, problem))
                 .ok();
         }
         let value = self.section.entry(self.name)?;
+        reader.record_origin(key, self.section.origin(value));
         let checked = T::from_toml(value.get_ref()).and_then(|read| self.check_bounds(read));
         checked.map_err(|problem| self.report_at(value, problem)).ok()
     }

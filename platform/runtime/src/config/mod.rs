@@ -6,6 +6,7 @@
 //!
 //! [`Environment::capture`] is the only function that reads the environment of `sluice` and `sluice-proxy`.
 
+mod effective;
 mod error;
 mod field;
 mod named;
@@ -19,6 +20,7 @@ use platform_core::{limit::ByteSize, name, secret::Secret};
 
 pub(crate) use self::value::{kind, written_as_word};
 pub use self::{
+    effective::{EffectiveSetting, explain},
     error::{About, ConfigError, ConfigErrors, Origin, ValidationError},
     field::Field,
     reader::{Section, Values, defaults, read},

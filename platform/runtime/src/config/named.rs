@@ -19,6 +19,9 @@ impl Section<'_> {
         self.reader.describe(FieldDoc { key: key.clone(), doc: doc.to_owned(), schema: Some(schema) });
         self.reader.allow_any(&key);
         let mut values = BTreeMap::new();
+        if let Some(value) = self.entry(name) {
+            self.reader.record_origin(key.clone(), self.origin(value));
+        }
         let table = self.entry(name).and_then(|value| self.table_in(&key, value));
         for (entry, value) in table.into_iter().flatten() {
             let entry = entry.get_ref();

@@ -32,8 +32,7 @@ pub fn read<T, C>(
     build: impl FnOnce(&Section<'_>) -> T,
     check: impl FnOnce(&T) -> Result<C, Vec<ValidationError>>,
 ) -> Result<(T, Values, C), ConfigErrors> {
-    let (path, text) =
-        sources.file.as_ref().map_or((Path::new(""), ""), |(path, text)| (path.as_path(), text.as_str()));
+    let (path, text) = source_text(sources);
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     let reader = Reader::new(SourceText { path, text }, sources);
     for error in syntax_errors {
@@ -74,6 +73,32 @@ fn syntax_problem(text: &str, error: &toml::de::Error) -> String {
         }
         _ => error.message().to_owned(),
     }
+}
+
+/// Records of one reading.
+pub(super) struct Records {
+    pub(super) fields: Vec<FieldDoc>,
+    pub(super) values: Values,
+    /// Sources of the values that are set.
+    pub(super) origins: BTreeMap<String, Origin>,
+}
+
+/// Returns what `build` records as it reads `sources`. Errors are left out.
+pub(super) fn records_of<T>(sources: &Sources, build: impl FnOnce(&Section<'_>) -> T) -> Records {
+    let (path, text) = source_text(sources);
+    let (document, _errors) = DeTable::parse_recoverable(text);
+    let reader = Reader::new(SourceText { path, text }, sources);
+    build(&Section { reader: &reader, key: String::new(), table: Some(document.get_ref()), offset: 0 });
+    Records {
+        fields: reader.fields.into_inner(),
+        values: reader.values.into_inner(),
+        origins: reader.origins.into_inner(),
+    }
+}
+
+/// Returns the path and the text of the file, both empty if there is none.
+fn source_text(sources: &Sources) -> (&Path, &str) {
+    sources.file.as_ref().map_or((Path::new(""), ""), |(path, text)| (path.as_path(), text.as_str()))
 }
 
 /// Returns the result of `build` on an empty section: all defaults.
@@ -123,6 +148,7 @@ pub(super) struct Reader<'a> {
     /// Names of variables that override a field that was read.
     variables: RefCell<BTreeSet<String>>,
     values: RefCell<Values>,
+    origins: RefCell<BTreeMap<String, Origin>>,
 }
 
 impl<'a> Reader<'a> {
@@ -137,6 +163,7 @@ impl<'a> Reader<'a> {
             retired: RefCell::default(),
             variables: RefCell::default(),
             values: RefCell::default(),
+            origins: RefCell::default(),
         };
         for flag in sources.flags.iter().filter(|flag| !flag.contains('=')) {
             reader.record_error(Origin::Flag(flag.clone()), "", "expected section.key=value".to_owned());
@@ -165,6 +192,10 @@ impl<'a> Reader<'a> {
 
     pub(super) fn record_value(&self, key: String, value: serde_json::Value) {
         self.values.borrow_mut().insert(key, value);
+    }
+
+    pub(super) fn record_origin(&self, key: String, origin: Origin) {
+        self.origins.borrow_mut().insert(key, origin);
     }
 
     /// Returns the origin of the value of `key`, or of the nearest table around it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use platform_core::limit::{ByteSize, Millis};
 use serde_json::json;
 
-use super::{ConfigErrors, Environment, Section, Sources, json_schema, read};
+use super::{ConfigErrors, Environment, Section, Sources, explain, json_schema, read};
 
 #[derive(Debug, PartialEq, Eq)]
 struct Sample {
@@ -181,4 +181,31 @@ fn zero_is_out_of_range_unless_declared() {
     assert_eq!((&schema["threads"]["minimum"], &schema["spare"]["minimum"]), (&json!(1), &json!(0)));
     assert_eq!(schema["drain"]["pattern"], json!("[1-9]"));
     assert_eq!(schema["size"]["description"], json!("How large. At least 6 MiB."));
+}
+
+#[test]
+fn each_effective_value_has_its_source() {
+    let text = "[proxy]\nthreads = 3\ndrain = '1s'\ncolours = []\n[pets.cat]\nlegs = 3\n";
+    let sources = Sources {
+        file: Some(("s.toml".into(), text.to_owned())),
+        environment: Environment::from([("SLUICE_PROXY_DRAIN", "2s"), ("PUBLIC_URL", "http://env")]),
+        flags: vec!["proxy.spare=1".to_owned()],
+    };
+    let settings = explain(&sources, |root| (sample(root), root.field("name", "Its name.").optional::<String>()));
+    let line = |setting: &super::EffectiveSetting| {
+        let value = setting.value.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        let source = setting.origin.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
+        format!("{} {value} {source}", setting.key)
+    };
+    let expected = [
+        "proxy.threads 3 s.toml:2",
+        "proxy.drain \"2s\" environment variable SLUICE_PROXY_DRAIN",
+        "proxy.url \"http://env\" environment variable PUBLIC_URL",
+        "proxy.colours [] s.toml:4",
+        "proxy.spare 1 --set proxy.spare=1",
+        "proxy.size \"8 MiB\" default",
+        "pets.cat.legs 3 s.toml:6",
+        "name - default",
+    ];
+    assert_eq!(settings.iter().map(line).collect::<Vec<_>>(), expected);
 }

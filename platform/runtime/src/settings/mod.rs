@@ -48,7 +48,7 @@ pub use self::{
     upstream::{BaseUrl, Scheme, Upstream},
     worker::Worker,
 };
-use crate::config::{self, ConfigErrors, Section, Sources, ValidationError, Values};
+use crate::config::{self, ConfigErrors, EffectiveSetting, Section, Sources, ValidationError, Values};
 
 /// The whole configuration.
 #[derive(Debug, Clone)]
@@ -114,6 +114,12 @@ impl Settings {
             }
             Err(errors)
         })
+    }
+
+    /// Returns the value and the source of every setting in `sources`, which have to be valid.
+    #[must_use]
+    pub fn explain(sources: &Sources) -> Vec<EffectiveSetting> {
+        config::explain(sources, Self::section)
     }
 
     /// Returns the JSON Schema of the file.

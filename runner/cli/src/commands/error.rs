@@ -20,8 +20,8 @@ use runner_store as store;
 use runner_telemetry::traces;
 use runner_workspace as workspace;
 
-use super::exit::Exit;
-use crate::supervise;
+use super::{exit::Exit, init};
+use crate::{doctor::UpstreamProblem, setup, supervise};
 
 /// Error that ends a command.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +74,12 @@ pub(super) enum Error {
     /// `sluice up` has no running proxy.
     #[error(transparent)]
     Proxy(#[from] supervise::Error),
+    /// The upstream does not answer, or refuses the key.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamProblem),
+    /// `sluice init` could not set Sluicegate up.
+    #[error(transparent)]
+    Setup(#[from] setup::Error),
     /// The API cannot listen on its address.
     #[error(transparent)]
     Api(#[from] api::Unbound),
@@ -137,7 +143,9 @@ impl Error {
             | Self::Workspace(_)
             | Self::InsufficientDisk(_)
             | Self::Proxy(_)
+            | Self::Upstream(_)
             | Self::Api(_) => Exit::Unavailable,
+            Self::Setup(error) => init::exit_code(error),
             Self::Gateway(_)
             | Self::GatewayConnection(_)
             | Self::DeviceKey(_)
@@ -256,7 +264,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let unbound = api::Api::bind(listener.local_addr().unwrap()).await.unwrap_err();
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
-        let cases: [(Error, Exit); 30] = [
+        let cases: [(Error, Exit); 32] = [
             (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
             (BehaviourError::Missing { dir: "/agents".into() }.into(), Exit::Usage),
@@ -280,6 +288,8 @@ mod tests {
             (insufficient_disk().into(), Exit::Unavailable),
             (supervise::Error::NotReady.into(), Exit::Unavailable),
             (unbound.into(), Exit::Unavailable),
+            (setup::Error::Stopped.into(), Exit::Cancelled),
+            (setup::Error::Unusable(Vec::new()).into(), Exit::Usage),
             (gateways::Error::NoSecret(gateway()).into(), Exit::Internal),
             (gateway_bridge::Error::NotIdentified.into(), Exit::Internal),
             (DeviceError::NotAKey { path: "/key".into() }.into(), Exit::Internal),

@@ -8,6 +8,7 @@ mod columns;
 mod command_lines;
 mod config;
 mod context;
+mod dispatch;
 mod doctor;
 #[cfg(test)]
 mod documented_tests;
@@ -20,10 +21,12 @@ mod gateway;
 mod gc;
 #[cfg(test)]
 mod help_tests;
+mod init;
 mod limit;
 mod logs;
 mod man;
 mod metrics;
+mod models;
 mod record;
 mod reload;
 mod run;
@@ -40,18 +43,12 @@ mod up;
 mod usage;
 mod wait;
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::path::PathBuf;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use platform_core::name;
-use platform_runtime::{config::Environment, report, telemetry};
-use runner_model::failpoint;
+use clap::{CommandFactory, Parser, Subcommand};
 
-use self::{context::Context, error::Error, exit::Exit};
+pub use self::dispatch::main;
+use self::{context::Context, error::Error};
 use crate::reload::Purpose;
 
 /// Run untrusted coding agents in isolated containers: no network, no credentials, no identity of their own
@@ -61,6 +58,7 @@ use crate::reload::Purpose;
     version,
     after_help = "\
 Examples:
+  sluice init                             write a first configuration
   sluice up                               start the data plane and a worker
   sluice run \"Why is the sky blue?\"       ask the default agent and show its answer
   sluice run --model gpt-4o --json \"Hi\"   print a stream of JSON events
@@ -82,6 +80,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Write a first configuration: ask for the upstream, its key and a model, check them, print the next commands
+    ///
+    /// Writes the file of --config, else $SLUICE_CONFIG, else /etc/sluicegate/sluice.toml, and the key beside it as
+    /// upstream.key, closed to other users. Asks only on a terminal.
+    Init(init::Arguments),
     /// Start the data plane, keep it running and execute runs, until Ctrl-C
     ///
     /// Executes runs submitted with `sluice run --detach`, takes over runs of dead processes where they stand, and
@@ -186,7 +189,9 @@ Examples:
     /// accounts and runs apply to later calls. Other changed settings need a restart, and are listed.
     #[command(after_help = "Example:\n  sluice reload --json | jq -r '.changed[]'")]
     Reload(reload::Arguments),
-    /// Check the configuration or print its schema
+    /// List the models that the upstream offers, with their prices and the agents that ask for them
+    Models(models::Arguments),
+    /// Check the configuration, show the values in effect and their sources, or print its schema
     #[command(subcommand)]
     Config(config::Command),
     /// Print shell completions
@@ -212,30 +217,6 @@ impl Command {
     }
 }
 
-/// Parses the arguments and runs the command.
-#[must_use]
-pub fn main() -> ExitCode {
-    let arguments = Arguments::from_arg_matches(&command_line().get_matches())
-        .unwrap_or_else(|error| error.format(&mut command_line()).exit());
-    let environment = Environment::capture();
-    let mut default_filter =
-        "warn,runner_cli::supervise=info,runner_engine::worker=info,runner_engine::reaper=info,runner_cli::reload=info".to_owned();
-    if matches!(arguments.command, Command::Up) {
-        // The log of a service has to name its runs. With other commands, a person sees the run.
-        default_filter.push_str(",sandbox=info");
-    }
-    telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some(&default_filter)));
-    let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
-        let exit = error.exit_code();
-        // The reader of the pipe has enough. Other programs say nothing then, either.
-        if exit != Exit::ClosedPipe {
-            report::error("sluice", &error);
-        }
-        exit
-    });
-    outcome.into()
-}
-
 /// Returns the definition of the command line.
 fn command_line() -> clap::Command {
     exit::with_exit_codes(Arguments::command())
@@ -245,53 +226,4 @@ fn command_line() -> clap::Command {
 #[cfg(test)]
 pub(crate) fn parses(words: &[String]) -> Result<(), String> {
     Arguments::try_parse_from(words).map(|_arguments| ()).map_err(|error| error.to_string())
-}
-
-fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Error> {
-    let Arguments { config, set, command } = arguments;
-    match command {
-        Command::Completions { shell } => {
-            // Writing to standard output directly would panic if its reader has left.
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "sluice", &mut script);
-            io::stdout().write_all(&script)?;
-            return Ok(Exit::Success);
-        }
-        Command::Man { ref directory } => return man::write(directory),
-        Command::Config(config::Command::Schema) => return config::schema(),
-        _ => {}
-    }
-    if let Some(point) = environment.get(name::env::SLUICE_FAILPOINT) {
-        failpoint::arm(point).map_err(Error::Failpoint)?;
-    }
-    let context = Context::read(config, set, environment, command.purpose()).or_else(|errors| {
-        if let Command::Reload(arguments) = &command {
-            arguments.print_refusal("reload_refused", &errors.to_string())?;
-        }
-        Err(Error::from(errors))
-    })?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        match command {
-            Command::Up => up::up(&context).await,
-            Command::Run(arguments) => run::run(&context, arguments).await,
-            Command::Runs(command) => runs::runs(&context, command).await,
-            Command::Backup(arguments) => backup::backup(&context, arguments).await,
-            Command::Restore(arguments) => backup::restore(&context, arguments).await,
-            Command::Store(command) => store::store(&context, command).await,
-            Command::Agents(arguments) => agents::agents(&context, arguments).await,
-            Command::Gateway(command) => gateway::gateway(&context, command).await,
-            Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
-            Command::Audit(command) => audit::audit(&context, command).await,
-            Command::Token(command) => token::token(&context, command).await,
-            Command::Freeze(arguments) => freeze::freeze(&context, arguments).await,
-            Command::Thaw(arguments) => freeze::thaw(&context, arguments).await,
-            Command::Usage(arguments) => usage::usage(&context, arguments).await,
-            Command::Limit(arguments) => limit::limit(&context, arguments).await,
-            Command::Metrics => metrics::metrics(&context).await,
-            Command::Reload(arguments) => reload::reload(&context, arguments).await,
-            Command::Config(_) => config::check(&context),
-            Command::Completions { .. } | Command::Man { .. } => Ok(Exit::Success),
-        }
-    })
 }

@@ -1,13 +1,19 @@
 //! Checks the proxy, and the upstream as the proxy reaches it. A proxy that works is ok, whatever its upstream does.
 
+use std::path::Path;
+
 use platform_core::{
-    control::{Health, NotReady, Readiness, Unstored, UpstreamHealth, UpstreamState},
+    control::{Health, NotReady, Readiness, Unstored, UpstreamState},
     record::Lost,
 };
 use platform_runtime::report;
 use runner_control_client::{DataPlane, Error};
 
-use super::{PROXY, UNOPENED, UPSTREAM, check::Check};
+use super::{
+    PROXY, UNOPENED, UPSTREAM,
+    check::Check,
+    upstream::{self, UpstreamProblem},
+};
 use crate::plural::counted;
 
 /// Checks the proxy. The second check lists runs and gateways that the proxy could not open, if there are any.
@@ -54,30 +60,22 @@ fn proxy_check(health: &Health, reasons: &[NotReady]) -> Check {
     }
 }
 
-/// Checks that the upstream answers and accepts the key.
-pub(super) async fn upstream_check(data_plane: &DataPlane) -> Check {
-    match data_plane.upstream().await {
-        Ok(UpstreamHealth::Ready { version, models }) => {
-            let version = version
-                .map_or_else(|| "states no version".to_owned(), |version| format!("LiteLLM {version}"));
-            Check::ok(UPSTREAM, format!("{version}, {}", counted(models.len(), "model")))
+/// Checks that the upstream answers and accepts the key, which is in `key_file`.
+pub(super) async fn upstream_check(data_plane: &DataPlane, key_file: Option<&Path>) -> Check {
+    let health = match data_plane.upstream().await {
+        Ok(health) => health,
+        Err(error) => return Check::broken(UPSTREAM, report::chain(&error), "look at the proxy's log"),
+    };
+    let Some(UpstreamProblem { found, fix }) = UpstreamProblem::of(&health, key_file) else {
+        return Check::ok(UPSTREAM, upstream::in_words(&health));
+    };
+    let refused = match data_plane.health().await.map(|health| health.upstream_state) {
+        Ok(UpstreamState::Down { since, .. } | UpstreamState::Probing { since, .. }) => {
+            format!("; calls are refused since {since}")
         }
-        Ok(UpstreamHealth::Refused { status }) => Check::broken(
-            UPSTREAM,
-            format!("answers {status} to GET /v1/models"),
-            "check the key in upstream.key_file",
-        ),
-        Ok(UpstreamHealth::Unreachable { reason }) => {
-            let refused = match data_plane.health().await.map(|health| health.upstream_state) {
-                Ok(UpstreamState::Down { since, .. } | UpstreamState::Probing { since, .. }) => {
-                    format!("; calls are refused since {since}")
-                }
-                Ok(UpstreamState::Up) | Err(_) => String::new(),
-            };
-            Check::broken(UPSTREAM, reason + &refused, "start it, or set upstream.base_url")
-        }
-        Err(error) => Check::broken(UPSTREAM, report::chain(&error), "look at the proxy's log"),
-    }
+        Ok(UpstreamState::Up) | Err(_) => String::new(),
+    };
+    Check::broken(UPSTREAM, found + &refused, &fix)
 }
 
 fn words<'r>(reasons: impl Iterator<Item = &'r NotReady>) -> String {

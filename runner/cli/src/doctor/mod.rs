@@ -3,6 +3,7 @@
 mod check;
 mod data_plane;
 mod obstacles;
+mod upstream;
 
 use std::path::Path;
 
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::{
     check::{Check, Verdict},
     obstacles::obstacles,
+    upstream::{UpstreamProblem, in_words as upstream_in_words},
 };
 
 const DOCKER: &str = "docker";
@@ -68,7 +70,7 @@ pub(crate) async fn run_checks(
     let proxy_is_ok = proxy_check.is_ok();
     checks.push(proxy_check);
     checks.push(if proxy_is_ok {
-        data_plane::upstream_check(&proxy).await
+        data_plane::upstream_check(&proxy, settings.upstream.key_file.as_deref()).await
     } else {
         Check::unknown(UPSTREAM, PROXY)
     });

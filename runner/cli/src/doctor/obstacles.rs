@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use platform_core::control::UpstreamHealth;
 use platform_runtime::{report, settings::Settings};
 use runner_control_client::DataPlane;
 use runner_docker::Docker;
 use runner_workspace::Workspaces;
 use tokio::time::timeout;
+
+use super::upstream::UpstreamProblem;
 
 /// Longest wait for Docker and for the upstream. The start of `sluice up` waits no longer for their answers.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -21,7 +22,8 @@ pub(crate) async fn obstacles(settings: &Settings, data_plane: &DataPlane) -> Ve
     };
     let upstream = async {
         match data_plane.upstream().await {
-            Ok(health) => upstream_obstacle(&health, settings),
+            Ok(health) => UpstreamProblem::of(&health, settings.upstream.key_file.as_deref())
+                .map(|problem| problem.to_string()),
             Err(error) => Some(report::chain(&error)),
         }
     };
@@ -36,48 +38,9 @@ async fn in_time(part: &str, look: impl Future<Output = Option<String>>) -> Opti
     timeout(ANSWER_TIMEOUT, look).await.unwrap_or_else(late)
 }
 
-/// Returns the obstacle at the upstream. An upstream that offers no list of models may still answer calls.
-fn upstream_obstacle(health: &UpstreamHealth, settings: &Settings) -> Option<String> {
-    match health {
-        UpstreamHealth::Ready { .. } => None,
-        UpstreamHealth::Refused { status: status @ 401..=403 } => Some(match &settings.upstream.key_file {
-            Some(file) => {
-                format!("the upstream refuses the key in {} (status {status})", file.display())
-            }
-            None => {
-                format!("the upstream refuses calls without a key (status {status}): set upstream.key_file")
-            }
-        }),
-        UpstreamHealth::Refused { status: status @ 500.. } => {
-            Some(format!("the upstream answers {status} to GET /v1/models"))
-        }
-        UpstreamHealth::Refused { .. } => None,
-        UpstreamHealth::Unreachable { reason } => {
-            Some(format!("the upstream cannot be reached: {reason}: start it, or set upstream.base_url"))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use platform_runtime::config::Sources;
-
     use super::*;
-
-    fn settings(text: &str) -> Settings {
-        let file = Some(("s.toml".into(), text.to_owned()));
-        Settings::read(&Sources { file, ..Sources::default() }).unwrap()
-    }
-
-    #[test]
-    fn a_missing_key_is_told_from_a_refused_one() {
-        let refused = |status, text| upstream_obstacle(&UpstreamHealth::Refused { status }, &settings(text));
-        assert!(refused(401, "").unwrap().contains("without a key"));
-        let named = refused(401, "[upstream]\nkey_file = '/etc/key'\n").unwrap();
-        assert!(named.contains("the key in /etc/key (status 401)"), "{named}");
-        assert!(refused(503, "").is_some());
-        assert_eq!(refused(404, ""), None, "it may have no list of models");
-    }
 
     #[tokio::test]
     async fn a_silent_part_is_an_obstacle() {

@@ -6,7 +6,7 @@ mod request;
 use std::{
     io::{self, Write},
     path::PathBuf,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use platform_core::{
@@ -18,10 +18,11 @@ use platform_core::{
 };
 use platform_runtime::{
     random,
+    retry::{Backoff, Transient, retry_until},
     settings::{Accounts, DEFAULT_AGENT, Image},
     shutdown, task,
 };
-use runner_control_client::DataPlane;
+use runner_control_client::{self as data_plane, DataPlane};
 use runner_docker::Docker;
 use runner_engine::{
     context::EngineHandles,
@@ -32,7 +33,7 @@ use runner_engine::{
 use runner_store::{self as store, Created, Store};
 use runner_telemetry::traces;
 use runner_workspace::Workspaces;
-use tokio::{runtime::Handle, sync::mpsc};
+use tokio::{runtime::Handle, sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -43,6 +44,9 @@ use super::{Context, Error, exit::Exit, show::Show, status::REDRAW_INTERVAL, wai
 
 /// Capacity of the channel that carries events from the run to its display.
 const EVENT_CHANNEL_CAPACITY: usize = 512;
+/// Longest wait for a proxy, and the interval between its health checks meanwhile.
+const PROXY_TIMEOUT: Duration = Duration::from_secs(3);
+const PROXY_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -124,6 +128,13 @@ pub(super) fn new_run_id() -> Result<RunId, Error> {
     Ok(RunId::parse(&format!("run-{since_epoch:x}-{:08x}", random::bits() & 0xffff_ffff))?)
 }
 
+/// Waits for a proxy that is just being started or replaced: `sluice up &` may come right before.
+async fn wait_for_proxy(data_plane: &DataPlane) -> Result<(), data_plane::Error> {
+    let deadline = Instant::now() + PROXY_TIMEOUT;
+    let health = async || data_plane.health().await;
+    retry_until(deadline, Backoff::constant(PROXY_RETRY_DELAY), Transient::is_transient, health).await.map(drop)
+}
+
 pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let output = arguments.output;
     let detach = arguments.detach;
@@ -147,7 +158,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     staging.add(&mut request, &files)?;
     let (observer, export) = Observer::of(settings)?;
     let engine = EngineHandles { observer, ..EngineHandles::of(settings, docker, store, workspaces) };
-    engine.data_plane.health().await?;
+    wait_for_proxy(&engine.data_plane).await?;
     let cancel = cancel_on_signals()?;
     let leased_run = match LeasedRun::create(&engine, request.clone()).await {
         Ok(leased_run) => leased_run,

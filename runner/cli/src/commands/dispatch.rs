@@ -1,0 +1,100 @@
+//! Runs the program: reads the command line, the environment and the configuration, and calls the command.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use clap::{CommandFactory, FromArgMatches};
+use platform_core::name;
+use platform_runtime::{config::Environment, report, telemetry};
+use runner_model::failpoint;
+use tokio::runtime::{Builder, Runtime};
+
+use super::{
+    Arguments, Command, Context, Error, agents, audit, backup, command_line, config, doctor, error::Misused,
+    exit::Exit, freeze, gateway, init, limit, man, metrics, models, reload, run, runs, store, token, up, usage,
+};
+
+/// Parses the arguments and runs the command.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = Arguments::from_arg_matches(&command_line().get_matches())
+        .unwrap_or_else(|error| error.format(&mut command_line()).exit());
+    let environment = Environment::capture();
+    let mut default_filter =
+        "warn,runner_cli::supervise=info,runner_engine::worker=info,runner_engine::reaper=info,runner_cli::reload=info".to_owned();
+    if matches!(arguments.command, Command::Up) {
+        // The log of a service has to name its runs. With other commands, a person sees the run.
+        default_filter.push_str(",sandbox=info");
+    }
+    telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some(&default_filter)));
+    let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
+        let exit = error.exit_code();
+        // The reader of the pipe has enough. Other programs say nothing then, either.
+        if exit != Exit::ClosedPipe {
+            report::error("sluice", &error);
+        }
+        exit
+    });
+    outcome.into()
+}
+
+/// Returns the runtime of a command.
+pub(super) fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Error> {
+    let Arguments { config, set, command } = arguments;
+    match command {
+        Command::Completions { shell } => {
+            // Writing to standard output directly would panic if its reader has left.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "sluice", &mut script);
+            io::stdout().write_all(&script)?;
+            return Ok(Exit::Success);
+        }
+        Command::Man { ref directory } => return man::write(directory),
+        Command::Config(config::Command::Schema) => return config::schema(),
+        Command::Init(arguments) if set.is_empty() => return init::init(config, environment, arguments),
+        Command::Init(_) => {
+            let problem = "`sluice init` writes a file, and --set changes none: leave it out";
+            return Err(Misused(problem.to_owned()).into());
+        }
+        _ => {}
+    }
+    if let Some(point) = environment.get(name::env::SLUICE_FAILPOINT) {
+        failpoint::arm(point).map_err(Error::Failpoint)?;
+    }
+    let context = Context::read(config, set, environment, command.purpose()).or_else(|errors| {
+        if let Command::Reload(arguments) = &command {
+            arguments.print_refusal("reload_refused", &errors.to_string())?;
+        }
+        Err(Error::from(errors))
+    })?;
+    runtime()?.block_on(async {
+        match command {
+            Command::Up => up::up(&context).await,
+            Command::Run(arguments) => run::run(&context, arguments).await,
+            Command::Runs(command) => runs::runs(&context, command).await,
+            Command::Backup(arguments) => backup::backup(&context, arguments).await,
+            Command::Restore(arguments) => backup::restore(&context, arguments).await,
+            Command::Store(command) => store::store(&context, command).await,
+            Command::Agents(arguments) => agents::agents(&context, arguments).await,
+            Command::Gateway(command) => gateway::gateway(&context, command).await,
+            Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
+            Command::Audit(command) => audit::audit(&context, command).await,
+            Command::Token(command) => token::token(&context, command).await,
+            Command::Freeze(arguments) => freeze::freeze(&context, arguments).await,
+            Command::Thaw(arguments) => freeze::thaw(&context, arguments).await,
+            Command::Usage(arguments) => usage::usage(&context, arguments).await,
+            Command::Limit(arguments) => limit::limit(&context, arguments).await,
+            Command::Metrics => metrics::metrics(&context).await,
+            Command::Reload(arguments) => reload::reload(&context, arguments).await,
+            Command::Models(arguments) => models::models(&context, arguments).await,
+            Command::Config(command) => config::config(&context, command),
+            Command::Completions { .. } | Command::Man { .. } | Command::Init(_) => Ok(Exit::Success),
+        }
+    })
+}

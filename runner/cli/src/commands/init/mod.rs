@@ -1,0 +1,162 @@
+//! Implements `sluice init`: gathers answers, checks them, writes configuration and key, and prints the next commands.
+
+mod answers;
+mod report;
+
+use std::path::PathBuf;
+
+use platform_core::{
+    control::UpstreamHealth,
+    id::{AgentId, ModelName},
+    name,
+};
+use platform_runtime::{
+    config::{DEFAULT_FILE, Environment, Sources},
+    report as causes,
+    settings::{DEFAULT_AGENT, Settings},
+};
+use runner_docker::Docker;
+
+use self::{
+    answers::{Answers, Interview, KeyChoice},
+    report::{Format, Report},
+};
+use super::{Error, dispatch, exit::Exit};
+use crate::{
+    doctor::UpstreamProblem,
+    setup::{self, Dialogue, Draft, Site, ask_upstream},
+};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sluice init                             ask for everything that is missing
+  sluice init --upstream http://litellm:4000 --key-file /run/secrets/key --model gpt-4o-mini
+  pass show litellm | sluice init --upstream http://litellm:4000 --key-file - --yes
+
+Exit codes: 2 an answer is missing or cannot be used, 69 the upstream is down or refuses the key. Nothing is written then.")]
+pub(super) struct Arguments {
+    /// Scheme, host and port of the upstream [default: $LITELLM_BASE_URL]
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    #[command(flatten)]
+    key: KeyArguments,
+    /// Model for agents without a model; the upstream has to offer it
+    #[arg(long, value_name = "MODEL")]
+    model: Option<ModelName>,
+    /// Agent to add; may be repeated. The command that adds it is printed. `sandbox:agent` needs none
+    #[arg(long, value_name = "AGENT")]
+    agent: Vec<String>,
+    /// Replace files that exist, and write although the upstream is down or refuses the key
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    style: StyleArguments,
+}
+
+/// Ways to give the upstream's key. An argument is none: every user of the host can read arguments.
+#[derive(clap::Args)]
+struct KeyArguments {
+    /// File that has the upstream's key, `-` for standard input [default: $LITELLM_MASTER_KEY]
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// The upstream needs no key
+    #[arg(long, conflicts_with = "key_file")]
+    no_key: bool,
+}
+
+#[derive(clap::Args)]
+struct StyleArguments {
+    /// Ask nothing: take defaults, and the first model that the upstream offers
+    #[arg(long)]
+    yes: bool,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Returns the exit code for an error of the set-up.
+pub(super) const fn exit_code(error: &setup::Error) -> Exit {
+    match error {
+        setup::Error::Unusable(_) | setup::Error::Check { .. } => Exit::Usage,
+        setup::Error::Stopped => Exit::Cancelled,
+        setup::Error::Program { .. } | setup::Error::Upstream(_) => Exit::Unavailable,
+        setup::Error::Terminal(_) | setup::Error::Write { .. } => Exit::Internal,
+    }
+}
+
+/// Writes the configuration `config`, or that of the environment, or the default one.
+pub(super) fn init(
+    config: Option<PathBuf>,
+    mut environment: Environment,
+    arguments: Arguments,
+) -> Result<Exit, Error> {
+    let environment_key = environment.take_secret(name::env::LITELLM_MASTER_KEY);
+    let key_was_exported = environment_key.is_some();
+    let named = environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from);
+    let path = config.or_else(|| named.clone()).unwrap_or_else(|| DEFAULT_FILE.into());
+    let site = Site::of(&path)?;
+    let dialogue = if arguments.style.yes { None } else { Dialogue::on_terminal() };
+    let interview = Interview { arguments: &arguments, environment: &environment, site: &site, dialogue };
+    let answers = interview.answers(environment_key)?;
+    let mut draft = Draft { base_url: answers.base_url.clone(), key_file: None, default_model: None };
+    let health = site.with_trial(&draft, |file| ask_upstream(file, answers.key.given()))?;
+    if let Some(problem) = problem(&health, &answers)
+        && !arguments.force
+    {
+        return Err(setup::Error::Upstream(problem).into());
+    }
+    draft.key_file = answers.key.given().map(|_| site.key().to_owned());
+    draft.default_model = interview.model(&health)?;
+    let file = Some((site.configuration().to_owned(), draft.text()));
+    let settings = Settings::read(&Sources { file, environment: environment.clone(), flags: Vec::new() })?;
+    let writes_key = match &answers.key {
+        KeyChoice::Write(key) => Some(key),
+        KeyChoice::InPlace(_) | KeyChoice::None => None,
+    };
+    site.write(&draft, writes_key)?;
+    let report = Report {
+        problem: problem(&health, &answers),
+        notes: docker_problem(&settings)?,
+        exposures: settings.exposures(Some(site.configuration())),
+        is_configured: named.as_deref() == Some(site.configuration()),
+        key_was_exported,
+        site: &site,
+        answers: &answers,
+        draft: &draft,
+        health: &health,
+    };
+    report.print(if arguments.style.json { Format::Json } else { Format::Text })?;
+    Ok(Exit::Success)
+}
+
+/// Returns the problem of an upstream that was asked with the key of these answers.
+fn problem(health: &UpstreamHealth, answers: &Answers) -> Option<UpstreamProblem> {
+    let problem = UpstreamProblem::of(health, None)?;
+    match (health, answers.key.given()) {
+        (UpstreamHealth::Refused { status: status @ 401..=403 }, Some(key)) => Some(UpstreamProblem {
+            found: format!("{} refuses the key from {} (status {status})", answers.base_url, key.origin.in_words()),
+            fix: "give the right key".to_owned(),
+        }),
+        (UpstreamHealth::Refused { status: status @ 401..=403 }, None) => Some(UpstreamProblem {
+            found: format!("{} refuses calls without a key (status {status})", answers.base_url),
+            fix: "give a key with --key-file".to_owned(),
+        }),
+        (UpstreamHealth::Unreachable { reason }, _) => Some(UpstreamProblem {
+            found: format!("{} cannot be reached: {reason}", answers.base_url),
+            fix: "start it, or name another with --upstream".to_owned(),
+        }),
+        _ => Some(problem),
+    }
+}
+
+/// Returns what keeps the agent that ships from running on this Docker.
+fn docker_problem(settings: &Settings) -> Result<Vec<String>, Error> {
+    let agent = &settings.agents[&AgentId::parse(DEFAULT_AGENT)?];
+    let look = async {
+        let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
+        docker.image(&agent.image).await.map(drop)
+    };
+    let looked = dispatch::runtime()?.block_on(look);
+    Ok(looked.err().map(|error| causes::chain(&error)).into_iter().collect())
+}

@@ -1,0 +1,139 @@
+//! Prints what `sluice init` has written and found, and the commands that come next.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+};
+
+use platform_core::{control::UpstreamHealth, name};
+use platform_runtime::{
+    config::{DEFAULT_FILE, ValidationError},
+    terminal,
+};
+use serde_json::json;
+
+use super::answers::{Answers, KeyChoice};
+use crate::{
+    doctor::{UpstreamProblem, upstream_in_words},
+    setup::{Draft, Site},
+};
+
+/// Places where packages and `make install` put the unit of `sluice up`.
+const UNITS: [&str; 3] = [
+    "/usr/lib/systemd/system/sluice.service",
+    "/usr/local/lib/systemd/system/sluice.service",
+    "/etc/systemd/system/sluice.service",
+];
+/// Exists while systemd runs.
+const SYSTEMD: &str = "/run/systemd/system";
+
+/// Everything that `sluice init` reports.
+pub(super) struct Report<'a> {
+    pub(super) site: &'a Site,
+    pub(super) answers: &'a Answers,
+    pub(super) draft: &'a Draft,
+    pub(super) health: &'a UpstreamHealth,
+    /// Problem that `--force` has overruled.
+    pub(super) problem: Option<UpstreamProblem>,
+    pub(super) exposures: Vec<ValidationError>,
+    /// Obstacles on Docker.
+    pub(super) notes: Vec<String>,
+    /// Whether `SLUICE_CONFIG` names the new file.
+    pub(super) is_configured: bool,
+    /// Whether the environment holds the key, with which `sluice up` refuses to start.
+    pub(super) key_was_exported: bool,
+}
+
+impl Report<'_> {
+    pub(super) fn print(&self, format: Format) -> io::Result<()> {
+        for exposure in &self.exposures {
+            writeln!(io::stderr(), "warning: {}", terminal::safe(&exposure.to_string()))?;
+        }
+        let mut out = io::stdout();
+        match format {
+            Format::Json => writeln!(out, "{}", terminal::safe_json(&self.json().to_string())),
+            Format::Text => write!(out, "{}", terminal::safe(&self.text())),
+        }
+    }
+
+    fn text(&self) -> String {
+        let key = match &self.answers.key {
+            KeyChoice::Write(key) => {
+                let path = self.site.key().display();
+                format!("wrote     {path} (mode 0600), the key from {}\n", key.origin.in_words())
+            }
+            KeyChoice::InPlace(_) => format!("key       {}, as it was\n", self.site.key().display()),
+            KeyChoice::None => "key       none\n".to_owned(),
+        };
+        let found = match &self.problem {
+            Some(problem) => problem.to_string(),
+            None => format!("{}: {}", self.draft.base_url, upstream_in_words(self.health)),
+        };
+        let model = self.draft.default_model.as_deref().unwrap_or("none: runs need --model");
+        let notes: String = self.notes.iter().map(|note| format!("note      {note}\n")).collect();
+        let next: String = self.next_commands().iter().map(|command| format!("  {command}\n")).collect();
+        format!(
+            "wrote     {}\n{key}upstream  {found}\nmodel     {model}\n{notes}\nNext:\n{next}",
+            self.site.configuration().display()
+        )
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "config": self.site.configuration(),
+            "key_file": self.draft.key_file,
+            "key_from": self.answers.key.given().map(|key| key.origin.in_words()),
+            "upstream": { "base_url": self.draft.base_url, "health": self.health },
+            "default_model": self.draft.default_model,
+            "notes": self.notes,
+            "next": self.next_commands(),
+        })
+    }
+
+    /// Returns the commands that lead to a first answer.
+    fn next_commands(&self) -> Vec<String> {
+        let mut commands = Vec::new();
+        if self.key_was_exported {
+            commands.push(format!("unset {}", name::env::LITELLM_MASTER_KEY));
+        }
+        commands.extend(self.answers.agents.iter().map(|agent| format!("sluice agents add {agent}")));
+        let is_default = self.site.configuration() == Path::new(DEFAULT_FILE);
+        // The unit of the proxy loads the key from its file, which has to be there.
+        let has_units = Path::new(SYSTEMD).exists() && UNITS.iter().any(|unit| Path::new(unit).exists());
+        if has_units && is_default && self.draft.key_file.is_some() {
+            commands.push("systemctl enable --now sluice-proxy sluice".to_owned());
+        } else {
+            if !is_default && !self.is_configured {
+                let path = self.site.configuration().display().to_string();
+                commands.push(format!("export SLUICE_CONFIG={}", quoted(&path)));
+            }
+            commands.push("sluice up &".to_owned());
+        }
+        commands.push("sluice run \"In one sentence: what is a sluice gate?\"".to_owned());
+        commands
+    }
+}
+
+/// Form of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Text,
+    Json,
+}
+
+/// Returns `word` as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c);
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_quoted_for_a_shell() {
+        assert_eq!(quoted("/etc/s.toml"), "/etc/s.toml");
+        assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
+    }
+}

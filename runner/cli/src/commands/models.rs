@@ -1,0 +1,147 @@
+//! Implements `sluice models`.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+use platform_core::{budget::Price, control::UpstreamHealth, money::NanoDollars};
+use platform_runtime::{settings::Settings, terminal};
+use runner_control_client::DataPlane;
+use serde::Serialize;
+
+use super::{Context, Error, exit::Exit, table::Table};
+use crate::doctor::{UpstreamProblem, upstream_in_words};
+
+/// Name under `[prices]` of the price of all models without one of their own.
+const ANY_MODEL: &str = "*";
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sluice models
+  sluice models --json | jq -r '.models[] | select(.price == null).model'")]
+pub(super) struct Arguments {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// A model that the upstream offers or that the configuration names.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct ModelRow {
+    model: String,
+    /// Whether the upstream lists it.
+    offered: bool,
+    /// Whether it is `upstream.default_model`.
+    default: bool,
+    price: Option<PriceRow>,
+    /// Agents that ask for it unless a run names another.
+    agents: Vec<String>,
+}
+
+/// Price of a million tokens, in dollars.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct PriceRow {
+    input: String,
+    output: String,
+}
+
+impl From<&Price> for PriceRow {
+    fn from(price: &Price) -> Self {
+        let in_dollars = |money: NanoDollars| money.to_string();
+        Self { input: in_dollars(price.input), output: in_dollars(price.output) }
+    }
+}
+
+pub(super) async fn models(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let settings = &context.settings;
+    let health = DataPlane::at(&settings.proxy.control_socket()).upstream().await?;
+    if let Some(problem) = UpstreamProblem::of(&health, settings.upstream.key_file.as_deref()) {
+        return Err(problem.into());
+    }
+    let offered = match &health {
+        UpstreamHealth::Ready { models, .. } => models.as_slice(),
+        UpstreamHealth::Refused { .. } | UpstreamHealth::Unreachable { .. } => {
+            writeln!(io::stderr(), "note: the upstream {}", terminal::safe(&upstream_in_words(&health)))?;
+            &[]
+        }
+    };
+    let rows = rows(offered, settings);
+    let mut out = io::stdout();
+    if arguments.json {
+        let json = serde_json::json!({ "upstream": settings.upstream.base_url, "models": rows });
+        writeln!(out, "{}", terminal::safe_json(&json.to_string()))?;
+    } else {
+        write!(out, "{}", table(&rows))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Returns the `offered` models in the upstream's sequence, then those that only the configuration names.
+fn rows(offered: &[String], settings: &Settings) -> Vec<ModelRow> {
+    let default = settings.upstream.default_model.as_deref();
+    let mut users: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (id, agent) in &settings.agents {
+        if let Some(model) = agent.model.as_deref().or(default) {
+            users.entry(model).or_default().push(id.to_string());
+        }
+    }
+    let named = users.keys().copied().chain(default);
+    let mut only_named: Vec<_> = named.filter(|model| !offered.iter().any(|other| other == model)).collect();
+    only_named.dedup();
+    let row = |model: &str, offered| ModelRow {
+        offered,
+        default: default == Some(model),
+        price: settings.prices.get(model).or_else(|| settings.prices.get(ANY_MODEL)).map(PriceRow::from),
+        agents: users.get(model).cloned().unwrap_or_default(),
+        model: model.to_owned(),
+    };
+    let offered = offered.iter().map(|model| row(model, true));
+    offered.chain(only_named.into_iter().map(|model| row(model, false))).collect()
+}
+
+fn table(rows: &[ModelRow]) -> Table<4> {
+    let mut table = Table::new(["MODEL", "PRICE IN/OUT", "AGENTS", "NOTE"]);
+    for row in rows {
+        let price = row.price.as_ref().map(|price| format!("{} / {}", price.input, price.output));
+        let default = row.default.then_some("default");
+        let missing = (!row.offered).then_some("the upstream does not list it");
+        let notes: Vec<_> = default.into_iter().chain(missing).collect();
+        table.row([
+            row.model.clone(),
+            price.unwrap_or_else(|| "-".to_owned()),
+            row.agents.join(", "),
+            notes.join(", "),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_runtime::config::Sources;
+
+    use super::*;
+
+    fn settings(text: &str) -> Settings {
+        let file = Some(("s.toml".into(), text.to_owned()));
+        Settings::read(&Sources { file, ..Sources::default() }).unwrap()
+    }
+
+    #[test]
+    fn a_model_shows_its_price_and_its_agents() {
+        let settings = settings(
+            "[upstream]\ndefault_model = 'b'\n[prices.a]\ninput = '1'\noutput = '2.5'\n\
+             [agents.'t:gone']\nmodel = 'gone'\nargv = ['x']\nimage = 'i:1'\n",
+        );
+        let rows = rows(&["a".to_owned(), "b".to_owned()], &settings);
+        let shown = table(&rows).to_string();
+        let lines: Vec<_> = shown.lines().collect();
+        assert!(lines[1].starts_with("a ") && lines[1].contains("$1.00 / $2.50"), "{shown}");
+        assert!(lines[2].contains("sandbox:agent") && lines[2].ends_with("default"), "{shown}");
+        assert!(lines[2].contains(" - "), "no price is no zero: {shown}");
+        assert!(lines[3].contains("t:gone") && lines[3].contains("does not list it"), "{shown}");
+        assert_eq!(lines.len(), 4, "{shown}");
+    }
+}
