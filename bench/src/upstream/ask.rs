@@ -13,6 +13,9 @@ const SCRIPTED: &str = "fake";
 const ECHOED: [&str; 7] =
     ["instructions", "metadata", "reasoning", "text", "tool_choice", "tools", "truncation"];
 
+/// Roles and types of turns and parts that hold the result of a tool.
+const RESULTS: [&str; 4] = ["tool", "tool_result", "function_call_output", "custom_tool_call_output"];
+
 /// Body of a request and the API it came in by.
 pub(super) struct Ask {
     pub(super) api: Api,
@@ -93,12 +96,27 @@ impl Ask {
 
     /// Returns all turns of a conversation: role, or the type where there is no role, and text.
     pub(super) fn turns(&self) -> impl DoubleEndedIterator<Item = (&str, String)> {
-        let prompt = self.prompt_fields().last().and_then(|name| self.field(name));
-        let turns = prompt.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        turns.iter().map(|turn| {
+        self.prompt_turns().iter().map(|turn| {
             let name = ["role", "type"].iter().find_map(|name| turn.get(*name)?.as_str());
             (name.unwrap_or_default(), texts(turn).concat())
         })
+    }
+
+    /// Returns the number of results of tools from turn `first` on. Anthropic's API has them as parts of user messages.
+    pub(super) fn results_since(&self, first: usize) -> usize {
+        let is_result = |turn: &&Value| {
+            let names = ["role", "type"].iter().filter_map(|name| turn.get(*name)?.as_str());
+            names.into_iter().any(|name| RESULTS.contains(&name))
+        };
+        let parts = |turn: &Value| turn.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
+        let turns = self.prompt_turns().iter().skip(first);
+        turns.map(|turn| usize::from(is_result(&turn)) + parts(turn).iter().filter(is_result).count()).sum()
+    }
+
+    /// Returns the turns of a conversation; none if the prompt has no turns.
+    fn prompt_turns(&self) -> &[Value] {
+        let prompt = self.prompt_fields().last().and_then(|name| self.field(name));
+        prompt.and_then(Value::as_array).map_or(&[][..], Vec::as_slice)
     }
 
     /// Returns the fields that hold the prompt, the user's latest text last.

@@ -31,8 +31,7 @@ pub(super) fn next(ask: &Ask) -> Step {
     let lists =
         |(role, text): &(&str, String)| *role == "user" && text.lines().any(|line| line.starts_with(CALL));
     let Some(at) = turns.iter().rposition(lists) else { return Step::Say(None) };
-    let done =
-        turns[at..].iter().filter(|(role, _)| matches!(*role, "tool" | "function_call_output")).count();
+    let done = ask.results_since(at);
     let lines = || turns[at].1.lines();
     let call = lines().filter_map(|line| line.strip_prefix(CALL)).nth(done);
     match call.map(|call| call.split_once(' ').unwrap_or((call, "{}"))) {
@@ -72,6 +71,28 @@ mod tests {
             after(&[said.clone(), result.clone(), said, result]),
             Step::Say(Some("Both done.".to_owned()))
         );
+    }
+
+    #[test]
+    fn every_api_shows_its_results() {
+        let (call, output) = ("custom_tool_call", "custom_tool_call_output");
+        let list = json!({ "role": "user", "content": [{ "type": "text", "text": "call: exec\ncall: read" }] });
+        let result = |content: &str| json!({ "type": "tool_result", "tool_use_id": "t", "content": content });
+        let table = [
+            (Api::Messages, "messages", json!([list, { "role": "user", "content": [result("a")] }])),
+            (
+                Api::Responses,
+                "input",
+                json!([list, { "type": call, "input": "x" }, { "type": output, "output": "a" }]),
+            ),
+        ];
+        for (api, field, turns) in table {
+            let mut body = json!({ "model": "fake-steps", "tools": [{ "name": "exec" }] });
+            body[field] = turns;
+            let ask = Ask::read(api, body.to_string().as_bytes()).unwrap();
+            let read = Step::Call { tool: "read".to_owned(), arguments: "{}".to_owned() };
+            assert_eq!(next(&ask), read, "{body}");
+        }
     }
 
     #[test]
