@@ -1,0 +1,99 @@
+// Runs Claude Code in its print mode, and reads its stream of JSON.
+import { AgentError } from "./lib/errors.mjs";
+import * as events from "./lib/events.mjs";
+import { parseLine } from "./lib/run.mjs";
+
+const MAX_RETRIES = "2";
+
+export default {
+  name: "claude-code",
+
+  command({ model, root, state, prompt, agentRoot, env }) {
+    const args = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"];
+    args.push("--dangerously-skip-permissions", "--disallowedTools", "WebSearch,WebFetch");
+    return {
+      program: `${agentRoot}/claude`,
+      args,
+      stdin: prompt,
+      environment: {
+        ANTHROPIC_BASE_URL: root,
+        ANTHROPIC_API_KEY: "sluicegate",
+        ANTHROPIC_MODEL: model,
+        // The small model of side calls, such as summaries of a page.
+        ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
+        CLAUDE_CONFIG_DIR: `${state}/config`,
+        CLAUDE_CODE_MAX_OUTPUT_TOKENS: env.COGNI_MAX_TOKENS ?? "32000",
+        CLAUDE_CODE_MAX_RETRIES: MAX_RETRIES,
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+        DISABLE_AUTOUPDATER: "1",
+        DISABLE_TELEMETRY: "1",
+        DISABLE_ERROR_REPORTING: "1",
+        IS_SANDBOX: "1",
+      },
+    };
+  },
+
+  translate: () => new Translator(),
+};
+
+class Translator {
+  #end = null;
+  // Ids of messages whose text came in pieces already.
+  #streamed = new Set();
+  #message = null;
+
+  line(line) {
+    const object = parseLine(line);
+    if (object === null) return [];
+    if (object.type === "stream_event") return this.#piece(object);
+    if (object.type === "assistant") return this.#assistant(object.message);
+    if (object.type === "user") return toolResults(object.message);
+    if (object.type === "result") return this.#result(object);
+    return [];
+  }
+
+  end() {
+    if (this.#end === null) return {};
+    const { is_error: isError, subtype, result = "", errors = [] } = this.#end;
+    if (subtype === "error_max_turns") return { error: new AgentError("turn_limit", "Claude Code reached its limit of turns") };
+    if (isError || subtype !== "success") return { error: new AgentError("model_error", result || errors.join("; ") || subtype) };
+    return { answer: result };
+  }
+
+  #piece({ event }) {
+    if (event?.type === "message_start") this.#message = event.message?.id;
+    if (event?.type !== "content_block_delta" || event.delta?.type !== "text_delta") return [];
+    this.#streamed.add(this.#message);
+    return [events.text(event.delta.text)];
+  }
+
+  #assistant({ id, model, content = [] }) {
+    // Claude Code writes a failure of the model API as a message of its own. It is no answer.
+    if (model === "<synthetic>") return [];
+    return content.flatMap((part) => {
+      if (part.type === "tool_use") return [events.toolCall(part.id, part.name, part.input)];
+      if (part.type === "text" && !this.#streamed.has(id)) return [events.text(part.text)];
+      return [];
+    });
+  }
+
+  #result(object) {
+    this.#end = object;
+    const { input_tokens: input = 0, output_tokens: output, ...of } = object.usage ?? {};
+    const { cache_read_input_tokens: cached = 0, cache_creation_input_tokens: created = 0 } = of;
+    // Anthropic counts cached tokens apart from the others.
+    return [events.usage(input + cached + created, output, cached)];
+  }
+}
+
+function toolResults({ content }) {
+  if (!Array.isArray(content)) return [];
+  const results = content.filter((part) => part.type === "tool_result");
+  return results.map((part) => events.toolResult(part.tool_use_id, toText(part.content), part.is_error));
+}
+
+// Returns the text of a result, which is text or a list of parts.
+function toText(content) {
+  if (!Array.isArray(content)) return content ?? "";
+  return content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
+}

@@ -1,0 +1,55 @@
+// Builds the events of a run: one JSON object a line, and the result or the error as the last. Performs no I/O.
+import { AgentError, truncate } from "./errors.mjs";
+
+// Longest argument or result of a tool call in an event, in characters. The model has the whole.
+const MAX_TOOL_CHARS = 64 << 10;
+
+export const text = (piece) => ({ type: "text", text: String(piece) });
+
+// Builds the event of a tool call. Arguments are an object, or its JSON as text.
+export const toolCall = (id, name, args) => ({
+  type: "tool_call",
+  id: String(id),
+  name: String(name),
+  arguments: toObject(args),
+});
+
+export const toolResult = (id, result, isError = false) => ({
+  type: "tool_result",
+  id: String(id),
+  result: shorten(typeof result === "string" ? result : JSON.stringify(result ?? "")),
+  is_error: Boolean(isError),
+});
+
+export const usage = (input, output, cached) => ({
+  type: "usage",
+  input_tokens: count(input),
+  output_tokens: count(output),
+  cached_tokens: count(cached),
+});
+
+export const result = (answer) => ({ type: "result", text: answer });
+
+export function error(cause) {
+  const known = cause instanceof AgentError ? cause : new AgentError("agent_error", cause.message);
+  return { type: "error", code: known.code, message: known.message };
+}
+
+// Returns arguments as an object. Text that is no object, and an object that is too long, becomes its field `text`.
+function toObject(args) {
+  const json = typeof args === "string" ? args : JSON.stringify(args ?? {});
+  if (json.length > MAX_TOOL_CHARS) return { text: shorten(json) };
+  try {
+    const value = JSON.parse(json);
+    if (value !== null && typeof value === "object" && !Array.isArray(value)) return value;
+  } catch {
+    // free text, such as a patch
+  }
+  return { text: json };
+}
+
+const shorten = (value) => truncate(value, MAX_TOOL_CHARS);
+
+function count(value) {
+  return Number.isSafeInteger(value) && value > 0 ? value : 0;
+}

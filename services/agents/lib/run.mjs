@@ -1,0 +1,94 @@
+// Runs an unmodified agent once. Its adapter says how to start it and what its lines mean. Does not start a shell and does not
+// retry.
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+
+import { buildPrompt } from "./conversation.mjs";
+import { AgentError } from "./errors.mjs";
+import { splitLines, captureTail } from "./lines.mjs";
+
+const MAX_STDERR_BYTES = 64 << 10;
+// Names of variables that would lead an agent to other settings than its adapter's.
+const FOREIGN = /^(ANTHROPIC_|CLAUDE_|CODEX_|OPENCODE_|QWEN_|AIDER_|OPENAI_|NODE_OPTIONS$|NODE_PATH$)/;
+
+// Runs `adapter` and passes its events to `emit`. Returns the answer.
+export async function runAgent(adapter, emit, env = process.env) {
+  const run = readRun(adapter, env);
+  const { program, args, environment = {}, files = {}, stdin = "" } = adapter.command(run);
+  createState(run, files);
+  const translator = adapter.translate();
+  const options = { env: { ...inherited(env), HOME: run.home, ...environment }, stdio: ["pipe", "pipe", "pipe"] };
+  const ended = await new Promise((resolve, reject) => {
+    const child = spawn(program, args, options);
+    const stderr = captureTail(child.stderr, MAX_STDERR_BYTES, (chunk) => process.stderr.write(chunk));
+    splitLines(child.stdout, (line) => translator.line(line).forEach(emit));
+    child.stdin.on("error", () => {}); // the agent may end before it has read its prompt
+    child.stdin.end(stdin);
+    child.on("error", (error) => reject(new AgentError("start_error", `${adapter.name}: ${error.message}`)));
+    child.on("close", (code, signal) => resolve({ code, signal, stderr: stderr() }));
+  });
+  return readAnswer(adapter, translator, ended);
+}
+
+// Reads the run's settings. `home` and `state` are directories beside any repository.
+function readRun(adapter, env) {
+  const { COGNI_MODEL: model, OPENAI_API_BASE: base = "" } = env;
+  if (!/^https?:/.test(base) || !URL.canParse(base)) {
+    throw new AgentError("config_error", `OPENAI_API_BASE is not an HTTP address: ${base}`);
+  }
+  if (!model) throw new AgentError("config_error", "COGNI_MODEL is not set");
+  const workspace = env.SANDBOX_WORKSPACE ?? "/workspace";
+  const state = path.join(workspace, `.${adapter.name}-state`);
+  const root = base.replace(/\/+$/, "").replace(/\/v1$/, "");
+  let messages;
+  try {
+    messages = readFileSync(path.join(workspace, ".cogni", "messages.json"), "utf8");
+  } catch (error) {
+    throw new AgentError("input_error", `messages.json: ${error.message}`);
+  }
+  const agentRoot = env.SANDBOX_AGENT_ROOT ?? "/opt/agent";
+  return { agentRoot, model, root, v1: `${root}/v1`, state, home: path.join(state, "home"), prompt: buildPrompt(messages), env };
+}
+
+// Creates the agent's state directory with the files of its adapter. An earlier one is an error: the agent would read it.
+function createState(run, files) {
+  if (existsSync(run.state)) throw new AgentError("config_error", `${run.state} exists already`);
+  mkdirSync(run.home, { recursive: true, mode: 0o700 });
+  for (const [name, content] of Object.entries(files)) {
+    const file = path.join(run.state, name);
+    mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+    writeFileSync(file, content, { mode: 0o600 });
+  }
+}
+
+function inherited(env) {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !FOREIGN.test(name)));
+}
+
+// Returns the answer, or throws the failure of a run that has ended.
+function readAnswer(adapter, translator, { code, signal, stderr }) {
+  if (signal) throw new AgentError("agent_killed", `${adapter.name} was ended by ${signal}`);
+  const { answer, error } = translator.end();
+  if (error) throw error;
+  if (code !== 0) throw new AgentError("agent_error", `${adapter.name} ended with exit code ${code}${lastLine(stderr)}`);
+  if (typeof answer !== "string" || answer.trim() === "") {
+    throw new AgentError("no_answer", `${adapter.name} ended without an answer`);
+  }
+  return answer;
+}
+
+function lastLine(stderr) {
+  const last = stderr.split("\n").findLast((line) => line.trim() !== "");
+  return last ? `: ${last.trim()}` : "";
+}
+
+// Parses a line of JSON. Returns null for other output.
+export function parseLine(line) {
+  try {
+    const value = JSON.parse(line);
+    return value !== null && typeof value === "object" ? value : null;
+  } catch {
+    return null;
+  }
+}
