@@ -65,11 +65,15 @@ impl<'l> Entry<'l> {
         &self.ts.0
     }
 
-    pub(crate) fn run_id(&self) -> &str {
+    /// Returns the id of the run that made the call.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
         &self.run_id.0
     }
 
-    pub(crate) fn account(&self) -> &str {
+    /// Returns the account that pays for the call.
+    #[must_use]
+    pub fn account(&self) -> &str {
         &self.account.0
     }
 
@@ -81,7 +85,8 @@ impl<'l> Entry<'l> {
 
     /// Returns whether an admitted call failed. A client that disconnected is no failure, nor is a closed run or a
     /// freeze.
-    pub(crate) const fn is_error(&self) -> bool {
+    #[must_use]
+    pub const fn is_error(&self) -> bool {
         match self.outcome {
             Outcome::StreamError | Outcome::UpstreamGone | Outcome::TimedOut | Outcome::Interrupted => true,
             Outcome::Complete => self.status >= 400,

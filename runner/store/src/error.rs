@@ -143,7 +143,7 @@ pub enum Error {
         by: String,
     },
     /// This installation has no such run.
-    #[error("no run {run_id}")]
+    #[error("no run {run_id}: `sluice runs ls` lists those that the store knows")]
     Unknown {
         /// The run.
         run_id: RunId,

@@ -29,6 +29,7 @@ mod cursors;
 mod error;
 mod error_class;
 mod events;
+mod find;
 mod host;
 mod host_file;
 mod identity;

@@ -75,7 +75,7 @@ async fn show_tells_end_and_usage_of_each_run() {
     let table = world.sluice().run(&["runs", "ls", "-n", "2"]).await.stdout;
     assert!(table.lines().count() == 4 && table.ends_with("there are more: --before bad\n"), "{table}");
     let unknown = world.sluice().run(&["runs", "show", "r9"]).await;
-    assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "sluice: no run r9\n"));
+    assert!(unknown.code == Some(1) && unknown.stderr.starts_with("sluice: no run r9: "), "{unknown:?}");
 }
 
 #[tokio::test]

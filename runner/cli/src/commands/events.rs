@@ -2,14 +2,14 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use platform_core::{event::AgentEvent, id::RunId};
+use platform_core::event::AgentEvent;
 use platform_runtime::terminal;
 use runner_control_client::{DataPlane, Follow};
 use runner_engine::follow::{FollowEvent, Follower};
 use runner_store::UnixMillis;
 use serde::Serialize;
 
-use super::{Context, Error, exit::Exit, runs::time_of_day, tool_line};
+use super::{Context, Error, exit::Exit, run_reference::RunChoice, runs::time_of_day, tool_line};
 use crate::plural::counted;
 
 /// Most bytes of live text that are buffered. A line feed prints the buffer earlier.
@@ -36,9 +36,8 @@ the number of the last of them.
 
 The exit code is 0, regardless of the outcome of the run.")]
 pub(super) struct Arguments {
-    /// Id of the run
-    #[arg(value_name = "RUN")]
-    run_id: RunId,
+    #[command(flatten)]
+    run: RunChoice,
     #[command(flatten)]
     follow_option: FollowOption,
     /// Only events after the event with this number
@@ -86,7 +85,8 @@ impl<'e> EventLine<'e> {
 pub(super) async fn events(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let store = context.store().await?;
     let follow = Follow::from(arguments.follow_option);
-    let mut follower = Follower::of(store, &arguments.run_id, arguments.after, follow);
+    let run_id = arguments.run.in_store(&store).await?;
+    let mut follower = Follower::of(store, &run_id, arguments.after, follow);
     if follow == Follow::On {
         let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
         follower = follower.with_live(data_plane).await?;

@@ -123,8 +123,9 @@ pub(super) async fn limit(context: &Context, arguments: Arguments) -> Result<Exi
 /// Replaces the requested limits. The data plane replaces a whole budget, so the present limits are read first. If two
 /// commands do this at the same moment, the later one may undo the change of the other.
 async fn apply(data_plane: &DataPlane, arguments: &Arguments) -> Result<Spending, Error> {
-    match (&arguments.owner.run_id, &arguments.owner.account) {
-        (Some(run_id), _) => {
+    match (&arguments.owner.run, &arguments.owner.account) {
+        (Some(run), _) => {
+            let run_id = &run.in_proxy(data_plane).await?;
             let view = spending::read_run(data_plane, run_id).await?;
             if view.state == RunState::Closed {
                 return Err(Error::from(Unknown(format!("run {run_id} is closed and makes no more calls"))));

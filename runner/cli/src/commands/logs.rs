@@ -2,15 +2,12 @@
 
 use std::io::{self, Write};
 
-use platform_core::{
-    event::{AgentEvent, OutputStream},
-    id::RunId,
-};
+use platform_core::event::{AgentEvent, OutputStream};
 use platform_runtime::terminal::{Output, Sanitizer};
 use runner_docker::mark;
 use runner_engine::follow::{FollowEvent, Follower};
 
-use super::{Context, Error, events::FollowOption, exit::Exit};
+use super::{Context, Error, events::FollowOption, exit::Exit, run_reference::RunChoice};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -24,9 +21,8 @@ line between them says how many bytes were cut.
 
 Exit codes: 0 regardless of the outcome of the run, 1 the output is too old and no longer kept")]
 pub(super) struct Arguments {
-    /// Id of the run
-    #[arg(value_name = "RUN")]
-    run_id: RunId,
+    #[command(flatten)]
+    run: RunChoice,
     #[command(flatten)]
     follow_option: FollowOption,
     #[command(flatten)]
@@ -48,13 +44,15 @@ struct StreamChoice {
 }
 
 pub(super) async fn logs(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { run_id, follow_option, only, raw } = arguments;
+    let Arguments { run, follow_option, only, raw } = arguments;
     let only = match only {
         StreamChoice { stdout: true, .. } => Some(OutputStream::Stdout),
         StreamChoice { stderr: true, .. } => Some(OutputStream::Stderr),
         StreamChoice { .. } => None,
     };
-    let mut follower = Follower::of(context.store().await?, &run_id, 0, follow_option.into());
+    let store = context.store().await?;
+    let run_id = run.in_store(&store).await?;
+    let mut follower = Follower::of(store, &run_id, 0, follow_option.into());
     let output = if raw { Output::Raw } else { Output::Safe };
     let mut stdout = Sanitizer::new(output);
     let mut stderr = Sanitizer::new(output);

@@ -30,6 +30,7 @@ mod models;
 mod record;
 mod reload;
 mod run;
+mod run_reference;
 mod runs;
 mod screen;
 mod show;

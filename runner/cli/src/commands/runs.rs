@@ -8,7 +8,7 @@ use std::{
 use clap::builder::PossibleValuesParser;
 use platform_core::{
     control::Usage,
-    id::{AccountId, AgentId, RunId},
+    id::{AccountId, AgentId},
 };
 use platform_runtime::terminal;
 use runner_model::lifecycle::{Failure, State};
@@ -21,6 +21,7 @@ use super::{
     exit::Exit,
     figures, gc, logs, record,
     run::{OutputArguments, cancel_on_signals},
+    run_reference::{self, RunChoice, RunReference},
     table::Table,
     wait,
 };
@@ -42,7 +43,8 @@ Examples:
     #[command(after_help = concat!("\
 Examples:
   sluice runs show run-19c1-5f0e
-  sluice runs show run-19c1-5f0e --json | jq .usage
+  sluice runs show 9f446d19                 the end of an id is enough
+  sluice runs show --last --json | jq .usage
 
 ", figures::legend!()))]
     Show(ShowArguments),
@@ -79,18 +81,20 @@ Examples:
 
 #[derive(clap::Args)]
 pub(super) struct WaitArguments {
-    /// Id of the run
-    #[arg(value_name = "RUN")]
-    run_id: RunId,
+    #[command(flatten)]
+    run: RunChoice,
     #[command(flatten)]
     output: OutputArguments,
 }
 
 #[derive(clap::Args)]
 pub(super) struct CancelArguments {
-    /// Ids of the runs
-    #[arg(required = true, value_name = "RUNS")]
-    run_ids: Vec<RunId>,
+    /// Ids of the runs, or at least 4 characters of the beginning or end of each
+    #[arg(required_unless_present = "last", value_name = "RUNS")]
+    runs: Vec<RunReference>,
+    /// Cancel the newest run; trial runs of `sluice doctor` do not count
+    #[arg(long, conflicts_with = "runs")]
+    last: bool,
     /// Return after the request, without waiting for the runs to end
     #[arg(long)]
     no_wait: bool,
@@ -115,7 +119,7 @@ pub(super) struct LsArguments {
     agent: Option<AgentId>,
     /// Only runs submitted before this run
     #[arg(long, value_name = "RUN")]
-    before: Option<RunId>,
+    before: Option<RunReference>,
     /// Maximum number of runs
     #[arg(short, long, value_name = "N", default_value_t = 20)]
     number: u32,
@@ -126,9 +130,8 @@ pub(super) struct LsArguments {
 
 #[derive(clap::Args)]
 pub(super) struct ShowArguments {
-    /// Id of the run
-    #[arg(value_name = "RUN")]
-    run_id: RunId,
+    #[command(flatten)]
+    run: RunChoice,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -162,7 +165,8 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
         Command::Gc(arguments) => gc::gc(context, arguments).await,
         Command::Wait(arguments) => {
             let store = context.store().await?;
-            wait::wait(&store, &arguments.run_id, arguments.output, &cancel_on_signals()?).await
+            let run_id = arguments.run.in_store(&store).await?;
+            wait::wait(&store, &run_id, arguments.output, &cancel_on_signals()?).await
         }
         Command::Cancel(arguments) => cancel(context, arguments).await,
     }
@@ -171,8 +175,16 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
 async fn cancel(context: &Context, arguments: CancelArguments) -> Result<Exit, Error> {
     let store = context.store().await?;
     let stop = cancel_on_signals()?;
+    // All are found before the first is cancelled, so that a mistyped one cancels nothing.
+    let mut run_ids = Vec::new();
+    for reference in &arguments.runs {
+        run_ids.push(reference.in_store(&store).await?);
+    }
+    if arguments.last {
+        run_ids.push(run_reference::newest(&store).await?);
+    }
     let mut runs = Vec::new();
-    for run_id in &arguments.run_ids {
+    for run_id in &run_ids {
         runs.push(store.request_cancel(run_id).await?);
     }
     let mut out = io::stdout();
@@ -196,7 +208,10 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     let LsArguments { state, account, all, agent, before, number, json } = arguments;
     let store = context.store().await?;
     let before = match before {
-        Some(run) => Some(store.record(&run).await?.run).map(|run| (run.created, run.run_id)),
+        Some(run) => {
+            let run = store.run(&run.in_store(&store).await?).await?;
+            Some((run.created, run.run_id))
+        }
         None => None,
     };
     let states =
@@ -263,7 +278,7 @@ pub(super) fn state_text(run: &Run) -> String {
 
 async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error> {
     let store = context.store().await?;
-    let record = store.record(&arguments.run_id).await?;
+    let record = store.record(&arguments.run.in_store(&store).await?).await?;
     let position = store.queue_position(&record.run).await?;
     let mut out = io::stdout();
     if arguments.json {

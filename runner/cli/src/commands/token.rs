@@ -17,7 +17,7 @@ use platform_runtime::{settings::token_secrets, trust::Trusted};
 use runner_control_client::DataPlane;
 use serde_json::{Value, json};
 
-use super::{Context, Error, error::Misused, exit::Exit};
+use super::{Context, Error, error::Misused, exit::Exit, run_reference::RunReference};
 
 /// Longest input in bytes: more than any token has. The rest of a longer text is not read.
 const MAX_INPUT: u64 = 4096;
@@ -37,9 +37,9 @@ Examples:
   sluice token mint --run run-1 > token.txt
   OPENAI_API_KEY=$(sluice token mint --run run-1 --ttl 1h) ./app    an SDK sends it as its API key")]
     Mint {
-        /// Run that the token identifies; it need not be open yet
-        #[arg(long = "run", value_name = "RUN")]
-        run_id: RunId,
+        /// Run that the token identifies; it need not be open yet. Of a stored run, its last 4 digits are enough
+        #[arg(long, value_name = "RUN")]
+        run: RunReference,
         /// Attempt number of the run
         #[arg(long, default_value_t = 0, value_name = "N")]
         attempt: u32,
@@ -69,9 +69,9 @@ Examples:
     /// The run itself stays open, and so do its calls by socket, trace id or slot.
     #[command(after_help = "Example:\n  sluice token revoke --run run-1")]
     Revoke {
-        /// Run whose tokens are revoked
-        #[arg(long = "run", value_name = "RUN")]
-        run_id: RunId,
+        /// Run whose tokens are revoked. Of a stored run, its last 4 digits are enough
+        #[arg(long, value_name = "RUN")]
+        run: RunReference,
     },
     /// Make the proxy read proxy.token_secrets_file again; the same as `sluice reload`
     ///
@@ -92,7 +92,8 @@ pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, E
     };
     let now = UnixSeconds(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs());
     match command {
-        Command::Mint { run_id, attempt, ttl } => {
+        Command::Mint { run, attempt, ttl } => {
+            let run_id = named_run(context, &run).await?;
             mint(&secrets()?, &RunToken { run_id, attempt, expiry: expiry_after(now, ttl)? })
         }
         Command::Inspect { json, source } => {
@@ -107,7 +108,8 @@ pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, E
             }
             Ok(if inspection.failure.is_none() { Exit::Success } else { Exit::Failure })
         }
-        Command::Revoke { run_id } => {
+        Command::Revoke { run } => {
+            let run_id = named_run(context, &run).await?;
             if !data_plane.revoke(&run_id).await?.known {
                 writeln!(
                     io::stderr(),
@@ -121,6 +123,20 @@ pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, E
             Ok(Exit::Success)
         }
     }
+}
+
+/// Returns the run whose tokens are meant. Says on stderr which one a part of an id has named, because nothing else
+/// that the command prints does.
+async fn named_run(context: &Context, run: &RunReference) -> Result<RunId, Error> {
+    // Any other id may be of a run that is not stored yet: it must not be taken for a part of another one's.
+    let run_id = match run.whole_unless_digits() {
+        Some(run_id) => return Ok(run_id),
+        None => run.in_store(&context.store().await?).await?,
+    };
+    if run_id.as_str() != run.to_string() {
+        writeln!(io::stderr(), "sluice: {run} is the end of {run_id}, which is taken")?;
+    }
+    Ok(run_id)
 }
 
 fn mint(secrets: &Secrets, token: &RunToken) -> Result<Exit, Error> {

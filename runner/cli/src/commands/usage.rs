@@ -35,7 +35,7 @@ pub(super) struct Arguments {
 #[derive(clap::Args)]
 struct Trials {
     /// Also show account `doctor`, with the trial runs of `sluice doctor`
-    #[arg(long, conflicts_with_all = ["run_id", "account"])]
+    #[arg(long, conflicts_with_all = ["run", "account"])]
     all: bool,
 }
 

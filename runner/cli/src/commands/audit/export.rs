@@ -38,7 +38,7 @@ enum Format {
 pub(super) async fn export(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { format, selection, range, output } = arguments;
     // The journal is opened before the file: without a journal, an existing file must stay.
-    let records = SelectedRecords::of(data_plane, filter(selection, range)?).await?;
+    let records = SelectedRecords::of(data_plane, filter(data_plane, selection, range).await?).await?;
     match output {
         None => write_to(BufWriter::new(io::stdout()), records, format).await?,
         Some(path) => {

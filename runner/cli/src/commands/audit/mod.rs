@@ -10,15 +10,12 @@ mod top;
 mod trace;
 mod verify;
 
-use platform_core::{
-    id::{AccountId, RunId},
-    record::JournalLine,
-};
+use platform_core::{id::AccountId, record::JournalLine};
 use runner_audit::{Entry, Filter, When};
 use runner_control_client::{self as data_plane, DataPlane, Follow, Lines};
 use serde::de::DeserializeOwned;
 
-use super::{Context, Error, error::Misused, exit::Exit};
+use super::{Context, Error, error::Misused, exit::Exit, run_reference::RunReference};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -104,9 +101,9 @@ Percentiles are at most one per cent above the exact ones.
 /// Selection of records by run and account.
 #[derive(clap::Args, Default)]
 struct Selection {
-    /// Only calls of this run
-    #[arg(long = "run", value_name = "RUN")]
-    run_id: Option<RunId>,
+    /// Only calls of this run: its id, or at least 4 characters of its beginning or end
+    #[arg(long, value_name = "RUN")]
+    run: Option<RunReference>,
     /// Only calls of this account
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<AccountId>,
@@ -123,17 +120,31 @@ struct TimeRange {
     to: Option<When>,
 }
 
+impl Selection {
+    /// Returns the filter that this describes. Finds the run in the journal.
+    async fn filter(self, data_plane: &DataPlane) -> Result<Filter, Error> {
+        let run = match self.run {
+            Some(reference) => Some(reference.in_journal(data_plane).await?),
+            None => None,
+        };
+        Ok(Filter { run, account: self.account, ..Filter::default() })
+    }
+}
+
 /// Returns the filter that the options describe, unless no call can match it.
-fn filter(selection: Selection, range: TimeRange) -> Result<Filter, Misused> {
-    let Selection { run_id, account } = selection;
+async fn filter(
+    data_plane: &DataPlane,
+    selection: Selection,
+    range: TimeRange,
+) -> Result<Filter, Error> {
     let TimeRange { from, to } = range;
     if from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from >= to) {
-        return Err(Misused(
+        return Err(Error::from(Misused(
             "--from is not before --to, so no call can match: the hour before the last is `--from 2h --to 1h`"
                 .to_owned(),
-        ));
+        )));
     }
-    Ok(Filter { run: run_id, account, from, to, ..Filter::default() })
+    Ok(Filter { from, to, ..selection.filter(data_plane).await? })
 }
 
 pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, Error> {

@@ -36,7 +36,7 @@ enum Bars {
 
 pub(super) async fn stats(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { by, selection, range, json } = arguments;
-    let mut records = SelectedRecords::of(data_plane, filter(selection, range)?).await?;
+    let mut records = SelectedRecords::of(data_plane, filter(data_plane, selection, range).await?).await?;
     let mut groups = Groups::new(by);
     let mut total = Sums::default();
     while let Some(line) = records.next().await? {

@@ -61,8 +61,7 @@ struct Printer {
 
 pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { selection, outcome, refusal, tokens, kind, lines: count, follow, json } = arguments;
-    let Selection { run_id: run, account } = selection;
-    let filter = Filter { run, account, outcome, refusal, tokens, kind, ..Filter::default() };
+    let filter = Filter { outcome, refusal, tokens, kind, ..selection.filter(data_plane).await? };
     let stdout = io::stdout();
     let as_table = stdout.is_terminal() && !json;
     // A program reads everything: it would not notice that the beginning is missing.

@@ -13,15 +13,15 @@ use runner_control_client::DataPlane;
 use serde::Serialize;
 
 use self::tables::{limit_table, overview, usage_table};
-use super::{Error, error::Unknown};
+use super::{Error, error::Unknown, run_reference::RunReference};
 
 /// Run or account whose budget a command reads or changes.
 #[derive(clap::Args, Debug, Clone)]
 #[group(multiple = false)]
 pub(super) struct BudgetOwner {
-    /// Select this run
-    #[arg(long = "run", value_name = "RUN")]
-    pub(super) run_id: Option<RunId>,
+    /// Select this run: its id, or at least 4 characters of its beginning or end
+    #[arg(long, value_name = "RUN")]
+    pub(super) run: Option<RunReference>,
     /// Select this account, over all its runs
     #[arg(long, value_name = "ACCOUNT")]
     pub(super) account: Option<AccountId>,
@@ -64,8 +64,8 @@ struct LimitUse {
 impl BudgetOwner {
     /// Reads usage and limits from the data plane.
     pub(super) async fn read(&self, data_plane: &DataPlane) -> Result<Spending, Error> {
-        match (&self.run_id, &self.account) {
-            (Some(run_id), _) => Ok(read_run(data_plane, run_id).await?.into()),
+        match (&self.run, &self.account) {
+            (Some(run), _) => Ok(read_run(data_plane, &run.in_proxy(data_plane).await?).await?.into()),
             (None, Some(account)) => Ok(read_account(data_plane, account).await?.into()),
             (None, None) => {
                 let mut runs: Vec<RunSpending> =

@@ -1,0 +1,50 @@
+//! Finds runs by a part of their id.
+
+use platform_core::id::RunId;
+use sqlx::Row;
+
+use super::{
+    RetryWhen, Store,
+    error::{Error, failed},
+};
+
+/// Ids have no characters that `LIKE` treats specially.
+const FIND_BY_PART: &str = "SELECT run FROM runs WHERE installation = $1 AND (run LIKE $2 OR run LIKE $3) \
+     ORDER BY created DESC, run DESC LIMIT $4";
+const FIND_WHOLE: &str = "SELECT run FROM runs WHERE installation = $1 AND run = $2";
+
+impl Store {
+    /// Returns the runs whose ids begin or end with `part`, the newest first, but at most `max_runs`. If `part` is a
+    /// whole id, returns that one alone.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn find_by_part(&self, part: &RunId, max_runs: u32) -> Result<Vec<RunId>, Error> {
+        self.retry(RetryWhen::Always, async |_| self.find_by_part_once(part, max_runs).await).await
+    }
+
+    async fn find_by_part_once(&self, part: &RunId, max_runs: u32) -> Result<Vec<RunId>, Error> {
+        let action = "look for a run";
+        let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        let installation = self.installation.as_str();
+        let whole = sqlx::query(FIND_WHOLE).bind(installation).bind(part.as_str());
+        if whole.fetch_optional(tx.connection()).await.map_err(failed(action))?.is_some() {
+            tx.commit(action).await?;
+            return Ok(vec![part.clone()]);
+        }
+        let rows = sqlx::query(FIND_BY_PART)
+            .bind(installation)
+            .bind(format!("{part}%"))
+            .bind(format!("%{part}"))
+            .bind(i64::from(max_runs))
+            .fetch_all(tx.connection())
+            .await
+            .map_err(failed(action))?;
+        tx.commit(action).await?;
+        let id = |row| {
+            let text: String = sqlx::any::AnyRow::try_get(row, "run").map_err(failed(action))?;
+            RunId::parse(&text).map_err(|_invalid| Error::Corrupt { what: "run", value: text })
+        };
+        rows.iter().map(id).collect()
+    }
+}
