@@ -83,6 +83,14 @@ impl TreeRoot {
         rustix::fs::openat(CWD, tree, flags, Mode::empty()).map(Self)
     }
 
+    /// Opens the directory `relative` as a tree of its own.
+    ///
+    /// # Errors
+    /// As [`Self::open_beneath`].
+    pub fn subtree(&self, relative: &Path) -> Result<Self, Errno> {
+        self.open_dir(relative).map(Self)
+    }
+
     /// Opens `relative` below the directory, and nothing else.
     ///
     /// # Errors

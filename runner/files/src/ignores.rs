@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     fmt, fs,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -127,11 +126,6 @@ fn parse(text: &[u8]) -> Gitignore {
         }
     }
     builder.build().unwrap_or_else(|_invalid| Gitignore::empty())
-}
-
-/// Returns whether a file called `name` has rules.
-pub(crate) fn is_ignore_file(name: &std::ffi::OsStr) -> bool {
-    IGNORE_FILES.iter().any(|file| file.as_bytes() == name.as_bytes())
 }
 
 impl fmt::Debug for IgnoreRules {

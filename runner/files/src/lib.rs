@@ -6,28 +6,44 @@
 //! A [`Selection`] says which files of a directory a run receives. A [`Stage`] keeps them until the run is removed: it
 //! fills the workspace, and later tells which files the agent changed.
 
+mod apply;
 mod beneath;
+mod changes;
+mod clone;
+mod diff;
 mod error;
 mod ignores;
 mod manifest;
 mod path;
+mod pull;
 mod quote;
+mod result_tree;
 mod rules;
 mod secrets;
 mod selection;
 mod size_text;
 mod stage;
 mod stage_writer;
+mod stat;
+#[cfg(test)]
+mod tests;
 mod unpack;
 mod walk;
 
 pub use self::{
+    apply::{Applicable, AppliedChanges, ApplyError, ApplyProblem},
     beneath::{PlainFile, TreeRoot, Unreadable},
+    changes::{Change, ChangeForm, Changes, NewSide, OldSide, UnreadableEntry},
+    clone::FreshClone,
+    diff::{DiffFigures, DiffReader, FileDiff},
     error::{CopyProblem, Error},
     manifest::{ContentHash, Manifest, ManifestEntry, StoredFile, StoredForm},
     path::{InvalidPath, RelativePath},
+    pull::PulledFiles,
+    result_tree::{HiddenEntries, MAX_RESULT_ENTRIES, ResultForm, ResultTree},
     rules::{CopyBounds, CopyRules, InvalidPattern, Patterns, Scope},
     selection::{Origin, Selection},
     size_text::size_text,
     stage::{CopyProgress, ListedStage, Stage, StagedFiles, stages_dir},
+    stat::{FileFigures, stat_text},
 };

@@ -94,9 +94,6 @@ impl Stage {
         selection: &Selection,
         progress: &mut dyn FnMut(CopyProgress),
     ) -> Result<StagedFiles, Error> {
-        if !stages.exists() {
-            state_file::create_dir(stages).map_err(Error::io("make", stages))?;
-        }
         let unfinished = UnfinishedDir::create(stages)?;
         let staged = StageWriter::new(&unfinished.0, selection)?.write(progress)?;
         let target = stages.join(run_id.as_str());
@@ -241,8 +238,11 @@ fn remove_dir(dir: &Path) -> Result<(), Error> {
 pub(crate) struct UnfinishedDir(pub(crate) PathBuf);
 
 impl UnfinishedDir {
-    /// Creates the directory below `stages`.
+    /// Creates the directory below `stages`, and that one if it is missing.
     pub(crate) fn create(stages: &Path) -> Result<Self, Error> {
+        if !stages.exists() {
+            state_file::create_dir(stages).map_err(Error::io("make", stages))?;
+        }
         let path = stages.join(format!("{UNFINISHED_PREFIX}{:032x}", platform_runtime::random::bits()));
         state_file::create_dir(&path).map_err(Error::io("make", &path))?;
         Ok(Self(path))

@@ -5,7 +5,7 @@ use std::{
     fmt::Write as _,
     fs::File,
     io::{self, Write as _},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     path::Path,
 };
 
@@ -13,6 +13,7 @@ use platform_core::name::{
     SANDBOX_UID,
     path::{COGNI_DIR, CONVERSATION_FILE, MESSAGES_FILE, PROMPT_FILE},
 };
+use runner_files::TreeRoot;
 use runner_model::conversation::Message;
 use rustix::{
     fs::{Gid, Mode, OFlags, Uid, fchmod, fchown, mkdirat, openat},
@@ -22,7 +23,6 @@ use rustix::{
 use super::{
     error::Error,
     paths::{AGENT_DIR_MODE, AGENT_FILE_MODE},
-    reading,
 };
 
 /// Writes `messages` into `tree`. The container's first process may be running already. A file or link that it has
@@ -41,18 +41,18 @@ pub(super) fn write(tree: &Path, messages: &[Message]) -> Result<(), Error> {
 
 /// Creates and opens the directory for files that host and agent exchange; it belongs to the agent.
 fn exchange_dir(tree: &Path) -> io::Result<OwnedFd> {
-    let root = reading::root(tree)?;
+    let root = TreeRoot::open(tree)?;
     match mkdirat(&root, COGNI_DIR, Mode::RWXU) {
         Err(Errno::EXIST) | Ok(()) => {}
         Err(error) => return Err(error.into()),
     }
-    let dir = reading::open(&root, Path::new(COGNI_DIR), OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let dir = root.open_dir(Path::new(COGNI_DIR))?;
     give_to_agent(&dir, AGENT_DIR_MODE)?;
     Ok(dir)
 }
 
 /// Writes a new file into `dir`, and gives it to the agent.
-pub(super) fn write_file(dir: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
+pub(super) fn write_file(dir: impl AsFd, name: &str, content: &[u8]) -> io::Result<()> {
     let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(dir, name, new, Mode::RUSR | Mode::WUSR)?);
     file.write_all(content)?;

@@ -1,19 +1,16 @@
-//! Defines the errors of creating, keeping and reading a workspace.
+//! Defines the errors of creating and keeping a workspace.
 
 use std::{
     io,
     path::{Path, PathBuf},
 };
 
-use platform_core::{
-    id::{RunId, WorkspaceId},
-    limit::ByteSize,
-};
+use platform_core::id::{RunId, WorkspaceId};
 use platform_runtime::socket;
 
 use super::disk_space::InsufficientDisk;
 
-/// Reason why a workspace cannot be created, kept or read.
+/// Reason why a workspace cannot be created or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A directory cannot be created.
@@ -93,14 +90,6 @@ pub enum Error {
     /// The disk is too full for another workspace.
     #[error(transparent)]
     InsufficientDisk(#[from] InsufficientDisk),
-    /// A file of the agent's cannot be read safely.
-    #[error("{} in the workspace {why}", path.display())]
-    Unreadable {
-        /// Path inside the workspace.
-        path: PathBuf,
-        /// Property of the file that forbids reading it.
-        why: Unreadable,
-    },
     /// The files that a run begins with cannot be staged, read or written.
     #[error(transparent)]
     Files(#[from] runner_files::Error),
@@ -113,32 +102,6 @@ pub enum Error {
     /// The thread that did the work is gone.
     #[error("the work on the workspace was aborted; see the log")]
     Thread,
-}
-
-/// Reason not to read a file that an agent has left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
-    /// There is no such file.
-    #[error("does not exist")]
-    Missing,
-    /// A symbolic link is on the way to the file, or the path leads out of the workspace.
-    #[error("is not reached without leaving the workspace or following a link")]
-    Elsewhere,
-    /// The path is a directory, socket, pipe or device.
-    #[error("is not a file")]
-    NotAFile,
-    /// The file has further names.
-    #[error("has {names} names instead of one")]
-    Linked {
-        /// Number of names.
-        names: u64,
-    },
-    /// The file is too large.
-    #[error("is larger than {max_size}")]
-    TooLarge {
-        /// Largest size allowed.
-        max_size: ByteSize,
-    },
 }
 
 impl Error {

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! With an image, an agent can fill its own file system and nothing else. An unmount removes everything it leaves
-//! there. A tree belongs to its agent: the host reads it through `Workspace::read` alone. The store, not this
+//! there. A tree belongs to its agent: the host reads it through `runner_files::TreeRoot` alone. The store, not this
 //! module, records which run has which workspace and for how long.
 //!
 //! Does not follow a link that an agent created, and runs nothing in a workspace.
@@ -28,7 +28,6 @@ mod error;
 mod image;
 mod paths;
 mod program;
-mod reading;
 mod root;
 mod start;
 #[cfg(test)]

@@ -14,13 +14,14 @@ use std::{
 
 use platform_core::limit::ByteSize;
 use platform_runtime::report;
+use runner_files::TreeRoot;
 use rustix::{
-    fs::{AtFlags, Dir, FileType, OFlags, StatxFlags, statx},
+    fs::{AtFlags, Dir, FileType, StatxFlags, statx},
     io::Errno,
 };
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{bounds::Bounds, disk_space::DiskSpace, reading};
+use super::{bounds::Bounds, disk_space::DiskSpace};
 
 /// Shortest interval between two measurements.
 const MIN_MEASURE_INTERVAL: Duration = Duration::from_millis(250);
@@ -117,12 +118,12 @@ struct TreeSize {
 impl TreeSize {
     /// Counts everything in `tree`, until a bound is exceeded.
     fn add_tree(&mut self, tree: &Path) -> io::Result<Option<Exceeded>> {
-        let root = reading::root(tree)?;
+        let root = TreeRoot::open(tree)?;
         // Names with the path of the directory they are in, which they share.
         let mut pending = vec![(Rc::new(PathBuf::new()), OsString::from("."))];
         while let Some((parent, name)) = pending.pop() {
             let path = Rc::new(parent.join(name));
-            match reading::open(&root, &path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW) {
+            match root.open_dir(&path) {
                 Ok(directory) => {
                     let exceeded =
                         self.add(Dir::new(directory)?, |name| pending.push((Rc::clone(&path), name)))?;

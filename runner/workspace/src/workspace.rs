@@ -1,14 +1,14 @@
-//! Handles one workspace that exists: fills it, reads it, watches its bounds.
+//! Handles one workspace that exists: fills it, watches its bounds.
 
 use std::path::{Path, PathBuf};
 
-use platform_core::{limit::ByteSize, start::Start};
+use platform_core::start::Start;
 
 use super::{
     blocking::blocking,
     content::InitialContent,
     error::Error,
-    reading, start,
+    start,
     watch::{Exceeded, WatchedTree},
 };
 
@@ -44,13 +44,6 @@ impl Workspace {
     pub async fn place_start_file(&self, start: Start) -> Result<(), Error> {
         let Some(dir) = self.start.clone() else { return Ok(()) };
         blocking(move || start::place(&dir, &start)).await
-    }
-
-    /// Returns the content of the file at `relative`. It must be a regular file with one name, below the tree, reached
-    /// without a link, and of at most `max_size` bytes. Blocks for as long as the disk takes.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for what agents leave: results, bundles"))]
-    pub(crate) fn read(&self, relative: &Path, max_size: ByteSize) -> Result<Vec<u8>, Error> {
-        reading::read(&self.tree, relative, max_size)
     }
 
     /// Returns when the workspace exceeds its bounds and its agent has to be stopped. An image bounds itself: then

@@ -17,24 +17,23 @@ use std::{
 
 use platform_core::limit::ByteSize;
 use platform_runtime::settings::{Sandbox, WorkspaceForm};
+use runner_files::{TreeRoot, Unreadable};
 use rustix::{
     fs::{CWD, Mode, OFlags},
     process::{Resource, getrlimit, setrlimit},
 };
 
-use super::{
-    super::{Error, InitialContent, error::Unreadable},
-    BOTH, Fixture, entries, settings,
-};
+use super::{super::InitialContent, BOTH, Fixture, entries, settings};
 
 const MOST: ByteSize = ByteSize::kib(64);
 const SECRET: &str = "the host's own";
 
-fn unreadable_reason(read: Result<Vec<u8>, Error>) -> Unreadable {
-    match read {
-        Err(Error::Unreadable { why, .. }) => why,
-        other => panic!("{other:?}"),
-    }
+fn read(fixture: &Fixture, relative: &Path, max_size: ByteSize) -> Result<Vec<u8>, Unreadable> {
+    TreeRoot::open(fixture.tree()).unwrap().read_file(relative, max_size)
+}
+
+fn unreadable_reason(read: Result<Vec<u8>, Unreadable>) -> Unreadable {
+    read.unwrap_err()
 }
 
 #[tokio::test]
@@ -46,10 +45,10 @@ async fn only_plain_files_beneath_it_are_read() {
         fs::write(&secret, SECRET).unwrap();
         fs::create_dir(tree.join("d")).unwrap();
         fs::write(tree.join("d/file"), "fine").unwrap();
-        assert_eq!(fixture.workspace.read(Path::new("d/file"), MOST).unwrap(), b"fine", "{form:?}");
+        assert_eq!(read(&fixture, Path::new("d/file"), MOST).unwrap(), b"fine", "{form:?}");
         let odd = Path::new(OsStr::from_bytes(b"d/\xff\n"));
         fs::write(tree.join(odd), "odd").unwrap();
-        assert_eq!(fixture.workspace.read(odd, MOST).unwrap(), b"odd", "{form:?}");
+        assert_eq!(read(&fixture, odd, MOST).unwrap(), b"odd", "{form:?}");
 
         symlink(&secret, tree.join("absolute")).unwrap();
         symlink("../../secret", tree.join("relative")).unwrap();
@@ -65,20 +64,20 @@ async fn only_plain_files_beneath_it_are_read() {
             ("d/../../../secret", true),
             ("magic", false),
         ] {
-            let found = unreadable_reason(fixture.workspace.read(Path::new(path), MOST));
+            let found = unreadable_reason(read(&fixture, Path::new(path), MOST));
             assert_eq!(found, Unreadable::Elsewhere, "{form:?} {path}");
             // Control: they all lead somewhere.
             assert!(!plainly || fs::read(tree.join(path)).is_ok(), "{form:?} {path}");
         }
         assert_eq!(
-            unreadable_reason(fixture.workspace.read(&secret, MOST)),
+            unreadable_reason(read(&fixture, &secret, MOST)),
             Unreadable::Elsewhere,
             "an absolute path"
         );
         assert_eq!(fs::read_to_string(tree.join("relative")).unwrap(), SECRET, "control");
-        assert_eq!(unreadable_reason(fixture.workspace.read(Path::new("d/none"), MOST)), Unreadable::Missing);
+        assert_eq!(unreadable_reason(read(&fixture, Path::new("d/none"), MOST)), Unreadable::Missing);
         assert_eq!(
-            unreadable_reason(fixture.workspace.read(Path::new("d/file/x"), MOST)),
+            unreadable_reason(read(&fixture, Path::new("d/file/x"), MOST)),
             Unreadable::Missing
         );
         fs::remove_file(secret).unwrap();
@@ -103,7 +102,7 @@ async fn special_and_linked_files_are_not_read() {
         .unwrap();
         for name in ["d", "socket", "pipe", "."] {
             assert_eq!(
-                unreadable_reason(fixture.workspace.read(Path::new(name), MOST)),
+                unreadable_reason(read(&fixture, Path::new(name), MOST)),
                 Unreadable::NotAFile,
                 "{form:?} {name}"
             );
@@ -117,12 +116,12 @@ async fn special_and_linked_files_are_not_read() {
         assert_eq!(plainly.join().unwrap().unwrap(), b"free");
 
         let messages = Path::new(".cogni/messages.json");
-        assert!(fixture.workspace.read(messages, MOST).is_ok());
+        assert!(read(&fixture, messages, MOST).is_ok());
         fs::hard_link(tree.join(messages), tree.join("result.json")).unwrap();
         for name in ["result.json", ".cogni/messages.json"] {
             let linked = Unreadable::Linked { names: 2 };
             assert_eq!(
-                unreadable_reason(fixture.workspace.read(Path::new(name), MOST)),
+                unreadable_reason(read(&fixture, Path::new(name), MOST)),
                 linked,
                 "{form:?} {name}"
             );
@@ -137,7 +136,7 @@ async fn special_and_linked_files_are_not_read() {
 async fn a_growing_file_is_read_up_to_its_limit() {
     for form in BOTH {
         let fixture = Fixture::of(form).await;
-        let read = |most| fixture.workspace.read(Path::new("file"), ByteSize(most));
+        let read = |most| self::read(&fixture, Path::new("file"), ByteSize(most));
         fs::write(fixture.tree().join("file"), [7; 1000]).unwrap();
         assert_eq!(read(1000).unwrap().len(), 1000);
         assert_eq!(unreadable_reason(read(999)), Unreadable::TooLarge { max_size: ByteSize(999) });
@@ -202,7 +201,7 @@ async fn a_directory_that_becomes_a_link_is_no_way_out() {
             });
             let (mut own, mut refused, mut betrayed) = (0, 0, 0);
             for _ in 0..20_000 {
-                match fixture.workspace.read(Path::new("d/file"), MOST) {
+                match read(&fixture, Path::new("d/file"), MOST) {
                     Ok(content) => {
                         assert_eq!(content, b"the agent's");
                         own += 1;

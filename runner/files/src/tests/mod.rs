@@ -1,0 +1,1 @@
+//! Tests the whole way of files into a run and out of it.
