@@ -1,6 +1,7 @@
 //! Reads the configuration again while `sluice up` runs: all of it or nothing, here and in the proxy.
 //!
-//! Of the control plane's own settings, only agents change. The log names other changed settings, which need a restart.
+//! Of the control plane's own settings, only agents change, and models, which each request reads anew. The log names other
+//! changed settings, which need a restart.
 //! A run keeps the agent's entry with which it was submitted.
 
 use std::{
@@ -18,10 +19,12 @@ use runner_control_client::{self as data_plane, DataPlane};
 use runner_engine::agents::Catalog;
 use runner_telemetry::metrics::Metrics;
 
-/// Returns whether the control plane reads the setting `key` only at its start: all of its settings except agents.
+/// Returns whether the control plane reads the setting `key` only at its start: all of its settings except agents and
+/// models.
 fn is_read_once(key: &str) -> bool {
     SectionName::of(key).is_some_and(|section| {
-        section.owner() == OwningProgram::ControlPlane && section != SectionName::Agents
+        section.owner() == OwningProgram::ControlPlane
+            && !matches!(section, SectionName::Agents | SectionName::Models)
     })
 }
 

@@ -68,7 +68,7 @@ impl Settings {
     #[must_use]
     pub fn exposures_of_control_plane(&self, file: Option<&Path>) -> Vec<ValidationError> {
         let mut exposed = self.exposed_directories(|dir| self.check_state_dir(dir));
-        let files = self.files_of_control_plane().into_iter().chain(CheckedPath::configuration(file));
+        let files = self.paths_of_control_plane().into_iter().chain(CheckedPath::configuration(file));
         exposed.extend(exposures(files, &Trusted::own()));
         exposed
     }
@@ -85,7 +85,7 @@ impl Settings {
         exposed.extend(self.exposed_directories(|dir| {
             check_directory(dir, &own).or_else(|exposure| self.check_state_dir(dir).map_err(|_own| exposure))
         }));
-        exposed.extend(exposures(self.files_of_control_plane(), &own));
+        exposed.extend(exposures(self.paths_of_control_plane(), &own));
         exposed.extend(exposures(self.secrets_of_control_plane(), &own));
         exposed
     }
@@ -202,11 +202,16 @@ impl Settings {
         check_directory(dir, &trusted)
     }
 
-    fn files_of_control_plane(&self) -> Vec<CheckedPath> {
+    fn paths_of_control_plane(&self) -> Vec<CheckedPath> {
         let ca_files = self.gateways.iter().filter_map(|(id, gateway)| {
             Some(CheckedPath::of(&format!("gateways.{id}.ca_file"), gateway.ca_file.as_ref()?, check_file))
         });
-        ca_files.collect()
+        // The files become instructions of agents.
+        let behaviour_dirs = self.agents.iter().filter_map(|(id, agent)| {
+            let dir = agent.behaviour_dir.as_ref()?;
+            Some(CheckedPath::of(&format!("agents.{id}.behaviour_dir"), dir, check_directory))
+        });
+        ca_files.chain(behaviour_dirs).collect()
     }
 
     fn secrets_of_control_plane(&self) -> Vec<CheckedPath> {
@@ -277,6 +282,11 @@ mod tests {
             "{refused}"
         );
         owned_by(&dirs[0], 12345);
+        let entry = "[agents.'a:b']\nimage = 'a'\nargv = ['a']\nbehaviour_dir = ";
+        let file = Some(("s.toml".into(), format!("{entry}'{}'", dirs[1].display())));
+        let mut with_behaviour = settings.clone();
+        with_behaviour.agents = Settings::read(&Sources { file, ..Sources::default() }).unwrap().agents;
+        assert!(at_start(&with_behaviour).contains("agents.a:b.behaviour_dir"));
         owned_by(root.path(), 23456);
         let refused = at_start(&settings);
         assert!(refused.contains("belongs to uid 23456") && refused.contains("chown 12345 "), "{refused}");
