@@ -26,7 +26,7 @@ async fn world(settings: &str) -> World {
     }
     let agent =
         shell_agent(LOOKS, &format!("prompt = 'Be brief.'\nbehaviour_dir = '{}'\n{settings}", dir.display()));
-    let models = "[models.fake]\ncontext_window = 4000\nmax_output_tokens = 9000\n";
+    let models = "[models.fake]\ncontext_window = 128000\nmax_output_tokens = 9000\n";
     let config = fs::read_to_string(world.config()).unwrap();
     fs::write(world.config(), format!("{config}\n{agent}{models}")).unwrap();
     world
@@ -35,7 +35,7 @@ async fn world(settings: &str) -> World {
 fn expected() -> String {
     let prompt = json!({ "role": "system", "content": "Be brief." });
     // The proxy cuts answers off at 8192 tokens.
-    format!("Work.\nBe kind.\n{SANDBOX_UID}:644\n2\n{prompt}\n4000 8192\n")
+    format!("Work.\nBe kind.\n{SANDBOX_UID}:644\n2\n{prompt}\n128000 8192\n")
 }
 
 fn same_json(printed: &str) -> String {
