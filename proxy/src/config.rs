@@ -4,9 +4,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use http::{HeaderValue, uri::PathAndQuery};
-use platform_core::{
-    control::UpstreamHealth, limit::ByteSize, name, secret::Secret, token::Secrets,
-};
+use platform_core::{control::UpstreamHealth, limit::ByteSize, name, secret::Secret, token::Secrets};
 use platform_runtime::{
     config::{About, ConfigErrors, Environment, Sources, ValidationError, Values},
     file, report,

@@ -1,4 +1,4 @@
-//! Implements the program `sluice`: commands, output, exit codes, the doctor, supervision of the proxy, and reload.
+//! Implements the program `sluice`: commands, output, exit codes, set-up, doctor, supervision of the proxy, and reload.
 //!
 //! Does not hold logic that another crate of the control plane could hold: commands turn arguments into calls of those
 //! crates.

@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// A Debian without Sluicegate.
-const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
+pub(crate) const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 /// Files that an installation has, besides one manual page for each command.
 const FILES: [&str; 13] = [
     "bin/sluice",
@@ -26,14 +26,15 @@ const FILES: [&str; 13] = [
 ];
 
 /// Runs `scripts/package.sh` for the programs under test, and returns its output.
-async fn package(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+pub(crate) async fn package(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let mut command = Command::new(format!("{REPOSITORY}/scripts/package.sh"));
     let output = command.args(arguments).envs(environment.iter().copied()).output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn programs() -> String {
+/// Returns the directory of the programs under test.
+pub(crate) fn programs() -> String {
     binary("sluice").parent().unwrap().display().to_string()
 }
 

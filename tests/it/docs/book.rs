@@ -1,6 +1,10 @@
-//! The README's quick start and the book's tutorials, executed as they are written: each page is one shell session.
+//! The book's tutorials, executed as they are written: each page is one shell session.
 
-use std::{fs, process::Output, time::Duration};
+use std::{
+    fs,
+    process::{Output, Stdio},
+    time::Duration,
+};
 
 use harness::{World, bridge::free_port, process::binary};
 use platform_runtime::config::Environment;
@@ -14,25 +18,25 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(110);
 const DEMO_TIMEOUT: Duration = Duration::from_secs(220);
 
 /// A page of the documents, with host paths and ports of its own.
-struct Page {
+pub(super) struct Page {
     root: TempDir,
     text: String,
 }
 
 impl Page {
-    fn read(path: &str) -> Self {
+    pub(super) fn read(path: &str) -> Self {
         let root = tempfile::Builder::new().prefix("sw-book-").tempdir_in("/tmp").unwrap();
         let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
         Self { root, text }
     }
 
-    fn root(&self) -> String {
+    pub(super) fn root(&self) -> String {
         self.root.path().display().to_string()
     }
 
     /// Writes `to` for `from` in all that is executed.
-    fn with(mut self, from: &str, to: &str) -> Self {
+    pub(super) fn with(mut self, from: &str, to: &str) -> Self {
         assert!(self.text.contains(from), "the page does not say {from}");
         self.text = self.text.replace(from, to);
         self
@@ -45,7 +49,7 @@ impl Page {
     }
 
     /// Returns the contents of the blocks in `language`, in order.
-    fn blocks(&self, language: &str) -> Vec<String> {
+    pub(super) fn blocks(&self, language: &str) -> Vec<String> {
         let begin = format!("\n```{language}\n");
         let blocks = self.text.split(&begin).skip(1);
         blocks.map(|block| block.split_once("\n```").unwrap().0.to_owned() + "\n").collect()
@@ -89,7 +93,7 @@ fn port() -> String {
 }
 
 /// Environment that moves all state, which the page leaves at its defaults, below `root`.
-fn own_state(root: &str) -> [(&'static str, String); 7] {
+pub(super) fn own_state(root: &str) -> [(&'static str, String); 7] {
     [
         ("SLUICE_CONFIG", format!("{root}/etc/sluicegate/sluice.toml")),
         ("SLUICE_PROXY_RUN_DIR", format!("{root}/run")),
@@ -147,29 +151,29 @@ async fn the_nginx_template_is_replaced_as_written() {
 }
 
 #[tokio::test]
-async fn the_quick_start_works_as_written() {
-    let world = World::start().await;
-    let page = Page::read("README.md").moved("/etc/sluicegate").moved("/tmp/sluice-up.log");
-    let page = page.with("http://127.0.0.1:4000", &world.upstream.base_url()).with("gpt-4o-mini", "fake");
-    // It is played by a test of its own.
-    let page = page.with("\nmake demo\n", "\ntrue\n");
-    let root = page.root();
-    fs::create_dir(format!("{root}/tmp")).unwrap();
-    let mut environment = own_state(&root).to_vec();
-    environment.push(("LITELLM_MASTER_KEY", "sk-book".to_owned()));
-    let stdout = page.succeeds(&borrowed(&environment)).await;
-    assert!(stdout.contains("Hello from the scripted upstream"), "{stdout}");
-}
-
-#[tokio::test]
 async fn make_demo_shows_record_and_headers() {
     let root = format!("{}/..", env!("CARGO_MANIFEST_DIR"));
-    let mut make = Command::new("make");
-    make.args(["--no-print-directory", "demo"]).current_dir(root).kill_on_drop(true);
-    let output = timeout(DEMO_TIMEOUT, make.output()).await.expect("the demo ends").unwrap();
-    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    assert!(output.status.success(), "{stdout}\n{stderr}");
-    for shown in ["Hello from the scripted upstream", "\"run_id\": \"demo\"", "x-litellm-end-user-id"] {
+    let demo = async |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        // No upstream of the developer's own.
+        command.env_remove("LITELLM_BASE_URL").env_remove("LITELLM_MASTER_KEY");
+        command.args(arguments).current_dir(&root).stdin(Stdio::null()).kill_on_drop(true);
+        let output = timeout(DEMO_TIMEOUT, command.output()).await.expect("the demo ends").unwrap();
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert!(output.status.success(), "{stdout}\n{stderr}");
+        stdout
+    };
+    let stdout = demo("make", &["--no-print-directory", "demo"]).await;
+    let shown =
+        ["Hello from the scripted upstream", "\"run_id\":\"demo\"", "x-litellm-end-user-id: acct-demo"];
+    for shown in shown {
         assert!(stdout.contains(shown), "{stdout}");
     }
+    let next: Vec<_> = stdout.split_once("Try next:").unwrap().1.lines().skip(1).take(3).collect();
+    // What it ends with works. The third one installs a release, which takes minutes.
+    for line in &next[..2] {
+        let again = demo("bash", &["-c", line]).await;
+        assert!(again.contains("Hello from the scripted upstream") || line.contains("--shell"), "{again}");
+    }
+    assert!(next[2].contains("make install && sluice init"), "{next:?}");
 }

@@ -1,4 +1,5 @@
 //! Tests the documentation: generated pages are up to date, and commands of its pages work.
 
 mod book;
+mod quick_start;
 mod reference;

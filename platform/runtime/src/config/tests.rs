@@ -191,7 +191,8 @@ fn each_effective_value_has_its_source() {
         environment: Environment::from([("SLUICE_PROXY_DRAIN", "2s"), ("PUBLIC_URL", "http://env")]),
         flags: vec!["proxy.spare=1".to_owned()],
     };
-    let settings = explain(&sources, |root| (sample(root), root.field("name", "Its name.").optional::<String>()));
+    let settings =
+        explain(&sources, |root| (sample(root), root.field("name", "Its name.").optional::<String>()));
     let line = |setting: &super::EffectiveSetting| {
         let value = setting.value.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
         let source = setting.origin.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);

@@ -5,6 +5,7 @@
 use platform_core::{
     budget::Limit,
     capability::Capability,
+    id::RunId,
     litellm,
     record::{ExchangeRecord, Identity, Timeout},
     refusal::Refusal,
@@ -397,6 +398,18 @@ fn explain(why: &str) -> Advice {
 }
 
 impl Advice {
+    /// Returns this advice for a run that `[runs]` defines: its settings are in the run's own section, which has no
+    /// limit of time.
+    #[must_use]
+    pub fn for_configured_run(mut self, run_id: &RunId) -> Self {
+        self.settings.retain(|setting| setting.key != "run_timeout");
+        let of_agent = |setting: &&mut Setting| setting.section.starts_with("agents.");
+        for setting in self.settings.iter_mut().filter(of_agent) {
+            setting.section = format!("runs.{}", toml_quote(run_id.as_str()));
+        }
+        self
+    }
+
     /// Adds a command.
     fn command(mut self, command: impl Into<String>) -> Self {
         self.commands.push(command.into());

@@ -12,12 +12,7 @@ use platform_runtime::{
 };
 use serde_json::json;
 
-use super::{
-    Context, Error,
-    error::Misused,
-    exit::Exit,
-    table::Table,
-};
+use super::{Context, Error, error::Misused, exit::Exit, table::Table};
 use crate::plural::counted;
 
 #[derive(clap::Subcommand)]

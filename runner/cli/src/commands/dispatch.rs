@@ -13,7 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Arguments, Command, Context, Error, agents, audit, backup, command_line, config, doctor, error::Misused,
-    exit::Exit, freeze, gateway, init, limit, man, metrics, models, reload, run, runs, store, token, up, usage,
+    exit::Exit, freeze, gateway, init, limit, man, metrics, models, reload, run, runs, store, token, up,
+    usage,
 };
 
 /// Parses the arguments and runs the command.

@@ -54,7 +54,10 @@ impl Dialogue {
         drop(hidden);
         // The line end was not shown either.
         self.prompt("\n")?;
-        let secret = Secret::new(String::from_utf8(line?).map_err(|error| Error::Terminal(io::Error::other(error.utf8_error())))?);
+        let secret = Secret::new(
+            String::from_utf8(line?)
+                .map_err(|error| Error::Terminal(io::Error::other(error.utf8_error())))?,
+        );
         Ok((!secret.expose().trim().is_empty()).then_some(secret))
     }
 

@@ -54,7 +54,9 @@ impl Draft {
             );
         }
         match &self.default_model {
-            Some(model) => text += &format!("default_model = {}  # for agents without a model\n", quoted(model)),
+            Some(model) => {
+                text += &format!("default_model = {}  # for agents without a model\n", quoted(model))
+            }
             None => text += "# default_model = \"MODEL\"  # for agents without a model\n",
         }
         text + SUGGESTIONS
@@ -74,7 +76,8 @@ mod tests {
 
     fn read(text: String) -> Settings {
         let file = Some(("s.toml".into(), text.clone()));
-        Settings::read(&Sources { file, ..Sources::default() }).unwrap_or_else(|error| panic!("{error}\n{text}"))
+        Settings::read(&Sources { file, ..Sources::default() })
+            .unwrap_or_else(|error| panic!("{error}\n{text}"))
     }
 
     fn draft() -> Draft {
@@ -96,7 +99,8 @@ mod tests {
 
     #[test]
     fn every_suggestion_is_valid_as_it_is() {
-        let is_setting = |line: &str| line.starts_with("# [") || line.starts_with("# ") && line.contains(" = ");
+        let is_setting =
+            |line: &str| line.starts_with("# [") || line.starts_with("# ") && line.contains(" = ");
         let text = draft().text();
         let uncommented: Vec<_> =
             text.lines().map(|line| if is_setting(line) { &line[2..] } else { line }).collect();

@@ -91,8 +91,7 @@ impl Site {
     fn renamed(&self, error: Error, trial: &Path) -> Error {
         match error {
             Error::Check { said } => Error::Check {
-                said: said
-                    .replace(&trial.display().to_string(), &self.configuration.display().to_string()),
+                said: said.replace(&trial.display().to_string(), &self.configuration.display().to_string()),
             },
             other => other,
         }
@@ -100,7 +99,8 @@ impl Site {
 
     /// Makes the directory and those above it. Returns the ones that were missing.
     fn make_dir(&self) -> Result<Vec<PathBuf>, Error> {
-        let missing: Vec<_> = self.dir.ancestors().take_while(|dir| !dir.exists()).map(PathBuf::from).collect();
+        let missing: Vec<_> =
+            self.dir.ancestors().take_while(|dir| !dir.exists()).map(PathBuf::from).collect();
         let made: Vec<_> = missing.into_iter().rev().collect();
         DirBuilder::new()
             .recursive(true)

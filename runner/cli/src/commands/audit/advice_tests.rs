@@ -119,8 +119,11 @@ fn in_schema<'s>(schema: &'s serde_json::Value, section: &str, key: &str) -> &'s
 #[test]
 fn every_setting_that_is_named_exists() {
     let schema = Settings::json_schema();
+    let run_id = RunId::parse("run-1").unwrap();
     for (_, advice) in every_advice() {
-        for Setting { section, key, .. } in &advice.settings {
+        let of_run = advice.clone().for_configured_run(&run_id);
+        assert!(of_run.settings.iter().all(|setting| !setting.section.starts_with("agents.")), "{of_run:?}");
+        for Setting { section, key, .. } in advice.settings.iter().chain(&of_run.settings) {
             assert!(in_schema(&schema, section, key).is_object(), "[{section}] {key}");
         }
     }

@@ -152,7 +152,7 @@ pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, E
     match command {
         Command::Tail(arguments) => tail::tail(&data_plane, arguments).await,
         Command::Top(arguments) => top::top(&data_plane, arguments).await,
-        Command::Show(arguments) => show::show(&data_plane, arguments).await,
+        Command::Show(arguments) => show::show(&data_plane, &context.settings, arguments).await,
         Command::Trace(arguments) => trace::trace(&data_plane, arguments).await,
         Command::Verify(arguments) => verify::verify(&data_plane, arguments).await,
         Command::Export(arguments) => export::export(&data_plane, arguments).await,

@@ -12,7 +12,7 @@ use platform_core::{
     refusal::Refusal,
     untrusted::JournalText,
 };
-use platform_runtime::terminal;
+use platform_runtime::{settings::Settings, terminal};
 use runner_audit::advice::{self, Advice};
 use runner_control_client::{DataPlane, Follow};
 use serde_json::{Value, json};
@@ -56,7 +56,11 @@ impl FromStr for CallEnd {
     }
 }
 
-pub(super) async fn show(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
+pub(super) async fn show(
+    data_plane: &DataPlane,
+    settings: &Settings,
+    arguments: Arguments,
+) -> Result<Exit, Error> {
     let Arguments { call, json } = arguments;
     let Some(line) = find(data_plane, &call).await? else {
         let message =
@@ -64,7 +68,11 @@ pub(super) async fn show(data_plane: &DataPlane, arguments: Arguments) -> Result
         return Err(Error::from(Unknown(message)));
     };
     let parsed = record(&line)?;
-    let advice = advice::of(&parsed.record);
+    let run_id = &parsed.record.run_id;
+    let advice = advice::of(&parsed.record).map(|advice| match settings.runs.get(run_id) {
+        Some(_) => advice.for_configured_run(run_id),
+        None => advice,
+    });
     let mut out = io::stdout();
     if json {
         let raw: Value = serde_json::from_slice(&line)?;

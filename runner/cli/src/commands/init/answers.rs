@@ -97,7 +97,10 @@ impl Interview<'_> {
             });
         };
         loop {
-            match checked_url(&dialogue.ask("Upstream: scheme, host and port of LiteLLM or another model API", suggestion)?) {
+            match checked_url(
+                &dialogue
+                    .ask("Upstream: scheme, host and port of LiteLLM or another model API", suggestion)?,
+            ) {
                 Ok(url) => return Ok(Ok(url)),
                 Err(problem) => dialogue.tell(&problem)?,
             }

@@ -135,7 +135,11 @@ fn problem(health: &UpstreamHealth, answers: &Answers) -> Option<UpstreamProblem
     let problem = UpstreamProblem::of(health, None)?;
     match (health, answers.key.given()) {
         (UpstreamHealth::Refused { status: status @ 401..=403 }, Some(key)) => Some(UpstreamProblem {
-            found: format!("{} refuses the key from {} (status {status})", answers.base_url, key.origin.in_words()),
+            found: format!(
+                "{} refuses the key from {} (status {status})",
+                answers.base_url,
+                key.origin.in_words()
+            ),
             fix: "give the right key".to_owned(),
         }),
         (UpstreamHealth::Refused { status: status @ 401..=403 }, None) => Some(UpstreamProblem {

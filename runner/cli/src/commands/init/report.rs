@@ -10,6 +10,7 @@ use platform_runtime::{
     config::{DEFAULT_FILE, ValidationError},
     terminal,
 };
+use runner_audit::advice::shell;
 use serde_json::json;
 
 use super::answers::{Answers, KeyChoice};
@@ -105,7 +106,7 @@ impl Report<'_> {
         } else {
             if !is_default && !self.is_configured {
                 let path = self.site.configuration().display().to_string();
-                commands.push(format!("export SLUICE_CONFIG={}", quoted(&path)));
+                commands.push(format!("export SLUICE_CONFIG={}", shell(&path)));
             }
             commands.push("sluice up &".to_owned());
         }
@@ -119,21 +120,4 @@ impl Report<'_> {
 pub(super) enum Format {
     Text,
     Json,
-}
-
-/// Returns `word` as a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_quoted_for_a_shell() {
-        assert_eq!(quoted("/etc/s.toml"), "/etc/s.toml");
-        assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
-    }
 }

@@ -132,7 +132,9 @@ pub(super) fn new_run_id() -> Result<RunId, Error> {
 async fn wait_for_proxy(data_plane: &DataPlane) -> Result<(), data_plane::Error> {
     let deadline = Instant::now() + PROXY_TIMEOUT;
     let health = async || data_plane.health().await;
-    retry_until(deadline, Backoff::constant(PROXY_RETRY_DELAY), Transient::is_transient, health).await.map(drop)
+    retry_until(deadline, Backoff::constant(PROXY_RETRY_DELAY), Transient::is_transient, health)
+        .await
+        .map(drop)
 }
 
 pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit, Error> {

@@ -1,0 +1,178 @@
+//! `sluice init` without a terminal: what it writes, what it refuses, and that nothing is left of what it refuses.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use bench::upstream::ScriptedUpstream;
+use harness::{
+    canary::CANARY_KEY, key_rejecting_upstream::KeyRejectingUpstream, process::binary, sluice::Outcome,
+};
+use tokio::process::Command;
+
+/// A directory for a configuration.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::Builder::new().prefix("sw-init-").tempdir_in("/tmp").unwrap())
+    }
+
+    fn config(&self) -> PathBuf {
+        self.0.path().join("etc/sluice.toml")
+    }
+
+    fn key(&self) -> PathBuf {
+        self.0.path().join("etc/upstream.key")
+    }
+
+    /// Returns a file with the canary as key.
+    fn given_key(&self) -> String {
+        let path = self.0.path().join("given");
+        fs::write(&path, format!("{CANARY_KEY}\n")).unwrap();
+        path.display().to_string()
+    }
+
+    /// Runs a command of `sluice` on this configuration.
+    async fn sluice(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
+        let mut command = Command::new(binary("sluice"));
+        command.args(arguments).arg("--config").arg(self.config()).env_clear();
+        let output = command.envs(environment.iter().copied()).stdin(std::process::Stdio::null());
+        let outcome = Outcome::from(output.output().await.unwrap());
+        assert!(!format!("{outcome:?}").contains(CANARY_KEY), "the key is shown: {outcome:?}");
+        outcome
+    }
+
+    async fn init(&self, arguments: &[&str]) -> Outcome {
+        self.sluice(&[&["init"], arguments].concat(), &[]).await
+    }
+
+    fn is_untouched(&self) -> bool {
+        !self.0.path().join("etc").exists()
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[tokio::test]
+async fn init_writes_a_valid_configuration() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let place = Place::new();
+    let url = format!("{}/v1/", upstream.base_url());
+    let wrote = place
+        .init(&["--upstream", &url, "--key-file", &place.given_key(), "--model", "fake", "--json"])
+        .await;
+    assert_eq!(wrote.code, Some(0), "{wrote:?}");
+    let report = wrote.result();
+    assert_eq!(report["default_model"], "fake");
+    assert_eq!(report["upstream"]["base_url"], upstream.base_url(), "a path is left out");
+    let next: Vec<_> = report["next"].as_array().unwrap().iter().filter_map(|line| line.as_str()).collect();
+    assert_eq!(next[0], format!("export SLUICE_CONFIG={}", place.config().display()), "{next:?}");
+    assert_eq!(next[1], "sluice up &", "{next:?}");
+    assert_eq!((mode(&place.config()), mode(&place.key())), (0o644, 0o600));
+    assert_eq!(fs::read_to_string(place.key()).unwrap(), CANARY_KEY);
+    assert!(!fs::read_to_string(place.config()).unwrap().contains(CANARY_KEY));
+    let checked = place.sluice(&["config", "check"], &[]).await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let files = fs::read_dir(place.config().parent().unwrap()).unwrap().count();
+    assert_eq!(files, 2, "nothing else is left");
+}
+
+#[tokio::test]
+async fn init_takes_the_key_of_the_environment() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let place = Place::new();
+    let environment = [("LITELLM_MASTER_KEY", CANARY_KEY), ("LITELLM_BASE_URL", &upstream.base_url())];
+    let wrote =
+        place.sluice(&["init", "--yes", "--agent", "sandbox:agent", "--agent", "codex"], &environment).await;
+    assert_eq!(wrote.code, Some(0), "{wrote:?}");
+    for words in
+        ["the key from LITELLM_MASTER_KEY", "  unset LITELLM_MASTER_KEY\n", "  sluice agents add codex\n"]
+    {
+        assert!(wrote.stdout.contains(words), "{words} is not in {}", wrote.stdout);
+    }
+    assert!(!wrote.stdout.contains("agents add sandbox:agent"), "it ships: {}", wrote.stdout);
+    assert_eq!(fs::read_to_string(place.key()).unwrap(), CANARY_KEY);
+}
+
+#[tokio::test]
+async fn init_names_all_that_is_missing_at_once() {
+    let place = Place::new();
+    let missing = place.init(&[]).await;
+    assert_eq!(missing.code, Some(2), "{missing:?}");
+    for words in ["the upstream is missing: --upstream URL", "the upstream's key is missing: --key-file FILE"]
+    {
+        assert!(missing.stderr.contains(words), "{words} is not in {}", missing.stderr);
+    }
+    let unusable = place.init(&["--upstream", "litellm:4000", "--key-file", "/nowhere/key"]).await;
+    for words in ["--upstream: not a base URL", "--key-file /nowhere/key: cannot be read"] {
+        assert!(unusable.stderr.contains(words), "{words} is not in {}", unusable.stderr);
+    }
+    assert!(place.is_untouched());
+}
+
+/// The upstream repeats the key in its answer, which is not shown.
+#[tokio::test]
+async fn init_writes_no_key_that_is_refused() {
+    let rejecting = KeyRejectingUpstream::start().await;
+    let place = Place::new();
+    let (url, key) = (rejecting.base_url(), place.given_key());
+    let arguments = ["--upstream", &url, "--key-file", &key, "--yes"];
+    let refused = place.init(&arguments).await;
+    assert_eq!(refused.code, Some(69), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("refuses the key from {key} (status 401)")), "{refused:?}");
+    assert!(place.is_untouched(), "nothing is left");
+    let forced = place.init(&[&arguments[..], &["--force"]].concat()).await;
+    assert_eq!((forced.code, mode(&place.key())), (Some(0), 0o600), "the control: {forced:?}");
+    let down = Place::new();
+    let arguments = ["--upstream", "http://127.0.0.1:9", "--no-key", "--yes"];
+    let unreachable = down.init(&arguments).await;
+    assert_eq!(unreachable.code, Some(69), "{unreachable:?}");
+    assert!(unreachable.stderr.contains("http://127.0.0.1:9 cannot be reached"), "{unreachable:?}");
+    assert!(down.is_untouched());
+}
+
+#[tokio::test]
+async fn init_replaces_nothing_unless_forced() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let place = Place::new();
+    fs::create_dir(place.config().parent().unwrap()).unwrap();
+    fs::write(place.config(), "mine").unwrap();
+    fs::write(place.key(), "mine").unwrap();
+    let (url, key) = (upstream.base_url(), place.given_key());
+    let arguments = ["--upstream", &url, "--key-file", &key, "--model", "fake"];
+    let refused = place.init(&arguments).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for path in [place.config(), place.key()] {
+        assert!(refused.stderr.contains(&format!("{} exists: --force", path.display())), "{refused:?}");
+        assert_eq!(fs::read_to_string(path).unwrap(), "mine");
+    }
+    let forced = place.init(&[&arguments[..], &["--force"]].concat()).await;
+    assert_eq!(forced.code, Some(0), "the control: {forced:?}");
+    // The key's own file is no other key.
+    fs::remove_file(place.config()).unwrap();
+    let in_place = place.key().display().to_string();
+    let again = place.init(&["--upstream", &url, "--key-file", &in_place, "--model", "fake"]).await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.stdout.contains("upstream.key, as it was"), "{again:?}");
+}
+
+#[tokio::test]
+async fn init_takes_only_models_that_are_offered() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let place = Place::new();
+    let url = upstream.base_url();
+    let given = ["--upstream", &url, "--no-key"];
+    let other = place.init(&[&given[..], &["--model", "nope"]].concat()).await;
+    assert_eq!(other.code, Some(2), "{other:?}");
+    assert!(other.stderr.contains("--model nope: the upstream does not offer it, but "), "{other:?}");
+    let none = place.init(&given).await;
+    assert!(none.stderr.contains("the default model is missing: --model MODEL, or --yes"), "{none:?}");
+    assert!(!place.config().exists());
+    let first = place.init(&[&given[..], &["--yes"]].concat()).await;
+    assert_eq!(first.code, Some(0), "the control: {first:?}");
+}

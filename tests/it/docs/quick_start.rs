@@ -1,0 +1,90 @@
+//! The README's quick start, executed as it is written, on a Debian that never had Sluicegate.
+//!
+//! One thing is replaced: building takes minutes, so the programs under test come as a package, and the image is there.
+//! Agents run on this machine's Docker, so their directories have the same paths inside and outside.
+
+use std::{fs, process::Stdio, time::Duration};
+
+use bench::upstream::ScriptedUpstream;
+use harness::canary::CANARY_KEY;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::Command,
+    time::timeout,
+};
+
+use super::book::{Page, own_state};
+use crate::cli::packages::{IMAGE, package, programs};
+
+/// Longest silence of the quick start.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Most lines of the quick start.
+const MAX_LINES: usize = 6;
+
+/// Runs `command`, and answers each question as it is asked. Returns what the terminal shows.
+async fn converse(command: &mut Command, answers: &[(&str, &str)]) -> String {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut shown = String::new();
+    let mut answers = answers.iter().peekable();
+    let mut piece = [0; 4096];
+    loop {
+        let read = timeout(PATIENCE, output.read(&mut piece)).await;
+        match read.unwrap_or_else(|_| panic!("silence after:\n{shown}")).unwrap() {
+            0 => break,
+            length => shown += &String::from_utf8_lossy(&piece[..length]),
+        }
+        if let Some((question, answer)) = answers.peek().filter(|(question, _)| shown.contains(question)) {
+            assert!(!shown.contains(answer) || *answer == "fake", "{question} is asked once: {shown}");
+            input.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+            answers.next();
+        }
+    }
+    assert!(child.wait().await.unwrap().success(), "{shown}");
+    assert_eq!(answers.next(), None, "a question was not asked: {shown}");
+    shown
+}
+
+#[tokio::test]
+async fn the_quick_start_leads_to_an_answer() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let page = Page::read("README.md");
+    let lines: usize = page.blocks("sh").iter().map(|block| block.lines().count()).sum();
+    assert!(lines <= MAX_LINES, "{lines} lines");
+    let root = page.root();
+    let environment = [("REVISION", "1"), ("COMPRESSION", "gzip")];
+    let deb = package(&["deb", &programs(), &root], &environment).await;
+    let page = page.with("scripts/setup.sh images && make install", &format!("dpkg --install {deb}"));
+    let script = format!(
+        "set -euo pipefail\n! command -v sluice\n{}kill $(jobs -p)\nwait\nstat -c '%a %U' /etc/sluicegate/*\n",
+        page.blocks("sh").concat()
+    );
+    fs::write(format!("{root}/quick-start.sh"), script).unwrap();
+    let own_state = own_state(&root);
+    let variables = own_state.iter().filter(|(name, _)| *name != "SLUICE_CONFIG");
+    let variables = variables.flat_map(|(name, value)| ["--env".to_owned(), format!("{name}={value}")]);
+    let mut docker = Command::new("docker");
+    docker
+        .args(["run", "--rm", "--interactive", "--network", "host", "--user", "0", "--entrypoint", "script"])
+        .args([
+            "--volume",
+            "/var/run/docker.sock:/var/run/docker.sock",
+            "--volume",
+            &format!("{root}:{root}"),
+        ])
+        .args(variables)
+        .args([IMAGE, "--quiet", "--flush", "--return", "--command"])
+        .args([&format!("bash {root}/quick-start.sh"), "/dev/null"]);
+    let url = upstream.base_url();
+    let answers =
+        [("Upstream: ", url.as_str()), ("Key of the upstream", CANARY_KEY), ("Default model", "fake")];
+    let shown = converse(&mut docker, &answers).await;
+    for words in ["wrote     /etc/sluicegate/sluice.toml", "Hello from the scripted upstream", "600 root"] {
+        assert!(shown.contains(words), "{words} is not in {shown}");
+    }
+    assert!(!shown.contains(CANARY_KEY), "the key is shown: {shown}");
+    let asked = upstream.ledger().all();
+    let call = asked.iter().rfind(|entry| entry.path == "/v1/chat/completions").unwrap();
+    assert_eq!(call.header("authorization"), [format!("Bearer {CANARY_KEY}")], "it reached the upstream");
+}
