@@ -17,7 +17,7 @@ export async function runAgent(adapter, emit, env = process.env) {
   const run = readRun(adapter, env);
   const { program, args, environment = {}, files = {}, stdin = "" } = adapter.command(run);
   createState(run, files);
-  const translator = adapter.translate();
+  const translator = adapter.translate(run);
   const options = { env: { ...inherited(env), HOME: run.home, ...environment }, stdio: ["pipe", "pipe", "pipe"] };
   const ended = await new Promise((resolve, reject) => {
     const child = spawn(program, args, options);
@@ -28,6 +28,7 @@ export async function runAgent(adapter, emit, env = process.env) {
     child.on("error", (error) => reject(new AgentError("start_error", `${adapter.name}: ${error.message}`)));
     child.on("close", (code, signal) => resolve({ code, signal, stderr: stderr() }));
   });
+  (translator.last?.() ?? []).forEach(emit);
   return readAnswer(adapter, translator, ended);
 }
 

@@ -224,7 +224,7 @@ impl<'a> TopLevel<'a> {
             return Err(Rejection::new(Reason::ModelMissing, walk.cursor.at()));
         };
         let tools_left_out = self.tool_fields.leave_out(self.route, &mut self.members, &mut self.edits);
-        for part in self.tool_fields.forgotten() {
+        if let Some(part) = self.tool_fields.forgotten() {
             walk.findings.forget_grants_in(part);
         }
         self.remove_members();

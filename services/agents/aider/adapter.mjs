@@ -1,0 +1,92 @@
+// Runs aider with one message. aider prints text for people, so its own log files give the answer and the usage.
+import { existsSync, readFileSync } from "node:fs";
+
+import { AgentError } from "./lib/errors.mjs";
+import * as events from "./lib/events.mjs";
+import { parseLine } from "./lib/run.mjs";
+
+const SWITCHES = ["--yes-always", "--no-pretty", "--no-fancy-input", "--no-check-update", "--no-show-release-notes"];
+SWITCHES.push("--analytics-disable", "--no-show-model-warnings", "--no-detect-urls", "--no-suggest-shell-commands");
+SWITCHES.push("--no-gitignore", "--no-auto-lint");
+// aider looks for a newer list of models unless it has one of today.
+const MODELS = "home/.aider/caches/model_prices_and_context_window.json";
+
+export default {
+  name: "aider",
+
+  command({ model, v1, state, agentRoot, prompt }) {
+    const file = (option, name) => [`--${option}`, `${state}/${name}`];
+    const name = `openai/${model}`;
+    const args = ["--model", name, "--weak-model", name, ...file("message-file", "prompt.txt"), ...SWITCHES];
+    args.push(...file("input-history-file", "input"), ...file("chat-history-file", "chat.md"));
+    args.push(...file("llm-history-file", "calls.txt"), ...file("analytics-log", "events.jsonl"));
+    // Without a repository, aider would create one.
+    if (!existsSync(".git")) args.push("--no-git");
+    return {
+      program: `${agentRoot}/bin/aider`,
+      args,
+      files: { "prompt.txt": prompt, [MODELS]: '{"none": {}}' },
+      environment: {
+        OPENAI_API_KEY: "sluicegate",
+        OPENAI_API_BASE: v1,
+        LITELLM_LOCAL_MODEL_COST_MAP: "True",
+        PYTHONUNBUFFERED: "1",
+        COLUMNS: "200",
+      },
+    };
+  },
+
+  translate: ({ state }) => new Translator(state),
+};
+
+class Translator {
+  #state;
+  #edits = 0;
+  #failure = null;
+
+  constructor(state) {
+    this.#state = state;
+  }
+
+  line(line) {
+    const edited = /^Applied edit to (.+)$/.exec(line);
+    if (edited) {
+      this.#edits += 1;
+      const id = `edit-${this.#edits}`;
+      return [events.toolCall(id, "edit", { path: edited[1] }), events.toolResult(id, "applied")];
+    }
+    const failed = /^(?:litellm\.)?\w+Error: (.*)$/.exec(line);
+    if (failed) this.#failure = line;
+    return [];
+  }
+
+  // Returns the events that aider does not print.
+  last() {
+    const answer = readAnswer(readLog(`${this.#state}/calls.txt`));
+    const sent = readLog(`${this.#state}/events.jsonl`).split("\n").map(parseLine);
+    const used = sent.filter((event) => event?.event === "message_send").map(({ properties }) => properties);
+    const usage = used.map(({ prompt_tokens: input, completion_tokens: output }) => events.usage(input, output, 0));
+    return answer ? [events.text(answer), ...usage] : usage;
+  }
+
+  end() {
+    const answer = readAnswer(readLog(`${this.#state}/calls.txt`));
+    if (!answer && this.#failure) return { error: new AgentError("model_error", this.#failure) };
+    return { answer };
+  }
+}
+
+// Returns the last answer in aider's log of calls; empty if the last call has none.
+function readAnswer(log) {
+  const start = Math.max(log.lastIndexOf("LLM RESPONSE "), 0);
+  const lines = log.slice(start).split("\n").filter((line) => line.startsWith("ASSISTANT "));
+  return lines.map((line) => line.slice("ASSISTANT ".length)).join("\n").trim();
+}
+
+function readLog(file) {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
