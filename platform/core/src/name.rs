@@ -51,6 +51,8 @@ pub mod env {
     pub const OTEL_EXPORTER_OTLP_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
     /// W3C trace context of the process that starts `sluice run`.
     pub const TRACEPARENT: &str = "TRACEPARENT";
+    /// If set and not empty, `sluice` uses no colours: <https://no-color.org>.
+    pub const NO_COLOR: &str = "NO_COLOR";
     /// Prefix of all overrides: `SLUICE_<SECTION>_<KEY>`.
     pub const OVERRIDE_PREFIX: &str = "SLUICE_";
 }

@@ -11,7 +11,7 @@ use runner_store::{Store, Worker};
 use runner_workspace::Workspaces;
 use tokio::sync::Semaphore;
 
-use crate::observer::Observer;
+use crate::{observer::Observer, pricing::Pricing};
 
 /// Connections, settings and permits that all runs of this process share.
 #[derive(Debug, Clone)]
@@ -32,6 +32,8 @@ pub struct EngineHandles {
     pub installation: InstallationId,
     /// Settings of the accounts, such as their highest priority.
     pub accounts: Accounts,
+    /// Prices and limits of cost. `sluice up` replaces them with those of its catalog, which follow a reload.
+    pub pricing: Arc<Pricing>,
     /// Connections to the gateways at which runs are turns.
     pub gateways: Arc<GatewayPool>,
     /// Permits for runs that are being provisioned and started, because Docker starts many containers at once more
@@ -53,6 +55,7 @@ impl EngineHandles {
             workspaces,
             installation: settings.sandbox.installation.clone(),
             accounts: settings.accounts.clone(),
+            pricing: Arc::new(Pricing::of(settings)),
             gateways: Arc::new(GatewayPool::of(settings)),
             starts: Arc::new(Semaphore::new(settings.worker.max_concurrent_starts as usize)),
             observer: Observer::default(),

@@ -17,6 +17,7 @@ mod lease_clock;
 pub mod observer;
 mod outcome;
 pub mod pool;
+pub mod pricing;
 pub mod reaper;
 pub mod request;
 pub mod retention;

@@ -50,7 +50,6 @@ impl QueueFull {
             QueueBound::Account(account) => Some(account),
         };
         json!({
-            "type": "error",
             "code": "queue_full",
             "message": self.to_string(),
             "setting": self.bound.setting(),

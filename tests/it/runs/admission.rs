@@ -182,7 +182,7 @@ async fn a_full_queue_refuses_with_a_retry_time() {
         let fields = ["code", "setting", "waiting", "most", "retry_after_s", "taken_lately"];
         let expected =
             [json!("queue_full"), json!(setting), json!(waiting), json!(waiting), json!(300), json!(0)];
-        assert_eq!(fields.map(|field| result[field].clone()), expected, "{result}");
+        assert_eq!(fields.map(|field| result["error"][field].clone()), expected, "{result}");
         assert_eq!(world.sluice().run(&["runs", "show", run]).await.code, Some(1), "it is not stored");
     }
     order(&world, "r1", "one", &[]).await;

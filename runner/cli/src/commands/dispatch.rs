@@ -13,15 +13,17 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Arguments, Command, Context, Error, agents, audit, backup, command_line, config, doctor, error::Misused,
-    exit::Exit, freeze, gateway, init, limit, man, metrics, models, reload, run, runs, store, token, up,
+    error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models, reload, run, runs, store, token, up,
     usage,
 };
 
 /// Parses the arguments and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
-    let arguments = Arguments::from_arg_matches(&command_line().get_matches())
-        .unwrap_or_else(|error| error.format(&mut command_line()).exit());
+    let matches = command_line().try_get_matches().unwrap_or_else(|error| refuse_usage(&error));
+    let wants_json = error_code::wants_json(&matches);
+    let arguments = Arguments::from_arg_matches(&matches)
+        .unwrap_or_else(|error| refuse_usage(&error.format(&mut command_line())));
     let environment = Environment::capture();
     let mut default_filter =
         "warn,runner_cli::supervise=info,runner_engine::worker=info,runner_engine::reaper=info,runner_cli::reload=info".to_owned();
@@ -34,11 +36,21 @@ pub fn main() -> ExitCode {
         let exit = error.exit_code();
         // The reader of the pipe has enough. Other programs say nothing then, either.
         if exit != Exit::ClosedPipe {
+            if wants_json {
+                // Without a reader, the text on standard error is still there.
+                drop(error_code::print(&error));
+            }
             report::error("sluice", &error);
         }
         exit
     });
     outcome.into()
+}
+
+/// Reports a command line that cannot be parsed, and ends the process.
+fn refuse_usage(error: &clap::Error) -> ! {
+    drop(error_code::print_usage(error, std::env::args()));
+    error.exit()
 }
 
 /// Returns the runtime of a command.
@@ -68,12 +80,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
     if let Some(point) = environment.get(name::env::SLUICE_FAILPOINT) {
         failpoint::arm(point).map_err(Error::Failpoint)?;
     }
-    let context = Context::read(config, set, environment, command.purpose()).or_else(|errors| {
-        if let Command::Reload(arguments) = &command {
-            arguments.print_refusal("reload_refused", &errors.to_string())?;
-        }
-        Err(Error::from(errors))
-    })?;
+    let context = Context::read(config, set, environment, command.purpose())?;
     runtime()?.block_on(async {
         match command {
             Command::Up => up::up(&context).await,

@@ -21,6 +21,7 @@ use super::{
     Context, Error,
     exit::Exit,
     gc,
+    palette::{Palette, Tone},
     run::{cancel_on_signals, new_run_id},
 };
 use crate::doctor::{self, Check, Verdict};
@@ -91,7 +92,8 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         }
         writeln!(out, "{}", terminal::safe_json(&report.to_string()))?;
     } else {
-        checks.iter().try_for_each(|check| print(&mut out, check))?;
+        let palette = Palette::of(&out, &context.sources.environment);
+        checks.iter().try_for_each(|check| print(&mut out, palette, check))?;
         if let Some(gc_report) = &gc_report {
             writeln!(out)?;
             gc::print_report(&mut out, gc_report)?;
@@ -100,12 +102,15 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
     Ok(if ready { gc_report.as_ref().map_or(Exit::Success, gc::exit_code) } else { Exit::Unavailable })
 }
 
-fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {
+fn print(out: &mut impl Write, palette: Palette, check: &Check) -> io::Result<()> {
     let name = check.name;
     match &check.verdict {
-        Verdict::Ok { found } => writeln!(out, "ok       {name}: {}", indented(found)),
+        Verdict::Ok { found } => {
+            writeln!(out, "{}       {name}: {}", palette.paint(Tone::Good, "ok"), indented(found))
+        }
         Verdict::Broken { found, fix } => {
-            writeln!(out, "broken   {name}: {}\n         fix: {fix}", indented(found))
+            let word = palette.paint(Tone::Bad, "broken");
+            writeln!(out, "{word}   {name}: {}\n         fix: {fix}", indented(found))
         }
         Verdict::Unknown { needs } => writeln!(out, "unknown  {name}: needs {needs}"),
     }
@@ -124,7 +129,20 @@ mod tests {
     fn each_agent_has_a_line_of_its_own() {
         let found = "a:one can run\na:two can run".to_owned();
         let mut out = Vec::new();
-        print(&mut out, &Check { name: "agents", verdict: Verdict::Ok { found } }).unwrap();
+        print(&mut out, Palette::Plain, &Check { name: "agents", verdict: Verdict::Ok { found } }).unwrap();
         assert_eq!(out, b"ok       agents: a:one can run\n         a:two can run\n");
+    }
+
+    #[test]
+    fn broken_is_red_on_a_terminal_only() {
+        let verdict = Verdict::Broken { found: "gone".to_owned(), fix: "bring it back".to_owned() };
+        let check = Check { name: "store", verdict };
+        let shown = |palette| {
+            let mut out = Vec::new();
+            print(&mut out, palette, &check).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert!(shown(Palette::Coloured).starts_with("\x1b[31mbroken\x1b[0m   store: gone\n"));
+        assert!(shown(Palette::Plain).starts_with("broken   store: gone\n"));
     }
 }

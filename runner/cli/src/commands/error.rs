@@ -13,7 +13,7 @@ use platform_runtime::{
 use runner_api as api;
 use runner_control_client as data_plane;
 use runner_docker as docker;
-use runner_engine::{agent_data::BehaviourError, run::LeaseError};
+use runner_engine::{agent_data::BehaviourError, pricing::Unpriced, run::LeaseError};
 use runner_files as files;
 use runner_gateways::{self as gateways, managed};
 use runner_store as store;
@@ -53,6 +53,9 @@ pub(super) enum Error {
     /// The run could not be created, or this process does not hold its lease.
     #[error(transparent)]
     Lease(#[from] LeaseError),
+    /// A limit of cost applies to the run, and its model has no price.
+    #[error(transparent)]
+    Unpriced(#[from] Unpriced),
     /// A gateway that runs here is not in the requested state.
     #[error(transparent)]
     ManagedGateway(#[from] managed::Error),
@@ -123,6 +126,11 @@ pub(super) struct Misused(pub(super) String);
 pub(super) struct Unknown(pub(super) String);
 
 impl Error {
+    /// Returns the error of a line of the journal that is no record.
+    pub(super) fn invalid_record(error: serde_json::Error) -> Self {
+        data_plane::Error::Unexpected(format!("a line that is no record ({error})")).into()
+    }
+
     /// Returns the exit code of a command that this error ended.
     pub(super) fn exit_code(&self) -> Exit {
         match self {
@@ -131,6 +139,7 @@ impl Error {
             | Self::Misused(_)
             | Self::Behaviour(_)
             | Self::NoGateway(_)
+            | Self::Unpriced(_)
             | Self::TokenSecrets(_)
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_) => Exit::Failure,
@@ -264,13 +273,14 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let unbound = api::Api::bind(listener.local_addr().unwrap()).await.unwrap_err();
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
-        let cases: [(Error, Exit); 32] = [
+        let cases: [(Error, Exit); 33] = [
             (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
             (BehaviourError::Missing { dir: "/agents".into() }.into(), Exit::Usage),
             (NoGateway::among([], "coding").into(), Exit::Usage),
             (token_secrets::Error::Empty { path: "/secrets".into() }.into(), Exit::Usage),
             (traces::Unusable::Endpoint(String::new()).into(), Exit::Usage),
+            (Unpriced::UnderRunLimit { model: String::new() }.into(), Exit::Usage),
             (Unknown(String::new()).into(), Exit::Failure),
             (unknown_run().into(), Exit::Failure),
             (store::Error::SessionBusy { by: String::new() }.into(), Exit::TryAgain),

@@ -13,8 +13,10 @@ mod doctor;
 #[cfg(test)]
 mod documented_tests;
 mod error;
+mod error_code;
 mod events;
 mod exit;
+mod failed_run;
 mod figures;
 mod freeze;
 mod gateway;
@@ -27,6 +29,7 @@ mod logs;
 mod man;
 mod metrics;
 mod models;
+mod palette;
 mod record;
 mod reload;
 mod run;

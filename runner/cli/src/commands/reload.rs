@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use platform_core::control::{NotReady, Reloaded};
-use platform_runtime::terminal;
-use runner_control_client::{self as data_plane, DataPlane};
+use runner_control_client::DataPlane;
 use serde_json::json;
 
 use super::{Context, Error, exit::Exit};
@@ -16,28 +15,9 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-impl Arguments {
-    /// Prints why nothing was reloaded, if a program reads the output.
-    pub(super) fn print_refusal(&self, code: &str, message: &str) -> io::Result<()> {
-        if self.json {
-            let refusal = json!({ "type": "error", "code": code, "message": message });
-            writeln!(io::stdout(), "{}", terminal::safe_json(&refusal.to_string()))?;
-        }
-        Ok(())
-    }
-}
-
 pub(super) async fn reload(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let mut out = io::stdout();
-    let reloaded = match DataPlane::at(&context.settings.proxy.control_socket()).reload().await {
-        Ok(reloaded) => reloaded,
-        Err(error) => {
-            if let data_plane::Error::Refused { code, message } = &error {
-                arguments.print_refusal(code, message)?;
-            }
-            return Err(error.into());
-        }
-    };
+    let reloaded = DataPlane::at(&context.settings.proxy.control_socket()).reload().await?;
     if arguments.json {
         writeln!(out, "{}", json!(reloaded))?;
     } else {

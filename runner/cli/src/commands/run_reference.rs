@@ -8,12 +8,11 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 use memchr::memmem::Finder;
 use platform_core::id::{AccountId, InvalidId, RunId};
 use runner_audit::Entry;
-use runner_control_client::{self as data_plane, DataPlane, Follow};
+use runner_control_client::{DataPlane, Follow};
 use runner_store::{Filter, Store};
 
 use super::{
-    Error,
-    doctor,
+    Error, doctor,
     error::{Misused, Unknown},
 };
 
@@ -62,9 +61,9 @@ impl RunReference {
     fn may_be_part(&self) -> bool {
         let text = self.0.as_str();
         let without_prefix = text.strip_prefix(GENERATED_PREFIX);
-        let is_generated = without_prefix.and_then(|rest| rest.split_once('-')).is_some_and(
-            |(time, random)| is_hex(time) && is_hex(random) && random.len() == RANDOM_DIGITS,
-        );
+        let is_generated = without_prefix
+            .and_then(|rest| rest.split_once('-'))
+            .is_some_and(|(time, random)| is_hex(time) && is_hex(random) && random.len() == RANDOM_DIGITS);
         !is_generated && without_prefix.unwrap_or(text).len() >= MIN_PART_LEN
     }
 
@@ -142,7 +141,7 @@ impl RunReference {
             if finder.find(line).is_none() {
                 continue;
             }
-            let entry = Entry::parse(line).map_err(data_plane::Error::invalid_record)?;
+            let entry = Entry::parse(line).map_err(Error::invalid_record)?;
             if candidates.add(entry.run_id()) == Search::Over {
                 break;
             }
@@ -219,8 +218,7 @@ fn is_hex(digits: &str) -> bool {
 mod tests {
     use super::*;
 
-    const IDS: [&str; 4] =
-        ["run-1a2052cc420-9f446d19", "run-1a2052bc0be-2364b5f2", "nightly", "nightly-2"];
+    const IDS: [&str; 4] = ["run-1a2052cc420-9f446d19", "run-1a2052bc0be-2364b5f2", "nightly", "nightly-2"];
 
     fn reference(text: &str) -> RunReference {
         text.parse().unwrap()

@@ -12,15 +12,15 @@ use std::{
 
 use platform_core::{
     control::Usage,
-    event::{AgentEvent, OutputStream, RunErrorCode},
+    event::{AgentEvent, OutputStream},
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_docker::Captured;
 use runner_engine::{request::Subject, run::RunResult};
-use runner_model::lifecycle::{Detail, Failure, StartKind};
+use runner_model::lifecycle::{Failure, StartKind};
 use serde_json::json;
 
-use super::{figures, run::OutputArguments, status::Status, tool_line};
+use super::{failed_run, figures, run::OutputArguments, status::Status, tool_line};
 use crate::plural::counted;
 
 /// Printer for one run.
@@ -171,26 +171,10 @@ impl Show {
         if self.style == OutputStyle::Live && result.answer.is_err() && !self.streamed.is_empty() {
             writeln!(io::stdout())?;
         }
-        if let Err(Failure { code, message, detail }) = &result.answer {
-            let message = Sanitizer::new(Output::Safe).clean(message).into_owned();
-            writeln!(io::stderr(), "sluice: {} {}", subject.run_id, failure_in_words(*code, &message))?;
-            // A detail often ends with the message, after the name of the part that failed.
-            if let Some(detail) =
-                detail.as_ref().map(Detail::for_operators).filter(|detail| !detail.ends_with(&message))
-            {
-                let detail = Sanitizer::new(Output::Safe).clean(detail).into_owned();
-                writeln!(io::stderr(), "sluice: in detail: {detail}")?;
-            }
+        if let Err(failure) = &result.answer {
+            failed_run::print(failure, subject.run_id)?;
         }
         print_for_person(&summary(subject, result))
-    }
-}
-
-/// Returns the end of a run that failed with `code`. A cancelled run did not fail.
-fn failure_in_words(code: RunErrorCode, message: &str) -> String {
-    match code {
-        RunErrorCode::Cancelled => message.to_owned(),
-        _ => format!("failed ({}): {message}", code.code()),
     }
 }
 
@@ -242,15 +226,4 @@ fn captured(captured: &Captured) -> serde_json::Value {
 
 fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cancelled_run_did_not_fail() {
-        assert_eq!(failure_in_words(RunErrorCode::Cancelled, "cancelled"), "cancelled");
-        assert_eq!(failure_in_words(RunErrorCode::Timeout, "too late"), "failed (timeout): too late");
-    }
 }

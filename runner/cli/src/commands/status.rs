@@ -12,6 +12,7 @@ use platform_runtime::terminal;
 use rustix::termios;
 
 use super::columns;
+use crate::plural::counted;
 
 /// Interval between two drawings of the line.
 pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
@@ -91,8 +92,7 @@ impl Status {
         let phase = self.phase.map_or("waiting", Phase::name);
         let mut text = format!("· {phase} {} s", self.began.elapsed().as_secs());
         if self.tools > 0 {
-            let tools = if self.tools == 1 { "tool" } else { "tools" };
-            text += &format!(" · {} {tools}, last {}", self.tools, self.last_tool);
+            text += &format!(" · {}, last {}", counted(self.tools, "tool"), self.last_tool);
         }
         let words: Vec<_> = self.last_text.split_whitespace().collect();
         let words = words.join(" ");

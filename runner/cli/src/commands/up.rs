@@ -164,6 +164,7 @@ impl Execution<'_> {
         let open = async || context.serving_store().await;
         let Some(mut engine) = worker::connect_backends(settings, open, cancel).await? else { return Ok(()) };
         engine.observer = observer;
+        engine.pricing = catalog.pricing();
         let mut result = Ok(());
         let work = async {
             result = Box::pin(worker::work(&engine, settings, catalog, cancel, at_end)).await;

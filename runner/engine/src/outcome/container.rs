@@ -8,6 +8,9 @@ use runner_model::lifecycle::Failure;
 use super::call;
 use crate::envelope::{self, AgentOutput};
 
+/// Words between the end of the last call and the agent's own words in a message.
+pub const AGENT_SAID: &str = "; the agent said: ";
+
 /// Returns the result of a run whose container ended. `last` is the end of the run's last call, if there was one. If
 /// that call failed, it is the reason for an agent's failure; the agent's own words come after it.
 pub(crate) fn judge(agent: &Agent, exit: &ContainerExit, last: Option<CallEnd>) -> Result<String, Failure> {
@@ -20,6 +23,11 @@ pub(crate) fn judge(agent: &Agent, exit: &ContainerExit, last: Option<CallEnd>) 
         }
         // An empty answer may be the agent's intention.
         (Some(0), AgentOutput::Answer(text)) => return call::failure(last).map_or(Ok(text), Err),
+        (_, AgentOutput::Failure { code, message, .. }) if last.is_some_and(|call| call.is_failure()) => {
+            // The call has a code already.
+            let words = message.strip_prefix(&format!("{code}: ")).unwrap_or(&message);
+            Failure::new(error_code(&code), words)
+        }
         (_, AgentOutput::Failure { code, message, .. }) => Failure::new(error_code(&code), message),
         (Some(0), AgentOutput::Unreadable(message)) => Failure::new(Code::ContainerFailed, message),
         (_, AgentOutput::Unreadable(_)) => {
@@ -28,7 +36,9 @@ pub(crate) fn judge(agent: &Agent, exit: &ContainerExit, last: Option<CallEnd>) 
         (_, AgentOutput::Answer(_)) => Failure::new(Code::ContainerFailed, exit_message(exit, "")),
     };
     Err(match call::failure(last) {
-        Some(failure) => Failure::new(failure.code, format!("{}: {}", failure.message, own.message)),
+        Some(failure) => {
+            Failure::new(failure.code, format!("{}{AGENT_SAID}{}", failure.message, own.message))
+        }
         None => own,
     })
 }
@@ -138,12 +148,12 @@ mod tests {
         }
         let failure =
             judged(Protocol::Envelope, &ended(1, &failure_output("llm_error")), REFUSED).unwrap_err();
-        let message = "the model API refused the run's last call (status 400): llm_error: its words";
+        let message = "the model API refused the run's last call (status 400); the agent said: its words";
         assert_eq!(failure.message, message);
         let failure = judged(Protocol::Text, &ended(7, "half an answer"), REFUSED).unwrap_err();
         assert_eq!(failure.code, Code::ModelRefused);
         assert!(
-            failure.message.ends_with(": the agent ended with exit code 7: trouble"),
+            failure.message.ends_with("; the agent said: the agent ended with exit code 7: trouble"),
             "{}",
             failure.message
         );

@@ -10,6 +10,8 @@ use runner_model::lifecycle::{Detail, Failure};
 use runner_store as store;
 use runner_workspace as workspace;
 
+use crate::pricing::Unpriced;
+
 /// Reason why the agent did not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
@@ -27,6 +29,8 @@ pub(super) enum Error {
     ContainerLost,
     #[error("another run of this id is open at the data plane")]
     RunIdTaken,
+    #[error("the run was refused")]
+    Unpriced(#[from] Unpriced),
     #[error("cancelled")]
     Cancelled,
 }
@@ -51,6 +55,7 @@ impl Error {
             | Self::Workspace(_)
             | Self::ContainerLost
             | Self::RunIdTaken
+            | Self::Unpriced(_)
             | Self::Cancelled => false,
         }
     }
@@ -65,6 +70,7 @@ impl Error {
             Self::RunIdTaken => {
                 Failure::new(Code::DataPlaneFailed, "another run of this id is open at the data plane")
             }
+            Self::Unpriced(error) => Failure::new(Code::ModelUnpriced, error.to_string()),
             Self::Gateway(error) => gateway_failure(error),
             Self::Store(_) => Failure::new(Code::StoreFailed, "what the run does could not be stored"),
             Self::DataPlane(error) if error.is_transient() => {

@@ -45,6 +45,7 @@ pub use self::{
 };
 use self::{context::RunContext, executor::RunExecutor};
 use crate::context::EngineHandles;
+pub use crate::outcome::container::AGENT_SAID;
 
 /// Capacity of the channel for events that have no reader.
 const DISCARDED_EVENTS_CAPACITY: usize = 16;

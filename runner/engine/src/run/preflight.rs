@@ -1,4 +1,5 @@
-//! Checks what must exist before any resource of a run is created: its image, and disk space for its workspace.
+//! Checks what must exist before any resource of a run is created: its image, disk space for its workspace, and a
+//! price of its model if a limit of cost applies.
 
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,12 @@ impl RunContext<'_> {
         let id = self.run.retry(async || self.engine.docker.image(image).await).await?;
         self.run.record_image(&id).await?;
         Ok(id)
+    }
+
+    /// Checks that the run's model has a price if a limit of cost applies. The configuration may have changed since the
+    /// run was submitted.
+    pub(super) fn check_priced(&self) -> Result<(), Error> {
+        Ok(self.engine.pricing.check(self.request())?)
     }
 
     /// Reserves disk space for a workspace. Waits for it if other runs have just taken the space.

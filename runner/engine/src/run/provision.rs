@@ -50,6 +50,7 @@ impl<'r> RunExecutor<'r> {
         let ctx = self.ctx;
         ctx.check_cancelled()?;
         ctx.events.send_phase(Phase::Preparing);
+        ctx.check_priced()?;
         let image = ctx.image().await?;
         if let Some(provisioned) = Box::pin(self.provision_warm(&image)).await? {
             return Ok(provisioned);

@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod advice_tests;
+mod call_choice;
+mod call_table;
 mod export;
 mod show;
 mod stats;
@@ -12,7 +14,7 @@ mod verify;
 
 use platform_core::{id::AccountId, record::JournalLine};
 use runner_audit::{Entry, Filter, When};
-use runner_control_client::{self as data_plane, DataPlane, Follow, Lines};
+use runner_control_client::{DataPlane, Follow, Lines};
 use serde::de::DeserializeOwned;
 
 use super::{Context, Error, error::Misused, exit::Exit, run_reference::RunReference};
@@ -47,6 +49,8 @@ time limit.
 Examples:
   sluice audit show 019ac0de-5f0e-7000-8000-000000000001
   sluice audit show 42442a7af31b                     use the end of the id, as `tail` shows it
+  sluice audit show --run run-19c1-5f0e              show the call that failed last in a run
+  sluice audit show --last                           the same, of the newest run
 
 Exit codes: 0 the call was found, 1 the journal has no such call, 69 there is no proxy")]
     Show(show::Arguments),
@@ -132,11 +136,7 @@ impl Selection {
 }
 
 /// Returns the filter that the options describe, unless no call can match it.
-async fn filter(
-    data_plane: &DataPlane,
-    selection: Selection,
-    range: TimeRange,
-) -> Result<Filter, Error> {
+async fn filter(data_plane: &DataPlane, selection: Selection, range: TimeRange) -> Result<Filter, Error> {
     let TimeRange { from, to } = range;
     if from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from >= to) {
         return Err(Error::from(Misused(
@@ -191,15 +191,11 @@ impl SelectedRecords {
 }
 
 fn entry(line: &[u8]) -> Result<Entry<'_>, Error> {
-    Entry::parse(line).map_err(invalid_record)
+    Entry::parse(line).map_err(Error::invalid_record)
 }
 
 fn record(line: &[u8]) -> Result<JournalLine, Error> {
-    serde_json::from_slice(line).map_err(invalid_record)
-}
-
-fn invalid_record(error: serde_json::Error) -> Error {
-    Error::from(data_plane::Error::Unexpected(format!("a line that is no record ({error})")))
+    serde_json::from_slice(line).map_err(Error::invalid_record)
 }
 
 /// Formats microseconds as milliseconds.

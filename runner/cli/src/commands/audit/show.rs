@@ -1,59 +1,27 @@
 //! Implements `sluice audit show`: shows the record of one call, and explains a refusal or a cut answer.
 
-use std::{
-    io::{self, Write},
-    str::FromStr,
-};
+use std::io::{self, Write};
 
-use memchr::memmem::Finder;
 use platform_core::{
-    id::CallId,
     record::{Identity, JournalLine, Outcome, Tokens, TokensSource},
     refusal::Refusal,
     untrusted::JournalText,
 };
 use platform_runtime::{settings::Settings, terminal};
 use runner_audit::advice::{self, Advice};
-use runner_control_client::{DataPlane, Follow};
+use runner_control_client::DataPlane;
 use serde_json::{Value, json};
 
-use super::{milliseconds, record};
-use crate::commands::{
-    Error,
-    error::{Misused, Unknown},
-    exit::Exit,
-};
+use super::{call_choice::CallChoice, milliseconds, record};
+use crate::commands::{Error, exit::Exit};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
-    /// Id of the call, as in records and in `x-litellm-call-id` of answers, or its end as `sluice audit tail` shows it
-    #[arg(value_name = "CALL")]
-    call: CallEnd,
+    #[command(flatten)]
+    call: CallChoice,
     /// Print JSON: the record and the advice
     #[arg(long)]
     json: bool,
-}
-
-/// End of a call's id, or all of it.
-#[derive(Debug, Clone)]
-struct CallEnd(String);
-
-/// Least number of digits of an end. Fewer digits would often match several calls.
-const MIN_DIGITS: usize = 8;
-/// Length of a whole id, with its dashes.
-const ID_LEN: usize = 36;
-
-impl FromStr for CallEnd {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-');
-        if (MIN_DIGITS..=ID_LEN).contains(&text.len()) && text.bytes().all(is_digit) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(format!("expected a call id, or at least the last {MIN_DIGITS} digits of one"))
-        }
-    }
 }
 
 pub(super) async fn show(
@@ -62,11 +30,7 @@ pub(super) async fn show(
     arguments: Arguments,
 ) -> Result<Exit, Error> {
     let Arguments { call, json } = arguments;
-    let Some(line) = find(data_plane, &call).await? else {
-        let message =
-            format!("the journal has no call {}; a call in flight gets its record when it ends", call.0);
-        return Err(Error::from(Unknown(message)));
-    };
+    let line = call.line(data_plane).await?;
     let parsed = record(&line)?;
     let run_id = &parsed.record.run_id;
     let advice = advice::of(&parsed.record).map(|advice| match settings.runs.get(run_id) {
@@ -82,34 +46,6 @@ pub(super) async fn show(
         write!(out, "{}", terminal::safe(&text(&parsed, advice.as_ref())))?;
     }
     Ok(Exit::Success)
-}
-
-/// Finds the line of the call. Reads the whole journal for the end of an id, because several calls may share that end.
-async fn find(data_plane: &DataPlane, call: &CallEnd) -> Result<Option<Vec<u8>>, Error> {
-    let finder = Finder::new(&call.0);
-    let mut found: Option<(CallId, Vec<u8>)> = None;
-    let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
-    while let Some(line) = lines.next().await? {
-        // Parsing is slow, so lines without the text are skipped first.
-        if finder.find(line).is_none() {
-            continue;
-        }
-        let id = record(line)?.record.litellm_call_id;
-        if !id.to_string().ends_with(&call.0) {
-            continue;
-        }
-        if let Some((other, _)) = found {
-            return Err(Error::from(Misused(format!(
-                "{} is the end of several calls: {other}, {id}",
-                call.0
-            ))));
-        }
-        found = Some((id, line.to_vec()));
-        if call.0.len() == ID_LEN {
-            break;
-        }
-    }
-    Ok(found.map(|(_, line)| line))
 }
 
 fn text(line: &JournalLine, advice: Option<&Advice>) -> String {

@@ -6,14 +6,15 @@ use std::{
 };
 
 use platform_core::{
-    record::{ExchangeRecord, Kind, Outcome, TokensSource},
+    record::{Kind, Outcome, TokensSource},
     refusal::Refusal,
 };
-use platform_runtime::terminal;
 use runner_audit::Filter;
 use runner_control_client::{self as data_plane, DataPlane, Follow};
 
-use super::{Selection, entry, milliseconds, parse_journal_word, record};
+use rustix::termios;
+
+use super::{Selection, call_table::CallTable, entry, parse_journal_word, record};
 use crate::commands::{Error, exit::Exit};
 
 /// Most calls in a table if none are selected.
@@ -56,7 +57,7 @@ struct Tail<'d> {
 /// Printer of lines, as a table or raw.
 struct Printer {
     out: BufWriter<io::Stdout>,
-    as_table: bool,
+    table: Option<CallTable>,
 }
 
 pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
@@ -67,7 +68,8 @@ pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result
     // A program reads everything: it would not notice that the beginning is missing.
     let is_overview = as_table && filter == Filter::default();
     let count = count.or_else(|| is_overview.then_some(MAX_OVERVIEW));
-    let mut tail = Tail { data_plane, filter, printer: Printer { out: BufWriter::new(stdout), as_table } };
+    let table = as_table.then(|| CallTable::new(terminal_width(&stdout)));
+    let mut tail = Tail { data_plane, filter, printer: Printer { out: BufWriter::new(stdout), table } };
     tail.printer.heading()?;
     let after = match count {
         Some(count) => Some(tail.print_last(count).await?),
@@ -78,6 +80,12 @@ pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result
     }
     tail.printer.out.flush()?;
     Ok(Exit::Success)
+}
+
+/// Returns the width of the terminal in columns, if it reports one.
+fn terminal_width(stdout: &io::Stdout) -> Option<usize> {
+    let width = termios::tcgetwinsize(stdout).map_or(0, |size| usize::from(size.ws_col));
+    Some(width).filter(|width| *width > 0)
 }
 
 impl Tail<'_> {
@@ -120,68 +128,22 @@ impl Tail<'_> {
 }
 
 impl Printer {
-    /// Prints the heading. Widths are fixed, because rows appear one by one.
+    /// Prints the heading of a table.
     fn heading(&mut self) -> io::Result<()> {
-        if self.as_table {
-            writeln!(
-                self.out,
-                "{:19}  {:12} {:26} {:16} {:20} {:>6} {:>6} {:>10} {:>8} {:>8}  OUTCOME",
-                "TIME", "CALL", "RUN", "ACCOUNT", "MODEL", "IN", "OUT", "COST", "FIRST", "WHOLE"
-            )?;
+        if let Some(table) = &self.table {
+            writeln!(self.out, "{}", table.heading())?;
         }
         self.out.flush()
     }
 
     fn line(&mut self, line: &[u8]) -> Result<(), Error> {
-        if self.as_table {
-            writeln!(self.out, "{}", terminal::safe(&row(&record(line)?.record)))?;
-        } else {
-            self.out.write_all(line)?;
-            self.out.write_all(b"\n")?;
+        match &self.table {
+            Some(table) => writeln!(self.out, "{}", table.row(&record(line)?.record))?,
+            None => {
+                self.out.write_all(line)?;
+                self.out.write_all(b"\n")?;
+            }
         }
         Ok(())
     }
-}
-
-fn row(record: &ExchangeRecord) -> String {
-    let model =
-        record.model_asked.as_ref().or(record.model_answered.as_ref()).map_or("-", |model| model.as_str());
-    let cost = record.cost_nanodollars.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
-    let first = record.ttfb_us.map_or_else(|| "-".to_owned(), milliseconds);
-    // `~` marks counts that are not exact.
-    let tokens = |count: u64| match record.tokens_source {
-        TokensSource::Exact => count.to_string(),
-        TokensSource::Partial | TokensSource::Estimated => format!("~{count}"),
-        TokensSource::None => "-".to_owned(),
-    };
-    let call = record.litellm_call_id.to_string();
-    format!(
-        "{:19}  {:12} {:26} {:16} {:20} {:>6} {:>6} {:>10} {:>8} {:>8}  {} {}",
-        record.ts.get(..19).unwrap_or(&record.ts),
-        // The last part of the id is enough for `sluice audit show` to find the call.
-        call.rsplit('-').next().unwrap_or(&call),
-        record.run_id,
-        record.account,
-        model,
-        tokens(record.tokens.input),
-        tokens(record.tokens.output),
-        cost,
-        first,
-        milliseconds(record.duration_us),
-        record.status,
-        outcome_in_words(record),
-    )
-}
-
-/// Returns the outcome of a call, with its reason: `complete (stop)`, `refused (quota_exhausted, run.cost)`,
-/// `refused (rate_limited) for 120 calls`.
-fn outcome_in_words(record: &ExchangeRecord) -> String {
-    let reason = record.refusal.map(|refusal| refusal.code());
-    let reason = reason.or(record.finish_reason.as_ref().map(|reason| reason.as_str()));
-    let rule = record.rule.as_ref().map(|rule| rule.as_str());
-    let why: Vec<_> =
-        reason.into_iter().chain(rule).chain(record.timeout.map(|timeout| timeout.word())).collect();
-    let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join(", ")) };
-    let calls = if record.calls == 1 { String::new() } else { format!(" for {} calls", record.calls) };
-    format!("{}{why}{calls}", record.outcome)
 }

@@ -216,12 +216,6 @@ async fn submit(
     let (Created::New(run) | Created::Existing(run)) =
         match LeasedRun::enqueue(store, request, accounts).await {
             Ok(created) => created,
-            Err(LeaseError::NotStored(full @ store::Error::Full(_))) => {
-                if let (true, store::Error::Full(full)) = (output.json, &full) {
-                    writeln!(out, "{}", full.json())?;
-                }
-                return Err(full.into());
-            }
             Err(error) => return Err(not_created(error)),
         };
     if output.json {
@@ -232,10 +226,13 @@ async fn submit(
     Ok(Exit::Success)
 }
 
-/// Returns the error for a run that was not created. A taken id is no failure of the store, so it is named alone.
+/// Returns the error for a run that was not created. A taken id or a full queue is no failure of the store, so it is
+/// named alone.
 fn not_created(error: LeaseError) -> Error {
     match error {
-        LeaseError::NotStored(taken @ store::Error::Conflict { .. }) => taken.into(),
+        LeaseError::NotStored(refused @ (store::Error::Conflict { .. } | store::Error::Full(_))) => {
+            refused.into()
+        }
         error => error.into(),
     }
 }

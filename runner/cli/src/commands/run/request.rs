@@ -17,6 +17,7 @@ use platform_core::{
 use runner_control_client::DataPlane;
 use runner_engine::{
     agent_data::AgentData,
+    pricing::Pricing,
     request::{Keep, RunRequest, RunSpec},
 };
 use runner_model::conversation::{Message, Role};
@@ -50,11 +51,6 @@ pub(super) async fn build_request(
     };
     let budget = &mut agent.budget;
     tighten(budget, arguments.total_tokens, arguments.cost)?;
-    if budget.cost_nanodollars.is_some() && !context.settings.has_price(&model) {
-        return Err(Error::from(Misused(format!(
-            "the run has a limit of cost, and model {model} has no price: add [prices.\"{model}\"], or run it without --cost and without `cost` in its agent's entry"
-        ))));
-    }
     agent.image = arguments.image.unwrap_or(agent.image);
     let AgentData { instructions, behaviour, model_limits } =
         AgentData::of(&agent, &model, &context.settings)?;
@@ -63,7 +59,7 @@ pub(super) async fn build_request(
     messages.push(Message { role: Role::User, content: read_question(arguments.question)? });
     // W3C Trace Context demands that an invalid trace context is ignored.
     let caller = context.sources.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
-    Ok(RunRequest {
+    let request = RunRequest {
         run_id: arguments.run_id.map_or_else(new_run_id, Ok)?,
         account: arguments.account,
         correlation: Correlation { user: arguments.user, ..Correlation::default() },
@@ -80,8 +76,9 @@ pub(super) async fn build_request(
             keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
             caller: None,
         },
-    }
-    .part_of(arguments.traceparent.or(caller)))
+    };
+    Pricing::of(&context.settings).check(&request)?;
+    Ok(request.part_of(arguments.traceparent.or(caller)))
 }
 
 /// Applies the limits of the options where they are tighter than those of the agent's entry.

@@ -102,6 +102,9 @@ impl<'r> RunExecutor<'r> {
         ctx.check_cancelled()?;
         ctx.events.send_phase(Phase::Preparing);
         let begun = self.begun_turn();
+        if begun.is_none() {
+            ctx.check_priced()?;
+        }
         let _permit = self.session_permit(&target, begun.as_ref()).await?;
         let Some(Connected { gateway, hello }) = self.connect(&target, begun.as_ref()).await? else {
             return self.abort_turn(&target, KilledBy::Cancel).await;

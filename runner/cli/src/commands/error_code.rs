@@ -1,0 +1,150 @@
+//! Gives each error a code, and prints it as JSON for programs that asked for JSON.
+//!
+//! The shape is `{"error":{"code","message"}}`, one line on standard output. Standard error has the text, too.
+
+use std::io::{self, Write};
+
+use clap::{ArgMatches, error::ErrorKind};
+use platform_runtime::{report, terminal};
+use runner_control_client as data_plane;
+use runner_engine::run::{LeaseError, NotAdmitted};
+use runner_store as store;
+use serde_json::{Value, json};
+
+use super::error::Error;
+
+/// Option of all commands that can print JSON.
+const JSON_OPTION: &str = "json";
+/// Code of arguments that cannot be used.
+const USAGE: &str = "usage";
+
+impl Error {
+    /// Returns the code under which programs know this error.
+    pub(super) fn code(&self) -> &str {
+        match self {
+            Self::Configuration(_) | Self::Traces(_) => "configuration_invalid",
+            Self::Misused(_) => USAGE,
+            Self::NoGateway(_) | Self::Unknown(_) => "not_found",
+            Self::TokenSecrets(_) => "token_secrets_unusable",
+            Self::Store(error) => store_code(error),
+            Self::Lease(error) => lease_code(error),
+            Self::Unpriced(_) => "model_unpriced",
+            Self::DataPlane(data_plane::Error::Refused { code, .. }) => code,
+            Self::DataPlane(data_plane::Error::Unexpected(_)) => "data_plane_failed",
+            Self::DataPlane(_) | Self::Proxy(_) => "data_plane_unavailable",
+            Self::Docker(_) => "docker_unavailable",
+            Self::Behaviour(_) => "configuration_invalid",
+            Self::Files(_) => "files_refused",
+            Self::Upstream(_) => "upstream_unusable",
+            Self::Setup(_) => "setup_refused",
+            Self::Workspace(_) => "workspace_failed",
+            Self::InsufficientDisk(_) => "insufficient_disk",
+            Self::Api(_) => "address_in_use",
+            Self::ManagedGateway(_) | Self::Gateway(_) | Self::GatewayConnection(_) | Self::DeviceKey(_) => {
+                "gateway_failed"
+            }
+            Self::Id(_)
+            | Self::Json(_)
+            | Self::Clock(_)
+            | Self::Failpoint(_)
+            | Self::DisplayPanicked
+            | Self::Io(_) => "internal",
+        }
+    }
+
+    /// Returns this error as JSON. A full queue has more fields, for programs that try again.
+    fn json(&self) -> Value {
+        let mut error = match self {
+            Self::Store(store::Error::Full(full)) => full.json(),
+            _ => json!({ "message": report::chain(self) }),
+        };
+        error["code"] = self.code().into();
+        json!({ "error": error })
+    }
+}
+
+fn lease_code(error: &LeaseError) -> &'static str {
+    match error {
+        LeaseError::NotStored(error) => store_code(error),
+        LeaseError::NotAdmitted(NotAdmitted::NoSession { .. }) => "no_session",
+        LeaseError::NotAdmitted(NotAdmitted::TooUrgent { .. }) => "priority_too_high",
+        LeaseError::Exists(_) | LeaseError::Unwritable(_) | LeaseError::Unreadable(_) => "internal",
+    }
+}
+
+const fn store_code(error: &store::Error) -> &'static str {
+    use store::Error;
+    match error {
+        Error::Unknown { .. } => "not_found",
+        Error::Full(_) => "queue_full",
+        Error::SessionBusy { .. } => "session_busy",
+        Error::Conflict { .. } => "run_id_taken",
+        Error::HostAtWork { .. } | Error::OthersAtWork { .. } => "store_busy",
+        Error::ServesAnother { .. } => "store_serves_another_host",
+        Error::NotEmpty { .. } => "store_not_empty",
+        Error::Backup { .. } | Error::BackupFile { .. } => "backup_unusable",
+        Error::TooLarge { .. } => "too_large",
+        _ => "store_failed",
+    }
+}
+
+/// Returns whether the command line asks for JSON.
+pub(super) fn wants_json(matches: &ArgMatches) -> bool {
+    let below = || matches.subcommand().is_some_and(|(_, matches)| wants_json(matches));
+    matches.try_get_one::<bool>(JSON_OPTION).ok().flatten().is_some_and(|json| *json) || below()
+}
+
+/// Prints `error` as JSON.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub(super) fn print(error: &Error) -> io::Result<()> {
+    print_json(&error.json())
+}
+
+/// Prints the error of a command line that cannot be parsed, if `words` ask for JSON. Help and version are no errors.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub(super) fn print_usage(error: &clap::Error, mut words: impl Iterator<Item = String>) -> io::Result<()> {
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if is_help || !words.any(|word| word == "--json") {
+        return Ok(());
+    }
+    let text = error.to_string();
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    print_json(&json!({ "error": { "code": USAGE, "message": message } }))
+}
+
+fn print_json(json: &Value) -> io::Result<()> {
+    writeln!(io::stdout(), "{}", terminal::safe_json(&json.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::error::Misused, *};
+    use crate::commands::command_line;
+
+    #[test]
+    fn an_error_is_an_object_with_code_and_message() {
+        let error = Error::from(Misused("name a run".to_owned()));
+        assert_eq!(error.json(), json!({ "error": { "code": "usage", "message": "name a run" } }));
+        let refused =
+            data_plane::Error::Refused { code: "reload_refused".to_owned(), message: "no".to_owned() };
+        assert_eq!(Error::from(refused).json()["error"]["code"], "reload_refused");
+    }
+
+    #[test]
+    fn json_is_wanted_where_the_option_is_given() {
+        for (line, wanted) in [
+            ("sluice runs show r1 --json", true),
+            ("sluice agents --json ls", true),
+            ("sluice run --json q", true),
+            ("sluice runs show r1", false),
+            ("sluice metrics", false),
+        ] {
+            let matches = command_line().try_get_matches_from(line.split(' ')).unwrap();
+            assert_eq!(wants_json(&matches), wanted, "{line}");
+        }
+    }
+}

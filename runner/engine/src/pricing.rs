@@ -1,0 +1,67 @@
+//! Refuses runs whose first call could not pass: a limit of cost applies, and their model has no price.
+
+use platform_core::id::AccountId;
+use platform_runtime::settings::Settings;
+use tokio::sync::watch;
+
+use crate::request::RunRequest;
+
+/// Prices and limits of cost, according to the latest configuration.
+#[derive(Debug)]
+pub struct Pricing(watch::Sender<Settings>);
+
+/// Refusal of a run whose model has no price.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unpriced {
+    /// The run has a limit of cost.
+    #[error(
+        "the run has a limit of cost, and model {model} has no price: add [prices.\"{model}\"], or run it without --cost and without `cost` in its agent's entry"
+    )]
+    UnderRunLimit {
+        /// Model of the run.
+        model: String,
+    },
+    /// The account of the run has a limit of cost.
+    #[error(
+        "account {account} has a limit of cost, and model {model} has no price: add [prices.\"{model}\"], or remove `cost` from the entry of the account in [accounts]"
+    )]
+    UnderAccountLimit {
+        /// Model of the run.
+        model: String,
+        /// Account that pays.
+        account: AccountId,
+    },
+}
+
+impl Pricing {
+    /// Returns the prices and limits in `settings`.
+    pub fn of(settings: &Settings) -> Self {
+        Self(watch::Sender::new(settings.clone()))
+    }
+
+    /// Replaces the prices and limits with those in `settings`.
+    pub(crate) fn replace(&self, settings: &Settings) {
+        self.0.send_replace(settings.clone());
+    }
+
+    /// Checks that calls of the run's model can pass its limits of cost. A run without a model makes no calls.
+    ///
+    /// # Errors
+    /// [`Unpriced`], if none can.
+    pub fn check(&self, request: &RunRequest) -> Result<(), Unpriced> {
+        let settings = self.0.borrow();
+        let model = &request.spec.model;
+        if model.is_empty() || settings.has_price(model) {
+            return Ok(());
+        }
+        let model = model.clone();
+        if request.spec.agent.budget.cost_nanodollars.is_some() {
+            return Err(Unpriced::UnderRunLimit { model });
+        }
+        let account = &request.account;
+        match settings.accounts.of(account).budget.cost_nanodollars {
+            Some(_) => Err(Unpriced::UnderAccountLimit { model, account: account.clone() }),
+            None => Ok(()),
+        }
+    }
+}
