@@ -13,7 +13,7 @@ use platform_runtime::{
 };
 use runner_engine::request::{Keep, RunRequest};
 use runner_files::{
-    CopyBounds, CopyProgress, CopyRules, Patterns, Scope, Selection, Stage, StagedFiles, size_text,
+    CopyBounds, CopyProgress, CopyRules, FreshClone, Patterns, Scope, Selection, Stage, StagedFiles, size_text,
 };
 use runner_store::{self as store, Store};
 use runner_workspace as workspace;
@@ -94,15 +94,23 @@ impl Staging<'_> {
         arguments: &FilesArguments,
         dir: &Path,
     ) -> Result<StagedFiles, Error> {
+        let bounds = self.bounds(request);
+        if arguments.git {
+            let clone = FreshClone::make(&self.stages, dir)?;
+            self.announce_uncommitted(clone.uncommitted_files()?)?;
+            return self.stage(request, &clone.select(bounds)?);
+        }
         let include = Patterns::parse(&arguments.include)
             .map_err(|error| Misused(format!("--include: {error}")))?;
         let scope = if arguments.all { Scope::All } else { Scope::Tracked };
-        let rules = CopyRules { scope, include, bounds: self.bounds(request) };
-        let selection = Selection::of(dir, &rules)?;
-        self.announce(&selection)?;
+        self.stage(request, &Selection::of(dir, &CopyRules { scope, include, bounds })?)
+    }
+
+    fn stage(&self, request: &RunRequest, selection: &Selection) -> Result<StagedFiles, Error> {
+        self.announce(selection)?;
         let mut progress = ProgressLine::new(self.output);
         let staged =
-            Stage::write(&self.stages, &request.run_id, &selection, &mut |copied| progress.show(copied));
+            Stage::write(&self.stages, &request.run_id, selection, &mut |copied| progress.show(copied));
         progress.clear();
         Ok(staged?)
     }
@@ -115,6 +123,14 @@ impl Staging<'_> {
             files: max_workspace_files / SHARE_DIVISOR,
             bytes: ByteSize(size.0 / SHARE_DIVISOR),
         }
+    }
+
+    fn announce_uncommitted(&self, files: u64) -> io::Result<()> {
+        if files == 0 || self.output.json {
+            return Ok(());
+        }
+        let files = counted(files, "file");
+        writeln!(io::stderr(), "{files} with uncommitted changes: --git copies the last commit without them")
     }
 
     /// Says what will be copied, and what is left out.
