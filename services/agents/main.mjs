@@ -2,7 +2,7 @@
 // result or the error, and the exit code is 0 or 1.
 //
 // usage: node main.mjs
-import adapter from "./adapter.mjs";
+import adapter from "./adapter/adapter.mjs";
 import * as events from "./lib/events.mjs";
 import { runAgent } from "./lib/run.mjs";
 

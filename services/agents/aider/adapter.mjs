@@ -1,9 +1,9 @@
 // Runs aider with one message. aider prints text for people, so its own log files give the answer and the usage.
 import { existsSync, readFileSync } from "node:fs";
 
-import { AgentError } from "./lib/errors.mjs";
-import * as events from "./lib/events.mjs";
-import { parseLine } from "./lib/run.mjs";
+import { AgentError } from "../lib/errors.mjs";
+import * as events from "../lib/events.mjs";
+import { parseLine } from "../lib/run.mjs";
 
 const SWITCHES = ["--yes-always", "--no-pretty", "--no-fancy-input", "--no-check-update", "--no-show-release-notes"];
 SWITCHES.push("--analytics-disable", "--no-show-model-warnings", "--no-detect-urls", "--no-suggest-shell-commands");
@@ -79,7 +79,7 @@ class Translator {
 // Returns the last answer in aider's log of calls; empty if the last call has none.
 function readAnswer(log) {
   const start = Math.max(log.lastIndexOf("LLM RESPONSE "), 0);
-  const lines = log.slice(start).split("\n").filter((line) => line.startsWith("ASSISTANT "));
+  const lines = log.slice(start).split("\n").filter((line) => /^ASSISTANT( |$)/.test(line));
   return lines.map((line) => line.slice("ASSISTANT ".length)).join("\n").trim();
 }
 

@@ -1,7 +1,7 @@
 // Runs Claude Code in its print mode, and reads its stream of JSON.
-import { AgentError } from "./lib/errors.mjs";
-import * as events from "./lib/events.mjs";
-import { parseLine } from "./lib/run.mjs";
+import { AgentError } from "../lib/errors.mjs";
+import * as events from "../lib/events.mjs";
+import { parseLine } from "../lib/run.mjs";
 
 const MAX_RETRIES = "2";
 

@@ -1,7 +1,7 @@
 // Runs `codex exec`, and reads its events.
-import { AgentError } from "./lib/errors.mjs";
-import * as events from "./lib/events.mjs";
-import { parseLine } from "./lib/run.mjs";
+import { AgentError } from "../lib/errors.mjs";
+import * as events from "../lib/events.mjs";
+import { parseLine } from "../lib/run.mjs";
 
 // Codex's configuration. A model of its own provider would insist on a login and try a websocket first.
 const configuration = ({ model, v1 }) => `model = ${JSON.stringify(model)}

@@ -12,9 +12,11 @@ export function buildPrompt(text, maxBytes = MAX_PROMPT_BYTES) {
   if (last.role !== "user") throw inputError(`the last message has role ${last.role}, not user`);
   if (last.content.trim() === "") throw inputError("the last message is empty");
   if (Buffer.byteLength(last.content) > maxBytes) throw inputError(`the last message is larger than ${maxBytes} bytes`);
-  const sections = messages.map(formatSection);
-  for (let first = 0; first < sections.length; first += 1) {
-    const prompt = formatPrompt(sections.slice(first), last.content);
+  const instructions = messages.filter(({ role }) => role === "system").map(({ content }) => content);
+  const sections = messages.filter(({ role }) => role !== "system").map(formatSection);
+  // The oldest messages are left out first, the instructions last.
+  for (let first = 0; first <= sections.length; first += 1) {
+    const prompt = formatPrompt(instructions, sections.slice(first), last.content);
     if (Buffer.byteLength(prompt) <= maxBytes) return prompt;
   }
   return last.content;
@@ -33,8 +35,12 @@ function parseMessages(text) {
   return messages;
 }
 
-function formatPrompt(sections, last) {
-  return `# Earlier messages\n\n${sections.join("\n")}\n# Message to answer\n\n${last}`;
+function formatPrompt(instructions, sections, last) {
+  if (instructions.length + sections.length === 0) return last;
+  const parts = [];
+  if (instructions.length > 0) parts.push(`# Instructions\n\n${instructions.join("\n\n")}\n`);
+  if (sections.length > 0) parts.push(`# Earlier messages\n\n${sections.join("\n")}`);
+  return `${parts.join("\n")}\n# Message to answer\n\n${last}`;
 }
 
 // Fences a message. The fence is longer than all runs of backticks in it, so that the message cannot close it.

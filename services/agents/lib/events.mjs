@@ -3,8 +3,10 @@ import { AgentError, truncate } from "./errors.mjs";
 
 // Longest argument or result of a tool call in an event, in characters. The model has the whole.
 const MAX_TOOL_CHARS = 64 << 10;
+// Longest answer, in characters: a line has at most 1 MiB, and JSON writes some characters with six bytes.
+const MAX_ANSWER_CHARS = 128 << 10;
 
-export const text = (piece) => ({ type: "text", text: String(piece) });
+export const text = (piece) => ({ type: "text", text: truncate(String(piece), MAX_ANSWER_CHARS) });
 
 // Builds the event of a tool call. Arguments are an object, or its JSON as text.
 export const toolCall = (id, name, args) => ({
@@ -28,7 +30,7 @@ export const usage = (input, output, cached) => ({
   cached_tokens: count(cached),
 });
 
-export const result = (answer) => ({ type: "result", text: answer });
+export const result = (answer) => ({ type: "result", text: truncate(answer, MAX_ANSWER_CHARS) });
 
 export function error(cause) {
   const known = cause instanceof AgentError ? cause : new AgentError("agent_error", cause.message);

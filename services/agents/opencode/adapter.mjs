@@ -1,7 +1,7 @@
 // Runs `opencode run`, and reads its events.
-import { AgentError } from "./lib/errors.mjs";
-import * as events from "./lib/events.mjs";
-import { parseLine } from "./lib/run.mjs";
+import { AgentError } from "../lib/errors.mjs";
+import * as events from "../lib/events.mjs";
+import { parseLine } from "../lib/run.mjs";
 
 const CONTEXT_WINDOW = 200_000;
 const MAX_OUTPUT_TOKENS = 8192;

@@ -1,7 +1,7 @@
 // Runs Qwen Code without a terminal, and reads its stream of JSON.
-import { AgentError } from "./lib/errors.mjs";
-import * as events from "./lib/events.mjs";
-import { parseLine } from "./lib/run.mjs";
+import { AgentError } from "../lib/errors.mjs";
+import * as events from "../lib/events.mjs";
+import { parseLine } from "../lib/run.mjs";
 
 const MAX_RETRIES = 2;
 const API_ERROR = /^\[API Error: ([\s\S]*)\]$/;

@@ -1,0 +1,159 @@
+// Feeds recorded output of each agent to its adapter, and checks the events. Each `recorded/` has lines of the pinned version
+// against the scripted upstream, without ids of sessions.
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+
+import aider from "./aider/adapter.mjs";
+import claudeCode from "./claude-code/adapter.mjs";
+import codex from "./codex/adapter.mjs";
+import opencode from "./opencode/adapter.mjs";
+import qwenCode from "./qwen-code/adapter.mjs";
+import { buildPrompt } from "./lib/conversation.mjs";
+import { AgentError } from "./lib/errors.mjs";
+import * as events from "./lib/events.mjs";
+import { splitLines } from "./lib/lines.mjs";
+import { runAgent } from "./lib/run.mjs";
+
+const SENTENCE = "Hello from the scripted upstream, it is a lovely day.";
+
+// Returns the events, the answer and the error of a recording.
+function replay(adapter, scenario) {
+  const file = new URL(`./${adapter.name}/recorded/${scenario}.jsonl`, import.meta.url);
+  const translator = adapter.translate({ state: "/nonexistent" });
+  const found = readFileSync(file, "utf8").trim().split("\n").flatMap((line) => translator.line(line));
+  return { found, ...translator.end() };
+}
+
+for (const adapter of [claudeCode, codex, opencode, qwenCode]) {
+  test(`${adapter.name}: a tool loop has a call, its result and an answer`, () => {
+    const { found, answer, error } = replay(adapter, "tools");
+    assert.equal(error ?? null, null);
+    assert.equal(answer, "Done it.");
+    const [call, result] = found;
+    assert.deepEqual([call.type, result.type, result.id], ["tool_call", "tool_result", call.id]);
+    assert.match(JSON.stringify(call.arguments), /echo hi/);
+    assert.match(result.result, /hi/);
+    assert.equal(found.filter(({ type }) => type === "text").map(({ text }) => text).join(""), "Done it.");
+    const used = found.filter(({ type }) => type === "usage");
+    assert.ok(used.length > 0 && used.every(({ input_tokens: input }) => input > 0), JSON.stringify(used));
+  });
+
+  test(`${adapter.name}: a refusal is the provider's sentence`, () => {
+    const { found, error } = replay(adapter, "refused");
+    assert.equal(error.code, "model_error");
+    assert.match(error.message, /The script wants this status\./);
+    assert.deepEqual(found.filter(({ type }) => type === "text"), []);
+  });
+}
+
+for (const adapter of [claudeCode, codex, qwenCode]) {
+  test(`${adapter.name}: a cut is a model error`, () => assert.equal(replay(adapter, "cut").error.code, "model_error"));
+}
+
+for (const adapter of [claudeCode, codex, opencode]) {
+  test(`${adapter.name}: an empty answer is no failure of the model`, () => {
+    const { answer, error } = replay(adapter, "empty");
+    assert.equal(error ?? null, null);
+    assert.equal(answer ?? "", "");
+  });
+}
+
+test("aider: its logs hold the answer and the usage", () => {
+  const state = mkdtempSync(path.join(tmpdir(), "aider-"));
+  const call = "TO LLM 2026-11-23T16:29:05\nUSER Hello\nLLM RESPONSE 2026-11-23T16:29:05\n";
+  writeFileSync(path.join(state, "calls.txt"), `${call}ASSISTANT Earlier.\n${call}ASSISTANT ${SENTENCE}\nASSISTANT\nASSISTANT Bye.\n`);
+  const sent = { event: "message_send", properties: { prompt_tokens: 592, completion_tokens: 12 } };
+  writeFileSync(path.join(state, "events.jsonl"), `{"event": "launched", "properties": {}}\n${JSON.stringify(sent)}\n`);
+  const translator = aider.translate({ state });
+  const edits = ["Aider v0.86.2", "Applied edit to a.txt"].flatMap((line) => translator.line(line));
+  assert.deepEqual(edits, [events.toolCall("edit-1", "edit", { path: "a.txt" }), events.toolResult("edit-1", "applied")]);
+  assert.deepEqual(translator.last(), [events.text(`${SENTENCE}\n\nBye.`), events.usage(592, 12, 0)]);
+  assert.equal(translator.end().answer, `${SENTENCE}\n\nBye.`);
+  rmSync(state, { recursive: true });
+});
+
+test("aider: a failed call is a model error", () => {
+  const translator = aider.translate({ state: "/nonexistent" });
+  translator.line("litellm.BadRequestError: OpenAIException - The script wants this status.");
+  assert.equal(translator.end().error.code, "model_error");
+});
+
+// Runs a program of Node as an agent. Returns its events, and the answer or the error.
+async function runProgram(program, environment = {}) {
+  const workspace = mkdtempSync(path.join(tmpdir(), "agent-"));
+  mkdirSync(path.join(workspace, ".cogni"));
+  writeFileSync(path.join(workspace, ".cogni", "messages.json"), '[{"role":"user","content":"Hello"}]');
+  const adapter = {
+    name: "fake",
+    command: ({ prompt }) => ({ program: process.execPath, args: ["-e", program], stdin: prompt }),
+    translate: () => ({ line: (line) => [events.text(line)], end: () => ({ answer: "done" }) }),
+  };
+  const found = [];
+  const env = { SANDBOX_WORKSPACE: workspace, OPENAI_API_BASE: "http://localhost:8080/v1", COGNI_MODEL: "m", ...environment };
+  try {
+    const answer = await runAgent(adapter, (event) => found.push(event), env);
+    return { found, answer };
+  } catch (error) {
+    return { found, error };
+  } finally {
+    rmSync(workspace, { recursive: true });
+  }
+}
+
+test("an agent reads its prompt and keeps its home beside the files", async () => {
+  const { found, answer } = await runProgram("process.stdin.on('data', (d) => console.log(d + process.env.HOME))");
+  assert.match(found[0].text, /^Hello\/.*\/\.fake-state\/home$/);
+  assert.equal(answer, "done");
+});
+
+test("each end of an agent has its code", async () => {
+  const table = [
+    ["process.exit(3)", {}, "agent_error", /exit code 3/],
+    ["console.error('out of luck'); process.exit(1)", {}, "agent_error", /out of luck/],
+    ["process.kill(process.pid, 'SIGKILL')", {}, "agent_killed", /SIGKILL/],
+    ["", { COGNI_MODEL: "" }, "config_error", /COGNI_MODEL/],
+    ["", { OPENAI_API_BASE: "gopher://x" }, "config_error", /gopher/],
+    ["", { SANDBOX_WORKSPACE: "/nonexistent" }, "input_error", /messages\.json/],
+  ];
+  for (const [program, environment, code, message] of table) {
+    const { error } = await runProgram(program, environment);
+    assert.ok(error instanceof AgentError, `${program} ${error?.stack}`);
+    assert.equal(error.code, code);
+    assert.match(error.message, message);
+  }
+});
+
+test("a conversation becomes one prompt", () => {
+  const user = (content) => ({ role: "user", content });
+  assert.equal(buildPrompt(JSON.stringify([user("Hi")])), "Hi");
+  const whole = buildPrompt(JSON.stringify([{ role: "system", content: "Be brief." }, user("a ``` b"), user("Hi")]));
+  assert.match(whole, /^# Instructions\n\nBe brief\.\n\n# Earlier messages\n\n## user\n\n````\na ``` b\n````\n\n# Message to answer\n\nHi$/);
+  const short = buildPrompt(JSON.stringify([user("x".repeat(200)), user("later"), user("Hi")]), 100);
+  assert.ok(short.includes("later") && !short.includes("xxx"), short);
+  for (const bad of ["{", "[]", "[{}]", '[{"role":"assistant","content":"x"}]', '[{"role":"user","content":" "}]']) {
+    assert.throws(() => buildPrompt(bad), { code: "input_error" }, bad);
+  }
+});
+
+test("lines are split at any byte, and long ones are dropped", async () => {
+  const stream = new PassThrough();
+  const found = [];
+  splitLines(stream, (line) => found.push(line), 4);
+  for (const chunk of ["ab", "c\nlonger\n\nd", "\xc3\xa9".slice(0, 0), "e"]) stream.write(chunk);
+  stream.end();
+  await new Promise((resolve) => stream.on("end", resolve));
+  assert.deepEqual(found, ["abc", "de"]);
+});
+
+test("texts in events are bounded", () => {
+  const long = "\u0001".repeat(1 << 20);
+  for (const event of [events.text(long), events.result(long), events.toolResult("i", long), events.toolCall("i", "n", long)]) {
+    assert.ok(Buffer.byteLength(JSON.stringify(event)) < 1 << 20, event.type);
+  }
+  assert.deepEqual(events.toolCall("i", "patch", "*** Begin").arguments, { text: "*** Begin" });
+  assert.deepEqual(events.error(new Error("x")), { type: "error", code: "agent_error", message: "x" });
+});
