@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
+    process::Command,
     time::Duration,
 };
 
@@ -87,6 +88,35 @@ async fn includes_and_all_copy_what_is_left_out() {
     let outcome = world.sluice().run(&[&["run", "--agent", "test:sh", "--run-id", "r1"], &options[..]].concat()).await;
     let names = ".env\n.gitignore\na.txt\nlink\nnoise.log\nrun.sh\nsub";
     assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), names), "{outcome:?}");
+    gc(&world, &["--kept"]).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_clone_has_history_and_nothing_else() {
+    const LOOKS: &str = "git log --format=%s; git remote; ls .git/hooks; git config --get alias.evil; cat a.txt; git status --short";
+    let world = World::with(&shell_agent(LOOKS, "")).await;
+    let dir = project(&world);
+    fs::remove_dir_all(dir.join(".git")).unwrap();
+    for arguments in [
+        &["init", "--quiet"][..],
+        &["remote", "add", "origin", "https://host.invalid/x"],
+        &["config", "alias.evil", "!touch /tmp/evil"],
+        &["add", "a.txt", "sub"],
+        &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "first"],
+    ] {
+        let status = Command::new("git").arg("-C").arg(&dir).args(arguments).status().unwrap();
+        assert!(status.success(), "{arguments:?}");
+    }
+    fs::write(dir.join(".git/hooks/post-checkout"), "#!/bin/sh\ntouch /tmp/evil\n").unwrap();
+    fs::set_permissions(dir.join(".git/hooks/post-checkout"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(dir.join("a.txt"), "uncommitted\n").unwrap();
+    let dir = dir.to_str().unwrap();
+    let arguments = ["run", "--agent", "test:sh", "--run-id", "r1", "--workspace", dir, "--git", "q"];
+    let outcome = world.sluice().run(&arguments).await;
+    assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), "first\ntext"), "{outcome:?}");
+    assert!(outcome.stderr.contains("uncommitted changes"), "{}", outcome.stderr);
+    assert!(!Path::new("/tmp/evil").exists(), "no hook ran on the host");
     gc(&world, &["--kept"]).await;
     world.assert_nothing_left().await;
 }
