@@ -17,6 +17,8 @@ CALLS = {
     "/v1/chat/completions": [open_ai.chat.completions.create, open_ai.chat.completions.parse],
     "/v1/completions": [open_ai.completions.create],
     "/v1/responses": [open_ai.responses.create],
+    "/v1/responses/input_tokens": [open_ai.responses.input_tokens.count],
+    "/v1/responses/compact": [open_ai.responses.compact],
     "/v1/embeddings": [open_ai.embeddings.create],
     "/v1/messages": [claude.messages.create, claude.beta.messages.create],
     "/v1/messages/count_tokens": [claude.messages.count_tokens, claude.beta.messages.count_tokens],

@@ -158,6 +158,7 @@ fn input_tokens(field: &[u8]) -> Option<Rule> {
 /// The API documents neither a stream nor a length. Codex sends more than the API documents, tools among it.
 fn compact(field: &[u8]) -> Option<Rule> {
     match field {
+        b"image" => Some(Rule::Pass),
         b"prompt_cache_key"
         | b"prompt_cache_retention"
         | b"prompt_cache_options"

@@ -116,6 +116,7 @@ fn operators_can_add_fields_but_not_undo_rules() {
 
 /// OpenClaw sorts a 400 by the words and digits in its message; see `rejection`.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn messages_are_harmless_and_helpful() {
     let words = [
         "expired",
