@@ -112,8 +112,8 @@ impl Changes {
             let Some(old) = OldSide::of(&entry.form) else { continue };
             let is_gone = matches!(result.form(&entry.path), None | Some(ResultForm::Directory));
             if is_gone && !entry.path.is_in_git_dir() && !changes.is_below_unreadable(&entry.path) {
-                let (path, form) = (entry.path.clone(), ChangeForm::Deleted);
-                changes.changes.push(Change { path, form, old: Some(old), new: None });
+                let path = entry.path.clone();
+                changes.changes.push(Change { path, form: ChangeForm::Deleted, old: Some(old), new: None });
             }
         }
         changes.changes.sort_by(|one, other| one.path.cmp(&other.path));

@@ -77,7 +77,8 @@ impl DiffReader<'_> {
     /// # Errors
     /// [`Error::Damaged`], if the stage cannot be read.
     pub fn diff(&self, change: &Change) -> Result<FileDiff, Error> {
-        let (old, new) = (change.old.as_ref(), change.new.as_ref());
+        let old = change.old.as_ref();
+        let new = change.new.as_ref();
         if old.zip(new).is_some_and(|(old, new)| mode(old) == LINK_MODE || new.mode() == LINK_MODE)
             && old.map(mode) != new.map(NewSide::mode)
         {

@@ -5,7 +5,7 @@
 use std::{io, time::SystemTimeError};
 
 use gateway_bridge::DeviceError;
-use platform_core::id::InvalidId;
+use platform_core::id::{InvalidId, RunId};
 use platform_runtime::{
     config::ConfigErrors,
     settings::{NoGateway, token_secrets},
@@ -16,6 +16,7 @@ use runner_docker as docker;
 use runner_engine::{agent_data::BehaviourError, pricing::Unpriced, run::LeaseError};
 use runner_files as files;
 use runner_gateways::{self as gateways, managed};
+use runner_model::lifecycle::State;
 use runner_store as store;
 use runner_telemetry::traces;
 use runner_workspace as workspace;
@@ -68,12 +69,18 @@ pub(super) enum Error {
     /// A workspace, or their directory, cannot be used.
     #[error(transparent)]
     Workspace(#[from] workspace::Error),
+    /// Files cannot be taken into a run, or out of it.
+    #[error(transparent)]
+    Files(#[from] files::Error),
+    /// The changes of a run cannot be written into a directory.
+    #[error(transparent)]
+    Apply(#[from] files::ApplyError),
+    /// The run has not ended.
+    #[error(transparent)]
+    NotEnded(#[from] NotEnded),
     /// The disk is too full for another workspace.
     #[error(transparent)]
     InsufficientDisk(#[from] workspace::InsufficientDisk),
-    /// Files cannot be copied into a run, or out of it.
-    #[error(transparent)]
-    Files(#[from] files::Error),
     /// `sluice up` has no running proxy.
     #[error(transparent)]
     Proxy(#[from] supervise::Error),
@@ -125,6 +132,14 @@ pub(super) struct Misused(pub(super) String);
 #[error("{0}")]
 pub(super) struct Unknown(pub(super) String);
 
+/// Error for a run whose files may still change.
+#[derive(Debug, thiserror::Error)]
+#[error("{run_id} is {state}: apply its changes when it has ended (`sluice runs wait {run_id}`)")]
+pub(super) struct NotEnded {
+    pub(super) run_id: RunId,
+    pub(super) state: State,
+}
+
 impl Error {
     /// Returns the error of a line of the journal that is no record.
     pub(super) fn invalid_record(error: serde_json::Error) -> Self {
@@ -143,7 +158,9 @@ impl Error {
             | Self::TokenSecrets(_)
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_) => Exit::Failure,
+            Self::NotEnded(_) => Exit::TryAgain,
             Self::Files(error) => files_exit(error),
+            Self::Apply(error) => apply_exit(error),
             Self::Store(error) => store_exit(error),
             Self::Lease(error) => lease_exit(error),
             Self::ManagedGateway(error) => managed_gateway_exit(error),
@@ -168,13 +185,6 @@ impl Error {
     }
 }
 
-const fn files_exit(error: &files::Error) -> Exit {
-    match error {
-        files::Error::Uncopyable { .. } | files::Error::NotARepository { .. } => Exit::Usage,
-        _ => Exit::Failure,
-    }
-}
-
 const fn lease_exit(error: &LeaseError) -> Exit {
     match error {
         LeaseError::NotStored(error) => store_exit(error),
@@ -194,6 +204,29 @@ const fn managed_gateway_exit(error: &managed::Error) -> Exit {
         | Error::Secret(_)
         | Error::Silent { .. }
         | Error::Ended { .. } => Exit::Internal,
+    }
+}
+
+const fn files_exit(error: &files::Error) -> Exit {
+    use files::Error;
+    match error {
+        Error::Uncopyable { .. } | Error::NotARepository { .. } | Error::NotEmpty { .. } => Exit::Usage,
+        Error::NoFiles { .. }
+        | Error::NoResult { .. }
+        | Error::NoSuchFile { .. }
+        | Error::OtherFiles { .. }
+        | Error::TooManyResults { .. } => Exit::Failure,
+        Error::SourceFile { .. } => Exit::TryAgain,
+        Error::Io { .. } | Error::Damaged { .. } => Exit::Internal,
+    }
+}
+
+const fn apply_exit(error: &files::ApplyError) -> Exit {
+    use files::ApplyError;
+    match error {
+        ApplyError::Refused { .. } => Exit::Failure,
+        ApplyError::Io { .. } => Exit::Internal,
+        ApplyError::Files(error) => files_exit(error),
     }
 }
 
@@ -238,7 +271,7 @@ mod tests {
         time::{SystemTime, UNIX_EPOCH},
     };
 
-    use platform_core::id::{GatewayId, RunId};
+    use platform_core::id::GatewayId;
     use platform_runtime::{
         config::Sources,
         report,
@@ -273,7 +306,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let unbound = api::Api::bind(listener.local_addr().unwrap()).await.unwrap_err();
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
-        let cases: [(Error, Exit); 33] = [
+        let run_id = || RunId::parse("run-1").unwrap();
+        let cases: [(Error, Exit); 36] = [
             (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
             (BehaviourError::Missing { dir: "/agents".into() }.into(), Exit::Usage),
@@ -295,6 +329,9 @@ mod tests {
             (data_plane::Error::Gone.into(), Exit::Unavailable),
             (docker::Error::ImageGone { id: String::new() }.into(), Exit::Unavailable),
             (workspace::Error::Thread.into(), Exit::Unavailable),
+            (files::Error::NoFiles { run_id: run_id() }.into(), Exit::Failure),
+            (files::ApplyError::Refused { problems: Vec::new() }.into(), Exit::Failure),
+            (NotEnded { run_id: run_id(), state: State::Running }.into(), Exit::TryAgain),
             (insufficient_disk().into(), Exit::Unavailable),
             (supervise::Error::NotReady.into(), Exit::Unavailable),
             (unbound.into(), Exit::Unavailable),

@@ -35,6 +35,8 @@ impl Error {
             Self::Docker(_) => "docker_unavailable",
             Self::Behaviour(_) => "configuration_invalid",
             Self::Files(_) => "files_refused",
+            Self::Apply(_) => "apply_refused",
+            Self::NotEnded(_) => "run_not_ended",
             Self::Upstream(_) => "upstream_unusable",
             Self::Setup(_) => "setup_refused",
             Self::Workspace(_) => "workspace_failed",

@@ -18,6 +18,7 @@ mod events;
 mod exit;
 mod failed_run;
 mod figures;
+mod files;
 mod freeze;
 mod gateway;
 mod gc;

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{
     Context, Error, doctor, events,
     exit::Exit,
-    figures, gc, logs, record,
+    figures, files, gc, logs, record,
     run::{OutputArguments, cancel_on_signals},
     run_reference::{self, RunChoice, RunReference},
     table::Table,
@@ -52,6 +52,14 @@ Examples:
     Events(events::Arguments),
     /// Show the output of an agent
     Logs(logs::Arguments),
+    /// Show the changes of a run to the files it received
+    Diff(files::diff::Arguments),
+    /// List the files of a run, with the change of each
+    Files(files::ls::Arguments),
+    /// Copy the files of a run to a new directory
+    Pull(files::pull::Arguments),
+    /// Write the changes of a run into the directory its files came from
+    Apply(files::apply::Arguments),
     /// Remove leftover resources of ended runs, and explain why others stay
     ///
     /// Removes only resources that provably belong to this installation and are dead. Their run has ended, and the
@@ -162,6 +170,10 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
         Command::Show(arguments) => show(context, arguments).await,
         Command::Events(arguments) => events::events(context, arguments).await,
         Command::Logs(arguments) => logs::logs(context, arguments).await,
+        Command::Diff(arguments) => files::diff::diff(context, arguments).await,
+        Command::Files(arguments) => files::ls::files(context, arguments).await,
+        Command::Pull(arguments) => files::pull::pull(context, arguments).await,
+        Command::Apply(arguments) => files::apply::apply(context, arguments).await,
         Command::Gc(arguments) => gc::gc(context, arguments).await,
         Command::Wait(arguments) => {
             let store = context.store().await?;

@@ -70,8 +70,8 @@ impl<'a> Applicable<'a> {
             Self { target: open, root, result, steps: Vec::new(), unchanged: Vec::new() };
         let mut problems = Vec::new();
         for entry in changes.unreadable() {
-            let (path, why) = (entry.path.clone(), entry.why.clone());
-            problems.push(ApplyProblem::Unreadable { path, why });
+            let path = entry.path.clone();
+            problems.push(ApplyProblem::Unreadable { path, why: entry.why.clone() });
         }
         let git_dirs = result.hidden().git_dirs.iter().filter(|dir| changes.covers(dir));
         problems.extend(git_dirs.cloned().map(ApplyProblem::GitDir));

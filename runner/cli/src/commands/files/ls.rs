@@ -1,0 +1,89 @@
+//! Implements `sluice runs files`: lists the files a run has now, with the change of each.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+use platform_core::id::RunId;
+use platform_runtime::terminal;
+use runner_files::{ChangeForm, Changes, RelativePath, ResultForm};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    super::{Context, Error, exit::Exit, table::Table},
+    IgnoredFiles, RunFiles, text,
+};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sluice runs files run-19c1-5f0e
+  sluice runs files run-19c1-5f0e --json | jq -r '.files[] | select(.change == \"added\").path'
+
+Removed files are listed, too. Names are escaped where they could control a terminal.")]
+pub(in super::super) struct Arguments {
+    /// Id of the run
+    #[arg(value_name = "RUN")]
+    run_id: RunId,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    ignored: IgnoredFiles,
+}
+
+/// File of a run, with its change.
+#[derive(Serialize)]
+struct ListedFile<'l> {
+    path: &'l RelativePath,
+    form: Option<&'l ResultForm>,
+    change: Option<ChangeForm>,
+}
+
+pub(in super::super) async fn files(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let Arguments { run_id, json, ignored } = arguments;
+    let files = RunFiles::open(context, &run_id).await?;
+    let result = files.result(ignored.scope())?;
+    let changes = Changes::between(&files.stage, &result);
+    let mut listed: BTreeMap<_, _> = result
+        .entries()
+        .filter(|(_, form)| **form != ResultForm::Directory)
+        .map(|(path, form)| (path, ListedFile { path, form: Some(form), change: None }))
+        .collect();
+    for change in changes.all() {
+        let file = ListedFile { path: &change.path, form: None, change: None };
+        listed.entry(&change.path).or_insert(file).change = Some(change.form);
+    }
+    let mut out = io::stdout();
+    if json {
+        let files: Vec<_> = listed.into_values().collect();
+        let line = json!({ "run_id": run_id, "files": files, "hidden": result.hidden() }).to_string();
+        writeln!(out, "{}", terminal::safe_json(&line))?;
+        return Ok(Exit::Success);
+    }
+    let mut table = Table::new(["CHANGE", "SIZE", "PATH"]);
+    listed.into_values().for_each(|file| table.row(row(&file)));
+    write!(out, "{table}")?;
+    text::print_notes(&changes, result.hidden())?;
+    Ok(Exit::Success)
+}
+
+fn row(file: &ListedFile<'_>) -> [String; 3] {
+    let change = match file.change {
+        None => "-",
+        Some(ChangeForm::Added) => "added",
+        Some(ChangeForm::Deleted) => "deleted",
+        Some(ChangeForm::Modified) => "modified",
+        Some(ChangeForm::ModeChanged) => "mode",
+        Some(ChangeForm::TypeChanged) => "type",
+    };
+    let size = match file.form {
+        Some(ResultForm::File { size, .. }) => size.to_string(),
+        Some(ResultForm::Link(_)) => "link".to_owned(),
+        Some(ResultForm::Unreadable(_)) => "unreadable".to_owned(),
+        Some(ResultForm::Directory) | None => "-".to_owned(),
+    };
+    [change.to_owned(), size, file.path.to_string()]
+}

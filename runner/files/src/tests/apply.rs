@@ -1,0 +1,145 @@
+//! Tests what `apply` writes, and that it refuses what would run by itself or leave the directory.
+
+use std::{fs, os::unix::fs::MetadataExt};
+
+use super::*;
+use crate::{Applicable, AppliedChanges, ApplyError, ApplyProblem};
+
+fn apply(fixture: &Fixture, stage: &Stage, allow: &[&str]) -> Result<AppliedChanges, ApplyError> {
+    let result = fixture.result(stage);
+    let changes = Changes::between(stage, &result);
+    Applicable::judge(&result, &changes, &fixture.source(), &patterns(allow))?.write()
+}
+
+/// Returns the refused paths with a word for the reason.
+fn refused(applied: Result<AppliedChanges, ApplyError>) -> Vec<String> {
+    let Err(ApplyError::Refused { problems }) = applied else { panic!("{applied:?}") };
+    let reason = |problem: &ApplyProblem| match problem {
+        ApplyProblem::GitDir(_) => "git",
+        ApplyProblem::Link(_) => "link",
+        ApplyProblem::Unreadable { .. } => "unreadable",
+        ApplyProblem::Protected { .. } => "protected",
+        ApplyProblem::Conflict { .. } => "conflict",
+    };
+    problems.iter().map(|problem| format!("{}: {}", problem.path(), reason(problem))).collect()
+}
+
+#[test]
+fn changes_are_applied() {
+    let fixture = Fixture::with(&[
+        ("src/a", "a"),
+        ("src/deep/gone", "g"),
+        ("run.sh", "#!"),
+        ("file", "f"),
+        ("same", "s"),
+        ("untouched", "u"),
+    ]);
+    set_mode(&fixture.source().join("src/a"), 0o640);
+    rustix::fs::chown(fixture.source().join("src/a").as_path(), Some(rustix::fs::Uid::from_raw(4711)), None).unwrap();
+    let stage = fixture.start_run();
+    fixture.agent_writes("src/a", "new a");
+    fs::remove_dir_all(fixture.repo().join("src/deep")).unwrap();
+    set_mode(&fixture.repo().join("run.sh"), 0o755);
+    fs::remove_file(fixture.repo().join("file")).unwrap();
+    fixture.agent_writes("file/below", "now a directory");
+    fixture.agent_writes("new/dir/b", "b");
+    fixture.agent_writes("same", "t");
+    fixture.write("same", "t");
+    let applied = apply(&fixture, &stage, &[]).unwrap();
+    let read = |path: &str| fs::read_to_string(fixture.source().join(path)).unwrap();
+    assert_eq!([read("src/a"), read("new/dir/b"), read("file/below"), read("untouched")], ["new a", "b", "now a directory", "u"]);
+    assert!(!fixture.source().join("src/deep").exists(), "directories that became empty are gone");
+    let found = fs::metadata(fixture.source().join("src/a")).unwrap();
+    assert_eq!((found.mode() & 0o777, found.uid()), (0o640, 4711), "owner and mode stay");
+    assert!(fs::metadata(fixture.source().join("run.sh")).unwrap().mode() & 0o100 != 0);
+    assert_eq!(applied.unchanged, [path("same")]);
+    assert_eq!(applied.applied.len(), 6);
+    let again = apply(&fixture, &stage, &[]).unwrap();
+    assert_eq!(again.applied, [], "a second time changes nothing");
+    let left: Vec<_> = walk(&fixture.source());
+    assert!(left.iter().all(|path| !path.contains(".sluice-")), "{left:?}");
+}
+
+fn walk(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| if path.is_dir() { walk(&path) } else { vec![path.display().to_string()] };
+    entries.flat_map(below).collect()
+}
+
+#[test]
+fn what_runs_by_itself_needs_permission() {
+    let fixture = Fixture::with(&[("a", "a"), (".github/workflows/ci.yml", "on: push\n")]);
+    let stage = fixture.start_run();
+    fixture.agent_writes("a", "b");
+    fixture.agent_writes(".github/workflows/ci.yml", "on: [push, evil]\n");
+    fixture.agent_writes(".envrc", "evil");
+    fixture.agent_writes(".vscode/tasks.json", "{}");
+    let expected = [".envrc: protected", ".github/workflows/ci.yml: protected", ".vscode/tasks.json: protected"];
+    assert_eq!(refused(apply(&fixture, &stage, &[])), expected);
+    assert_eq!(fs::read(fixture.source().join("a")).unwrap(), b"a", "nothing was written");
+    assert_eq!(refused(apply(&fixture, &stage, &[".envrc", ".github/**"])), expected[2..]);
+    assert_eq!(apply(&fixture, &stage, &[".envrc", ".github", ".vscode"]).unwrap().applied.len(), 4, "control");
+}
+
+#[test]
+fn git_directories_and_links_are_never_applied() {
+    let fixture = Fixture::with(&[("a", "a"), ("b", "b")]);
+    let stage = fixture.start_run();
+    fixture.agent_writes(".git/hooks/pre-commit", "evil");
+    fixture.agent_writes("sub/.GIT/config", "evil");
+    link("/etc/passwd", fixture.repo().join("link"));
+    fs::remove_file(fixture.repo().join("a")).unwrap();
+    link("b", fixture.repo().join("a"));
+    make_fifo(&fixture.repo().join("pipe"));
+    fixture.agent_writes("b", "changed");
+    let mut found = refused(apply(&fixture, &stage, &["*"]));
+    found.sort();
+    assert_eq!(found, [".git: git", "a: link", "link: link", "pipe: unreadable", "sub/.GIT: git"]);
+    let result = fixture.result(&stage);
+    let changes = Changes::between(&stage, &result).within(&[path("b")]);
+    let judged = Applicable::judge(&result, &changes, &fixture.source(), &Patterns::default()).unwrap();
+    assert_eq!(judged.write().unwrap().applied, [path("b")], "control: the rest can be named");
+}
+
+#[test]
+fn conflicts_are_named_at_once() {
+    let fixture = Fixture::with(&[("a", "a"), ("b", "b"), ("c", "c"), ("dir/d", "d"), ("fine", "f")]);
+    let stage = fixture.start_run();
+    for name in ["a", "b", "c", "dir/d", "fine", "added"] {
+        fixture.agent_writes(name, "the agent's");
+    }
+    fixture.write("a", "the user's");
+    fs::remove_file(fixture.source().join("b")).unwrap();
+    fs::remove_file(fixture.source().join("c")).unwrap();
+    fs::create_dir(fixture.source().join("c")).unwrap();
+    fixture.write("added", "the user's");
+    fs::rename(fixture.source().join("dir"), fixture.dir.path().join("moved")).unwrap();
+    link("../moved", fixture.source().join("dir"));
+    let expected = ["a", "added", "b", "c", "dir/d"].map(|path| format!("{path}: conflict"));
+    assert_eq!(refused(apply(&fixture, &stage, &[])), expected);
+    assert_eq!(fs::read(fixture.source().join("fine")).unwrap(), b"f", "nothing was written");
+    assert_eq!(fs::read(fixture.dir.path().join("moved/d")).unwrap(), b"d");
+}
+
+#[test]
+fn a_change_after_the_judgement_stops_the_writing() {
+    let fixture = Fixture::with(&[("a", "a"), ("b", "b")]);
+    let stage = fixture.start_run();
+    fixture.agent_writes("a", "the agent's");
+    fixture.agent_writes("b", "the agent's");
+    let result = fixture.result(&stage);
+    let changes = Changes::between(&stage, &result);
+    let judged = || Applicable::judge(&result, &changes, &fixture.source(), &Patterns::default()).unwrap();
+    let late = judged();
+    fixture.write("b", "the user's");
+    let stopped = late.write();
+    let Err(ApplyError::Io { applied, .. }) = &stopped else { panic!("{stopped:?}") };
+    assert_eq!(*applied, [path("a")]);
+    assert_eq!(fs::read(fixture.source().join("b")).unwrap(), b"the user's");
+    fixture.write("b", "b");
+    let late = judged();
+    fixture.agent_writes("b", "another");
+    assert!(late.write().is_err(), "only what was judged is written");
+    assert_eq!(fs::read(fixture.source().join("b")).unwrap(), b"b");
+    assert_eq!(judged().write().unwrap().applied, [path("b")], "control");
+}
