@@ -67,7 +67,7 @@ pub enum ChangeForm {
 #[serde(rename_all = "snake_case")]
 pub enum OldSide {
     /// A regular file.
-    File(StoredFile),
+    File(#[serde(serialize_with = "without_offset")] StoredFile),
     /// A link with its target.
     Link(#[serde(with = "any_path")] PathBuf),
 }
@@ -80,7 +80,7 @@ pub enum NewSide {
     File {
         /// Number of bytes.
         size: u64,
-        /// Whether the owner may execute the file.
+        /// Permission of the owner to execute the file.
         executable: bool,
     },
     /// A link with its target.
@@ -176,6 +176,18 @@ impl Changes {
 
 fn is_within_any(path: &RelativePath, paths: &[RelativePath]) -> bool {
     paths.is_empty() || paths.iter().any(|above| path.is_within(above))
+}
+
+/// Writes what concerns readers of a stored file.
+fn without_offset<S: serde::Serializer>(file: &StoredFile, to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct FileJson<'f> {
+        size: u64,
+        executable: bool,
+        sha256: &'f ContentHash,
+    }
+    let StoredFile { size, executable, sha256, .. } = file;
+    FileJson { size: *size, executable: *executable, sha256 }.serialize(to)
 }
 
 impl OldSide {

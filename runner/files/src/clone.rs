@@ -16,7 +16,8 @@ use super::{
     beneath::TreeRoot,
     error::Error,
     rules::{CopyBounds, CopyRules, Patterns, Scope},
-    selection::{SelectedEntry, SelectedForm, Selection},
+    selected::{SelectedEntry, SelectedForm},
+    selection::Selection,
     stage::UnfinishedDir,
 };
 
@@ -70,7 +71,15 @@ impl FreshClone {
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("LC_ALL", "C")
-            .args(["clone", "--quiet", "--no-local", "--no-hardlinks", "--single-branch", "--template=", "--"])
+            .args([
+                "clone",
+                "--quiet",
+                "--no-local",
+                "--no-hardlinks",
+                "--single-branch",
+                "--template=",
+                "--",
+            ])
             .arg(&self.source_dir)
             .arg(self.path())
             .current_dir(&self.dir.0)

@@ -85,13 +85,22 @@ impl DiffReader<'_> {
             // As git does: a deletion and an addition.
             let one = self.sides(change, old, None)?;
             let other = self.sides(change, None, new)?;
-            return Ok(FileDiff { text: [one.text, other.text].concat(), figures: one.figures.plus(other.figures) });
+            return Ok(FileDiff {
+                text: [one.text, other.text].concat(),
+                figures: one.figures.plus(other.figures),
+            });
         }
         self.sides(change, old, new)
     }
 
-    fn sides(&self, change: &Change, old: Option<&OldSide>, new: Option<&NewSide>) -> Result<FileDiff, Error> {
-        let mut writer = DiffWriter { change, old: old.map(mode), new: new.map(NewSide::mode), text: Vec::new() };
+    fn sides(
+        &self,
+        change: &Change,
+        old: Option<&OldSide>,
+        new: Option<&NewSide>,
+    ) -> Result<FileDiff, Error> {
+        let mut writer =
+            DiffWriter { change, old: old.map(mode), new: new.map(NewSide::mode), text: Vec::new() };
         writer.header();
         let figures = match self.contents(change, old, new)? {
             Err(why) => {

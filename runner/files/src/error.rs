@@ -60,7 +60,9 @@ pub enum Error {
         run_id: RunId,
     },
     /// The run has no files.
-    #[error("{run_id} has no files of its own: it was started without --workspace, or they were removed since")]
+    #[error(
+        "{run_id} has no files of its own: it was started without --workspace, or they were removed since"
+    )]
     NoFiles {
         /// The run.
         run_id: RunId,

@@ -20,6 +20,7 @@ mod quote;
 mod result_tree;
 mod rules;
 mod secrets;
+mod selected;
 mod selection;
 mod size_text;
 mod stage;
@@ -44,6 +45,7 @@ pub use self::{
     rules::{CopyBounds, CopyRules, InvalidPattern, Patterns, Scope},
     selection::{Origin, Selection},
     size_text::size_text,
-    stage::{CopyProgress, ListedStage, Stage, StagedFiles, stages_dir},
+    stage::{ListedStage, Stage, stages_dir},
+    stage_writer::{CopyProgress, StagedFiles},
     stat::{FileFigures, stat_text},
 };

@@ -53,7 +53,7 @@ pub struct StoredFile {
     pub size: u64,
     /// SHA-256 of the content.
     pub sha256: ContentHash,
-    /// Whether the owner may execute the file.
+    /// Permission of the owner to execute the file.
     pub executable: bool,
     /// Position of the content in the stage's data.
     pub(crate) offset: u64,
@@ -114,9 +114,8 @@ impl Manifest {
 
     /// Returns whether the files can be what [`Self::new`] was given: sorted, each in a directory, and of this format.
     pub(crate) fn is_sound(&self) -> bool {
-        let is_dir = |path: &RelativePath| {
-            self.entry(path).is_some_and(|entry| entry.form == StoredForm::Directory)
-        };
+        let is_dir =
+            |path: &RelativePath| self.entry(path).is_some_and(|entry| entry.form == StoredForm::Directory);
         let has_parent = |entry: &ManifestEntry| entry.path.parent().is_none_or(|parent| is_dir(&parent));
         self.format == FORMAT
             && self.entries.is_sorted_by(|one, next| one.path < next.path)

@@ -54,7 +54,7 @@ pub enum ResultForm {
     File {
         /// Number of bytes.
         size: u64,
-        /// Whether the owner may execute the file.
+        /// Permission of the owner to execute the file.
         executable: bool,
     },
     /// A symbolic link with its target.
@@ -73,8 +73,7 @@ impl ResultTree {
     /// [`Error::NoResult`] if there is no such directory, and [`Error::TooManyResults`].
     pub fn read(tree: &Path, stage: &Stage, scope: Scope) -> Result<Self, Error> {
         let root = TreeRoot::open(tree).and_then(|root| root.subtree(Path::new(REPO_DIR)));
-        let root =
-            root.map_err(|errno| Error::NoResult { tree: tree.to_owned(), source: errno.into() })?;
+        let root = root.map_err(|errno| Error::NoResult { tree: tree.to_owned(), source: errno.into() })?;
         let mut listing = Listing {
             stage,
             rules: (scope == Scope::Tracked).then(|| received_rules(stage)).transpose()?,
@@ -211,8 +210,7 @@ impl Listing<'_> {
             }
             return true;
         }
-        let form =
-            if file_type == FileType::Directory { EntryForm::Directory } else { EntryForm::Other };
+        let form = if file_type == FileType::Directory { EntryForm::Directory } else { EntryForm::Other };
         let is_ignored = self.rules.as_ref().is_some_and(|rules| rules.ignores(path.as_path(), form))
             && manifest.entry(path).is_none();
         if is_ignored {

@@ -10,7 +10,7 @@ use super::path::RelativePath;
 /// Rules for the files that a run receives.
 #[derive(Debug, Clone, Default)]
 pub struct CopyRules {
-    /// Whether files that git ignores are copied.
+    /// Treatment of files that git ignores.
     pub scope: Scope,
     /// Files that are copied although they may hold secrets, or although git ignores them.
     pub include: Patterns,
@@ -65,6 +65,7 @@ impl Patterns {
     /// [`InvalidPattern`], for the first text that is none.
     pub fn parse<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, InvalidPattern> {
         let mut builder = GitignoreBuilder::new("");
+        builder.allow_unclosed_class(false);
         let mut last = String::new();
         for pattern in patterns {
             let pattern = pattern.as_ref();

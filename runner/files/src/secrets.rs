@@ -4,19 +4,57 @@ use std::ffi::OsStr;
 
 /// Beginnings of names.
 const BEGINNINGS: [&str; 9] = [
-    ".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials", "service-account", "service_account",
+    ".env",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "credentials",
+    "service-account",
+    "service_account",
     "client_secret",
 ];
 /// Endings of names.
 const ENDINGS: [&str; 12] = [
-    ".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".ppk", ".kdbx", ".kdb", ".tfstate", ".tfvars",
+    ".pem",
+    ".key",
+    ".p12",
+    ".pfx",
+    ".jks",
+    ".keystore",
+    ".ppk",
+    ".kdbx",
+    ".kdb",
+    ".tfstate",
+    ".tfvars",
     ".ovpn",
 ];
 /// Whole names, of files and of directories.
 const NAMES: [&str; 24] = [
-    ".npmrc", ".yarnrc.yml", ".pypirc", ".netrc", "_netrc", ".git-credentials", ".htpasswd", ".pgpass", ".my.cnf",
-    ".dockercfg", ".vault-token", ".terraformrc", ".boto", ".s3cfg", "kubeconfig", ".ssh", ".aws", ".gnupg",
-    ".kube", ".docker", ".azure", ".gcloud", ".password-store", "secring.gpg",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".netrc",
+    "_netrc",
+    ".git-credentials",
+    ".htpasswd",
+    ".pgpass",
+    ".my.cnf",
+    ".dockercfg",
+    ".vault-token",
+    ".terraformrc",
+    ".boto",
+    ".s3cfg",
+    "kubeconfig",
+    ".ssh",
+    ".aws",
+    ".gnupg",
+    ".kube",
+    ".docker",
+    ".azure",
+    ".gcloud",
+    ".password-store",
+    "secring.gpg",
 ];
 /// Endings of names that show an example or a public half.
 const HARMLESS_ENDINGS: [&str; 7] =
@@ -53,16 +91,53 @@ mod tests {
     #[test]
     fn names_of_secrets_are_known() {
         for name in [
-            ".env", ".env.local", ".env-prod", ".envrc", ".ENV", "server.pem", "tls.key", "a.p12", "a.pfx",
-            "a.jks", "id_rsa", "id_ed25519", "id_ed25519_work", "id_ecdsa", "id_dsa", ".npmrc", ".pypirc", ".netrc",
-            ".git-credentials", ".htpasswd", "db.kdbx", "credentials", "credentials.json",
-            "service-account.json", "service-account-prod.json", ".ssh", ".aws", ".gnupg", ".kube", ".docker",
+            ".env",
+            ".env.local",
+            ".env-prod",
+            ".envrc",
+            ".ENV",
+            "server.pem",
+            "tls.key",
+            "a.p12",
+            "a.pfx",
+            "a.jks",
+            "id_rsa",
+            "id_ed25519",
+            "id_ed25519_work",
+            "id_ecdsa",
+            "id_dsa",
+            ".npmrc",
+            ".pypirc",
+            ".netrc",
+            ".git-credentials",
+            ".htpasswd",
+            "db.kdbx",
+            "credentials",
+            "credentials.json",
+            "service-account.json",
+            "service-account-prod.json",
+            ".ssh",
+            ".aws",
+            ".gnupg",
+            ".kube",
+            ".docker",
         ] {
             assert!(may_hold_secrets(OsStr::new(name)), "{name}");
         }
         for name in [
-            ".env.example", ".env.sample", ".env.template", "id_rsa.pub", ".envoy.yaml", "environment.ts",
-            "credentials.rs", "credentials_test.go", "keys.rs", "monkey", "service-accounts.md", "main.rs", ".gitignore",
+            ".env.example",
+            ".env.sample",
+            ".env.template",
+            "id_rsa.pub",
+            ".envoy.yaml",
+            "environment.ts",
+            "credentials.rs",
+            "credentials_test.go",
+            "keys.rs",
+            "monkey",
+            "service-accounts.md",
+            "main.rs",
+            ".gitignore",
         ] {
             assert!(!may_hold_secrets(OsStr::new(name)), "{name}");
         }

@@ -13,6 +13,7 @@ use super::{
     ignores::OuterRules,
     path::RelativePath,
     rules::{CopyBounds, CopyRules, Scope},
+    selected::{SelectedEntry, SelectedForm},
     walk::{SourceWalk, Take},
 };
 
@@ -37,23 +38,6 @@ pub enum Origin {
     Directory,
     /// A fresh clone of the directory, with its `.git`.
     Clone,
-}
-
-/// Entry that is selected.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SelectedEntry {
-    pub(crate) path: RelativePath,
-    pub(crate) form: SelectedForm,
-}
-
-/// Form of a selected entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SelectedForm {
-    /// A file of this size. Its other facts are read with its content.
-    File(ByteSize),
-    /// A link with its target, which is not followed.
-    Link(PathBuf),
-    Directory,
 }
 
 impl Selection {

@@ -14,23 +14,18 @@ use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
     io::Errno,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{
     error::Error,
     manifest::{ContentHash, Manifest, ManifestEntry, StoredFile, StoredForm},
     selection::Selection,
-    stage_writer::StageWriter,
+    stage_writer::{CopyProgress, DATA_FILE, MANIFEST_FILE, StageWriter, StagedFiles},
 };
 
 /// Name of the directory of all stages, below that of workspaces. No workspace id begins with a dot.
 const STAGES_DIR: &str = ".files";
 /// Beginning of the names of stages that are being written. No run id begins with a dot.
 pub(crate) const UNFINISHED_PREFIX: &str = ".unfinished-";
-/// File with the manifest.
-pub(crate) const MANIFEST_FILE: &str = "manifest.json";
-/// File with the contents, one after the other.
-pub(crate) const DATA_FILE: &str = "data";
 
 /// Returns the directory of all stages below `workspaces`, the directory of workspaces.
 #[must_use]
@@ -46,30 +41,6 @@ pub struct Stage {
     pub(crate) manifest: Manifest,
     digest: ContentHash,
     data: File,
-}
-
-/// Files that were staged, in figures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StagedFiles {
-    /// Hash of the manifest: of all names, contents and the source directory.
-    pub digest: String,
-    /// Number of files and links.
-    pub files: u64,
-    /// Size of all files together.
-    pub bytes: u64,
-}
-
-/// Progress of a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CopyProgress {
-    /// Files and links that are copied.
-    pub files: u64,
-    /// Bytes that are copied.
-    pub bytes: ByteSize,
-    /// All files and links.
-    pub all_files: u64,
-    /// All bytes.
-    pub all_bytes: ByteSize,
 }
 
 /// Stage on disk.
@@ -119,8 +90,7 @@ impl Stage {
             read => read.map_err(Error::io("read", &path))?,
         };
         let damaged = |source| Error::Damaged { run_id: run_id.clone(), path: path.clone(), source };
-        let manifest: Manifest =
-            serde_json::from_slice(&json).map_err(io::Error::from).map_err(damaged)?;
+        let manifest: Manifest = serde_json::from_slice(&json).map_err(io::Error::from).map_err(damaged)?;
         if !manifest.is_sound() {
             return Err(damaged(io::Error::other("its entries contradict each other")));
         }
@@ -190,7 +160,8 @@ impl Stage {
     /// # Errors
     /// The system's.
     pub fn list(stages: &Path) -> Result<Vec<ListedStage>, Error> {
-        let listed = |(name, written): (String, _)| Some(ListedStage { run_id: RunId::parse(&name).ok()?, written });
+        let listed =
+            |(name, written): (String, _)| Some(ListedStage { run_id: RunId::parse(&name).ok()?, written });
         Ok(list(stages)?.into_iter().filter_map(listed).collect())
     }
 
@@ -240,8 +211,9 @@ pub(crate) struct UnfinishedDir(pub(crate) PathBuf);
 impl UnfinishedDir {
     /// Creates the directory below `stages`, and that one if it is missing.
     pub(crate) fn create(stages: &Path) -> Result<Self, Error> {
-        if !stages.exists() {
-            state_file::create_dir(stages).map_err(Error::io("make", stages))?;
+        // The directory of workspaces is refused later if others can enter it.
+        for dir in [stages.parent(), Some(stages)].into_iter().flatten() {
+            state_file::create_dir(dir).map_err(Error::io("make", dir))?;
         }
         let path = stages.join(format!("{UNFINISHED_PREFIX}{:032x}", platform_runtime::random::bits()));
         state_file::create_dir(&path).map_err(Error::io("make", &path))?;

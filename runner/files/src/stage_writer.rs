@@ -8,6 +8,7 @@ use std::{
 };
 
 use platform_core::limit::ByteSize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -15,14 +16,42 @@ use super::{
     error::Error,
     manifest::{ContentHash, Manifest, ManifestEntry, StoredFile, StoredForm},
     path::RelativePath,
-    selection::{SelectedForm, Selection},
-    stage::{CopyProgress, DATA_FILE, MANIFEST_FILE, StagedFiles},
+    selected::SelectedForm,
+    selection::Selection,
 };
 
+/// File with the manifest.
+pub(crate) const MANIFEST_FILE: &str = "manifest.json";
+/// File with the contents, one after the other.
+pub(crate) const DATA_FILE: &str = "data";
 /// Size of the buffer for reading.
 pub(crate) const BUFFER_SIZE: usize = 64 << 10;
 /// Size of the buffer for writing, which gathers small files.
 const WRITE_BUFFER_SIZE: usize = 1 << 20;
+
+/// Files that were staged, in figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagedFiles {
+    /// Hash of the manifest: of all names, contents and the source directory.
+    pub digest: String,
+    /// Number of files and links.
+    pub files: u64,
+    /// Size of all files together.
+    pub bytes: u64,
+}
+
+/// Progress of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyProgress {
+    /// Files and links that are copied.
+    pub files: u64,
+    /// Bytes that are copied.
+    pub bytes: ByteSize,
+    /// All files and links.
+    pub all_files: u64,
+    /// All bytes.
+    pub all_bytes: ByteSize,
+}
 
 /// Stage that is being written.
 pub(crate) struct StageWriter<'s> {
@@ -72,8 +101,7 @@ impl<'s> StageWriter<'s> {
     /// Appends the content of the file `path`, which was selected with `size`.
     fn copy(&mut self, path: &RelativePath, size: ByteSize) -> Result<StoredFile, Error> {
         let source_dir = &self.selection.source_dir;
-        let failed =
-            |why| Error::SourceFile { source_dir: source_dir.clone(), path: path.clone(), why };
+        let failed = |why| Error::SourceFile { source_dir: source_dir.clone(), path: path.clone(), why };
         let mut file = self.selection.root.open_file(path.as_path()).map_err(failed)?;
         if file.size() != size.0 {
             return Err(failed(Unreadable::Changed));

@@ -15,7 +15,7 @@ use super::{
     path::{RelativePath, is_git_dir},
     rules::{Patterns, Scope},
     secrets::may_hold_secrets,
-    selection::{SelectedEntry, SelectedForm},
+    selected::{SelectedEntry, SelectedForm},
 };
 
 /// Most names in a path that is copied.
@@ -59,7 +59,7 @@ pub(crate) struct SourceWalk<'r> {
 #[derive(Debug)]
 struct PendingDir {
     path: Option<RelativePath>,
-    /// Whether a name above says that the files may hold secrets.
+    /// True if a name above says that the files may hold secrets.
     is_secret: bool,
 }
 

@@ -83,8 +83,12 @@ impl ApplyProblem {
 impl fmt::Display for ApplyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::GitDir(path) => write!(f, "{path} is git's own and never applied (name the paths to apply)"),
-            Self::Link(path) => write!(f, "{path} is a link, and links are not applied (name the paths to apply)"),
+            Self::GitDir(path) => {
+                write!(f, "{path} is git's own and never applied (name the paths to apply)")
+            }
+            Self::Link(path) => {
+                write!(f, "{path} is a link, and links are not applied (name the paths to apply)")
+            }
             Self::Unreadable { path, why } => write!(f, "{path} {why} (name the paths to apply)"),
             Self::Protected { path, why } => write!(f, "{path} is {why} (--allow {path} applies it)"),
             Self::Conflict { path, why } => write!(f, "{path} {why}"),

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use self::{present::PresentFile, protected::protected_by, write::Writing};
 pub use self::error::{ApplyError, ApplyProblem};
+use self::{present::PresentFile, protected::protected_by, write::Writing};
 use crate::{
     beneath::TreeRoot,
     changes::{self, Change, ChangeForm, Changes, NewSide, OldSide},
@@ -66,8 +66,7 @@ impl<'a> Applicable<'a> {
     ) -> Result<Self, ApplyError> {
         let open = std::fs::canonicalize(target).map_err(Error::io("open the directory", target))?;
         let root = TreeRoot::open(&open).map_err(Error::os("open the directory", target))?;
-        let mut judged =
-            Self { target: open, root, result, steps: Vec::new(), unchanged: Vec::new() };
+        let mut judged = Self { target: open, root, result, steps: Vec::new(), unchanged: Vec::new() };
         let mut problems = Vec::new();
         for entry in changes.unreadable() {
             let path = entry.path.clone();

@@ -16,9 +16,13 @@ use crate::{
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PresentFile {
     Missing,
-    File { sha256: ContentHash, executable: bool },
+    File {
+        sha256: ContentHash,
+        executable: bool,
+    },
     Link(std::path::PathBuf),
-    /// Neither file nor link.
+    Directory,
+    /// A special file.
     Other,
     /// The way to it leads through a link.
     BehindLink,
@@ -41,6 +45,7 @@ impl PresentFile {
         match FileType::from_raw_mode(found.stx_mode.into()) {
             FileType::Symlink => return root.read_link(path.as_path()).map(Self::Link),
             FileType::RegularFile => {}
+            FileType::Directory => return Ok(Self::Directory),
             _ => return Ok(Self::Other),
         }
         let mut file = root.open_file(path.as_path())?;
@@ -55,7 +60,8 @@ impl PresentFile {
     /// Returns whether the directory has the entry already as `step` would leave it.
     pub(super) fn is_new_side(&self, step: &ApplyStep<'_>) -> bool {
         match (self, &step.change.new) {
-            (Self::Missing, None) => true,
+            // The file is gone.
+            (Self::Missing | Self::Directory, None) => true,
             (Self::File { sha256, executable }, Some(NewSide::File { executable: new, .. })) => {
                 step.new_hash.as_ref() == Some(sha256) && executable == new
             }

@@ -96,11 +96,33 @@ mod tests {
     fn files_that_run_by_themselves_are_protected() {
         let is_protected = |path: &str| protected_by(&RelativePath::parse(path).unwrap()).is_some();
         for path in [
-            ".husky/pre-commit", ".githooks/x", ".envrc", "sub/.envrc", ".env", ".env.local", ".vscode/tasks.json",
-            ".idea/x.xml", "a.code-workspace", ".vim/x", ".nvim.lua", ".exrc", ".github/workflows/ci.yml",
-            ".GitHub/workflows/ci.yml", ".gitlab-ci.yml", ".circleci/config.yml", "Jenkinsfile",
-            "azure-pipelines.yml", ".travis.yml", ".drone.yml", ".buildkite/x", ".woodpecker.yml", ".claude/x",
-            ".mcp.json", ".cursor/rules", "lefthook.yml", ".pre-commit-config.yaml",
+            ".husky/pre-commit",
+            ".githooks/x",
+            ".envrc",
+            "sub/.envrc",
+            ".env",
+            ".env.local",
+            ".vscode/tasks.json",
+            ".idea/x.xml",
+            "a.code-workspace",
+            ".vim/x",
+            ".nvim.lua",
+            ".exrc",
+            ".github/workflows/ci.yml",
+            ".GitHub/workflows/ci.yml",
+            ".gitlab-ci.yml",
+            ".circleci/config.yml",
+            "Jenkinsfile",
+            "azure-pipelines.yml",
+            ".travis.yml",
+            ".drone.yml",
+            ".buildkite/x",
+            ".woodpecker.yml",
+            ".claude/x",
+            ".mcp.json",
+            ".cursor/rules",
+            "lefthook.yml",
+            ".pre-commit-config.yaml",
         ] {
             assert!(is_protected(path), "{path}");
         }

@@ -10,8 +10,8 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat, renameat_with,
-        unlinkat,
+        AtFlags, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat,
+        renameat_with, unlinkat,
     },
     io::Errno,
 };
@@ -151,10 +151,8 @@ impl Writing<'_> {
         let mut empty = path.parent();
         while let Some(dir) = empty {
             let above = dir.as_path().parent().unwrap_or(Path::new(""));
-            let removed = self
-                .root
-                .open_dir(above)
-                .and_then(|above| unlinkat(&above, dir.name(), AtFlags::REMOVEDIR));
+            let removed =
+                self.root.open_dir(above).and_then(|above| unlinkat(&above, dir.name(), AtFlags::REMOVEDIR));
             // It has other files, or another process removed it.
             if removed.is_err() {
                 break;

@@ -35,7 +35,8 @@ fn changes_are_applied() {
         ("untouched", "u"),
     ]);
     set_mode(&fixture.source().join("src/a"), 0o640);
-    rustix::fs::chown(fixture.source().join("src/a").as_path(), Some(rustix::fs::Uid::from_raw(4711)), None).unwrap();
+    rustix::fs::chown(fixture.source().join("src/a").as_path(), Some(rustix::fs::Uid::from_raw(4711)), None)
+        .unwrap();
     let stage = fixture.start_run();
     fixture.agent_writes("src/a", "new a");
     fs::remove_dir_all(fixture.repo().join("src/deep")).unwrap();
@@ -47,7 +48,10 @@ fn changes_are_applied() {
     fixture.write("same", "t");
     let applied = apply(&fixture, &stage, &[]).unwrap();
     let read = |path: &str| fs::read_to_string(fixture.source().join(path)).unwrap();
-    assert_eq!([read("src/a"), read("new/dir/b"), read("file/below"), read("untouched")], ["new a", "b", "now a directory", "u"]);
+    assert_eq!(
+        [read("src/a"), read("new/dir/b"), read("file/below"), read("untouched")],
+        ["new a", "b", "now a directory", "u"]
+    );
     assert!(!fixture.source().join("src/deep").exists(), "directories that became empty are gone");
     let found = fs::metadata(fixture.source().join("src/a")).unwrap();
     assert_eq!((found.mode() & 0o777, found.uid()), (0o640, 4711), "owner and mode stay");
@@ -74,11 +78,16 @@ fn what_runs_by_itself_needs_permission() {
     fixture.agent_writes(".github/workflows/ci.yml", "on: [push, evil]\n");
     fixture.agent_writes(".envrc", "evil");
     fixture.agent_writes(".vscode/tasks.json", "{}");
-    let expected = [".envrc: protected", ".github/workflows/ci.yml: protected", ".vscode/tasks.json: protected"];
+    let expected =
+        [".envrc: protected", ".github/workflows/ci.yml: protected", ".vscode/tasks.json: protected"];
     assert_eq!(refused(apply(&fixture, &stage, &[])), expected);
     assert_eq!(fs::read(fixture.source().join("a")).unwrap(), b"a", "nothing was written");
     assert_eq!(refused(apply(&fixture, &stage, &[".envrc", ".github/**"])), expected[2..]);
-    assert_eq!(apply(&fixture, &stage, &[".envrc", ".github", ".vscode"]).unwrap().applied.len(), 4, "control");
+    assert_eq!(
+        apply(&fixture, &stage, &[".envrc", ".github", ".vscode"]).unwrap().applied.len(),
+        4,
+        "control"
+    );
 }
 
 #[test]
@@ -122,7 +131,7 @@ fn conflicts_are_named_at_once() {
 }
 
 #[test]
-fn a_change_after_the_judgement_stops_the_writing() {
+fn a_change_after_judgement_stops_the_writing() {
     let fixture = Fixture::with(&[("a", "a"), ("b", "b")]);
     let stage = fixture.start_run();
     fixture.agent_writes("a", "the agent's");

@@ -75,7 +75,13 @@ fn a_hostile_repository_runs_nothing() {
         write(&source, &format!(".git/hooks/{name}"), &fs::read_to_string(&script).unwrap());
         set_mode(&source.join(".git/hooks").join(name), 0o755);
     }
-    for key in ["core.fsmonitor", "filter.evil.clean", "filter.evil.smudge", "uploadpack.packObjectsHook", "core.sshCommand"] {
+    for key in [
+        "core.fsmonitor",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "uploadpack.packObjectsHook",
+        "core.sshCommand",
+    ] {
         git(&source, &["config", key, &program]);
     }
     fixture.write(".git/info/attributes", "* filter=evil\n");

@@ -43,7 +43,8 @@ fn git_applies_the_difference() {
     ]);
     link("old", fixture.source().join("link"));
     let stage = fixture.start_run();
-    fixture.agent_writes("long.txt", &lines.replace("line 3\n", "").replace("line 30\n", "line thirty\nmore\n"));
+    fixture
+        .agent_writes("long.txt", &lines.replace("line 3\n", "").replace("line 30\n", "line thirty\nmore\n"));
     fixture.agent_writes("no newline", "end\n");
     fs::remove_file(fixture.repo().join("gone")).unwrap();
     fs::remove_file(fixture.repo().join("gone empty")).unwrap();
@@ -65,7 +66,9 @@ fn git_applies_the_difference() {
     fs::rename(fixture.source(), other.source()).unwrap();
     fs::create_dir(other.tree()).unwrap();
     let applied = other.start_run();
-    let names = |stage: &Stage| -> Vec<_> { stage.manifest().entries().iter().map(|entry| entry.path.clone()).collect() };
+    let names = |stage: &Stage| -> Vec<_> {
+        stage.manifest().entries().iter().map(|entry| entry.path.clone()).collect()
+    };
     assert_eq!(changed(&applied, &result), [], "{:?}", names(&applied));
     let expected = [ChangeForm::TypeChanged, ChangeForm::Modified, ChangeForm::Deleted, ChangeForm::Deleted];
     assert_eq!(changed(&stage, &result).iter().take(4).map(|change| change.1).collect::<Vec<_>>(), expected);
@@ -90,7 +93,7 @@ fn differences_and_figures_read_as_gits() {
         figures: reader.diff(change).unwrap().figures,
     };
     let figures: Vec<_> = changes.all().iter().map(figures).collect();
-    let expected = " a.txt    | 3 ++-\n b        | Bin 4 -> 6 bytes\n \"esc\\033\" | 2 +-\n 3 files changed, 3 insertions(+), 2 deletions(-)\n";
+    let expected = " a.txt     | 3 ++-\n b         | Bin 4 -> 6 bytes\n \"esc\\033\" | 2 +-\n 3 files changed, 3 insertions(+), 2 deletions(-)\n";
     assert_eq!(stat_text(&figures), expected);
 }
 
@@ -105,7 +108,11 @@ fn ignored_additions_are_hidden() {
     fixture.agent_writes("sub/.gitignore", "*\n");
     let result = fixture.result(&stage);
     let added = |path: &str| (path.to_owned(), ChangeForm::Added);
-    assert_eq!(changed(&stage, &result), [added("b"), added("sub/.gitignore")], "the agent's rules hide nothing");
+    assert_eq!(
+        changed(&stage, &result),
+        [added("b"), added("sub/.gitignore")],
+        "the agent's rules hide nothing"
+    );
     assert_eq!(result.hidden().git_dirs, [path(".git")]);
     assert_eq!(result.hidden().ignored.len(), 2);
     let all = ResultTree::read(&fixture.tree(), &stage, Scope::All).unwrap();
@@ -132,7 +139,12 @@ fn traps_in_a_result_are_not_read() {
     let unreadable: Vec<_> =
         changes.unreadable().iter().map(|entry| format!("{} {}", entry.path, entry.why)).collect();
     let linked = "has 2 names (hard links) instead of one";
-    let expected = ["b is a FIFO".to_owned(), format!("c {linked}"), format!("other name {linked}"), "socket is a socket".to_owned()];
+    let expected = [
+        "b is a FIFO".to_owned(),
+        format!("c {linked}"),
+        format!("other name {linked}"),
+        "socket is a socket".to_owned(),
+    ];
     assert_eq!(unreadable, expected);
     let text = String::from_utf8(diff(&stage, &result)).unwrap();
     assert!(!text.contains("the host's own"), "{text}");

@@ -15,7 +15,7 @@ use crate::{CopyBounds, CopyProblem, Error};
 /// Returns the paths of `selection`, directories left out.
 fn files(selection: &Selection) -> Vec<String> {
     let entries = selection.entries.iter();
-    let files = entries.filter(|entry| entry.form != crate::selection::SelectedForm::Directory);
+    let files = entries.filter(|entry| entry.form != crate::selected::SelectedForm::Directory);
     files.map(|entry| entry.path.to_string()).collect()
 }
 
@@ -166,7 +166,10 @@ fn deep_trees_are_refused() {
     fixture.write(&format!("fine/{}/a", deep(100)), "");
     assert!(fixture.select(&CopyRules::default()).is_ok(), "control");
     fixture.write(&format!("deep/{}/a", deep(200)), "");
-    assert_eq!(problems(fixture.select(&CopyRules::default())), [CopyProblem::TooDeep { top: path("deep"), max: 128 }]);
+    assert_eq!(
+        problems(fixture.select(&CopyRules::default())),
+        [CopyProblem::TooDeep { top: path("deep"), max: 128 }]
+    );
 }
 
 #[test]

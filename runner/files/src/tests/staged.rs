@@ -28,21 +28,31 @@ fn an_agent_gets_the_files_as_its_own() {
     let mut reported = Vec::new();
     let selection = fixture.select(&CopyRules::default()).unwrap();
     let staged =
-        Stage::write(&fixture.stages(), &fixture.run_id, &selection, &mut |done| reported.push(done)).unwrap();
+        Stage::write(&fixture.stages(), &fixture.run_id, &selection, &mut |done| reported.push(done))
+            .unwrap();
     let last = reported.last().unwrap();
     assert_eq!((last.files, last.bytes), (last.all_files, last.all_bytes));
     let stage = Stage::open(&fixture.stages(), &fixture.run_id).unwrap();
     assert_eq!(stage.staged_files(), staged);
     stage.unpack(&fixture.tree()).unwrap();
-    for (path, mode) in [("", 0o755), ("src", 0o755), ("empty", 0o755), ("run.sh", 0o755), ("src/main.rs", 0o644)] {
+    for (path, mode) in
+        [("", 0o755), ("src", 0o755), ("empty", 0o755), ("run.sh", 0o755), ("src/main.rs", 0o644)]
+    {
         let found = fs::metadata(fixture.repo().join(path)).unwrap();
-        assert_eq!((found.permissions().mode() & 0o7777, found.uid(), found.gid()), (mode, 1001, 1001), "{path}");
+        assert_eq!(
+            (found.permissions().mode() & 0o7777, found.uid(), found.gid()),
+            (mode, 1001, 1001),
+            "{path}"
+        );
     }
     for file in ["manifest.json", "data"] {
         let mode = fs::metadata(fixture.stages().join("run-1").join(file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
     assert_eq!(fs::metadata(fixture.stages()).unwrap().permissions().mode() & 0o777, 0o700);
+    let early = fixture.dir.path().join("workspaces");
+    Stage::write(&stages_dir(&early), &fixture.run_id, &selection, &mut |_| {}).unwrap();
+    assert_eq!(fs::metadata(early).unwrap().permissions().mode() & 0o777, 0o700, "as workspaces need it");
 }
 
 #[test]

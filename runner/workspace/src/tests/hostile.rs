@@ -76,10 +76,7 @@ async fn only_plain_files_beneath_it_are_read() {
         );
         assert_eq!(fs::read_to_string(tree.join("relative")).unwrap(), SECRET, "control");
         assert_eq!(unreadable_reason(read(&fixture, Path::new("d/none"), MOST)), Unreadable::Missing);
-        assert_eq!(
-            unreadable_reason(read(&fixture, Path::new("d/file/x"), MOST)),
-            Unreadable::Missing
-        );
+        assert_eq!(unreadable_reason(read(&fixture, Path::new("d/file/x"), MOST)), Unreadable::Missing);
         fs::remove_file(secret).unwrap();
         fixture.remove().await;
     }
@@ -120,11 +117,7 @@ async fn special_and_linked_files_are_not_read() {
         fs::hard_link(tree.join(messages), tree.join("result.json")).unwrap();
         for name in ["result.json", ".cogni/messages.json"] {
             let linked = Unreadable::Linked { names: 2 };
-            assert_eq!(
-                unreadable_reason(read(&fixture, Path::new(name), MOST)),
-                linked,
-                "{form:?} {name}"
-            );
+            assert_eq!(unreadable_reason(read(&fixture, Path::new(name), MOST)), linked, "{form:?} {name}");
             assert!(fs::read(tree.join(name)).is_ok(), "control");
         }
         drop(socket);

@@ -72,7 +72,11 @@ pub(in super::super) async fn apply(context: &Context, arguments: Arguments) -> 
     let allow = Patterns::parse(&allow).map_err(|error| Misused(error.to_string()))?;
     let asks = !consent.yes && !consent.dry_run;
     if asks && (json || !io::stdin().is_terminal()) {
-        return Err(Misused("without a terminal, `sluice runs apply` needs --yes or --dry-run".to_owned()).into());
+        return Err(Misused(
+            "`sluice runs apply` asks on a terminal: give --yes or --dry-run without one, and with --json"
+                .to_owned(),
+        )
+        .into());
     }
     let files = RunFiles::open(context, &run_id).await?;
     if !files.state.is_final() {

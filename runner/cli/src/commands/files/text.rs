@@ -55,8 +55,8 @@ pub(super) fn print_notes(changes: &Changes, hidden: &HiddenEntries) -> io::Resu
         writeln!(err, "not shown: {dir} is a repository's own directory")?;
     }
     if !hidden.ignored.is_empty() {
-        let ignored = counted(hidden.ignored.len(), "new entry that .gitignore names").replace("entrys", "entries");
-        writeln!(err, "not shown: {ignored} (--all shows them)")?;
+        let ignored = counted(hidden.ignored.len(), "new path");
+        writeln!(err, "not shown: {ignored} that .gitignore names (--all shows all)")?;
     }
     Ok(())
 }
