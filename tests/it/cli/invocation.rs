@@ -78,7 +78,12 @@ async fn agents_are_listed_as_the_catalogue_specifies() {
     for arguments in [&["agents", "--json"][..], &["agents", "ls", "--json"]] {
         let outcome = world.sluice().run(arguments).await;
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        assert_eq!(serde_json::from_str::<Value>(&outcome.stdout).unwrap(), expected);
+        let mut listed = serde_json::from_str::<Value>(&outcome.stdout).unwrap();
+        // Whether OpenClaw's image is here, is another test's question.
+        for agents in ["agents", "cannotRun", "notes"] {
+            listed[agents].as_array_mut().unwrap().retain(|agent| agent["agentId"] != "sandbox:openclaw");
+        }
+        assert_eq!(listed, expected);
     }
 }
 

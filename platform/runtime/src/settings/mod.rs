@@ -32,7 +32,7 @@ use platform_core::{
 pub use self::{
     agents::{
         Agent, DEFAULT_AGENT, Execution, Filling, Image, InvalidImage, InvalidTemplate, Protocol, Stream,
-        Template, Volume, WorkspaceSetup,
+        Template, Volume, WorkspaceSetup, is_optional,
     },
     api::Api,
     budgets::{Account, Accounts},

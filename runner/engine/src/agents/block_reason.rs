@@ -25,6 +25,8 @@ pub enum BlockReason {
     },
     /// The agent's image is not on this host.
     NoImage(Image),
+    /// The image of an agent that ships without one was not built on this host.
+    NotInstalled(Image),
     /// A volume of the agent is not on this host.
     NoVolume(String),
     /// Docker failed to answer a request.
@@ -59,6 +61,7 @@ impl BlockReason {
             Self::NoGateway { .. } => "gateway_unavailable",
             Self::NoDocker { .. } => "docker_unavailable",
             Self::NoImage(_) => "image_missing",
+            Self::NotInstalled(_) => "not_installed",
             Self::NoVolume(_) => "volume_missing",
             Self::Unknown { .. } => "docker_failed",
             Self::NoModel => "model_missing",
@@ -79,12 +82,22 @@ impl BlockReason {
 
     /// Returns whether this host or its configuration has a fault.
     pub const fn is_fault(&self) -> bool {
-        !matches!(self, Self::NoModel)
+        !matches!(self, Self::NoModel | Self::NotInstalled(_))
     }
 
     /// Returns whether the reason prevents the creation of a container.
     pub const fn is_on_docker(&self) -> bool {
-        self.is_unknown() || matches!(self, Self::NoImage(_) | Self::NoVolume(_))
+        self.is_unknown() || matches!(self, Self::NoImage(_) | Self::NotInstalled(_) | Self::NoVolume(_))
+    }
+}
+
+impl BlockReason {
+    /// Returns the same reason for an agent that an installation may do without.
+    pub(super) fn of_optional(self) -> Self {
+        match self {
+            Self::NoImage(image) => Self::NotInstalled(image),
+            other => other,
+        }
     }
 }
 
@@ -96,6 +109,9 @@ impl fmt::Display for BlockReason {
                 write!(f, "whether it can run cannot be judged: {why}")
             }
             Self::NoImage(image) => docker::Error::NoImage { image: image.clone() }.fmt(f),
+            Self::NotInstalled(image) => {
+                write!(f, "its image {image} is not on this host: `scripts/setup.sh openclaw` builds it")
+            }
             Self::NoVolume(volume) => docker::Error::NoVolume { volume: volume.clone() }.fmt(f),
             Self::NoModel => f.write_str("it has no model and runs only with `sluice run --model`: set its `model`, or upstream.default_model"),
             Self::NotGranted { model, models } => {
@@ -196,7 +212,27 @@ mod tests {
         let can_run = statuses.iter().find(|agent| agent.id.as_str() == DEFAULT_AGENT).unwrap().can_run();
         assert_eq!(default.is_some(), can_run, "what cannot run is no default");
         let codes = |agent: &AgentStatus| agent.block_reasons.iter().map(BlockReason::code).collect();
-        statuses.iter().map(|agent| (agent.id.to_string(), codes(agent))).collect()
+        let others = statuses.iter().filter(|agent| agent.id.as_str() != "sandbox:openclaw");
+        others.map(|agent| (agent.id.to_string(), codes(agent))).collect()
+    }
+
+    #[test]
+    fn an_optional_agent_may_lack_its_image() {
+        let reasons = |entry: &str| {
+            let file = Some(("s.toml".into(), entry.to_owned()));
+            let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+            let image: Image = "sluicegate/sandbox-openclaw:latest".parse().unwrap();
+            let images = [(image.clone(), BlockReason::NoImage(image))].into();
+            let docker = Ok(MissingOnDocker { images, ..MissingOnDocker::default() });
+            let facts = HostFacts { docker, models: None, gateways: BTreeMap::new() };
+            let statuses = judge(&settings.agents, Some("fake"), &facts);
+            let agent = statuses.into_iter().find(|agent| agent.id.as_str() == "sandbox:openclaw").unwrap();
+            assert!(!agent.can_run());
+            agent.block_reasons.iter().map(|reason| (reason.code(), reason.is_fault())).collect::<Vec<_>>()
+        };
+        assert_eq!(reasons(""), [("not_installed", false)]);
+        // Control: an operator who changes the entry wants to use it.
+        assert_eq!(reasons("[agents.'sandbox:openclaw']\npids = 300\n"), [("image_missing", true)]);
     }
 
     fn expected<'c>(of: [(&str, &[&'c str]); 4]) -> Vec<(String, Vec<&'c str>)> {
@@ -264,7 +300,7 @@ mod tests {
         );
         assert!(
             statuses.iter().all(AgentStatus::can_run)
-                && listing(&statuses)["agents"].as_array().unwrap().len() == 2
+                && listing(&statuses)["agents"].as_array().unwrap().len() == 3
         );
         let missing = codes("", None);
         assert!(missing.len() == 1 && missing[0].starts_with("model_missing it has no model"), "{missing:?}");

@@ -10,7 +10,7 @@ mod host_facts;
 use std::collections::BTreeMap;
 
 use platform_core::id::AgentId;
-use platform_runtime::settings::{Agent, DEFAULT_AGENT};
+use platform_runtime::settings::{Agent, DEFAULT_AGENT, is_optional};
 use serde_json::{Value, json};
 
 pub use self::{
@@ -49,10 +49,12 @@ impl AgentStatus {
 
 /// Judges all `agents` by `facts`, in the order of their ids. `model` is the default for agents that name none.
 pub fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, facts: &HostFacts) -> Vec<AgentStatus> {
-    let status = |(id, agent): (&AgentId, &Agent)| AgentStatus {
-        id: id.clone(),
-        agent: agent.clone(),
-        block_reasons: block_reasons(agent, model, facts),
+    let status = |(id, agent): (&AgentId, &Agent)| {
+        let mut block_reasons = block_reasons(agent, model, facts);
+        if is_optional(id, agent) {
+            block_reasons = block_reasons.into_iter().map(BlockReason::of_optional).collect();
+        }
+        AgentStatus { id: id.clone(), agent: agent.clone(), block_reasons }
     };
     agents.iter().map(status).collect()
 }

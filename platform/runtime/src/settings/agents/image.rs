@@ -24,11 +24,6 @@ pub struct InvalidImage {
 /// Prefix of an image's id and of a digest.
 const ALGORITHM: &str = "sha256:";
 
-/// Reads the image of an agent's entry.
-pub(super) fn read(section: &Section<'_>) -> Image {
-    read_or(section, "sluicegate/sandbox-runtime:latest")
-}
-
 /// Reads the image of a container, `default` if none is named.
 pub(in crate::settings) fn read_or(section: &Section<'_>, default: &str) -> Image {
     let doc =

@@ -62,7 +62,7 @@ const CONTAINER_FIELDS: [&str; 15] = [
 ];
 /// Settings of a session of a gateway, which a run's own container does not have.
 const SESSION_FIELDS: [&str; 2] = ["gateways", "gateway_agent"];
-/// Settings that every agent other than the built-in one has to set.
+/// Settings that every agent that is not built in has to set.
 const REQUIRED_FIELDS: [&str; 2] = ["image", "argv"];
 
 /// Reports settings that have no effect on an agent with this mode.
@@ -81,14 +81,14 @@ pub(super) fn refuse_ignored(section: &Section<'_>, mode: Execution) {
     }
 }
 
-/// Reports the required settings that are missing from the entry of an agent other than the built-in one. Their
+/// Reports the required settings that are missing from the entry of an agent that is not built in. Their
 /// defaults would run another program than the operator meant.
 pub(super) fn refuse_missing(section: &Section<'_>, mode: Execution) {
     if mode == Execution::Ephemeral {
         for name in REQUIRED_FIELDS.into_iter().filter(|name| !section.has(name)) {
             section.reject(
                 name,
-                format!("is missing: only `{DEFAULT_AGENT}` has one by default; say which is meant"),
+                format!("is missing: only built-in agents such as `{DEFAULT_AGENT}` have one by default; say which is meant"),
             );
         }
     }

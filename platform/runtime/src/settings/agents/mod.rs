@@ -1,6 +1,7 @@
 //! Reads the agents that runs can use. An entry in the configuration adds an agent.
 
 mod behaviour;
+mod builtin;
 mod environment;
 pub(super) mod image;
 mod kind;
@@ -18,22 +19,20 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use self::kind::Kind;
+use self::{builtin::EntryDefaults, kind::Kind};
 pub use self::{
+    builtin::{DEFAULT_AGENT, is_optional},
     image::{Image, InvalidImage},
     kind::{Execution, Protocol, Stream, WorkspaceSetup},
     template::{Filling, InvalidTemplate, Template},
     volume::Volume,
 };
 use super::{SectionName, budgets, gateways::MAIN, sandbox};
-use crate::config::{self, Section};
+use crate::config::Section;
 
 /// Most warm containers of an agent. More would only use a host's memory, because a container is created in a fraction
 /// of a second.
 const MAX_WARM: u32 = 64;
-
-/// The built-in agent, which exists without configuration.
-pub const DEFAULT_AGENT: &str = "sandbox:agent";
 
 /// `[agents."family:name"]`
 ///
@@ -133,11 +132,9 @@ fn is_main_agent(agent: &str) -> bool {
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
     let read = |id: &str, section: &Section<'_>| {
-        // The built-in agent makes one call and passes its answer on.
-        let agent =
-            Agent::section(section, if id == DEFAULT_AGENT { Stream::Answer } else { Stream::Progress });
+        let agent = Agent::section(section, &builtin::defaults_of(id));
         kind::refuse_ignored(section, agent.mode);
-        if id != DEFAULT_AGENT {
+        if !builtin::BUILT_IN_AGENTS.contains(&id) {
             kind::refuse_missing(section, agent.mode);
         }
         let id = AgentId::parse(id).map_err(|error| section.reject_itself(error.to_string())).ok()?;
@@ -152,27 +149,25 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
         .into_iter()
         .flatten()
         .collect();
-    if let Ok(id) = AgentId::parse(DEFAULT_AGENT) {
-        agents
-            .entry(id)
-            .or_insert_with(|| config::defaults(|section| Agent::section(section, Stream::Answer)));
+    for (id, agent) in builtin::BUILT_IN_AGENTS.into_iter().filter_map(builtin::built_in) {
+        agents.entry(id).or_insert(agent);
     }
     agents
 }
 
 impl Agent {
-    fn section(section: &Section<'_>, stream: Stream) -> Self {
+    fn section(section: &Section<'_>, defaults: &EntryDefaults) -> Self {
         let field = |name, doc| section.field(name, doc);
-        let Kind { mode, workspace, protocol, stream } = Kind::section(section, stream);
+        let Kind { mode, workspace, protocol, stream } = Kind::section(section, defaults.stream);
         Self {
-            name: field("name", "Name for people.").or("Sandbox Agent".to_owned()),
+            name: field("name", "Name for people.").or(defaults.name.to_owned()),
             description: field("description", "Purpose of the agent, for people.")
-                .or("LLM agent in an isolated container".to_owned()),
+                .or(defaults.description.to_owned()),
             mode,
             gateways: field("gateways", "With `gateway`: the gateways that its runs may be sessions of. The first that serves a run's account is taken.")
                 .list_or(vec![]),
             gateway_agent: read_gateway_agent(section),
-            image: image::read(section),
+            image: image::read_or(section, defaults.image),
             argv: template::read(section),
             environment: environment::read(section),
             volumes: volume::read(section),
@@ -200,10 +195,10 @@ impl Agent {
             .or(limit::data_plane::OUTPUT_TOKENS),
             times: read_times(section),
             run_timeout: field("run_timeout", "Wall-clock time of a run.")
-                .renamed_from("runtime").or(limit::sandbox::RUNTIME),
+                .renamed_from("runtime").or(defaults.run_timeout),
             memory: field("memory", "Memory, swap included.")
                 .at_least(&limit::sandbox::LEAST_MEMORY)
-                .or(limit::sandbox::MEMORY),
+                .or(defaults.memory),
             pids: field("pids", "Processes and threads.").or(limit::sandbox::PIDS),
             milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.")
                 .at_least(&limit::sandbox::LEAST_MILLI_CPU)

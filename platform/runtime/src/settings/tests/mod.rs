@@ -23,10 +23,22 @@ fn the_agent_that_ships_is_there_without_a_file() {
 }
 
 #[test]
+fn openclaw_has_limits_that_fit_it() {
+    let agent =
+        |text: &str| parse(text).unwrap().agents[&AgentId::parse("sandbox:openclaw").unwrap()].clone();
+    let shipped = agent("");
+    assert_eq!((shipped.run_timeout, shipped.memory), (Millis::seconds(1800), ByteSize::mib(2048)));
+    assert_eq!((shipped.name.as_str(), shipped.stream), ("OpenClaw", Stream::Progress));
+    assert_eq!(shipped.image.as_str(), "sluicegate/sandbox-openclaw:latest");
+    let changed = agent("[agents.'sandbox:openclaw']\nmemory = '3 GiB'\n");
+    assert_eq!((changed.memory, changed.image), (ByteSize::mib(3072), shipped.image));
+}
+
+#[test]
 fn an_agent_is_an_entry() {
     let settings =
         parse("[agents.'team:reviewer']\nimage = 'reviewer:1'\nargv = ['/bin/review', '--all']\n").unwrap();
-    assert_eq!(settings.agents.len(), 2);
+    assert_eq!(settings.agents.len(), 3, "with the two that are built in");
     let argv = &settings.agents[&AgentId::parse("team:reviewer").unwrap()].argv;
     assert_eq!(*argv, ["/bin/review", "--all"].map(Template::literal));
     assert!(parse("[agents.reviewer]\n").unwrap_err().to_string().contains("is not an agent id"));

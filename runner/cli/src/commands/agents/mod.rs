@@ -55,7 +55,7 @@ pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Ex
 /// Returns the exit code of `check`. Confirmed reasons take precedence over unknown ones.
 fn exit_code(statuses: &[AgentStatus]) -> Exit {
     let reasons = statuses.iter().flat_map(|agent| &agent.block_reasons);
-    let mut reasons = reasons.filter(|reason| !reason.is_advisory()).peekable();
+    let mut reasons = reasons.filter(|reason| reason.is_fault()).peekable();
     if reasons.peek().is_none() {
         Exit::Success
     } else if reasons.all(BlockReason::is_unknown) {
@@ -111,7 +111,7 @@ fn check(out: &mut impl Write, agent: &AgentStatus) -> io::Result<()> {
     }
     agent.block_reasons.iter().try_for_each(|reason| {
         let word = match reason {
-            reason if reason.is_advisory() => "note      ",
+            reason if !reason.is_fault() => "note      ",
             reason if reason.is_unknown() => "not known ",
             _ => "cannot run",
         };
