@@ -66,7 +66,7 @@ async fn a_correct_configuration_is_valid() {
     let world = World::start().await;
     let outcome = world.sluice().run(&["config", "check"]).await;
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
-    let read = format!("the configuration is valid, 1 agent, from {}\n", world.config().display());
+    let read = format!("the configuration is valid, 2 agents, from {}\n", world.config().display());
     assert_eq!(outcome.stdout, read);
     let missing = world.sluice().run(&["config", "check", "--config", "/nowhere/sluice.toml"]).await;
     assert_eq!(missing.code, Some(2), "{missing:?}");
