@@ -74,7 +74,11 @@ CONTROL
 }
 
 case ${1:-} in
-  install) [[ $# -eq 2 || $# -eq 3 ]] || usage; install_programs "$2" "${3:-}" ;;
+  install)
+    [[ $# -eq 2 || $# -eq 3 ]] || usage
+    install_programs "$2" "${3:-}"
+    echo "installed below ${3:-}$PREFIX; next: \`sluice init\`" >&2
+    ;;
   deb) [[ $# -eq 3 ]] || usage; make_deb "$2" "$3" ;;
   *) usage ;;
 esac

@@ -34,6 +34,33 @@ impl Shown {
     }
 }
 
+/// Runs `command`, which has a terminal of its own, and answers each question when it is shown. Returns what the terminal
+/// shows.
+///
+/// # Panics
+/// If it fails, is silent for long, or does not ask a question.
+pub async fn converse(command: &mut Command, answers: &[(&str, &str)]) -> String {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut shown = String::new();
+    let mut answers = answers.iter().peekable();
+    let mut piece = [0; 4096];
+    loop {
+        let read = timeout(PATIENCE, output.read(&mut piece)).await;
+        match read.unwrap_or_else(|_| panic!("silence after:\n{shown}")).unwrap() {
+            0 => break,
+            length => shown += &String::from_utf8_lossy(&piece[..length]),
+        }
+        if let Some((_, answer)) = answers.next_if(|(question, _)| shown.contains(question)) {
+            input.write_all(answer.as_bytes()).await.unwrap();
+        }
+    }
+    assert!(child.wait().await.unwrap().success(), "{shown}");
+    assert_eq!(answers.next(), None, "a question was not asked: {shown}");
+    shown
+}
+
 impl Sluice {
     /// Runs it with `arguments` on a terminal to its end.
     ///

@@ -9,6 +9,7 @@ use std::{
 use bench::upstream::ScriptedUpstream;
 use harness::{
     canary::CANARY_KEY, key_rejecting_upstream::KeyRejectingUpstream, process::binary, sluice::Outcome,
+    terminal::converse,
 };
 use tokio::process::Command;
 
@@ -175,4 +176,23 @@ async fn init_takes_only_models_that_are_offered() {
     assert!(!place.config().exists());
     let first = place.init(&[&given[..], &["--yes"]].concat()).await;
     assert_eq!(first.code, Some(0), "the control: {first:?}");
+}
+
+/// The terminal shows what is typed again afterwards.
+#[tokio::test]
+async fn a_stopped_dialogue_writes_nothing() {
+    let place = Place::new();
+    let line = format!(
+        "{} init --config {}; test $? = 130 && stty -a | grep -q ' echo '",
+        binary("sluice").display(),
+        place.config().display()
+    );
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--flush", "--return", "--command", &line, "/dev/null"]);
+    let typed = format!("{CANARY_KEY}\x03");
+    let answers = [("Upstream: ", "http://127.0.0.1:9\n"), ("Key of the upstream", typed.as_str())];
+    let shown = converse(&mut script, &answers).await;
+    assert!(shown.contains("stopped; nothing was written"), "{shown}");
+    assert!(!shown.contains(CANARY_KEY), "the key is shown: {shown}");
+    assert!(place.is_untouched());
 }

@@ -3,48 +3,17 @@
 //! One thing is replaced: building takes minutes, so the programs under test come as a package, and the image is there.
 //! Agents run on this machine's Docker, so their directories have the same paths inside and outside.
 
-use std::{fs, process::Stdio, time::Duration};
+use std::fs;
 
 use bench::upstream::ScriptedUpstream;
-use harness::canary::CANARY_KEY;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    process::Command,
-    time::timeout,
-};
+use harness::{canary::CANARY_KEY, terminal::converse};
+use tokio::process::Command;
 
 use super::book::{Page, own_state};
 use crate::cli::packages::{IMAGE, package, programs};
 
-/// Longest silence of the quick start.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Most lines of the quick start.
 const MAX_LINES: usize = 6;
-
-/// Runs `command`, and answers each question as it is asked. Returns what the terminal shows.
-async fn converse(command: &mut Command, answers: &[(&str, &str)]) -> String {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let mut output = child.stdout.take().unwrap();
-    let mut shown = String::new();
-    let mut answers = answers.iter().peekable();
-    let mut piece = [0; 4096];
-    loop {
-        let read = timeout(PATIENCE, output.read(&mut piece)).await;
-        match read.unwrap_or_else(|_| panic!("silence after:\n{shown}")).unwrap() {
-            0 => break,
-            length => shown += &String::from_utf8_lossy(&piece[..length]),
-        }
-        if let Some((question, answer)) = answers.peek().filter(|(question, _)| shown.contains(question)) {
-            assert!(!shown.contains(answer) || *answer == "fake", "{question} is asked once: {shown}");
-            input.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
-            answers.next();
-        }
-    }
-    assert!(child.wait().await.unwrap().success(), "{shown}");
-    assert_eq!(answers.next(), None, "a question was not asked: {shown}");
-    shown
-}
 
 #[tokio::test]
 async fn the_quick_start_leads_to_an_answer() {

@@ -1,6 +1,7 @@
 //! Implements `sluice config`.
 
 use std::{
+    fs,
     io::{self, Write},
     path::Path,
 };
@@ -53,8 +54,8 @@ pub(super) fn config(context: &Context, command: Command) -> Result<Exit, Error>
     }
 }
 
-/// Reports files and sockets of the configuration that other users can change or read. The configuration itself is
-/// valid: otherwise the command would have ended before.
+/// Reports a missing key, and files and sockets of the configuration that other users can change or read. The
+/// configuration itself is valid: otherwise the command would have ended before.
 fn check(context: &Context) -> Result<Exit, Error> {
     let exposed = context.settings.exposures(Some(context.sources.configuration_path()));
     for exposure in &exposed {
@@ -63,13 +64,30 @@ fn check(context: &Context) -> Result<Exit, Error> {
     for exposure in context.settings.exposed_sockets() {
         writeln!(io::stderr(), "warning: {}", terminal::safe(&exposure.to_string()))?;
     }
-    if !exposed.is_empty() {
+    let missing = missing_key(context.settings.upstream.key_file.as_deref());
+    if let Some(problem) = &missing {
+        writeln!(io::stderr(), "{}", terminal::safe(problem))?;
+    }
+    if !exposed.is_empty() || missing.is_some() {
         return Ok(Exit::Usage);
     }
     let agents = counted(context.settings.agents.len(), "agent");
     let file = source_in_words(context.sources.file.as_deref(), Path::new(DEFAULT_FILE));
     writeln!(io::stdout(), "the configuration is valid, {agents}, {}", terminal::safe(&file))?;
     Ok(Exit::Success)
+}
+
+/// Returns what is wrong with the file of the upstream's key, as far as that shows without reading it: `sluice` must not
+/// hold the key. `sluice-proxy --check` reads it.
+fn missing_key(path: Option<&Path>) -> Option<String> {
+    let path = path?;
+    let problem = match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() == 0 => "is empty",
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "does not exist",
+        // Another user may have to read it.
+        Ok(_) | Err(_) => return None,
+    };
+    Some(format!("upstream.key_file: {} {problem}: write the key into it, with mode 0600", path.display()))
 }
 
 /// Returns which file the configuration was read from: the `named` one, else the `default` one if it exists.
@@ -150,6 +168,14 @@ mod tests {
         assert_eq!(source_in_words(None, there), "from /proc/self/stat");
         let none = source_in_words(None, missing);
         assert_eq!(none, "from no file: none is named, and there is no /nowhere/sluice.toml");
+    }
+
+    #[test]
+    fn a_missing_key_file_is_a_mistake() {
+        let missing = missing_key(Some(Path::new("/nowhere/key"))).unwrap();
+        assert!(missing.starts_with("upstream.key_file: /nowhere/key does not exist"), "{missing}");
+        assert_eq!(missing_key(Some(Path::new(env!("CARGO_MANIFEST_DIR")))), None, "it is there");
+        assert_eq!(missing_key(None), None);
     }
 
     #[test]

@@ -62,7 +62,8 @@ impl Site {
     }
 
     /// Passes a configuration file with the text of `draft` to `check`, beside the later one so that the rights of the
-    /// same directories are checked. Removes the file, and a directory that was made for it.
+    /// same directories are checked. Removes the file, and directories that were
+    /// made for it.
     ///
     /// # Errors
     /// Those of `check`, or if the file cannot be written.
@@ -78,13 +79,12 @@ impl Site {
         let checked = result.and_then(|()| check(&path));
         // The name in messages is that of the file that would have been written.
         let checked = checked.map_err(|error| self.renamed(error, &path));
-        if checked.is_ok() {
-            fs::remove_file(&path).map_err(write)?;
-            return checked;
-        }
-        // These fail if the file was not written, or another process has put something there: then it stays.
-        drop(fs::remove_file(&path));
+        let removed = fs::remove_file(&path);
+        // This fails if another process has put something there: then it stays.
         made.iter().rev().for_each(|dir| drop(fs::remove_dir(dir)));
+        if checked.is_ok() {
+            removed.map_err(write)?;
+        }
         checked
     }
 
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_trial_leaves_nothing() {
+    fn a_trial_leaves_nothing() {
         let dir = Dir::new();
         let site = Site::of(&dir.0.join("etc/sluicegate/sluice.toml")).unwrap();
         let refused = site.with_trial(&draft("http://a"), |path| -> Result<(), Error> {
@@ -181,7 +181,10 @@ mod tests {
         let said = refused.unwrap_err().to_string();
         assert!(said.ends_with(&format!("{}:2: no", site.configuration().display())), "{said}");
         assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 0);
+        site.with_trial(&draft("http://a"), |path| Ok(assert!(path.exists()))).unwrap();
+        assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 0);
+        fs::create_dir_all(dir.0.join("etc/sluicegate")).unwrap();
         site.with_trial(&draft("http://a"), |_| Ok(())).unwrap();
-        assert_eq!(fs::read_dir(dir.0.join("etc/sluicegate")).unwrap().count(), 0, "the control");
+        assert!(site.dir.exists(), "the control: it was there before");
     }
 }
