@@ -82,7 +82,8 @@ impl By {
         }
     }
 
-    fn group_of<'e>(self, entry: &'e Entry<'_>) -> &'e str {
+    /// Returns the name of the group that `entry` belongs to.
+    pub fn group_of<'e>(self, entry: &'e Entry<'_>) -> &'e str {
         match self {
             Self::Run => entry.run_id(),
             Self::Account => entry.account(),

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{CommandFactory, FromArgMatches};
 use platform_core::name;
-use platform_runtime::{config::Environment, report, telemetry};
+use platform_runtime::{config::Environment, telemetry};
 use runner_model::failpoint;
 use tokio::runtime::{Builder, Runtime};
 
@@ -20,10 +20,10 @@ use super::{
 /// Parses the arguments and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
-    let matches = command_line().try_get_matches().unwrap_or_else(|error| refuse_usage(&error));
-    let wants_json = error_code::wants_json(&matches);
+    let matches = command_line().try_get_matches().unwrap_or_else(|error| error_code::refuse_usage(&error));
+    let error_format = error_code::ErrorFormat::of(&matches);
     let arguments = Arguments::from_arg_matches(&matches)
-        .unwrap_or_else(|error| refuse_usage(&error.format(&mut command_line())));
+        .unwrap_or_else(|error| error_code::refuse_usage(&error.format(&mut command_line())));
     let environment = Environment::capture();
     let mut default_filter =
         "warn,runner_cli::supervise=info,runner_engine::worker=info,runner_engine::reaper=info,runner_cli::reload=info".to_owned();
@@ -36,21 +36,11 @@ pub fn main() -> ExitCode {
         let exit = error.exit_code();
         // The reader of the pipe has enough. Other programs say nothing then, either.
         if exit != Exit::ClosedPipe {
-            if wants_json {
-                // Without a reader, the text on standard error is still there.
-                drop(error_code::print(&error));
-            }
-            report::error("sluice", &error);
+            error_format.report(&error);
         }
         exit
     });
     outcome.into()
-}
-
-/// Reports a command line that cannot be parsed, and ends the process.
-fn refuse_usage(error: &clap::Error) -> ! {
-    drop(error_code::print_usage(error, std::env::args()));
-    error.exit()
 }
 
 /// Returns the runtime of a command.

@@ -90,32 +90,44 @@ const fn store_code(error: &store::Error) -> &'static str {
     }
 }
 
-/// Returns whether the command line asks for JSON.
-pub(super) fn wants_json(matches: &ArgMatches) -> bool {
-    let below = || matches.subcommand().is_some_and(|(_, matches)| wants_json(matches));
-    matches.try_get_one::<bool>(JSON_OPTION).ok().flatten().is_some_and(|json| *json) || below()
+/// ErrorFormat in which the errors of a command are reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorFormat {
+    Text,
+    /// JSON on standard output, in addition to the text.
+    Json,
 }
 
-/// Prints `error` as JSON.
-///
-/// # Errors
-/// If standard output cannot be written.
-pub(super) fn print(error: &Error) -> io::Result<()> {
-    print_json(&error.json())
-}
-
-/// Prints the error of a command line that cannot be parsed, if `words` ask for JSON. Help and version are no errors.
-///
-/// # Errors
-/// If standard output cannot be written.
-pub(super) fn print_usage(error: &clap::Error, mut words: impl Iterator<Item = String>) -> io::Result<()> {
-    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if is_help || !words.any(|word| word == "--json") {
-        return Ok(());
+impl ErrorFormat {
+    /// Returns the form that the command line asks for.
+    pub(super) fn of(matches: &ArgMatches) -> Self {
+        let is_json = matches.try_get_one::<bool>(JSON_OPTION).ok().flatten().is_some_and(|json| *json);
+        match matches.subcommand() {
+            _ if is_json => Self::Json,
+            Some((_, matches)) => Self::of(matches),
+            None => Self::Text,
+        }
     }
-    let text = error.to_string();
-    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    print_json(&json!({ "error": { "code": USAGE, "message": message } }))
+
+    /// Reports the error that ended a command.
+    pub(super) fn report(self, error: &Error) {
+        if self == Self::Json {
+            // Without a reader, the text on standard error is still there.
+            drop(print_json(&error.json()));
+        }
+        report::error("sluice", error);
+    }
+}
+
+/// Reports a command line that cannot be parsed, and ends the process. Help and version are no errors.
+pub(super) fn refuse_usage(error: &clap::Error) -> ! {
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if !is_help && std::env::args().any(|word| word == "--json") {
+        let text = error.to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        drop(print_json(&json!({ "error": { "code": USAGE, "message": message } })));
+    }
+    error.exit()
 }
 
 fn print_json(json: &Value) -> io::Result<()> {
@@ -139,14 +151,14 @@ mod tests {
     #[test]
     fn json_is_wanted_where_the_option_is_given() {
         for (line, wanted) in [
-            ("sluice runs show r1 --json", true),
-            ("sluice agents --json ls", true),
-            ("sluice run --json q", true),
-            ("sluice runs show r1", false),
-            ("sluice metrics", false),
+            ("sluice runs show r1 --json", ErrorFormat::Json),
+            ("sluice agents --json ls", ErrorFormat::Json),
+            ("sluice run --json q", ErrorFormat::Json),
+            ("sluice runs show r1", ErrorFormat::Text),
+            ("sluice metrics", ErrorFormat::Text),
         ] {
             let matches = command_line().try_get_matches_from(line.split(' ')).unwrap();
-            assert_eq!(wants_json(&matches), wanted, "{line}");
+            assert_eq!(ErrorFormat::of(&matches), wanted, "{line}");
         }
     }
 }

@@ -12,12 +12,14 @@ mod top;
 mod trace;
 mod verify;
 
+use std::io;
+
 use platform_core::{id::AccountId, record::JournalLine};
 use runner_audit::{Entry, Filter, When};
 use runner_control_client::{DataPlane, Follow, Lines};
 use serde::de::DeserializeOwned;
 
-use super::{Context, Error, error::Misused, exit::Exit, run_reference::RunReference};
+use super::{Context, Error, error::Misused, exit::Exit, palette::Palette, run_reference::RunReference};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -31,9 +33,9 @@ Examples:
     Tail(tail::Arguments),
     /// Show live usage by run, account or model in full screen, like top(1)
     ///
-    /// Keys: `r` runs, `a` accounts, `m` models. Sort keys: `t` tokens, `c` cost, `e` errors, `l` latency, `n`
-    /// calls. `/` filters by name, Enter keeps the filter, Esc drops it, `q` quits. Without a terminal, prints one
-    /// table.
+    /// Arrows, `j`, `k`, PgUp, PgDn, Home and End move the cursor, Enter shows the details of its row. Keys for rows:
+    /// `r` runs, `a` accounts, `m` models; for their sequence: `t` tokens, `c` cost, `e` errors, `l` latency, `n`
+    /// calls. `/` filters by name, `?` explains all keys, `q` quits. Without a terminal, prints one table.
     #[command(after_help = concat!("\
 Examples:
   sluice audit top                                   show runs, most tokens first
@@ -151,7 +153,10 @@ pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, E
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
     match command {
         Command::Tail(arguments) => tail::tail(&data_plane, arguments).await,
-        Command::Top(arguments) => top::top(&data_plane, arguments).await,
+        Command::Top(arguments) => {
+            let palette = Palette::of(&io::stdout(), &context.sources.environment);
+            top::top(&data_plane, palette, arguments).await
+        }
         Command::Show(arguments) => show::show(&data_plane, &context.settings, arguments).await,
         Command::Trace(arguments) => trace::trace(&data_plane, arguments).await,
         Command::Verify(arguments) => verify::verify(&data_plane, arguments).await,

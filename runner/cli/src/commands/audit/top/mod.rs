@@ -1,5 +1,10 @@
 //! Implements `sluice audit top`: shows usage by run, account or model, as it changes.
 
+mod keys;
+mod pages;
+mod recent;
+mod rows;
+mod screen_line;
 mod view;
 
 use std::{
@@ -15,9 +20,18 @@ use runner_audit::{By, Groups, Sort};
 use runner_control_client::{self as data_plane, DataPlane, Follow, Lines};
 use serde_json::json;
 
-use self::view::{AfterKey, Key, View};
+use self::{
+    keys::Key,
+    recent::RecentLines,
+    view::{AfterKey, Scene, View},
+};
 use super::{entry, stats};
-use crate::commands::{Error, exit::Exit, screen::Screen};
+use crate::commands::{
+    Error,
+    exit::Exit,
+    palette::Palette,
+    screen::{Screen, Size},
+};
 
 /// Interval between two drawings of the view.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
@@ -35,38 +49,50 @@ pub(in crate::commands) struct Arguments {
     json: bool,
 }
 
-/// Sums of all records so far, grouped by run, by account and by model.
-struct Tables([Groups; By::ALL.len()]);
+/// Sums of all records so far, grouped by run, by account and by model, and the latest records.
+struct Tables {
+    sums: [Groups; By::ALL.len()],
+    recent: RecentLines,
+}
 
 impl Tables {
     fn new() -> Self {
-        Self(By::ALL.map(Groups::new))
+        Self { sums: By::ALL.map(Groups::new), recent: RecentLines::default() }
     }
 
     fn add(&mut self, line: &[u8]) -> Result<(), Error> {
         let entry = entry(line)?;
-        self.0.iter_mut().for_each(|groups| groups.add(&entry));
+        self.sums.iter_mut().for_each(|groups| groups.add(&entry));
+        self.recent.add(line);
         Ok(())
     }
 
     fn by(&self, by: By) -> &Groups {
-        let [runs, accounts, models] = &self.0;
+        let [runs, accounts, models] = &self.sums;
         match by {
             By::Run => runs,
             By::Account => accounts,
             By::Model => models,
         }
     }
+
+    fn scene(&self, by: By, size: Size) -> Scene<'_> {
+        Scene { groups: self.by(by), recent: self.recent.by(by), now: now(), size }
+    }
 }
 
-pub(super) async fn top(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
+pub(super) async fn top(
+    data_plane: &DataPlane,
+    palette: Palette,
+    arguments: Arguments,
+) -> Result<Exit, Error> {
     let view = View::new(arguments.group, arguments.by);
     if arguments.json {
         return print_once(data_plane, &view, SnapshotFormat::Json).await;
     }
     let lines = data_plane.journal(None, Follow::On).await?;
     match Screen::take()? {
-        Some(screen) => run_view(&screen, lines, view).await,
+        Some(screen) => run_view(&Canvas { screen, palette }, lines, view).await,
         None => print_once(data_plane, &view, SnapshotFormat::Table).await,
     }
 }
@@ -104,8 +130,23 @@ async fn print_once(data_plane: &DataPlane, view: &View, format: SnapshotFormat)
     Ok(Exit::Success)
 }
 
-/// Shows the view until the user quits, a signal arrives or the proxy stops. Dropping `screen` restores the terminal.
-async fn run_view(screen: &Screen, mut lines: Lines, mut view: View) -> Result<Exit, Error> {
+/// Terminal and its colours.
+struct Canvas {
+    screen: Screen,
+    palette: Palette,
+}
+
+impl Canvas {
+    fn draw(&self, view: &mut View, tables: &Tables) -> Result<(), Error> {
+        let size = self.screen.size();
+        let lines = view.screen(tables.scene(view.group, size));
+        let lines: Vec<_> = lines.iter().map(|line| line.render(size.columns, self.palette)).collect();
+        Ok(self.screen.draw(&lines)?)
+    }
+}
+
+/// Shows the view until the user quits, a signal arrives or the proxy stops. Dropping the screen restores the terminal.
+async fn run_view(canvas: &Canvas, mut lines: Lines, mut view: View) -> Result<Exit, Error> {
     let mut tables = Tables::new();
     let stop = signalled(RunBy::Person)?;
     tokio::pin!(stop);
@@ -116,25 +157,22 @@ async fn run_view(screen: &Screen, mut lines: Lines, mut view: View) -> Result<E
         let has_buffered = lines.has_next();
         tokio::select! {
             () = &mut stop => return Ok(Exit::Cancelled),
-            keys = screen.read_keys() => {
+            keys = canvas.screen.read_keys() => {
                 for key in Key::all_of(&keys?) {
-                    if view.press(key) == AfterKey::Quit {
+                    let scene = tables.scene(view.group, canvas.screen.size());
+                    if view.press(key, scene) == AfterKey::Quit {
                         return Ok(Exit::Success);
                     }
                 }
-                draw(screen, &view, &tables)?;
+                canvas.draw(&mut view, &tables)?;
             }
             line = lines.next() => match line? {
                 Some(line) => tables.add(line)?,
                 None => return Err(Error::from(data_plane::Error::Gone)),
             },
-            _ = tick.tick(), if !has_buffered => draw(screen, &view, &tables)?,
+            _ = tick.tick(), if !has_buffered => canvas.draw(&mut view, &tables)?,
         }
     }
-}
-
-fn draw(screen: &Screen, view: &View, tables: &Tables) -> Result<(), Error> {
-    Ok(screen.draw(&view.screen(tables.by(view.group), now(), screen.size()))?)
 }
 
 /// Returns the seconds since 1970.

@@ -1,41 +1,43 @@
-//! Renders `sluice audit top`, and handles its keys. Pure: does not use the terminal.
+//! Decides what `sluice audit top` shows, and how its keys change that. Pure: does not use the terminal.
 
-use platform_core::control::InexactCalls;
-use platform_runtime::terminal;
-use runner_audit::{By, Groups, Sort, Sums};
+use runner_audit::{By, Groups, Sort};
 
-use super::super::short_duration;
-use crate::{
-    commands::{figures, screen::Size},
-    plural::counted,
+use super::{
+    keys::Key,
+    pages,
+    recent::RecentCalls,
+    rows::{self, Row, Rows},
+    screen_line::ScreenLine,
 };
+use crate::commands::{palette::Tone, screen::Size};
 
 /// Longest filter that can be typed.
 const MAX_FILTER: usize = 64;
+/// Lines of a screen that are no rows: sum, position, titles and keys.
+const FRAME_LINES: usize = 4;
 
-/// Most letters of a name that are shown.
-const NAME_WIDTH: usize = 32;
-
-/// Grouping, order and filter of the view.
+/// Grouping, sequence and filter of the rows, and the part of them that is seen.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) group: By,
     pub(super) sort: Sort,
     /// Text that the name of each shown row contains.
     filter: String,
-    /// True while keys go to the filter.
-    is_typing: bool,
+    focus: Focus,
+    /// Number of the row under the cursor, from 0.
+    selected: usize,
+    /// Number of the first row on the screen.
+    first: usize,
 }
 
-/// Key that the user pressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
-    Letter(char),
-    Enter,
-    Escape,
-    Back,
-    /// Ctrl-C was pressed.
-    Interrupt,
+/// Part of the view that receives the keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Focus {
+    Rows,
+    Filter,
+    Help,
+    /// Details of the row of this name.
+    Details(String),
 }
 
 /// Effect of a key on the view.
@@ -45,50 +47,61 @@ pub(super) enum AfterKey {
     Quit,
 }
 
-impl Key {
-    /// Returns the keys in one read from the terminal. Escape sequences, such as arrows, are ignored.
-    pub(super) fn all_of(bytes: &[u8]) -> Vec<Self> {
-        if bytes.len() > 1 && bytes[0] == 0x1b {
-            return Vec::new();
-        }
-        let key = |byte: &u8| match byte {
-            b'\r' | b'\n' => Some(Self::Enter),
-            0x1b => Some(Self::Escape),
-            0x7f | 0x08 => Some(Self::Back),
-            0x03 => Some(Self::Interrupt),
-            b' '..=b'~' => Some(Self::Letter(char::from(*byte))),
-            _ => None,
-        };
-        bytes.iter().filter_map(key).collect()
-    }
+/// Everything that a screen is rendered from, besides the view.
+#[derive(Clone, Copy)]
+pub(super) struct Scene<'g> {
+    pub(super) groups: &'g Groups,
+    pub(super) recent: RecentCalls<'g>,
+    /// Present time, in seconds since 1970.
+    pub(super) now: u64,
+    pub(super) size: Size,
 }
 
 impl View {
     pub(super) const fn new(group: By, sort: Sort) -> Self {
-        Self { group, sort, filter: String::new(), is_typing: false }
+        Self { group, sort, filter: String::new(), focus: Focus::Rows, selected: 0, first: 0 }
     }
 
-    /// Changes the view as `key` demands.
-    pub(super) fn press(&mut self, key: Key) -> AfterKey {
-        match key {
-            Key::Interrupt => return AfterKey::Quit,
-            Key::Enter => self.is_typing = false,
-            Key::Escape => {
-                self.filter.clear();
-                self.is_typing = false;
+    /// Changes the view as `key` demands. `scene` is what the user sees.
+    pub(super) fn press(&mut self, key: Key, scene: Scene<'_>) -> AfterKey {
+        match (&self.focus, key) {
+            (_, Key::Interrupt) => return AfterKey::Quit,
+            (Focus::Filter, _) => self.type_filter(key),
+            (_, Key::Letter('q')) => return AfterKey::Quit,
+            (Focus::Help, _) => self.focus = Focus::Rows,
+            (Focus::Details(_), Key::Escape | Key::Enter | Key::Back) => self.focus = Focus::Rows,
+            (Focus::Details(_), Key::Letter('?')) | (Focus::Rows, Key::Letter('?')) => {
+                self.focus = Focus::Help
             }
-            Key::Back if self.is_typing => drop(self.filter.pop()),
-            Key::Letter(letter) if self.is_typing && self.filter.len() < MAX_FILTER => {
-                self.filter.push(letter)
+            (Focus::Details(_), _) => {}
+            (Focus::Rows, Key::Escape) => self.filter.clear(),
+            (Focus::Rows, Key::Enter) => {
+                let row = self.rows(scene.groups).shown.get(self.selected).map(|row| row.name.to_owned());
+                self.focus = row.map_or(Focus::Rows, Focus::Details);
             }
-            Key::Letter('q') if !self.is_typing => return AfterKey::Quit,
-            Key::Letter(letter) if !self.is_typing => self.choose(letter),
-            Key::Letter(_) | Key::Back => {}
+            (Focus::Rows, Key::Letter(letter)) => self.choose(letter),
+            (Focus::Rows, _) => {}
+        }
+        if self.focus == Focus::Rows {
+            self.scroll(key, scene);
         }
         AfterKey::Continue
     }
 
-    /// Changes the grouping or order, or begins the filter.
+    fn type_filter(&mut self, key: Key) {
+        match key {
+            Key::Enter => self.focus = Focus::Rows,
+            Key::Escape => {
+                self.filter.clear();
+                self.focus = Focus::Rows;
+            }
+            Key::Back => drop(self.filter.pop()),
+            Key::Letter(letter) if self.filter.len() < MAX_FILTER => self.filter.push(letter),
+            _ => {}
+        }
+    }
+
+    /// Changes the grouping or sequence, or begins the filter.
     fn choose(&mut self, letter: char) {
         match letter {
             'r' => self.group = By::Run,
@@ -99,156 +112,108 @@ impl View {
             'e' => self.sort = Sort::Errors,
             'l' => self.sort = Sort::Latency,
             'n' => self.sort = Sort::Calls,
-            '/' => self.is_typing = true,
+            '/' => self.focus = Focus::Filter,
             _ => {}
+        }
+        if "ramtceln".contains(letter) {
+            self.selected = 0;
         }
     }
 
-    /// Renders a screen of `size`. `now` is in seconds since 1970.
-    pub(super) fn screen(&self, groups: &Groups, now: u64, size: Size) -> Vec<String> {
-        let mut lines = vec![self.heading(groups), String::new()];
-        lines.extend(self.table(groups, now));
-        lines.truncate(size.rows.saturating_sub(1));
-        lines.push(self.footer());
-        lines.into_iter().map(|line| line.chars().take(size.columns).collect()).collect()
-    }
-
-    /// Renders the heading and the rows. Sanitises names, because agents choose some of them.
-    pub(super) fn table(&self, groups: &Groups, now: u64) -> Vec<String> {
-        let heading = line(
-            &self.group.word().to_uppercase(),
-            ["CALLS", "/MIN", "REFUSED", "ERRORS", "IN", "OUT", "COST", "P50", "P99"].map(str::to_owned),
-        );
-        let rows = groups.sorted(self.sort).into_iter();
-        let shown =
-            rows.filter(|(name, _)| name.contains(&self.filter)).map(|(name, sums)| row(name, sums, now));
-        std::iter::once(heading).chain(shown).collect()
-    }
-
-    fn heading(&self, groups: &Groups) -> String {
-        let rows = groups.sorted(self.sort);
-        let total = |figure: fn(&Sums) -> u64| {
-            rows.iter().fold(0, |sum, (_, sums)| u64::saturating_add(sum, figure(sums)))
+    /// Moves the cursor, and the part of the rows that is seen after it.
+    fn scroll(&mut self, key: Key, scene: Scene<'_>) {
+        let page = rows_on(scene.size);
+        let last = self.rows(scene.groups).shown.len().saturating_sub(1);
+        let selected = match key {
+            Key::Up | Key::Letter('k') => self.selected.saturating_sub(1),
+            Key::Down | Key::Letter('j') => self.selected + 1,
+            Key::PageUp => self.selected.saturating_sub(page),
+            Key::PageDown => self.selected.saturating_add(page),
+            Key::Home => 0,
+            Key::End => last,
+            _ => self.selected,
         };
-        let cost = rows.iter().map(|(_, sums)| sums.cost).sum();
-        let mut inexact = InexactCalls::default();
-        rows.iter().for_each(|(_, sums)| inexact += sums.inexact);
-        format!(
-            "{}s by {}: {} of them, {}, {} refused, {}, {}, {}",
-            self.group.word(),
-            word(self.sort),
-            rows.len(),
-            counted(total(|sums| sums.calls), "call"),
-            total(|sums| sums.refused),
-            counted(total(|sums| sums.errors), "error"),
-            counted(figures::tokens(total(Sums::all_tokens), inexact), "token"),
-            figures::cost(cost, inexact),
-        )
+        self.selected = selected.min(last);
+        self.first = self.first.clamp((self.selected + 1).saturating_sub(page), self.selected);
+    }
+
+    /// Returns the rows of `groups`.
+    fn rows<'g>(&self, groups: &'g Groups) -> Rows<'g> {
+        let mut shown: Vec<_> =
+            groups.sorted(self.sort).into_iter().map(|(name, sums)| Row { name, sums }).collect();
+        let all = shown.len();
+        shown.retain(|row| row.name.contains(&self.filter));
+        Rows { shown, all }
+    }
+
+    /// Renders a screen. The rows may be fewer than at the last key, so the cursor is kept among them.
+    pub(super) fn screen(&mut self, scene: Scene<'_>) -> Vec<ScreenLine> {
+        let Scene { groups, recent, now, size } = scene;
+        if let Focus::Rows | Focus::Filter = self.focus {
+            // No key: only the limits of the rows and the screen apply.
+            self.scroll(Key::Escape, scene);
+        }
+        let rows = self.rows(groups);
+        let mut lines = match &self.focus {
+            Focus::Help => pages::help(),
+            Focus::Details(name) => match rows.shown.iter().find(|row| row.name == name) {
+                Some(row) => pages::details(self.group.word(), *row, recent, size),
+                None => Vec::new(),
+            },
+            Focus::Rows | Focus::Filter => {
+                let range = self.first..self.first + rows_on(size);
+                let mut lines = vec![
+                    ScreenLine::of(Tone::Bold, rows.sum(self.group, self.sort)),
+                    ScreenLine::of(Tone::Plain, position(&range, rows.shown.len())),
+                    rows::heading(self.group, self.sort),
+                ];
+                for (at, row) in rows.shown.iter().enumerate().filter(|(at, _)| range.contains(at)) {
+                    let line = row.line(now);
+                    lines.push(if at == self.selected { line.selected(size.columns) } else { line });
+                }
+                lines
+            }
+        };
+        lines.truncate(size.rows.saturating_sub(1));
+        lines.push(ScreenLine::of(Tone::Plain, self.footer()));
+        lines
+    }
+
+    /// Returns the titles and all rows as text.
+    pub(super) fn table(&self, groups: &Groups, now: u64) -> Vec<String> {
+        let heading = rows::heading(self.group, self.sort).text();
+        let rows = self.rows(groups).shown.into_iter().map(|row| row.line(now).text());
+        std::iter::once(heading).chain(rows).collect()
     }
 
     fn footer(&self) -> String {
-        if self.is_typing {
-            return format!("filter: {}_   Enter keeps it, Esc drops it", self.filter);
+        match &self.focus {
+            Focus::Filter => format!("filter: {}_   Enter keeps it, Esc drops it", self.filter),
+            Focus::Help => "any key goes back  q quit".to_owned(),
+            Focus::Details(_) => "Esc goes back  ? help  q quit".to_owned(),
+            Focus::Rows => {
+                let filter =
+                    if self.filter.is_empty() { String::new() } else { format!("  [{}]", self.filter) };
+                format!(
+                    "? help  q quit  / filter{filter}  Enter details | r runs  a accounts  m models | sort: t tokens  c cost  e errors  l latency  n calls"
+                )
+            }
         }
-        let filter = if self.filter.is_empty() { String::new() } else { format!("  [{}]", self.filter) };
-        format!(
-            "r runs  a accounts  m models | sort: t tokens  c cost  e errors  l latency  n calls | / filter{filter}  q quit"
-        )
     }
 }
 
-const fn word(sort: Sort) -> &'static str {
-    match sort {
-        Sort::Tokens => "tokens",
-        Sort::Cost => "cost",
-        Sort::Errors => "errors",
-        Sort::Latency => "latency",
-        Sort::Calls => "calls",
+/// Returns the number of rows that a screen has room for.
+fn rows_on(size: Size) -> usize {
+    size.rows.saturating_sub(FRAME_LINES).max(1)
+}
+
+/// Returns which of `count` rows are seen; nothing if all are.
+fn position(seen: &std::ops::Range<usize>, count: usize) -> String {
+    if seen.start == 0 && seen.end >= count {
+        return String::new();
     }
-}
-
-fn row(name: &str, sums: &Sums, now: u64) -> String {
-    let name: String = terminal::safe(name).replace(['\n', '\t'], " ").chars().take(NAME_WIDTH).collect();
-    line(
-        &name,
-        [
-            sums.calls.to_string(),
-            sums.per_minute(now).to_string(),
-            sums.refused.to_string(),
-            sums.errors.to_string(),
-            figures::tokens(sums.tokens.input, sums.inexact),
-            figures::tokens(sums.tokens.output, sums.inexact),
-            figures::cost(sums.cost, sums.inexact),
-            short_duration(sums.whole.percentile(50)),
-            short_duration(sums.whole.percentile(99)),
-        ],
-    )
-}
-
-fn line(name: &str, cells: [String; 9]) -> String {
-    let [calls, rate, refused, errors, input, output, cost, p50, p99] = cells;
-    format!(
-        "{name:NAME_WIDTH$} {calls:>7} {rate:>6} {refused:>7} {errors:>6} {input:>9} {output:>9} {cost:>13} {p50:>8} {p99:>8}"
-    )
+    format!("rows {} to {} of {count}", seen.start + 1, seen.end.min(count))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn after(keys: &str) -> View {
-        let mut view = View::new(By::Run, Sort::Tokens);
-        for key in Key::all_of(keys.as_bytes()) {
-            assert_eq!(view.press(key), AfterKey::Continue, "{keys:?}");
-        }
-        view
-    }
-
-    #[test]
-    fn keys_choose_what_is_shown() {
-        let view = |group, sort| View::new(group, sort);
-        assert_eq!(after("a"), view(By::Account, Sort::Tokens));
-        assert_eq!(after("mc"), view(By::Model, Sort::Cost));
-        assert_eq!(after("ar e?"), view(By::Run, Sort::Errors));
-        assert_eq!(after("l"), view(By::Run, Sort::Latency));
-        assert_eq!(after("mrnt"), view(By::Run, Sort::Tokens));
-    }
-
-    #[test]
-    fn letters_go_to_the_filter_while_it_is_typed() {
-        let typed = after("/qacx\x7f");
-        assert_eq!((typed.filter.as_str(), typed.is_typing, typed.sort), ("qac", true, Sort::Tokens));
-        let kept = after("/qac\rc");
-        assert_eq!((kept.filter.as_str(), kept.is_typing, kept.sort), ("qac", false, Sort::Cost));
-        let mut dropped = after("/qac\r");
-        assert_eq!(dropped.press(Key::Escape), AfterKey::Continue);
-        assert_eq!((dropped.filter.as_str(), dropped.is_typing), ("", false));
-    }
-
-    #[test]
-    fn q_and_ctrl_c_leave_and_arrows_do_nothing() {
-        assert_eq!(after("").press(Key::Letter('q')), AfterKey::Quit);
-        assert_eq!(after("/").press(Key::Interrupt), AfterKey::Quit);
-        assert_eq!(after("/").press(Key::Letter('q')), AfterKey::Continue);
-        assert_eq!(Key::all_of(b"\x1b[A"), []);
-        assert_eq!(Key::all_of(b"\x1b"), [Key::Escape]);
-        assert_eq!(Key::all_of(b"\x1a\x00"), []);
-    }
-
-    #[test]
-    fn a_screen_fits_and_no_name_drives_the_terminal() {
-        let mut groups = Groups::new(By::Model);
-        for n in 0..50 {
-            let line = format!(
-                r#"{{"v":3,"seq":1,"ts":"2026-11-21T08:30:00.000000Z","run_id":"r","account":"a","model_asked":"\u001b[31mm{n}",
-                "model_answered":null,"status":200,"outcome":"complete","refusal":null,"ttfb_us":null,"duration_us":5,
-                "tokens":{{"input":1,"output":1,"cached":0,"reasoning":0}},"tokens_source":"exact","kind":"model","cost_nanodollars":7}}"#
-            );
-            groups.add(&runner_audit::Entry::parse(line.as_bytes()).unwrap());
-        }
-        let screen = View::new(By::Model, Sort::Cost).screen(&groups, 0, Size { rows: 10, columns: 60 });
-        assert_eq!(screen.len(), 10);
-        assert!(screen.iter().all(|line| line.chars().count() <= 60), "{screen:#?}");
-        assert!(screen[3].starts_with("m") && !screen.concat().contains('\x1b'), "{screen:#?}");
-    }
-}
+mod tests;
