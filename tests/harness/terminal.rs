@@ -142,14 +142,23 @@ impl Sluice {
     /// # Panics
     /// If there is no `script` on this host.
     #[must_use]
-    pub fn seated(mut self, arguments: &[&str]) -> Seat {
+    pub fn seated(self, arguments: &[&str]) -> Seat {
+        self.seated_at(200, arguments)
+    }
+
+    /// The same on a terminal of this many columns.
+    ///
+    /// # Panics
+    /// If there is no `script` on this host.
+    #[must_use]
+    pub fn seated_at(mut self, columns: usize, arguments: &[&str]) -> Seat {
         self.command.args(arguments);
         let inner = self.command.as_std();
         let command = std::iter::once(inner.get_program()).chain(inner.get_args());
         let line: Vec<_> = command.map(|word| quoted(&word.to_string_lossy())).collect();
         let modes = "echo \"modes $(stty -g)\"";
         let line = format!(
-            "stty rows 40 cols 200; {modes}; sh -c {}; echo \"code $?\"; {modes}",
+            "stty rows 40 cols {columns}; {modes}; sh -c {}; echo \"code $?\"; {modes}",
             quoted(&format!("echo \"process $$\"; exec {}", line.join(" ")))
         );
         let mut script = Command::new("script");
@@ -168,25 +177,31 @@ impl Seat {
         self.keys.write_all(keys.as_bytes()).await.unwrap();
     }
 
-    /// Reads output until `wanted` accepts the screen, and returns the screen.
+    /// Reads output until `wanted` accepts the screen, and returns the screen. Colours and other looks are left out.
     ///
     /// # Panics
     /// If that takes too long, with the present screen.
     pub async fn sees(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let reading = async {
-            while !wanted(self.screen()) {
+            while !wanted(&self.screen()) {
                 assert!(self.read_more().await, "{what}: the command has ended: {}", self.text);
             }
         };
         if timeout(PATIENCE, reading).await.is_err() {
             panic!("{what} is not shown: {}", self.screen());
         }
-        self.screen().to_owned()
+        self.screen()
     }
 
-    /// Returns the last drawn screen, from its top.
-    fn screen(&self) -> &str {
-        self.text.rsplit("\x1b[H").next().unwrap_or_default()
+    /// Returns everything that was shown so far, with its looks.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the last drawn screen, from its top, without looks.
+    fn screen(&self) -> String {
+        without_looks(self.text.rsplit("\x1b[H").next().unwrap_or_default())
     }
 
     /// Sends a signal to the command.
@@ -217,6 +232,21 @@ impl Seat {
         self.text += &String::from_utf8_lossy(&piece[..read]);
         read > 0
     }
+}
+
+/// Returns `text` without the sequences that change its look: `ESC [ … m`.
+#[must_use]
+pub fn without_looks(text: &str) -> String {
+    let mut pieces = text.split("\x1b[");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(|c: char| !c.is_ascii_digit() && c != ';');
+        match end.map(|end| piece.split_at(end)) {
+            Some((_, rest)) if rest.starts_with('m') => plain += &rest[1..],
+            _ => plain += &format!("\x1b[{piece}"),
+        }
+    }
+    plain
 }
 
 fn first_word(text: &str) -> String {

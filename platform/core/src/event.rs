@@ -56,7 +56,7 @@ pub enum AgentEvent {
         id: String,
         /// Text of the result.
         result: String,
-        /// Whether the tool failed.
+        /// True if the tool failed.
         #[serde(default)]
         is_error: bool,
         /// Bytes cut from the end of the result.

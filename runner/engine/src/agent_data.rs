@@ -27,7 +27,7 @@ pub struct AgentData {
     pub instructions: Option<Message>,
     /// Behaviour files for the workspace.
     pub behaviour: BehaviourFiles,
-    /// How much text the run's model takes and gives.
+    /// Tokens that the run's model takes and gives.
     pub model_limits: ModelLimits,
 }
 

@@ -1,6 +1,7 @@
 //! Reads the answer or the failure in an agent's output, in the format that its entry names.
 //!
-//! An envelope is the specification's `SandboxProgramContract`, one JSON document on stdout. The output contains only claims of the agent. The journal proves the success and the cost of calls.
+//! An envelope is the specification's `SandboxProgramContract`, one JSON document on stdout. The output contains only
+//! claims of the agent. The journal proves the success and the cost of calls.
 
 use platform_runtime::settings::Protocol;
 use runner_model::agent_line::AgentEnd;

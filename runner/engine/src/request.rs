@@ -46,7 +46,7 @@ pub struct RunSpec {
     /// Behaviour files for the workspace.
     #[serde(default, skip_serializing_if = "BehaviourFiles::is_empty")]
     pub behaviour: BehaviourFiles,
-    /// How much text the model takes and gives.
+    /// Tokens that the model takes and gives.
     #[serde(default, skip_serializing_if = "ModelLimits::is_unknown")]
     pub model_limits: ModelLimits,
     /// Conversation that the run continues at a gateway; a new one if absent.

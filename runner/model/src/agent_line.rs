@@ -28,7 +28,7 @@ pub enum AgentLine {
         id: String,
         /// Text of the result.
         result: String,
-        /// Whether the tool failed.
+        /// True if the tool failed.
         is_error: bool,
     },
     /// Tokens that the agent counted.

@@ -16,7 +16,7 @@ pub enum BehaviourFile {
     /// Personality.
     #[serde(rename = "SOUL.md")]
     Soul,
-    /// What the agent knows about its user.
+    /// Facts about its user.
     #[serde(rename = "USER.md")]
     User,
     /// Notes on tools.
@@ -25,7 +25,7 @@ pub enum BehaviourFile {
     /// Name of the agent.
     #[serde(rename = "IDENTITY.md")]
     Identity,
-    /// What the agent remembers.
+    /// Memory of the agent.
     #[serde(rename = "MEMORY.md")]
     Memory,
 }

@@ -34,9 +34,9 @@ async fn escapes_in_a_reason_to_fail_are_removed() {
     let world = World::with(&shell_agent(&format!("printf '%b\\n' '{PRINTED}' >&2; exit 1"), "")).await;
     let outcome = run(&world, &["--run-id", "r1"]).await;
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
-    let last = outcome.stderr.lines().last().unwrap();
+    let said = outcome.stderr.lines().find(|line| line.contains("failed")).unwrap();
     assert_eq!(
-        last,
+        said,
         format!("sluice: r1 failed (container_failed): the agent ended with exit code 1: {HARMLESS}")
     );
 }

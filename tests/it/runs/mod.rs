@@ -9,6 +9,7 @@ mod cleanup;
 mod events;
 mod files;
 mod idempotency;
+mod pricing;
 mod reaper;
 mod starts;
 mod two_hosts;

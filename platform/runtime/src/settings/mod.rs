@@ -77,7 +77,7 @@ pub struct Settings {
     pub accounts: Accounts,
     /// Prices of models, by the name in the request; `*` for all others.
     pub prices: BTreeMap<String, Price>,
-    /// How much text models take and give, by the name in the request.
+    /// Tokens that models take and give, by the name in the request.
     pub models: BTreeMap<String, ModelLimits>,
     /// Runs that the proxy opens on its own.
     pub runs: BTreeMap<RunId, StaticRun>,

@@ -28,13 +28,13 @@ Examples:
   sluice config show --changed            settings that differ from their defaults
   sluice config show upstream             one section
   sluice config show --json | jq '.settings[] | select(.source.kind == \"environment\")'")]
-    Show(ShowArguments),
+    Show(EffectiveSettingsArguments),
     /// Print the JSON Schema of the configuration file
     Schema,
 }
 
 #[derive(clap::Args)]
-pub(super) struct ShowArguments {
+pub(super) struct EffectiveSettingsArguments {
     /// Section to show, or the beginning of a key [default: all]
     section: Option<String>,
     /// Leave out settings that have their defaults
@@ -98,7 +98,7 @@ fn source_in_words(named: Option<&Path>, default: &Path) -> String {
     }
 }
 
-fn show(context: &Context, arguments: &ShowArguments) -> Result<Exit, Error> {
+fn show(context: &Context, arguments: &EffectiveSettingsArguments) -> Result<Exit, Error> {
     let mut settings = Settings::explain(&context.sources.locate()?);
     if let Some(section) = &arguments.section {
         settings.retain(|setting| is_in(section, &setting.key));

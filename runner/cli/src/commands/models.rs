@@ -31,9 +31,9 @@ pub(super) struct Arguments {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct ModelRow {
     model: String,
-    /// Whether the upstream lists it.
+    /// Presence in the list of the upstream.
     offered: bool,
-    /// Whether it is `upstream.default_model`.
+    /// Mark of `upstream.default_model`.
     default: bool,
     price: Option<PriceRow>,
     /// Agents that ask for it unless a run names another.

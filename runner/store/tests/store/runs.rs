@@ -30,6 +30,7 @@ crate::on_both!(
     any_text_comes_back,
     a_binary_answer_is_bounded_as_stored,
     runs_are_listed_in_pages,
+    a_run_is_found_by_a_part_of_its_id,
     an_ended_run_may_be_restarted,
     a_cursor_never_goes_back,
     runs_of_other_installations_are_hidden,
@@ -377,6 +378,24 @@ async fn runs_are_listed_in_pages(database: Database) {
     assert_eq!(found(Filter { states: vec!["preparing"], ..Filter::default() }).await, 1);
     assert_eq!(found(Filter { states: vec!["queued", "preparing"], ..Filter::default() }).await, 8);
     assert_eq!(found(Filter { agent: AgentId::parse("a:b").ok(), ..Filter::default() }).await, 0);
+}
+
+async fn a_run_is_found_by_a_part_of_its_id(database: Database) {
+    let store = database.open().await;
+    for run in ["run-1a20-9f446d19", "run-1a21-2364b5f2", "nightly", "nightly-2"] {
+        store.create(&order(run), Claimant::AnyWorker).await.unwrap();
+    }
+    let found = async |part| {
+        let mut found = store.find_by_part(&id(part), 8).await.unwrap();
+        found.sort();
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(found("6d19").await, "run-1a20-9f446d19", "the end");
+    assert_eq!(found("run-1a21").await, "run-1a21-2364b5f2", "the beginning");
+    assert_eq!(found("run-1a2").await, "run-1a20-9f446d19 run-1a21-2364b5f2");
+    assert_eq!(found("nightly").await, "nightly", "a whole id, though another one begins with it");
+    assert_eq!(found("446d").await, "", "no part in the middle");
+    assert_eq!(store.find_by_part(&id("run-1a2"), 1).await.unwrap().len(), 1);
 }
 
 async fn an_ended_run_may_be_restarted(database: Database) {

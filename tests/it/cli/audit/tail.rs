@@ -116,6 +116,20 @@ async fn tail_on_a_terminal_prints_a_table() {
     assert_eq!(json.lines().filter(|line| line.starts_with('{')).count(), 3, "{json}");
 }
 
+/// A narrow terminal loses columns, and no line is longer than it.
+#[tokio::test]
+async fn a_table_fits_its_terminal() {
+    let world = world_with_calls().await;
+    let left = world.sluice().seated_at(80, &["audit", "tail"]).left().await;
+    let lines: Vec<_> = left.text.lines().skip_while(|line| !line.starts_with("TIME")).take(4).collect();
+    assert!(
+        lines[0].split_whitespace().eq(["TIME", "CALL", "RUN", "MODEL", "WHOLE", "OUTCOME"]),
+        "{lines:?}"
+    );
+    assert!(lines.len() == 4 && lines.iter().all(|line| line.chars().count() <= 80), "{lines:?}");
+    assert!(lines[1].ends_with("200 complete (stop)"), "{lines:?}");
+}
+
 /// A program reads everything, and so does a person who selects calls.
 #[tokio::test]
 async fn a_table_shows_the_last_twenty_calls() {

@@ -77,6 +77,41 @@ async fn top_groups_and_sorts_by_key() {
     assert_given_back(&left);
 }
 
+/// The whole way: cursor, details, help, and the filter that the sum follows.
+#[tokio::test]
+async fn top_explains_keys_and_shows_details() {
+    let world = world_with_calls().await;
+    let mut seat = world.sluice().seated(&["audit", "top"]);
+    let screen = seat.sees("both runs", |screen| names(screen) == ["r1", "r2"]).await;
+    assert!(screen.contains("▼IN") && screen.contains("▼OUT"), "{screen}");
+    for look in ["\x1b[7mr1 ", "\x1b[1mRUN ", "\x1b[31m      1\x1b[0m"] {
+        assert!(seat.shown().contains(look), "{look:?} is not in {:?}", seat.shown());
+    }
+    seat.types("?").await;
+    seat.sees("the help", |screen| screen.contains("PgUp, PgDn") && screen.contains("▼ marks")).await;
+    seat.types("\x1b").await;
+    seat.sees("the rows", |screen| names(screen) == ["r1", "r2"]).await;
+    seat.types("\x1b[B\r").await;
+    let details = seat.sees("the details", |screen| screen.starts_with("run r2")).await;
+    assert!(details.contains("1 refused, 1 failed") && details.contains("fake-status500"), "{details}");
+    seat.types("\x1b").await;
+    seat.sees("the rows", |screen| names(screen) == ["r1", "r2"]).await;
+    seat.types("/r2\r").await;
+    seat.sees("its sum", |screen| screen.starts_with("runs by tokens: 1 of 2, 1 call, 1 refused, 1 error,"))
+        .await;
+    seat.types("q").await;
+    assert_eq!(seat.left().await.code, 0);
+}
+
+#[tokio::test]
+async fn no_color_leaves_the_cursor_alone() {
+    let world = world_with_calls().await;
+    let mut seat = world.sluice().env("NO_COLOR", "1").seated(&["audit", "top"]);
+    seat.sees("both runs", |screen| names(screen) == ["r1", "r2"]).await;
+    assert!(seat.shown().contains("\x1b[7mr1 "), "{:?}", seat.shown());
+    assert!(!seat.shown().contains("\x1b[1m") && !seat.shown().contains("\x1b[31m"), "{:?}", seat.shown());
+}
+
 #[tokio::test]
 async fn signals_and_ctrl_c_give_the_terminal_back() {
     let world = world_with_calls().await;

@@ -19,7 +19,7 @@ use runner_docker::Docker;
 
 use self::{
     answers::{Answers, Interview, KeyChoice},
-    report::{Format, Report},
+    report::{ReportForm, Report},
 };
 use super::{Error, dispatch, exit::Exit};
 use crate::{
@@ -126,7 +126,7 @@ pub(super) fn init(
         draft: &draft,
         health: &health,
     };
-    report.print(if arguments.style.json { Format::Json } else { Format::Text })?;
+    report.print(if arguments.style.json { ReportForm::Json } else { ReportForm::Text })?;
     Ok(Exit::Success)
 }
 

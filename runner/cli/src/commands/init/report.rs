@@ -39,21 +39,21 @@ pub(super) struct Report<'a> {
     pub(super) exposures: Vec<ValidationError>,
     /// Obstacles on Docker.
     pub(super) notes: Vec<String>,
-    /// Whether `SLUICE_CONFIG` names the new file.
+    /// Mark that `SLUICE_CONFIG` names the new file.
     pub(super) is_configured: bool,
-    /// Whether the environment holds the key, with which `sluice up` refuses to start.
+    /// Mark that the environment holds the key, with which `sluice up` refuses to start.
     pub(super) key_was_exported: bool,
 }
 
 impl Report<'_> {
-    pub(super) fn print(&self, format: Format) -> io::Result<()> {
+    pub(super) fn print(&self, format: ReportForm) -> io::Result<()> {
         for exposure in &self.exposures {
             writeln!(io::stderr(), "warning: {}", terminal::safe(&exposure.to_string()))?;
         }
         let mut out = io::stdout();
         match format {
-            Format::Json => writeln!(out, "{}", terminal::safe_json(&self.json().to_string())),
-            Format::Text => write!(out, "{}", terminal::safe(&self.text())),
+            ReportForm::Json => writeln!(out, "{}", terminal::safe_json(&self.json().to_string())),
+            ReportForm::Text => write!(out, "{}", terminal::safe(&self.text())),
         }
     }
 
@@ -117,7 +117,7 @@ impl Report<'_> {
 
 /// Form of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum ReportForm {
     Text,
     Json,
 }
