@@ -16,7 +16,7 @@ FOLDER=$CACHE/sdk-suites-$OPENAI-$ANTHROPIC
 
 packages() {
   python_packages "$FOLDER/python" "openai==$OPENAI" "anthropic==$ANTHROPIC" pytest pytest-asyncio rich respx \
-    inline-snapshot
+    inline-snapshot http-snapshot==0.1.9
   "$FOLDER/python/bin/pip" download --quiet --no-deps --no-binary openai --dest "$FOLDER" "openai==$OPENAI"
   "$FOLDER/python/bin/pip" download --quiet --no-deps --no-binary anthropic --dest "$FOLDER" "anthropic==$ANTHROPIC"
   local suite

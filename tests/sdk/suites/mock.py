@@ -36,6 +36,13 @@ class Mock(BaseHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        """A client that leaves early is no error."""
+
+
 def serve():
-    """Returns a running mock."""
-    return ThreadingHTTPServer(("127.0.0.1", 0), Mock)
+    """Returns a mock that is ready to serve."""
+    return Server(("127.0.0.1", 0), Mock)

@@ -75,7 +75,7 @@ def outcomes(suite, address, key, root):
         "PYTHONPATH": f"{HERE}:{suite}", "PYTHONDONTWRITEBYTECODE": "1",
     }
     command = [sys.executable, "-m", "pytest", "-p", "plugin", "-o", "addopts=", "-q", "--tb=line", "--no-header",
-               "-p", "no:cacheprovider", "-W", "ignore", "tests/api_resources"]
+               "-p", "no:cacheprovider", "--continue-on-collection-errors", "-W", "ignore", "tests/api_resources"]
     with open(root / "pytest.log", "w", encoding="utf-8") as log:
         subprocess.run(command, cwd=suite, env=environment, stdout=log, stderr=log, check=False)
     if not written.exists():

@@ -5,7 +5,7 @@ use runner_audit::Entry;
 use super::{
     super::{call_table::CallTable, record, short_duration},
     recent::RecentCalls,
-    rows::{Row, safe_name},
+    rows::{GroupRow, safe_name},
     screen_line::ScreenLine,
 };
 use crate::commands::{figures, palette::Tone, screen::Size};
@@ -38,7 +38,12 @@ pub(super) fn help() -> Vec<ScreenLine> {
 }
 
 /// Renders the figures of a row, and its last calls as far as they fit into `size`.
-pub(super) fn details(title: &str, row: Row<'_>, recent: RecentCalls<'_>, size: Size) -> Vec<ScreenLine> {
+pub(super) fn details(
+    title: &str,
+    row: GroupRow<'_>,
+    recent: RecentCalls<'_>,
+    size: Size,
+) -> Vec<ScreenLine> {
     let mut lines = vec![ScreenLine::of(Tone::Bold, format!("{title} {}", safe_name(row.name)))];
     lines.push(ScreenLine::default());
     lines.extend(facts(row).into_iter().map(|fact| ScreenLine::of(Tone::Plain, fact)));
@@ -58,7 +63,7 @@ pub(super) fn details(title: &str, row: Row<'_>, recent: RecentCalls<'_>, size: 
     lines
 }
 
-fn facts(row: Row<'_>) -> [String; 5] {
+fn facts(row: GroupRow<'_>) -> [String; 5] {
     let sums = row.sums;
     let tokens = |count| figures::tokens(count, sums.inexact);
     let [first, whole] = [&sums.first, &sums.whole]

@@ -19,18 +19,18 @@ const WIDTHS: [usize; 9] = [7, 6, 8, 7, 9, 9, 13, 8, 8];
 
 /// Rows that the filter lets pass, and how many there are without it.
 pub(super) struct Rows<'g> {
-    pub(super) shown: Vec<Row<'g>>,
+    pub(super) shown: Vec<GroupRow<'g>>,
     pub(super) all: usize,
 }
 
 /// Sums of a run, an account or a model.
 #[derive(Clone, Copy)]
-pub(super) struct Row<'g> {
+pub(super) struct GroupRow<'g> {
     pub(super) name: &'g str,
     pub(super) sums: &'g Sums,
 }
 
-impl Row<'_> {
+impl GroupRow<'_> {
     /// Renders the row. Sanitises the name, because agents choose some of them.
     pub(super) fn line(self, now: u64) -> ScreenLine {
         let Self { name, sums } = self;

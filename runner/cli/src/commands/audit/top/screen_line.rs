@@ -7,10 +7,10 @@ use crate::commands::{
 
 /// Line of a screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct ScreenLine(Vec<Piece>);
+pub(super) struct ScreenLine(Vec<TonedText>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Piece {
+struct TonedText {
     tone: Tone,
     text: String,
 }
@@ -18,12 +18,12 @@ struct Piece {
 impl ScreenLine {
     /// Returns a line of one look.
     pub(super) fn of(tone: Tone, text: impl Into<String>) -> Self {
-        Self(vec![Piece { tone, text: text.into() }])
+        Self(vec![TonedText { tone, text: text.into() }])
     }
 
     /// Returns this line with `text` after it.
     pub(super) fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
-        self.0.push(Piece { tone, text: text.into() });
+        self.0.push(TonedText { tone, text: text.into() });
         self
     }
 
@@ -49,7 +49,7 @@ impl ScreenLine {
     pub(super) fn render(&self, width: usize, palette: Palette) -> String {
         let mut left = width;
         let mut line = String::new();
-        for Piece { tone, text } in &self.0 {
+        for TonedText { tone, text } in &self.0 {
             let shown = columns::beginning(text, left);
             left -= columns::of(shown);
             line += &palette.paint(*tone, shown);

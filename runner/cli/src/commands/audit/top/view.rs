@@ -6,7 +6,7 @@ use super::{
     keys::Key,
     pages,
     recent::RecentCalls,
-    rows::{self, Row, Rows},
+    rows::{self, GroupRow, Rows},
     screen_line::ScreenLine,
 };
 use crate::commands::{palette::Tone, screen::Size};
@@ -140,7 +140,7 @@ impl View {
     /// Returns the rows of `groups`.
     fn rows<'g>(&self, groups: &'g Groups) -> Rows<'g> {
         let mut shown: Vec<_> =
-            groups.sorted(self.sort).into_iter().map(|(name, sums)| Row { name, sums }).collect();
+            groups.sorted(self.sort).into_iter().map(|(name, sums)| GroupRow { name, sums }).collect();
         let all = shown.len();
         shown.retain(|row| row.name.contains(&self.filter));
         Rows { shown, all }

@@ -18,13 +18,13 @@ fn line(n: usize) -> String {
 }
 
 /// View of fifty models, with the keys that were pressed.
-struct Fixture {
+struct FiftyModels {
     groups: Groups,
     lines: RecentLines,
     view: View,
 }
 
-impl Fixture {
+impl FiftyModels {
     fn new() -> Self {
         let mut groups = Groups::new(By::Model);
         let mut lines = RecentLines::default();
@@ -67,7 +67,7 @@ fn keys_choose_grouping_and_sequence() {
         ("l", By::Model, Sort::Latency),
         ("mrn", By::Run, Sort::Calls),
     ] {
-        let mut fixture = Fixture::new();
+        let mut fixture = FiftyModels::new();
         fixture.press(keys);
         assert_eq!((fixture.view.group, fixture.view.sort), (group, sort), "{keys}");
     }
@@ -75,7 +75,7 @@ fn keys_choose_grouping_and_sequence() {
 
 #[test]
 fn letters_go_to_the_filter_while_it_is_typed() {
-    let mut fixture = Fixture::new();
+    let mut fixture = FiftyModels::new();
     assert_eq!(fixture.press("/qacx\x7f"), AfterKey::Continue);
     assert_eq!((fixture.view.filter.as_str(), fixture.view.sort), ("qac", Sort::Cost));
     fixture.press("\rt");
@@ -86,7 +86,7 @@ fn letters_go_to_the_filter_while_it_is_typed() {
 
 #[test]
 fn the_cursor_reaches_every_row() {
-    let mut fixture = Fixture::new();
+    let mut fixture = FiftyModels::new();
     assert_eq!(fixture.selected(), "m00");
     for (keys, row) in [
         ("j\x1b[B", "m02"),
@@ -109,7 +109,7 @@ fn the_cursor_reaches_every_row() {
 
 #[test]
 fn the_sum_is_of_what_is_filtered() {
-    let mut fixture = Fixture::new();
+    let mut fixture = FiftyModels::new();
     assert!(
         fixture.screen()[0].starts_with("models by cost: 50 of them, 50 calls,"),
         "{:?}",
@@ -121,7 +121,7 @@ fn the_sum_is_of_what_is_filtered() {
 
 #[test]
 fn help_and_details_come_and_go() {
-    let mut fixture = Fixture::new();
+    let mut fixture = FiftyModels::new();
     let rows = fixture.screen();
     fixture.press("?");
     assert!(fixture.screen()[0].contains("Keys"), "{:#?}", fixture.screen());
@@ -136,16 +136,16 @@ fn help_and_details_come_and_go() {
 
 #[test]
 fn q_and_ctrl_c_leave() {
-    assert_eq!(Fixture::new().press("q"), AfterKey::Quit);
-    assert_eq!(Fixture::new().press("/\x03"), AfterKey::Quit);
-    assert_eq!(Fixture::new().press("/q"), AfterKey::Continue);
+    assert_eq!(FiftyModels::new().press("q"), AfterKey::Quit);
+    assert_eq!(FiftyModels::new().press("/\x03"), AfterKey::Quit);
+    assert_eq!(FiftyModels::new().press("/q"), AfterKey::Continue);
 }
 
 #[test]
 fn the_sort_column_is_marked() {
     for (key, title) in [("t", "▼IN"), ("c", "▼COST"), ("e", "▼ERRORS"), ("l", "▼P99"), ("n", "▼CALLS")]
     {
-        let mut fixture = Fixture::new();
+        let mut fixture = FiftyModels::new();
         fixture.press(key);
         let heading = &fixture.view.table(&fixture.groups, 0)[0];
         assert!(heading.contains(title), "{key}: {heading}");
@@ -154,7 +154,7 @@ fn the_sort_column_is_marked() {
 
 #[test]
 fn a_screen_fits_and_no_name_drives_the_terminal() {
-    let mut fixture = Fixture::new();
+    let mut fixture = FiftyModels::new();
     for keys in ["", "?", "q", "\r", "\x1b/m1"] {
         fixture.press(keys);
         let screen = fixture.screen();
