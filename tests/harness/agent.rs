@@ -259,7 +259,9 @@ pub fn saying(path: &str, model: &str, answering: Answering, text: &str) -> Valu
     let messages = json!([{ "role": "user", "content": text }]);
     let mut body = match path {
         "/v1/completions" => json!({ "model": model, "prompt": text }),
-        "/v1/embeddings" | "/v1/responses" | "/v1/responses/input_tokens" | "/v1/responses/compact" => json!({ "model": model, "input": text }),
+        "/v1/embeddings" | "/v1/responses" | "/v1/responses/input_tokens" | "/v1/responses/compact" => {
+            json!({ "model": model, "input": text })
+        }
         "/v1/messages" => json!({ "model": model, "max_tokens": 100, "messages": messages }),
         _ => json!({ "model": model, "messages": messages }),
     };

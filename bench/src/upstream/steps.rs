@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn every_api_shows_its_results() {
         let (call, output) = ("custom_tool_call", "custom_tool_call_output");
-        let list = json!({ "role": "user", "content": [{ "type": "text", "text": "call: exec\ncall: read" }] });
+        let list =
+            json!({ "role": "user", "content": [{ "type": "text", "text": "call: exec\ncall: read" }] });
         let result = |content: &str| json!({ "type": "tool_result", "tool_use_id": "t", "content": content });
         let table = [
             (Api::Messages, "messages", json!([list, { "role": "user", "content": [result("a")] }])),

@@ -7,6 +7,7 @@
 //!
 //! Invariants: stdout in a pipe is the answer and nothing else. Text of agents is sanitised unless `--raw`.
 
+mod agent_images;
 mod commands;
 mod doctor;
 mod plural;

@@ -94,7 +94,9 @@ pub enum Error {
     #[error(transparent)]
     Files(#[from] runner_files::Error),
     /// The files staged for a run are not those of its request.
-    #[error("the files staged for run {run_id} are not those that it was requested with: request it again with --workspace")]
+    #[error(
+        "the files staged for run {run_id} are not those that it was requested with: request it again with --workspace"
+    )]
     OtherFiles {
         /// Id of the run.
         run_id: RunId,

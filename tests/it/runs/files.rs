@@ -20,7 +20,8 @@ use crate::{
 };
 
 /// Script that shows where it is and what it finds, and changes it.
-const EDITS: &str = "pwd; ls -A; cat a.txt; ./run.sh; readlink link; echo changed > a.txt; echo new > sub/new.txt";
+const EDITS: &str =
+    "pwd; ls -A; cat a.txt; ./run.sh; readlink link; echo changed > a.txt; echo new > sub/new.txt";
 /// Output of [`EDITS`] in a copy of [`project`].
 const SEEN: &str = "/workspace/repo\n.gitignore\na.txt\nlink\nrun.sh\nsub\ntext\nran\nsub/deep.txt";
 
@@ -85,7 +86,8 @@ async fn includes_and_all_copy_what_is_left_out() {
     let dir = project(&world);
     let dir = dir.to_str().unwrap();
     let options = ["--workspace", dir, "--all", "--include", ".env", "q"];
-    let outcome = world.sluice().run(&[&["run", "--agent", "test:sh", "--run-id", "r1"], &options[..]].concat()).await;
+    let outcome =
+        world.sluice().run(&[&["run", "--agent", "test:sh", "--run-id", "r1"], &options[..]].concat()).await;
     let names = ".env\n.gitignore\na.txt\nlink\nnoise.log\nrun.sh\nsub";
     assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), names), "{outcome:?}");
     gc(&world, &["--kept"]).await;
@@ -131,8 +133,17 @@ async fn a_warm_run_receives_files() {
     let up = Up::start(world.sluice()).await;
     let waiting = async || world.sluice().run(&["runs", "gc", "--dry-run"]).await.stdout;
     eventually_within(PATIENCE, "one waits", waiting, |text| text.contains("it waits for a run")).await;
-    let arguments =
-        ["run", "--detach", "--agent", "test:sh", "--run-id", "r1", "--workspace", dir.to_str().unwrap(), "q"];
+    let arguments = [
+        "run",
+        "--detach",
+        "--agent",
+        "test:sh",
+        "--run-id",
+        "r1",
+        "--workspace",
+        dir.to_str().unwrap(),
+        "q",
+    ];
     let outcome = world.sluice().run(&arguments).await;
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let record = ended(&world, "r1").await;
@@ -152,8 +163,17 @@ async fn files_outlive_the_worker() {
     for point in ["prepared", "workspace-made", "registered", "run-stored"] {
         let run = format!("r-{point}");
         let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", &format!("{point}:kill"))).await;
-        let arguments =
-            ["run", "--detach", "--agent", "test:sh", "--run-id", &run, "--workspace", dir.to_str().unwrap(), "q"];
+        let arguments = [
+            "run",
+            "--detach",
+            "--agent",
+            "test:sh",
+            "--run-id",
+            &run,
+            "--workspace",
+            dir.to_str().unwrap(),
+            "q",
+        ];
         assert_eq!(world.sluice().run(&arguments).await.code, Some(0));
         up.child.wait().await.unwrap();
         let next = Up::start(world.sluice()).await;
@@ -187,8 +207,17 @@ async fn a_kept_workspace_goes_when_its_time_is_over() {
 async fn files_of_a_run_that_never_began_are_removed() {
     let world = World::with(&shell_agent("true", "")).await;
     let dir = project(&world);
-    let arguments =
-        ["run", "--detach", "--agent", "test:sh", "--run-id", "r1", "--workspace", dir.to_str().unwrap(), "q"];
+    let arguments = [
+        "run",
+        "--detach",
+        "--agent",
+        "test:sh",
+        "--run-id",
+        "r1",
+        "--workspace",
+        dir.to_str().unwrap(),
+        "q",
+    ];
     assert_eq!(world.sluice().run(&arguments).await.code, Some(0));
     gc(&world, &[]).await;
     assert!(stage(&world, "r1").exists(), "control: the run waits");
@@ -208,11 +237,9 @@ async fn directories_that_cannot_be_copied_are_refused() {
     let sparse = world.path().join("sparse");
     fs::create_dir(&sparse).unwrap();
     File::create(sparse.join("huge")).unwrap().set_len(1 << 40).unwrap();
-    for (dir, said) in [
-        (pipes, "pipe"),
-        (sparse, "huge"),
-        (world.path().join("nowhere"), "cannot open the directory"),
-    ] {
+    for (dir, said) in
+        [(pipes, "pipe"), (sparse, "huge"), (world.path().join("nowhere"), "cannot open the directory")]
+    {
         let refused = run_with(&world, "r1", &dir).await;
         assert!(matches!(refused.code, Some(1 | 2)) && refused.stderr.contains(said), "{refused:?}");
         assert!(!stage(&world, "r1").exists());

@@ -10,8 +10,10 @@ pub(super) fn object(api: Option<Api>, status: StatusCode, message: &str) -> Val
         Some(Api::Messages) => {
             json!({ "type": "error", "error": { "type": anthropic_type(status), "message": message } })
         }
-        Some(Api::Chat | Api::Completions | Api::Responses | Api::Compact | Api::Embeddings) | None => json!({ "error": {
-            "message": message, "type": openai_type(status), "param": null, "code": status.as_str() } }),
+        Some(Api::Chat | Api::Completions | Api::Responses | Api::Compact | Api::Embeddings) | None => {
+            json!({ "error": {
+            "message": message, "type": openai_type(status), "param": null, "code": status.as_str() } })
+        }
     }
 }
 

@@ -108,20 +108,20 @@ impl Sandbox {
             max_workspace_files: workspace_files
                 .unwrap_or(workspace_size.0 / limit::sandbox::WORKSPACE_PER_FILE.0),
             disk_reserve,
-            kept_workspaces_size: field(
-                "kept_workspaces_size",
-                "Space of all workspaces together that are kept after their runs; beyond it the oldest are removed.",
-            )
-            .or(limit::sandbox::KEPT_WORKSPACES),
-            installation: field(
-                "installation",
-                "Name of this installation; containers of another are never touched.",
-            )
-            .or(default_installation()),
+            kept_workspaces_size: read_kept_size(section),
+            installation: read_installation(section),
         }
     }
 }
 
-fn default_installation() -> InstallationId {
-    InstallationId::parse("default").expect("it follows its own rule")
+fn read_kept_size(section: &Section<'_>) -> ByteSize {
+    let doc =
+        "Space of all workspaces together that are kept after their runs; beyond it the oldest are removed.";
+    section.field("kept_workspaces_size", doc).or(limit::sandbox::KEPT_WORKSPACES)
+}
+
+fn read_installation(section: &Section<'_>) -> InstallationId {
+    let doc = "Name of this installation; containers of another are never touched.";
+    let default = InstallationId::parse("default").expect("it follows its own rule");
+    section.field("installation", doc).or(default)
 }

@@ -1,7 +1,9 @@
 //! Runs the program: reads the command line, the environment and the configuration, and calls the command.
 
 use std::{
+    fs::OpenOptions,
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     process::ExitCode,
 };
 
@@ -13,8 +15,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Arguments, Command, Context, Error, agents, audit, backup, command_line, config, doctor, error::Misused,
-    error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models, reload, run, runs, store, token, up,
-    usage,
+    error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models, reload, run, runs, store,
+    token, up, usage,
 };
 
 /// Parses the arguments and runs the command.
@@ -69,6 +71,12 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
     }
     if let Some(point) = environment.get(name::env::SLUICE_FAILPOINT) {
         failpoint::arm(point).map_err(Error::Failpoint)?;
+    }
+    if let (Command::Agents(arguments), Some(file)) = (&command, &config)
+        && arguments.creates_configuration()
+    {
+        // An existing file stays as it is.
+        OpenOptions::new().append(true).create(true).mode(0o644).open(file)?;
     }
     let context = Context::read(config, set, environment, command.purpose())?;
     runtime()?.block_on(async {

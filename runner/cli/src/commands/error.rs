@@ -21,8 +21,8 @@ use runner_store as store;
 use runner_telemetry::traces;
 use runner_workspace as workspace;
 
-use super::{exit::Exit, init};
-use crate::{doctor::UpstreamProblem, setup, supervise};
+use super::{agents, exit::Exit, init};
+use crate::{agent_images, doctor::UpstreamProblem, setup, supervise};
 
 /// Error that ends a command.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +36,9 @@ pub(super) enum Error {
     /// The behaviour files of an agent cannot be used.
     #[error(transparent)]
     Behaviour(#[from] BehaviourError),
+    /// A coding agent cannot be added.
+    #[error(transparent)]
+    AgentImage(#[from] agent_images::Error),
     /// The configuration has no gateway of this name.
     #[error(transparent)]
     NoGateway(#[from] NoGateway),
@@ -161,6 +164,7 @@ impl Error {
             Self::NotEnded(_) => Exit::TryAgain,
             Self::Files(error) => files_exit(error),
             Self::Apply(error) => apply_exit(error),
+            Self::AgentImage(error) => agents::exit_code(error),
             Self::Store(error) => store_exit(error),
             Self::Lease(error) => lease_exit(error),
             Self::ManagedGateway(error) => managed_gateway_exit(error),

@@ -39,6 +39,7 @@ impl Error {
             Self::NotEnded(_) => "run_not_ended",
             Self::Upstream(_) => "upstream_unusable",
             Self::Setup(_) => "setup_refused",
+            Self::AgentImage(_) => "agent_not_added",
             Self::Workspace(_) => "workspace_failed",
             Self::InsufficientDisk(_) => "insufficient_disk",
             Self::Api(_) => "address_in_use",

@@ -122,7 +122,7 @@ Signals as a service:
     /// Show which host the store of runs serves, or move the store to this host
     #[command(subcommand)]
     Store(store::Command),
-    /// List the agents that can run here, and the others with reasons
+    /// List agents and their obstacles; add coding agents that ship
     Agents(agents::Arguments),
     /// Run OpenClaw gateways without a network; list, check and pair configured gateways
     #[command(subcommand)]

@@ -196,8 +196,7 @@ fn judge_files(dir: &ListedStage, stored_run: Option<&StoredRun>, terms: &Terms<
     if !stored_run.state.is_final() {
         return Decision::Keep(KeepReason::Lives(stored_run.state));
     }
-    let is_kept =
-        |row: &Resource| row.kind == ResourceKind::Workspace && row.stage == ResourceState::Kept;
+    let is_kept = |row: &Resource| row.kind == ResourceKind::Workspace && row.stage == ResourceState::Kept;
     if stored_run.rows.iter().any(is_kept) {
         return Decision::Keep(KeepReason::Deliberately);
     }

@@ -1,5 +1,5 @@
-//! Checks what must exist before any resource of a run is created: its image, disk space for its workspace, and a
-//! price of its model if a limit of cost applies.
+//! Checks what must exist before any resource of a run is created: its image, and disk space for its workspace. Under a
+//! limit of cost, its model must have a price, too.
 
 use std::time::{Duration, Instant};
 

@@ -123,9 +123,9 @@ impl RunExecutor<'_> {
     fn is_kept(&self, kind: ResourceKind, changes: &[ResourceChange]) -> bool {
         match kind {
             ResourceKind::Workspace => self.ctx.spec().keep == Keep::Workspace,
-            ResourceKind::Files => changes.iter().any(|change| {
-                change.kind == ResourceKind::Workspace && change.stage == ResourceState::Kept
-            }),
+            ResourceKind::Files => changes
+                .iter()
+                .any(|change| change.kind == ResourceKind::Workspace && change.stage == ResourceState::Kept),
             _ => false,
         }
     }

@@ -132,7 +132,11 @@ pub(super) fn hidden() -> Vec<Offer> {
         (CHAT, "tools", json!([hosted, { "googleSearch": {} }])),
         (CHAT, "tools", json!([{ "type": "function", "function": { "name": "bash" }, "urlContext": {} }])),
         (CHAT, "tools", json!([{ "type": null, "name": "bash", "codeExecution": {} }])),
-        (CHAT, "tools", json!([{ "type": "function", "function": { "name": "bash", "type": "web_search" } }])),
+        (
+            CHAT,
+            "tools",
+            json!([{ "type": "function", "function": { "name": "bash", "type": "web_search" } }]),
+        ),
         (CHAT, "functions", json!([hosted])),
         (CHAT, "web_search_options", json!({})),
         (CHAT, "tool_choice", json!({ "type": "mcp", "server_label": "a" })),
@@ -140,7 +144,11 @@ pub(super) fn hidden() -> Vec<Offer> {
         (responses, "tools", group(&hosted)),
         (responses, "tools", json!([{ "type": "function", "name": "bash", "tools": [hosted] }])),
         (responses, "input", json!([{ "type": "additional_tools", "tools": [hosted] }])),
-        (responses, "input", json!([{ "type": "tool_search_output", "execution": "client", "tools": [hosted] }])),
+        (
+            responses,
+            "input",
+            json!([{ "type": "tool_search_output", "execution": "client", "tools": [hosted] }]),
+        ),
         (responses, "input", json!([{ "type": "web_search_call", "id": "ws_1", "action": {} }])),
         (
             responses,

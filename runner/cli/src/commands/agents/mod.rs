@@ -1,11 +1,15 @@
 //! Implements `sluice agents`.
 
+mod add;
+mod available;
+
 use std::io::{self, Write};
 
 use platform_runtime::terminal;
 use runner_engine::agents::{self, AgentStatus, BlockReason, Probes};
 use serde_json::json;
 
+pub(super) use self::add::exit_code;
 use super::{Context, Error, exit::Exit, table::Table};
 
 #[derive(clap::Args)]
@@ -14,6 +18,8 @@ Examples:
   sluice agents ls                        list agents that can run here, then the others
   sluice agents ls --json | jq -r '.agents[].agentId'
   sluice agents check                     check every agent of the configuration
+  sluice agents ls --available            list the coding agents that ship
+  sluice agents add claude-code           build the image of Claude Code, and add its entry
 
 Exit codes of `check`: 1 a configured agent cannot run here, 69 Docker does not say whether one can")]
 pub(super) struct Arguments {
@@ -24,36 +30,59 @@ pub(super) struct Arguments {
     command: Option<Command>,
 }
 
-#[derive(clap::Subcommand, Clone, Copy, Default)]
+#[derive(clap::Subcommand)]
 enum Command {
     /// List agents: those that can run here, then the others with reasons
-    #[default]
-    Ls,
+    Ls {
+        /// List the coding agents that ship instead: version, package, and whether they are added
+        #[arg(long)]
+        available: bool,
+    },
     /// Check that every agent can run here; report each obstacle and its fix
     ///
     /// Checks the configuration, images and volumes on this Docker, and models if the proxy can ask the upstream.
     Check,
+    /// Build the image of a coding agent that ships, and add its entry to the configuration
+    ///
+    /// Docker downloads the pinned package while it builds. Other bytes of the configuration file stay as they are.
+    #[command(after_help = "\
+Examples:
+  sluice agents add claude-code           then: sluice run --agent claude-code \"Hi\"
+  sluice agents add codex --model gpt-5.5
+  sluice agents add aider --print         print the entry, change and build nothing")]
+    Add(add::AddArguments),
+}
+
+impl Arguments {
+    /// Returns whether the command may create the configuration file that it is given.
+    pub(super) const fn creates_configuration(&self) -> bool {
+        matches!(&self.command, Some(Command::Add(arguments)) if !arguments.print)
+    }
 }
 
 pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let command = match arguments.command {
+        Some(Command::Add(add)) => return add::add(context, add).await,
+        Some(Command::Ls { available: true }) => return available::list(context, arguments.json).await,
+        command => command,
+    };
+    let is_check = matches!(command, Some(Command::Check));
     let settings = &context.settings;
     let facts = Probes::of(settings).probe(&settings.agents).await;
     let statuses = agents::judge(&settings.agents, settings.upstream.default_model.as_deref(), &facts);
     let mut out = io::stdout();
-    let command = arguments.command.unwrap_or_default();
-    match command {
-        _ if arguments.json => writeln!(out, "{}", terminal::safe_json(&as_json(&statuses).to_string()))?,
-        Command::Ls => list(&mut out, &statuses)?,
-        Command::Check => statuses.iter().try_for_each(|agent| check(&mut out, agent))?,
+    if arguments.json {
+        writeln!(out, "{}", terminal::safe_json(&as_json(&statuses).to_string()))?;
+    } else if is_check {
+        statuses.iter().try_for_each(|agent| check(&mut out, agent))?;
+    } else {
+        list(&mut out, &statuses)?;
     }
-    Ok(match command {
-        Command::Ls => Exit::Success,
-        Command::Check => exit_code(&statuses),
-    })
+    Ok(if is_check { exit_of_check(&statuses) } else { Exit::Success })
 }
 
 /// Returns the exit code of `check`. Confirmed reasons take precedence over unknown ones.
-fn exit_code(statuses: &[AgentStatus]) -> Exit {
+fn exit_of_check(statuses: &[AgentStatus]) -> Exit {
     let reasons = statuses.iter().flat_map(|agent| &agent.block_reasons);
     let mut reasons = reasons.filter(|reason| reason.is_fault()).peekable();
     if reasons.peek().is_none() {

@@ -19,7 +19,7 @@ use runner_docker::Docker;
 
 use self::{
     answers::{Answers, Interview, KeyChoice},
-    report::{ReportForm, Report},
+    report::{Report, ReportForm},
 };
 use super::{Error, dispatch, exit::Exit};
 use crate::{

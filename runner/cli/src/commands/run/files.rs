@@ -13,7 +13,8 @@ use platform_runtime::{
 };
 use runner_engine::request::{Keep, RunRequest};
 use runner_files::{
-    CopyBounds, CopyProgress, CopyRules, FreshClone, Patterns, Scope, Selection, Stage, StagedFiles, size_text,
+    CopyBounds, CopyProgress, CopyRules, FreshClone, Patterns, Scope, Selection, Stage, StagedFiles,
+    size_text,
 };
 use runner_store::{self as store, Store};
 use runner_workspace as workspace;
@@ -100,8 +101,8 @@ impl Staging<'_> {
             self.announce_uncommitted(clone.uncommitted_files()?)?;
             return self.stage(request, &clone.select(bounds)?);
         }
-        let include = Patterns::parse(&arguments.include)
-            .map_err(|error| Misused(format!("--include: {error}")))?;
+        let include =
+            Patterns::parse(&arguments.include).map_err(|error| Misused(format!("--include: {error}")))?;
         let scope = if arguments.all { Scope::All } else { Scope::Tracked };
         self.stage(request, &Selection::of(dir, &CopyRules { scope, include, bounds })?)
     }
@@ -119,10 +120,7 @@ impl Staging<'_> {
     fn bounds(&self, request: &RunRequest) -> CopyBounds {
         let Sandbox { workspace_size, max_workspace_files, .. } = *self.sandbox;
         let size = request.spec.agent.disk.unwrap_or(workspace_size);
-        CopyBounds {
-            files: max_workspace_files / SHARE_DIVISOR,
-            bytes: ByteSize(size.0 / SHARE_DIVISOR),
-        }
+        CopyBounds { files: max_workspace_files / SHARE_DIVISOR, bytes: ByteSize(size.0 / SHARE_DIVISOR) }
     }
 
     fn announce_uncommitted(&self, files: u64) -> io::Result<()> {

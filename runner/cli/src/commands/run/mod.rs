@@ -11,7 +11,7 @@ use std::{
 
 use platform_core::{
     event::AgentEvent,
-    id::{AccountId, AgentId, ExternalId, ModelName, RunId},
+    id::{AccountId, AgentId, ExternalId, InvalidId, ModelName, RunId},
     money::NanoDollars,
     priority::Priority,
     traceparent::Traceparent,
@@ -60,8 +60,8 @@ Examples:
   sluice run --detach --priority low \"Tidy up\"  submit with low priority
   sluice runs wait run-19c1-5f0e         wait for the answer")]
 pub(super) struct Arguments {
-    /// Agent to run
-    #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT")]
+    /// Agent to run; `claude-code` is short for `sandbox:claude-code`
+    #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT", value_parser = parse_agent)]
     agent: AgentId,
     /// Model to ask [default: the agent's, else upstream.default_model]
     #[arg(long, value_name = "MODEL")]
@@ -137,6 +137,11 @@ async fn wait_for_proxy(data_plane: &DataPlane) -> Result<(), data_plane::Error>
         .map(drop)
 }
 
+/// Parses the id of an agent. A word without a family is one of Sluicegate's own.
+fn parse_agent(text: &str) -> Result<AgentId, InvalidId> {
+    if text.contains(':') { AgentId::parse(text) } else { AgentId::parse(&format!("sandbox:{text}")) }
+}
+
 pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let output = arguments.output;
     let detach = arguments.detach;
@@ -200,7 +205,10 @@ async fn execute(
     shown?.result(&leased_run.request.subject(), &result)?;
     if leased_run.request.spec.files.is_some() && !output.json {
         let run_id = &leased_run.request.run_id;
-        writeln!(io::stderr(), "its changes: sluice runs diff {run_id}; to take them over: sluice runs apply {run_id}")?;
+        writeln!(
+            io::stderr(),
+            "its changes: sluice runs diff {run_id}; to take them over: sluice runs apply {run_id}"
+        )?;
     }
     Ok(result.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
 }

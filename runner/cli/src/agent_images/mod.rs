@@ -1,0 +1,62 @@
+//! Builds images of the coding agents that ship, and writes their entries.
+//!
+//! Docker's own command line program builds them: it has the user's registries, logins, proxies and builder.
+
+mod build;
+mod entry;
+mod recipe;
+
+use std::{io, path::PathBuf};
+
+pub(crate) use self::{build::ImageBuild, entry::EntryFile, recipe::Recipe};
+
+/// Errors of adding an agent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// No recipe has this name.
+    #[error("no agent {name}; there are: {known} (an agent of your own is an entry of the configuration)")]
+    Unknown {
+        /// Name that was asked for.
+        name: String,
+        /// Names of all recipes.
+        known: String,
+    },
+    /// There is no image to build on.
+    #[error(
+        "no image to build on: `make images` makes {image}, or name one with Node 22 and sandbox-init as --base"
+    )]
+    NoBase {
+        /// Image that is built on unless another is named.
+        image: &'static str,
+    },
+    /// Docker's program does not run.
+    #[error("cannot run `docker`: install Docker's command line program (Debian: docker.io)")]
+    NoDocker(#[source] io::Error),
+    /// The build failed.
+    #[error("cannot build {image}: {reason}\n{}", log.display())]
+    Failed {
+        /// Image that was to be built.
+        image: String,
+        /// Last line of Docker.
+        reason: String,
+        /// File with Docker's whole output.
+        log: PathBuf,
+    },
+    /// A file of the build cannot be written.
+    #[error("cannot write {}", path.display())]
+    Unwritable {
+        /// Path of the file.
+        path: PathBuf,
+        /// Failure of the system.
+        #[source]
+        source: io::Error,
+    },
+    /// The configuration has an entry that this program did not write.
+    #[error("{} has an entry {agent} already: change it there, or use --force if `sluice agents add` wrote it", file.display())]
+    Exists {
+        /// Id of the agent.
+        agent: String,
+        /// Configuration file.
+        file: PathBuf,
+    },
+}

@@ -1,0 +1,124 @@
+//! Lists the agents that ship as recipes: package, version, and the files that make an image of it.
+
+use serde::Deserialize;
+
+/// A file of a build context: its path there, and its text.
+pub(crate) type ContextFile = (&'static str, &'static str);
+
+/// Files that every image has.
+const SHARED_FILES: [ContextFile; 8] = [
+    ("Dockerfile", include_str!("../../../../services/agents/Dockerfile")),
+    ("build/fetch.mjs", include_str!("../../../../services/agents/fetch.mjs")),
+    ("agent/main.mjs", include_str!("../../../../services/agents/main.mjs")),
+    ("agent/lib/conversation.mjs", include_str!("../../../../services/agents/lib/conversation.mjs")),
+    ("agent/lib/errors.mjs", include_str!("../../../../services/agents/lib/errors.mjs")),
+    ("agent/lib/events.mjs", include_str!("../../../../services/agents/lib/events.mjs")),
+    ("agent/lib/lines.mjs", include_str!("../../../../services/agents/lib/lines.mjs")),
+    ("agent/lib/run.mjs", include_str!("../../../../services/agents/lib/run.mjs")),
+];
+
+/// Files of one agent, as they are in the repository.
+struct Sources {
+    recipe: &'static str,
+    adapter: &'static str,
+    entry: &'static str,
+    requirements: Option<&'static str>,
+}
+
+macro_rules! sources {
+    ($name:literal, $requirements:expr) => {
+        Sources {
+            recipe: include_str!(concat!("../../../../services/agents/", $name, "/recipe.json")),
+            adapter: include_str!(concat!("../../../../services/agents/", $name, "/adapter.mjs")),
+            entry: include_str!(concat!("../../../../services/agents/", $name, "/entry.toml")),
+            requirements: $requirements,
+        }
+    };
+}
+
+/// All agents that ship.
+const CATALOG: [Sources; 5] = [
+    sources!("claude-code", None),
+    sources!("codex", None),
+    sources!("opencode", None),
+    sources!("qwen-code", None),
+    sources!("aider", Some(include_str!("../../../../services/agents/aider/requirements.txt"))),
+];
+
+/// Recipe of an agent's image.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Recipe {
+    /// Name, as `sluice agents add` takes it.
+    pub(crate) name: String,
+    /// Name for people.
+    pub(crate) title: String,
+    /// Package in its registry.
+    pub(crate) package: String,
+    /// Registry of the package: `npm` or `pypi`.
+    pub(crate) registry: String,
+    /// Pinned version.
+    pub(crate) version: String,
+    /// Size of the download.
+    pub(crate) download_mib: u32,
+    /// Programs that the image needs besides Node.
+    pub(crate) tools: Vec<String>,
+    /// Files of this agent in the build context.
+    #[serde(skip)]
+    pub(crate) files: Vec<ContextFile>,
+    /// Entry of the configuration, with `{image}` in place of the image.
+    #[serde(skip)]
+    pub(crate) entry: &'static str,
+}
+
+impl Recipe {
+    /// Returns all recipes.
+    ///
+    /// # Errors
+    /// If a recipe that was built in is no recipe, which the tests exclude.
+    pub(crate) fn all() -> Result<Vec<Self>, serde_json::Error> {
+        CATALOG.iter().map(Self::read).collect()
+    }
+
+    fn read(sources: &Sources) -> Result<Self, serde_json::Error> {
+        let mut recipe: Self = serde_json::from_str(sources.recipe)?;
+        recipe.entry = sources.entry;
+        recipe.files = SHARED_FILES.to_vec();
+        recipe
+            .files
+            .extend([("build/recipe.json", sources.recipe), ("agent/adapter/adapter.mjs", sources.adapter)]);
+        recipe.files.extend(sources.requirements.map(|text| ("build/requirements.txt", text)));
+        Ok(recipe)
+    }
+
+    /// Returns the id of its agent.
+    pub(crate) fn agent(&self) -> String {
+        format!("sandbox:{}", self.name)
+    }
+
+    /// Returns the name of its image, unless another is chosen.
+    pub(crate) fn image(&self) -> String {
+        format!("sluicegate/{}:{}", self.name, self.version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipes_pin_their_packages() {
+        let recipes = Recipe::all().unwrap();
+        let names: Vec<_> = recipes.iter().map(|recipe| recipe.name.as_str()).collect();
+        assert_eq!(names, ["claude-code", "codex", "opencode", "qwen-code", "aider"]);
+        for recipe in &recipes {
+            let pinned = |(path, text): &ContextFile| match *path {
+                "build/recipe.json" => text.contains("sha512-"),
+                "build/requirements.txt" => text.lines().skip(1).all(|line| line.contains("--hash=sha256:")),
+                _ => false,
+            };
+            assert!(recipe.files.iter().any(pinned), "{}", recipe.name);
+            let heading = format!("[agents.\"{}\"]", recipe.agent());
+            assert!(recipe.entry.starts_with(&heading), "{}", recipe.entry);
+        }
+    }
+}
