@@ -46,6 +46,9 @@ const NEVER: [&str; 14] = [
 
 static NOTHING: LazyLock<RunGrant> =
     LazyLock::new(|| crate::grant(json!({ "models": ["m", "gpt-4o"] })).expect("a grant"));
+static LEAVING_OUT: LazyLock<RunGrant> = LazyLock::new(|| {
+    crate::grant(json!({ "models": ["m", "gpt-4o"], "ungranted_tools": "drop" })).expect("a grant")
+});
 static EVERYTHING: LazyLock<RunGrant> = LazyLock::new(|| {
     crate::grant(json!({ "capabilities": Capability::ALL.map(Capability::name) })).expect("a grant")
 });
@@ -71,6 +74,9 @@ pub fn holds(input: &[u8]) {
         _ => return,
     };
     let grant: &RunGrant = if choice.is_ascii_uppercase() { &EVERYTHING } else { &NOTHING };
+    if !choice.is_ascii_uppercase() {
+        leaves_a_body_that_passes(route, &body);
+    }
     let check = |body: &Bytes| fuzzing::rewritten(route, body, grant, MOST);
     let Ok(rewritten) = check(&body) else { return };
     assert_ne!(route, Route::Unknown, "a route that does not exist takes a body");
@@ -105,6 +111,15 @@ pub fn holds(input: &[u8]) {
     }
     let again = check(&rewritten.sent.clone().into()).expect("what is sent would itself pass");
     assert_eq!(again.sent, rewritten.sent, "and would not be changed again");
+}
+
+/// Checks that a body from which hosted tools were left out would pass where they are refused.
+fn leaves_a_body_that_passes(route: Route, body: &Bytes) {
+    let Ok(rewritten) = fuzzing::rewritten(route, body, &LEAVING_OUT, MOST) else { return };
+    let sent: Value = serde_json::from_slice(&rewritten.sent).expect("what is left is JSON");
+    reach::no_further_than_the_model(route, &sent);
+    let again = fuzzing::rewritten(route, &rewritten.sent.clone().into(), &NOTHING, MOST);
+    assert_eq!(again.expect("what is left passes").sent, rewritten.sent, "and is not changed again");
 }
 
 /// Compares the body that is sent with the one that came: Sluicegate's fields have its values, all others their text.
