@@ -3,8 +3,9 @@
 use harness::{World, agent::Answering, agent::saying, grant};
 use platform_core::{
     budget::Budget,
-    grant::RunGrant,
+    grant::{CallLimits, RunGrant},
     record::{Outcome, TokensSource},
+    refusal::Refusal,
     route::Route,
 };
 use serde_json::json;
@@ -28,7 +29,7 @@ async fn a_count_of_tokens_uses_none() {
 }
 
 #[tokio::test]
-async fn a_compaction_is_metered_and_reserved() {
+async fn a_compaction_is_metered_like_an_answer() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
     let body = saying(COMPACT, "fake-words20-cost", Answering::Whole, "A long conversation");
@@ -42,13 +43,22 @@ async fn a_compaction_is_metered_and_reserved() {
     assert_eq!((record.route, record.tokens_source), (Route::Compact, TokensSource::Exact));
     assert_eq!((record.tokens.output, record.stream), (20, false));
     assert!(record.cost_nanodollars.is_some());
-    // A run with too little left for it does not begin one.
-    let budget = Budget { output_tokens: Some(10), ..Budget::default() };
-    let poor = world.run_with(RunGrant { budget, ..grant("r2", "acct-1") }).await;
-    for (spent, expected) in [(false, 200), (true, 400)] {
-        let answer = poor.agent.post(COMPACT, &saying(COMPACT, "fake-words20", Answering::Whole, "Hi")).await;
-        assert_eq!(answer.status, expected, "{spent}: {}", answer.text());
+}
+
+/// An answer is cut to what is left of a limit; a compaction cannot be.
+#[tokio::test]
+async fn a_compaction_needs_all_that_it_may_use() {
+    let world = World::start().await;
+    let each = CallLimits::default().output_tokens;
+    let budget = Budget { output_tokens: Some(each), ..Budget::default() };
+    let run = world.run_with(RunGrant { budget, ..grant("r1", "acct-1") }).await;
+    let ask = |path: &'static str| saying(path, "fake-words20", Answering::Whole, "Hi");
+    for (path, expected) in [(COMPACT, 200), (COMPACT, 400), ("/v1/responses", 200)] {
+        let answer = run.agent.post(path, &ask(path)).await;
+        assert_eq!(answer.status, expected, "{path}: {}", answer.text());
     }
+    let record = world.records(2).await.pop().unwrap().record;
+    assert_eq!(record.refusal, Some(Refusal::QuotaExhausted));
 }
 
 /// LiteLLM has these routes for some providers only.
