@@ -19,6 +19,7 @@ TEST_STAGES := setup-tests tidy build proxy-image unit it stack
 .PHONY: help demo test setup setup-tests release images proxy-image build lint deny tidy docs unit it stack ci clean
 .PHONY: install package test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
+.PHONY: agents-record
 .PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build
 
 help: ## Show this list
@@ -78,7 +79,7 @@ unit: ## Run tests beside the code, documentation examples, the sandbox agent's 
 	$(CARGO) nextest run --locked --workspace --test store
 	$(CARGO) test --workspace --locked --doc --quiet
 	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs \
-	  services/sandbox-openclaw/agent/agent.test.mjs
+	  services/sandbox-openclaw/agent/agent.test.mjs services/agents/agents.test.mjs
 
 it: ## Run whole-system tests with real processes and containers
 	$(CARGO) nextest run --locked -p tests --test it
@@ -119,6 +120,11 @@ bench-openclaw: ## Measure time to the first call and memory of sandbox:openclaw
 	@scripts/images.sh openclaw
 	@$(MAKE) --no-print-directory release
 	$(CARGO) run --release --locked --quiet -p tests --example bench-openclaw -- services/sandbox-openclaw/README.md
+
+agents-record: ## Play every scenario with every coding agent that ships; update docs/src/reference/works-with.md (15 minutes)
+	@$(MAKE) --no-print-directory images
+	$(CARGO) build --release --locked --quiet --workspace --bins
+	$(CARGO) run --release --locked --quiet -p tests --example agents-record -- tests/records/agents.json docs/src/reference/works-with.md
 
 bench-micro: ## Measure the cost of single steps of a call
 	$(CARGO) bench --locked -p proxy --features internals --bench steps

@@ -8,6 +8,7 @@
 mod billing;
 mod calls;
 mod cancels;
+mod coding_agents;
 mod compose;
 mod container;
 mod endings;

@@ -76,12 +76,10 @@ impl EntryFile {
     pub(crate) fn replace(&self, recipe: &Recipe, block: &str) -> Result<(), Error> {
         let text = self.read()?;
         let Marks { begin, end } = Marks::of(recipe);
-        let start = text.find(&begin);
-        let rest = start.and_then(|start| text[start..].find(&end).map(|at| start + at + end.len()));
-        let Some((start, rest)) = start.zip(rest) else {
-            return Err(Error::Exists { agent: recipe.agent(), file: self.path.clone() });
-        };
-        self.restore(&format!("{}{block}{}", &text[..start], &text[rest..]))
+        let foreign = || Error::Exists { agent: recipe.agent(), file: self.path.clone() };
+        let start = text.find(&begin).ok_or_else(foreign)?;
+        let length = text[start..].find(&end).ok_or_else(foreign)? + end.len();
+        self.restore(&format!("{}{block}{}", &text[..start], &text[start + length..]))
     }
 
     /// Returns the text of the file; empty if there is none.

@@ -1,0 +1,249 @@
+//! Runs the coding agents that ship, in their real images, against the scripted upstream. Each scenario has a fixed
+//! outcome.
+
+use std::{fs, path::Path, time::Duration};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{Outcome, World, eventually::eventually_within, sluice::interrupt};
+
+/// Longest duration of a run: opencode and Qwen Code repeat a failed call for more than a minute.
+const RUN_TIMEOUT: Duration = Duration::from_secs(240);
+/// Longest duration of a build, which downloads the agent.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
+/// Docker itself: the world's relay in front of it serves runs only.
+const DOCKER: &str = "sandbox.docker_socket=/var/run/docker.sock";
+/// Answer of the scripted upstream to anything.
+const SENTENCE: &str = "Hello from the scripted upstream, it is a lovely day.";
+
+/// A coding agent that ships.
+#[derive(Debug, Clone, Copy)]
+pub struct CodingAgent {
+    /// Its name for `sluice agents add`.
+    pub name: &'static str,
+    /// Call of its tool that edits the file; absent if the agent has no tools.
+    edit: Option<&'static str>,
+}
+
+/// All coding agents that ship.
+pub const CODING_AGENTS: [CodingAgent; 5] = [
+    CodingAgent {
+        name: "claude-code",
+        edit: Some(r#"Bash {"command":"sed -i s/one/two/ a.txt; cat a.txt","description":"Edit"}"#),
+    },
+    CodingAgent { name: "codex", edit: Some(r#"exec_command {"cmd":"sed -i s/one/two/ a.txt; cat a.txt"}"#) },
+    CodingAgent {
+        name: "opencode",
+        edit: Some(r#"bash {"command":"sed -i s/one/two/ a.txt; cat a.txt","description":"Edit"}"#),
+    },
+    CodingAgent {
+        name: "qwen-code",
+        edit: Some(
+            r#"run_shell_command {"command":"sed -i s/one/two/ a.txt; cat a.txt","is_background":false}"#,
+        ),
+    },
+    CodingAgent { name: "aider", edit: None },
+];
+
+/// What is done with an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentScenario {
+    /// It answers a question.
+    OneShot,
+    /// It edits a copied file with a tool, and reports the call.
+    ToolLoop,
+    /// The provider refuses the call.
+    Refusal,
+    /// The connection to the provider breaks in each answer.
+    Cut,
+    /// The user cancels the run while the model is silent.
+    Cancel,
+}
+
+impl AgentScenario {
+    /// All scenarios.
+    pub const ALL: [Self; 5] = [Self::OneShot, Self::ToolLoop, Self::Refusal, Self::Cut, Self::Cancel];
+}
+
+/// A scenario that had its expected outcome.
+#[derive(Debug, Serialize)]
+pub struct ScenarioRecord {
+    /// Name of the agent.
+    pub agent: &'static str,
+    /// Version of its package.
+    pub version: String,
+    /// Scenario.
+    pub scenario: AgentScenario,
+    /// Answer, changed file, or error code.
+    pub result: String,
+    /// Duration, from the command to its end.
+    pub ms: u128,
+}
+
+impl CodingAgent {
+    /// Builds the image with `sluice agents add`, and returns a world with the entry that it wrote.
+    ///
+    /// # Panics
+    /// If the agent cannot be added.
+    pub async fn added(&self) -> World {
+        let world = World::with("").await;
+        let added =
+            world.sluice().within(BUILD_TIMEOUT).run(&["--set", DOCKER, "agents", "add", self.name]).await;
+        assert_eq!(added.code, Some(0), "{added:?}");
+        world
+    }
+
+    /// Returns the version of its package.
+    ///
+    /// # Panics
+    /// If the agent is not listed.
+    pub async fn version(&self, world: &World) -> String {
+        let listed =
+            world.sluice().run(&["--set", DOCKER, "agents", "ls", "--available", "--json"]).await.result();
+        let agents = listed["available"].as_array().unwrap();
+        let agent = agents.iter().find(|agent| agent["name"] == self.name).unwrap();
+        assert_eq!((&agent["added"], &agent["imagePresent"]), (&json!(true), &json!(true)), "{agent}");
+        agent["version"].as_str().unwrap().to_owned()
+    }
+
+    /// Plays `scenario` and checks its outcome.
+    ///
+    /// # Panics
+    /// If the outcome is another.
+    pub async fn play(&self, world: &World, scenario: AgentScenario) -> ScenarioRecord {
+        let version = self.version(world).await;
+        let began = Instant::now();
+        let result = match scenario {
+            AgentScenario::OneShot => self.one_shot(world).await,
+            AgentScenario::ToolLoop => self.tool_loop(world).await,
+            AgentScenario::Refusal => self.failure(world, "fake-status400").await,
+            AgentScenario::Cut => self.failure(world, "fake-cut2").await,
+            AgentScenario::Cancel => self.cancel(world).await,
+        };
+        world.assert_nothing_left().await;
+        ScenarioRecord { agent: self.name, version, scenario, result, ms: began.elapsed().as_millis() }
+    }
+
+    async fn run(&self, world: &World, model: &str, question: &[&str]) -> Outcome {
+        let arguments = ["run", "--agent", self.name, "--model", model, "--json"];
+        world.sluice().within(RUN_TIMEOUT).run(&[&arguments[..], question].concat()).await
+    }
+
+    async fn one_shot(&self, world: &World) -> String {
+        let outcome = self.run(world, "fake", &["Hello"]).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        let text = text_of(&outcome);
+        assert_eq!(text, SENTENCE, "{outcome:?}");
+        assert!(outcome.events().iter().any(|event| event["type"] == "agent_usage"), "{outcome:?}");
+        text
+    }
+
+    async fn tool_loop(&self, world: &World) -> String {
+        let files = world.path().join("files");
+        fs::create_dir_all(&files).unwrap();
+        fs::write(files.join("a.txt"), "one\n").unwrap();
+        let Some(edit) = self.edit else {
+            return self.edit_by_text(world, &files).await;
+        };
+        let question = format!("\nDo this:\ncall: {edit}\nsay: Edited.\n");
+        let options = ["--workspace", files.to_str().unwrap(), &question];
+        let outcome = self.run(world, "fake-steps", &options).await;
+        assert_eq!(text_of(&outcome), "Edited.", "{outcome:?}");
+        let events = outcome.events();
+        let of = |kind: &str| {
+            events.iter().find(|event| event["type"] == kind).unwrap_or_else(|| panic!("{outcome:?}"))
+        };
+        let (call, answer) = (of("tool_call"), of("tool_result"));
+        assert_eq!((&call["id"], &answer["is_error"]), (&answer["id"], &json!(false)), "{outcome:?}");
+        assert!(call["arguments"].as_str().unwrap().contains("sed -i"), "{call}");
+        assert!(answer["result"].as_str().unwrap().contains("two"), "{answer}");
+        changed_file(world, &outcome, &files).await
+    }
+
+    /// Lets an agent without tools edit a file: the upstream repeats the question, which has the new content.
+    async fn edit_by_text(&self, world: &World, files: &Path) -> String {
+        let question = "Change it:\n\na.txt\n```\ntwo\n```\n";
+        let options = ["--workspace", files.to_str().unwrap(), question];
+        let outcome = self.run(world, "fake-echo", &options).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert!(outcome.events().iter().any(|event| event["type"] == "tool_result"), "{outcome:?}");
+        changed_file(world, &outcome, files).await
+    }
+
+    async fn failure(&self, world: &World, model: &str) -> String {
+        let outcome = self.run(world, model, &["Hello"]).await;
+        let result = outcome.result();
+        let code = result["error"]["code"].as_str().unwrap_or_default();
+        let expected = if model == "fake-cut2" { "model_unavailable" } else { "model_refused" };
+        assert_eq!(code, expected, "{outcome:?}");
+        code.to_owned()
+    }
+
+    async fn cancel(&self, world: &World) -> String {
+        let earlier = world.upstream.ledger().all().len();
+        let arguments = ["run", "--agent", self.name, "--model", "fake-hang", "--json", "Hello"];
+        let running = world.sluice().spawn(&arguments);
+        let calls = || async { world.upstream.ledger().all().len() };
+        eventually_within(RUN_TIMEOUT, "it asks", calls, |calls| *calls > earlier).await;
+        interrupt(&running);
+        let ended = tokio::time::timeout(RUN_TIMEOUT, running.wait_with_output()).await;
+        let outcome = Outcome::from(ended.expect("the run ends").unwrap());
+        assert_eq!(outcome.code, Some(130), "{outcome:?}");
+        "cancelled".to_owned()
+    }
+}
+
+/// Returns the answer of a run.
+fn text_of(outcome: &Outcome) -> String {
+    outcome.result()["text"].as_str().unwrap_or_else(|| panic!("{outcome:?}")).to_owned()
+}
+
+/// Returns the changed line of the run's copy. The directory that was copied is as it was.
+async fn changed_file(world: &World, outcome: &Outcome, files: &Path) -> String {
+    let run = outcome.result()["run_id"].as_str().map(str::to_owned).unwrap_or_else(|| panic!("{outcome:?}"));
+    let diff = world.sluice().run(&["runs", "diff", &run]).await;
+    assert_eq!(fs::read_to_string(files.join("a.txt")).unwrap(), "one\n");
+    assert!(diff.stdout.contains("\n-one\n+two\n"), "{diff:?}");
+    let removed = world.sluice().run(&["runs", "gc", "--kept"]).await;
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    "a.txt: one -> two".to_owned()
+}
+
+/// Returns the table "works with" of the book, from a record of all agents.
+///
+/// # Panics
+/// If the record has another form.
+#[must_use]
+pub fn works_with(record: &Value) -> String {
+    let found = record["scenarios"].as_array().unwrap();
+    let mut table =
+        "| agent | version | one answer | edits a copied file | refusal | broken connection | cancel |\n\
+        |---|---|---|---|---|---|---|\n"
+            .to_owned();
+    for agent in CODING_AGENTS {
+        let own: Vec<_> = found.iter().filter(|one| one["agent"] == agent.name).collect();
+        let cells = AgentScenario::ALL.map(|scenario| {
+            let scenario = json!(scenario);
+            let played = own.iter().find(|one| one["scenario"] == scenario);
+            played.map_or_else(
+                || "not tested".to_owned(),
+                |one| {
+                    let ms = one["ms"].as_u64().unwrap();
+                    let seconds = format!("{}.{} s", ms / 1000, ms % 1000 / 100);
+                    match scenario.as_str() {
+                        Some("refusal" | "cut") => {
+                            format!("`{}`, {seconds}", one["result"].as_str().unwrap())
+                        }
+                        _ => format!("yes, {seconds}"),
+                    }
+                },
+            )
+        });
+        let version = own.first().and_then(|one| one["version"].as_str()).unwrap_or("not tested");
+        table.push_str(&format!("| `{}` | {version} | {} |\n", agent.name, cells.join(" | ")));
+    }
+    table
+}

@@ -1,0 +1,31 @@
+//! Tests two of the coding agents that ship, in their real images. `make agents-record` plays all of them.
+
+use std::path::Path;
+
+use harness::coding_agents::{AgentScenario, CODING_AGENTS, CodingAgent, works_with};
+
+/// Plays every scenario with one agent.
+async fn play(agent: CodingAgent) {
+    let world = agent.added().await;
+    for scenario in AgentScenario::ALL {
+        agent.play(&world, scenario).await;
+    }
+}
+
+#[tokio::test]
+async fn claude_code_works_in_its_sandbox() {
+    play(CODING_AGENTS[0]).await;
+}
+
+#[tokio::test]
+async fn codex_works_in_its_sandbox() {
+    play(CODING_AGENTS[1]).await;
+}
+
+#[test]
+fn the_book_shows_the_recorded_agents() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let record = std::fs::read_to_string(root.join("records/agents.json")).unwrap();
+    let page = std::fs::read_to_string(root.join("../docs/src/reference/works-with.md")).unwrap();
+    assert!(page.contains(&works_with(&serde_json::from_str(&record).unwrap())), "run `make agents-record`");
+}
