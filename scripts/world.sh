@@ -20,7 +20,7 @@ world_start() {
   [[ $profile != dev ]] || directory=debug
   echo 'building (the first time takes a few minutes) ...' >&2
   cargo build --quiet --locked --profile "$profile" --package proxy --package runner-cli --package bench --bins
-  PATH=$PWD/target/$directory:$PATH
+  PATH=${CARGO_TARGET_DIR:-$PWD/target}/$directory:$PATH
   WORLD=$(mktemp -d /tmp/sluice-world.XXXXXX)
   trap world_stop EXIT
   (umask 077 && printf '%s' "$WORLD_KEY" >"$WORLD/key")

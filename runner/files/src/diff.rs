@@ -144,12 +144,15 @@ impl DiffReader<'_> {
     }
 }
 
-/// Mode of a link, as git writes it.
+/// Modes of files and links in git's format.
+const FILE_MODE: &str = "100644";
+const EXECUTABLE_MODE: &str = "100755";
 const LINK_MODE: &str = "120000";
 
 const fn mode(side: &OldSide) -> &'static str {
     match side {
-        OldSide::File(file) => file_mode(file.executable),
+        OldSide::File(file) if file.executable => EXECUTABLE_MODE,
+        OldSide::File(_) => FILE_MODE,
         OldSide::Link(_) => LINK_MODE,
     }
 }
@@ -157,14 +160,11 @@ const fn mode(side: &OldSide) -> &'static str {
 impl NewSide {
     const fn mode(&self) -> &'static str {
         match self {
-            Self::File { executable, .. } => file_mode(*executable),
+            Self::File { executable: true, .. } => EXECUTABLE_MODE,
+            Self::File { .. } => FILE_MODE,
             Self::Link(_) => LINK_MODE,
         }
     }
-}
-
-const fn file_mode(executable: bool) -> &'static str {
-    if executable { "100755" } else { "100644" }
 }
 
 impl Contents {

@@ -175,13 +175,13 @@ impl<'r> SourceWalk<'r> {
     /// Takes `entry` of `dir`, or leaves it out.
     fn judge(&mut self, entry: FoundEntry, dir: &PendingDir) {
         let Take::Rules { scope, include } = self.take else {
-            return self.take_entry(entry, false);
+            return self.take_entry(entry);
         };
         if is_git_dir(entry.path.name()) {
             return;
         }
         if include.matches(&entry.path) {
-            return self.take_entry(entry, false);
+            return self.take_entry(entry);
         }
         let is_dir = entry.file_type == FileType::Directory;
         let is_secret = dir.is_secret || may_hold_secrets(entry.path.name());
@@ -198,10 +198,10 @@ impl<'r> SourceWalk<'r> {
         if scope == Scope::Tracked && self.rules.ignores(entry.path.as_path(), form) {
             return;
         }
-        self.take_entry(entry, is_secret);
+        self.take_entry(entry);
     }
 
-    fn take_entry(&mut self, entry: FoundEntry, is_secret: bool) {
+    fn take_entry(&mut self, entry: FoundEntry) {
         let FoundEntry { path, file_type, size } = entry;
         let form = match file_type {
             FileType::RegularFile => SelectedForm::File(size),
@@ -222,7 +222,7 @@ impl<'r> SourceWalk<'r> {
         match form {
             SelectedForm::File(size) => self.add_size(&path, size),
             SelectedForm::Directory => {
-                self.pending.push(PendingDir { path: Some(path.clone()), is_secret });
+                self.pending.push(PendingDir { path: Some(path.clone()), is_secret: false });
             }
             SelectedForm::Link(_) => {}
         }

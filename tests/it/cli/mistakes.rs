@@ -30,7 +30,6 @@ const CONFIGURATION: &[(&str, &[&str])] = &[
     ("a time without a unit", &["config", "check", "--set", "proxy.drain_timeout=20"]),
     ("a URL that is none", &["config", "check", "--set", "upstream.base_url=ftp://litellm"]),
     ("no value in --set", &["config", "check", "--set", "nonsense"]),
-    ("a limit of zero", &["config", "check", "--set", "worker.max_concurrent_runs=0"]),
     ("an address without a port", &["config", "check", "--set", "api.listen=localhost"]),
     ("a store of another kind", &["runs", "ls", "--set", "store.url=mysql://x"]),
     ("a store in a directory that cannot be", &["runs", "ls", "--set", "store.url=sqlite:///proc/no/s.db"]),

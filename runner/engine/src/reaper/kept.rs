@@ -63,7 +63,7 @@ pub(super) async fn surplus(root: &Path, evidence: &Evidence, limit: ByteSize) -
 
 /// Returns the oldest of `kept`, without which the others fit into `limit`. The newest always stays.
 fn oldest_beyond(mut kept: Vec<KeptWorkspace>, limit: ByteSize) -> BTreeSet<WorkspaceId> {
-    kept.sort_by(|one, other| other.since.cmp(&one.since));
+    kept.sort_by_key(|workspace| std::cmp::Reverse(workspace.since));
     let mut used = 0_u64;
     let fits = kept.iter().take_while(|workspace| {
         let is_newest = used == 0;
