@@ -158,7 +158,7 @@ async fn thaw_says_what_stays_frozen() {
         (mistyped.code, &told["not_frozen"]),
         (Some(1), &json!([{ "kind": "model", "name": "fkae" }]))
     );
-    assert!(mistyped.stderr.contains("model fkae was not stopped"), "{mistyped:?}");
+    assert!(mistyped.stderr.contains("model fkae was not frozen"), "{mistyped:?}");
 
     let right = thaw(&["--account", "acct-2", "--model", "fake"]).await;
     assert_eq!((right.code, right.stderr.as_str()), (Some(0), ""), "the control: {right:?}");

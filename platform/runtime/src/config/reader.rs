@@ -263,7 +263,8 @@ impl<'a> Reader<'a> {
         for (key, value) in self.flags.iter().filter(|(key, _)| !self.known.borrow().contains(**key)) {
             let successor =
                 self.retired.borrow().get(*key).map(|successor| format!("was renamed: set {successor}"));
-            let problem = successor.unwrap_or_else(|| "no such setting".to_owned());
+            let problem =
+                successor.unwrap_or_else(|| "no such setting; `sluice config schema` lists all".to_owned());
             self.record_error(Origin::Flag(format!("{key}={value}")), key, problem);
         }
     }

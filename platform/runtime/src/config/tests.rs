@@ -84,7 +84,7 @@ fn every_mistake_is_reported_with_its_origin() {
         "environment variable SLUICE_PROXY_DRAIN: proxy.drain: `soon` is not a duration such as `1500ms`, `90s` or `2m 30s`",
         "environment variable SLUICE_PROXY_NOTHING: overrides no setting",
         "--set bare: expected section.key=value",
-        "--set proxy.none=1: proxy.none: no such setting",
+        "--set proxy.none=1: proxy.none: no such setting; `sluice config schema` lists all",
     ];
     assert_eq!(errors.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
 }
@@ -168,7 +168,7 @@ fn zero_is_out_of_range_unless_declared() {
         "s.toml:3: proxy.drain: 0s is out of range: expected 1ms to 36500days; zero does not mean unlimited",
         "s.toml:4: proxy.spare: 10 is out of range: expected 0 to 9",
         "s.toml:5: proxy.size: 1 KiB is out of range: expected 6 MiB to 1048576 GiB",
-        "--set pets.cat.legs=0: pets.cat.legs: no such setting",
+        "--set pets.cat.legs=0: pets.cat.legs: no such setting; `sluice config schema` lists all",
     ];
     assert_eq!(errors.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
     let read = with("[proxy]\nspare = 0\n", Environment::from([("SLUICE_PROXY_SIZE", "6MiB")]), &[]).unwrap();

@@ -72,7 +72,11 @@ pub(super) async fn thaw(context: &Context, arguments: Arguments) -> Result<Exit
     let FreezeChange { frozen, unmatched } = data_plane.thaw(&targets).await?;
     show(&frozen, Some(("not_frozen", unmatched.as_slice())), &arguments)?;
     for target in &unmatched {
-        writeln!(io::stderr(), "sluice: {} was not stopped: nothing has changed for it", in_words(target))?;
+        writeln!(
+            io::stderr(),
+            "sluice: {} was not frozen, so nothing has changed: `sluice freeze` lists what is",
+            in_words(target)
+        )?;
     }
     // `--all` lifts only the freeze of all calls, not the freezes of single accounts or models.
     let remains = arguments.all && !frozen.is_empty();

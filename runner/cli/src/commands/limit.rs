@@ -12,6 +12,7 @@ use runner_control_client::DataPlane;
 
 use super::{
     Context, Error,
+    count::parse_count,
     error::{Misused, Unknown},
     exit::Exit,
     spending::{self, BudgetOwner, Spending},
@@ -35,22 +36,22 @@ pub(super) struct Arguments {
 #[derive(clap::Args)]
 struct NewLimits {
     /// Limit on calls in total; refused calls do not count
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     requests: Option<u64>,
     /// Limit on calls per minute; after a pause, this many may come at once
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     requests_per_minute: Option<u64>,
     /// Limit on calls in flight
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     calls_in_flight: Option<u64>,
     /// Limit on tokens of prompts in total
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     input_tokens: Option<u64>,
     /// Limit on tokens of answers in total
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     output_tokens: Option<u64>,
     /// Limit on tokens of prompts and answers in total
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     total_tokens: Option<u64>,
     /// Limit on cost in dollars in total; only models with a price can then be called
     #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true)]

@@ -8,6 +8,7 @@ mod columns;
 mod command_lines;
 mod config;
 mod context;
+mod count;
 mod dispatch;
 mod doctor;
 #[cfg(test)]

@@ -40,7 +40,7 @@ use self::{
     files::{FilesArguments, Staging},
     request::build_request,
 };
-use super::{Context, Error, exit::Exit, show::Show, status::REDRAW_INTERVAL, wait};
+use super::{Context, Error, count::parse_count, exit::Exit, show::Show, status::REDRAW_INTERVAL, wait};
 
 /// Capacity of the channel that carries events from the run to its display.
 const EVENT_CHANNEL_CAPACITY: usize = 512;
@@ -79,7 +79,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "IMAGE")]
     image: Option<Image>,
     /// Limit on tokens of prompts and answers; at most the limit of the agent's entry
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     total_tokens: Option<u64>,
     /// Limit on cost in dollars; at most the limit of the agent's entry. Only models with a price can be called
     #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true)]
