@@ -24,7 +24,10 @@ async fn main() {
         let world = agent.added().await;
         for scenario in AgentScenario::ALL {
             let played = agent.play(&world, scenario).await;
-            eprintln!("{}", json!(played));
+            #[expect(clippy::print_stderr, reason = "shows the progress of minutes")]
+            {
+                eprintln!("{}", json!(played));
+            }
             scenarios.push(played);
         }
     }

@@ -47,13 +47,13 @@ pub const CODING_AGENTS: [CodingAgent; 5] = [
     CodingAgent { name: "aider", edit: None },
 ];
 
-/// What is done with an agent.
+/// Scenario that an agent is played through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentScenario {
-    /// It answers a question.
+    /// The agent answers a question.
     OneShot,
-    /// It edits a copied file with a tool, and reports the call.
+    /// The agent edits a copied file with a tool, and reports the call.
     ToolLoop,
     /// The provider refuses the call.
     Refusal,

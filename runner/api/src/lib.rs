@@ -66,7 +66,9 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Error for an address that the API cannot listen on: it is in use, or not of this host.
 #[derive(Debug, thiserror::Error)]
-#[error("api.listen {address} cannot be listened on: set another address, or stop the program that has it (`ss -ltnp` shows it)")]
+#[error(
+    "api.listen {address} cannot be listened on: set another address, or stop the program that has it (`ss -ltnp` shows it)"
+)]
 pub struct Unbound {
     address: SocketAddr,
     #[source]

@@ -3,3 +3,4 @@
 mod book;
 mod quick_start;
 mod reference;
+mod sdk_compatibility;

@@ -13,7 +13,7 @@ use tokio::process::Command;
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src");
 
 /// Compares the reference page `name` with `text`, and writes it if it is missing.
-fn published(name: &str, text: &str) {
+pub(super) fn published(name: &str, text: &str) {
     let path = PathBuf::from(BOOK).join("reference").join(name);
     let written = fs::read_to_string(&path).unwrap_or_default();
     if written.is_empty() {

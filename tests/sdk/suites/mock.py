@@ -8,6 +8,8 @@ ANSWER = {
     "choices": [], "output": [], "has_more": False, "stop_reason": "end_turn",
     "usage": {"input_tokens": 1, "output_tokens": 1},
 }
+# The SDK decodes vectors, so that there has to be one.
+VECTOR = {"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]}
 EVENT = {"type": "message_stop", "id": "x_1", "choices": []}
 
 
@@ -23,7 +25,7 @@ class Mock(BaseHTTPRequestHandler):
         if streams:
             kind, text = "text/event-stream", f"event: message_stop\ndata: {json.dumps(EVENT)}\n\ndata: [DONE]\n\n"
         else:
-            kind, text = "application/json", json.dumps(ANSWER)
+            kind, text = "application/json", json.dumps(VECTOR if self.path.endswith("/embeddings") else ANSWER)
         self.send_response(200)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(text)))

@@ -8,7 +8,7 @@ use std::{
     process::Stdio,
 };
 
-use platform_runtime::{config::Environment, terminal};
+use platform_runtime::{config::Environment, task, terminal};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
     process::Command,
@@ -150,10 +150,10 @@ impl ImageBuild<'_> {
         let mut child = command.spawn().map_err(Error::NoDocker)?;
         let (send, mut lines) = mpsc::channel(64);
         if let Some(stdout) = child.stdout.take() {
-            tokio::spawn(pass_lines(stdout, send.clone()));
+            task::spawn("docker output", pass_lines(stdout, send.clone()));
         }
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(pass_lines(stderr, send.clone()));
+            task::spawn("docker errors", pass_lines(stderr, send.clone()));
         }
         drop(send);
         let mut output = BuildOutput::default();

@@ -100,15 +100,22 @@ pub(super) struct CancelArguments {
     /// Ids of the runs, or at least 4 characters of the beginning or end of each
     #[arg(required_unless_present = "last", value_name = "RUNS")]
     runs: Vec<RunReference>,
-    /// Cancel the newest run; trial runs of `sluice doctor` do not count
-    #[arg(long, conflicts_with = "runs")]
-    last: bool,
+    #[command(flatten)]
+    newest: NewestRun,
     /// Return after the request, without waiting for the runs to end
     #[arg(long)]
     no_wait: bool,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
+}
+
+/// The newest run, in place of ids.
+#[derive(clap::Args)]
+struct NewestRun {
+    /// Cancel the newest run; trial runs of `sluice doctor` do not count
+    #[arg(long, conflicts_with = "runs")]
+    last: bool,
 }
 
 #[derive(clap::Args)]
@@ -192,7 +199,7 @@ async fn cancel(context: &Context, arguments: CancelArguments) -> Result<Exit, E
     for reference in &arguments.runs {
         run_ids.push(reference.in_store(&store).await?);
     }
-    if arguments.last {
+    if arguments.newest.last {
         run_ids.push(run_reference::newest(&store).await?);
     }
     let mut runs = Vec::new();

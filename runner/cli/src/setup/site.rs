@@ -181,7 +181,11 @@ mod tests {
         let said = refused.unwrap_err().to_string();
         assert!(said.ends_with(&format!("{}:2: no", site.configuration().display())), "{said}");
         assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 0);
-        site.with_trial(&draft("http://a"), |path| Ok(assert!(path.exists()))).unwrap();
+        site.with_trial(&draft("http://a"), |path| {
+            assert!(path.exists());
+            Ok(())
+        })
+        .unwrap();
         assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 0);
         fs::create_dir_all(dir.0.join("etc/sluicegate")).unwrap();
         site.with_trial(&draft("http://a"), |_| Ok(())).unwrap();

@@ -87,17 +87,16 @@ mod tests {
 
     #[test]
     fn the_oldest_go_until_the_rest_fits() {
-        let cases: [(&[(u64, u64)], &[u64]); 5] = [
-            (&[(1, 40), (2, 40), (3, 20)], &[]),
-            (&[(3, 20), (1, 40), (2, 41)], &[3]),
-            (&[(1, 40), (2, 61), (3, 1)], &[2, 3]),
-            (&[(1, 400)], &[]),
-            (&[(1, 400), (2, 1)], &[2]),
-        ];
-        for (workspaces, gone) in cases {
-            let found = workspaces.iter().map(|(age, size)| kept(*age, *size)).collect();
+        for (workspaces, gone) in [
+            (&[[1, 40], [2, 40], [3, 20]][..], &[][..]),
+            (&[[3, 20], [1, 40], [2, 41]], &[3]),
+            (&[[1, 40], [2, 61], [3, 1]], &[2, 3]),
+            (&[[1, 400]], &[]),
+            (&[[1, 400], [2, 1]], &[2]),
+        ] {
+            let found = workspaces.iter().map(|[age, size]| kept(*age, *size)).collect();
             let expected: BTreeSet<_> =
-                gone.iter().map(|age| WorkspaceId::from_random((*age).into())).collect();
+                gone.iter().map(|age: &u64| WorkspaceId::from_random((*age).into())).collect();
             assert_eq!(oldest_beyond(found, ByteSize(100)), expected, "{workspaces:?}");
         }
     }

@@ -1,6 +1,5 @@
 //! Reads the agents that runs can use. An entry in the configuration adds an agent.
 
-mod behaviour;
 mod builtin;
 mod environment;
 pub(super) mod image;
@@ -173,7 +172,7 @@ impl Agent {
             volumes: volume::read(section),
             workspace,
             prompt: field("prompt", "Instructions that come before each conversation, as a message of the system.").optional(),
-            behaviour_dir: behaviour::read(section),
+            behaviour_dir: field("behaviour_dir", "Directory of its behaviour files: AGENTS.md, SOUL.md, USER.md, TOOLS.md, IDENTITY.md, MEMORY.md. Each request of a run copies them into its workspace.").optional(),
             disk: read_disk(section),
             protocol,
             stream,

@@ -151,7 +151,7 @@ fn an_agent_has_its_own_behaviour_and_limits() {
     for (text, expected) in [
         (
             "[agents.'a:b']\nbehaviour_dir = 'a'",
-            "s.toml:2: agents.a:b.behaviour_dir: is not an absolute path",
+            "s.toml:2: agents.a:b.behaviour_dir: expected an absolute path",
         ),
         (
             "[agents.'a:b']\nmode = 'gateway'\nprompt = 'Hi'",

@@ -139,6 +139,7 @@ impl<'a> Walk<'a, '_> {
             | b"input_schema"
             | b"output_schema"
             | b"strict"
+            | b"async"
             | b"format"
             | b"cache_control"
             | b"defer_loading"

@@ -4,11 +4,14 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::super::{Context, Error, exit::Exit, table::Table};
+use super::{
+    super::{Context, Error, exit::Exit, table::Table},
+    Arguments,
+};
 use crate::agent_images::{ImageBuild, Recipe};
 
 /// Lists the coding agents that ship.
-pub(super) async fn list(context: &Context, as_json: bool) -> Result<Exit, Error> {
+pub(super) async fn list(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
     let mut table = Table::new(["AGENT", "NAME", "VERSION", "PACKAGE", "ADDED", "IMAGE"]);
     let mut listed = Vec::new();
     for recipe in &Recipe::all()? {
@@ -38,7 +41,7 @@ pub(super) async fn list(context: &Context, as_json: bool) -> Result<Exit, Error
         table.row([name.clone(), title.clone(), version.clone(), package, added, present]);
     }
     let mut out = io::stdout();
-    if as_json {
+    if arguments.json {
         writeln!(out, "{}", json!({ "available": listed }))?;
     } else {
         write!(out, "{table}\n`sluice agents add AGENT` builds an image and adds its entry.\n")?;

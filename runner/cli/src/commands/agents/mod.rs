@@ -63,7 +63,7 @@ impl Arguments {
 pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let command = match arguments.command {
         Some(Command::Add(add)) => return add::add(context, add).await,
-        Some(Command::Ls { available: true }) => return available::list(context, arguments.json).await,
+        Some(Command::Ls { available: true }) => return available::list(context, &arguments).await,
         command => command,
     };
     let is_check = matches!(command, Some(Command::Check));

@@ -94,7 +94,8 @@ pub(in super::super) async fn apply(context: &Context, arguments: Arguments) -> 
     let target = to.unwrap_or_else(|| files.stage.manifest().source_dir().to_owned());
     let judged = Applicable::judge(&result, &changes, &target, &allow)?;
     if consent.dry_run {
-        print_dry_run(&judged, json)?;
+        let text = if json { dry_run_json(&judged) } else { dry_run_text(&judged) };
+        writeln!(io::stdout(), "{text}")?;
         return Ok(Exit::Success);
     }
     if asks && !is_confirmed(&judged)? {
@@ -110,16 +111,14 @@ pub(in super::super) async fn apply(context: &Context, arguments: Arguments) -> 
     Ok(Exit::Success)
 }
 
-fn print_dry_run(judged: &Applicable<'_>, json: bool) -> Result<(), Error> {
+fn dry_run_json(judged: &Applicable<'_>) -> String {
     let paths: Vec<_> = judged.paths().collect();
     let target = judged.target().display().to_string();
-    if json {
-        let line = json!({ "target": target, "would_apply": paths }).to_string();
-        writeln!(io::stdout(), "{}", terminal::safe_json(&line))?;
-    } else {
-        writeln!(io::stdout(), "{} would change in {target}", counted(paths.len(), "file"))?;
-    }
-    Ok(())
+    terminal::safe_json(&json!({ "target": target, "would_apply": paths }).to_string())
+}
+
+fn dry_run_text(judged: &Applicable<'_>) -> String {
+    format!("{} would change in {}", counted(judged.paths().count(), "file"), judged.target().display())
 }
 
 /// Asks the person at the terminal.

@@ -205,7 +205,10 @@ async fn execute(
     shown?.result(&leased_run.request.subject(), &result)?;
     if leased_run.request.spec.files.is_some() && !output.json {
         let run_id = &leased_run.request.run_id;
-        writeln!(io::stderr(), "its changes: sluice runs diff {run_id}; to take them over: sluice runs apply {run_id}")?;
+        writeln!(
+            io::stderr(),
+            "its changes: sluice runs diff {run_id}; to take them over: sluice runs apply {run_id}"
+        )?;
     }
     Ok(result.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
 }

@@ -32,7 +32,7 @@ const ACCEPTED: [(Route, &str); 18] = [
     (Route::Completions, r#"{"model":"m","prompt":[[1,2],[3]],"stop":"\n","temperature":0.5,"top_p":1e0}"#),
     (
         Route::Responses,
-        r#"{"model":"m","input":"Hi","instructions":"i","reasoning":{"effort":"low","summary":"auto"},"text":{"format":{"type":"text"},"verbosity":"low"},"include":["reasoning.encrypted_content"],"store":false,"stream":true,"stream_options":{"include_obfuscation":false},"truncation":"auto","max_output_tokens":9,"max_tool_calls":2,"tool_choice":{"type":"function","name":"f"},"tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true,"output_schema":null}],"prompt_cache_key":"k","previous_response_id":null}"#,
+        r#"{"model":"m","input":"Hi","instructions":"i","reasoning":{"effort":"low","summary":"auto"},"text":{"format":{"type":"text"},"verbosity":"low"},"include":["reasoning.encrypted_content"],"store":false,"stream":true,"stream_options":{"include_obfuscation":false},"truncation":"auto","max_output_tokens":9,"max_tool_calls":2,"tool_choice":{"type":"function","name":"f"},"tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true,"async":true,"output_schema":null}],"prompt_cache_key":"k","previous_response_id":null}"#,
     ),
     (
         Route::Responses,
