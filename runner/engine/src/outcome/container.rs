@@ -176,7 +176,7 @@ mod tests {
             assert_eq!((failure.code, failure.message), (code, format!("{word}: why")));
         }
         let failure = judged(1, &error("model_error"), REFUSED).unwrap_err();
-        let message = "the model API refused the run's last call (status 400): model_error: why";
+        let message = "the model API refused the run's last call (status 400); the agent said: why";
         assert_eq!((failure.code, failure.message.as_str()), (Code::ModelRefused, message));
         for (stdout, message) in [
             (result.as_str(), "the agent ended with exit code 3: trouble"),

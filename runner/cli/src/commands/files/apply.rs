@@ -5,9 +5,8 @@ use std::{
     path::PathBuf,
 };
 
-use platform_core::id::RunId;
 use platform_runtime::terminal;
-use runner_files::{Applicable, Changes, Patterns, RelativePath, Scope, stat_text};
+use runner_files::{Applicable, Changes, Patterns, Scope, stat_text};
 use serde_json::json;
 
 use super::{
@@ -18,6 +17,7 @@ use super::{
     },
     RunFiles,
     diff::Differences,
+    run_and_paths::{ChosenFiles, RunAndPaths},
     text,
 };
 use crate::plural::counted;
@@ -37,12 +37,8 @@ A file that was changed in the directory since the run began stops everything be
 `.git` and files outside the directory are never written. Files that hooks, shells, editors, agents or
 continuous integration run by themselves need --allow.")]
 pub(in super::super) struct Arguments {
-    /// Id of the run
-    #[arg(value_name = "RUN")]
-    run_id: RunId,
-    /// Only these files and directories
-    #[arg(value_name = "PATHS")]
-    paths: Vec<RelativePath>,
+    #[command(flatten)]
+    choice: RunAndPaths,
     /// Directory to write into [default: the one the files came from]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
@@ -68,7 +64,7 @@ struct Consent {
 }
 
 pub(in super::super) async fn apply(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { run_id, paths, to, allow, consent, json } = arguments;
+    let Arguments { choice, to, allow, consent, json } = arguments;
     let allow = Patterns::parse(&allow).map_err(|error| Misused(error.to_string()))?;
     let asks = !consent.yes && !consent.dry_run;
     if asks && (json || !io::stdin().is_terminal()) {
@@ -78,7 +74,9 @@ pub(in super::super) async fn apply(context: &Context, arguments: Arguments) -> 
         )
         .into());
     }
-    let files = RunFiles::open(context, &run_id).await?;
+    let store = context.store().await?;
+    let ChosenFiles { run_id, paths } = choice.in_store(&store).await?;
+    let files = RunFiles::open(context, &store, &run_id).await?;
     if !files.state.is_final() {
         return Err(NotEnded { run_id, state: files.state }.into());
     }

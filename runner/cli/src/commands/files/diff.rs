@@ -5,14 +5,16 @@ use std::io::{self, Write};
 use platform_core::id::RunId;
 use platform_runtime::terminal;
 use runner_files::{
-    Change, Changes, DiffFigures, DiffReader, FileFigures, HiddenEntries, RelativePath, ResultTree, Stage,
-    UnreadableEntry, stat_text,
+    Change, Changes, DiffFigures, DiffReader, FileFigures, HiddenEntries, ResultTree, Stage, UnreadableEntry,
+    stat_text,
 };
 use serde::Serialize;
 
 use super::{
     super::{Context, Error, exit::Exit},
-    IgnoredFiles, RunFiles, text,
+    IgnoredFiles, RunFiles,
+    run_and_paths::{ChosenFiles, RunAndPaths},
+    text,
 };
 
 #[derive(clap::Args)]
@@ -25,12 +27,8 @@ Examples:
 
 On a terminal, characters that could control it are left out. A pipe gets the bytes as they are.")]
 pub(in super::super) struct Arguments {
-    /// Id of the run
-    #[arg(value_name = "RUN")]
-    run_id: RunId,
-    /// Only these files and directories
-    #[arg(value_name = "PATHS")]
-    paths: Vec<RelativePath>,
+    #[command(flatten)]
+    choice: RunAndPaths,
     /// Count changed lines instead of showing them
     #[arg(long, conflicts_with = "json")]
     stat: bool,
@@ -86,8 +84,10 @@ impl Differences {
 }
 
 pub(in super::super) async fn diff(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { run_id, paths, stat, json, ignored } = arguments;
-    let files = RunFiles::open(context, &run_id).await?;
+    let Arguments { choice, stat, json, ignored } = arguments;
+    let store = context.store().await?;
+    let ChosenFiles { run_id, paths } = choice.in_store(&store).await?;
+    let files = RunFiles::open(context, &store, &run_id).await?;
     let result = files.result(ignored.scope())?;
     let changes = Changes::between(&files.stage, &result).within(&paths);
     let differences = Differences::read(&files.stage, &result, &changes)?;

@@ -5,14 +5,13 @@ use std::{
     io::{self, Write},
 };
 
-use platform_core::id::RunId;
 use platform_runtime::terminal;
 use runner_files::{ChangeForm, Changes, RelativePath, ResultForm};
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    super::{Context, Error, exit::Exit, table::Table},
+    super::{Context, Error, exit::Exit, run_reference::RunChoice, table::Table},
     IgnoredFiles, RunFiles, text,
 };
 
@@ -24,9 +23,8 @@ Examples:
 
 Removed files are listed, too. Names are escaped where they could control a terminal.")]
 pub(in super::super) struct Arguments {
-    /// Id of the run
-    #[arg(value_name = "RUN")]
-    run_id: RunId,
+    #[command(flatten)]
+    choice: RunChoice,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -43,8 +41,10 @@ struct ListedFile<'l> {
 }
 
 pub(in super::super) async fn files(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { run_id, json, ignored } = arguments;
-    let files = RunFiles::open(context, &run_id).await?;
+    let Arguments { choice, json, ignored } = arguments;
+    let store = context.store().await?;
+    let run_id = choice.in_store(&store).await?;
+    let files = RunFiles::open(context, &store, &run_id).await?;
     let result = files.result(ignored.scope())?;
     let changes = Changes::between(&files.stage, &result);
     let mut listed: BTreeMap<_, _> = result

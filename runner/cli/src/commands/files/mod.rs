@@ -4,6 +4,7 @@ pub(super) mod apply;
 pub(super) mod diff;
 pub(super) mod ls;
 pub(super) mod pull;
+mod run_and_paths;
 mod text;
 
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 use platform_core::id::{RunId, WorkspaceId};
 use runner_files::{ResultTree, Scope, Stage, stages_dir};
 use runner_model::lifecycle::State;
-use runner_store::{Resource, ResourceKind, ResourceState};
+use runner_store::{Resource, ResourceKind, ResourceState, Store};
 use runner_workspace::{self as workspace, Workspaces};
 
 use super::{Context, Error, error::Unknown};
@@ -39,8 +40,8 @@ impl IgnoredFiles {
 
 impl RunFiles {
     /// Finds the files of `run_id`, and mounts its kept workspace where that is necessary.
-    async fn open(context: &Context, run_id: &RunId) -> Result<Self, Error> {
-        let record = context.store().await?.record(run_id).await?;
+    async fn open(context: &Context, store: &Store, run_id: &RunId) -> Result<Self, Error> {
+        let record = store.record(run_id).await?;
         let sandbox = &context.settings.sandbox;
         let root = &sandbox.workspace_dir;
         let stage = Stage::open(&stages_dir(root), run_id)?;

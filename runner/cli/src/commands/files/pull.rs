@@ -5,14 +5,13 @@ use std::{
     path::PathBuf,
 };
 
-use platform_core::id::RunId;
 use platform_runtime::terminal;
-use runner_files::RelativePath;
 use serde_json::json;
 
 use super::{
-    super::{Context, Error, exit::Exit},
+    super::{Context, Error, error::Misused, exit::Exit},
     IgnoredFiles, RunFiles,
+    run_and_paths::{ChosenFiles, RunAndPaths},
 };
 use crate::plural::counted;
 
@@ -26,12 +25,8 @@ Examples:
 Only plain files and directories are copied, and nothing is overwritten. Do not run anything among them before
 you have read it: an untrusted agent wrote it.")]
 pub(in super::super) struct Arguments {
-    /// Id of the run
-    #[arg(value_name = "RUN")]
-    run_id: RunId,
-    /// Only this file or directory
-    #[arg(value_name = "PATH")]
-    path: Option<RelativePath>,
+    #[command(flatten)]
+    choice: RunAndPaths,
     /// New or empty directory for the copy [default: ./RUN-files]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
@@ -43,10 +38,15 @@ pub(in super::super) struct Arguments {
 }
 
 pub(in super::super) async fn pull(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { run_id, path, to, json, ignored } = arguments;
-    let files = RunFiles::open(context, &run_id).await?;
+    let Arguments { choice, to, json, ignored } = arguments;
+    let store = context.store().await?;
+    let ChosenFiles { run_id, paths } = choice.in_store(&store).await?;
+    if paths.len() > 1 {
+        return Err(Misused("a pull copies one path: name the directory that they are in".to_owned()).into());
+    }
+    let files = RunFiles::open(context, &store, &run_id).await?;
     let to = to.unwrap_or_else(|| PathBuf::from(format!("{run_id}-files")));
-    let pulled = files.result(ignored.scope())?.pull(path.as_ref(), &to)?;
+    let pulled = files.result(ignored.scope())?.pull(paths.first(), &to)?;
     let mut out = io::stdout();
     if json {
         let mut line = json!(pulled);

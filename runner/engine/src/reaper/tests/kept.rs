@@ -48,7 +48,9 @@ fn kept_workspaces_go_by_age_and_space() {
     let day = limit::sandbox::KEEP;
     let young = day.duration() - Duration::from_mins(1);
     let surplus = || BTreeSet::from([WorkspaceId::parse(W1).unwrap()]);
-    let gone = FoundResource::Row(row(ResourceKind::Workspace, W1, ResourceState::Kept));
+    let mut gone = row(ResourceKind::Workspace, W1, ResourceState::Kept);
+    gone.changed = moment(SystemTime::now() - day.duration());
+    let gone = FoundResource::Row(gone);
     let files =
         || FoundResource::Files(ListedStage { run_id: RunId::parse("r1").unwrap(), written: long_ago() });
     let stays = || Decision::Keep(KeepReason::Deliberately);
