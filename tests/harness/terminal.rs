@@ -1,14 +1,22 @@
 //! Runs the command line on a terminal, which the program `script` provides.
 
 use std::{
+    fs::File,
+    io::{Read, Write},
+    os::unix::fs::OpenOptionsExt,
     process::Stdio,
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    fs::OFlags,
+    process::{Pid, Signal, kill_process},
+    pty::{self, OpenptFlags},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, ChildStdin, ChildStdout, Command},
+    sync::mpsc,
     time::timeout,
 };
 
@@ -34,26 +42,43 @@ impl Shown {
     }
 }
 
-/// Runs `command`, which has a terminal of its own, and answers each question when it is shown. Returns what the terminal
-/// shows.
+/// Runs `command` on a terminal of its own, and answers each question when it is shown. Returns what the terminal shows.
 ///
 /// # Panics
 /// If it fails, is silent for long, or does not ask a question.
-pub async fn converse(command: &mut Command, answers: &[(&str, &str)]) -> String {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let mut output = child.stdout.take().unwrap();
+pub async fn converse(mut command: Command, answers: &[(&str, &str)]) -> String {
+    let controller = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    pty::grantpt(&controller).unwrap();
+    pty::unlockpt(&controller).unwrap();
+    let name = pty::ptsname(&controller, Vec::new()).unwrap();
+    let no_control = OFlags::NOCTTY.bits().cast_signed();
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(no_control);
+    let side = || Stdio::from(options.open(name.to_str().unwrap()).unwrap());
+    command.stdin(side()).stdout(side()).stderr(side()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    // It holds the terminal open.
+    drop(command);
+    let mut input = File::from(controller);
+    let mut output = input.try_clone().unwrap();
+    let (pieces, mut screen) = mpsc::channel(64);
+    std::thread::spawn(move || {
+        let mut piece = [0; 4096];
+        // The read fails once no process has the terminal any more.
+        while let Ok(length @ 1..) = output.read(&mut piece) {
+            if pieces.blocking_send(piece[..length].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
     let mut shown = String::new();
     let mut answers = answers.iter().peekable();
-    let mut piece = [0; 4096];
-    loop {
-        let read = timeout(PATIENCE, output.read(&mut piece)).await;
-        match read.unwrap_or_else(|_| panic!("silence after:\n{shown}")).unwrap() {
-            0 => break,
-            length => shown += &String::from_utf8_lossy(&piece[..length]),
-        }
+    while let Some(piece) =
+        timeout(PATIENCE, screen.recv()).await.unwrap_or_else(|_| panic!("silence after:\n{shown}"))
+    {
+        shown += &String::from_utf8_lossy(&piece);
         if let Some((_, answer)) = answers.next_if(|(question, _)| shown.contains(question)) {
-            input.write_all(answer.as_bytes()).await.unwrap();
+            input.write_all(answer.as_bytes()).unwrap();
         }
     }
     assert!(child.wait().await.unwrap().success(), "{shown}");

@@ -35,7 +35,18 @@ async fn the_quick_start_leads_to_an_answer() {
     let variables = variables.flat_map(|(name, value)| ["--env".to_owned(), format!("{name}={value}")]);
     let mut docker = Command::new("docker");
     docker
-        .args(["run", "--rm", "--interactive", "--network", "host", "--user", "0", "--entrypoint", "script"])
+        .args([
+            "run",
+            "--rm",
+            "--interactive",
+            "--tty",
+            "--network",
+            "host",
+            "--user",
+            "0",
+            "--entrypoint",
+            "bash",
+        ])
         .args([
             "--volume",
             "/var/run/docker.sock:/var/run/docker.sock",
@@ -43,12 +54,10 @@ async fn the_quick_start_leads_to_an_answer() {
             &format!("{root}:{root}"),
         ])
         .args(variables)
-        .args([IMAGE, "--quiet", "--flush", "--return", "--command"])
-        .args([&format!("bash {root}/quick-start.sh"), "/dev/null"]);
-    let url = upstream.base_url();
-    let answers =
-        [("Upstream: ", url.as_str()), ("Key of the upstream", CANARY_KEY), ("Default model", "fake")];
-    let shown = converse(&mut docker, &answers).await;
+        .args([IMAGE, &format!("{root}/quick-start.sh")]);
+    let [url, key] = [upstream.base_url(), CANARY_KEY.to_owned()].map(|answer| answer + "\n");
+    let answers = [("Upstream: ", &*url), ("Key of the upstream", &*key), ("Default model", "fake\n")];
+    let shown = converse(docker, &answers).await;
     for words in ["wrote     /etc/sluicegate/sluice.toml", "Hello from the scripted upstream", "600 root"] {
         assert!(shown.contains(words), "{words} is not in {shown}");
     }

@@ -48,8 +48,9 @@ impl Dialogue {
     /// # Errors
     /// If the user presses Ctrl-C, the input ends, or the terminal fails.
     pub(crate) fn ask_secret(&self, question: &str) -> Result<Option<Secret>, Error> {
-        self.prompt(&format!("{question}: "))?;
+        // Comes before the question: what is typed right after it is hidden, too.
         let hidden = HiddenInput::begin(&self.stdin).map_err(Error::Terminal)?;
+        self.prompt(&format!("{question}: "))?;
         let line = self.read_line(Editing::None);
         drop(hidden);
         // The line end was not shown either.
