@@ -31,7 +31,7 @@ async fn model_failures_have_one_name_in_a_container() {
         ("fake-status402", "model_refused", "upstream_auth"),
         ("fake-status403", "model_refused", "upstream_auth"),
         ("fake-status400", "model_refused", "status 400"),
-        ("fake-toolong", "context_overflow", "llm_error"),
+        ("fake-toolong", "context_overflow", "too long for the model"),
         ("fake-status429", "model_busy", "status 429"),
         ("fake-status500", "model_busy", "status 500"),
         ("fake-cut0", "model_unavailable", "upstream_failed"),
@@ -46,7 +46,7 @@ async fn model_failures_have_one_name_in_a_container() {
         let result = outcome.result();
         assert_eq!(result["exit_code"], 1, "{model}: {result}");
         let message = result["error"]["message"].as_str().unwrap();
-        assert!(message.contains(why) && message.contains(": llm_error: "), "{model}: {message}");
+        assert!(message.contains(why) && message.contains("; the agent said: "), "{model}: {message}");
         assert_eq!(world.upstream.ledger().all().len(), n + 1, "{model}: a failure costs one call");
     }
     let overflow = world

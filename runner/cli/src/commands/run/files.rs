@@ -1,6 +1,7 @@
 //! Copies the directory that a run begins with, and says what was copied and what was left out.
 
 use std::{
+    fs,
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -72,6 +73,7 @@ impl<'s> Staging<'s> {
                 request.agent_id
             ))));
         }
+        check_directory(dir)?;
         workspace::Workspaces::check_root(self.sandbox)?;
         request.spec.files = Some(self.copy(request, arguments, dir)?);
         request.spec.keep = Keep::Workspace;
@@ -151,6 +153,16 @@ impl Staging<'_> {
         }
         let count = counted(left_out.len() as u64, "file");
         writeln!(err, "left out {count} that may hold secrets: {} (--include copies them)", names.join(", "))
+    }
+}
+
+/// Refuses a path that is no directory.
+fn check_directory(dir: &Path) -> Result<(), Misused> {
+    let misused = |why: String| Misused(format!("--workspace {}: {why}", dir.display()));
+    match fs::metadata(dir) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(misused("not a directory: name the directory that the file is in".to_owned())),
+        Err(error) => Err(misused(format!("{error}; name a directory that this user can read"))),
     }
 }
 
