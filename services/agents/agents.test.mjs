@@ -76,10 +76,20 @@ test("aider: its logs hold the answer and the usage", () => {
   rmSync(state, { recursive: true });
 });
 
-test("aider: a failed call is a model error", () => {
-  const translator = aider.translate({ state: "/nonexistent" });
-  translator.line("litellm.BadRequestError: OpenAIException - The script wants this status.");
-  assert.equal(translator.end().error.code, "model_error");
+test("aider: a piece of an answer is none after a failure", () => {
+  const state = mkdtempSync(path.join(tmpdir(), "aider-"));
+  writeFileSync(path.join(state, "calls.txt"), "LLM RESPONSE 2026-11-23T16:29:05\nASSISTANT Hello from\n");
+  const translator = aider.translate({ state });
+  const started = '{"event": "message_send_starting", "properties": {}}\n';
+  writeFileSync(path.join(state, "events.jsonl"), started);
+  const failure = "litellm.APIConnectionError: APIConnectionError: OpenAIException - [Errno 104] Connection reset by peer";
+  translator.line(`Hello from${failure}`);
+  const { error } = translator.end();
+  assert.deepEqual([translator.last(), error.code, error.message], [[], "model_error", failure]);
+  const ended = '{"event": "message_send", "properties": {"prompt_tokens": 5, "completion_tokens": 2}}\n';
+  writeFileSync(path.join(state, "events.jsonl"), started + ended);
+  assert.equal(translator.end().answer, "Hello from", "control: a later attempt was whole");
+  rmSync(state, { recursive: true });
 });
 
 // Runs a program of Node as an agent. Returns its events, and the answer or the error.

@@ -42,7 +42,7 @@ export default {
 class Translator {
   #state;
   #edits = 0;
-  #failure = null;
+  #reason = "aider's last call of the model failed";
 
   constructor(state) {
     this.#state = state;
@@ -55,24 +55,29 @@ class Translator {
       const id = `edit-${this.#edits}`;
       return [events.toolCall(id, "edit", { path: edited[1] }), events.toolResult(id, "applied")];
     }
-    const failed = /^(?:litellm\.)?\w+Error: (.*)$/.exec(line);
-    if (failed) this.#failure = line;
+    // The reason may follow the piece of an answer that came before it.
+    this.#reason = /litellm\.\w+Error: .*$/.exec(line)?.[0] ?? this.#reason;
     return [];
   }
 
   // Returns the events that aider does not print.
   last() {
-    const answer = readAnswer(readLog(`${this.#state}/calls.txt`));
-    const sent = readLog(`${this.#state}/events.jsonl`).split("\n").map(parseLine);
-    const used = sent.filter((event) => event?.event === "message_send").map(({ properties }) => properties);
+    const used = this.#calls().filter(({ event }) => event === "message_send").map(({ properties }) => properties);
     const usage = used.map(({ prompt_tokens: input, completion_tokens: output }) => events.usage(input, output, 0));
+    const { answer } = this.end();
     return answer ? [events.text(answer), ...usage] : usage;
   }
 
+  // After a failed call, the log has the piece of an answer that came before the failure.
   end() {
-    const answer = readAnswer(readLog(`${this.#state}/calls.txt`));
-    if (!answer && this.#failure) return { error: new AgentError("model_error", this.#failure) };
-    return { answer };
+    if (this.#calls().at(-1)?.event === "message_send_starting") return { error: new AgentError("model_error", this.#reason) };
+    return { answer: readAnswer(readLog(`${this.#state}/calls.txt`)) };
+  }
+
+  // Returns the beginnings and ends of calls: aider logs an end only of a call that was whole.
+  #calls() {
+    const lines = readLog(`${this.#state}/events.jsonl`).split("\n").map(parseLine);
+    return lines.filter((line) => /^message_send(_starting)?$/.test(line?.event));
   }
 }
 
