@@ -123,8 +123,8 @@ bench-openclaw: ## Measure time to the first call and memory of sandbox:openclaw
 
 agents-record: ## Play every scenario with every coding agent that ships; update docs/src/reference/works-with.md (15 minutes)
 	@$(MAKE) --no-print-directory images
-	$(CARGO) build --release --locked --quiet --workspace --bins
-	$(CARGO) run --release --locked --quiet -p tests --example agents-record -- tests/records/agents.json docs/src/reference/works-with.md
+	$(CARGO) build --locked --quiet --workspace --bins
+	$(CARGO) run --locked --quiet -p tests --example agents-record -- tests/records/agents.json docs/src/reference/works-with.md
 
 bench-micro: ## Measure the cost of single steps of a call
 	$(CARGO) bench --locked -p proxy --features internals --bench steps

@@ -267,3 +267,50 @@ async fn a_repeated_run_id_needs_the_same_files() {
     gc(&world, &["--kept"]).await;
     world.assert_nothing_left().await;
 }
+
+/// Runs `sluice runs` with `arguments` to its end.
+async fn runs(world: &World, arguments: &[&str]) -> Outcome {
+    world.sluice().run(&[&["runs"], arguments].concat()).await
+}
+
+#[tokio::test]
+async fn changes_come_out_and_are_applied() {
+    let script =
+        format!("{EDITS}; mkdir .github; echo x > .github/ci.yml; rm sub/deep.txt; echo n > noise.log");
+    let world = World::with(&shell_agent(&script, "")).await;
+    let dir = project(&world);
+    assert_eq!(run_with(&world, "run-files-1", &dir).await.code, Some(0));
+    let diff = runs(&world, &["diff", "--last", "a.txt"]).await;
+    let expected = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-text\n+changed\n";
+    assert_eq!((diff.code, diff.stdout.as_str()), (Some(0), expected), "{diff:?}");
+    let listed = runs(&world, &["files", "files-1", "--json"]).await.result();
+    let changed = |path: &str| {
+        let files = listed["files"].as_array().unwrap();
+        files.iter().find(|file| file["path"] == path).map(|file| file["change"].clone())
+    };
+    assert_eq!(changed("sub/new.txt"), Some("added".into()), "{listed:#}");
+    assert_eq!((changed("sub/deep.txt"), changed("noise.log")), (Some("deleted".into()), None), "{listed:#}");
+    let pulled = world.path().join("pulled");
+    let pull = runs(&world, &["pull", "run-files-1", "sub", "--to", pulled.to_str().unwrap()]).await;
+    assert_eq!(pull.code, Some(0), "{pull:?}");
+    assert_eq!(fs::read_to_string(pulled.join("sub/new.txt")).unwrap(), "new\n");
+    let unasked = runs(&world, &["apply", "run-files-1"]).await;
+    assert!(unasked.code == Some(2) && unasked.stderr.contains("--yes"), "{unasked:?}");
+    let guarded = runs(&world, &["apply", "run-files-1", "--yes"]).await;
+    assert!(guarded.code == Some(1) && guarded.stderr.contains(".github/ci.yml"), "{guarded:?}");
+    fs::write(dir.join("a.txt"), "mine\n").unwrap();
+    let conflict = runs(&world, &["apply", "run-files-1", "a.txt", "--yes"]).await;
+    assert!(conflict.code == Some(1) && conflict.stderr.contains("a.txt"), "{conflict:?}");
+    fs::write(dir.join("a.txt"), "text\n").unwrap();
+    assert!(dir.join("sub/deep.txt").exists(), "nothing was applied so far");
+    let applied = runs(&world, &["apply", "run-files-1", "--allow", ".github/**", "--yes"]).await;
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    let read = |path: &str| fs::read_to_string(dir.join(path)).ok();
+    assert_eq!((read("a.txt"), read("sub/new.txt")), (Some("changed\n".into()), Some("new\n".into())));
+    assert_eq!((read("sub/deep.txt"), read(".github/ci.yml")), (None, Some("x\n".into())));
+    assert_eq!(read("noise.log").as_deref(), Some("noise\n"), "what git ignores stays");
+    gc(&world, &["--kept"]).await;
+    let gone = runs(&world, &["diff", "run-files-1"]).await;
+    assert!(gone.code == Some(1), "{gone:?}");
+    world.assert_nothing_left().await;
+}
