@@ -21,7 +21,7 @@ async fn main() {
     let rows = times.measure().await;
     let about = format!(
         "`make bench-starts` on {} ({} cores, {}), commit `{}`, milliseconds from the order to the agent's first instruction; {} \
-         starts alone and {} of eight at once each, in turns: [all of them]({file}).",
+         starts alone and {} of eight at once each, in turns: [all of them](../../../{file}).",
         machine.processor,
         machine.cores,
         machine.kernel,

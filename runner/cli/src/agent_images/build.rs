@@ -33,9 +33,11 @@ const PASSED: [&str; 8] = [
     "http_proxy",
     "https_proxy",
     "no_proxy",
-    "NPM_CONFIG_REGISTRY",
+    NPM_REGISTRY,
     "PIP_INDEX_URL",
 ];
+/// Variable with the address of the npm registry.
+const NPM_REGISTRY: &str = "NPM_CONFIG_REGISTRY";
 /// Last lines of Docker that are searched for the reason of a failure.
 const MAX_TAIL: usize = 20;
 
@@ -98,7 +100,11 @@ impl ImageBuild<'_> {
         directory.write("trust/ca.pem", &fs::read(TRUSTED).unwrap_or_default())?;
         let mut command = self.docker();
         command.args(["build", "--tag", self.image]);
-        for (name, value) in self.arguments(&base) {
+        let mut arguments = self.arguments(&base);
+        if self.environment.get(NPM_REGISTRY).is_none() {
+            arguments.extend(npm_registry().await.map(|registry| (NPM_REGISTRY, registry)));
+        }
+        for (name, value) in arguments {
             command.args(["--build-arg", &format!("{name}={value}")]);
         }
         let log = std::env::temp_dir().join(format!("sluice-agents-{}.log", self.recipe.name));
@@ -166,6 +172,14 @@ impl ImageBuild<'_> {
         fs::write(log, &output.text).map_err(unwritable(log))?;
         Err(Error::Failed { image: self.image.to_owned(), reason: output.reason(), log: log.to_owned() })
     }
+}
+
+/// Returns the registry that npm on this host is configured for. Without npm here, the base image's own npm is asked.
+async fn npm_registry() -> Option<String> {
+    let mut npm = Command::new("npm");
+    npm.args(["config", "get", "registry"]).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let address = String::from_utf8(npm.output().await.ok()?.stdout).ok()?;
+    Some(address.trim().to_owned()).filter(|address| address.starts_with("http"))
 }
 
 /// Output of Docker.
