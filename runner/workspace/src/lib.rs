@@ -183,14 +183,9 @@ impl Workspaces {
         self.create_for(id, Purpose::Run(content)).await
     }
 
-    /// Returns the directory below which the files of runs are staged.
-    pub fn stages_dir(&self) -> PathBuf {
-        runner_files::stages_dir(&self.root.path)
-    }
-
     /// Opens the files that were staged for run `run_id`.
     pub async fn files(&self, run_id: &RunId, staged: &StagedFiles) -> Result<Stage, Error> {
-        let stages = self.stages_dir();
+        let stages = runner_files::stages_dir(&self.root.path);
         let run_id = run_id.clone();
         let expected = staged.digest.clone();
         blocking(move || {

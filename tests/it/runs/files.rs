@@ -52,6 +52,14 @@ async fn run_with(world: &World, run: &str, dir: &Path) -> Outcome {
     world.sluice().run(&["run", "--agent", "test:sh", "--run-id", run, "--workspace", dir, "q"]).await
 }
 
+/// Submits `run` with the files of `dir` to `sluice up`.
+async fn submit_with(world: &World, run: &str, dir: &Path) {
+    let dir = dir.to_str().unwrap();
+    let arguments = ["run", "--detach", "--agent", "test:sh", "--run-id", run, "--workspace", dir, "q"];
+    let outcome = world.sluice().run(&arguments).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
 fn stage(world: &World, run: &str) -> PathBuf {
     world.path().join("workspaces/.files").join(run)
 }
@@ -133,19 +141,7 @@ async fn a_warm_run_receives_files() {
     let up = Up::start(world.sluice()).await;
     let waiting = async || world.sluice().run(&["runs", "gc", "--dry-run"]).await.stdout;
     eventually_within(PATIENCE, "one waits", waiting, |text| text.contains("it waits for a run")).await;
-    let arguments = [
-        "run",
-        "--detach",
-        "--agent",
-        "test:sh",
-        "--run-id",
-        "r1",
-        "--workspace",
-        dir.to_str().unwrap(),
-        "q",
-    ];
-    let outcome = world.sluice().run(&arguments).await;
-    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    submit_with(&world, "r1", &dir).await;
     let record = ended(&world, "r1").await;
     assert_eq!(record["answer"], SEEN, "{record:#}");
     assert!(record["resources"].to_string().contains("-warm-"), "{record:#}");
@@ -163,18 +159,7 @@ async fn files_outlive_the_worker() {
     for point in ["prepared", "workspace-made", "registered", "run-stored"] {
         let run = format!("r-{point}");
         let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", &format!("{point}:kill"))).await;
-        let arguments = [
-            "run",
-            "--detach",
-            "--agent",
-            "test:sh",
-            "--run-id",
-            &run,
-            "--workspace",
-            dir.to_str().unwrap(),
-            "q",
-        ];
-        assert_eq!(world.sluice().run(&arguments).await.code, Some(0));
+        submit_with(&world, &run, &dir).await;
         up.child.wait().await.unwrap();
         let next = Up::start(world.sluice()).await;
         let record = ended(&world, &run).await;
@@ -207,18 +192,7 @@ async fn a_kept_workspace_goes_when_its_time_is_over() {
 async fn files_of_a_run_that_never_began_are_removed() {
     let world = World::with(&shell_agent("true", "")).await;
     let dir = project(&world);
-    let arguments = [
-        "run",
-        "--detach",
-        "--agent",
-        "test:sh",
-        "--run-id",
-        "r1",
-        "--workspace",
-        dir.to_str().unwrap(),
-        "q",
-    ];
-    assert_eq!(world.sluice().run(&arguments).await.code, Some(0));
+    submit_with(&world, "r1", &dir).await;
     gc(&world, &[]).await;
     assert!(stage(&world, "r1").exists(), "control: the run waits");
     assert_eq!(world.sluice().run(&["runs", "cancel", "r1"]).await.code, Some(0));

@@ -82,15 +82,15 @@ impl<'s> Staging<'s> {
 
     /// Removes the copied files of a request that was not stored.
     pub(super) async fn discard(&self, store: &Store, request: &RunRequest) {
-        let is_unknown = matches!(store.record(&request.run_id).await, Err(store::Error::Unknown { .. }));
-        if request.spec.files.is_some() && is_unknown {
+        if request.spec.files.is_none() {
+            return;
+        }
+        if let Err(store::Error::Unknown { .. }) = store.record(&request.run_id).await {
             // What remains is listed by `sluice runs gc`.
             drop(workspace::remove_files(&self.sandbox.workspace_dir, &request.run_id).await);
         }
     }
-}
 
-impl Staging<'_> {
     fn copy(
         &self,
         request: &RunRequest,

@@ -24,7 +24,7 @@ fn a_kept_workspace_goes_on_demand() {
         ("kept, and gone", gone, run(ENDED, 1, Stays), kept(), Decision::Remove(RemovalReason::Gone(ENDED))),
         ("of a run that goes on", workspace(W1, &[]), run(State::Running, 1, Stays), LIVES, LIVES),
         (
-            "that nobody knows",
+            "without a row",
             workspace(W9, &[]),
             None,
             Decision::Unknown(UnknownReason::NoRow),
