@@ -121,7 +121,7 @@ bench-openclaw: ## Measure time to the first call and memory of sandbox:openclaw
 	@$(MAKE) --no-print-directory release
 	$(CARGO) run --release --locked --quiet -p tests --example bench-openclaw -- services/sandbox-openclaw/README.md
 
-agents-record: ## Play every scenario with every coding agent that ships; update docs/src/reference/works-with.md (6 minutes)
+agents-record: ## Play every scenario with every coding agent that ships; update docs/src/reference/works-with.md (12 minutes)
 	@$(MAKE) --no-print-directory images
 	$(CARGO) build --locked --quiet --workspace --bins
 	$(CARGO) run --locked --quiet -p tests --example agents-record -- tests/records/agents.json docs/src/reference/works-with.md

@@ -6,7 +6,7 @@
 use std::fs;
 
 use bench::measure::machine::Machine;
-use harness::coding_agents::{AgentScenario, CODING_AGENTS, works_with};
+use harness::coding_agents::{AgentScenario, AgentUpstream, CODING_AGENTS, works_with};
 use serde_json::json;
 
 const BEGIN: &str = "<!-- works-with:begin -->\n";
@@ -21,14 +21,16 @@ async fn main() {
     let mut scenarios = Vec::new();
     let is_chosen = |name: &str| names.is_empty() || names.iter().any(|chosen| chosen == name);
     for agent in CODING_AGENTS.into_iter().filter(|agent| is_chosen(agent.name)) {
-        let world = agent.added().await;
-        for scenario in AgentScenario::ALL {
-            let played = agent.play(&world, scenario).await;
-            #[expect(clippy::print_stderr, reason = "shows the progress of minutes")]
-            {
-                eprintln!("{}", json!(played));
+        for upstream in AgentUpstream::ALL {
+            let world = agent.add(upstream).await;
+            for scenario in AgentScenario::ALL {
+                let played = agent.play(&world, scenario).await;
+                #[expect(clippy::print_stderr, reason = "shows the progress of minutes")]
+                {
+                    eprintln!("{}", json!(played));
+                }
+                scenarios.push(played);
             }
-            scenarios.push(played);
         }
     }
     let record =

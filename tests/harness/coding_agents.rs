@@ -1,13 +1,14 @@
-//! Runs the coding agents that ship, in their real images, against the scripted upstream. Each scenario has a fixed
-//! outcome.
+//! Runs the coding agents that ship, in their real images, against the scripted upstream, directly or through the real
+//! LiteLLM. Each scenario has a fixed outcome.
 
 use std::{fs, path::Path, time::Duration};
 
+use bench::upstream::ScriptedUpstream;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{Outcome, World, eventually::eventually_within, sluice::interrupt};
+use crate::{CANARY_KEY, LiteLlm, Outcome, World, eventually::eventually_within, sluice::interrupt};
 
 /// Longest duration of a run: opencode and Qwen Code repeat a failed call for more than a minute.
 const RUN_TIMEOUT: Duration = Duration::from_secs(240);
@@ -47,6 +48,65 @@ pub const CODING_AGENTS: [CodingAgent; 5] = [
     CodingAgent { name: "aider", edit: None },
 ];
 
+/// Provider that the proxy forwards the calls of an agent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentUpstream {
+    /// The scripted upstream.
+    Scripted,
+    /// The real LiteLLM in front of the scripted upstream.
+    LiteLlm,
+}
+
+impl AgentUpstream {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Scripted, Self::LiteLlm];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Scripted => "scripted",
+            Self::LiteLlm => "LiteLLM",
+        }
+    }
+
+    /// Returns the codes of a run whose model's answers break off. LiteLLM translates the answers of some APIs as a
+    /// whole: it answers with an error of its own.
+    const fn cut_codes(self) -> &'static [&'static str] {
+        match self {
+            Self::Scripted => &["model_unavailable"],
+            Self::LiteLlm => &["model_unavailable", "model_busy"],
+        }
+    }
+
+    async fn world(self) -> AgentWorld {
+        match self {
+            Self::Scripted => AgentWorld { world: World::with("").await, litellm: None },
+            Self::LiteLlm => {
+                let upstream = ScriptedUpstream::start().await.unwrap();
+                let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;
+                let world = World::in_front_of(upstream, &litellm.base_url, "").await;
+                AgentWorld { world, litellm: Some(litellm) }
+            }
+        }
+    }
+}
+
+/// A world with the entry of one agent.
+#[derive(Debug)]
+pub struct AgentWorld {
+    world: World,
+    litellm: Option<LiteLlm>,
+}
+
+impl AgentWorld {
+    const fn upstream(&self) -> AgentUpstream {
+        match self.litellm {
+            None => AgentUpstream::Scripted,
+            Some(_) => AgentUpstream::LiteLlm,
+        }
+    }
+}
+
 /// Scenario that an agent is played through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -75,6 +135,8 @@ pub struct ScenarioRecord {
     pub agent: &'static str,
     /// Version of its package.
     pub version: String,
+    /// Provider.
+    pub upstream: AgentUpstream,
     /// Scenario.
     pub scenario: AgentScenario,
     /// Answer, changed file, or error code.
@@ -88,12 +150,16 @@ impl CodingAgent {
     ///
     /// # Panics
     /// If the agent cannot be added.
-    pub async fn added(&self) -> World {
-        let world = World::with("").await;
-        let added =
-            world.sluice().within(BUILD_TIMEOUT).run(&["--set", DOCKER, "agents", "add", self.name]).await;
+    pub async fn add(&self, upstream: AgentUpstream) -> AgentWorld {
+        let added_to = upstream.world().await;
+        let added = added_to
+            .world
+            .sluice()
+            .within(BUILD_TIMEOUT)
+            .run(&["--set", DOCKER, "agents", "add", self.name])
+            .await;
         assert_eq!(added.code, Some(0), "{added:?}");
-        world
+        added_to
     }
 
     /// Returns the version of its package.
@@ -113,18 +179,20 @@ impl CodingAgent {
     ///
     /// # Panics
     /// If the outcome is another.
-    pub async fn play(&self, world: &World, scenario: AgentScenario) -> ScenarioRecord {
+    pub async fn play(&self, played_in: &AgentWorld, scenario: AgentScenario) -> ScenarioRecord {
+        let world = &played_in.world;
         let version = self.version(world).await;
         let began = Instant::now();
         let result = match scenario {
             AgentScenario::OneShot => self.one_shot(world).await,
             AgentScenario::ToolLoop => self.tool_loop(world).await,
-            AgentScenario::Refusal => self.failure(world, "fake-status400").await,
-            AgentScenario::Cut => self.failure(world, "fake-cut2").await,
+            AgentScenario::Refusal => self.failure(world, "fake-status400", &["model_refused"]).await,
+            AgentScenario::Cut => self.failure(world, "fake-cut2", played_in.upstream().cut_codes()).await,
             AgentScenario::Cancel => self.cancel(world).await,
         };
         world.assert_nothing_left().await;
-        ScenarioRecord { agent: self.name, version, scenario, result, ms: began.elapsed().as_millis() }
+        let ms = began.elapsed().as_millis();
+        ScenarioRecord { agent: self.name, version, upstream: played_in.upstream(), scenario, result, ms }
     }
 
     async fn run(&self, world: &World, model: &str, question: &[&str]) -> Outcome {
@@ -173,12 +241,11 @@ impl CodingAgent {
         changed_file(world, &outcome, files).await
     }
 
-    async fn failure(&self, world: &World, model: &str) -> String {
+    async fn failure(&self, world: &World, model: &str, expected: &[&str]) -> String {
         let outcome = self.run(world, model, &["Hello"]).await;
         let result = outcome.result();
         let code = result["error"]["code"].as_str().unwrap_or_default();
-        let expected = if model == "fake-cut2" { "model_unavailable" } else { "model_refused" };
-        assert_eq!(code, expected, "{outcome:?}");
+        assert!(expected.contains(&code), "{outcome:?}");
         code.to_owned()
     }
 
@@ -219,31 +286,34 @@ async fn changed_file(world: &World, outcome: &Outcome, files: &Path) -> String 
 #[must_use]
 pub fn works_with(record: &Value) -> String {
     let found = record["scenarios"].as_array().unwrap();
-    let mut table =
-        "| agent | version | one answer | edits a copied file | refusal | broken connection | cancel |\n\
-        |---|---|---|---|---|---|---|\n"
-            .to_owned();
+    let mut table = "| agent | version | model's provider | one answer | edits a copied file | refusal | broken connection | cancel |\n\
+        |---|---|---|---|---|---|---|---|\n"
+        .to_owned();
     for agent in CODING_AGENTS {
-        let own: Vec<_> = found.iter().filter(|one| one["agent"] == agent.name).collect();
-        let cells = AgentScenario::ALL.map(|scenario| {
-            let scenario = json!(scenario);
-            let played = own.iter().find(|one| one["scenario"] == scenario);
-            played.map_or_else(
-                || "not tested".to_owned(),
-                |one| {
-                    let ms = one["ms"].as_u64().unwrap();
-                    let seconds = format!("{}.{} s", ms / 1000, ms % 1000 / 100);
-                    match scenario.as_str() {
-                        Some("refusal" | "cut") => {
-                            format!("`{}`, {seconds}", one["result"].as_str().unwrap())
-                        }
-                        _ => format!("yes, {seconds}"),
-                    }
-                },
-            )
-        });
-        let version = own.first().and_then(|one| one["version"].as_str()).unwrap_or("not tested");
-        table.push_str(&format!("| `{}` | {version} | {} |\n", agent.name, cells.join(" | ")));
+        for upstream in AgentUpstream::ALL {
+            let own = |one: &&Value| one["agent"] == agent.name && one["upstream"] == json!(upstream);
+            let own: Vec<_> = found.iter().filter(own).collect();
+            let cells = AgentScenario::ALL
+                .map(|scenario| own.iter().find(|one| one["scenario"] == json!(scenario)))
+                .map(|played| played.map_or_else(|| "not tested".to_owned(), |one| cell(one)));
+            let version = own.first().and_then(|one| one["version"].as_str()).unwrap_or("not tested");
+            let provider = upstream.name();
+            table.push_str(&format!(
+                "| `{}` | {version} | {provider} | {} |\n",
+                agent.name,
+                cells.join(" | ")
+            ));
+        }
     }
     table
+}
+
+/// Returns the table's cell of a scenario that was played.
+fn cell(played: &Value) -> String {
+    let ms = played["ms"].as_u64().unwrap();
+    let seconds = format!("{}.{} s", ms / 1000, ms % 1000 / 100);
+    match played["scenario"].as_str() {
+        Some("refusal" | "cut") => format!("`{}`, {seconds}", played["result"].as_str().unwrap()),
+        _ => format!("yes, {seconds}"),
+    }
 }

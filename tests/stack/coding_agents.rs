@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use harness::coding_agents::{AgentScenario, CODING_AGENTS, CodingAgent, works_with};
+use harness::coding_agents::{AgentScenario, AgentUpstream, CODING_AGENTS, CodingAgent, works_with};
 
-/// Plays every scenario with one agent.
+/// Plays every scenario with one agent, with the scripted upstream and with LiteLLM.
 async fn play(agent: CodingAgent) {
-    let world = agent.added().await;
-    for scenario in AgentScenario::ALL {
-        agent.play(&world, scenario).await;
+    for upstream in AgentUpstream::ALL {
+        let world = agent.add(upstream).await;
+        for scenario in AgentScenario::ALL {
+            agent.play(&world, scenario).await;
+        }
     }
 }
 
