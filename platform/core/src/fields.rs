@@ -197,18 +197,8 @@ fn cost_sources() -> Vec<&'static str> {
     CostSource::ALL.map(CostSource::word).to_vec()
 }
 
-const IDENTITIES: [Identity; 5] =
-    [Identity::Socket, Identity::Token, Identity::Trace, Identity::Slot, Identity::None];
-
 fn identities() -> Vec<&'static str> {
-    let word = |identity| match identity {
-        Identity::Socket => "socket",
-        Identity::Token => "token",
-        Identity::Trace => "trace",
-        Identity::Slot => "slot",
-        Identity::None => "none",
-    };
-    IDENTITIES.map(word).to_vec()
+    Identity::ALL.map(Identity::word).to_vec()
 }
 
 fn kinds() -> Vec<&'static str> {
@@ -237,7 +227,7 @@ mod tests {
 
     #[test]
     fn field_words_are_the_serialized_ones() {
-        assert_eq!(identities(), words(&IDENTITIES));
+        assert_eq!(identities(), words(&Identity::ALL));
         assert_eq!(taps(), words(&TAPS));
         assert_eq!(refusals(), words(&Refusal::ALL));
         assert_eq!(routes(), words(&Route::ALL));

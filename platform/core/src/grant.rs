@@ -226,6 +226,17 @@ pub enum Tap {
     Text,
 }
 
+impl Tap {
+    /// Returns the word that the journal writes.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Text => "text",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,6 +19,7 @@ pub mod money;
 pub mod name;
 pub mod priority;
 pub mod record;
+pub mod record_text;
 pub mod refusal;
 pub mod route;
 pub mod secret;

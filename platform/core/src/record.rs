@@ -312,6 +312,23 @@ pub enum Kind {
     Tool,
 }
 
+impl Identity {
+    /// All sources, for tables and tests, in the order in which they are declared.
+    pub const ALL: [Self; 5] = [Self::Socket, Self::Token, Self::Trace, Self::Slot, Self::None];
+
+    /// Returns the word that the journal writes.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Socket => "socket",
+            Self::Token => "token",
+            Self::Trace => "trace",
+            Self::Slot => "slot",
+            Self::None => "none",
+        }
+    }
+}
+
 impl Kind {
     /// All kinds, for tables and tests, in the order in which they are declared.
     pub const ALL: [Self; 2] = [Self::Model, Self::Tool];
@@ -435,6 +452,9 @@ mod tests {
         }
         for (at, source) in CostSource::ALL.into_iter().enumerate() {
             check(serde_json::to_string(&source).unwrap(), source.word(), source as usize, at);
+        }
+        for (at, identity) in Identity::ALL.into_iter().enumerate() {
+            check(serde_json::to_string(&identity).unwrap(), identity.word(), identity as usize, at);
         }
         for (at, kind) in Kind::ALL.into_iter().enumerate() {
             check(serde_json::to_string(&kind).unwrap(), kind.word(), kind as usize, at);
