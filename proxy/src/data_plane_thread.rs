@@ -17,7 +17,7 @@ use crate::{
         Snapshot, WriteTracker,
     },
     freezes::Freezes,
-    journal::Journal,
+    journal::{Committer, Journal},
     metrics::Metrics,
     registry::RunRegistry,
     run::Run,
@@ -79,7 +79,7 @@ impl DataPlaneThread {
     /// Starts thread `index`. It takes no calls on the `shared` listener before [`DataPlaneThread::listen`].
     ///
     /// # Errors
-    /// If the system refuses a thread or an event queue.
+    /// If the system refuses a thread, an event queue or its file of in-flight marks.
     pub(crate) fn start(
         index: usize,
         state: SharedState,
@@ -91,7 +91,8 @@ impl DataPlaneThread {
             let _inside = runtime.enter();
             shared.map(|(listener, serves)| SharedListener::of(listener, serves)).transpose()?
         };
-        let context = Arc::new(serve_context(index, state));
+        let journal = Committer::new(Arc::clone(&state.journal), index).map_err(io::Error::other)?;
+        let context = Arc::new(serve_context(index, state, journal));
         let upstream = Arc::clone(&context.upstream);
         let write_tracker = Arc::clone(&context.write_tracker);
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
@@ -144,10 +145,10 @@ impl DataPlaneThread {
     }
 }
 
-fn serve_context(index: usize, state: SharedState) -> ServeContext {
+fn serve_context(index: usize, state: SharedState, journal: Committer) -> ServeContext {
     ServeContext {
         upstream: Arc::new(Upstream::new(state.upstream)),
-        journal: state.journal,
+        journal,
         body_memory: state.body_memory,
         registry: state.registry,
         freezes: state.freezes,
@@ -167,6 +168,8 @@ async fn serve(
 ) {
     let pooled = Arc::clone(&context);
     task::spawn("upstream pool", async move { pooled.upstream.maintain().await });
+    let committing = Arc::clone(&context);
+    task::spawn("journal committer", async move { committing.journal.run().await });
     let watched = Arc::clone(&context.metrics);
     task::spawn("loop lag", async move { watched.watch_lag().await });
     while let Some(command) = commands.recv().await {

@@ -18,7 +18,7 @@ use platform_runtime::settings;
 use crate::{
     budget::{Reservation, ReservationRequest, Spending, pace},
     exchange::{Policy, fuzzing},
-    journal::{self, Journal},
+    journal::{self, Committer, Journal},
     mask::Mask,
     usage::{AnswerDelta, DocumentFilter, EventFilter, Finality, Format, Meter, UsageEventFor, UsageReport},
 };
@@ -316,9 +316,9 @@ impl Limits {
     }
 }
 
-/// A journal to append to.
+/// A data-plane thread's writer of a journal.
 #[derive(Debug)]
-pub struct Records(Journal);
+pub struct Records(Committer);
 
 impl Records {
     /// Opens a journal in `dir`.
@@ -326,7 +326,8 @@ impl Records {
     /// # Errors
     /// If it cannot be opened.
     pub fn open(dir: &Path) -> Result<Self, journal::Error> {
-        Journal::open(dir, settings::Journal::default()).map(Self)
+        let journal = Arc::new(Journal::open(dir, settings::Journal::default())?);
+        Committer::new(journal, 0).map(Self)
     }
 
     /// Writes all that a call to the upstream writes: reserves space, marks the call in flight, and appends its line.
@@ -337,8 +338,10 @@ impl Records {
         let mut space = self.0.reserve_space();
         if let Some(space) = &mut space {
             drop(self.0.mark(space, record)?);
+            self.0.end_turn();
         }
-        drop(self.0.append(record, space)?);
+        drop(self.0.append(record.clone(), space, ()));
+        self.0.end_turn();
         Ok(())
     }
 }

@@ -61,7 +61,7 @@ use crate::{
     budget::Prices,
     clock::CallIds,
     freezes::Freezes,
-    journal::{Durable, Journal},
+    journal::{Committer, Durable},
     mask::Mask,
     metrics::ForThread,
     refusal::{self, Refused},
@@ -97,7 +97,7 @@ pub(crate) struct Snapshot {
 #[derive(Debug)]
 pub(crate) struct ServeContext {
     pub(crate) upstream: Arc<Upstream>,
-    pub(crate) journal: Arc<Journal>,
+    pub(crate) journal: Committer,
     /// Live runs and their correlations, for calls that have to prove their run.
     pub(crate) registry: Arc<RunRegistry>,
     /// Freezes that an operator has set.

@@ -225,7 +225,7 @@ impl Exchange {
         let space = self.record_space.as_mut().ok_or(Refusal::JournalUnavailable)?;
         let journal = &self.context.journal;
         let marked = match builder.as_interrupted(duration, |record| journal.mark(space, record)) {
-            Ok(synced) => synced.await,
+            Ok(durable) => durable.await,
             Err(error) => Err(error),
         };
         builder.sent_us = duration;
@@ -354,17 +354,8 @@ impl Exchange {
             tap.end(&record);
         }
         self.context.metrics.count(&record);
-        let in_flight = self.in_flight.take();
-        let appended = self.context.journal.append(&record, self.record_space.take());
         self.trace(|| settled(&record));
-        match appended {
-            Ok(synced) => synced.holding(in_flight),
-            Err(error) => {
-                let chain = report::chain(&error);
-                tracing::error!(call = %self.call_id, error = chain, "call not recorded in the journal");
-                Durable::failed(error)
-            }
-        }
+        self.context.journal.append(record, self.record_space.take(), self.in_flight.take())
     }
 
     fn note(&mut self, change: impl FnOnce(&mut ExchangeRecord)) {

@@ -16,7 +16,7 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Journal, segments, tail::TailTotals};
+use super::{Error, Journal, segments};
 use crate::{run_usage::RunUsage, state};
 
 /// Usage of each account, and of each run that may call again.
@@ -145,12 +145,13 @@ impl Checkpoint {
             run_usage.last = last.or(run_usage.last);
         }
     }
+}
 
-    fn count(&mut self, TailTotals { totals, seq, hash }: TailTotals) {
-        self.add(totals);
-        self.seq = seq;
-        self.hash = String::from_utf8_lossy(&hash).into_owned();
-    }
+/// End of the lines that sums include.
+struct SummedEnd {
+    seq: u64,
+    hash: [u8; 64],
+    totals: Vec<UsageTotals>,
 }
 
 impl Journal {
@@ -176,8 +177,11 @@ impl Journal {
             Some(sums) => sums,
             none => none.insert(self.catch_up()?),
         };
-        if let Some(totals) = self.tail().take_totals() {
-            sums.count(totals);
+        let SummedEnd { seq, hash, totals } = self.take_totals();
+        if totals.iter().any(|totals| !totals.by_account.is_empty()) {
+            totals.into_iter().for_each(|totals| sums.add(totals));
+            sums.seq = seq;
+            sums.hash = String::from_utf8_lossy(&hash).into_owned();
         }
         sums.runs.retain(|run_id, _| !is_closed(run_id));
         if sums.seq != sums.written {
@@ -200,17 +204,24 @@ impl Journal {
     /// Sums up all lines on the disk.
     fn catch_up(&self) -> Result<Checkpoint, Error> {
         let mut sums = self.read_checkpoint()?;
-        let last = {
-            let mut tail = self.tail();
-            // `add_up_to` reads those lines again.
-            drop(tail.take_totals());
-            tail.seq()
-        };
+        // These lines are read again.
+        let last = self.take_totals().seq;
         sums.add_up_to(last, self)?;
         if sums.oldest == 0 {
             sums.oldest = self.oldest()?;
         }
         Ok(sums)
+    }
+
+    /// Takes the sums over all lines that were appended since this was last done. No thread is between writing its lines
+    /// and adding them up meanwhile.
+    fn take_totals(&self) -> SummedEnd {
+        let threads = self.totals.lock();
+        let mut of_threads: Vec<_> = threads.iter().map(|totals| totals.lock()).collect();
+        let mut tail = self.tail();
+        let mut totals = vec![tail.take_totals()];
+        totals.extend(of_threads.iter_mut().map(|totals| std::mem::take(&mut **totals)));
+        SummedEnd { seq: tail.seq(), hash: *tail.hash(), totals }
     }
 
     fn write_checkpoint(&self, sums: &mut Checkpoint) -> Result<(), Error> {

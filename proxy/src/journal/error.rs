@@ -3,6 +3,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use platform_core::record::SCHEMA_VERSION;
@@ -67,6 +68,9 @@ pub enum Error {
     /// The directory cannot be reserved for this process alone.
     #[error(transparent)]
     Directory(#[from] socket::Error),
+    /// The commit of the turn failed, for all calls that waited for it.
+    #[error(transparent)]
+    Commit(Arc<Error>),
     /// An earlier write failed; nothing is appended after a gap.
     #[error("the journal stopped after a failed write")]
     Stopped,

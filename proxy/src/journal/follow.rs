@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 use platform_core::record::{self, JournalLine};
-use tokio::sync::watch;
 
-use super::{Error, Journal, lines::LineReader, segments};
+use super::{Error, Journal, appended::LineWatch, lines::LineReader, segments};
 
 /// Approximate size of one batch.
 const BATCH_SIZE: usize = 64 << 10;
@@ -14,13 +13,13 @@ const BATCH_SIZE: usize = 64 << 10;
 pub(crate) struct Follower {
     reader: LineReader,
     after: u64,
-    last: watch::Receiver<u64>,
+    lines: LineWatch,
 }
 
 impl Follower {
     pub(super) fn open(journal: &Journal, after: u64) -> Result<Self, Error> {
-        let last = journal.last.subscribe();
-        Ok(Self { reader: journal.read_from(after.saturating_add(1))?, after, last })
+        let lines = LineWatch::new(&journal.last);
+        Ok(Self { reader: journal.read_from(after.saturating_add(1))?, after, lines })
     }
 
     /// Returns the next lines there are, some kilobytes of them; empty at the end of the journal.
@@ -28,7 +27,7 @@ impl Follower {
     /// # Errors
     /// If they cannot be read; [`Error::Missing`] if they were removed before they were read.
     pub(crate) fn batch(&mut self) -> Result<Bytes, Error> {
-        let written = *self.last.borrow_and_update();
+        let written = self.lines.see();
         let mut lines = Vec::new();
         while self.reader.next_seq() <= written && lines.len() < BATCH_SIZE {
             let start = lines.len();
@@ -45,10 +44,7 @@ impl Follower {
 
     /// Waits until there may be more lines. Cancel safe.
     pub(crate) async fn wait_for_more(&mut self) {
-        if self.last.changed().await.is_err() {
-            // The journal was dropped, which only happens while the process ends: no more lines will come.
-            std::future::pending::<()>().await;
-        }
+        self.lines.wait().await;
     }
 }
 

@@ -1,48 +1,52 @@
 //! Marks calls in flight: a mark is the record that a call gets if the proxy dies now.
 //!
-//! A mark is written before the call's first byte goes upstream. One file holds slots of one size, allocated
-//! beforehand, each for one call at a time. A slot begins with the length of its content, 0 for nothing. A checksum
-//! distinguishes a whole mark from one that a failing machine tore, which was never relied on.
+//! A mark is written before the call's first byte goes upstream. Each data-plane thread has a file of its own, so that
+//! no thread waits for another's write. A file holds slots of one size, allocated beforehand, each for one call at a
+//! time. Marks of one turn lie side by side and are written together. A slot begins with the length of its content, 0
+//! for nothing. A checksum distinguishes a whole mark from one that a failing machine tore, which was never relied on.
 //!
 //! A mark is stale once its call has its record. The next call's mark is written over it, or it is cleared later,
 //! before that record is removed. Until then the record shows that the mark means nothing. `recovery` handles the marks
 //! that are found at the start.
 
 use std::{
-    cell::RefCell,
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use platform_core::record::ExchangeRecord;
+use platform_core::{record::ExchangeRecord, record_text};
 use platform_runtime::{file, report, sync::Mutex};
 
-use super::Error;
+use super::{Error, slot_set::SlotSet};
 
 /// Size of a slot: a record without tools has less than 2 KiB, and no mark lies on two pages.
 const SLOT_SIZE: usize = 4096;
 /// Size of a slot's head: length, checksum, and the journal's last line when the mark was written.
 const HEADER_SIZE: usize = 24;
 /// Number of slots that are added at a time.
-const SLOTS_PER_GROWTH: usize = 64;
+const SLOTS_PER_GROWTH: u32 = 64;
+/// Number of adjacent slots that a batch looks for: most turns of an event loop mark fewer calls.
+const ADJACENT_SLOTS: u32 = 8;
+/// Length of an empty slot.
+const NOTHING: [u8; 8] = [0; 8];
 
-/// File of in-flight marks.
+/// File of the in-flight marks of one thread.
 #[derive(Debug)]
 pub(super) struct InFlightLog {
     path: PathBuf,
     file: Arc<File>,
-    free: Mutex<Free>,
+    slots: Mutex<Slots>,
 }
 
 #[derive(Debug)]
-struct Free {
-    /// Slots with nothing in them.
-    clean: Vec<LogSlot>,
-    /// Slots with stale marks: their calls have their record. They are used first.
-    stale: Vec<LogSlot>,
+struct Slots {
+    /// Slots that no call in flight has.
+    free: SlotSet,
+    /// Free slots with stale marks: their calls have their record.
+    stale: SlotSet,
     /// Number of slots in the file.
     count: u32,
 }
@@ -50,6 +54,15 @@ struct Free {
 /// Place in the file that belongs to one call.
 #[derive(Debug)]
 pub(super) struct LogSlot(u32);
+
+/// Marks that are written together.
+#[derive(Debug, Default)]
+pub(super) struct MarkBatch {
+    /// Contents of slots, one after the other. Each begins at a multiple of the slot size, as in the file.
+    bytes: Vec<u8>,
+    /// Slots of the contents, in the same order.
+    slots: Vec<u32>,
+}
 
 /// Call whose mark was found at the start.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,13 +72,68 @@ pub(super) struct RecoveredCall {
     pub(super) record: ExchangeRecord,
 }
 
-thread_local! {
-    static ENCODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+/// Returns the path of the marks of thread `index` in `dir`.
+pub(super) fn path(dir: &Path, index: usize) -> PathBuf {
+    match index {
+        0 => dir.join("marks"),
+        index => dir.join(format!("marks-{index}")),
+    }
 }
 
-impl LogSlot {
-    fn offset(&self) -> u64 {
-        u64::from(self.0) * SLOT_SIZE as u64
+/// Opens all files of marks in `dir`, also those of threads that an earlier proxy had.
+pub(super) fn open_all(dir: &Path) -> Result<Vec<(InFlightLog, Vec<RecoveredCall>)>, Error> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
+        let entry = entry.map_err(Error::io("list", dir))?;
+        if entry.file_name().as_encoded_bytes().starts_with(b"marks") {
+            all.push(InFlightLog::open(&entry.path())?);
+        }
+    }
+    Ok(all)
+}
+
+impl MarkBatch {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Forgets the marks, and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.slots.clear();
+    }
+
+    /// Adds the mark of a call, which gets `slot`.
+    fn add(&mut self, slot: u32, after: u64, record: &ExchangeRecord) -> io::Result<()> {
+        let start = self.slots.len() * SLOT_SIZE;
+        self.bytes.resize(start + HEADER_SIZE, 0);
+        self.bytes.push(b'{');
+        record_text::write_fields(record, &mut self.bytes);
+        self.bytes.push(b'}');
+        let content = &mut self.bytes[start..];
+        // A mark too large for its slot would be found torn.
+        if content.len() > SLOT_SIZE {
+            self.bytes.truncate(start);
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let length = (content.len() - HEADER_SIZE) as u64;
+        content[16..HEADER_SIZE].copy_from_slice(&after.to_le_bytes());
+        let sum = sum(&content[16..]);
+        content[..8].copy_from_slice(&length.to_le_bytes());
+        content[8..16].copy_from_slice(&sum.to_le_bytes());
+        self.slots.push(slot);
+        Ok(())
+    }
+
+    /// Returns adjacent slots with their content: the first slot, and the bytes from there.
+    fn runs(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let mut start = 0;
+        self.slots.chunk_by(|slot, next| slot + 1 == *next).map(move |run| {
+            let end = start + run.len() * SLOT_SIZE;
+            let content = &self.bytes[start..end.min(self.bytes.len())];
+            start = end;
+            (run[0], content)
+        })
     }
 }
 
@@ -78,13 +146,12 @@ impl InFlightLog {
                 .map_err(Error::io("open", path))?;
         let length = file.metadata().map_err(Error::io("look at", path))?.len();
         let count = u32::try_from(length / SLOT_SIZE as u64).unwrap_or(u32::MAX);
-        let clean: Vec<_> = (0..count).rev().map(LogSlot).collect();
         let mut recovered = Vec::new();
-        for slot in &clean {
+        for slot in 0..count {
             recovered.extend(read(&file, path, slot)?);
         }
-        let free = Mutex::new(Free { clean, stale: Vec::new(), count });
-        Ok((Self { path: path.to_owned(), file: Arc::new(file), free }, recovered))
+        let slots = Mutex::new(Slots { free: (0..count).collect(), stale: SlotSet::default(), count });
+        Ok((Self { path: path.to_owned(), file: Arc::new(file), slots }, recovered))
     }
 
     pub(super) const fn file(&self) -> &Arc<File> {
@@ -95,86 +162,108 @@ impl InFlightLog {
         &self.path
     }
 
-    /// Marks a call whose record would be `record` if the proxy died now. When this returns, the mark survives the
-    /// proxy's death.
-    pub(super) fn mark(&self, after: u64, record: &ExchangeRecord) -> io::Result<LogSlot> {
-        let slot = self.take()?;
-        let written = ENCODED.with_borrow_mut(|text| {
-            text.clear();
-            text.resize(HEADER_SIZE, 0);
-            serde_json::to_writer(&mut *text, record)?;
-            // A mark too large for its slot would be found torn.
-            let length = u64::try_from(text.len() - HEADER_SIZE).unwrap_or(u64::MAX);
-            if text.len() > SLOT_SIZE {
-                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
-            }
-            text[16..HEADER_SIZE].copy_from_slice(&after.to_le_bytes());
-            let sum = sum(&text[16..]);
-            text[..8].copy_from_slice(&length.to_le_bytes());
-            text[8..16].copy_from_slice(&sum.to_le_bytes());
-            self.file.write_all_at(text, slot.offset())
-        });
-        match written {
-            Ok(()) => Ok(slot),
-            Err(error) => {
-                self.clear(slot);
-                Err(error)
-            }
+    /// Adds the mark of a call to `batch`: its record would be `record` if the proxy died now. `after` is the journal's
+    /// last line.
+    pub(super) fn mark(
+        &self,
+        batch: &mut MarkBatch,
+        after: u64,
+        record: &ExchangeRecord,
+    ) -> io::Result<LogSlot> {
+        let slot = self.take(batch.slots.last().copied())?;
+        if let Err(error) = batch.add(slot, after, record) {
+            self.slots.lock().free.insert(slot);
+            return Err(error);
         }
+        Ok(LogSlot(slot))
+    }
+
+    /// Writes the marks of `batch`. When this returns, they survive the proxy's death.
+    pub(super) fn write(&self, batch: &MarkBatch) -> io::Result<()> {
+        batch.runs().try_for_each(|(slot, content)| self.file.write_all_at(content, offset(slot)))
     }
 
     /// Frees the slot of a call that has its record.
     pub(super) fn release(&self, slot: LogSlot) {
-        self.free.lock().stale.push(slot);
+        let mut slots = self.slots.lock();
+        slots.free.insert(slot.0);
+        slots.stale.insert(slot.0);
     }
 
-    /// Clears the stale marks.
+    /// Clears the stale marks, adjacent ones with one write.
     pub(super) fn clear_stale(&self) {
-        // Clears only the marks that are stale now, and not those that become so meanwhile.
-        let count = self.free.lock().stale.len();
-        for _ in 0..count {
-            let Some(slot) = self.free.lock().stale.pop() else { return };
-            self.clear(slot);
-        }
-    }
-
-    fn clear(&self, slot: LogSlot) {
-        match self.file.write_all_at(&[0; 8], slot.offset()) {
-            Ok(()) => self.free.lock().clean.push(slot),
-            // The slot is not used again: the next start finds the call's record, and so does not count it twice.
-            Err(error) => tracing::error!(
-                path = %self.path.display(),
-                error = report::chain(&error),
-                "cannot clear an in-flight mark"
-            ),
+        let stale = {
+            let mut slots = self.slots.lock();
+            let stale = std::mem::take(&mut slots.stale);
+            // No call takes them while they are cleared.
+            stale.iter().for_each(|slot| slots.free.remove(slot));
+            stale
+        };
+        let stale: Vec<_> = stale.iter().collect();
+        for run in stale.chunk_by(|slot, next| slot + 1 == *next) {
+            let zeros = vec![0; (run.len() - 1) * SLOT_SIZE + NOTHING.len()];
+            match self.file.write_all_at(&zeros, offset(run[0])) {
+                Ok(()) => self.slots.lock().add_free(run),
+                // The slots are not used again: the next start finds the calls' records, and so does not count them
+                // twice.
+                Err(error) => tracing::error!(
+                    path = %self.path.display(),
+                    error = report::chain(&error),
+                    "cannot clear in-flight marks"
+                ),
+            }
         }
     }
 
     /// Removes all marks.
     pub(super) fn clear_all(&self) -> io::Result<()> {
-        let count = self.free.lock().count;
-        (0..count).try_for_each(|slot| self.file.write_all_at(&[0; 8], LogSlot(slot).offset()))
+        let count = self.slots.lock().count;
+        (0..count).try_for_each(|slot| self.file.write_all_at(&NOTHING, offset(slot)))
     }
 
-    fn take(&self) -> io::Result<LogSlot> {
-        let mut free = self.free.lock();
-        if let Some(slot) = free.stale.pop().or_else(|| free.clean.pop()) {
-            return Ok(slot);
+    /// Takes a free slot, the one behind `previous` if possible.
+    fn take(&self, previous: Option<u32>) -> io::Result<u32> {
+        let mut slots = self.slots.lock();
+        if let Some(slot) = slots.next(previous) {
+            return Ok(slots.take(slot));
         }
         // Writes zeros and not only the length, so that a full disk is met here.
-        let count = free.count;
-        self.file.write_all_at(&vec![0; SLOTS_PER_GROWTH * SLOT_SIZE], LogSlot(count).offset())?;
-        let more = count + u32::try_from(SLOTS_PER_GROWTH).unwrap_or(0);
-        free.count = more;
-        free.clean.extend((count..more).rev().map(LogSlot));
-        free.clean.pop().ok_or_else(|| io::ErrorKind::StorageFull.into())
+        let first = slots.count;
+        let zeros = vec![0; SLOTS_PER_GROWTH as usize * SLOT_SIZE];
+        self.file.write_all_at(&zeros, offset(first))?;
+        slots.count += SLOTS_PER_GROWTH;
+        let added: Vec<_> = (first..slots.count).collect();
+        slots.add_free(&added);
+        Ok(slots.take(first))
     }
 }
 
+impl Slots {
+    /// Returns the free slot that a batch uses after `previous`.
+    fn next(&self, previous: Option<u32>) -> Option<u32> {
+        let adjacent = previous.map(|slot| slot + 1).filter(|slot| self.free.contains(*slot));
+        adjacent.or_else(|| self.free.first_run(ADJACENT_SLOTS))
+    }
+
+    fn take(&mut self, slot: u32) -> u32 {
+        self.free.remove(slot);
+        self.stale.remove(slot);
+        slot
+    }
+
+    fn add_free(&mut self, run: &[u32]) {
+        run.iter().for_each(|slot| self.free.insert(*slot));
+    }
+}
+
+fn offset(slot: u32) -> u64 {
+    u64::from(slot) * SLOT_SIZE as u64
+}
+
 /// Reads the mark in a slot, if there is a whole one.
-fn read(file: &File, path: &Path, slot: &LogSlot) -> Result<Option<RecoveredCall>, Error> {
+fn read(file: &File, path: &Path, slot: u32) -> Result<Option<RecoveredCall>, Error> {
     let mut text = [0; SLOT_SIZE];
-    file.read_exact_at(&mut text, slot.offset()).map_err(Error::io("read", path))?;
+    file.read_exact_at(&mut text, offset(slot)).map_err(Error::io("read", path))?;
     let number = |at: usize| text[at..at + 8].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
     let length = number(0);
     if length == 0 {
@@ -183,11 +272,11 @@ fn read(file: &File, path: &Path, slot: &LogSlot) -> Result<Option<RecoveredCall
     let end = usize::try_from(length).ok().and_then(|length| length.checked_add(HEADER_SIZE));
     let whole = end.and_then(|end| text.get(16..end)).filter(|marked| sum(marked) == number(8));
     let Some(marked) = whole else {
-        tracing::warn!(path = %path.display(), slot = slot.0, "a mark was not written whole: its call was not sent");
+        tracing::warn!(path = %path.display(), slot, "a mark was not written whole: its call was not sent");
         return Ok(None);
     };
     let record = serde_json::from_slice(&marked[8..])
-        .map_err(|_error| Error::Corrupt { path: path.to_owned(), offset: slot.offset() })?;
+        .map_err(|_error| Error::Corrupt { path: path.to_owned(), offset: offset(slot) })?;
     Ok(Some(RecoveredCall { after: number(16), record }))
 }
 

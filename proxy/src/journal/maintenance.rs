@@ -74,7 +74,7 @@ impl MaintenanceThread {
             }
         }
         self.journal.flush_refusals(Flush::All);
-        self.journal.marks.clear_stale();
+        self.journal.clear_stale_marks();
         if let Err(error) = self.journal.make_checkpoint(&self.is_closed) {
             tracing::warn!(error = report::chain(&error), "last checkpoint of the journal failed");
         }
@@ -83,7 +83,7 @@ impl MaintenanceThread {
     fn run_once(&mut self, now: SystemTime) -> Result<(), Error> {
         let journal = &self.journal;
         journal.flush_refusals(Flush::Due);
-        journal.marks.clear_stale();
+        journal.clear_stale_marks();
         journal.find_space();
         journal.end_old_segment(now)?;
         let mut made = Ok(());

@@ -1,14 +1,16 @@
 //! Writes the journal: one line per call, appended before the call's last bytes leave.
 //!
 //! The journal is NDJSON in files of a directory of its own. Lines are sequenced and hash-chained over all files: each
-//! line holds the SHA-256 of the one before it. An append is a short write under a lock, made by the thread that serves
-//! the call. So a call never waits for another thread. [`platform_core::record`] defines the fields of a line.
+//! line holds the SHA-256 of the one before it. [`platform_core::record`] defines the fields of a line.
 //!
 //! A call takes a [`SpaceReservation`] before it is admitted, and marks itself before its first byte goes upstream. It
 //! then appends its record, after which the mark means nothing. A proxy that is killed in between leaves the mark, and
-//! the next one writes the record. [`Maintenance`] does all other work.
+//! the next one writes the record. Each data-plane thread writes through a [`Committer`] of its own, once per turn of
+//! its event loop; only the chain is shared. [`Maintenance`] does all other work.
 
+mod appended;
 mod checkpoint;
+mod committer;
 mod consumers;
 mod error;
 mod follow;
@@ -20,14 +22,17 @@ mod recovery;
 mod refusals;
 mod retention;
 mod segments;
+mod slot_set;
 mod space;
 mod sync;
 mod tail;
 #[cfg(test)]
 pub(crate) mod tests;
+mod turn;
 
 use std::{
     fs::File,
+    io,
     path::{Path, PathBuf},
     sync::{
         Arc, MutexGuard,
@@ -47,22 +52,22 @@ use platform_runtime::{
     socket,
     sync::Mutex,
 };
-use tokio::sync::watch;
 
 pub(crate) use self::error::Error;
 use self::{
+    appended::LastLine,
     checkpoint::Checkpoint,
     consumers::Consumers,
     gaps::Gaps,
     in_flight::InFlightLog,
     refusals::{Flush, RefusalAggregator},
-    space::Space,
+    space::{Space, SpacePool},
     sync::SyncThread,
     tail::{Appended, Tail},
 };
 pub(crate) use self::{
-    checkpoint::UsageTotals, consumers::AcknowledgeError, follow::Follower, maintenance::Maintenance,
-    space::SpaceReservation, sync::Durable,
+    checkpoint::UsageTotals, committer::Committer, consumers::AcknowledgeError, follow::Follower,
+    maintenance::Maintenance, space::SpaceReservation, turn::Durable,
 };
 use crate::clock;
 
@@ -73,8 +78,13 @@ pub(crate) struct Journal {
     dir: PathBuf,
     settings: settings::Journal,
     tail: Mutex<Tail>,
-    marks: Arc<InFlightLog>,
+    /// Marks of all threads, for maintenance.
+    marks: Mutex<Vec<Arc<InFlightLog>>>,
+    /// Sums over the lines of all threads, since they were last taken.
+    totals: Mutex<Vec<Arc<Mutex<UsageTotals>>>>,
     space: Arc<Space>,
+    /// Space for lines that no thread of the data plane writes.
+    own_space: Arc<SpacePool>,
     refusals: RefusalAggregator,
     /// Bytes of records of calls that were sent, since maintenance last took them.
     sent: AtomicU64,
@@ -89,8 +99,8 @@ pub(crate) struct Journal {
     is_over_budget: AtomicBool,
     /// True if they exceed it by so much that no call is admitted.
     is_closed: AtomicBool,
-    /// Sequence number of the last line, for followers.
-    last: watch::Sender<u64>,
+    /// Last line, for followers.
+    last: Arc<LastLine>,
     /// Lines that were missing when the journal was opened.
     gaps: Gaps,
     /// Usage up to some line; the tail counts the later lines.
@@ -114,14 +124,12 @@ impl Journal {
         let end = segments::open_at_end(&dir, expected.as_ref())?;
         let unsent = expected.as_ref().map_or(0, |expected| expected.unsent);
         let gaps = Gaps::find(&dir, expected.map_or(0, |expected| expected.oldest))?;
-        let (marks, recovered) = InFlightLog::open(&dir.join("marks"))?;
-        let marks = Arc::new(marks);
         let space = Arc::new(Space::default());
         let mut tail = Tail::new(dir.clone(), end, settings.segment_size.0, Arc::clone(&space));
         tail.report_lost(gaps.all());
         let stopped = Arc::new(AtomicBool::new(false));
         let sync = (settings.durability == Durability::Disk)
-            .then(|| SyncThread::start(Arc::clone(&marks), Arc::clone(&stopped)))
+            .then(|| SyncThread::start(Arc::clone(&stopped)))
             .transpose()
             .map_err(Error::io("sync", &dir))?;
         let journal = Self {
@@ -129,7 +137,9 @@ impl Journal {
             refusals: RefusalAggregator::new(&settings, unsent),
             sent: AtomicU64::new(0),
             settings,
-            marks,
+            marks: Mutex::default(),
+            totals: Mutex::default(),
+            own_space: Arc::new(SpacePool::new(Arc::clone(&space))),
             space,
             consumers: Consumers::open(state_dir.join("consumers"))?,
             sync,
@@ -137,14 +147,14 @@ impl Journal {
             size: AtomicU64::new(0),
             is_over_budget: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
-            last: watch::Sender::new(tail.seq()),
+            last: LastLine::new(tail.seq()),
             tail: Mutex::new(tail),
             dir,
             gaps,
             checkpoint: Mutex::default(),
             _lock: lock,
         };
-        recovery::recover(&journal, recovered)?;
+        recovery::recover(&journal)?;
         Ok(journal)
     }
 
@@ -155,7 +165,7 @@ impl Journal {
 
     /// Returns the sequence number of the last line.
     pub(crate) fn last_seq(&self) -> u64 {
-        *self.last.borrow()
+        self.last.seq()
     }
 
     /// Returns the lines that were missing when the journal was opened, although they were never removed.
@@ -183,19 +193,51 @@ impl Journal {
         }
     }
 
-    /// Reserves space for a call's record. `None`: there is no space, or writing has stopped; the call must not be
-    /// admitted.
-    pub(crate) fn reserve_space(&self) -> Option<SpaceReservation> {
-        if self.stopped.load(Ordering::Relaxed) || self.is_closed.load(Ordering::Relaxed) {
+    /// Opens the file of marks of data-plane thread `index`.
+    fn open_marks(&self, index: usize) -> Result<Arc<InFlightLog>, Error> {
+        let (marks, _) = InFlightLog::open(&in_flight::path(&self.dir, index))?;
+        let marks = Arc::new(marks);
+        self.marks.lock().push(Arc::clone(&marks));
+        Ok(marks)
+    }
+
+    /// Clears all marks whose calls have their record.
+    fn clear_stale_marks(&self) {
+        let logs = self.marks.lock().clone();
+        logs.iter().for_each(|log| log.clear_stale());
+    }
+
+    /// Clears them on the disk, too: without its record a mark would be taken for that of a call that was interrupted.
+    fn sync_cleared_marks(&self) -> Result<(), Error> {
+        self.clear_stale_marks();
+        let logs = self.marks.lock().clone();
+        logs.iter().try_for_each(|log| log.file().sync_data().map_err(Error::io("sync", log.path())))
+    }
+
+    /// Adds the sums of one more thread.
+    fn add_totals(&self) -> Arc<Mutex<UsageTotals>> {
+        let totals = Arc::default();
+        self.totals.lock().push(Arc::clone(&totals));
+        totals
+    }
+
+    /// Returns whether new calls may be admitted.
+    fn is_admitting(&self) -> bool {
+        !self.stopped.load(Ordering::Relaxed) && !self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Reserves space for a line in `pool`. `None`: there is no space, or writing has stopped.
+    fn reserve_from(&self, pool: &Arc<SpacePool>) -> Option<SpaceReservation> {
+        if !self.is_admitting() {
             return None;
         }
-        let reservation = match self.space.reserve() {
+        // The reservation is held while more space is allocated.
+        let unbacked = match pool.reserve() {
             Ok(reservation) => return Some(reservation),
-            // The reservation is held while more space is allocated.
             Err(unbacked) => unbacked,
         };
         match self.tail().preallocate() {
-            Ok(()) => Some(reservation),
+            Ok(()) => Some(unbacked.into_backed()),
             Err(error) => {
                 tracing::debug!(error = report::chain(&error), "no space for records");
                 None
@@ -203,71 +245,37 @@ impl Journal {
         }
     }
 
-    /// Marks the call of `space`, whose record would be `record` if the proxy died now. The returned future is ready
-    /// when bytes of the call may go upstream.
-    ///
-    /// # Errors
-    /// If there is no mark: then the call must not be sent.
-    pub(crate) fn mark(
-        &self,
-        space: &mut SpaceReservation,
-        record: &ExchangeRecord,
-    ) -> Result<Durable, Error> {
-        let slot = self.marks.mark(self.last_seq(), record).map_err(Error::io("write", self.marks.path()))?;
-        space.slot = Some(slot);
-        Ok(self.sync.as_ref().map_or(Durable::Now, |sync| sync.request(self.marks.file(), None)))
-    }
-
-    /// Appends `record`; when this returns, it has been handed to the kernel. A call without a mark was not sent: it
-    /// may instead be counted, and summed up with others. The returned future is ready when the answer's last bytes may
-    /// leave.
+    /// Appends `record`; when this returns, it has been handed to the kernel. Returns the length of its line.
     ///
     /// # Errors
     /// If it could not be written whole. The journal then stops for good: calls are refused, not forgotten.
-    pub(crate) fn append(
-        &self,
-        record: &ExchangeRecord,
-        mut space: Option<SpaceReservation>,
-    ) -> Result<Durable, Error> {
-        let Some(slot) = space.as_mut().and_then(|space| space.slot.take()) else {
-            let now = clock::uptime(Instant::now());
-            if self.refusals.admit_or_count(record, now) {
-                match space.or_else(|| self.reserve_space()) {
-                    Some(_space) => self.refusals.note_written(&record.run_id, self.write(record)?.1),
-                    None => self.refusals.count(record, now),
-                }
-            }
-            return Ok(Durable::Now);
-        };
-        let (file, bytes) = self.write(record)?;
-        self.sent.fetch_add(bytes, Ordering::Relaxed);
-        match &self.sync {
-            None => {
-                self.marks.release(slot);
-                Ok(Durable::Now)
-            }
-            Some(sync) => Ok(sync.request(&file, Some(slot))),
-        }
+    fn write(&self, record: &ExchangeRecord) -> Result<u64, Error> {
+        Ok(self.append(|tail| tail.append(record))?.bytes)
     }
 
-    /// Appends `record`. Returns the file of its line, and the length of the line.
-    fn write(&self, record: &ExchangeRecord) -> Result<(Arc<File>, u64), Error> {
+    /// Appends what `append` writes to the tail.
+    ///
+    /// # Errors
+    /// As [`Journal::write`].
+    fn append(&self, append: impl FnOnce(&mut Tail) -> io::Result<Appended>) -> Result<Appended, Error> {
         let mut tail = self.tail();
         if self.stopped.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
-        let before = Arc::clone(tail.file());
-        let Appended { seq, bytes } = tail.append(record).map_err(|source| {
+        let before = self.sync.as_ref().map(|_| Arc::clone(tail.file()));
+        let appended = append(&mut tail).map_err(|source| {
             self.stopped.store(true, Ordering::Relaxed);
             Error::io("append to", &tail.segment().0.path)(source)
         })?;
-        self.last.send_replace(seq);
-        let file = Arc::clone(tail.file());
         // Syncs the old file too, so that no line in the new file is durable before those in the old one.
-        if let Some(sync) = self.sync.as_ref().filter(|_| !Arc::ptr_eq(&before, &file)) {
+        if let (Some(sync), Some(before)) = (&self.sync, before)
+            && !Arc::ptr_eq(&before, tail.file())
+        {
             sync.note_rotation(&before, &self.dir);
         }
-        Ok((file, bytes))
+        drop(tail);
+        self.last.advance(appended.seq);
+        Ok(appended)
     }
 
     /// Writes the sums of refused calls of the run `run_id`, which ends.
@@ -280,12 +288,12 @@ impl Journal {
         let now = clock::uptime(Instant::now());
         self.refusals.give_back(self.sent.swap(0, Ordering::Relaxed), now);
         for record in self.refusals.take(flush, now) {
-            let Some(_space) = self.reserve_space() else {
+            let Some(_space) = self.reserve_from(&self.own_space) else {
                 self.refusals.count(&record, now);
                 continue;
             };
             match self.write(&record) {
-                Ok((_, bytes)) => self.refusals.note_written(&record.run_id, bytes),
+                Ok(bytes) => self.refusals.note_written(&record.run_id, bytes),
                 Err(error) => tracing::error!(
                     calls = record.calls,
                     error = report::chain(&error),

@@ -9,15 +9,21 @@ use std::collections::HashMap;
 use platform_core::{id::CallId, record::ExchangeRecord};
 use serde::Deserialize;
 
-use super::{Error, Journal, in_flight::RecoveredCall};
+use super::{Error, Journal, in_flight};
 
 #[derive(Deserialize)]
 struct CallIdOfLine {
     litellm_call_id: CallId,
 }
 
-/// Writes the records of the `recovered` calls that the journal does not know, and clears all marks.
-pub(super) fn recover(journal: &Journal, recovered: Vec<RecoveredCall>) -> Result<(), Error> {
+/// Writes the records of marked calls that the journal does not know, and clears all marks.
+pub(super) fn recover(journal: &Journal) -> Result<(), Error> {
+    let mut logs = Vec::new();
+    let mut recovered = Vec::new();
+    for (log, calls) in in_flight::open_all(&journal.dir)? {
+        logs.push(log);
+        recovered.extend(calls);
+    }
     let Some(after) = recovered.iter().map(|mark| mark.after).min() else { return Ok(()) };
     let mut lost: HashMap<CallId, ExchangeRecord> =
         recovered.into_iter().map(|mark| (mark.record.litellm_call_id, mark.record)).collect();
@@ -42,5 +48,5 @@ pub(super) fn recover(journal: &Journal, recovered: Vec<RecoveredCall>) -> Resul
     }
     // Syncs before the marks are gone for good, whatever the durability.
     journal.tail().sync().map_err(Error::io("write", &journal.dir))?;
-    journal.marks.clear_all().map_err(Error::io("clear", journal.marks.path()))
+    logs.iter().try_for_each(|log| log.clear_all().map_err(Error::io("clear", log.path())))
 }

@@ -59,7 +59,7 @@ impl Journal {
     /// Removes the segments `going`, the first of `all`.
     fn remove(&self, going: &[&Segment], all: &[Segment]) -> Result<(), Error> {
         let Some(kept) = all.get(going.len()).filter(|_| !going.is_empty()) else { return Ok(()) };
-        self.clear_stale_marks()?;
+        self.sync_cleared_marks()?;
         // Recorded first: a crash must not make the lines look lost.
         let noted = self.note_oldest(kept.first);
         for segment in going {
@@ -72,12 +72,6 @@ impl Journal {
         }
         // On a full disk there is space for it now.
         noted.or_else(|_error| self.note_oldest(kept.first))
-    }
-
-    /// Clears stale marks: without its record a mark would be taken for that of a call that was interrupted.
-    fn clear_stale_marks(&self) -> Result<(), Error> {
-        self.marks.clear_stale();
-        self.marks.file().sync_data().map_err(Error::io("sync", self.marks.path()))
     }
 
     fn note_disk_use(&self, disk_use: DiskUse) {

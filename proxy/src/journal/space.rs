@@ -23,6 +23,8 @@ use super::in_flight::LogSlot;
 /// Bytes of a reservation: more than the longest possible line, with all names, ids and texts at their longest and 32
 /// tools.
 pub(super) const MAX_LINE: u64 = 8 << 10;
+/// Lines that a thread reserves at a time.
+const LINES_AHEAD: u64 = 16;
 /// Bytes that are allocated at a time.
 const ALLOCATION_STEP: u64 = 1 << 20;
 
@@ -39,25 +41,81 @@ pub(super) struct Space {
     is_full: AtomicBool,
 }
 
+/// Space that one thread has reserved ahead, so that its calls share no counter with other threads.
+#[derive(Debug)]
+pub(super) struct SpacePool {
+    space: Arc<Space>,
+    /// Lines that are reserved and not given to a call.
+    spare: AtomicU64,
+}
+
 /// Space for one line, and the call's mark. Given back on drop; the mark stays until its record is written.
 #[derive(Debug)]
 pub(crate) struct SpaceReservation {
-    space: Arc<Space>,
+    pool: Arc<SpacePool>,
     pub(super) slot: Option<LogSlot>,
 }
 
+/// Reservation of a line whose space is not allocated yet. Given up on drop.
+#[derive(Debug)]
+pub(super) struct UnbackedReservation {
+    pool: Arc<SpacePool>,
+    lines: u64,
+}
+
+impl SpacePool {
+    pub(super) const fn new(space: Arc<Space>) -> Self {
+        Self { space, spare: AtomicU64::new(0) }
+    }
+
+    /// Reserves space for one more line.
+    ///
+    /// # Errors
+    /// If that space is not allocated yet.
+    pub(super) fn reserve(self: &Arc<Self>) -> Result<SpaceReservation, UnbackedReservation> {
+        let take_spare = |spare: u64| spare.checked_sub(1);
+        if self.spare.try_update(Ordering::Relaxed, Ordering::Relaxed, take_spare).is_ok() {
+            return Ok(self.reservation());
+        }
+        if self.space.reserve(LINES_AHEAD) {
+            self.spare.fetch_add(LINES_AHEAD - 1, Ordering::Relaxed);
+            return Ok(self.reservation());
+        }
+        // With less space than that, lines are reserved one by one.
+        self.space.give_back(LINES_AHEAD - 1);
+        let unbacked = UnbackedReservation { pool: Arc::clone(self), lines: 1 };
+        if self.space.is_backed() { Ok(unbacked.into_backed()) } else { Err(unbacked) }
+    }
+
+    fn reservation(self: &Arc<Self>) -> SpaceReservation {
+        SpaceReservation { pool: Arc::clone(self), slot: None }
+    }
+}
+
+impl UnbackedReservation {
+    /// Returns the reservation, whose space is allocated now.
+    pub(super) fn into_backed(mut self) -> SpaceReservation {
+        self.lines = 0;
+        self.pool.reservation()
+    }
+}
+
 impl Space {
-    /// Reserves space for one more line, if it is allocated already. Otherwise the reservation comes as an error.
-    pub(super) fn reserve(self: &Arc<Self>) -> Result<SpaceReservation, SpaceReservation> {
+    /// Reserves space for so many more lines. Returns whether it is allocated already.
+    fn reserve(&self, lines: u64) -> bool {
         // Counts first and compares second: two concurrent reservations may both allocate more, but never share the
         // space of one.
-        let reserved = self.reserved.fetch_add(MAX_LINE, Ordering::SeqCst) + MAX_LINE;
-        let reservation = SpaceReservation { space: Arc::clone(self), slot: None };
-        if self.is_unsupported.load(Ordering::Relaxed) || reserved <= self.allocated.load(Ordering::SeqCst) {
-            Ok(reservation)
-        } else {
-            Err(reservation)
-        }
+        self.reserved.fetch_add(lines * MAX_LINE, Ordering::SeqCst);
+        self.is_backed()
+    }
+
+    fn is_backed(&self) -> bool {
+        let reserved = self.reserved.load(Ordering::SeqCst);
+        self.is_unsupported.load(Ordering::Relaxed) || reserved <= self.allocated.load(Ordering::SeqCst)
+    }
+
+    fn give_back(&self, lines: u64) {
+        self.reserved.fetch_sub(lines * MAX_LINE, Ordering::SeqCst);
     }
 
     /// Allocates what reservations need, and more, behind `end` in `file`; returns how many bytes behind it are
@@ -110,6 +168,22 @@ impl Space {
 
 impl Drop for SpaceReservation {
     fn drop(&mut self) {
-        self.space.reserved.fetch_sub(MAX_LINE, Ordering::SeqCst);
+        let spare = self.pool.spare.fetch_add(1, Ordering::Relaxed) + 1;
+        if spare >= 2 * LINES_AHEAD {
+            self.pool.spare.fetch_sub(LINES_AHEAD, Ordering::Relaxed);
+            self.pool.space.give_back(LINES_AHEAD);
+        }
+    }
+}
+
+impl Drop for UnbackedReservation {
+    fn drop(&mut self) {
+        self.pool.space.give_back(self.lines);
+    }
+}
+
+impl Drop for SpacePool {
+    fn drop(&mut self) {
+        self.space.give_back(*self.spare.get_mut());
     }
 }

@@ -9,9 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use platform_core::record::{ExchangeRecord, Lost, SCHEMA_VERSION, hash};
+use platform_core::{
+    record::{ExchangeRecord, Lost, SCHEMA_VERSION, hash},
+    record_text,
+};
 use platform_runtime::report;
-use serde::Serialize;
 
 use super::{
     checkpoint::UsageTotals,
@@ -34,28 +36,22 @@ pub(super) struct Tail {
     length: u64,
     seq: u64,
     hash: [u8; 64],
-    line: Vec<u8>,
+    /// Lines that are being written.
+    text: Vec<u8>,
     space: Arc<Space>,
     fullness: Fullness,
     /// Time at which a failed step is tried again.
     retry_at: Option<Instant>,
     /// Lost lines that the next line reports.
     lost: Vec<Lost>,
-    /// Sums over the lines that were appended since they were last taken.
+    /// Sums over the records that were appended one by one, since they were last taken.
     totals: UsageTotals,
 }
 
-/// Sums over lines, with the last of them and its hash.
-#[derive(Debug)]
-pub(super) struct TailTotals {
-    pub(super) totals: UsageTotals,
-    pub(super) seq: u64,
-    pub(super) hash: [u8; 64],
-}
-
-/// Line that was written.
+/// Lines that were written together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Appended {
+    /// Number of the last of them.
     pub(super) seq: u64,
     pub(super) bytes: u64,
 }
@@ -69,17 +65,6 @@ enum Fullness {
     Now(u64),
 }
 
-#[derive(Serialize)]
-struct WrittenLine<'a> {
-    v: u32,
-    seq: u64,
-    #[serde(flatten)]
-    record: &'a ExchangeRecord,
-    prev: &'a str,
-    #[serde(skip_serializing_if = "<[Lost]>::is_empty")]
-    lost: &'a [Lost],
-}
-
 impl Tail {
     /// Creates the tail of a journal in `dir`, whose segments have about `size` bytes.
     pub(super) fn new(dir: PathBuf, end: End, size: u64, space: Arc<Space>) -> Self {
@@ -91,7 +76,7 @@ impl Tail {
             length,
             seq,
             hash,
-            line: Vec::with_capacity(1024),
+            text: Vec::new(),
             space,
             fullness: Fullness::At(size),
             retry_at: None,
@@ -105,10 +90,9 @@ impl Tail {
         self.lost = lost.iter().copied().take(MAX_LOST_REPORTED).collect();
     }
 
-    /// Takes the sums over the lines that were appended since this was last done; `None` if there were no lines.
-    pub(super) fn take_totals(&mut self) -> Option<TailTotals> {
-        let totals = std::mem::take(&mut self.totals);
-        (!totals.by_account.is_empty()).then_some(TailTotals { totals, seq: self.seq, hash: self.hash })
+    /// Takes the sums over the records that were appended by [`Tail::append`] since this was last done.
+    pub(super) fn take_totals(&mut self) -> UsageTotals {
+        std::mem::take(&mut self.totals)
     }
 
     /// Returns the number of the last line.
@@ -137,8 +121,37 @@ impl Tail {
         File::open(&self.dir)?.sync_all()
     }
 
-    /// Appends a line, in a new segment if the last one is full.
+    /// Appends the line of `record`, and sums it up.
     pub(super) fn append(&mut self, record: &ExchangeRecord) -> io::Result<Appended> {
+        let mut fields = Vec::with_capacity(1024);
+        record_text::write_fields(record, &mut fields);
+        let appended = self.append_all(std::iter::once(fields.as_slice()))?;
+        self.totals.add(record);
+        Ok(appended)
+    }
+
+    /// Appends a line for each of these records' fields with one write, in a new segment if the last one is full.
+    pub(super) fn append_all<'f>(&mut self, records: impl Iterator<Item = &'f [u8]>) -> io::Result<Appended> {
+        self.rotate_if_full();
+        self.text.clear();
+        let mut seq = self.seq;
+        let mut hash = self.hash;
+        let mut lost = std::mem::take(&mut self.lost);
+        for fields in records {
+            seq += 1;
+            hash = write_line(seq, fields, Links { before: &hash, lost: &lost }, &mut self.text)?;
+            lost.clear();
+        }
+        self.file.write_all_at(&self.text, self.length)?;
+        let bytes = self.text.len() as u64;
+        self.length += bytes;
+        self.space.note_written(bytes);
+        self.seq = seq;
+        self.hash = hash;
+        Ok(Appended { seq, bytes })
+    }
+
+    fn rotate_if_full(&mut self) {
         if self.is_full()
             && self.may_retry()
             && let Err(error) = self.rotate()
@@ -149,24 +162,6 @@ impl Tail {
             );
             self.retry_at = Some(Instant::now() + RETRY_DELAY);
         }
-        let seq = self.seq + 1;
-        let prev = std::str::from_utf8(&self.hash).map_err(io::Error::other)?;
-        self.line.clear();
-        serde_json::to_writer(
-            &mut self.line,
-            &WrittenLine { v: SCHEMA_VERSION, seq, record, prev, lost: &self.lost },
-        )?;
-        let hash = hash(&self.line);
-        self.line.push(b'\n');
-        self.file.write_all_at(&self.line, self.length)?;
-        let bytes = self.line.len() as u64;
-        self.length += bytes;
-        self.space.note_written(bytes);
-        self.seq = seq;
-        self.hash = hash;
-        self.lost.clear();
-        self.totals.add(record);
-        Ok(Appended { seq, bytes })
     }
 
     /// Allocates the space that reservations need.
@@ -223,4 +218,35 @@ impl Tail {
         self.fullness = Fullness::At(size);
         Ok(())
     }
+}
+
+/// Part of a line that refers to other lines.
+#[derive(Debug, Clone, Copy)]
+struct Links<'l> {
+    /// Hash of the line before.
+    before: &'l [u8; 64],
+    /// Lost lines that this one reports.
+    lost: &'l [Lost],
+}
+
+/// Appends line `seq` with the `fields` of its record to `text`. Returns its hash.
+fn write_line(seq: u64, fields: &[u8], links: Links<'_>, text: &mut Vec<u8>) -> io::Result<[u8; 64]> {
+    let start = text.len();
+    text.extend_from_slice(b"{\"v\":");
+    record_text::write_number(SCHEMA_VERSION.into(), text);
+    text.extend_from_slice(b",\"seq\":");
+    record_text::write_number(seq, text);
+    text.push(b',');
+    text.extend_from_slice(fields);
+    text.extend_from_slice(b",\"prev\":\"");
+    text.extend_from_slice(links.before);
+    text.push(b'"');
+    if !links.lost.is_empty() {
+        text.extend_from_slice(b",\"lost\":");
+        serde_json::to_writer(&mut *text, links.lost)?;
+    }
+    text.push(b'}');
+    let hash = hash(&text[start..]);
+    text.push(b'\n');
+    Ok(hash)
 }

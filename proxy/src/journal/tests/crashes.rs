@@ -12,22 +12,22 @@ use platform_core::{
 };
 use platform_runtime::settings::{self, Durability};
 
-use super::{append, assert_chained, first_file, lines, open, open_small, record};
-use crate::journal::{Error, Journal, segments};
+use super::{Thread, append, assert_chained, first_file, lines, open, open_small, record};
+use crate::journal::{Error, segments};
 
 fn call(n: u128) -> ExchangeRecord {
     ExchangeRecord { litellm_call_id: CallId::new(1, n), ..record("r1") }
 }
 
 /// Marks a call and dies.
-fn begin(journal: &Journal, n: u128) {
+fn begin(journal: &Thread, n: u128) {
     let mut space = journal.reserve_space().unwrap();
     let marked = ExchangeRecord { outcome: Outcome::Interrupted, ..call(n) };
     drop(journal.mark(&mut space, &marked).unwrap());
 }
 
 /// Marks a call and appends its record, but does not free its slot.
-fn end_half(journal: &Journal, n: u128) {
+fn end_half(journal: &Thread, n: u128) {
     begin(journal, n);
     append(journal, &call(n));
 }
@@ -46,7 +46,7 @@ const fn id(n: u128) -> CallId {
 }
 
 /// Moment of a crash, and the lines that the journal then has.
-type Crash = (&'static str, fn(&Path, Journal), &'static [(u128, Outcome)]);
+type Crash = (&'static str, fn(&Path, Thread), &'static [(u128, Outcome)]);
 
 const CRASHES: [Crash; 7] = [
     ("before anything was marked", |_, _| {}, &[]),
@@ -221,14 +221,14 @@ fn power_loss_may_cost_the_last_lines_only() {
 async fn a_slot_is_freed_after_its_record_is_on_disk() {
     let state = tempfile::tempdir().unwrap();
     let settings = settings::Journal { durability: Durability::Disk, ..settings::Journal::default() };
-    let journal = Journal::open(state.path(), settings).unwrap();
+    let journal = Thread::open(state.path(), settings).unwrap();
     let marks = || fs::read(state.path().join("journal/marks")).unwrap()[0];
     let mut space = journal.reserve_space().unwrap();
     journal.mark(&mut space, &call(1)).unwrap().await.unwrap();
-    journal.marks.clear_stale();
+    journal.clear_stale_marks();
     assert_ne!(marks(), 0, "it is in flight");
     journal.append(&call(1), Some(space)).unwrap().await.unwrap();
     assert_ne!(marks(), 0, "it is not cleared yet");
-    journal.marks.clear_stale();
+    journal.clear_stale_marks();
     assert_eq!(marks(), 0);
 }

@@ -9,10 +9,22 @@ use platform_core::record::ExchangeRecord;
 use proptest::prelude::*;
 
 use super::record;
-use crate::journal::in_flight::InFlightLog;
+use crate::journal::in_flight::{InFlightLog, LogSlot, MarkBatch};
 
 fn named(n: u64) -> ExchangeRecord {
     ExchangeRecord { request_bytes: n, ..record(&format!("r{n}")) }
+}
+
+/// Marks call `n`, after line `after`.
+fn mark_after(marks: &InFlightLog, after: u64, n: u64) -> LogSlot {
+    let mut batch = MarkBatch::default();
+    let slot = marks.mark(&mut batch, after, &named(n)).unwrap();
+    marks.write(&batch).unwrap();
+    slot
+}
+
+fn mark(marks: &InFlightLog, n: u64) -> LogSlot {
+    mark_after(marks, n * 10, n)
 }
 
 /// Returns line and call of each mark that is found.
@@ -58,7 +70,7 @@ proptest! {
         for (n, step) in (0..).zip(steps) {
             match step {
                 Step::Mark => {
-                    held.push((n, marks.mark(n * 10, &named(n)).unwrap()));
+                    held.push((n, mark(&marks, n)));
                     expected.insert(n, n * 10);
                 }
                 Step::Release(at) if !held.is_empty() => {
@@ -89,7 +101,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("marks");
         let marks = InFlightLog::open(&path).unwrap().0;
-        marks.mark(7, &named(1)).unwrap();
+        mark_after(&marks, 7, 1);
         prop_assert_eq!(found(&path), BTreeMap::from([(1, 7)]));
         let mut bytes = fs::read(&path).unwrap();
         bytes[at] ^= bits;
@@ -102,7 +114,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("marks");
         let marks = InFlightLog::open(&path).unwrap().0;
-        marks.mark(7, &named(1)).unwrap();
+        mark_after(&marks, 7, 1);
         let mut bytes = fs::read(&path).unwrap();
         bytes[length..4096].fill(0);
         fs::write(&path, bytes).unwrap();

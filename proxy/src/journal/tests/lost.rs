@@ -4,17 +4,14 @@ use std::{fs, path::Path};
 
 use platform_core::record::{JournalLine, Lost, hash};
 
-use super::{append, first_file, lines, open_small, record};
-use crate::journal::{
-    Journal,
-    segments::{self, MAX_UNSUMMED, Segment},
-};
+use super::{Thread, append, first_file, lines, open_small, record};
+use crate::journal::segments::{self, MAX_UNSUMMED, Segment};
 
 const LINES: u64 = 20;
 
 /// Ends a journal's work, as a proxy does that stops.
-fn stop(journal: &Journal) {
-    journal.marks.clear_stale();
+fn stop(journal: &Thread) {
+    journal.clear_stale_marks();
     journal.make_checkpoint(&|_| false).unwrap();
 }
 
@@ -29,12 +26,12 @@ fn stopped(state: &Path) -> Vec<Segment> {
     segments::list(&state.join("journal")).unwrap()
 }
 
-fn calls(journal: &Journal) -> u64 {
+fn calls(journal: &Thread) -> u64 {
     journal.usage_totals(|_| false).unwrap().by_account.values().map(|usage| usage.calls).sum()
 }
 
 /// Returns all lines, as a client reads them that asks for everything.
-fn read(journal: &Journal) -> Vec<String> {
+fn read(journal: &Thread) -> Vec<String> {
     let mut follower = journal.follow(None, None).unwrap();
     let mut read = Vec::new();
     loop {

@@ -6,7 +6,7 @@ mod lost;
 mod refusals;
 mod retention;
 
-use std::{fs, path::Path};
+use std::{fs, ops::Deref, path::Path, sync::Arc};
 
 use platform_core::{
     grant::Tap,
@@ -19,7 +19,40 @@ use platform_core::{
 };
 use platform_runtime::settings;
 
-use super::{Error, Journal, segments};
+use super::{Committer, Durable, Error, Journal, SpaceReservation, segments};
+
+/// A journal with one thread, which commits each mark and each line at once.
+#[derive(Debug)]
+struct Thread(Committer);
+
+impl Deref for Thread {
+    type Target = Journal;
+    fn deref(&self) -> &Journal {
+        &self.0.journal
+    }
+}
+
+impl Thread {
+    fn open(state: &Path, settings: settings::Journal) -> Result<Self, Error> {
+        Committer::new(Arc::new(Journal::open(state, settings)?), 0).map(Self)
+    }
+
+    fn reserve_space(&self) -> Option<SpaceReservation> {
+        self.0.reserve_space()
+    }
+
+    fn mark(&self, space: &mut SpaceReservation, record: &ExchangeRecord) -> Result<Durable, Error> {
+        let marked = self.0.mark(space, record)?;
+        self.0.end_turn();
+        Ok(marked)
+    }
+
+    fn append(&self, record: &ExchangeRecord, space: Option<SpaceReservation>) -> Result<Durable, Error> {
+        let appended = self.0.append(record.clone(), space, ());
+        self.0.end_turn();
+        Ok(appended)
+    }
+}
 
 pub(crate) fn record(run: &str) -> ExchangeRecord {
     ExchangeRecord {
@@ -57,18 +90,18 @@ pub(crate) fn record(run: &str) -> ExchangeRecord {
 }
 
 /// Opens a journal in `state` with the default settings.
-fn open(state: &Path) -> Result<Journal, Error> {
-    Journal::open(state, settings::Journal::default())
+fn open(state: &Path) -> Result<Thread, Error> {
+    Thread::open(state, settings::Journal::default())
 }
 
 /// Opens a journal whose segments have two or three lines.
-fn open_small(state: &Path) -> Journal {
+fn open_small(state: &Path) -> Thread {
     let segment_size = platform_core::limit::ByteSize(1500);
-    Journal::open(state, settings::Journal { segment_size, ..settings::Journal::default() }).unwrap()
+    Thread::open(state, settings::Journal { segment_size, ..settings::Journal::default() }).unwrap()
 }
 
 /// Appends a record the way a call does that was sent.
-fn append(journal: &Journal, record: &ExchangeRecord) -> u64 {
+fn append(journal: &Thread, record: &ExchangeRecord) -> u64 {
     let mut space = journal.reserve_space();
     if let Some(space) = &mut space {
         drop(journal.mark(space, record).unwrap());

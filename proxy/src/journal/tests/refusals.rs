@@ -9,8 +9,8 @@ use platform_core::{
 use platform_core::limit::ByteSize;
 use platform_runtime::settings;
 
-use super::{append, lines, open, record};
-use crate::journal::{Journal, refusals::Flush};
+use super::{Thread, append, lines, open, record};
+use crate::journal::refusals::Flush;
 
 fn refused(run: &str, refusal: Refusal) -> ExchangeRecord {
     ExchangeRecord { outcome: Outcome::Refused, refusal: Some(refusal), ..record(run) }
@@ -81,13 +81,13 @@ fn words_of_agents_make_a_bounded_number_of_sums() {
 }
 
 /// Opens a journal of one megabyte, of which lines of refused calls may have a sixteenth.
-fn open_with_share(state: &std::path::Path) -> Journal {
+fn open_with_share(state: &std::path::Path) -> Thread {
     let (disk_budget, segment_size) = (ByteSize::mib(1), ByteSize::kib(64));
-    Journal::open(state, settings::Journal { disk_budget, segment_size, ..settings::Journal::default() })
+    Thread::open(state, settings::Journal { disk_budget, segment_size, ..settings::Journal::default() })
         .unwrap()
 }
 
-fn refuse(journal: &Journal, run: &str, calls: usize) {
+fn refuse(journal: &Thread, run: &str, calls: usize) {
     for _ in 0..calls {
         drop(journal.append(&refused(run, Refusal::RouteUnknown), None).unwrap());
     }

@@ -15,16 +15,16 @@ use platform_core::{
 };
 use platform_runtime::settings;
 
-use super::{append, assert_chained, lines, open_small, record};
-use crate::journal::{AcknowledgeError, Error, Journal, segments};
+use super::{Thread, append, assert_chained, lines, open_small, record};
+use crate::journal::{AcknowledgeError, Error, segments};
 
 fn paid(run: &str) -> ExchangeRecord {
     ExchangeRecord { cost_nanodollars: Some(NanoDollars(1)), ..record(run) }
 }
 
-fn filled(state: &Path, settings: settings::Journal) -> Journal {
+fn filled(state: &Path, settings: settings::Journal) -> Thread {
     let settings = settings::Journal { segment_size: ByteSize(1500), ..settings };
-    let journal = Journal::open(state, settings).unwrap();
+    let journal = Thread::open(state, settings).unwrap();
     for n in 1..=40 {
         append(&journal, &paid(if n % 2 == 0 { "even" } else { "odd" }));
     }
@@ -32,13 +32,13 @@ fn filled(state: &Path, settings: settings::Journal) -> Journal {
 }
 
 /// Runs one round of maintenance.
-fn run_maintenance(journal: &Journal, now: SystemTime) {
+fn run_maintenance(journal: &Thread, now: SystemTime) {
     journal.end_old_segment(now).unwrap();
     let summed = journal.make_checkpoint(&|run_id| run_id.as_str() == "odd").unwrap();
     journal.remove_old(summed, now).unwrap();
 }
 
-fn cursor(journal: &Journal, state: &Path, seq: usize) -> Cursor {
+fn cursor(journal: &Thread, state: &Path, seq: usize) -> Cursor {
     let oldest = usize::try_from(journal.oldest().unwrap()).unwrap();
     let hash = String::from_utf8(hash(lines(state)[seq - oldest].as_bytes()).to_vec()).unwrap();
     Cursor { journal: journal.id().to_owned(), seq: seq as u64, hash }
@@ -88,7 +88,7 @@ fn a_mark_is_cleared_before_its_record_goes() {
         disk_budget: ByteSize(4000),
         ..settings::Journal::default()
     };
-    let journal = Journal::open(state.path(), settings).unwrap();
+    let journal = Thread::open(state.path(), settings).unwrap();
     // All of them at once, so that each has a slot of its own.
     let calls: Vec<_> = (1..=40)
         .map(|n| {
@@ -212,7 +212,7 @@ fn cursors_need_the_hash_and_never_go_back() {
 #[test]
 fn a_segment_ends_when_it_is_old() {
     let state = tempfile::tempdir().unwrap();
-    let journal = Journal::open(state.path(), settings::Journal::default()).unwrap();
+    let journal = Thread::open(state.path(), settings::Journal::default()).unwrap();
     append(&journal, &paid("r1"));
     let count = || segments::list(&state.path().join("journal")).unwrap().len();
     journal.end_old_segment(SystemTime::now()).unwrap();

@@ -1,0 +1,138 @@
+//! Lets calls wait for the commit of what they handed in during one turn of their thread's event loop.
+
+use std::{
+    any::Any,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use platform_runtime::sync::Mutex;
+
+use super::Error;
+
+/// Value that is kept until a call's record is as durable as the settings require.
+pub(super) type Held = Box<dyn Any + Send>;
+
+/// Commit that the calls of one turn wait for.
+#[derive(Default)]
+pub(super) struct Turn(Mutex<State>);
+
+enum State {
+    /// Not committed yet.
+    Pending { waiting: Vec<Waker>, held: Vec<Held> },
+    /// Committed, or failed.
+    Done(Commit),
+}
+
+/// Result of a commit.
+#[derive(Debug, Clone)]
+pub(super) struct Commit {
+    /// Result of writing the marks.
+    pub(super) marks: Result<(), Arc<Error>>,
+    /// Result of writing the lines.
+    pub(super) lines: Result<(), Arc<Error>>,
+}
+
+/// Part of a commit that one call waits for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part {
+    /// Its mark.
+    Mark,
+    /// Its line.
+    Line,
+}
+
+/// Future that is ready when the written data is as durable as the settings require. Dropping it changes nothing.
+#[must_use = "it may not be durable yet"]
+pub(crate) enum Durable {
+    /// Ready already: there is nothing to write.
+    Now,
+    /// Ready after the commit of a turn.
+    After(CommitWait),
+}
+
+/// Wait for a part of a commit.
+pub(crate) struct CommitWait {
+    turn: Arc<Turn>,
+    part: Part,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Pending { waiting: Vec::new(), held: Vec::new() }
+    }
+}
+
+impl Turn {
+    /// Returns a future for `part` of the turn's commit.
+    pub(super) fn wait(self: &Arc<Self>, part: Part) -> Durable {
+        Durable::After(CommitWait { turn: Arc::clone(self), part })
+    }
+
+    /// Keeps `held` until the turn has ended.
+    pub(super) fn hold(&self, held: Held) {
+        if let State::Pending { held: all, .. } = &mut *self.0.lock() {
+            all.push(held);
+        }
+    }
+
+    /// Ends the turn, and wakes the calls that wait for it.
+    pub(super) fn end(&self, commit: Commit) {
+        let ended = std::mem::replace(&mut *self.0.lock(), State::Done(commit));
+        if let State::Pending { waiting, held } = ended {
+            drop(held);
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl Commit {
+    /// Returns the result that all parts share.
+    pub(super) fn all(result: &Result<(), Arc<Error>>) -> Self {
+        Self { marks: result.clone(), lines: result.clone() }
+    }
+
+    fn of(&self, part: Part) -> Result<(), Arc<Error>> {
+        match part {
+            Part::Mark => self.marks.clone(),
+            Part::Line => self.lines.clone(),
+        }
+    }
+}
+
+impl Future for Durable {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Self::Now => Poll::Ready(Ok(())),
+            Self::After(CommitWait { turn, part }) => match &mut *turn.0.lock() {
+                State::Done(commit) => Poll::Ready(commit.of(*part).map_err(Error::Commit)),
+                State::Pending { waiting, .. } => {
+                    if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                        waiting.push(cx.waker().clone());
+                    }
+                    Poll::Pending
+                }
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Turn")
+    }
+}
+
+impl fmt::Debug for Durable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Now => "Now",
+            Self::After(_) => "After",
+        })
+    }
+}
