@@ -12,15 +12,16 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     body_memory::BodyMemory,
     clock::CallIds,
-    exchange::{
-        ConnectionLimits, GatewayListener, GatewaySocket, RunSocketListener, ServeContext, SharedListener,
-        Snapshot, WriteTracker,
-    },
+    exchange::{ServeContext, Snapshot},
     freezes::Freezes,
     journal::{Committer, Journal},
     metrics::Metrics,
     registry::RunRegistry,
     run::Run,
+    server::{
+        ConnectionLimits, GatewayListener, GatewaySocket, RunSocketListener, ServerContext, SharedListener,
+        WriteTracker,
+    },
     upstream::{Target, Upstream},
 };
 
@@ -92,8 +93,8 @@ impl DataPlaneThread {
             shared.map(|(listener, serves)| SharedListener::of(listener, serves)).transpose()?
         };
         let journal = Committer::new(Arc::clone(&state.journal), index).map_err(io::Error::other)?;
-        let context = Arc::new(serve_context(index, state, journal));
-        let upstream = Arc::clone(&context.upstream);
+        let context = Arc::new(server_context(index, state, journal));
+        let upstream = Arc::clone(&context.calls.upstream);
         let write_tracker = Arc::clone(&context.write_tracker);
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
             runtime.block_on(serve(commands, context, shared));
@@ -145,32 +146,36 @@ impl DataPlaneThread {
     }
 }
 
-fn serve_context(index: usize, state: SharedState, journal: Committer) -> ServeContext {
-    ServeContext {
+fn server_context(index: usize, state: SharedState, journal: Committer) -> ServerContext<Arc<ServeContext>> {
+    let calls = ServeContext {
         upstream: Arc::new(Upstream::new(state.upstream)),
         journal,
         body_memory: state.body_memory,
         registry: state.registry,
-        freezes: state.freezes,
+        freezes: Arc::clone(&state.freezes),
         unattributed_run: state.unattributed_run,
         snapshot: state.snapshot,
         metrics: Arc::clone(&state.metrics.threads()[index]),
-        connection_limits: state.connection_limits,
         call_ids: CallIds::new(),
+    };
+    ServerContext {
+        calls: Arc::new(calls),
+        freezes: state.freezes,
+        connection_limits: state.connection_limits,
         write_tracker: Arc::default(),
     }
 }
 
 async fn serve(
     mut commands: mpsc::Receiver<Command>,
-    context: Arc<ServeContext>,
+    context: Arc<ServerContext<Arc<ServeContext>>>,
     mut shared: Option<SharedListener>,
 ) {
-    let pooled = Arc::clone(&context);
+    let pooled = Arc::clone(&context.calls);
     task::spawn("upstream pool", async move { pooled.upstream.maintain().await });
-    let committing = Arc::clone(&context);
+    let committing = Arc::clone(&context.calls);
     task::spawn("journal committer", async move { committing.journal.run().await });
-    let watched = Arc::clone(&context.metrics);
+    let watched = Arc::clone(&context.calls.metrics);
     task::spawn("loop lag", async move { watched.watch_lag().await });
     while let Some(command) = commands.recv().await {
         match command {

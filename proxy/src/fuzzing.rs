@@ -17,9 +17,10 @@ use platform_runtime::settings;
 
 use crate::{
     budget::{Reservation, ReservationRequest, Spending, pace},
-    exchange::{Policy, fuzzing},
+    exchange::fuzzing,
     journal::{self, Committer, Journal},
     mask::Mask,
+    policy::Policy,
     usage::{AnswerDelta, DocumentFilter, EventFilter, Finality, Format, Meter, UsageEventFor, UsageReport},
 };
 

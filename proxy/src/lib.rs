@@ -4,8 +4,8 @@
 //! credential and the billing identity itself. It meters every answer as it passes, and records every call in a
 //! journal.
 //!
-//! `exchange` is the life of a call, one file per step; `control` serves requests about the proxy. `data_plane_thread`
-//! and `run` define threads and state.
+//! `server` serves connections, and `exchange` is the life of a call on them, one file per phase. `control` serves
+//! requests about the proxy. `data_plane_thread` and `run` define threads and state.
 
 mod accounts;
 mod body_memory;
@@ -24,11 +24,13 @@ mod log;
 mod mask;
 mod metrics;
 mod pieces;
+mod policy;
 mod refusal;
 mod registry;
 mod run;
 mod run_usage;
 mod runs;
+mod server;
 mod shared;
 mod state;
 mod sum;
@@ -67,13 +69,13 @@ use self::{
     closed::ClosedRuns,
     control::{Control, Socket},
     data_plane_thread::{DataPlaneThread, SharedState},
-    exchange::ConnectionLimits,
     freezes::Freezes,
     journal::{Journal, Maintenance, UsageTotals},
     metrics::Metrics,
     registry::RunRegistry,
     run::Run,
     runs::{ListenerSetup, RecoveredState, RunStateDir, Runs, StaticRuns},
+    server::ConnectionLimits,
     upstream::Upstream,
 };
 
@@ -119,7 +121,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The run for unattributed calls cannot be created, which its fixed ids make impossible.
-    #[error("cannot make the run {}", runs::UNATTRIBUTED)]
+    #[error("cannot make the run {}", run::UNATTRIBUTED)]
     UnattributedRun(#[source] http::Error),
     /// The journal cannot be opened.
     #[error("cannot open the journal")]
@@ -306,7 +308,7 @@ impl StoredState {
 
 /// Raises the limit of descriptors and creates the directories, unless another proxy uses them.
 fn prepare_host(proxy: &settings::Proxy) -> Result<(), Error> {
-    exchange::raise_descriptor_limit();
+    server::raise_descriptor_limit();
     // Below `run_dir`, members of the control group reach the control socket.
     for (dir, mode) in [(&proxy.run_dir, 0o755), (&proxy.state_dir, 0o700)] {
         if dir.is_dir() {

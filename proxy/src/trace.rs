@@ -2,7 +2,7 @@
 //! load; with one it is bounded. A watcher that does not keep up misses steps, gets their number, and slows nothing.
 
 use std::sync::{
-    Arc, OnceLock,
+    OnceLock,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -12,8 +12,6 @@ use platform_core::{
     trace::{Step, TraceEvent},
 };
 use tokio::sync::broadcast;
-
-use crate::run::Run;
 
 /// Most events held for a watcher that does not keep up.
 const MAX_BACKLOG: usize = 256;
@@ -27,13 +25,6 @@ pub(crate) struct Trace {
     watchers: AtomicUsize,
     /// Created for the first watcher: most runs never have one.
     events: OnceLock<broadcast::Sender<TraceEvent>>,
-}
-
-/// Watcher of a run's trace, until dropped.
-#[derive(Debug)]
-pub(crate) struct Watcher {
-    pub(crate) events: broadcast::Receiver<TraceEvent>,
-    run: Arc<Run>,
 }
 
 /// Reported progress of one call's answer.
@@ -63,27 +54,24 @@ impl Trace {
         self.watchers.load(Ordering::Relaxed) > 0
     }
 
+    /// Adds a watcher, which sees what happens from now on. [`Trace::remove_watcher`] follows.
+    pub(crate) fn add_watcher(&self) -> broadcast::Receiver<TraceEvent> {
+        let events = self.events.get_or_init(|| broadcast::Sender::new(MAX_BACKLOG)).subscribe();
+        self.watchers.fetch_add(1, Ordering::Relaxed);
+        events
+    }
+
+    /// Removes a watcher.
+    pub(crate) fn remove_watcher(&self) {
+        self.watchers.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Reports that `call` reached `step`, `at_us` microseconds after its beginning.
     pub(crate) fn report(&self, call: CallId, at_us: u64, step: Step) {
         if let Some(events) = self.events.get() {
             // The last watcher may just have left.
             drop(events.send(TraceEvent::Step { call, at_us, step }));
         }
-    }
-}
-
-impl Watcher {
-    /// Watches `run` from now on.
-    pub(crate) fn of(run: Arc<Run>) -> Self {
-        let events = run.trace.events.get_or_init(|| broadcast::Sender::new(MAX_BACKLOG)).subscribe();
-        run.trace.watchers.fetch_add(1, Ordering::Relaxed);
-        Self { events, run }
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.run.trace.watchers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -35,11 +35,12 @@ use self::reserved_fds::ReservedFds;
 use crate::{
     body_memory::BodyMemory,
     config::{Config, ConfigSources},
-    exchange::{HeadMemory, Snapshot},
+    exchange::Snapshot,
     freezes::Freezes,
     journal::Journal,
     metrics::Metrics,
     runs::Runs,
+    server::HeadMemory,
     tap::Rings,
     upstream::Upstream,
 };

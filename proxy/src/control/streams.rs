@@ -14,7 +14,10 @@ use super::{
     answer::{ControlResponse, Error, ndjson},
     request::query,
 };
-use crate::{journal::Follower, run::RunStage, trace::Watcher};
+use crate::{
+    journal::Follower,
+    run::{RunStage, TraceWatcher},
+};
 
 /// Serves `GET /v1/journal?after=SEQ[&journal=ID][&follow]`; without `after`, from the oldest line that is kept.
 pub(super) fn journal(control: &Control, uri: &Uri) -> Result<ControlResponse, Error> {
@@ -72,7 +75,7 @@ const fn has_ended(stage: &RunStage) -> bool {
 pub(super) fn trace(control: &Control, run_id: &RunId) -> Result<ControlResponse, Error> {
     let live = control.runs.get(run_id).ok_or_else(|| Error::UnknownRun(run_id.to_string()))?;
     let stage = live.changes();
-    let watcher = Watcher::of(live);
+    let watcher = TraceWatcher::of(live);
     Ok(ndjson(stream::unfold((watcher, stage), |(mut watcher, mut stage)| async move {
         let missed = |count| TraceEvent::Missed { count };
         let event = next_event(&mut watcher.events, &mut stage, missed).await?;

@@ -1,15 +1,19 @@
 //! Decides whether a call may pass at all, from its head, before any of the body is read.
 //!
-//! `settle::Exchange` knows whether run and journal are open, and how much the call may use. Models and fields are
+//! Then run and journal have to be open, and the limits have to leave room for another call. Models and fields are
 //! checked with the body.
 
 use http::{Method, Version, header, request::Parts};
-use platform_core::{refusal::Refusal, route::Route};
+use platform_core::{record::Identity, refusal::Refusal, route::Route, trace::Step};
 
-use super::inbound::Target;
+use super::call::Exchange;
+use crate::{
+    budget::{self, Reservation},
+    clock,
+    refusal::Refused,
+    server::Target,
+};
 
-/// Most bytes of a request's head. SDKs send one or two thousand. hyper refuses larger ones before they are whole.
-pub(super) const MAX_HEAD: usize = 64 << 10;
 /// Bytes of a head besides target, names and values: `POST  HTTP/1.1`, and the empty line.
 const FRAME_BYTES: usize = 17;
 /// Bytes of a header besides name and value: a colon, a blank, the end of the line.
@@ -60,6 +64,40 @@ fn asks_for_websocket(head: &Parts) -> bool {
     let protocols = head.headers.get_all(header::UPGRADE).iter();
     let mut protocols = protocols.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     protocols.any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+}
+
+impl Exchange {
+    /// Counts the call against the rates of its run and account, whatever becomes of it.
+    pub(super) fn pace(&self) -> Result<(), Refused> {
+        Ok(budget::pace(&self.run.spending, &self.run.account, clock::uptime(self.began))?)
+    }
+
+    /// Counts the call as in flight, if run and journal are open.
+    pub(super) fn admit(&mut self, route: Route) -> Result<(), Refused> {
+        self.route = route;
+        self.note(|record| record.route = route);
+        self.record_space = Some(self.context.journal.reserve_space().ok_or(Refusal::JournalUnavailable)?);
+        self.in_flight = Some(self.run.enter()?);
+        if self.run.is_expired(clock::now()) {
+            return Err(Refusal::RunDeadlineExceeded.into());
+        }
+        // Checked again: the token may have been revoked between its check and the call's beginning, unseen by the code
+        // that cuts calls.
+        let is_by_token =
+            self.builder.as_ref().is_some_and(|builder| builder.record.identity == Identity::Token);
+        if is_by_token && self.run.is_revoked() {
+            return Err(Refusal::TokenRevoked.into());
+        }
+        self.check_freezes(None)?;
+        self.reservation = Some(Reservation::enter(&self.run.spending, &self.run.account)?);
+        self.trace(|| Step::Admitted { route });
+        Ok(())
+    }
+
+    /// Refuses the call if an operator has frozen its account or `model`.
+    pub(super) fn check_freezes(&self, model: Option<&str>) -> Result<(), Refused> {
+        self.context.freezes.stop(&self.run.grant.account, model).map_or(Ok(()), |stop| Err(stop.into()))
+    }
 }
 
 #[cfg(test)]

@@ -8,10 +8,13 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 use http_body::{Frame, SizeHint};
-use platform_core::record::Timeout;
+use platform_core::{record::Timeout, route::Dialect};
 
 use super::observe::Observed;
-use crate::journal;
+use crate::{
+    journal,
+    refusal::{self, Refused},
+};
 
 /// Body of a response to a client.
 #[derive(Debug)]
@@ -45,6 +48,11 @@ impl Body {
         let mut response = Response::new(Self::from(text));
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
+    }
+
+    /// Returns the response that reports `refused` to a client, in the dialect of the route it called.
+    pub(super) fn refusal(refused: &Refused, dialect: Dialect) -> Response<Self> {
+        refusal::respond(refused, dialect).map(Self::from)
     }
 }
 

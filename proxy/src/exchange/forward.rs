@@ -1,13 +1,19 @@
 //! Sends the request to the upstream, once, and returns the head of the answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use platform_core::refusal::Refusal;
+use platform_core::{
+    money::NanoDollars,
+    name::header as own,
+    record::Timeout,
+    refusal::Refusal,
+    trace::{self, Step},
+};
 use platform_runtime::report;
 
-use super::settle::Exchange;
+use super::call::Exchange;
 use crate::{
     pieces::Pieces,
     refusal::{Late, Refused},
@@ -49,5 +55,57 @@ fn refusal_for(error: &Error) -> Refused {
         }
         (Error::Unreachable(_), None) => Refusal::UpstreamUnreachable.into(),
         (Error::Broken(_), _) => Refusal::UpstreamFailed.into(),
+    }
+}
+
+impl Exchange {
+    /// Marks the call, whose request is about to go to the upstream. If the future is dropped, the request
+    /// was not sent.
+    async fn mark_in_flight(&mut self) -> Result<(), Refusal> {
+        if self.connection_state.is_abandoned() {
+            // Nothing was sent, and nothing will be: the connection ends now, and the call with it.
+            std::future::pending::<()>().await;
+        }
+        let duration = self.elapsed_us();
+        let builder = self.builder.as_mut().ok_or(Refusal::JournalUnavailable)?;
+        let space = self.record_space.as_mut().ok_or(Refusal::JournalUnavailable)?;
+        let journal = &self.context.journal;
+        let marked = match builder.as_interrupted(duration, |record| journal.mark(space, record)) {
+            Ok(durable) => durable.await,
+            Err(error) => Err(error),
+        };
+        builder.sent_us = duration;
+        self.connection_state.await_upstream(Timeout::FirstByte);
+        marked.map_err(|error| {
+            let error = report::chain(&error);
+            tracing::error!(call = %self.call_id, error, "call not sent: it cannot be marked in flight");
+            Refusal::JournalUnavailable
+        })
+    }
+
+    /// Notes that there is a connection: from now on some of the call may have arrived.
+    fn connected(&self, connection: trace::Connection) {
+        if let Some(builder) = &self.builder {
+            builder.sent.store(true, Ordering::Relaxed);
+        }
+        self.trace(|| Step::Sent { connection });
+    }
+
+    /// Notes that the head of the upstream's answer has come.
+    fn head_received(&mut self, answer: &Response<Incoming>) {
+        self.connection_state.arrived();
+        self.status = answer.status();
+        let status = answer.status().as_u16();
+        let cost = answer
+            .headers()
+            .get(own::LITELLM_COST)
+            .and_then(|cost| NanoDollars::parse_dollars(cost.to_str().ok()?));
+        let ttfb = self.elapsed_us();
+        self.note(|record| {
+            record.status = status;
+            record.ttfb_us = Some(ttfb);
+            record.cost_nanodollars = cost;
+        });
+        self.trace(|| Step::FirstByte { status });
     }
 }

@@ -5,15 +5,16 @@ use http::{HeaderMap, HeaderValue, Uri, request};
 use platform_core::{control::Correlation, grant::RunGrant, id::CallId, route::Route};
 
 use super::{admit, identify, models, redact, rewrite};
+use crate::policy::{Identification, Policy, Rejections};
 
 /// Checks `body`, and returns it with the bytes that are sent for it if an answer may have `most` tokens. The error
 /// says why it is refused.
 pub(crate) fn rewritten<'b>(
     route: Route,
     body: &'b Bytes,
-    policy: &rewrite::Policy,
+    policy: &Policy,
     most: u64,
-) -> Result<(rewrite::Checked<'b>, Vec<u8>), rewrite::Rejections> {
+) -> Result<(rewrite::Checked<'b>, Vec<u8>), Rejections> {
     let mut checked = rewrite::check(route, body, policy)?;
     checked.limit_output(route, most);
     let sent = checked.edits.pieces(body).concat();
@@ -38,7 +39,7 @@ pub(crate) fn headers(
     from: &HeaderMap,
     call: CallId,
 ) -> Result<HeaderMap, http::Error> {
-    rewrite::headers(&rewrite::Identification::of(grant)?, Some(&authorization), from, call)
+    rewrite::headers(&Identification::of(grant)?, Some(&authorization), from, call)
 }
 
 /// Redacts an upstream's error text for an agent.

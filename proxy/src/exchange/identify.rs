@@ -12,8 +12,6 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
 use platform_core::{
     control::Correlation,
-    grant::Listener,
-    id::GatewayId,
     name::header as own,
     record::Identity,
     refusal::Refusal,
@@ -22,49 +20,15 @@ use platform_core::{
 };
 use platform_runtime::settings::Serves;
 
-use super::{ServeContext, connection_state::ConnectionState};
-use crate::{clock, run::Run};
+use super::context::ServeContext;
+use crate::{
+    clock,
+    run::Run,
+    server::{Ingress, ListenerKind},
+};
 
 /// Beginning of a path that names a slot: `/slot/<32 hexadecimal digits>/v1/…`
 const SLOT_PREFIX: &str = "/slot/";
-
-/// Listener and connection that a request arrived on.
-#[derive(Debug, Clone)]
-pub(super) struct Ingress {
-    pub(super) listener: ListenerKind,
-    pub(super) connection_state: ConnectionState,
-}
-
-impl Ingress {
-    /// Returns whether a gateway reads the answers. It must not receive an error that makes it lock a
-    /// provider.
-    pub(super) const fn serves_gateways(&self) -> bool {
-        matches!(self.listener, ListenerKind::Shared(Serves::Gateways) | ListenerKind::Gateway(_))
-    }
-}
-
-/// Listener that a call arrived on.
-#[derive(Debug, Clone)]
-pub(super) enum ListenerKind {
-    /// The socket of this run.
-    Run(Arc<Run>),
-    /// The listener that runs share.
-    Shared(Serves),
-    /// The socket of this gateway.
-    Gateway(GatewayId),
-}
-
-impl ListenerKind {
-    /// Returns whether `run` may call on this listener.
-    fn is_for(&self, run: &Run) -> bool {
-        match (self, &run.grant.listener) {
-            (Self::Run(own), _) => own.grant.run_id == run.grant.run_id,
-            (Self::Shared(_), Listener::Shared) => true,
-            (Self::Gateway(own), Listener::Gateway { gateway }) => own == gateway,
-            (Self::Shared(_) | Self::Gateway(_), _) => false,
-        }
-    }
-}
 
 /// Run that a call belongs to, and its proof.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use http::{Method, Response, request::Parts};
+use http::{Method, Response, StatusCode, request::Parts};
 use platform_core::{
     grant::RunGrant,
     id::{AgentId, ModelName},
@@ -20,7 +20,7 @@ use platform_core::{
 use platform_runtime::settings::Settings;
 use serde_json::{Value, json};
 
-use super::{Body, Snapshot, settle::Exchange};
+use super::{body::Body, call::Exchange, context::Snapshot};
 use crate::refusal::Refused;
 
 const LIST: &str = "/v1/models";
@@ -68,6 +68,14 @@ pub(super) fn respond(exchange: &mut Exchange, path: &str) -> Result<Response<Bo
     // Nothing was sent upstream, so the answer need not wait for the record.
     drop(exchange.settle(Outcome::Complete));
     Ok(Body::json(text))
+}
+
+impl Exchange {
+    /// Notes that Sluicegate itself answers with success, in so many bytes.
+    fn answered_locally(&mut self, bytes: usize) {
+        self.note(|record| record.status = StatusCode::OK.as_u16());
+        self.forwarded(bytes);
+    }
 }
 
 /// Returns the models that the run is told: those that it was granted, or its default and those with a price.

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use platform_core::name::header as own;
 
-use super::{Snapshot, redact};
+use super::{context::Snapshot, redact};
 
 /// Response headers that pass. All others reveal the upstream's insides, or other tenants.
 const PASSED: [HeaderName; 3] =

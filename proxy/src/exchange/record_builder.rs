@@ -10,9 +10,10 @@ use platform_core::{
     money::NanoDollars,
     record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
     refusal::Refusal,
+    route::Route,
 };
 
-use super::{NO_ROUTE, identify::Caller};
+use super::identify::Caller;
 use crate::{
     trace::Progress,
     usage::{
@@ -20,6 +21,9 @@ use crate::{
         estimate::{self, Media},
     },
 };
+
+/// Route of a call that was refused before its route was known.
+pub(super) const NO_ROUTE: Route = Route::Unknown;
 
 /// Unfinished record, with what is needed to estimate unreported usage.
 #[derive(Debug)]

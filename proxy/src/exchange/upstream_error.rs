@@ -14,11 +14,11 @@ use platform_core::{
 use serde::Deserialize;
 
 use super::{
-    Body, forward::Answer, identify::Ingress, observe, passed, redact, rewrite, settle::Exchange,
-    wait_until_durable,
+    body::Body, call::Exchange, forward::Answer, observe, passed, redact, rewrite, serve::wait_until_durable,
 };
 use crate::{
     refusal,
+    server::Ingress,
     upstream::{Connection, ReadError},
 };
 
@@ -65,7 +65,7 @@ pub(super) fn is_no_answer(answer: &Response<Incoming>) -> bool {
 pub(super) async fn refuse(mut exchange: Exchange) -> Response<Body> {
     let dialect = exchange.route().dialect();
     wait_until_durable(exchange.settle_mapped(Refusal::UpstreamFailed, Outcome::Complete)).await;
-    refusal::respond(&Refusal::UpstreamFailed.into(), dialect)
+    Body::refusal(&Refusal::UpstreamFailed.into(), dialect)
 }
 
 /// Returns whether an answer with this status is an error.
@@ -87,7 +87,7 @@ pub(super) async fn respond(
     }
     if detail == ErrorDetail::Generic {
         let reason = gateway_refusal(head.status, &text);
-        let mut response = refusal::respond(&reason.into(), dialect);
+        let mut response = Body::refusal(&reason.into(), dialect);
         if let Some(when) = passed::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {
             response.headers_mut().insert(header::RETRY_AFTER, when.clone());
         }
@@ -114,7 +114,7 @@ pub(super) async fn respond(
 async fn refuse_access(exchange: &mut Exchange, status: StatusCode, outcome: Outcome) -> Response<Body> {
     exchange.context().upstream.target().log_refused_access(status);
     wait_until_durable(exchange.settle_mapped(Refusal::UpstreamAuth, outcome)).await;
-    refusal::respond(&Refusal::UpstreamAuth.into(), exchange.route().dialect())
+    Body::refusal(&Refusal::UpstreamAuth.into(), exchange.route().dialect())
 }
 
 /// Reads the upstream's error, nothing if that is too long or broke off. Also returns how the call ended.
@@ -158,7 +158,7 @@ pub(super) async fn replace_document(
             ErrorDetail::Generic | ErrorDetail::Upstream => Refusal::UpstreamFailed,
         };
         wait_until_durable(exchange.settle_mapped(reason, Outcome::StreamError)).await;
-        return refusal::respond(&reason.into(), dialect);
+        return Body::refusal(&reason.into(), dialect);
     };
     let redacted = snapshot.mask.cover(redacted.into());
     exchange.forwarded(redacted.len());

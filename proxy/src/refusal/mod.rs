@@ -7,6 +7,7 @@ mod words;
 
 use std::{borrow::Cow, time::Duration};
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use platform_core::{
     budget::Limit, name, record::Timeout, refusal::Refusal, route::Dialect, untrusted::JournalText,
@@ -17,8 +18,8 @@ pub(crate) use self::words::Late;
 use self::words::message;
 use crate::{
     budget::{LimitOwner, QuotaError, QuotaShortfall},
-    exchange::{Body, Label, Reason, Rejection, Rejections},
     freezes::Stop,
+    policy::{Label, Reason, Rejection, Rejections},
 };
 
 /// A refusal, with its message to a person.
@@ -256,11 +257,12 @@ pub(crate) const fn status(refusal: Refusal) -> StatusCode {
 }
 
 /// Returns the answer that reports `refused` to a client, in the dialect of the route it called.
-pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Body> {
+pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Bytes> {
     let (_, _, retry) = row(refused.reason);
-    let mut response = Body::json(error_json(refused, dialect));
+    let mut response = Response::new(Bytes::from(error_json(refused, dialect)));
     *response.status_mut() = refused.status();
     let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     match retry {
         Retry::Never => headers
             .insert(HeaderName::from_static(name::header::SHOULD_RETRY), HeaderValue::from_static("false")),

@@ -24,7 +24,7 @@ use super::{
     claims::{Claim, DirOwner},
     run_listener::RunListener,
 };
-use crate::exchange::GatewaySocket;
+use crate::server::GatewaySocket;
 
 /// All gateways that are served.
 #[derive(Debug)]

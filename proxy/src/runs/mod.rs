@@ -56,9 +56,6 @@ use crate::{
     run_usage::RunUsage,
 };
 
-/// Id and account under which unattributed calls are recorded.
-pub(crate) const UNATTRIBUTED: &str = "unattributed";
-
 /// Directories and addresses at which runs are reached.
 #[derive(Debug)]
 pub(crate) struct ListenerSetup {

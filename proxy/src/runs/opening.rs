@@ -16,12 +16,12 @@ use platform_core::{
 use platform_runtime::random;
 
 use super::{
-    Error, LiveRun, OpenOutcome, Runs, UNATTRIBUTED,
+    Error, LiveRun, OpenOutcome, Runs,
     claims::{Claim, DirOwner},
     persisted_run::PersistedRun,
     run_listener::RunListener,
 };
-use crate::run::{Run, RunAndAccountBudgets};
+use crate::run::{Run, RunAndAccountBudgets, UNATTRIBUTED};
 
 impl Runs {
     /// Opens a run, or confirms that it is open with this very grant, and sets its epoch to that of `register`. When

@@ -8,8 +8,8 @@ use futures_util::future::join_all;
 use platform_core::{budget::Budget, control::NotReady, grant::RunGrant, id::RunId};
 use platform_runtime::{report, settings::StaticRun, socket, trust::Trusted};
 
-use super::{Error, LiveRun, Runs, UNATTRIBUTED, run_listener::RunListener};
-use crate::run::{Closing, Run, RunAndAccountBudgets};
+use super::{Error, LiveRun, Runs, run_listener::RunListener};
+use crate::run::{Closing, Run, RunAndAccountBudgets, UNATTRIBUTED};
 
 /// Runs of the configuration, by id.
 pub(crate) type StaticRuns = BTreeMap<RunId, StaticRun>;

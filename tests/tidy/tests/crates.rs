@@ -174,7 +174,7 @@ fn modules_are_named_after_their_files() {
         ("proxy/src/lib.rs", ""),
         ("proxy/src/main.rs", ""),
         ("proxy/src/exchange/mod.rs", "exchange"),
-        ("proxy/src/exchange/accept.rs", "exchange::accept"),
+        ("proxy/src/server/listener.rs", "server::listener"),
         ("tests/harness/lib.rs", ""),
         ("tests/harness/canary/docker.rs", "canary::docker"),
         ("tests/it/security/attacks/mod.rs", "security::attacks"),

@@ -8,18 +8,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request};
-use platform_core::{id::CallId, refusal::Refusal, route::Route};
+use platform_core::{
+    id::CallId, record::Tokens, refusal::Refusal, route::Route, trace::Step, untrusted::JournalText,
+};
 
 pub(super) use self::body::Checked;
 #[cfg(feature = "internals")]
 pub(super) use self::body::check;
 pub(super) use self::receive::{discard, read_body, require_plain};
-pub(crate) use self::{
-    body::{Label, Policy, Reason, Rejection, Rejections},
-    headers::Identification,
+use super::call::Exchange;
+use crate::{
+    budget::{Granted, ReservationRequest},
+    pieces::Pieces,
+    policy::{Identification, Label},
+    refusal::Refused,
+    usage::{UsageEventFor, estimate},
 };
-use super::settle::Exchange;
-use crate::{budget::ReservationRequest, pieces::Pieces, refusal::Refused, usage::estimate};
 
 /// Builds the request for the upstream.
 pub(super) fn build_request(
@@ -69,4 +73,47 @@ pub(super) fn headers(
     let mut headers = headers::passed(from);
     identification.add_to(&mut headers, authorization, call)?;
     Ok(headers)
+}
+
+impl Exchange {
+    /// Notes the model and the form of the answer that the body requests. Refuses the call if an operator has frozen
+    /// its model.
+    fn body_checked(&mut self, checked: &Checked<'_>) -> Result<(), Refused> {
+        let reports_usage = matches!(self.route, Route::ChatCompletions | Route::Completions);
+        if reports_usage && checked.stream && !checked.usage_asked {
+            self.usage = UsageEventFor::Sluicegate;
+        }
+        if let Some(builder) = &mut self.builder {
+            builder.media = checked.media;
+        }
+        self.note(|record| {
+            record.model_asked = Some(JournalText::of(&checked.model));
+            record.stream = checked.stream;
+        });
+        let bytes = self.builder.as_ref().map_or(0, |builder| builder.record.request_bytes);
+        self.trace(|| Step::BodyRead {
+            bytes,
+            model: JournalText::of(&checked.model),
+            stream: checked.stream,
+        });
+        // The model is set first, so that a freeze in between finds it.
+        self.connection_state.set_model(&checked.model);
+        self.check_freezes(Some(&checked.model))
+    }
+
+    /// Reserves the amounts that the call may need, and returns them.
+    fn reserve(&mut self, request: &ReservationRequest) -> Result<Granted, Refused> {
+        let reservation = self.reservation.as_mut().ok_or(Refusal::RunClosed)?;
+        let granted = reservation.grow(request)?;
+        if let Some(builder) = &mut self.builder {
+            builder.granted = granted.tokens;
+            builder.price = request.price;
+        }
+        self.trace(|| {
+            let Tokens { input: input_tokens, output: output_tokens, .. } = granted.tokens;
+            let cost_nanodollars = request.price.map(|price| price.most(input_tokens, output_tokens));
+            Step::Reserved { input_tokens, output_tokens, cost_nanodollars }
+        });
+        Ok(granted)
+    }
 }

@@ -7,14 +7,10 @@ use http::{HeaderMap, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use platform_core::refusal::Refusal;
+use platform_core::{record::Outcome, refusal::Refusal};
 use tokio::time::timeout;
 
-use crate::{
-    body_memory::BodyPermit,
-    exchange::{connection_state::ConnectionState, settle::Exchange},
-    refusal::Refused,
-};
+use crate::{body_memory::BodyPermit, exchange::call::Exchange, refusal::Refused, server::ConnectionState};
 
 /// Most bytes of a refused body that are still read, for `DISCARD_TIMEOUT` at most.
 const MAX_DISCARDED: usize = 128 << 20;
@@ -91,4 +87,20 @@ pub(in crate::exchange) async fn discard(body: &mut Incoming, connection_state: 
     };
     // A slower client is not waited for.
     drop(timeout(DISCARD_TIMEOUT, reading).await);
+}
+
+impl Exchange {
+    /// Counts `bytes` bytes of the request's body. Returns how many that makes in all.
+    fn count_body(&mut self, bytes: usize) -> u64 {
+        self.note(|record| record.request_bytes += bytes as u64);
+        self.builder.as_ref().map_or(0, |builder| builder.record.request_bytes)
+    }
+
+    /// Ends a call whose body did not arrive whole: its sender has left, or it is not framed as HTTP wants it.
+    fn upload_failed(&mut self, broken: &hyper::Error) -> Refusal {
+        if broken.is_incomplete_message() || broken.is_closed() {
+            drop(self.settle(Outcome::ClientGone));
+        }
+        Refusal::BodyInvalid
+    }
 }

@@ -11,10 +11,10 @@ use super::{
     json::JsonValue,
     kinds,
     members::{MemberRule, StringMeaning, holds_data, is_medium, member_rule, names_a_url},
-    rejection::{BARE_ID, Rejection},
     text::JsonText,
     walk::{Member, Walk},
 };
+use crate::policy::{BARE_ID, Rejection};
 
 /// Facts about an object whose members are not all read yet.
 #[derive(Default)]

@@ -4,12 +4,10 @@
 //! Behind a fault the body is read as if it were granted. A fault in the grammar ends the check, and so does a type
 //! that the API does not have there.
 
-use std::{fmt, ops::Range};
+use std::ops::Range;
 
-use super::rejection::{Reason, Rejection};
+use crate::policy::{MAX_REASONS, Reason, Rejection, Rejections};
 
-/// Most reasons that a refusal names.
-const MAX_REASONS: usize = 8;
 /// Most faults that are read, with those that repeat a reason: a refused body must not cost more than one that passes.
 const MAX_FAULTS: usize = 256;
 
@@ -25,15 +23,6 @@ pub(super) struct Findings {
 pub(super) struct Checkpoint {
     reasons: usize,
     faults: usize,
-}
-
-/// Reasons why a body may not pass, in the order of its bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rejections {
-    /// First reason; it decides the code of the refusal.
-    pub(crate) first: Rejection,
-    /// The others, at most seven.
-    pub(crate) others: Vec<Rejection>,
 }
 
 impl Findings {
@@ -82,24 +71,3 @@ impl Findings {
         }
     }
 }
-
-impl From<Rejection> for Rejections {
-    fn from(first: Rejection) -> Self {
-        Self { first, others: Vec::new() }
-    }
-}
-
-impl fmt::Display for Rejections {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.first)?;
-        for other in &self.others {
-            write!(f, ". Also {other}")?;
-        }
-        if self.others.len() + 1 == MAX_REASONS {
-            f.write_str(". There may be more")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Rejections {}

@@ -2,11 +2,10 @@
 //! strings are long. It knows no fields; the caller decides which values matter.
 
 use super::{
-    rejection::SyntaxFault,
     scan,
     text::{JsonText, escape_length},
 };
-use crate::usage::estimate::Letters;
+use crate::{policy::SyntaxFault, usage::estimate::Letters};
 
 /// Containers that may be open at once, as with `serde_json`.
 const MAX_DEPTH: u8 = 127;

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use super::{
     edits::Edits,
     json::JsonValue,
-    rejection::{Label, Reason, Rejection},
     walk::{Member, Walk},
 };
+use crate::policy::{Label, Reason, Rejection};
 
 /// `stream_options` as they came.
 #[derive(Debug)]

@@ -18,10 +18,10 @@ use super::{
     json::JsonValue,
     kinds,
     members::StringMeaning,
-    rejection::{Label, Reason, Rejection},
     ungranted::HostedTool,
     walk::{Member, Walk},
 };
+use crate::policy::{Label, Reason, Rejection};
 
 /// Prefix of names under which LiteLLM runs tools of its own.
 const RESERVED: &[u8] = b"litellm_";

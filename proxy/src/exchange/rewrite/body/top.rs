@@ -6,18 +6,17 @@ use bytes::Bytes;
 use platform_core::route::Route;
 
 use super::{
-    Checked, Policy,
+    Checked,
     edits::Edits,
     fields::{self, Rule},
-    findings::Rejections,
     json::JsonValue,
     members::StringMeaning,
-    rejection::{Label, Reason, Rejection},
     sizes::{Count, Sizes},
     stream_options::StreamOptions,
     ungranted::{Cuts, ToolFields},
     walk::{Member, Walk},
 };
+use crate::policy::{Label, Policy, Reason, Rejection, Rejections};
 
 /// Longest name of a model.
 const MAX_MODEL_NAME: usize = 256;

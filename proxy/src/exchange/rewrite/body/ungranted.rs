@@ -15,10 +15,10 @@ use platform_core::{
 
 use super::{
     edits::Edits,
-    rejection::{Label, Rejection},
     top::TopMember,
     walk::{Member, Walk},
 };
+use crate::policy::{Label, Rejection};
 
 /// A tool that runs elsewhere, by a capability that the run was not granted.
 #[derive(Debug)]

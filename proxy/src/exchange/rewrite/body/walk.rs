@@ -6,12 +6,13 @@ use std::borrow::Cow;
 use platform_core::capability::Capability;
 
 use super::{
-    Policy,
     findings::Findings,
     json::{Cursor, JsonValue, Name},
-    rejection::{Label, Reason, Rejection},
 };
-use crate::usage::estimate::Media;
+use crate::{
+    policy::{Label, Policy, Reason, Rejection},
+    usage::estimate::Media,
+};
 
 /// More members than any nested object of the APIs has. It bounds the search for names that are there twice.
 const MAX_MEMBERS: usize = 40;

@@ -17,7 +17,8 @@ use platform_core::{
     route::Route,
 };
 
-use super::{Policy, Reason, Rejection, check, rejection::Label, sizes::Count};
+use super::{check, sizes::Count};
+use crate::policy::{Label, Policy, Reason, Rejection};
 
 /// Returns the policy of a run without capabilities, with one model and one user.
 fn policy() -> Policy {

@@ -3,29 +3,25 @@
 //! A head that is too slow, too large or not HTTP is a refused call. It counts as one of its run, or as
 //! unattributed where no run can be proved.
 
-use std::{
-    io::{self, Write},
-    sync::Arc,
-};
+use std::io::{self, Write};
 
 use platform_core::refusal::Refusal;
 use platform_runtime::report;
 
 use super::{
-    ServeContext,
-    identify::{Caller, Ingress, ListenerKind},
+    connection::{ConnectionEnd, TimedConnection},
+    ingress::Ingress,
     sensor_io::ClientStream,
-    settle::Exchange,
-    timed_connection::{ConnectionEnd, TimedConnection},
+    service::CallService,
     timeouts::Expired,
 };
 use crate::refusal;
 
 /// Logs how a connection has ended, and records it if that refuses a call.
-pub(super) fn log_connection_end<S: ClientStream>(
-    context: &Arc<ServeContext>,
+pub(super) fn log_connection_end<C: CallService, S: ClientStream>(
+    calls: &C,
     ingress: &Ingress,
-    connection: TimedConnection<S>,
+    connection: TimedConnection<S, C>,
     end: ConnectionEnd,
 ) {
     let reason = match end {
@@ -50,7 +46,7 @@ pub(super) fn log_connection_end<S: ClientStream>(
     };
     if let Some(reason) = reason {
         tracing::debug!(?reason, "connection ended without a request");
-        record(context, ingress, reason);
+        calls.record_refusal(ingress, reason);
     }
 }
 
@@ -61,15 +57,4 @@ pub(super) fn reject_connection<S: Write>(stream: io::Result<S>) {
     if let Err(error) = written {
         tracing::debug!(error = report::chain(&error), "connection rejected without an answer");
     }
-}
-
-fn record(context: &Arc<ServeContext>, ingress: &Ingress, reason: Refusal) {
-    let caller = match &ingress.listener {
-        ListenerKind::Run(run) => Caller::on_socket(run),
-        ListenerKind::Shared(_) | ListenerKind::Gateway(_) => Caller::unattributed(context),
-    };
-    let exchange = Exchange::begin(context, &caller, &ingress.connection_state);
-    // The call counts against the rate; exceeding it changes nothing for a connection that has ended.
-    drop(exchange.pace());
-    drop(exchange.refuse(&reason.into()));
 }

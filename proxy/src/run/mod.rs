@@ -3,6 +3,8 @@
 //! The thread that serves it and control share it. All state is atomics and tokens; nothing here locks and nothing
 //! here does I/O.
 
+mod trace_watcher;
+
 use std::{
     sync::{
         Arc, OnceLock,
@@ -25,16 +27,19 @@ use platform_core::{
 use platform_runtime::shutdown::{Drain, drain};
 use tokio::sync::{Notify, watch};
 
+pub(crate) use self::trace_watcher::TraceWatcher;
 use crate::{
     body_memory::BodyMemory,
     budget::Spending,
-    exchange::{Identification, Policy},
+    policy::{Identification, Policy},
     refusal::Refused,
     run_usage::{RunUsage, UsageCounters},
-    runs::UNATTRIBUTED,
     tap,
     trace::Trace,
 };
+
+/// Id and account under which unattributed calls are recorded.
+pub(crate) const UNATTRIBUTED: &str = "unattributed";
 
 /// A run that is or was open.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ const FIRST_BUFFER: u64 = 8 << 10;
 
 /// Bytes on their way from one client through hyper.
 #[derive(Debug)]
-pub(super) struct Inbound {
+pub(crate) struct Inbound {
     buffered: u64,
     part: RequestPart,
     has_fragment: bool,
@@ -37,7 +37,7 @@ enum RequestPart {
 
 /// Shape of the target of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target {
+pub(crate) enum Target {
     /// No fragment, as RFC 9112 (3.2) wants it.
     Plain,
     /// With a `#`, behind which hyper drops everything.
@@ -46,12 +46,12 @@ pub(super) enum Target {
 
 impl Inbound {
     /// Creates the count of a new connection.
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { buffered: 0, part: RequestPart::Before, has_fragment: false, has_ended: false }
     }
 
     /// Counts `bytes` that hyper has read.
-    pub(super) fn received(&mut self, bytes: &[u8]) {
+    pub(crate) fn received(&mut self, bytes: &[u8]) {
         let length = bytes.len() as u64;
         if self.part == RequestPart::Call {
             // hyper reads on only when it holds nothing more.
@@ -66,40 +66,40 @@ impl Inbound {
     }
 
     /// Notes that the client will send nothing more.
-    pub(super) const fn end(&mut self) {
+    pub(crate) const fn end(&mut self) {
         self.has_ended = true;
     }
 
     /// Returns whether the client will send nothing more.
-    pub(super) const fn has_ended(&self) -> bool {
+    pub(crate) const fn has_ended(&self) -> bool {
         self.has_ended
     }
 
     /// Notes that hyper has passed on a head of `size` bytes.
-    pub(super) const fn take_head(&mut self, size: u64) -> Target {
+    pub(crate) const fn take_head(&mut self, size: u64) -> Target {
         self.take(size);
         self.part = RequestPart::Call;
         if self.has_fragment { Target::WithFragment } else { Target::Plain }
     }
 
     /// Notes that hyper has passed on `bytes` bytes of a body.
-    pub(super) const fn take(&mut self, bytes: u64) {
+    pub(crate) const fn take(&mut self, bytes: u64) {
         self.buffered = self.buffered.saturating_sub(bytes);
     }
 
     /// Notes that bytes that come now still belong to the request that was answered.
-    pub(super) const fn discard(&mut self) {
+    pub(crate) const fn discard(&mut self) {
         self.part = RequestPart::Call;
     }
 
     /// Notes that bytes that come now begin another request.
-    pub(super) const fn expect_head(&mut self) {
+    pub(crate) const fn expect_head(&mut self) {
         self.part = RequestPart::Before;
         self.has_fragment = false;
     }
 
     /// Returns the memory that hyper holds for bytes that belong to no call: its buffer grows in powers of two.
-    pub(super) const fn held(&self) -> u64 {
+    pub(crate) const fn held(&self) -> u64 {
         match self.part {
             RequestPart::Blank | RequestPart::Line | RequestPart::Fields if self.buffered < FIRST_BUFFER => {
                 FIRST_BUFFER

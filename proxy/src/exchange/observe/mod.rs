@@ -4,6 +4,8 @@
 //! never closed cleanly. If it is between two events, an error event follows. Then the connection is aborted, so that
 //! no client takes a part for the whole.
 
+mod counts;
+
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
@@ -23,12 +25,12 @@ use platform_core::{
 use platform_runtime::report;
 
 use super::{
-    Body, BrokenOff,
+    body::{Body, BrokenOff},
+    call::Exchange,
     forward::Answer,
     passed,
-    settle::Exchange,
+    serve::wait_until_durable,
     upstream_error::{self, ErrorDetail},
-    wait_until_durable,
 };
 use crate::{
     journal::Durable,

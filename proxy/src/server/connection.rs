@@ -20,20 +20,21 @@ use tokio::{
 };
 
 use super::{
-    accept::Service,
     connection_state::ConnectionState,
     head_memory::{HeadDecision, HeadPermit},
     sensor_io::{ClientStream, SensorIo},
+    service::{CallService, Service},
     timeouts::Expired,
 };
 
 /// Connection of a client with its timeouts.
 #[derive(Debug)]
-pub(super) struct TimedConnection<S>
+pub(super) struct TimedConnection<S, C>
 where
     S: ClientStream,
+    C: CallService,
 {
-    connection: http1::Connection<TokioIo<SensorIo<S>>, Service>,
+    connection: http1::Connection<TokioIo<SensorIo<S>>, Service<C>>,
     connection_state: ConnectionState,
     head_permit: HeadPermit,
     timer: Pin<Box<Sleep>>,
@@ -52,12 +53,13 @@ pub(super) enum ConnectionEnd {
     Evicted,
 }
 
-impl<S> TimedConnection<S>
+impl<S, C> TimedConnection<S, C>
 where
     S: ClientStream,
+    C: CallService,
 {
     pub(super) fn new(
-        connection: http1::Connection<TokioIo<SensorIo<S>>, Service>,
+        connection: http1::Connection<TokioIo<SensorIo<S>>, Service<C>>,
         connection_state: ConnectionState,
         head_permit: HeadPermit,
     ) -> Self {
@@ -94,9 +96,10 @@ where
     }
 }
 
-impl<S> Future for TimedConnection<S>
+impl<S, C> Future for TimedConnection<S, C>
 where
     S: ClientStream,
+    C: CallService,
 {
     type Output = ConnectionEnd;
 

@@ -19,8 +19,6 @@ use http::Response;
 use http_body::{Frame, SizeHint};
 use tokio::sync::Notify;
 
-use super::{Body, BrokenOff};
-
 /// Count of a data-plane thread's connections that have an answer not written out.
 #[derive(Debug, Default)]
 pub(crate) struct WriteTracker {
@@ -73,7 +71,7 @@ impl PendingWrite {
     }
 
     /// Returns `answer` with a body that reports when all of it is buffered.
-    pub(super) fn track(&self, answer: Response<Body>) -> Response<TrackedBody> {
+    pub(super) fn track<B>(&self, answer: Response<B>) -> Response<TrackedBody<B>> {
         answer.map(|body| TrackedBody { body, pending_write: self.clone() })
     }
 
@@ -109,25 +107,28 @@ impl Drop for ConnectionWrites {
 
 /// The body of an answer.
 #[derive(Debug)]
-pub(super) struct TrackedBody {
-    body: Body,
+pub(super) struct TrackedBody<B> {
+    body: B,
     pending_write: PendingWrite,
 }
 
-impl Drop for TrackedBody {
+impl<B> Drop for TrackedBody<B> {
     fn drop(&mut self) {
         self.pending_write.0.stage.store(BUFFERED, Ordering::Relaxed);
     }
 }
 
-impl http_body::Body for TrackedBody {
+impl<B> http_body::Body for TrackedBody<B>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+{
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 

@@ -6,13 +6,8 @@
 //! connections stay until the end, so that callers get a refusal. A connection over the limit gets a refusal
 //! and is closed: it costs the existing ones nothing.
 
-use std::{
-    convert::Infallible, io, net, os::unix::net::UnixListener as StdListener, path::Path, pin::Pin, sync::Arc,
-};
+use std::{io, net, os::unix::net::UnixListener as StdListener, path::Path, sync::Arc};
 
-use http::{Request, Response};
-use hyper::{body::Incoming, server::conn::http1};
-use hyper_util::rt::TokioIo;
 use platform_core::grant;
 use platform_runtime::{
     accept::Acceptor,
@@ -24,24 +19,15 @@ use platform_runtime::{
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use super::{
-    ServeContext, admit,
     connection_limits::ConnectionPermits,
     connection_state::ConnectionState,
     gateway_socket::GatewaySocket,
-    head_memory::HeadPermit,
-    identify::{Ingress, ListenerKind},
-    sensor_io::{ClientStream, SensorIo},
-    serve,
-    timed_connection::TimedConnection,
-    timeouts::IdleTimeouts,
+    ingress::{Ingress, ListenerKind},
+    sensor_io::ClientStream,
+    service::{CallService, ServerContext, build_connection},
     unserved::{log_connection_end, reject_connection},
-    write_tracker::{PendingWrite, TrackedBody},
 };
 use crate::run::Run;
-
-/// Most bytes that are read from a client at once. hyper would read up to 400 KiB ahead per connection. A body that
-/// fits comes in one piece and is not copied.
-const READ_BUFFER: usize = 256 << 10;
 
 /// A run's listener, bound.
 #[derive(Debug)]
@@ -63,7 +49,7 @@ impl RunSocketListener {
     }
 
     /// Serves until the run closes.
-    pub(crate) async fn serve(self, context: Arc<ServeContext>) {
+    pub(crate) async fn serve<C: CallService>(self, context: Arc<ServerContext<C>>) {
         let Self { run, socket, listener } = self;
         let limits = context.connection_limits.for_run();
         let _descriptor = context.connection_limits.acquire_for_listener();
@@ -115,19 +101,19 @@ fn is_peer_granted(run: &Run, stream: &UnixStream) -> bool {
 }
 
 /// Serves a connection on a run's own socket until it ends, or the run is cut.
-async fn serve_run(
-    context: Arc<ServeContext>,
+async fn serve_run<C: CallService>(
+    context: Arc<ServerContext<C>>,
     run: Arc<Run>,
     stream: UnixStream,
     permits: ConnectionPermits,
 ) {
-    let connection_state = ConnectionState::new(Some(Arc::clone(&run)), idle_timeouts(&context));
+    let connection_state = ConnectionState::new(Some(Arc::clone(&run)), context.calls.idle_timeouts());
     let listener = ListenerKind::Run(Arc::clone(&run));
     let ingress = Ingress { listener, connection_state: connection_state.clone() };
     // Subscribed before the first check, so that no change in between is missed.
     let mut changes = run.changes();
     let ConnectionPermits { connection: permits, head } = permits;
-    let mut connection = build_connection(Arc::clone(&context), ingress.clone(), head, stream);
+    let mut connection = build_connection(&context, ingress.clone(), head, stream);
     let end = loop {
         if run.cut().is_some() || connection_state.is_cut(&context.freezes) {
             return;
@@ -141,7 +127,7 @@ async fn serve_run(
             Ok(()) = changes.changed() => {}
         }
     };
-    log_connection_end(&context, &ingress, connection, end);
+    log_connection_end(&context.calls, &ingress, connection, end);
     drop(permits);
 }
 
@@ -162,13 +148,13 @@ impl SharedListener {
     }
 
     /// Serves until its task ends. Runs that close end their calls themselves.
-    pub(crate) async fn serve(self, context: Arc<ServeContext>) {
+    pub(crate) async fn serve<C: CallService>(self, context: Arc<ServerContext<C>>) {
         let mut acceptor = Acceptor::new(self.listener, context.connection_limits.accept_log());
         loop {
             let stream = acceptor.accept().await;
             match context.connection_limits.acquire_shared() {
                 Some(permits) => {
-                    let connection_state = ConnectionState::new(None, idle_timeouts(&context));
+                    let connection_state = ConnectionState::new(None, context.calls.idle_timeouts());
                     let ingress = Ingress { listener: ListenerKind::Shared(self.serves), connection_state };
                     let connection = serve_shared(Arc::clone(&context), ingress, stream, permits);
                     task::spawn("shared connection", connection);
@@ -198,7 +184,7 @@ impl GatewayListener {
     }
 
     /// Serves until it is closed, which cuts its connections, too. Runs that close end their calls themselves.
-    pub(crate) async fn serve(self, context: Arc<ServeContext>) {
+    pub(crate) async fn serve<C: CallService>(self, context: Arc<ServerContext<C>>) {
         let Self { gateway, socket, listener } = self;
         let limits = context.connection_limits.for_run();
         let _descriptor = context.connection_limits.acquire_for_listener();
@@ -209,7 +195,7 @@ impl GatewayListener {
             }
             match context.connection_limits.acquire(&limits) {
                 Some(permits) => {
-                    let idle_timeouts = idle_timeouts(&context);
+                    let idle_timeouts = context.calls.idle_timeouts();
                     let connection_state =
                         ConnectionState::for_gateway(gateway.closing.clone(), idle_timeouts);
                     let listener = ListenerKind::Gateway(gateway.gateway.clone());
@@ -238,64 +224,18 @@ fn is_gateway_peer(gateway: &GatewaySocket, stream: &UnixStream) -> bool {
 }
 
 /// Serves a connection until it ends, or its call is cut.
-async fn serve_shared<S: ClientStream>(
-    context: Arc<ServeContext>,
+async fn serve_shared<C: CallService, S: ClientStream>(
+    context: Arc<ServerContext<C>>,
     ingress: Ingress,
     stream: S,
     permits: ConnectionPermits,
 ) {
-    let cut = ingress.connection_state.clone().wait_until_cut(Arc::clone(&context));
+    let cut = ingress.connection_state.clone().wait_until_cut(Arc::clone(&context.freezes));
     let ConnectionPermits { connection: permits, head } = permits;
-    let mut connection = build_connection(Arc::clone(&context), ingress.clone(), head, stream);
+    let mut connection = build_connection(&context, ingress.clone(), head, stream);
     tokio::select! {
-        end = &mut connection => log_connection_end(&context, &ingress, connection, end),
+        end = &mut connection => log_connection_end(&context.calls, &ingress, connection, end),
         () = cut => {}
     }
     drop(permits);
-}
-
-fn idle_timeouts(context: &ServeContext) -> IdleTimeouts {
-    let snapshot = context.snapshot.load();
-    IdleTimeouts { head: snapshot.header_read_timeout, keep_alive: snapshot.keep_alive_timeout }
-}
-
-/// Returns a connection that is served when it is polled. Timeouts are watched here: hyper creates a new timer for
-/// every request, and does not distinguish a slow head from an idle connection.
-fn build_connection<S: ClientStream>(
-    context: Arc<ServeContext>,
-    ingress: Ingress,
-    head: HeadPermit,
-    stream: S,
-) -> TimedConnection<S> {
-    let connection_state = ingress.connection_state.clone();
-    let pending_write = PendingWrite::new(Arc::clone(&context.write_tracker));
-    let sensor_io = SensorIo::new(stream, connection_state.clone(), pending_write.clone());
-    let connection = http1::Builder::new()
-        .header_read_timeout(None)
-        .max_header_size(admit::MAX_HEAD)
-        .max_buf_size(READ_BUFFER)
-        .serve_connection(TokioIo::new(sensor_io), Service { context, ingress, pending_write });
-    TimedConnection::new(connection, connection_state, head)
-}
-
-/// Answers the requests of one connection.
-#[derive(Debug)]
-pub(super) struct Service {
-    context: Arc<ServeContext>,
-    ingress: Ingress,
-    pending_write: PendingWrite,
-}
-
-impl hyper::service::Service<Request<Incoming>> for Service {
-    type Response = Response<TrackedBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<TrackedBody>, Infallible>> + Send>>;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let context = Arc::clone(&self.context);
-        let ingress = self.ingress.clone();
-        let pending_write = self.pending_write.clone();
-        pending_write.begin();
-        Box::pin(async move { Ok(pending_write.track(serve(&context, &ingress, request).await)) })
-    }
 }

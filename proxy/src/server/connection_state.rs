@@ -23,8 +23,6 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ServeContext,
-    identify::Caller,
     inbound::{Inbound, Target},
     timeouts::{ConnectionTimeouts, Expired, IdleTimeouts},
 };
@@ -32,7 +30,7 @@ use crate::{freezes::Freezes, refusal::Refused, run::Run};
 
 /// State of one connection. Clones refer to the same connection.
 #[derive(Debug, Clone)]
-pub(super) struct ConnectionState(Arc<Inner>);
+pub(crate) struct ConnectionState(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -57,15 +55,15 @@ struct ActiveCall {
 
 /// Status of a connection that has nothing to do at the moment.
 #[derive(Debug)]
-pub(super) struct ConnectionStatus {
+pub(crate) struct ConnectionStatus {
     /// Time at which the next timeout passes.
-    pub(super) deadline: Option<Instant>,
+    pub(crate) deadline: Option<Instant>,
     /// Timeout that was reported to the call and that the call has not acted on.
-    pub(super) reported: Option<Timeout>,
+    pub(crate) reported: Option<Timeout>,
     /// Bytes that hyper holds and that belong to no call.
-    pub(super) head_bytes: u64,
+    pub(crate) head_bytes: u64,
     /// Set if the client has left a call that is in flight.
-    pub(super) is_abandoned: bool,
+    pub(crate) is_abandoned: bool,
 }
 
 #[derive(Debug, Default)]
@@ -82,12 +80,12 @@ enum CallStage {
 impl ConnectionState {
     /// Creates the state of a connection that was accepted just now: of one run's own, or of the shared
     /// listener.
-    pub(super) fn new(run: Option<Arc<Run>>, idle_timeouts: IdleTimeouts) -> Self {
+    pub(crate) fn new(run: Option<Arc<Run>>, idle_timeouts: IdleTimeouts) -> Self {
         Self::build(None, run, idle_timeouts)
     }
 
     /// Creates the state of a gateway's connection, which is dropped when `listener_closed` is cancelled.
-    pub(super) fn for_gateway(listener_closed: CancellationToken, idle_timeouts: IdleTimeouts) -> Self {
+    pub(crate) fn for_gateway(listener_closed: CancellationToken, idle_timeouts: IdleTimeouts) -> Self {
         Self::build(Some(listener_closed), None, idle_timeouts)
     }
 
@@ -107,10 +105,10 @@ impl ConnectionState {
         Self(Arc::new(Inner { call: Mutex::new(call), run_changed, idle_timeouts, listener_closed }))
     }
 
-    /// Begins a call of `caller`.
-    pub(super) fn begin_call(&self, Caller { run, identity }: &Caller, now: Instant) {
+    /// Begins a call of `run`, which was found by a proof of the kind `identity`.
+    pub(crate) fn begin_call(&self, run: &Arc<Run>, identity: Identity, now: Instant) {
         let mut call = self.call();
-        call.identity = *identity;
+        call.identity = identity;
         call.stage = CallStage::Begun;
         call.timeouts.begin_call(now);
         if call.run.as_ref().is_none_or(|other| !Arc::ptr_eq(other, run)) {
@@ -120,12 +118,12 @@ impl ConnectionState {
     }
 
     /// Notes that the call asks for `model`.
-    pub(super) fn set_model(&self, model: &str) {
+    pub(crate) fn set_model(&self, model: &str) {
         self.call().stage = CallStage::ModelKnown(model.into());
     }
 
     /// Ends the call: it is settled, or the request was no call.
-    pub(super) fn end_call(&self) {
+    pub(crate) fn end_call(&self) {
         let mut call = self.call();
         call.stage = CallStage::Idle;
         call.timeouts.end_call(Instant::now());
@@ -133,7 +131,7 @@ impl ConnectionState {
     }
 
     /// Returns whether the connection must be dropped.
-    pub(super) fn is_cut(&self, freezes: &Freezes) -> bool {
+    pub(crate) fn is_cut(&self, freezes: &Freezes) -> bool {
         if self.is_listener_closed() {
             return true;
         }
@@ -145,12 +143,12 @@ impl ConnectionState {
     }
 
     /// Waits until the connection must be dropped, for calls of any run.
-    pub(super) async fn wait_until_cut(self, context: Arc<ServeContext>) {
+    pub(crate) async fn wait_until_cut(self, freezes: Arc<Freezes>) {
         loop {
             let run = self.call().run.clone();
             // Subscribed before the check, so that no change in between is missed.
             let mut changes = run.as_ref().map(|run| run.changes());
-            if self.is_cut(&context.freezes) {
+            if self.is_cut(&freezes) {
                 return;
             }
             let changed = async {
@@ -175,12 +173,12 @@ impl ConnectionState {
     }
 
     /// Returns whether the listener of its gateway was closed.
-    pub(super) fn is_listener_closed(&self) -> bool {
+    pub(crate) fn is_listener_closed(&self) -> bool {
         self.0.listener_closed.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
     /// Returns the refusal by which an operator has stopped the call in flight, if there is one.
-    pub(super) fn operator_stop(&self, freezes: &Freezes) -> Option<Refused> {
+    pub(crate) fn operator_stop(&self, freezes: &Freezes) -> Option<Refused> {
         self.call().operator_stop(freezes)
     }
 
@@ -192,7 +190,7 @@ impl ConnectionState {
 /// Bytes that come from the client.
 impl ConnectionState {
     /// Notes that `bytes` have come from the client.
-    pub(super) fn received(&self, bytes: &[u8]) {
+    pub(crate) fn received(&self, bytes: &[u8]) {
         let mut call = self.call();
         call.timeouts.received(Instant::now);
         call.inbound.received(bytes);
@@ -200,37 +198,37 @@ impl ConnectionState {
 
     /// Notes that the client will send nothing more. As with nginx, that ends the call: a bridge turns a close into an
     /// end of input.
-    pub(super) fn input_ended(&self) {
+    pub(crate) fn input_ended(&self) {
         self.call().inbound.end();
     }
 
     /// Notes that hyper has passed on a head of `size` bytes.
-    pub(super) fn take_head(&self, size: usize) -> Target {
+    pub(crate) fn take_head(&self, size: usize) -> Target {
         self.call().inbound.take_head(size as u64)
     }
 
     /// Notes that bytes that come now belong to the body of a call that is settled.
-    pub(super) fn discard_body(&self) {
+    pub(crate) fn discard_body(&self) {
         self.call().inbound.discard();
     }
 
     /// Notes that `bytes` bytes of such a body came.
-    pub(super) fn discarded(&self, bytes: usize) {
+    pub(crate) fn discarded(&self, bytes: usize) {
         self.call().inbound.take(bytes as u64);
     }
 
     /// Returns whether a call is in flight.
-    pub(super) fn has_call(&self) -> bool {
+    pub(crate) fn has_call(&self) -> bool {
         self.call().timeouts.has_call()
     }
 
     /// Returns whether the client has left the call that is in flight.
-    pub(super) fn is_abandoned(&self) -> bool {
+    pub(crate) fn is_abandoned(&self) -> bool {
         self.call().is_abandoned()
     }
 
     /// Returns the connection's status.
-    pub(super) fn status(&self) -> ConnectionStatus {
+    pub(crate) fn status(&self) -> ConnectionStatus {
         let call = self.call();
         let next = call.timeouts.next(self.0.idle_timeouts, &call.times());
         ConnectionStatus {
@@ -245,47 +243,47 @@ impl ConnectionState {
 /// Waits and their timeouts.
 impl ConnectionState {
     /// Notes that the client reads nothing for now.
-    pub(super) fn write_blocked(&self) {
+    pub(crate) fn write_blocked(&self) {
         self.call().timeouts.write_blocked(Instant::now());
     }
 
     /// Notes that the client reads again.
-    pub(super) fn write_resumed(&self) {
+    pub(crate) fn write_resumed(&self) {
         self.call().timeouts.write_resumed();
     }
 
     /// Begins the wait for the request's body.
-    pub(super) fn await_body(&self) {
+    pub(crate) fn await_body(&self) {
         self.call().timeouts.await_body(Instant::now());
     }
 
     /// Counts `bytes` bytes of the request's body.
-    pub(super) fn received_body(&self, bytes: usize, times: &CallTimes) {
+    pub(crate) fn received_body(&self, bytes: usize, times: &CallTimes) {
         let mut call = self.call();
         call.timeouts.received_body(bytes as u64, times.body_bytes().max(1), Instant::now);
         call.inbound.take(bytes as u64);
     }
 
     /// Begins the wait for the upstream, within `timeout`. Returns the timeout that has passed, if one has.
-    pub(super) fn await_upstream(&self, timeout: Timeout) -> Option<Timeout> {
+    pub(crate) fn await_upstream(&self, timeout: Timeout) -> Option<Timeout> {
         let mut call = self.call();
         call.timeouts.await_upstream(timeout, Instant::now);
         call.timeouts.reported()
     }
 
     /// Ends the wait.
-    pub(super) fn arrived(&self) {
+    pub(crate) fn arrived(&self) {
         self.call().timeouts.arrived();
     }
 
     /// Returns the timeout of the call that has passed, until the call is settled.
-    pub(super) fn reported_timeout(&self) -> Option<Timeout> {
+    pub(crate) fn reported_timeout(&self) -> Option<Timeout> {
         self.call().timeouts.reported()
     }
 
     /// Waits for `future` no longer than the call's timeouts allow. Polled with the connection, which knows when one
     /// passes.
-    pub(super) async fn within_timeouts<F: Future>(&self, future: F) -> Result<F::Output, Timeout> {
+    pub(crate) async fn within_timeouts<F: Future>(&self, future: F) -> Result<F::Output, Timeout> {
         let mut future = pin!(future);
         poll_fn(|cx| match future.as_mut().poll(cx) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
@@ -297,13 +295,13 @@ impl ConnectionState {
     }
 
     /// Returns the time at which the next timeout passes.
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let call = self.call();
         call.timeouts.next(self.0.idle_timeouts, &call.times()).map(|(at, _)| at)
     }
 
     /// Returns the timeout that has passed by `now`, if one has.
-    pub(super) fn expire(&self, now: Instant) -> Option<Expired> {
+    pub(crate) fn expire(&self, now: Instant) -> Option<Expired> {
         let mut call = self.call();
         let times = call.times();
         call.timeouts.expire(self.0.idle_timeouts, &times, now)

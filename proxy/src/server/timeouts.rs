@@ -9,16 +9,16 @@ use platform_core::{grant::CallTimes, record::Timeout};
 
 /// Timeouts of a connection without a call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct IdleTimeouts {
+pub(crate) struct IdleTimeouts {
     /// Longest time from the first byte of a request's head to its last.
-    pub(super) head: Duration,
+    pub(crate) head: Duration,
     /// Longest time between two requests.
-    pub(super) keep_alive: Duration,
+    pub(crate) keep_alive: Duration,
 }
 
 /// Timeout that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Expired {
+pub(crate) enum Expired {
     /// No request came.
     Idle,
     /// A head began to come and did not end.
@@ -29,7 +29,7 @@ pub(super) enum Expired {
 
 /// Timeouts of one connection.
 #[derive(Debug)]
-pub(super) struct ConnectionTimeouts {
+pub(crate) struct ConnectionTimeouts {
     waiting_for: WaitingFor,
     /// Time at which the call began, while there is one.
     call_began: Option<Instant>,
@@ -58,7 +58,7 @@ enum WaitingFor {
 
 impl ConnectionTimeouts {
     /// Starts the timeouts of a connection that was accepted `now`.
-    pub(super) const fn new(now: Instant) -> Self {
+    pub(crate) const fn new(now: Instant) -> Self {
         Self {
             waiting_for: WaitingFor::FirstRequest(now),
             call_began: None,
@@ -68,43 +68,43 @@ impl ConnectionTimeouts {
     }
 
     /// Notes that bytes have come from the client.
-    pub(super) fn received(&mut self, now: impl FnOnce() -> Instant) {
+    pub(crate) fn received(&mut self, now: impl FnOnce() -> Instant) {
         if let WaitingFor::FirstRequest(_) | WaitingFor::NextRequest(_) = self.waiting_for {
             self.waiting_for = WaitingFor::Head(now());
         }
     }
 
     /// Notes that the client reads nothing for now.
-    pub(super) const fn write_blocked(&mut self, now: Instant) {
+    pub(crate) const fn write_blocked(&mut self, now: Instant) {
         self.write_blocked_since = Some(now);
     }
 
     /// Notes that the client reads again.
-    pub(super) fn write_resumed(&mut self) {
+    pub(crate) fn write_resumed(&mut self) {
         self.write_blocked_since = None;
         self.reported = self.reported.filter(|timeout| *timeout != Timeout::Client);
     }
 
     /// Begins a call.
-    pub(super) const fn begin_call(&mut self, now: Instant) {
+    pub(crate) const fn begin_call(&mut self, now: Instant) {
         self.call_began = Some(now);
         self.waiting_for = WaitingFor::Proxy;
     }
 
     /// Ends a call: the request was answered, and none is in flight.
-    pub(super) const fn end_call(&mut self, now: Instant) {
+    pub(crate) const fn end_call(&mut self, now: Instant) {
         self.call_began = None;
         self.waiting_for = WaitingFor::NextRequest(now);
         self.reported = None;
     }
 
     /// Begins the wait for the request's body.
-    pub(super) const fn await_body(&mut self, now: Instant) {
+    pub(crate) const fn await_body(&mut self, now: Instant) {
         self.waiting_for = WaitingFor::Body(now, 0);
     }
 
     /// Counts `bytes` bytes of the body. Each time `enough` of them have come, its timeout starts again.
-    pub(super) fn received_body(&mut self, bytes: u64, enough: u64, now: impl FnOnce() -> Instant) {
+    pub(crate) fn received_body(&mut self, bytes: u64, enough: u64, now: impl FnOnce() -> Instant) {
         if let WaitingFor::Body(_, so_far) = &mut self.waiting_for {
             *so_far = so_far.saturating_add(bytes);
             if *so_far >= enough {
@@ -114,7 +114,7 @@ impl ConnectionTimeouts {
     }
 
     /// Begins the wait for the upstream, within `timeout`. Keeps an earlier wait for the same.
-    pub(super) fn await_upstream(&mut self, timeout: Timeout, now: impl FnOnce() -> Instant) {
+    pub(crate) fn await_upstream(&mut self, timeout: Timeout, now: impl FnOnce() -> Instant) {
         match self.waiting_for {
             WaitingFor::Upstream(same, _) if same == timeout => {}
             _ => self.waiting_for = WaitingFor::Upstream(timeout, now()),
@@ -122,28 +122,28 @@ impl ConnectionTimeouts {
     }
 
     /// Ends the wait. A timeout that passed at that very moment does not count.
-    pub(super) const fn arrived(&mut self) {
+    pub(crate) const fn arrived(&mut self) {
         self.waiting_for = WaitingFor::Proxy;
         self.reported = None;
     }
 
     /// Returns whether a call is in flight.
-    pub(super) const fn has_call(&self) -> bool {
+    pub(crate) const fn has_call(&self) -> bool {
         self.call_began.is_some()
     }
 
     /// Returns the timeout that was reported to the call and that the call has not acted on yet.
-    pub(super) const fn reported(&self) -> Option<Timeout> {
+    pub(crate) const fn reported(&self) -> Option<Timeout> {
         self.reported
     }
 
     /// Returns whether the client leaves bytes unread.
-    pub(super) const fn is_write_blocked(&self) -> bool {
+    pub(crate) const fn is_write_blocked(&self) -> bool {
         self.write_blocked_since.is_some()
     }
 
     /// Returns the timeout that passes next, and when. A time beyond the clock's range never comes.
-    pub(super) fn next(&self, idle: IdleTimeouts, times: &CallTimes) -> Option<(Instant, Expired)> {
+    pub(crate) fn next(&self, idle: IdleTimeouts, times: &CallTimes) -> Option<(Instant, Expired)> {
         let waiting = match self.waiting_for {
             // A client that takes nothing is waited for first: it is not idle.
             WaitingFor::FirstRequest(_) | WaitingFor::NextRequest(_) if self.is_write_blocked() => None,
@@ -163,7 +163,7 @@ impl ConnectionTimeouts {
 
     /// Returns the timeout that has passed by `now`, if one has. One of the call's own is also reported to
     /// the call.
-    pub(super) fn expire(&mut self, idle: IdleTimeouts, times: &CallTimes, now: Instant) -> Option<Expired> {
+    pub(crate) fn expire(&mut self, idle: IdleTimeouts, times: &CallTimes, now: Instant) -> Option<Expired> {
         let (_, expired) = self.next(idle, times).filter(|(at, _)| *at <= now)?;
         if let (Expired::Call(timeout), Some(_)) = (expired, self.call_began) {
             self.reported = Some(timeout);

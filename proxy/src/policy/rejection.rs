@@ -59,7 +59,7 @@ pub(crate) enum Reason {
 }
 
 /// Name of an item that is nothing but an id, in messages.
-pub(super) const BARE_ID: &str = "an-item-without-type-and-role";
+pub(crate) const BARE_ID: &str = "an-item-without-type-and-role";
 
 /// A name the agent chose, bounded and made harmless for messages and logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,21 +67,21 @@ pub(crate) struct Label(Box<str>);
 
 /// Fault in the grammar that the cursor finds.
 #[derive(Debug)]
-pub(super) struct SyntaxFault {
-    pub(super) at: usize,
-    pub(super) what: &'static str,
+pub(crate) struct SyntaxFault {
+    pub(crate) at: usize,
+    pub(crate) what: &'static str,
 }
 
 impl Rejection {
-    pub(super) fn new(reason: Reason, at: usize) -> Self {
+    pub(crate) fn new(reason: Reason, at: usize) -> Self {
         Self { reason, field: None, at }
     }
 
-    pub(super) fn wrong_type(what: &[u8], expected: &'static str, at: usize) -> Self {
+    pub(crate) fn wrong_type(what: &[u8], expected: &'static str, at: usize) -> Self {
         Self::new(Reason::WrongType { what: Label::of(what), expected }, at)
     }
 
-    pub(super) fn not_granted(what: &[u8], capability: Capability, at: usize) -> Self {
+    pub(crate) fn not_granted(what: &[u8], capability: Capability, at: usize) -> Self {
         Self::new(Reason::NotGranted { what: Label::of(what), capability }, at)
     }
 }

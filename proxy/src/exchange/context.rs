@@ -1,0 +1,55 @@
+//! Defines what calls share: the part of the configuration that they use, and the state of their thread.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use http::HeaderValue;
+use platform_core::token::Secrets;
+
+use super::models::DefaultModels;
+use crate::{
+    body_memory::BodyMemory, budget::Prices, clock::CallIds, freezes::Freezes, journal::Committer,
+    mask::Mask, metrics::ForThread, registry::RunRegistry, run::Run, upstream::Upstream,
+};
+
+/// Part of the configuration that calls use. Immutable; a reload replaces it whole.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    /// Longest time that a client may take to send a request's head.
+    pub(crate) header_read_timeout: Duration,
+    /// Longest time that a client's connection may be idle between two calls.
+    pub(crate) keep_alive_timeout: Duration,
+    /// The upstream's credential.
+    pub(crate) authorization: Option<HeaderValue>,
+    /// Texts that no agent receives: the upstream's key and address, and their earlier values.
+    pub(crate) redacted_terms: Arc<[String]>,
+    /// Mask of the key and of the token secrets, with their earlier values, in everything that agents are sent.
+    pub(crate) mask: Arc<Mask>,
+    /// Secrets that sign run tokens.
+    pub(crate) secrets: Arc<Secrets>,
+    /// Prices of tokens.
+    pub(crate) prices: Prices,
+    /// Models of runs that name none.
+    pub(crate) default_models: DefaultModels,
+    /// Time for which a token stays valid beyond its expiry.
+    pub(crate) token_leeway: Duration,
+}
+
+/// Everything a data-plane thread needs to answer calls.
+#[derive(Debug)]
+pub(crate) struct ServeContext {
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) journal: Committer,
+    /// Live runs and their correlations, for calls that have to prove their run.
+    pub(crate) registry: Arc<RunRegistry>,
+    /// Freezes that an operator has set.
+    pub(crate) freezes: Arc<Freezes>,
+    /// Run under which unattributed calls are recorded.
+    pub(crate) unattributed_run: Arc<Run>,
+    /// Memory for the request bodies of all runs.
+    pub(crate) body_memory: Arc<BodyMemory>,
+    pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
+    /// Counters of this thread.
+    pub(crate) metrics: Arc<ForThread>,
+    pub(crate) call_ids: CallIds,
+}

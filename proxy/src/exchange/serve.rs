@@ -1,0 +1,153 @@
+//! Takes a request through the phases of its call, and answers it.
+
+use std::sync::Arc;
+
+use http::{Method, Request, Response, header, request::Parts};
+use hyper::body::Incoming;
+use platform_core::refusal::Refusal;
+use platform_runtime::report;
+
+use super::{
+    admit,
+    body::Body,
+    call::Exchange,
+    context::ServeContext,
+    forward,
+    identify::{Caller, identify},
+    models, observe, rewrite,
+    upstream_error::{self, ErrorDetail},
+};
+use crate::{
+    body_memory::BodyPermit,
+    journal::Durable,
+    refusal::Refused,
+    server::{CallService, IdleTimeouts, Ingress, ListenerKind, Target},
+};
+
+impl CallService for Arc<ServeContext> {
+    type Body = Body;
+
+    fn idle_timeouts(&self) -> IdleTimeouts {
+        let snapshot = self.snapshot.load();
+        IdleTimeouts { head: snapshot.header_read_timeout, keep_alive: snapshot.keep_alive_timeout }
+    }
+
+    fn respond(
+        &self,
+        ingress: &Ingress,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Body>> + Send {
+        serve(self, ingress, request)
+    }
+
+    fn record_refusal(&self, ingress: &Ingress, reason: Refusal) {
+        let caller = match &ingress.listener {
+            ListenerKind::Run(run) => Caller::on_socket(run),
+            ListenerKind::Shared(_) | ListenerKind::Gateway(_) => Caller::unattributed(self),
+        };
+        let exchange = Exchange::begin(self, &caller, &ingress.connection_state);
+        // The call counts against the rate; exceeding it changes nothing for a connection that has ended.
+        drop(exchange.pace());
+        drop(exchange.refuse(&reason.into()));
+    }
+}
+
+/// Answers one request of a connection.
+async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<Incoming>) -> Response<Body> {
+    let (head, mut body) = request.into_parts();
+    let target = ingress.connection_state.take_head(admit::size(&head));
+    if head.uri.path() == "/health" && head.method == Method::GET && target == Target::Plain {
+        ingress.connection_state.end_call();
+        return health(ingress);
+    }
+    let (caller, path) = match identify(context, ingress, &head) {
+        Ok(identified) => identified,
+        Err(reason) => {
+            let exchange =
+                Exchange::begin(context, &Caller::unattributed(context), &ingress.connection_state);
+            return refuse(exchange, &reason.into(), ingress, &head, &mut body).await;
+        }
+    };
+    let mut exchange = Exchange::begin(context, &caller, &ingress.connection_state);
+    let checked = exchange.pace().and_then(|()| admit::check_head(&head, target).map_err(Refused::from));
+    if let Err(refused) = checked {
+        return refuse(exchange, &refused, ingress, &head, &mut body).await;
+    }
+    if models::is_models_request(&head, path) {
+        return match models::respond(&mut exchange, path) {
+            Ok(response) => response,
+            Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
+        };
+    }
+    match pass(&mut exchange, &head, path, &mut body).await {
+        Ok(answer) if upstream_error::is_no_answer(&answer.0) => upstream_error::refuse(exchange).await,
+        Ok(answer) if upstream_error::is_error(answer.0.status()) => {
+            upstream_error::respond(exchange, answer, ErrorDetail::of(ingress)).await
+        }
+        Ok(answer) => observe::respond(exchange, answer, ErrorDetail::of(ingress)).await,
+        Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
+    }
+}
+
+async fn refuse(
+    exchange: Exchange,
+    refused: &Refused,
+    ingress: &Ingress,
+    head: &Parts,
+    body: &mut Incoming,
+) -> Response<Body> {
+    let dialect = exchange.route().dialect();
+    wait_until_durable(exchange.refuse(refused)).await;
+    // A client that waits for `100 Continue` need not send its body, and one that was too slow is not waited for.
+    if !head.headers.contains_key(header::EXPECT) && refused.timeout.is_none() {
+        rewrite::discard(body, &ingress.connection_state).await;
+        // The bytes that came belong to this call and begin no other.
+        ingress.connection_state.end_call();
+    }
+    if ingress.serves_gateways() {
+        Body::refusal(&refused.for_gateway(), dialect)
+    } else {
+        Body::refusal(refused, dialect)
+    }
+}
+
+/// Waits until an answer of Sluicegate's own may be sent. A failed disk does not hold it back: it reports a failure
+/// anyway.
+pub(super) async fn wait_until_durable(record: Durable) {
+    if let Err(error) = record.await {
+        tracing::error!(error = report::chain(&error), "a record may not be on the disk");
+    }
+}
+
+/// Passes a call on, from admission to the head of the upstream's answer.
+async fn pass(
+    exchange: &mut Exchange,
+    head: &Parts,
+    path: &str,
+    body: &mut Incoming,
+) -> Result<forward::Answer, Refused> {
+    let route = admit::find_route(head, path)?;
+    exchange.admit(route)?;
+    forward::check(exchange)?;
+    rewrite::require_plain(&head.headers)?;
+    let mut permit = BodyPermit::empty(
+        Arc::clone(&exchange.run().body_memory),
+        Arc::clone(&exchange.context().body_memory),
+    );
+    let body = rewrite::read_body(exchange, body, &mut permit).await?;
+    let request = rewrite::build_request(exchange, &head.headers, &body)?;
+    drop(body);
+    forward::send(exchange, request).await
+}
+
+/// Answers `GET /health`: the socket works, and a run's own socket names the run. Needs no identity and is no
+/// call.
+fn health(ingress: &Ingress) -> Response<Body> {
+    let text = match &ingress.listener {
+        ListenerKind::Run(run) => {
+            serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string()
+        }
+        ListenerKind::Shared(_) | ListenerKind::Gateway(_) => r#"{"status":"ok"}"#.to_owned(),
+    };
+    Body::json(text)
+}
