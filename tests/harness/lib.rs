@@ -59,6 +59,7 @@ pub mod tls_terminator;
 pub mod up;
 pub mod volume;
 mod world;
+pub mod write_fault;
 
 pub use self::{
     agent::{Agent, Answer},

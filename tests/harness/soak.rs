@@ -171,7 +171,8 @@ async fn sample(world: &World, calls: u64) -> Sample {
 async fn marks(world: &World) -> u64 {
     const SLOT: usize = 4096;
     const HEAD: usize = 24;
-    let slots = fs::read(world.path().join("state/journal/marks")).unwrap_or_default();
+    let slots: Vec<_> = world.marks_files().iter().map(|path| fs::read(path).unwrap()).collect();
+    let slots = slots.concat();
     let number = |slot: &[u8], at: usize| u64::from_le_bytes(slot[at..at + 8].try_into().unwrap());
     let marks: Vec<(u64, ExchangeRecord)> = slots
         .chunks_exact(SLOT)

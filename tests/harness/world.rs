@@ -259,6 +259,16 @@ impl World {
         self.path().join("state/journal/00000000000000000001.ndjson")
     }
 
+    /// Files of in-flight marks, one of each data-plane thread that there was.
+    ///
+    /// # Panics
+    /// If there is no journal.
+    #[must_use]
+    pub fn marks_files(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.path().join("state/journal")).unwrap().map(|file| file.unwrap().path());
+        files.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("marks")).collect()
+    }
+
     /// Directory of everything in this world.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -80,12 +80,20 @@ pub(super) fn path(dir: &Path, index: usize) -> PathBuf {
     }
 }
 
+fn is_name(name: &str) -> bool {
+    match name.strip_prefix("marks") {
+        Some("") => true,
+        Some(index) => index.strip_prefix('-').is_some_and(|index| index.parse::<usize>().is_ok()),
+        None => false,
+    }
+}
+
 /// Opens all files of marks in `dir`, also those of threads that an earlier proxy had.
 pub(super) fn open_all(dir: &Path) -> Result<Vec<(InFlightLog, Vec<RecoveredCall>)>, Error> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
         let entry = entry.map_err(Error::io("list", dir))?;
-        if entry.file_name().as_encoded_bytes().starts_with(b"marks") {
+        if entry.file_name().to_str().is_some_and(is_name) {
             all.push(InFlightLog::open(&entry.path())?);
         }
     }

@@ -177,7 +177,7 @@ impl Stage {
         let killed = Instant::now();
         self.end_calls().await;
         if self.play.marks == Marks::Removed {
-            std::fs::remove_file(self.world.path().join("state/journal/marks")).ok();
+            self.world.marks_files().into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
         }
         // In half of the cases the proxy has to start on a full disk.
         let is_freed_first = self.random.below(2) == 0;

@@ -18,15 +18,14 @@ use platform_core::{
 use platform_runtime::task;
 use serde_json::json;
 
-const CHAT: &str = "/v1/chat/completions";
-const MARKS: &str = "state/journal/marks";
+pub(super) const CHAT: &str = "/v1/chat/completions";
 /// Number of times the proxy is killed under load.
 const KILLS: usize = 6;
 /// Agents that call all the time.
 const AGENTS: usize = 4;
 
 /// Returns the call ids that the upstream saw, and how often it saw each.
-fn seen(world: &World) -> BTreeMap<String, usize> {
+pub(super) fn seen(world: &World) -> BTreeMap<String, usize> {
     world.upstream.ledger().all().iter().fold(BTreeMap::new(), |mut seen, call| {
         *seen.entry(call.header("x-litellm-call-id")[0].to_owned()).or_default() += 1;
         seen
@@ -35,16 +34,16 @@ fn seen(world: &World) -> BTreeMap<String, usize> {
 
 /// Counts slots with a mark in them: of calls in flight, and of some that are over.
 fn marks(world: &World) -> usize {
-    let marks = fs::read(world.path().join(MARKS)).unwrap();
+    let marks = world.marks_files().iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>().concat();
     marks.chunks(4096).filter(|slot| slot[..8] != [0; 8]).count()
 }
 
-fn id(line: &JournalLine) -> String {
+pub(super) fn id(line: &JournalLine) -> String {
     line.record.litellm_call_id.to_string()
 }
 
 /// Asserts that every call the upstream saw has one record, and that no record reports an answer that was not given.
-fn assert_told_once(world: &World, lines: &[JournalLine]) {
+pub(super) fn assert_told_once(world: &World, lines: &[JournalLine]) {
     let seen = seen(world);
     assert!(seen.values().all(|times| *times == 1), "no call is sent twice: {seen:?}");
     let told: Vec<_> = lines.iter().map(id).collect();
@@ -132,7 +131,7 @@ async fn an_interrupted_call_counts_at_its_maximum() {
 async fn without_marks_interrupted_calls_are_lost() {
     let mut world = World::start().await;
     killed_in_the_middle(&mut world).await;
-    fs::remove_file(world.path().join(MARKS)).unwrap();
+    world.marks_files().into_iter().for_each(|path| fs::remove_file(path).unwrap());
     world.start_proxy().await;
     assert_eq!((world.journal().await.len(), seen(&world).len()), (0, 2));
 }
@@ -151,7 +150,8 @@ async fn ended_calls_leave_no_marks() {
     world.records(12).await;
     let load = || async { world.control.health().await.unwrap().in_flight };
     eventually("all calls have ended", load, |in_flight| *in_flight == 0).await;
-    assert!(fs::read(world.path().join(MARKS)).unwrap().iter().any(|byte| *byte != 0), "there were marks");
+    let was_used = |path| fs::read(path).unwrap().iter().any(|byte| *byte != 0);
+    assert!(world.marks_files().into_iter().any(was_used), "there were marks");
     let marks = || async { marks(&world) };
     eventually("its marks are swept", marks, |marks| *marks == 0).await;
 }
