@@ -59,8 +59,13 @@ impl Quota {
         }
     }
 
-    /// Sets `amount` aside.
+    /// Sets `amount` aside. Without an amount it only reads, so that calls share no written memory for what they do not
+    /// need.
     pub(super) fn reserve(&self, amount: u64) -> Result<(), QuotaShortfall> {
+        if amount == 0 {
+            let is_covered = self.reserved() <= self.unused();
+            return if is_covered { Ok(()) } else { Err(QuotaShortfall::Reserved) };
+        }
         if amount > self.unused().min(MAX_RESERVATION) {
             return Err(QuotaShortfall::Exhausted);
         }
@@ -76,7 +81,96 @@ impl Quota {
 
     /// Turns a reservation into the usage that it really became.
     pub(super) fn settle(&self, reserved: u64, used: u64) {
-        sum::add(&self.used, used, Ordering::AcqRel);
-        self.reserved.fetch_sub(reserved, Ordering::AcqRel);
+        if used > 0 {
+            sum::add(&self.used, used, Ordering::AcqRel);
+        }
+        if reserved > 0 {
+            self.reserved.fetch_sub(reserved, Ordering::AcqRel);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Quota that writes for every amount, zero or not.
+    #[derive(Debug)]
+    struct WritingQuota {
+        allowed: u64,
+        used: u64,
+        reserved: u64,
+    }
+
+    impl WritingQuota {
+        fn reserve(&mut self, amount: u64) -> Result<(), QuotaShortfall> {
+            let unused = match self.allowed {
+                UNLIMITED => UNLIMITED,
+                allowed => allowed.saturating_sub(self.used),
+            };
+            if amount > unused.min(MAX_RESERVATION) {
+                return Err(QuotaShortfall::Exhausted);
+            }
+            if self.reserved + amount > unused {
+                return Err(QuotaShortfall::Reserved);
+            }
+            self.reserved += amount;
+            Ok(())
+        }
+
+        fn settle(&mut self, reserved: u64, used: u64) {
+            self.used = self.used.saturating_add(used);
+            self.reserved -= reserved;
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Limit(u64),
+        Reserve(u64),
+        Settle(usize, u64),
+    }
+
+    fn amount() -> impl Strategy<Value = u64> {
+        prop_oneof![2 => Just(0), 3 => 0_u64..50, 1 => any::<u64>()]
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            1 => amount().prop_map(Step::Limit),
+            4 => amount().prop_map(Step::Reserve),
+            3 => (any::<usize>(), amount()).prop_map(|(at, used)| Step::Settle(at, used)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn skipping_zeros_gives_the_same_verdicts(steps in prop::collection::vec(step(), 0..80)) {
+            let quota = Quota::new(100, 0);
+            let mut writing = WritingQuota { allowed: 100, used: 0, reserved: 0 };
+            let mut held = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Limit(allowed) => {
+                        quota.set_limit(allowed);
+                        writing.allowed = allowed;
+                    }
+                    Step::Reserve(amount) => {
+                        let verdict = quota.reserve(amount);
+                        prop_assert_eq!(verdict, writing.reserve(amount));
+                        held.extend(verdict.is_ok().then_some(amount));
+                    }
+                    Step::Settle(at, used) if !held.is_empty() => {
+                        let reserved = held.swap_remove(at % held.len());
+                        quota.settle(reserved, used);
+                        writing.settle(reserved, used);
+                    }
+                    Step::Settle(..) => {}
+                }
+                prop_assert_eq!((quota.used(), quota.reserved()), (writing.used, writing.reserved));
+            }
+        }
     }
 }
