@@ -1,7 +1,8 @@
 //! Runs the data-plane threads: one single-threaded runtime each, with an upstream pool of its own.
 //!
-//! A run belongs to one thread, which binds its socket and serves every call on it, so that no call wakes another
-//! thread. Control sends commands to a thread through its queue: open a run, listen, respond, end.
+//! A run's socket belongs to one thread, which binds it and serves every call on it. A connection to a gateway or to the
+//! shared listener belongs to the thread that it was handed to. So no call wakes another thread. Control sends commands
+//! to a thread through its queue: open a run, listen, respond, end.
 
 use std::{io, net, path::PathBuf, sync::Arc, thread};
 
@@ -19,8 +20,9 @@ use crate::{
     registry::RunRegistry,
     run::Run,
     server::{
-        ConnectionLimits, GatewayListener, GatewaySocket, RunSocketListener, ServerContext, SharedListener,
-        WriteTracker,
+        BalancedThread, ConnectionBalancer, ConnectionLimits, ConnectionQueue, GatewayListener,
+        GatewaySocket, LoadShare, RunSocketListener, ServerContext, SharedListener, ThreadLoad, WriteTracker,
+        serve_handed_over,
     },
     upstream::{Target, Upstream},
 };
@@ -31,15 +33,28 @@ const MAX_QUEUED_COMMANDS: usize = 64;
 /// Command of control to a thread.
 enum Command {
     /// Open a run at a socket, and report the result.
-    Open(Arc<Run>, PathBuf, oneshot::Sender<Result<(), socket::Error>>),
+    Open(OpenRun, oneshot::Sender<Result<(), socket::Error>>),
     /// Serve a gateway at a socket of its own, and report the result.
-    OpenGateway(GatewaySocket, oneshot::Sender<Result<(), socket::Error>>),
+    OpenGateway(OpenGateway, oneshot::Sender<Result<(), socket::Error>>),
     /// Accept calls on the listener that runs share.
     Listen,
     /// Respond, which proves that the thread is not stuck.
     Ping(oneshot::Sender<()>),
     /// End the thread, and everything it still serves.
     Stop,
+}
+
+/// A run to open at a socket.
+struct OpenRun {
+    run: Arc<Run>,
+    socket: PathBuf,
+    load: LoadShare,
+}
+
+/// A gateway to serve at a socket.
+struct OpenGateway {
+    gateway: GatewaySocket,
+    load: LoadShare,
 }
 
 /// Reason that a socket is not served.
@@ -73,6 +88,7 @@ pub(crate) struct SharedState {
 pub(crate) struct DataPlaneThread {
     commands: mpsc::Sender<Command>,
     upstream: Arc<Upstream>,
+    load: Arc<ThreadLoad>,
     write_tracker: Arc<WriteTracker>,
 }
 
@@ -84,6 +100,7 @@ impl DataPlaneThread {
     pub(crate) fn start(
         index: usize,
         state: SharedState,
+        BalancedThread { balancer, handed_over }: BalancedThread,
         shared: Option<(net::TcpListener, Serves)>,
     ) -> io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
@@ -93,15 +110,16 @@ impl DataPlaneThread {
             shared.map(|(listener, serves)| SharedListener::of(listener, serves)).transpose()?
         };
         let journal = Committer::new(Arc::clone(&state.journal), index).map_err(io::Error::other)?;
-        let context = Arc::new(server_context(index, state, journal));
+        let context = Arc::new(server_context(index, state, balancer, journal));
         let upstream = Arc::clone(&context.calls.upstream);
         let write_tracker = Arc::clone(&context.write_tracker);
+        let load = Arc::clone(context.balancer.own_load());
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
-            runtime.block_on(serve(commands, context, shared));
+            runtime.block_on(serve(commands, handed_over, context, shared));
             // A name lookup may take longer than this thread may take to end.
             runtime.shutdown_background();
         })?;
-        Ok((Self { commands: queue, upstream, write_tracker }, thread))
+        Ok((Self { commands: queue, upstream, load, write_tracker }, thread))
     }
 
     /// Returns the number of its idle connections to the upstream.
@@ -109,17 +127,29 @@ impl DataPlaneThread {
         self.upstream.idle()
     }
 
-    /// Opens `run` at `socket`; when this returns, agents can connect.
-    pub(crate) async fn open(&self, run: Arc<Run>, socket: PathBuf) -> Result<(), Error> {
-        let (opened, answer) = oneshot::channel();
-        self.commands.send(Command::Open(run, socket, opened)).await.map_err(|_gone| Error::Stopped)?;
-        Ok(answer.await.map_err(|_gone| Error::Stopped)??)
+    /// Returns the connections and listeners that it serves.
+    pub(crate) fn load(&self) -> u64 {
+        self.load.total()
     }
 
-    /// Serves a gateway at a socket; when this returns, the gateway can connect.
-    pub(crate) async fn open_gateway(&self, socket: GatewaySocket) -> Result<(), Error> {
+    /// Opens `run` at `socket`; once the future is ready, agents can connect. Counts as load from now on.
+    pub(crate) fn open(&self, run: Arc<Run>, socket: PathBuf) -> impl Future<Output = Result<(), Error>> {
+        let open = OpenRun { run, socket, load: self.load.add_listener() };
+        self.request(|opened| Command::Open(open, opened))
+    }
+
+    /// Serves a gateway at a socket; once the future is ready, the gateway can connect. Counts as load from now on.
+    pub(crate) fn open_gateway(&self, gateway: GatewaySocket) -> impl Future<Output = Result<(), Error>> {
+        let open = OpenGateway { gateway, load: self.load.add_listener() };
+        self.request(|opened| Command::OpenGateway(open, opened))
+    }
+
+    async fn request(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<(), socket::Error>>) -> Command,
+    ) -> Result<(), Error> {
         let (opened, answer) = oneshot::channel();
-        self.commands.send(Command::OpenGateway(socket, opened)).await.map_err(|_gone| Error::Stopped)?;
+        self.commands.send(command(opened)).await.map_err(|_gone| Error::Stopped)?;
         Ok(answer.await.map_err(|_gone| Error::Stopped)??)
     }
 
@@ -146,7 +176,12 @@ impl DataPlaneThread {
     }
 }
 
-fn server_context(index: usize, state: SharedState, journal: Committer) -> ServerContext<Arc<ServeContext>> {
+fn server_context(
+    index: usize,
+    state: SharedState,
+    balancer: ConnectionBalancer,
+    journal: Committer,
+) -> ServerContext<Arc<ServeContext>> {
     let calls = ServeContext {
         upstream: Arc::new(Upstream::new(state.upstream)),
         journal,
@@ -162,12 +197,14 @@ fn server_context(index: usize, state: SharedState, journal: Committer) -> Serve
         calls: Arc::new(calls),
         freezes: state.freezes,
         connection_limits: state.connection_limits,
+        balancer,
         write_tracker: Arc::default(),
     }
 }
 
 async fn serve(
     mut commands: mpsc::Receiver<Command>,
+    handed_over: ConnectionQueue,
     context: Arc<ServerContext<Arc<ServeContext>>>,
     mut shared: Option<SharedListener>,
 ) {
@@ -177,19 +214,28 @@ async fn serve(
     task::spawn("journal committer", async move { committing.journal.run().await });
     let watched = Arc::clone(&context.calls.metrics);
     task::spawn("loop lag", async move { watched.watch_lag().await });
+    task::spawn("connections of other threads", serve_handed_over(Arc::clone(&context), handed_over));
     while let Some(command) = commands.recv().await {
         match command {
-            Command::Open(run, socket, opened) => {
+            Command::Open(OpenRun { run, socket, load }, opened) => {
                 let bound = RunSocketListener::bind(run, &socket).map(|listener| {
-                    task::spawn("listener", listener.serve(Arc::clone(&context)));
+                    let served = listener.serve(Arc::clone(&context));
+                    task::spawn("listener", async move {
+                        served.await;
+                        drop(load);
+                    });
                 });
                 if opened.send(bound).is_err() {
                     tracing::warn!(socket = %socket.display(), "socket opened; its requester is gone");
                 }
             }
-            Command::OpenGateway(socket, opened) => {
-                let bound = GatewayListener::bind(socket).map(|listener| {
-                    task::spawn("gateway's listener", listener.serve(Arc::clone(&context)));
+            Command::OpenGateway(OpenGateway { gateway, load }, opened) => {
+                let bound = GatewayListener::bind(gateway).map(|listener| {
+                    let served = listener.serve(Arc::clone(&context));
+                    task::spawn("gateway's listener", async move {
+                        served.await;
+                        drop(load);
+                    });
                 });
                 drop(opened.send(bound));
             }

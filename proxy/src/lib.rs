@@ -75,7 +75,7 @@ use self::{
     registry::RunRegistry,
     run::Run,
     runs::{ListenerSetup, RecoveredState, RunStateDir, Runs, StaticRuns},
-    server::ConnectionLimits,
+    server::{ConnectionBalancer, ConnectionLimits},
     upstream::Upstream,
 };
 
@@ -159,9 +159,9 @@ impl App {
         let socket = Socket::bind(&config)?;
         let StoredState { recovered, registry, freezes } = StoredState::read(&config.settings, &journal)?;
         let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot(None)));
-        let shared_listeners = shared::bind(proxy, thread_count)?;
+        let shared_listener = shared::bind(proxy)?;
         let metrics_listener = proxy.metrics_listen.map(control::metrics::bind).transpose()?;
-        let shared = shared_listeners.first().and_then(|listener| listener.local_addr().ok());
+        let shared = shared_listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let run_defaults = config.run_defaults();
         let body_memory = Arc::new(BodyMemory::new(proxy.max_body_memory));
         let metrics = Arc::new(Metrics::new(config.models(), thread_count));
@@ -179,7 +179,7 @@ impl App {
         let closed = Arc::clone(&recovered.closed);
         let maintenance = Maintenance::start(Arc::clone(&journal), move |run| closed.contains(run))
             .map_err(Error::Thread)?;
-        let (data_plane, threads) = start_threads(&config, &shared_state, shared_listeners)?;
+        let (data_plane, threads) = start_threads(&config, &shared_state, shared_listener)?;
         let setup =
             ListenerSetup { dir: proxy.listeners_dir(), reserved: proxy.own_dirs(), registry, shared };
         let runs = Runs::new(setup, recovered, run_defaults, data_plane);
@@ -425,14 +425,15 @@ type StartedThreads = (Vec<DataPlaneThread>, Vec<thread::JoinHandle<()>>);
 fn start_threads(
     config: &Config,
     state: &SharedState,
-    shared: Vec<net::TcpListener>,
+    shared: Option<net::TcpListener>,
 ) -> Result<StartedThreads, Error> {
     let serves = config.settings.proxy.listen_serves;
-    let mut shared = shared.into_iter();
-    (0..thread_count(config))
-        .map(|index| {
-            let shared = shared.next().map(|listener| (listener, serves));
-            DataPlaneThread::start(index, state.clone(), shared).map_err(Error::Thread)
+    // The first thread accepts for all.
+    let mut shared = shared.map(|listener| (listener, serves));
+    ConnectionBalancer::for_threads(thread_count(config))
+        .enumerate()
+        .map(|(index, thread)| {
+            DataPlaneThread::start(index, state.clone(), thread, shared.take()).map_err(Error::Thread)
         })
         .collect()
 }

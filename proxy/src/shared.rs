@@ -1,5 +1,4 @@
-//! Binds the listener that runs share: one socket per data-plane thread on the same address (`SO_REUSEPORT`). The
-//! kernel then spreads connections, and no thread hands one to another.
+//! Binds the listener that runs share. One thread accepts its connections, and hands each to the thread with the fewest.
 
 use std::{
     io,
@@ -23,25 +22,16 @@ const KEEPALIVE_PROBE_INTERVAL: Duration = Duration::from_secs(15);
 /// Most connections that wait to be accepted.
 const MAX_BACKLOG: u32 = 1024;
 
-/// Binds one listener per thread; none if no address is set. Must be called in a runtime.
-pub(crate) fn bind(proxy: &settings::Proxy, threads: usize) -> Result<Vec<TcpListener>, Error> {
-    let Some(requested) = proxy.listen else { return Ok(Vec::new()) };
-    let failed = |source| Error::Listen { setting: "proxy.listen", address: requested, source };
-    // Bound first without `SO_REUSEPORT`, so that another proxy on the same port is noticed instead of joined.
-    drop(TcpListener::bind(requested).map_err(failed)?);
-    let first = bind_one(requested).map_err(failed)?;
-    let address = first.local_addr().map_err(failed)?;
-    let mut all = vec![first];
-    for _ in 1..threads {
-        all.push(bind_one(address).map_err(failed)?);
-    }
-    Ok(all)
+/// Binds the listener, if an address is set. Must be called in a runtime.
+pub(crate) fn bind(proxy: &settings::Proxy) -> Result<Option<TcpListener>, Error> {
+    let Some(address) = proxy.listen else { return Ok(None) };
+    let bound = listen(address);
+    bound.map(Some).map_err(|source| Error::Listen { setting: "proxy.listen", address, source })
 }
 
-fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
-    socket.set_reuseport(true)?;
     // Connections inherit these.
     socket.set_nodelay(true)?;
     sockopt::set_socket_keepalive(&socket, true)?;

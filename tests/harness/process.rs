@@ -1,6 +1,6 @@
 //! Finds the programs under test, and reads the kernel's information about processes.
 
-use std::{fs, path::PathBuf};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 /// Returns the path of a program that was built together with this test.
 ///
@@ -24,6 +24,26 @@ pub fn status_of(pid: u32, key: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix(key))?;
     value.split_whitespace().next()?.parse().ok()
+}
+
+/// Returns how often each thread of a process has given up its core, by thread. Of threads whose names begin with
+/// `name`.
+///
+/// # Panics
+/// If the process has ended.
+#[must_use]
+pub fn voluntary_switches(pid: u32, name: &str) -> BTreeMap<String, u64> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let read = |file: PathBuf| fs::read_to_string(file).unwrap();
+    let threads = tasks.map(|task| (read(task.path().join("comm")), read(task.path().join("status"))));
+    threads
+        .filter(|(comm, _)| comm.starts_with(name))
+        .map(|(comm, status)| {
+            let switches =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+            (comm.trim().to_owned(), switches.trim().parse().unwrap())
+        })
+        .collect()
 }
 
 /// Returns the number of descendants of a process, zombies included.

@@ -100,7 +100,7 @@ impl Runs {
             closing: closing.clone(),
             in_use,
         };
-        self.next_thread().open_gateway(socket).await?;
+        self.least_loaded_thread()?.open_gateway(socket).await?;
         Ok((dir, OpenGateway { listener, closing, connections_gone, claim }))
     }
 

@@ -22,10 +22,7 @@ use std::{
     io,
     net::SocketAddr,
     path::PathBuf,
-    sync::{
-        Arc, MutexGuard, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, MutexGuard, Weak},
 };
 
 use arc_swap::ArcSwap;
@@ -49,7 +46,7 @@ pub(crate) use self::{error::Error, persisted_run::RunStateDir, static_runs::Sta
 use crate::{
     accounts::Accounts,
     closed::ClosedRuns,
-    data_plane_thread::DataPlaneThread,
+    data_plane_thread::{self, DataPlaneThread},
     journal::Journal,
     registry::RunRegistry,
     run::{Run, RunBudget, RunDefaults},
@@ -91,7 +88,6 @@ pub(crate) struct Runs {
     shared: Option<SocketAddr>,
     run_defaults: ArcSwap<RunDefaults>,
     threads: Vec<DataPlaneThread>,
-    next_thread: AtomicUsize,
     live: DashMap<RunId, Arc<LiveRun>>,
     accounts: Arc<Accounts>,
     /// Spending of runs with an earlier proxy, until they are opened again.
@@ -183,7 +179,6 @@ impl Runs {
             shared,
             run_defaults: ArcSwap::from_pointee(run_defaults),
             threads,
-            next_thread: AtomicUsize::new(0),
             live: DashMap::new(),
             accounts,
             spent: spent.into_iter().map(|(run_id, run_usage)| (run_id, run_usage.into())).collect(),
@@ -293,9 +288,9 @@ impl Runs {
         join_all(self.threads.iter().map(DataPlaneThread::ping)).await;
     }
 
-    /// Returns the thread that gets the next listener.
-    fn next_thread(&self) -> &DataPlaneThread {
-        &self.threads[self.next_thread.fetch_add(1, Ordering::Relaxed) % self.threads.len()]
+    /// Returns the thread that gets the next listener: the one with the least to do.
+    fn least_loaded_thread(&self) -> Result<&DataPlaneThread, data_plane_thread::Error> {
+        self.threads.iter().min_by_key(|thread| thread.load()).ok_or(data_plane_thread::Error::Stopped)
     }
 
     /// Returns the spending of a run of this id, with an earlier proxy or under an earlier configuration.

@@ -139,7 +139,7 @@ impl Runs {
                 return Ok(());
             }
         };
-        self.next_thread().open(Arc::clone(&live.run), socket).await?;
+        self.least_loaded_thread()?.open(Arc::clone(&live.run), socket).await?;
         self.registry.add(&live.run);
         Ok(())
     }

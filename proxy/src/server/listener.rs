@@ -1,4 +1,7 @@
-//! Serves the listeners of runs and gateways and the shared one, and the connections on them.
+//! Serves the listeners of runs and gateways and the shared one.
+//!
+//! The connections of a run stay on the thread of its listener. Those of a gateway and of the shared listener are spread
+//! over all threads.
 //!
 //! On a run's listener only processes of the uid in the grant may connect, on a gateway's those of the
 //! gateway. When the run closes, the listener closes at once. Its connections finish the call in flight. They
@@ -19,11 +22,12 @@ use platform_runtime::{
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use super::{
+    accepted::{AcceptedConnection, AcceptedStream},
+    balancer::serve_balanced,
     connection_limits::ConnectionPermits,
     connection_state::ConnectionState,
     gateway_socket::GatewaySocket,
     ingress::{Ingress, ListenerKind},
-    sensor_io::ClientStream,
     service::{CallService, ServerContext, build_connection},
     unserved::{log_connection_end, reject_connection},
 };
@@ -114,6 +118,7 @@ async fn serve_run<C: CallService>(
     let mut changes = run.changes();
     let ConnectionPermits { connection: permits, head } = permits;
     let mut connection = build_connection(&context, ingress.clone(), head, stream);
+    let _load = context.balancer.own_load().add_connection();
     let end = loop {
         if run.cut().is_some() || connection_state.is_cut(&context.freezes) {
             return;
@@ -131,7 +136,7 @@ async fn serve_run<C: CallService>(
     drop(permits);
 }
 
-/// The listener that runs share, bound, on one of the threads that serve it.
+/// The listener that runs share, bound.
 #[derive(Debug)]
 pub(crate) struct SharedListener {
     listener: TcpListener,
@@ -139,7 +144,7 @@ pub(crate) struct SharedListener {
 }
 
 impl SharedListener {
-    /// Creates the part of the shared listener that the current thread serves.
+    /// Creates the shared listener on the current thread's runtime.
     ///
     /// # Errors
     /// If the runtime cannot watch it.
@@ -156,8 +161,14 @@ impl SharedListener {
                 Some(permits) => {
                     let connection_state = ConnectionState::new(None, context.calls.idle_timeouts());
                     let ingress = Ingress { listener: ListenerKind::Shared(self.serves), connection_state };
-                    let connection = serve_shared(Arc::clone(&context), ingress, stream, permits);
-                    task::spawn("shared connection", connection);
+                    let stream = stream.into_std().map(AcceptedStream::Tcp);
+                    serve_balanced(&context, stream, |stream, load| AcceptedConnection {
+                        stream,
+                        ingress,
+                        permits,
+                        in_use: None,
+                        load,
+                    });
                 }
                 None => reject_connection(stream.into_std()),
             }
@@ -200,11 +211,14 @@ impl GatewayListener {
                         ConnectionState::for_gateway(gateway.closing.clone(), idle_timeouts);
                     let listener = ListenerKind::Gateway(gateway.gateway.clone());
                     let ingress = Ingress { listener, connection_state };
-                    let connection = serve_shared(Arc::clone(&context), ingress, stream, permits);
-                    let in_use = gateway.in_use.clone();
-                    task::spawn("gateway's connection", async move {
-                        connection.await;
-                        drop(in_use);
+                    let in_use = Some(gateway.in_use.clone());
+                    let stream = stream.into_std().map(AcceptedStream::Unix);
+                    serve_balanced(&context, stream, |stream, load| AcceptedConnection {
+                        stream,
+                        ingress,
+                        permits,
+                        in_use,
+                        load,
                     });
                 }
                 None => reject_connection(stream.into_std()),
@@ -221,21 +235,4 @@ fn is_gateway_peer(gateway: &GatewaySocket, stream: &UnixStream) -> bool {
         tracing::warn!(gateway = %gateway.gateway, ?uid, "connection of a uid that is not the gateway's");
     }
     is_granted
-}
-
-/// Serves a connection until it ends, or its call is cut.
-async fn serve_shared<C: CallService, S: ClientStream>(
-    context: Arc<ServerContext<C>>,
-    ingress: Ingress,
-    stream: S,
-    permits: ConnectionPermits,
-) {
-    let cut = ingress.connection_state.clone().wait_until_cut(Arc::clone(&context.freezes));
-    let ConnectionPermits { connection: permits, head } = permits;
-    let mut connection = build_connection(&context, ingress.clone(), head, stream);
-    tokio::select! {
-        end = &mut connection => log_connection_end(&context.calls, &ingress, connection, end),
-        () = cut => {}
-    }
-    drop(permits);
 }

@@ -4,6 +4,8 @@
 //!
 //! Knows calls only as a [`CallService`], which answers the requests that a connection brings.
 
+mod accepted;
+mod balancer;
 mod connection;
 mod connection_limits;
 mod connection_state;
@@ -19,6 +21,9 @@ mod unserved;
 mod write_tracker;
 
 pub(crate) use self::{
+    balancer::{
+        BalancedThread, ConnectionBalancer, ConnectionQueue, LoadShare, ThreadLoad, serve_handed_over,
+    },
     connection_limits::{ConnectionLimits, raise_descriptor_limit},
     connection_state::ConnectionState,
     gateway_socket::GatewaySocket,

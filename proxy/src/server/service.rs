@@ -9,6 +9,7 @@ use hyper_util::rt::TokioIo;
 use platform_core::refusal::Refusal;
 
 use super::{
+    balancer::ConnectionBalancer,
     connection::TimedConnection,
     connection_limits::ConnectionLimits,
     head_memory::HeadPermit,
@@ -52,6 +53,8 @@ pub(crate) struct ServerContext<C> {
     /// Freezes that an operator has set.
     pub(crate) freezes: Arc<Freezes>,
     pub(crate) connection_limits: ConnectionLimits,
+    /// All threads, over which connections are spread.
+    pub(crate) balancer: ConnectionBalancer,
     /// Answers that clients have not taken yet.
     pub(crate) write_tracker: Arc<WriteTracker>,
 }

@@ -25,6 +25,7 @@ mod soak;
 mod standalone;
 mod streaming;
 mod tap;
+mod threads;
 pub(crate) mod timeouts;
 mod upstream;
 mod upstream_errors;
