@@ -1,6 +1,7 @@
 //! Runs the real command line.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     path::Path,
     process::{Output, Stdio},
@@ -63,6 +64,13 @@ impl Sluice {
     #[must_use]
     pub const fn within(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Adds an argument before those of [`Self::run`]. It may be no UTF-8.
+    #[must_use]
+    pub fn argument(mut self, argument: &OsStr) -> Self {
+        self.command.arg(argument);
         self
     }
 

@@ -1,9 +1,10 @@
 //! Tests what people read who made a mistake: the message of each is in a golden file, which reviews read whole.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File, Permissions},
     net::TcpListener,
-    os::unix::fs::PermissionsExt,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::Path,
 };
 
@@ -48,6 +49,7 @@ const REQUESTS: &[(&str, &[&str])] = &[
     ("a model without a price under a limit of the account", &["run", "--account", "capped", "q"]),
     ("a model without a price, for a program", &["run", "--cost", "1", "--json", "q"]),
     ("a usage that cannot be parsed, for a program", &["run", "--json", "--cost", "much", "q"]),
+    ("a missing argument, for a program", &["audit", "show", "--json"]),
     ("a priority above that of the account", &["run", "--detach", "--priority", "high", "q"]),
     ("a conversation with an agent that has none", &["run", "--detach", "--state-key", "s", "q"]),
     ("a run id of another request", &["run", "--detach", "--run-id", "nightly-1", "--account", "other", "q"]),
@@ -148,6 +150,10 @@ async fn add_special(report: &mut Report, world: &World) {
     fs::write(&latin, b"caf\xe9?").unwrap();
     let outcome = world.sluice().stdin(File::open(latin).unwrap()).run(&["run", "-"]).await;
     report.add("a question that is not UTF-8", &["run", "-"], &outcome);
+
+    let word = OsStr::from_bytes(b"caf\xe9");
+    let outcome = world.sluice().argument(word).run(&["--json"]).await;
+    report.add("an argument that is not UTF-8, for a program", &["caf\u{fffd}", "--json"], &outcome);
 
     let key = world.path().join("key");
     fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();

@@ -123,12 +123,19 @@ impl ErrorFormat {
 /// Reports a command line that cannot be parsed, and ends the process. Help and version are no errors.
 pub(super) fn refuse_usage(error: &clap::Error) -> ! {
     let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if !is_help && std::env::args().any(|word| word == "--json") {
-        let text = error.to_string();
-        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    // The arguments may be no UTF-8: that may be what is wrong with them.
+    if !is_help && std::env::args_os().any(|word| word == "--json") {
+        let message = usage_message(&error.to_string());
         drop(print_json(&json!({ "error": { "code": USAGE, "message": message } })));
     }
     error.exit()
+}
+
+/// Returns what a rendered usage error says, in one line without the usage itself.
+fn usage_message(rendered: &str) -> String {
+    let lines = rendered.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
+    lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 fn print_json(json: &Value) -> io::Result<()> {
@@ -147,6 +154,17 @@ mod tests {
         let refused =
             data_plane::Error::Refused { code: "reload_refused".to_owned(), message: "no".to_owned() };
         assert_eq!(Error::from(refused).json()["error"]["code"], "reload_refused");
+    }
+
+    #[test]
+    fn a_usage_error_names_its_arguments() {
+        for (line, expected) in [
+            ("sluice audit show --json --run", "a value is required for '--run <RUN>' but none was supplied"),
+            ("sluice runs apply", "the following required arguments were not provided: <RUN>"),
+        ] {
+            let error = command_line().try_get_matches_from(line.split(' ')).unwrap_err();
+            assert_eq!(usage_message(&error.to_string()), expected, "{error}");
+        }
     }
 
     #[test]
