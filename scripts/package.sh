@@ -43,6 +43,19 @@ install_programs() {
   "$bin/sluice" completions fish >"$root/share/fish/vendor_completions.d/sluice.fish"
 }
 
+# activate  Makes the data plane's user, and lets systemd read the units. Names the commands that could not run.
+activate() {
+  finish systemd-sysusers "$PREFIX/lib/sysusers.d/sluicegate.conf"
+  finish systemctl daemon-reload
+}
+
+# finish COMMAND...  Runs a command that may be absent or forbidden here.
+finish() {
+  if ! command -v "$1" >/dev/null || ! "$@"; then
+    echo "package: to run it as a systemd service, still to do as root: \`$*\`" >&2
+  fi
+}
+
 # make_deb BIN_DIR OUT_DIR  Makes the package and prints its path.
 make_deb() {
   local bin=$1 out=$2 version staging deb
@@ -78,6 +91,8 @@ case ${1:-} in
   install)
     [[ $# -eq 2 || $# -eq 3 ]] || usage
     install_programs "$2" "${3:-}"
+    # Below DESTDIR, files are staged for another machine.
+    [[ -n ${3:-} ]] || activate
     echo "installed below ${3:-}$PREFIX; next: \`sluice init\`" >&2
     ;;
   deb) [[ $# -eq 3 ]] || usage; make_deb "$2" "$3" ;;

@@ -1,6 +1,12 @@
 //! Tests what `make install` and `make package` put on a machine.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::Output,
+};
 
 use harness::{docker::docker, process::binary};
 use tokio::process::Command;
@@ -28,10 +34,21 @@ const FILES: [&str; 14] = [
 
 /// Runs `scripts/package.sh` for the programs under test, and returns its output.
 pub(crate) async fn package(arguments: &[&str], environment: &[(&str, &str)]) -> String {
-    let mut command = Command::new(format!("{REPOSITORY}/scripts/package.sh"));
-    let output = command.args(arguments).envs(environment.iter().copied()).output().await.unwrap();
+    let output = run_package(arguments, environment).await;
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Runs `scripts/package.sh` and returns its standard error.
+async fn package_says(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    let output = run_package(arguments, environment).await;
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+async fn run_package(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(format!("{REPOSITORY}/scripts/package.sh"));
+    command.args(arguments).envs(environment.iter().copied()).output().await.unwrap()
 }
 
 /// Returns the directory of the programs under test.
@@ -75,6 +92,53 @@ async fn install_puts_every_file_in_its_place() {
     }
     let bash = ["-n", "share/bash-completion/completions/sluice"];
     assert!(Command::new("bash").args(bash).current_dir(&root).status().await.unwrap().success());
+}
+
+/// A directory of programs that note how they are called, and end with a chosen code.
+struct Stubs(tempfile::TempDir);
+
+impl Stubs {
+    fn new(names: &[&str], code: i32) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in names {
+            let program = dir.path().join(name);
+            let log = dir.path().join("calls");
+            let script = format!("#!/bin/sh\necho \"{name} $*\" >>{}\nexit {code}\n", log.display());
+            fs::write(&program, script).unwrap();
+            fs::set_permissions(program, Permissions::from_mode(0o755)).unwrap();
+        }
+        Self(dir)
+    }
+
+    /// Returns a `PATH` on which these programs come first.
+    fn path(&self) -> String {
+        format!("{}:{}", self.0.path().display(), std::env::var("PATH").unwrap())
+    }
+
+    fn calls(&self) -> String {
+        fs::read_to_string(self.0.path().join("calls")).unwrap_or_default()
+    }
+}
+
+/// The unit of the data plane does not start without its user.
+#[tokio::test]
+async fn install_makes_the_services_user() {
+    let dir = tempfile::tempdir().unwrap();
+    let prefix = dir.path().display().to_string();
+    let programs = programs();
+    let arguments = ["install", &programs];
+    let user = format!("systemd-sysusers {prefix}/lib/sysusers.d/sluicegate.conf");
+    for code in [0, 1] {
+        let stubs = Stubs::new(&["systemd-sysusers", "systemctl"], code);
+        let said = package_says(&arguments, &[("PREFIX", &prefix), ("PATH", &stubs.path())]).await;
+        assert_eq!(stubs.calls(), format!("{user}\nsystemctl daemon-reload\n"));
+        for command in [&*user, "systemctl daemon-reload"] {
+            assert_eq!(said.contains(&format!("still to do as root: `{command}`")), code == 1, "{said}");
+        }
+    }
+    let staged = Stubs::new(&["systemd-sysusers", "systemctl"], 0);
+    package(&[&arguments[..], &[&prefix]].concat(), &[("PATH", &staged.path())]).await;
+    assert_eq!(staged.calls(), "", "the control: staged files are for another machine");
 }
 
 /// The page is written by hand, because the data plane links no library for it.

@@ -19,7 +19,7 @@ use runner_docker::Docker;
 
 use self::{
     answers::{Answers, Interview, KeyChoice},
-    report::{Report, ReportForm},
+    report::{Report, ReportForm, Starter},
 };
 use super::{Error, dispatch, exit::Exit};
 use crate::{
@@ -121,6 +121,7 @@ pub(super) fn init(
         exposures: settings.exposures(Some(site.configuration())),
         is_configured: named.as_deref() == Some(site.configuration()),
         key_was_exported,
+        starter: Starter::of_machine(),
         site: &site,
         answers: &answers,
         draft: &draft,

@@ -1,6 +1,7 @@
 //! Prints what `sluice init` has written and found, and the commands that come next.
 
 use std::{
+    fs,
     io::{self, Write},
     path::Path,
 };
@@ -28,6 +29,30 @@ const UNITS: [&str; 3] = [
 /// Exists while systemd runs.
 const SYSTEMD: &str = "/run/systemd/system";
 
+/// User of the unit of the data plane, which cannot start without it.
+const SERVICE_USER: &str = "sluice-proxy";
+const USERS: &str = "/etc/passwd";
+
+/// Program that starts `sluice up`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Starter {
+    Systemd,
+    Shell,
+}
+
+impl Starter {
+    /// Returns the one of this machine.
+    pub(super) fn of_machine() -> Self {
+        let has_units = Path::new(SYSTEMD).exists() && UNITS.iter().any(|unit| Path::new(unit).exists());
+        if has_units { Self::for_users(&fs::read_to_string(USERS).unwrap_or_default()) } else { Self::Shell }
+    }
+
+    fn for_users(passwd: &str) -> Self {
+        let has_user = passwd.lines().any(|line| line.split(':').next() == Some(SERVICE_USER));
+        if has_user { Self::Systemd } else { Self::Shell }
+    }
+}
+
 /// Everything that `sluice init` reports.
 pub(super) struct Report<'a> {
     pub(super) site: &'a Site,
@@ -43,6 +68,7 @@ pub(super) struct Report<'a> {
     pub(super) is_configured: bool,
     /// Mark that the environment holds the key, with which `sluice up` refuses to start.
     pub(super) key_was_exported: bool,
+    pub(super) starter: Starter,
 }
 
 impl Report<'_> {
@@ -100,8 +126,7 @@ impl Report<'_> {
         commands.extend(self.answers.agents.iter().map(|agent| format!("sluice agents add {agent}")));
         let is_default = self.site.configuration() == Path::new(DEFAULT_FILE);
         // The unit of the proxy loads the key from its file, which has to be there.
-        let has_units = Path::new(SYSTEMD).exists() && UNITS.iter().any(|unit| Path::new(unit).exists());
-        if has_units && is_default && self.draft.key_file.is_some() {
+        if self.starter == Starter::Systemd && is_default && self.draft.key_file.is_some() {
             commands.push("systemctl enable --now sluice-proxy sluice".to_owned());
         } else {
             if !is_default && !self.is_configured {
@@ -120,4 +145,17 @@ impl Report<'_> {
 pub(super) enum ReportForm {
     Text,
     Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systemd_starts_it_where_the_unit_has_a_user() {
+        let root = "root:x:0:0:root:/root:/bin/bash\n";
+        assert_eq!(Starter::for_users(root), Starter::Shell);
+        assert_eq!(Starter::for_users(&format!("{root}sluice-proxyd:x:9:9:::\n")), Starter::Shell);
+        assert_eq!(Starter::for_users(&format!("{root}sluice-proxy:x:998:998:::\n")), Starter::Systemd);
+    }
 }
