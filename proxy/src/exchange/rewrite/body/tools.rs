@@ -59,7 +59,10 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn tools(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
         match self.cursor.value()? {
             JsonValue::Null => Ok(()),
-            JsonValue::Array => self.elements(|walk| walk.tool(member).map(drop)),
+            JsonValue::Array => self.elements(|walk| {
+                walk.offers_tools = true;
+                walk.tool(member).map(drop)
+            }),
             _ => Err(Rejection::wrong_type(&member.name, "a list of tools", member.at)),
         }
     }

@@ -222,7 +222,7 @@ impl<'a> TopLevel<'a> {
         let Some(model) = self.model.take() else {
             return Err(Rejection::new(Reason::ModelMissing, walk.cursor.at()));
         };
-        let tools_left_out = self.tool_fields.leave_out(self.route, &mut self.members, &mut self.edits);
+        let tools_left_out = self.tool_fields.leave_out(walk, self.route, &mut self.members, &mut self.edits);
         if let Some(part) = self.tool_fields.forgotten() {
             walk.findings.forget_grants_in(part);
         }

@@ -111,12 +111,14 @@ impl<'a> ToolFields<'a> {
             let start = walk.cursor.at();
             let checkpoint = walk.findings.checkpoint();
             let media = walk.media;
+            let offers_tools = walk.offers_tools;
             let hosted = walk.tool(member)?;
             let at = start..walk.cursor.at();
             match hosted {
                 Some(hosted) => {
                     walk.findings.return_to(checkpoint);
                     walk.media = media;
+                    walk.offers_tools = offers_tools;
                     self.left_out.push(hosted);
                     self.cuts.cut(&at);
                 }
@@ -160,6 +162,7 @@ impl<'a> ToolFields<'a> {
     /// Leaves the tools out, and all that names them. Returns their types.
     pub(super) fn leave_out(
         &mut self,
+        walk: &Walk<'a, '_>,
         route: Route,
         members: &mut [TopMember<'a>],
         edits: &mut Edits,
@@ -174,7 +177,10 @@ impl<'a> ToolFields<'a> {
                 .for_each(|member| member.is_removed = true);
         };
         if self.cuts.leaves_nothing() {
-            [&b"tools"[..], b"tool_choice", b"parallel_tool_calls"].into_iter().for_each(&mut remove);
+            remove(b"tools");
+        }
+        if self.cuts.leaves_nothing() && !walk.offers_tools {
+            [&b"tool_choice"[..], b"parallel_tool_calls"].into_iter().for_each(&mut remove);
             self.forgotten = self.choice.take().map(|choice| choice.at);
         } else {
             std::mem::take(&mut self.cuts).apply(edits);

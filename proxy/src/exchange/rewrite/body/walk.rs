@@ -26,6 +26,8 @@ pub(super) struct Walk<'a, 'p> {
     pub(super) media: Media,
     /// Faults that were found.
     pub(super) findings: Findings,
+    /// Set if tools are offered outside of the top-level list.
+    pub(super) offers_tools: bool,
     /// Top-level field that is read.
     pub(super) field: Option<Cow<'a, [u8]>>,
     /// Names of all open objects, the innermost's last.
@@ -46,6 +48,7 @@ impl<'a, 'p> Walk<'a, 'p> {
             policy,
             media: Media::default(),
             findings: Findings::default(),
+            offers_tools: false,
             field: None,
             names: Vec::with_capacity(32),
         }

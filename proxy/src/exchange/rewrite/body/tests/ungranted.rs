@@ -48,6 +48,22 @@ fn hosted_tools_leave_whole_entries() {
             r#""input":"q""#,
         ),
         (Route::Responses, r#""tools":[null,{"type":"mcp"}]"#, ""),
+        // Every tool of the list, but not those of the conversation.
+        (
+            Route::Responses,
+            r#""input":[{"type":"additional_tools","tools":[{"type":"function","name":"a"}]}],"tools":[{"type":"web_search"}],"tool_choice":"required","parallel_tool_calls":false"#,
+            r#""input":[{"type":"additional_tools","tools":[{"type":"function","name":"a"}]}],"tool_choice":"required","parallel_tool_calls":false"#,
+        ),
+        (
+            Route::Responses,
+            r#""tool_choice":{"type":"web_search"},"tools":[{"type":"web_search"}],"input":[{"type":"additional_tools","tools":[{"name":"a"}]}]"#,
+            r#""tool_choice":"auto","input":[{"type":"additional_tools","tools":[{"name":"a"}]}]"#,
+        ),
+        (
+            Route::Responses,
+            r#""input":[{"type":"additional_tools","tools":[]}],"tools":[{"type":"mcp","tools":[{"name":"a"}]}],"tool_choice":"required""#,
+            r#""input":[{"type":"additional_tools","tools":[]}]"#,
+        ),
         // `include` goes with its tool, before or behind it.
         (
             Route::Responses,
