@@ -297,7 +297,9 @@ impl Limits {
         let account = self.spending.last()?;
         pace(run, account, Duration::ZERO).ok()?;
         let mut call = Reservation::enter(run, account).ok()?;
-        let granted = call.grow(&ReservationRequest { input, output, answers, price: Some(price) }).ok()?;
+        let granted = call
+            .grow(&ReservationRequest { input, output, least_output: 1, answers, price: Some(price) })
+            .ok()?;
         self.calls.push(call);
         Some(granted.tokens)
     }

@@ -73,6 +73,15 @@ pub(crate) enum QuotaError {
     Exceeded(LimitOwner, Limit, QuotaShortfall),
     /// The call comes too early, by this duration.
     RateLimited(LimitOwner, Duration),
+    /// The limit has something left, but less than an answer that cannot be cut down may need.
+    BelowLeast {
+        owner: LimitOwner,
+        limit: Limit,
+        /// Tokens that each answer may need.
+        least: u64,
+        /// Tokens that the limit leaves to each answer.
+        left: u64,
+    },
     /// The budget limits money, and the model has no price.
     Unpriced(LimitOwner),
 }
@@ -84,6 +93,8 @@ pub(crate) struct ReservationRequest {
     pub(crate) input: u64,
     /// Most tokens that each answer may have, by the agent and the grant.
     pub(crate) output: u64,
+    /// Fewest tokens to which each answer can be cut down.
+    pub(crate) least_output: u64,
     /// Number of answers.
     pub(crate) answers: u64,
     /// Price of its tokens, if that is known.
@@ -170,8 +181,12 @@ impl Spending {
                 _ => left,
             };
             most = tokens.checked_div(request.answers).unwrap_or(most).min(most);
-            if most == 0 {
-                return Err(exhausted);
+            match most {
+                0 => return Err(exhausted),
+                left if left < request.least_output => {
+                    return Err(QuotaError::BelowLeast { owner, limit, least: request.least_output, left });
+                }
+                _ => {}
             }
         }
         Ok(most)

@@ -29,7 +29,7 @@ fn unlimited() -> Arc<Spending> {
 }
 
 const fn ask(input: u64, output: u64) -> ReservationRequest {
-    ReservationRequest { input, output, answers: 1, price: None }
+    ReservationRequest { input, output, least_output: 1, answers: 1, price: None }
 }
 
 fn tokens(input: u64, output: u64) -> Tokens {
@@ -143,6 +143,23 @@ fn several_answers_are_several_times_the_tokens() {
     assert!(Reservation::enter(&unlimited(), &unlimited()).unwrap().grow(&absurd).is_err());
 }
 
+/// No limit can be given to it, so that a call that is let through on less could use more than is left.
+#[test]
+fn an_answer_that_cannot_be_cut_needs_it_all() {
+    let compaction = |output| ReservationRequest { least_output: output, ..ask(10, output) };
+    let run = spending(Budget { total_tokens: Some(100), ..Budget::default() });
+    for (run, account, owner) in
+        [(&run, &unlimited(), LimitOwner::Run), (&unlimited(), &run, LimitOwner::Account)]
+    {
+        let short = call(run, account, compaction(91)).map(drop);
+        let limit = Limit::TotalTokens;
+        assert_eq!(short.unwrap_err(), QuotaError::BelowLeast { owner, limit, least: 91, left: 90 });
+        let (held, output) = call(run, account, compaction(90)).unwrap();
+        assert_eq!(output, 90, "the control");
+        drop(held);
+    }
+}
+
 #[test]
 fn a_cost_limit_needs_a_price() {
     let poor = spending(Budget { cost_nanodollars: Some(NanoDollars(0)), ..Budget::default() });
@@ -221,7 +238,7 @@ proptest! {
         for event in events {
             match event {
                 Event::Begin { run, input, output, answers } => {
-                    let ask = ReservationRequest { input, output, answers, price: None };
+                    let ask = ReservationRequest { input, output, least_output: 1, answers, price: None };
                     if let Ok(mut entered) = Reservation::enter(&spending[run], &spending[2])
                         && let Ok(granted) = entered.grow(&ask)
                     {

@@ -162,11 +162,12 @@ impl From<QuotaError> for Refused {
             QuotaError::Exceeded(owner, limit, QuotaShortfall::Exhausted) => {
                 (owner, limit, Refusal::QuotaExhausted)
             }
+            QuotaError::BelowLeast { owner, limit, .. } => (owner, limit, Refusal::QuotaExhausted),
             QuotaError::Unpriced(owner) => (owner, Limit::CostNanodollars, Refusal::ModelUnpriced),
         };
         let wait = match error {
             QuotaError::RateLimited(_, wait) => Some(wait.as_secs() + 1),
-            QuotaError::Exceeded(..) | QuotaError::Unpriced(_) => None,
+            QuotaError::Exceeded(..) | QuotaError::BelowLeast { .. } | QuotaError::Unpriced(_) => None,
         };
         let (whose, owner) = match owner {
             LimitOwner::Run => ("this run", "run"),
@@ -180,6 +181,9 @@ impl From<QuotaError> for Refused {
             QuotaError::Exceeded(_, limit, QuotaShortfall::Reserved) => {
                 format!("the rest of the limit of {limit} of {whose} is reserved for calls in progress")
             }
+            QuotaError::BelowLeast { limit, least, left, .. } => format!(
+                "this call may answer with {least} tokens, and the limit of {limit} of {whose} leaves {left}"
+            ),
             QuotaError::RateLimited(..) | QuotaError::Unpriced(_) => {
                 message(reason).replace("this run or account", whose)
             }

@@ -12,6 +12,8 @@ use serde_json::json;
 
 const COUNT: &str = "/v1/responses/input_tokens";
 const COMPACT: &str = "/v1/responses/compact";
+/// Tokens that a compaction reserves.
+const LONGEST_COMPACTION: u64 = 128_000;
 
 #[tokio::test]
 async fn a_count_of_tokens_uses_none() {
@@ -45,20 +47,27 @@ async fn a_compaction_is_metered_like_an_answer() {
     assert!(record.cost_nanodollars.is_some());
 }
 
-/// An answer is cut to what is left of a limit; a compaction cannot be.
+/// An answer is cut to what is left of a limit; a compaction cannot be, and may be longer than other answers.
 #[tokio::test]
 async fn a_compaction_needs_all_that_it_may_use() {
     let world = World::start().await;
-    let each = CallLimits::default().output_tokens;
-    let budget = Budget { output_tokens: Some(each), ..Budget::default() };
+    assert!(CallLimits::default().output_tokens < LONGEST_COMPACTION, "the control");
+    let budget = Budget { output_tokens: Some(LONGEST_COMPACTION), ..Budget::default() };
     let run = world.run_with(RunGrant { budget, ..grant("r1", "acct-1") }).await;
     let ask = |path: &'static str| saying(path, "fake-words20", Answering::Whole, "Hi");
+    let mut said = Vec::new();
     for (path, expected) in [(COMPACT, 200), (COMPACT, 400), ("/v1/responses", 200)] {
         let answer = run.agent.post(path, &ask(path)).await;
         assert_eq!(answer.status, expected, "{path}: {}", answer.text());
+        said.push(answer.json()["error"]["message"].clone());
     }
-    let refusals: Vec<_> = world.records(3).await.iter().map(|line| line.record.refusal).collect();
+    let left =
+        "this call may answer with 128000 tokens, and the limit of output tokens of this run leaves 127980";
+    assert_eq!(said[1], left);
+    let records: Vec<_> = world.records(3).await.into_iter().map(|line| line.record).collect();
+    let refusals: Vec<_> = records.iter().map(|record| record.refusal).collect();
     assert_eq!(refusals, [None, Some(Refusal::QuotaExhausted), None]);
+    assert_eq!(records[1].rule.as_ref().map(ToString::to_string).as_deref(), Some("run.output_tokens"));
 }
 
 /// LiteLLM has these routes for some providers only.

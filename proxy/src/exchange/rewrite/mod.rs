@@ -40,17 +40,14 @@ pub(super) fn build_request(
         tracing::debug!(call = %exchange.call_id(), run = %run.grant.run_id, tools, "hosted tools left out of a call");
     }
     if route.costs_tokens() {
-        let output = checked.sizes.output().unwrap_or(u64::MAX).min(run.grant.limits.output_tokens).max(1);
+        let output = checked.sizes.most_output(route, run.grant.limits.output_tokens);
         let granted = exchange.reserve(&ReservationRequest {
             input: estimate::most_input(body, checked.media, checked.letters),
             output,
+            least_output: if route == Route::Compact { output } else { 1 },
             answers: checked.sizes.answers(route),
             price: exchange.context().snapshot.load().prices.of(&checked.model),
         })?;
-        // No field limits a compaction, so what is left has to suffice for all that it may use.
-        if route == Route::Compact && granted.output_each < output {
-            return Err(Refusal::QuotaExhausted.into());
-        }
         checked.limit_output(route, granted.output_each);
     }
     let path = exchange.route().upstream_path().ok_or(Refusal::RouteUnknown)?;

@@ -6,6 +6,10 @@ use platform_core::route::Route;
 
 use super::{Checked, fields::Size};
 
+/// Tokens reserved for the answer of a compaction, whose length no field of the API limits: the longest answer of the
+/// models that offer the route.
+const LONGEST_COMPACTION: u64 = 128_000;
+
 /// A size as the body writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Count {
@@ -57,6 +61,15 @@ impl Sizes {
         }
     }
 
+    /// Returns the most tokens of an answer of a run whose answers may have `allowed`. A compaction may be longer than
+    /// that.
+    pub(crate) fn most_output(&self, route: Route, allowed: u64) -> u64 {
+        match route {
+            Route::Compact => allowed.max(LONGEST_COMPACTION),
+            _ => self.output().unwrap_or(u64::MAX).min(allowed).max(1),
+        }
+    }
+
     /// Returns the most tokens that an answer may have, as far as the body says.
     pub(crate) fn output(&self) -> Option<u64> {
         self.limits().filter_map(|count| count.value).min()
@@ -82,7 +95,7 @@ impl Checked<'_> {
                     self.edits.insert("max_tokens", &value());
                 }
                 Route::Responses => self.edits.insert("max_output_tokens", &value()),
-                // No field limits a compaction.
+                // No field limits a compaction: `Sizes::most_output` reserves all that it may use.
                 Route::Compact
                 | Route::Embeddings
                 | Route::InputTokens
