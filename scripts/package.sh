@@ -5,6 +5,7 @@
 #        package.sh deb BIN_DIR OUT_DIR         prints the package's path; REVISION=1 is the Debian revision,
 #                                               COMPRESSION=xz the method of dpkg-deb
 set -euo pipefail
+umask 022
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PREFIX=${PREFIX:-/usr}
@@ -65,6 +66,8 @@ make_deb() {
   staging=$(mktemp -d)
   # shellcheck disable=SC2064 # the directory of this call
   trap "rm -rf '$staging'" EXIT
+  # The package's root directory; mktemp closes it to other users.
+  chmod 0755 "$staging"
   PREFIX=/usr install_programs "$bin" "$staging"
   strip "$staging/usr/bin/sluice" "$staging/usr/bin/sluice-proxy"
   install -d "$staging/DEBIAN" "$out"
@@ -81,7 +84,7 @@ Description: language models for untrusted coding agents
  Agents run in containers without a network. A proxy identifies each call,
  adds credentials and billing identity, meters, limits and journals it.
 CONTROL
-  install -m 0755 platform/debian/postinst platform/debian/prerm "$staging/DEBIAN"
+  install -m 0755 platform/debian/{postinst,prerm,postrm} "$staging/DEBIAN"
   deb=$out/sluicegate_${version}_$(dpkg --print-architecture).deb
   dpkg-deb -Z"${COMPRESSION:-xz}" --root-owner-group --build "$staging" "$deb" >/dev/null
   echo "$deb"

@@ -156,17 +156,27 @@ async fn the_proxys_manual_page_names_each_option() {
     }
 }
 
+/// Returns the file name of a package with this revision, in the directory `out`.
+async fn deb(out: &str, revision: &str) -> String {
+    let environment = [("REVISION", revision), ("COMPRESSION", "gzip")];
+    let path = package(&["deb", &programs(), out], &environment).await;
+    Path::new(&path).file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// Runs `script` as root in a Debian that has the packages of `out` in `/deb`, and returns its output.
+async fn in_debian(out: &str, script: &str) -> String {
+    let volume = format!("{out}:/deb:ro");
+    let user = ["--network", "none", "--user", "0", "--volume", &volume, "--entrypoint", "bash"];
+    docker(&[&["run", "--rm"], &user[..], &[IMAGE, "-c", script]].concat()).await
+}
+
 /// Configuration stays when the package is removed.
 #[tokio::test]
 async fn the_debian_package_installs_and_upgrades() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().display().to_string();
-    let make = async |revision| {
-        let environment = [("REVISION", revision), ("COMPRESSION", "gzip")];
-        let path = package(&["deb", &programs(), &out], &environment).await;
-        Path::new(&path).file_name().unwrap().to_str().unwrap().to_owned()
-    };
-    let (first, second) = (make("1").await, make("2").await);
+    let first = deb(&out, "1").await;
+    let second = deb(&out, "2").await;
     let script = format!(
         "set -e
          ! command -v sluice
@@ -180,10 +190,41 @@ async fn the_debian_package_installs_and_upgrades() {
          ! command -v sluice
          ls /etc/sluicegate; ls /usr/lib/systemd/system | grep -c sluice || true"
     );
-    let volume = format!("{out}:/deb:ro");
-    let user = ["--network", "none", "--user", "0", "--volume", &volume, "--entrypoint", "bash"];
-    let said = docker(&[&["run", "--rm"], &user[..], &[IMAGE, "-c", &script]].concat()).await;
+    let said = in_debian(&out, &script).await;
     for line in ["sluice 0.1.0", "sluice-proxy:/usr/sbin/nologin", "sluicegate\t0.1.0-2", "sluice.toml\n0"] {
         assert!(said.contains(line), "{line}: {said}");
     }
+}
+
+/// A service can fail to restart because of its configuration, which dpkg cannot mend.
+#[tokio::test]
+async fn a_failing_service_breaks_no_package() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().display().to_string();
+    let deb = deb(&out, "1").await;
+    let script = format!(
+        "set -e
+         mkdir -p /run/systemd/system
+         printf '#!/bin/sh\\necho \"systemctl $*\"\\nexit 1\\n' >/usr/local/bin/systemctl
+         chmod 755 /usr/local/bin/systemctl
+         dpkg --install /deb/{deb} 2>&1
+         dpkg-query --show --showformat '${{db:Status-Status}}\\n' sluicegate
+         dpkg --remove sluicegate 2>&1
+         dpkg-query --show --showformat '${{db:Status-Status}}\\n' sluicegate || echo gone
+         dpkg-deb --contents /deb/{deb} | head -n 1"
+    );
+    let said = in_debian(&out, &script).await;
+    for words in [
+        "systemctl try-restart sluice-proxy.service sluice.service\n",
+        "a service did not restart",
+        "\ninstalled\n",
+        "systemctl disable --now sluice.service sluice-proxy.service\n",
+        "a service did not stop",
+        "\ndrwxr-xr-x root/root",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let (_, removed) = said.split_once("a service did not stop").unwrap();
+    assert!(removed.contains("systemctl daemon-reload\n"), "systemd forgets the units: {said}");
+    assert!(removed.contains("\nconfig-files\n") || removed.contains("\ngone\n"), "{said}");
 }
