@@ -6,6 +6,8 @@ export PATH := $(CACHE)/cargo/bin:$(PATH)
 CARGO := cargo
 export PREFIX ?= /usr
 PROFILE ?= dev
+# Directory of cargo's outputs, which CARGO_TARGET_DIR moves.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Seconds that each fuzz target runs.
 SECONDS_EACH ?= 15
 SEED ?= 1
@@ -52,10 +54,10 @@ release: ## Build the programs of a release
 	$(CARGO) build --release --locked --workspace --bins
 
 install: release ## Build a release and install it below PREFIX=/usr, with manual pages, completions and systemd units
-	@scripts/package.sh install target/release "$(DESTDIR)"
+	@scripts/package.sh install $(TARGET)/release "$(DESTDIR)"
 
-package: release ## Build a release and make a Debian package of it in target/package
-	@scripts/package.sh deb target/release target/package
+package: release ## Build a release and make a Debian package of it in its target directory
+	@scripts/package.sh deb $(TARGET)/release $(TARGET)/package
 
 lint: ## Check format, clippy, documentation and shell scripts
 	$(CARGO) fmt --all --check
@@ -103,13 +105,13 @@ fuzz-record: ## Fuzz each target for RECORD_SECONDS=600 and write the figures to
 	@SECONDS_EACH=$(RECORD_SECONDS) TARGETS="$(TARGETS)" scripts/fuzz.sh record $(RECORD)
 
 bench: bench-build ## Benchmark Sluicegate and its peers (10 minutes), store the run, update the README's figures
-	target/release/bench run --keep bench/runs --readme README.md
+	$(TARGET)/release/bench run --keep bench/runs --readme README.md
 
 bench-quick: bench-build ## Run a shorter benchmark without storing it (2 minutes)
-	target/release/bench run --rounds 2 --span 200
+	$(TARGET)/release/bench run --rounds 2 --span 200
 
 bench-before: bench-build ## Save this build as a baseline for `bench run --peers before,sluicegate`
-	cp target/release/sluice-proxy target/release/sluice-proxy.before
+	cp $(TARGET)/release/sluice-proxy $(TARGET)/release/sluice-proxy.before
 
 bench-starts: ## Measure the start of runs: cold, warm and as in the predecessor; update the table of docs/src/explanation/benchmarks.md (5 minutes)
 	@$(MAKE) --no-print-directory images release
@@ -130,10 +132,10 @@ bench-micro: ## Measure the cost of single steps of a call
 	$(CARGO) bench --locked -p proxy --features internals --bench steps
 
 bench-check: bench-build ## Compare instructions per request with the stored baseline; 5 % more fail
-	target/release/bench instructions
+	$(TARGET)/release/bench instructions
 
 bench-accept: bench-build ## Store the current instructions per request as the baseline
-	target/release/bench instructions --accept
+	$(TARGET)/release/bench instructions --accept
 
 bench-build:
 	@scripts/setup.sh bench

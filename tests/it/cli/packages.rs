@@ -141,6 +141,26 @@ async fn install_makes_the_services_user() {
     assert_eq!(staged.calls(), "", "the control: staged files are for another machine");
 }
 
+#[tokio::test]
+async fn install_takes_the_target_directory_in_use() {
+    let make = async |target: &str| {
+        let mut command = Command::new("make");
+        command.args(["--dry-run", "--no-print-directory", target, "CARGO_TARGET_DIR=/elsewhere"]);
+        let output = command.current_dir(REPOSITORY).output().await.unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(make("install").await.contains("package.sh install /elsewhere/release "));
+    assert!(make("package").await.contains("package.sh deb /elsewhere/release /elsewhere/package"));
+}
+
+/// Units would name programs that systemd does not find.
+#[tokio::test]
+async fn install_refuses_a_relative_prefix() {
+    let refused = run_package(&["install", &programs()], &[("PREFIX", "opt")]).await;
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("PREFIX=opt is no absolute path"), "{said}");
+}
+
 /// The page is written by hand, because the data plane links no library for it.
 #[tokio::test]
 async fn the_proxys_manual_page_names_each_option() {

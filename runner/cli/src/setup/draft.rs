@@ -12,7 +12,8 @@ pub(crate) struct Draft {
 }
 
 const HEAD: &str = "\
-# Configuration of Sluicegate, begun by `sluice init`. All settings: /usr/share/doc/sluicegate/sluice.example.toml.
+# Configuration of Sluicegate, begun by `sluice init`. All settings: share/doc/sluicegate/sluice.example.toml below the
+# installation's prefix, /usr by default.
 # `sluice config check` reports every mistake, `sluice config show` the values in effect and their sources.
 ";
 
@@ -95,6 +96,7 @@ mod tests {
         assert_eq!((upstream.key_file, upstream.default_model), (draft().key_file, draft().default_model));
         let bare = Draft { key_file: None, default_model: None, ..draft() };
         assert_eq!(read(bare.text()).upstream.key_file, None);
+        assert!(!bare.text().contains("/usr/share"), "an installation may have another prefix");
     }
 
     #[test]
