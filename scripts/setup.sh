@@ -98,6 +98,7 @@ docker_() {
 
 images() {
   docker_
+  packages images "a compiler and make, which build the programs" make:make cc:build-essential
   if [[ -z ${BASE_IMAGE:-} ]]; then
     packages images "tools that build the base image" debootstrap:debootstrap npm:npm
   fi

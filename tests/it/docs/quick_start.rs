@@ -3,7 +3,10 @@
 //! One thing is replaced: building takes minutes, so the programs under test come as a package, and the image is there.
 //! Agents run on this machine's Docker, so their directories have the same paths inside and outside.
 
-use std::fs;
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt, symlink},
+};
 
 use bench::upstream::ScriptedUpstream;
 use harness::{canary::CANARY_KEY, terminal::converse};
@@ -14,6 +17,31 @@ use crate::cli::packages::{IMAGE, package, programs};
 
 /// Most lines of the quick start.
 const MAX_LINES: usize = 6;
+/// Programs that `scripts/setup.sh` itself needs; they are essential on Debian.
+const ESSENTIAL: [&str; 9] = ["bash", "cat", "dirname", "env", "mktemp", "rm", "sh", "tail", "timeout"];
+
+/// A Debian with Rust can have neither. The engine is there here, so that nothing is installed before them.
+#[tokio::test]
+async fn set_up_installs_what_builds_the_programs() {
+    let dir = tempfile::tempdir().unwrap();
+    for program in ESSENTIAL {
+        let path = ["/bin", "/usr/bin"].map(|dir| format!("{dir}/{program}"));
+        let path = path.iter().find(|path| fs::exists(path).unwrap()).unwrap();
+        symlink(path, dir.path().join(program)).unwrap();
+    }
+    // `apt-get` fails, so that nothing is installed.
+    for (program, code) in [("dockerd", 0), ("docker", 0), ("tini", 0), ("apt-get", 1)] {
+        let program = dir.path().join(program);
+        fs::write(&program, format!("#!/bin/sh\nexit {code}\n")).unwrap();
+        fs::set_permissions(program, Permissions::from_mode(0o755)).unwrap();
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/setup.sh");
+    let mut setup = Command::new(script);
+    setup.arg("images").env_clear().env("PATH", dir.path()).env("HOME", dir.path());
+    let output = setup.output().await.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("(make build-essential)"), "{said}");
+}
 
 #[tokio::test]
 async fn the_quick_start_leads_to_an_answer() {
