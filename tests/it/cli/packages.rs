@@ -9,6 +9,7 @@ use std::{
 };
 
 use harness::{docker::docker, process::binary};
+use platform_runtime::config::Environment;
 use tokio::process::Command;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -112,7 +113,7 @@ impl Stubs {
 
     /// Returns a `PATH` on which these programs come first.
     fn path(&self) -> String {
-        format!("{}:{}", self.0.path().display(), std::env::var("PATH").unwrap())
+        format!("{}:{}", self.0.path().display(), Environment::capture().get("PATH").unwrap())
     }
 
     fn calls(&self) -> String {
