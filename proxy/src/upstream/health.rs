@@ -8,7 +8,7 @@ use platform_core::control::UpstreamHealth;
 use platform_runtime::report;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::Upstream;
+use super::{Error, Upstream};
 use crate::pieces::Pieces;
 
 /// Largest answer that is read.
@@ -72,7 +72,11 @@ impl Upstream {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
         }
         let answered = self.send_on_new_connection(request).await;
-        let (answer, mut connection) = answered.map_err(|error| report::chain(&error))?;
+        let (answer, mut connection) = answered.map_err(|error| match &error {
+            // The health says already that the upstream was not reached.
+            Error::Unreachable(failure) => report::chain(failure),
+            Error::Down { .. } | Error::Broken(_) => report::chain(&error),
+        })?;
         let (head, body) = answer.into_parts();
         let body = connection.read_whole(body, MAX_ANSWER).await;
         Ok((head.status, body.map_err(|error| report::chain(&error))?))

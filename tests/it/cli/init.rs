@@ -8,10 +8,13 @@ use std::{
 
 use bench::upstream::ScriptedUpstream;
 use harness::{
-    canary::CANARY_KEY, key_rejecting_upstream::KeyRejectingUpstream, process::binary, sluice::Outcome,
+    canary::CANARY_KEY,
+    key_rejecting_upstream::KeyRejectingUpstream,
+    process::binary,
+    sluice::{Outcome, interrupt},
     terminal::converse,
 };
-use tokio::process::Command;
+use tokio::{net::TcpListener, process::Command};
 
 /// A directory for a configuration.
 struct Place(tempfile::TempDir);
@@ -133,8 +136,63 @@ async fn init_writes_no_key_that_is_refused() {
     let arguments = ["--upstream", "http://127.0.0.1:9", "--no-key", "--yes"];
     let unreachable = down.init(&arguments).await;
     assert_eq!(unreachable.code, Some(69), "{unreachable:?}");
-    assert!(unreachable.stderr.contains("http://127.0.0.1:9 cannot be reached"), "{unreachable:?}");
+    let said = "http://127.0.0.1:9 cannot be reached: no connection to 127.0.0.1:9: Connection refused";
+    assert!(unreachable.stderr.contains(said), "{unreachable:?}");
     assert!(down.is_untouched());
+}
+
+#[tokio::test]
+async fn init_prints_commands_that_work_in_succession() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let place = Place::new();
+    let url = upstream.base_url();
+    let given = ["--upstream", &url, "--no-key", "--model", "fake", "--json", "--agent", "codex"];
+    let unknown = place.init(&[&given[..], &["--agent", "a; reboot"]].concat()).await;
+    assert_eq!((unknown.code, place.is_untouched()), (Some(2), true), "{unknown:?}");
+    let known = "--agent a; reboot: no such agent; there are claude-code, codex,";
+    assert!(unknown.stderr.contains(known), "{unknown:?}");
+    let wrote = place.init(&given).await;
+    let next = wrote.result()["next"].clone();
+    let next: Vec<_> = next.as_array().unwrap().iter().filter_map(|line| line.as_str()).collect();
+    let export = format!("export SLUICE_CONFIG={}", place.config().display());
+    assert_eq!(next[..3], [&*export, "sluice agents add codex", "sluice up &"], "{next:?}");
+}
+
+/// The upstream takes the connection and never answers, until the user has enough.
+#[tokio::test]
+async fn an_interrupted_check_leaves_nothing() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let place = Place::new();
+    let mut command = Command::new(binary("sluice"));
+    command.args(["init", "--upstream", &url, "--no-key", "--yes", "--config"]).arg(place.config());
+    let mut init = command.stdin(std::process::Stdio::null()).kill_on_drop(true).spawn().unwrap();
+    let (asked, _) = silent.accept().await.unwrap();
+    interrupt(&init);
+    let status = init.wait().await.unwrap();
+    assert!(!status.success(), "{status}");
+    assert!(place.is_untouched(), "nothing is left");
+    drop(asked);
+}
+
+#[tokio::test]
+async fn init_writes_no_key_without_a_configuration() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let place = Place::new();
+    fs::create_dir_all(place.config()).unwrap();
+    let url = upstream.base_url();
+    let key = place.given_key();
+    let refused = place.init(&["--upstream", &url, "--key-file", &key, "--yes", "--force"]).await;
+    assert_eq!((refused.code, place.key().exists()), (Some(2), false), "{refused:?}");
+    assert!(refused.stderr.contains("sluice.toml is not a regular file"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn init_shows_no_password_of_an_address() {
+    let place = Place::new();
+    let refused = place.init(&["--upstream", "http://user:hunter2@litellm:4000", "--no-key", "--yes"]).await;
+    assert_eq!((refused.code, refused.stderr.contains("hunter2")), (Some(2), false), "{refused:?}");
+    assert!(refused.stderr.contains("it has a user or a password"), "{refused:?}");
 }
 
 #[tokio::test]

@@ -99,6 +99,11 @@ impl BaseUrl {
     pub fn parse(text: &str) -> Result<Self, String> {
         let invalid =
             || format!("not a base URL: expected `http://host:port` or `https://host:port`, found `{text}`");
+        if text.contains('@') {
+            return Err(
+                "not a base URL: it has a user or a password; the key goes into upstream.key_file".to_owned()
+            );
+        }
         let (scheme, rest) = match text.split_once("://") {
             Some(("http", rest)) => (Scheme::Http, rest),
             Some(("https", rest)) => (Scheme::Https, rest),

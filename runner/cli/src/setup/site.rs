@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_runtime::{file, random};
+use platform_runtime::{file, settings::Settings};
 
 use super::{Draft, Error, GivenKey};
 
@@ -35,6 +35,11 @@ impl Site {
         let configuration = std::path::absolute(configuration).map_err(write)?;
         let dir = configuration.parent().filter(|_| configuration.file_name().is_some());
         let dir = dir.ok_or_else(|| write(io::ErrorKind::IsADirectory.into()))?.to_owned();
+        if fs::metadata(&configuration).is_ok_and(|found| !found.is_file()) {
+            let problem =
+                format!("{} is not a regular file: name another with --config", configuration.display());
+            return Err(Error::Unusable(vec![problem]));
+        }
         Ok(Self { key: dir.join(KEY_FILE), configuration, dir })
     }
 
@@ -61,61 +66,27 @@ impl Site {
         files.filter(|path| fs::symlink_metadata(path).is_ok()).collect()
     }
 
-    /// Passes a configuration file with the text of `draft` to `check`, beside the later one so that the rights of the
-    /// same directories are checked. Removes the file, and directories that were
-    /// made for it.
+    /// Checks who else could change the configuration, as `sluice-proxy` does when it reads it.
     ///
     /// # Errors
-    /// Those of `check`, or if the file cannot be written.
-    pub(crate) fn with_trial<T>(
-        &self,
-        draft: &Draft,
-        check: impl FnOnce(&Path) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let path = self.dir.join(format!(".sluice-init-{:032x}.toml", random::bits()));
-        let write = |source| Error::Write { path: self.dir.clone(), source };
-        let made = self.make_dir()?;
-        let result = file::replace(&path, CONFIGURATION_MODE, draft.text().as_bytes()).map_err(write);
-        let checked = result.and_then(|()| check(&path));
-        // The name in messages is that of the file that would have been written.
-        let checked = checked.map_err(|error| self.renamed(error, &path));
-        let removed = fs::remove_file(&path);
-        // This fails if another process has put something there: then it stays.
-        made.iter().rev().for_each(|dir| drop(fs::remove_dir(dir)));
-        if checked.is_ok() {
-            removed.map_err(write)?;
-        }
-        checked
-    }
-
-    fn renamed(&self, error: Error, trial: &Path) -> Error {
-        match error {
-            Error::Check { said } => Error::Check {
-                said: said.replace(&trial.display().to_string(), &self.configuration.display().to_string()),
-            },
-            other => other,
-        }
-    }
-
-    /// Makes the directory and those above it. Returns the ones that were missing.
-    fn make_dir(&self) -> Result<Vec<PathBuf>, Error> {
-        let missing: Vec<_> =
-            self.dir.ancestors().take_while(|dir| !dir.exists()).map(PathBuf::from).collect();
-        let made: Vec<_> = missing.into_iter().rev().collect();
-        DirBuilder::new()
-            .recursive(true)
-            .mode(DIRECTORY_MODE)
-            .create(&self.dir)
-            .map_err(|source| Error::Write { path: self.dir.clone(), source })?;
-        Ok(made)
+    /// If other users could.
+    pub(crate) fn check_rights(&self, settings: &Settings) -> Result<(), Error> {
+        let exposed = settings.exposures_of_proxy(Some(&self.configuration), &settings.trusted_by_proxy());
+        let exposed: Vec<_> = exposed.iter().map(ToString::to_string).collect();
+        if exposed.is_empty() { Ok(()) } else { Err(Error::Unusable(exposed)) }
     }
 
     /// Writes the key, if one is given, and then the configuration.
     ///
     /// # Errors
-    /// If the system refuses. A previous configuration is unchanged then.
+    /// If the system refuses. A previous configuration is unchanged then, and no new key is left.
     pub(crate) fn write(&self, draft: &Draft, key: Option<&GivenKey>) -> Result<(), Error> {
-        self.make_dir()?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(DIRECTORY_MODE)
+            .create(&self.dir)
+            .map_err(|source| Error::Write { path: self.dir.clone(), source })?;
+        let had_key = fs::symlink_metadata(&self.key).is_ok();
         let write = |path: &Path, mode, text: &str| {
             let written = file::replace(path, mode, text.as_bytes());
             written.map_err(|source| Error::Write { path: path.to_owned(), source })
@@ -123,7 +94,11 @@ impl Site {
         if let Some(key) = key {
             write(&self.key, KEY_MODE, key.expose())?;
         }
-        write(&self.configuration, CONFIGURATION_MODE, &draft.text())
+        let written = write(&self.configuration, CONFIGURATION_MODE, &draft.text());
+        if written.is_err() && key.is_some() && !had_key {
+            drop(fs::remove_file(&self.key));
+        }
+        written
     }
 }
 
@@ -132,6 +107,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use platform_core::secret::Secret;
+    use platform_runtime::random;
 
     use super::*;
     use crate::setup::KeyOrigin;
@@ -170,25 +146,24 @@ mod tests {
         assert!(site.is_key(&dir.0.join("etc/../etc/upstream.key")) && !site.is_key(site.configuration()));
     }
 
+    /// The file system of `/proc` takes no file.
     #[test]
-    fn a_trial_leaves_nothing() {
+    fn a_key_stays_only_with_its_configuration() {
         let dir = Dir::new();
-        let site = Site::of(&dir.0.join("etc/sluicegate/sluice.toml")).unwrap();
-        let refused = site.with_trial(&draft("http://a"), |path| -> Result<(), Error> {
-            assert!(fs::read_to_string(path).unwrap().contains("http://a"));
-            Err(Error::Check { said: format!("{}:2: no", path.display()) })
-        });
-        let said = refused.unwrap_err().to_string();
-        assert!(said.ends_with(&format!("{}:2: no", site.configuration().display())), "{said}");
-        assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 0);
-        site.with_trial(&draft("http://a"), |path| {
-            assert!(path.exists());
-            Ok(())
-        })
-        .unwrap();
-        assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 0);
-        fs::create_dir_all(dir.0.join("etc/sluicegate")).unwrap();
-        site.with_trial(&draft("http://a"), |_| Ok(())).unwrap();
-        assert!(site.dir.exists(), "the control: it was there before");
+        let key = GivenKey::new(KeyOrigin::Terminal, Secret::new("sk-1".to_owned())).unwrap();
+        let mut site = Site::of(&dir.0.join("sluice.toml")).unwrap();
+        site.configuration = "/proc/no/sluice.toml".into();
+        for had_key in [false, true] {
+            site.write(&draft("http://a"), Some(&key)).unwrap_err();
+            assert_eq!(site.key().exists(), had_key);
+            fs::write(site.key(), "sk-0").unwrap();
+        }
+    }
+
+    #[test]
+    fn a_directory_is_no_configuration() {
+        let dir = Dir::new();
+        let refused = Site::of(&dir.0).unwrap_err().to_string();
+        assert!(refused.contains("is not a regular file"), "{refused}");
     }
 }

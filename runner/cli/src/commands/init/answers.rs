@@ -9,7 +9,10 @@ use platform_runtime::{
 };
 
 use super::Arguments;
-use crate::setup::{Dialogue, Error, GivenKey, KeyOrigin, Site};
+use crate::{
+    agent_images::Recipe,
+    setup::{Dialogue, Error, GivenKey, KeyOrigin, Site},
+};
 
 /// Address at which LiteLLM listens unless it is told otherwise.
 const DEFAULT_UPSTREAM: &str = "http://127.0.0.1:4000";
@@ -71,6 +74,7 @@ impl Interview<'_> {
             KeyChoice::Write(key) => Some(key),
             KeyChoice::InPlace(_) | KeyChoice::None => None,
         };
+        problems.extend(self.unknown_agents()?);
         for path in self.site.existing(written) {
             if !self.may_replace(path)? {
                 problems.push(format!("{} exists: --force replaces it", path.display()));
@@ -81,6 +85,17 @@ impl Interview<'_> {
         }
         let agents = self.arguments.agent.iter().filter(|agent| *agent != DEFAULT_AGENT).cloned();
         Ok(Answers { base_url, key, agents: agents.collect() })
+    }
+
+    /// Returns a problem for each agent that `sluice agents add` would refuse.
+    fn unknown_agents(&self) -> Result<Vec<String>, Error> {
+        let recipes = Recipe::all().map_err(Error::Recipes)?;
+        let known: Vec<_> = recipes.iter().map(|recipe| recipe.name.as_str()).collect();
+        let is_known = |agent: &&String| *agent == DEFAULT_AGENT || known.contains(&agent.as_str());
+        let unknown = self.arguments.agent.iter().filter(|agent| !is_known(agent));
+        Ok(unknown
+            .map(|agent| format!("--agent {agent}: no such agent; there are {}", known.join(", ")))
+            .collect())
     }
 
     fn base_url(&self) -> Result<Result<String, String>, Error> {

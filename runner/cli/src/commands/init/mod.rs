@@ -81,7 +81,7 @@ pub(super) const fn exit_code(error: &setup::Error) -> Exit {
         setup::Error::Unusable(_) | setup::Error::Check { .. } => Exit::Usage,
         setup::Error::Stopped => Exit::Cancelled,
         setup::Error::Program { .. } | setup::Error::Upstream(_) => Exit::Unavailable,
-        setup::Error::Terminal(_) | setup::Error::Write { .. } => Exit::Internal,
+        setup::Error::Terminal(_) | setup::Error::Recipes(_) | setup::Error::Write { .. } => Exit::Internal,
     }
 }
 
@@ -100,7 +100,12 @@ pub(super) fn init(
     let interview = Interview { arguments: &arguments, environment: &environment, site: &site, dialogue };
     let answers = interview.answers(environment_key)?;
     let mut draft = Draft { base_url: answers.base_url.clone(), key_file: None, default_model: None };
-    let health = site.with_trial(&draft, |file| ask_upstream(file, answers.key.given()))?;
+    let read = |draft: &Draft| {
+        let file = Some((site.configuration().to_owned(), draft.text()));
+        Settings::read(&Sources { file, environment: environment.clone(), flags: Vec::new() })
+    };
+    site.check_rights(&read(&draft)?)?;
+    let health = ask_upstream(&site, &draft, answers.key.given())?;
     if let Some(problem) = problem(&health, &answers)
         && !arguments.force
     {
@@ -108,8 +113,7 @@ pub(super) fn init(
     }
     draft.key_file = answers.key.given().map(|_| site.key().to_owned());
     draft.default_model = interview.model(&health)?;
-    let file = Some((site.configuration().to_owned(), draft.text()));
-    let settings = Settings::read(&Sources { file, environment: environment.clone(), flags: Vec::new() })?;
+    let settings = read(&draft)?;
     let writes_key = match &answers.key {
         KeyChoice::Write(key) => Some(key),
         KeyChoice::InPlace(_) | KeyChoice::None => None,

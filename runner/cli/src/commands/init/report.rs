@@ -123,18 +123,18 @@ impl Report<'_> {
         if self.key_was_exported {
             commands.push(format!("unset {}", name::env::LITELLM_MASTER_KEY));
         }
-        commands.extend(self.answers.agents.iter().map(|agent| format!("sluice agents add {agent}")));
         let is_default = self.site.configuration() == Path::new(DEFAULT_FILE);
-        // The unit of the proxy loads the key from its file, which has to be there.
-        if self.starter == Starter::Systemd && is_default && self.draft.key_file.is_some() {
-            commands.push("systemctl enable --now sluice-proxy sluice".to_owned());
-        } else {
-            if !is_default && !self.is_configured {
-                let path = self.site.configuration().display().to_string();
-                commands.push(format!("export SLUICE_CONFIG={}", shell(&path)));
-            }
-            commands.push("sluice up &".to_owned());
+        // All others need it, `sluice agents add` too.
+        if !is_default && !self.is_configured {
+            let path = self.site.configuration().display().to_string();
+            commands.push(format!("export {}={}", name::env::SLUICE_CONFIG, shell(&path)));
         }
+        commands
+            .extend(self.answers.agents.iter().map(|agent| format!("sluice agents add {}", shell(agent))));
+        // The unit of the proxy loads the key from its file, which has to be there.
+        let is_service = self.starter == Starter::Systemd && is_default && self.draft.key_file.is_some();
+        let start = if is_service { "systemctl enable --now sluice-proxy sluice" } else { "sluice up &" };
+        commands.push(start.to_owned());
         commands.push("sluice run \"In one sentence: what is a sluice gate?\"".to_owned());
         commands
     }
