@@ -131,6 +131,13 @@ impl From<Rejections> for Refused {
     }
 }
 
+/// Returns the rules of all reasons of a refusal in one line, as a record would name each.
+pub(crate) fn rules(rejections: &Rejections) -> String {
+    let all = std::iter::once(&rejections.first).chain(&rejections.others);
+    let rules = all.map(|rejection| rule(rejection).map_or_else(|| "-".to_owned(), |rule| rule.to_string()));
+    rules.collect::<Vec<_>>().join(", ")
+}
+
 /// Returns the part of a body that caused its refusal. Names come from an agent: they are written as the journal may
 /// contain them.
 fn rule(rejection: &Rejection) -> Option<JournalText> {

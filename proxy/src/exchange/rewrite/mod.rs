@@ -21,7 +21,7 @@ use crate::{
     budget::{Granted, ReservationRequest},
     pieces::Pieces,
     policy::{Identification, Label},
-    refusal::Refused,
+    refusal::{self, Refused},
     usage::{UsageEventFor, estimate},
 };
 
@@ -33,7 +33,11 @@ pub(super) fn build_request(
 ) -> Result<Request<Pieces>, Refused> {
     let run = Arc::clone(exchange.run());
     let route = exchange.route();
-    let mut checked = body::check(route, body, &run.policy.load())?;
+    let mut checked = body::check(route, body, &run.policy.load()).inspect_err(|rejections| {
+        // The record has the first rule only.
+        let rules = refusal::rules(rejections);
+        tracing::debug!(call = %exchange.call_id(), run = %run.grant.run_id, rules, "a body was refused");
+    })?;
     exchange.body_checked(&checked)?;
     if !checked.tools_left_out.is_empty() {
         let tools = Label::list(&checked.tools_left_out);

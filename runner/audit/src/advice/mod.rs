@@ -84,10 +84,10 @@ pub fn of(record: &ExchangeRecord) -> Option<Advice> {
         | Refusal::BodyInvalid
         | Refusal::BodyEncoded
         | Refusal::BodyTooLarge
-        | Refusal::BodyMemoryExhausted
-        | Refusal::FieldUnknown
-        | Refusal::NotGranted
-        | Refusal::ModelNotGranted => call.explain_request(refusal, rule),
+        | Refusal::BodyMemoryExhausted => call.explain_request(refusal, rule),
+        Refusal::FieldUnknown | Refusal::NotGranted | Refusal::ModelNotGranted => {
+            call.explain_request(refusal, rule).noting_other_reasons()
+        }
         Refusal::TokenMissing
         | Refusal::TokenMalformed
         | Refusal::TokenExpired
@@ -407,6 +407,12 @@ impl Advice {
         for setting in self.settings.iter_mut().filter(of_agent) {
             setting.section = format!("runs.{}", toml_quote(run_id.as_str()));
         }
+        self
+    }
+
+    /// Adds that the body may have been refused for more: a record has the first reason.
+    fn noting_other_reasons(mut self) -> Self {
+        self.why += ". A record has the first reason; the client's error has all, and the proxy's log at level debug their rules";
         self
     }
 

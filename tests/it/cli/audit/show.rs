@@ -121,13 +121,20 @@ async fn fields_models_and_capabilities_are_named() {
     let run = world.run_with(RunGrant { models, ..grant("r1", "acct-1") }).await;
     let mut body = chat_body("fake", Answering::Whole);
     body["colour"] = json!("red");
+    body["web_search_options"] = json!({});
     run.agent.post(CHAT, &body).await;
     let told = shown(&world, &run, 1).await;
     decided(
         &told,
         Some("field:colour"),
-        &["the field colour", "[proxy] extra_body_fields = […, \"colour\"]"],
+        &[
+            "the field colour",
+            "[proxy] extra_body_fields = […, \"colour\"]",
+            "the proxy's log at level debug their rules",
+        ],
     );
+    let log = world.log();
+    assert!(log.contains("field:colour, capability:web_search"), "{log}");
 
     run.agent.chat("gpt-4o").await;
     let told = shown(&world, &run, 2).await;
@@ -156,7 +163,7 @@ async fn fields_models_and_capabilities_are_named() {
     body["the password is hunter2"] = json!(1);
     run.agent.post(CHAT, &body).await;
     let (text, json) = shown(&world, &run, 5).await;
-    assert!(!text.contains("hunter2"), "{text}");
+    assert!(!text.contains("hunter2") && !world.log().contains("hunter2"), "{text}");
     assert!(json["record"]["rule"].as_str().unwrap().starts_with('<'), "{json}");
 }
 
