@@ -123,9 +123,12 @@ impl fmt::Display for Label {
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_the_field =
-            matches!(&self.reason, Reason::UnknownField(name) if self.field.as_ref() == Some(name));
-        if let Some(field) = self.field.as_ref().filter(|_| !is_the_field) {
+        let named = match &self.reason {
+            Reason::UnknownField(name) => Some(name),
+            Reason::NotGranted { what, .. } | Reason::WrongType { what, .. } => Some(what),
+            _ => None,
+        };
+        if let Some(field) = self.field.as_ref().filter(|field| named != Some(*field)) {
             write!(f, "in {field}: ")?;
         }
         match &self.reason {

@@ -334,6 +334,8 @@ pub(crate) fn error_json(refused: &Refused, dialect: Dialect) -> String {
 
 #[cfg(test)]
 mod tests {
+    use platform_core::route::Route;
+
     use super::*;
 
     #[test]
@@ -354,6 +356,17 @@ mod tests {
                     response.headers().contains_key("x-should-retry")
                 );
             }
+        }
+    }
+
+    #[test]
+    fn an_unknown_route_is_told_of_all_others() {
+        let text = message(Refusal::RouteUnknown);
+        for path in Route::ALL.into_iter().filter_map(Route::upstream_path) {
+            let is_named = |word: &str| {
+                path.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            assert!(text.split([' ', ',']).any(is_named), "{path}: {text}");
         }
     }
 

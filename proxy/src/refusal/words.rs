@@ -7,7 +7,7 @@ use platform_core::{limit::Millis, record::Timeout, refusal::Refusal};
 pub(super) const fn message(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::RouteUnknown => {
-            "no such route: this is a model API with POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages and /v1/embeddings"
+            "no such route: this is a model API with POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages and /v1/embeddings, routes below some of these, and GET /v1/models"
         }
         Refusal::WebsocketUnsupported => "this route has no WebSocket: send the call as a POST over HTTP",
         Refusal::BodyTooLarge => "the request body is larger than this run may send",

@@ -28,9 +28,12 @@ fn all_reasons_are_named_in_their_sequence() {
         "providerOptions.openai.store = false",
         "send the history as input",
         "Also \"client_meta\" is not a field",
+        "Also \"background\" is not granted",
     ] {
         assert!(message.contains(cure), "{cure}: {message}");
     }
+    let (message, _) = reasons(Route::Responses, r#"{"model":"m","input":"a","tools":7}"#, &policy());
+    assert!(message.starts_with("\"tools\" must be"), "{message}");
 }
 
 #[test]
