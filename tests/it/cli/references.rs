@@ -1,6 +1,7 @@
 //! Tests that a run is named by a part of its id, or as the newest, by every command that takes one.
 
 use harness::{Outcome, World};
+use platform_core::id::RunId;
 use serde_json::Value;
 
 const FIRST: &str = "run-1a2052bc0be-2364b5f2";
@@ -25,7 +26,7 @@ async fn sluice(world: &World, arguments: &[&str]) -> Outcome {
 #[tokio::test]
 async fn a_part_of_an_id_names_a_run() {
     let world = world_with_runs().await;
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 12] = [
         (&["runs", "show", "9f446d19"], SECOND),
         (&["runs", "show", "run-1a2052b"], FIRST),
         (&["runs", "show", "--last"], SECOND),
@@ -34,6 +35,9 @@ async fn a_part_of_an_id_names_a_run() {
         (&["audit", "show", "--run", "6d19"], SECOND),
         (&["audit", "show", "--last"], SECOND),
         (&["audit", "stats", "--run", "b5f2"], FIRST),
+        (&["audit", "stats", "--last"], SECOND),
+        (&["usage", "--last"], SECOND),
+        (&["limit", "--last", "--requests", "9"], SECOND),
         (&["runs", "cancel", "--no-wait", "6d19"], SECOND),
     ];
     for (arguments, run) in cases {
@@ -41,9 +45,30 @@ async fn a_part_of_an_id_names_a_run() {
         assert_eq!(outcome.code, Some(0), "{arguments:?}: {outcome:?}");
         assert!(outcome.stdout.contains(run), "{arguments:?}: {run} is not in {}", outcome.stdout);
     }
-    let tail = sluice(&world, &["audit", "tail", "--run", "6d19"]).await;
-    let runs: Vec<Value> = tail.events().iter().map(|line| line["run_id"].clone()).collect();
-    assert_eq!(runs, [SECOND]);
+    for selection in [&["--run", "6d19"][..], &["--last"]] {
+        let tail = sluice(&world, &[&["audit", "tail"], selection].concat()).await;
+        let runs: Vec<Value> = tail.events().iter().map(|line| line["run_id"].clone()).collect();
+        assert_eq!(runs, [SECOND]);
+    }
+    let trace = world.sluice().under(&["timeout", "1"]).run(&["audit", "trace", "--last"]).await;
+    assert!(trace.stderr.contains(&format!("waiting for the next call of run {SECOND}")), "{trace:?}");
+}
+
+/// A proxy that starts anew knows open runs only; the journal has the calls of all.
+#[tokio::test]
+async fn the_usage_of_an_ended_run_is_in_the_journal() {
+    let mut world = world_with_runs().await;
+    world.control.close(&RunId::parse(FIRST).unwrap(), 0).await.unwrap();
+    world.kill_proxy().await;
+    world.start_proxy().await;
+    for arguments in [&["usage", "--run", "b5f2"][..], &["limit", "--run", FIRST, "--requests", "9"]] {
+        let ended = sluice(&world, arguments).await;
+        let sums =
+            format!("run {FIRST} is not open any more; `sluice audit stats --run {FIRST}` sums its calls");
+        assert!(ended.code == Some(1) && ended.stderr.contains(&sums), "{ended:?}");
+    }
+    let unknown = sluice(&world, &["usage", "--run", "nightly"]).await;
+    assert!(unknown.stderr.contains("there is no run nightly"), "the control: {unknown:?}");
 }
 
 #[tokio::test]

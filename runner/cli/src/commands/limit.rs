@@ -111,7 +111,7 @@ impl Arguments {
 pub(super) async fn limit(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     arguments.check()?;
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
-    let new_spending = apply(&data_plane, &arguments).await?;
+    let new_spending = apply(context, &data_plane, &arguments).await?;
     let mut out = io::stdout();
     if arguments.json {
         writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&new_spending)?))?;
@@ -123,10 +123,10 @@ pub(super) async fn limit(context: &Context, arguments: Arguments) -> Result<Exi
 
 /// Replaces the requested limits. The data plane replaces a whole budget, so the present limits are read first. If two
 /// commands do this at the same moment, the later one may undo the change of the other.
-async fn apply(data_plane: &DataPlane, arguments: &Arguments) -> Result<Spending, Error> {
-    match (&arguments.owner.run, &arguments.owner.account) {
-        (Some(run), _) => {
-            let run_id = &run.in_proxy(data_plane).await?;
+async fn apply(context: &Context, data_plane: &DataPlane, arguments: &Arguments) -> Result<Spending, Error> {
+    let run_id = arguments.owner.run_id(context, data_plane).await?;
+    match (&run_id, &arguments.owner.account) {
+        (Some(run_id), _) => {
             let view = spending::read_run(data_plane, run_id).await?;
             if view.state == RunState::Closed {
                 return Err(Error::from(Unknown(format!("run {run_id} is closed and makes no more calls"))));

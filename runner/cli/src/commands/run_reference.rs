@@ -12,7 +12,7 @@ use runner_control_client::{DataPlane, Follow};
 use runner_store::{Filter, Store};
 
 use super::{
-    Error, doctor,
+    Context, Error, doctor,
     error::{Misused, Unknown},
 };
 
@@ -133,6 +133,14 @@ impl RunReference {
         if !self.may_be_part() {
             return Ok(self.0.clone());
         }
+        Ok(self.only_of(&self.recorded(data_plane).await?)?)
+    }
+
+    /// Returns the runs of the journal that this may name. Reads the whole journal unless one has just this id.
+    ///
+    /// # Errors
+    /// If the proxy fails.
+    pub(super) async fn recorded(&self, data_plane: &DataPlane) -> Result<Vec<RunId>, Error> {
         let finder = Finder::new(self.0.as_str());
         let mut candidates = Candidates::of(self);
         let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
@@ -146,7 +154,7 @@ impl RunReference {
                 break;
             }
         }
-        Ok(self.only_of(&candidates.found())?)
+        Ok(candidates.found())
     }
 }
 
@@ -195,6 +203,23 @@ impl RunChoice {
             Some(reference) => reference.in_store(store).await,
             None => newest(store).await,
         }
+    }
+
+    /// Returns the chosen run of the proxy. The newest is that of the store.
+    ///
+    /// # Errors
+    /// If several runs have the given part, there is no run yet, or the proxy or the store fails.
+    pub(super) async fn in_proxy(&self, context: &Context, data_plane: &DataPlane) -> Result<RunId, Error> {
+        match &self.run {
+            Some(reference) => reference.in_proxy(data_plane).await,
+            None => newest(&context.store().await?).await,
+        }
+    }
+}
+
+impl From<RunId> for RunReference {
+    fn from(run_id: RunId) -> Self {
+        Self(run_id)
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Arguments {
 #[derive(clap::Args)]
 struct Trials {
     /// Also show account `doctor`, with the trial runs of `sluice doctor`
-    #[arg(long, conflicts_with_all = ["run", "account"])]
+    #[arg(long, conflicts_with_all = ["run", "last", "account"])]
     all: bool,
 }
 
@@ -55,11 +55,12 @@ pub(super) async fn usage(context: &Context, arguments: Arguments) -> Result<Exi
         (false, true) if io::stdout().is_terminal() => UsageFormat::InPlace,
         _ => UsageFormat::Json,
     };
+    let run_id = arguments.owner.run_id(context, &data_plane).await?;
     let mut shown = None;
     let mut tick = tokio::time::interval(REFRESH_INTERVAL);
     loop {
         tick.tick().await;
-        let mut current = arguments.owner.read(&data_plane).await?;
+        let mut current = arguments.owner.read(run_id.as_ref(), &data_plane).await?;
         if !arguments.trials.all {
             current.leave_out(doctor::ACCOUNT);
         }

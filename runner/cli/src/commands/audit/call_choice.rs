@@ -132,7 +132,7 @@ async fn last_failure(data_plane: &DataPlane, run: &RunId) -> Result<Option<Vec<
 }
 
 /// Returns the run of the newest call. Trial runs of `sluice doctor` do not count.
-async fn newest_run(data_plane: &DataPlane) -> Result<Option<RunId>, Error> {
+pub(super) async fn newest_run(data_plane: &DataPlane) -> Result<Option<RunId>, Error> {
     let mut newest = None;
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     while let Some(line) = lines.next().await? {

@@ -110,6 +110,9 @@ struct Selection {
     /// Only calls of this run: its id, or at least 4 characters of its beginning or end
     #[arg(long, value_name = "RUN")]
     run: Option<RunReference>,
+    /// Only calls of the run that made the newest call; trial runs of `sluice doctor` do not count
+    #[arg(long, conflicts_with = "run")]
+    last: bool,
     /// Only calls of this account
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<AccountId>,
@@ -131,6 +134,7 @@ impl Selection {
     async fn filter(self, data_plane: &DataPlane) -> Result<Filter, Error> {
         let run = match self.run {
             Some(reference) => Some(reference.in_journal(data_plane).await?),
+            None if self.last => call_choice::newest_run(data_plane).await?,
             None => None,
         };
         Ok(Filter { run, account: self.account, ..Filter::default() })
@@ -158,7 +162,7 @@ pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, E
             top::top(&data_plane, palette, arguments).await
         }
         Command::Show(arguments) => show::show(&data_plane, &context.settings, arguments).await,
-        Command::Trace(arguments) => trace::trace(&data_plane, arguments).await,
+        Command::Trace(arguments) => trace::trace(context, &data_plane, arguments).await,
         Command::Verify(arguments) => verify::verify(&data_plane, arguments).await,
         Command::Export(arguments) => export::export(&data_plane, arguments).await,
         Command::Stats(arguments) => stats::stats(&data_plane, arguments).await,

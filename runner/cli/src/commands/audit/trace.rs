@@ -11,21 +11,24 @@ use platform_runtime::terminal;
 use runner_control_client::DataPlane;
 
 use super::milliseconds;
-use crate::commands::{Error, error::Unknown, exit::Exit, run_reference::RunReference};
+use crate::commands::{Context, Error, error::Unknown, exit::Exit, run_reference::RunChoice};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
-    /// Id of the run, or at least 4 characters of its beginning or end
-    #[arg(value_name = "RUN")]
-    run: RunReference,
+    #[command(flatten)]
+    run: RunChoice,
     /// Print the steps as NDJSON
     #[arg(long)]
     json: bool,
 }
 
-pub(super) async fn trace(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
+pub(super) async fn trace(
+    context: &Context,
+    data_plane: &DataPlane,
+    arguments: Arguments,
+) -> Result<Exit, Error> {
     let Arguments { run, json } = arguments;
-    let run_id = run.in_proxy(data_plane).await?;
+    let run_id = run.in_proxy(context, data_plane).await?;
     let mut lines = match data_plane.trace(&run_id).await {
         Err(error) if error.is_unknown_run() => {
             let message = format!("run {run_id} is not open; `sluice usage` shows those that are");

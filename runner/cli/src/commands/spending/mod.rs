@@ -13,7 +13,11 @@ use runner_control_client::DataPlane;
 use serde::Serialize;
 
 use self::tables::{limit_table, overview, usage_table};
-use super::{Error, error::Unknown, run_reference::RunReference};
+use super::{
+    Context, Error,
+    error::Unknown,
+    run_reference::{self, RunReference},
+};
 
 /// Run or account whose budget a command reads or changes.
 #[derive(clap::Args, Debug, Clone)]
@@ -22,6 +26,9 @@ pub(super) struct BudgetOwner {
     /// Select this run: its id, or at least 4 characters of its beginning or end
     #[arg(long, value_name = "RUN")]
     pub(super) run: Option<RunReference>,
+    /// Select the newest run; trial runs of `sluice doctor` do not count
+    #[arg(long)]
+    pub(super) last: bool,
     /// Select this account, over all its runs
     #[arg(long, value_name = "ACCOUNT")]
     pub(super) account: Option<AccountId>,
@@ -62,10 +69,30 @@ struct LimitUse {
 }
 
 impl BudgetOwner {
-    /// Reads usage and limits from the data plane.
-    pub(super) async fn read(&self, data_plane: &DataPlane) -> Result<Spending, Error> {
-        match (&self.run, &self.account) {
-            (Some(run), _) => Ok(read_run(data_plane, &run.in_proxy(data_plane).await?).await?.into()),
+    /// Returns the selected run, if one is selected.
+    ///
+    /// # Errors
+    /// If several runs have the given part, there is no run yet, or the proxy or the store fails.
+    pub(super) async fn run_id(
+        &self,
+        context: &Context,
+        data_plane: &DataPlane,
+    ) -> Result<Option<RunId>, Error> {
+        match &self.run {
+            Some(run) => run.in_proxy(data_plane).await.map(Some),
+            None if self.last => run_reference::newest(&context.store().await?).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads usage and limits of `run_id`, or of what else is selected, from the data plane.
+    pub(super) async fn read(
+        &self,
+        run_id: Option<&RunId>,
+        data_plane: &DataPlane,
+    ) -> Result<Spending, Error> {
+        match (run_id, &self.account) {
+            (Some(run_id), _) => Ok(read_run(data_plane, run_id).await?.into()),
             (None, Some(account)) => Ok(read_account(data_plane, account).await?.into()),
             (None, None) => {
                 let mut runs: Vec<RunSpending> =
@@ -81,9 +108,17 @@ impl BudgetOwner {
 /// Reads a run. The data plane knows a closed run for a while.
 pub(super) async fn read_run(data_plane: &DataPlane, run_id: &RunId) -> Result<RunView, Error> {
     match data_plane.run(run_id).await {
-        Err(error) if error.is_unknown_run() => Err(Error::from(Unknown(format!(
-            "there is no run {run_id}; `sluice usage` shows the live ones, `sluice audit tail` all calls"
-        )))),
+        Err(error) if error.is_unknown_run() => {
+            let recorded = RunReference::from(run_id.clone()).recorded(data_plane).await?;
+            Err(Error::from(Unknown(match recorded.first() {
+                Some(run_id) => format!(
+                    "run {run_id} is not open any more; `sluice audit stats --run {run_id}` sums its calls"
+                ),
+                None => format!(
+                    "there is no run {run_id}; `sluice usage` shows the live ones, `sluice audit tail` all calls"
+                ),
+            })))
+        }
         answered => Ok(answered?),
     }
 }
