@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     beneath::Unreadable,
+    error::Error,
     manifest::{ContentHash, StoredFile, StoredForm},
     path::{RelativePath, any_path},
     result_tree::{ResultForm, ResultTree, reason},
@@ -89,8 +90,10 @@ pub enum NewSide {
 
 impl Changes {
     /// Compares `stage` with `result`. Hashes only files that kept their size.
-    #[must_use]
-    pub fn between(stage: &Stage, result: &ResultTree) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::ResultRemoved`], because then a missing file does not show that the run removed it.
+    pub fn between(stage: &Stage, result: &ResultTree) -> Result<Self, Error> {
         let mut changes = Self { changes: Vec::new(), unreadable: Vec::new(), within: Vec::new() };
         let manifest = stage.manifest();
         for (path, form) in result.entries() {
@@ -117,7 +120,8 @@ impl Changes {
             }
         }
         changes.changes.sort_by(|one, other| one.path.cmp(&other.path));
-        changes
+        result.verify_kept()?;
+        Ok(changes)
     }
 
     fn is_below_unreadable(&self, path: &RelativePath) -> bool {

@@ -87,6 +87,12 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// The workspace was removed while its files were read.
+    #[error("{} was removed while its files were read: they are no longer kept", tree.display())]
+    ResultRemoved {
+        /// The workspace.
+        tree: PathBuf,
+    },
     /// The result has more files than are read.
     #[error("the result has more than {max} files and directories that are new or kept")]
     TooManyResults {

@@ -57,6 +57,7 @@ impl ResultTree {
                 },
             }
         }
+        self.verify_kept()?;
         Ok(pulled)
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use platform_core::name::path::REPO_DIR;
 use rustix::{
-    fs::{AtFlags, Dir, FileType, StatxFlags, statx},
+    fs::{AtFlags, Dir, FileType, StatxFlags, fstat, statx},
     io::Errno,
 };
 use serde::Serialize;
@@ -32,9 +32,26 @@ pub const MAX_RESULT_ENTRIES: u64 = 500_000;
 /// Files of a run, as its workspace has them now.
 #[derive(Debug)]
 pub struct ResultTree {
+    /// The workspace's tree, and its identity when it was opened.
+    tree: PathBuf,
+    opened: TreeIdentity,
     root: TreeRoot,
     entries: BTreeMap<RelativePath, ResultForm>,
     hidden: HiddenEntries,
+}
+
+/// Facts by which a directory is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TreeIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl TreeIdentity {
+    fn of(tree: &TreeRoot) -> Result<Self, Errno> {
+        let found = fstat(tree)?;
+        Ok(Self { device: found.st_dev, inode: found.st_ino })
+    }
 }
 
 /// Entries of a result that are not read.
@@ -70,14 +87,17 @@ impl ResultTree {
     /// are hidden in [`Scope::Tracked`]: those rules count that the run received, not those its agent wrote.
     ///
     /// # Errors
-    /// [`Error::NoResult`] if there is no such directory, and [`Error::TooManyResults`].
+    /// [`Error::NoResult`] if there is no such directory, [`Error::TooManyResults`], and [`Error::ResultRemoved`].
     pub fn read(tree: &Path, stage: &Stage, scope: Scope) -> Result<Self, Error> {
-        let root = TreeRoot::open(tree).and_then(|root| root.subtree(Path::new(REPO_DIR)));
-        let root = root.map_err(|errno| Error::NoResult { tree: tree.to_owned(), source: errno.into() })?;
+        let no_result = |errno: Errno| Error::NoResult { tree: tree.to_owned(), source: errno.into() };
+        let above = TreeRoot::open(tree).map_err(no_result)?;
+        let opened = TreeIdentity::of(&above).map_err(no_result)?;
+        let root = above.subtree(Path::new(REPO_DIR)).map_err(no_result)?;
+        let tree = tree.to_owned();
         let mut listing = Listing {
             stage,
             rules: (scope == Scope::Tracked).then(|| received_rules(stage)).transpose()?,
-            found: Self { root, entries: BTreeMap::new(), hidden: HiddenEntries::default() },
+            found: Self { tree, opened, root, entries: BTreeMap::new(), hidden: HiddenEntries::default() },
             pending: vec![None],
         };
         while let Some(dir) = listing.pending.pop() {
@@ -88,13 +108,29 @@ impl ResultTree {
                     let why = ResultForm::Unreadable(reason(Unreadable::from(errno)));
                     listing.found.entries.insert(dir, why);
                 }
-                (Err(errno), None) => return Err(Error::os("list the files in", tree)(errno)),
+                (Err(errno), None) => {
+                    return Err(Error::os("list the files in", &listing.found.tree)(errno));
+                }
             }
             if listing.found.entries.len() as u64 > MAX_RESULT_ENTRIES {
                 return Err(Error::TooManyResults { max: MAX_RESULT_ENTRIES });
             }
         }
+        listing.found.verify_kept()?;
         Ok(listing.found)
+    }
+
+    /// Checks that the workspace still exists. Files that were missing until then are missing in the result; later they
+    /// may be missing because the workspace is being removed.
+    ///
+    /// # Errors
+    /// [`Error::ResultRemoved`].
+    pub fn verify_kept(&self) -> Result<(), Error> {
+        let present = TreeRoot::open(&self.tree).and_then(|tree| TreeIdentity::of(&tree));
+        if present == Ok(self.opened) {
+            return Ok(());
+        }
+        Err(Error::ResultRemoved { tree: self.tree.clone() })
     }
 
     /// Returns all entries, sorted by path.

@@ -313,11 +313,12 @@ impl Workspaces {
     }
 }
 
-/// Removes trials and unfinished copies below `root` whose processes were killed.
+/// Removes trials, unfinished copies and remains of workspaces below `root` whose processes were killed.
 pub async fn remove_forgotten(root: &Path) {
     let root = root.to_owned();
     let remove = move || {
         image::remove_forgotten(&root);
+        paths::delete_removed(&root);
         let stages = runner_files::stages_dir(&root);
         if let Err(error) = Stage::remove_unfinished(&stages, MIN_UNFINISHED_AGE) {
             tracing::warn!(error = report::chain(&error), "unfinished copies of files not removed");

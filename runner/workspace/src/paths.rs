@@ -10,7 +10,7 @@ use std::{
 };
 
 use platform_core::{limit::ByteSize, name::SANDBOX_UID};
-use platform_runtime::{socket::private_dir, state_file};
+use platform_runtime::{random, report, socket::private_dir, state_file};
 use rustix::{
     fs::{Access, AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, access, statvfs},
     io::Errno,
@@ -25,6 +25,9 @@ pub(super) const AGENT_DIR_MODE: u32 = 0o755;
 pub(super) const AGENT_FILE_MODE: u32 = 0o644;
 /// Upper bound on the number of files that Sluicegate itself has in a workspace with an image.
 pub(super) const MAX_OWN_FILES: u64 = 8;
+
+/// Beginning of the names of workspaces that are being removed. Such a name is not a valid workspace id.
+const REMOVING_PREFIX: &str = ".removing-";
 
 /// Divisor of a file system's size: one with less free space than that share is nearly full.
 const NEARLY_FULL_DIVISOR: u64 = 50;
@@ -129,12 +132,30 @@ impl WorkspacePaths {
         Ok(())
     }
 
-    /// Removes everything. Another process may be removing the workspace too, or still be creating it.
+    /// Removes everything. Another process may be removing the workspace too, or still be creating it. The workspace
+    /// disappears at once, so no reader takes what is left of it for the whole.
     pub(super) fn remove(&self) -> Result<(), Error> {
+        self.unmount()?;
+        self.move_aside()?.map_or(Ok(()), |aside| aside.delete())
+    }
+
+    /// Renames the directory to a name that no reader looks for; `None` if it is missing.
+    fn move_aside(&self) -> Result<Option<Self>, Error> {
+        let root = self.dir.parent().unwrap_or(Path::new(""));
+        let aside = Self::of(root, &format!("{REMOVING_PREFIX}{:032x}", random::bits()));
+        match fs::rename(&self.dir, &aside.dir) {
+            Ok(()) => Ok(Some(aside)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("rename", &self.dir)(error)),
+        }
+    }
+
+    /// Deletes all files of a workspace that was moved aside.
+    fn delete(&self) -> Result<(), Error> {
         let mut tries = 1..MAX_TRIES;
         loop {
             self.unmount()?;
-            match self.try_remove() {
+            match self.try_delete() {
                 Ok(()) => return Ok(()),
                 Err(_busy) if tries.next().is_some() => thread::sleep(RETRY_DELAY),
                 Err(error) => return Err(error),
@@ -142,7 +163,7 @@ impl WorkspacePaths {
         }
     }
 
-    fn try_remove(&self) -> Result<(), Error> {
+    fn try_delete(&self) -> Result<(), Error> {
         ignore_missing(fs::remove_file(&self.image)).map_err(Error::io("remove", &self.image))?;
         ignore_missing(fs::remove_dir_all(&self.start)).map_err(Error::io("remove", &self.start))?;
         if ignore_missing(fs::remove_dir(&self.tree))
@@ -155,6 +176,17 @@ impl WorkspacePaths {
         let arguments =
             [OsStr::new("-rf"), OsStr::new("--one-file-system"), OsStr::new("--"), self.dir.as_os_str()];
         run("rm", &self.dir, &arguments)
+    }
+}
+
+/// Deletes workspaces below `root` whose removal was broken off.
+pub(super) fn delete_removed(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(REMOVING_PREFIX)) else { continue };
+        if let Err(error) = WorkspacePaths::of(root, name).delete() {
+            tracing::warn!(name, error = report::chain(&error), "a removed workspace still uses the disk");
+        }
     }
 }
 

@@ -217,6 +217,7 @@ const fn files_exit(error: &files::Error) -> Exit {
         Error::Uncopyable { .. } | Error::NotARepository { .. } | Error::NotEmpty { .. } => Exit::Usage,
         Error::NoFiles { .. }
         | Error::NoResult { .. }
+        | Error::ResultRemoved { .. }
         | Error::NoSuchFile { .. }
         | Error::OtherFiles { .. }
         | Error::TooManyResults { .. } => Exit::Failure,

@@ -7,7 +7,7 @@ use crate::{Applicable, AppliedChanges, ApplyError, ApplyProblem};
 
 fn apply(fixture: &Fixture, stage: &Stage, allow: &[&str]) -> Result<AppliedChanges, ApplyError> {
     let result = fixture.result(stage);
-    let changes = Changes::between(stage, &result);
+    let changes = Changes::between(stage, &result).unwrap();
     Applicable::judge(&result, &changes, &fixture.source(), &patterns(allow))?.write()
 }
 
@@ -105,7 +105,7 @@ fn git_directories_and_links_are_never_applied() {
     found.sort();
     assert_eq!(found, [".git: git", "a: link", "link: link", "pipe: unreadable", "sub/.GIT: git"]);
     let result = fixture.result(&stage);
-    let changes = Changes::between(&stage, &result).within(&[path("b")]);
+    let changes = Changes::between(&stage, &result).unwrap().within(&[path("b")]);
     let judged = Applicable::judge(&result, &changes, &fixture.source(), &Patterns::default()).unwrap();
     assert_eq!(judged.write().unwrap().applied, [path("b")], "control: the rest can be named");
 }
@@ -137,7 +137,7 @@ fn a_change_after_judgement_stops_the_writing() {
     fixture.agent_writes("a", "the agent's");
     fixture.agent_writes("b", "the agent's");
     let result = fixture.result(&stage);
-    let changes = Changes::between(&stage, &result);
+    let changes = Changes::between(&stage, &result).unwrap();
     let judged = || Applicable::judge(&result, &changes, &fixture.source(), &Patterns::default()).unwrap();
     let late = judged();
     fixture.write("b", "the user's");

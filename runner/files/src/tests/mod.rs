@@ -115,7 +115,7 @@ fn patterns(patterns: &[&str]) -> Patterns {
 /// Returns all differences as one text.
 fn diff(stage: &Stage, result: &ResultTree) -> Vec<u8> {
     let reader = DiffReader { stage, result };
-    let changes = Changes::between(stage, result);
+    let changes = Changes::between(stage, result).unwrap();
     changes.all().iter().flat_map(|change| reader.diff(change).unwrap().text).collect()
 }
 

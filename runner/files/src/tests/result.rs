@@ -13,7 +13,7 @@ use crate::{ChangeForm, Error, FileFigures, stat_text};
 
 /// Returns each changed path with its change.
 fn changed(stage: &Stage, result: &ResultTree) -> Vec<(String, ChangeForm)> {
-    let changes = Changes::between(stage, result);
+    let changes = Changes::between(stage, result).unwrap();
     changes.all().iter().map(|change| (change.path.to_string(), change.form)).collect()
 }
 
@@ -87,7 +87,7 @@ fn differences_and_figures_read_as_gits() {
                     diff --git \"a/esc\\033\" \"b/esc\\033\"\n--- \"a/esc\\033\"\n+++ \"b/esc\\033\"\n@@ -1 +1 @@\n-x\n+y\n";
     assert_eq!(String::from_utf8(diff(&stage, &result)).unwrap(), expected);
     let reader = DiffReader { stage: &stage, result: &result };
-    let changes = Changes::between(&stage, &result);
+    let changes = Changes::between(&stage, &result).unwrap();
     let figures = |change: &crate::Change| FileFigures {
         path: change.path.clone(),
         figures: reader.diff(change).unwrap().figures,
@@ -135,7 +135,7 @@ fn traps_in_a_result_are_not_read() {
     link("../../secret", fixture.repo().join("link"));
     fs::File::create(fixture.repo().join("sparse")).unwrap().set_len(1 << 40).unwrap();
     let result = fixture.result(&stage);
-    let changes = Changes::between(&stage, &result);
+    let changes = Changes::between(&stage, &result).unwrap();
     let unreadable: Vec<_> =
         changes.unreadable().iter().map(|entry| format!("{} {}", entry.path, entry.why)).collect();
     let linked = "has 2 names (hard links) instead of one";
@@ -187,4 +187,21 @@ fn a_result_without_its_directory_is_named() {
     fs::create_dir(fixture.dir.path().join("outside")).unwrap();
     link("../outside", fixture.repo());
     assert!(matches!(read(), Err(Error::NoResult { .. })), "a link in its place");
+}
+
+#[test]
+fn a_removed_workspace_deletes_nothing() {
+    let fixture = Fixture::with(&[("a", "a"), ("b", "b")]);
+    let stage = fixture.start_run();
+    fs::remove_file(fixture.repo().join("b")).unwrap();
+    let result = fixture.result(&stage);
+    assert_eq!(changed(&stage, &result), [("b".to_owned(), ChangeForm::Deleted)], "control");
+    let aside = fixture.dir.path().join("aside");
+    fs::rename(fixture.tree(), &aside).unwrap();
+    fs::remove_file(aside.join("repo/a")).unwrap();
+    assert!(matches!(Changes::between(&stage, &result), Err(Error::ResultRemoved { .. })));
+    let to = fixture.dir.path().join("pulled");
+    assert!(matches!(result.pull(None, &to), Err(Error::ResultRemoved { .. })));
+    fs::create_dir_all(fixture.repo()).unwrap();
+    assert!(matches!(result.verify_kept(), Err(Error::ResultRemoved { .. })), "another in its place");
 }

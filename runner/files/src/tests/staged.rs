@@ -222,7 +222,7 @@ proptest! {
         }
         let stage = fixture.start_run();
         let result = fixture.result(&stage);
-        let changes = Changes::between(&stage, &result);
+        let changes = Changes::between(&stage, &result).unwrap();
         prop_assert_eq!(changes.all(), &[]);
         prop_assert_eq!(changes.unreadable(), &[]);
         prop_assert_eq!(result.entries().count(), stage.manifest().entries().len());

@@ -197,6 +197,36 @@ async fn a_workspace_is_repaired_after_a_crash() {
     fixture.remove().await;
 }
 
+/// A reader that finds a file missing must be able to tell that the whole workspace is.
+#[tokio::test]
+async fn a_workspace_is_removed_at_once() {
+    const FILES: u32 = 3000;
+    let fixture = Fixture::of(WorkspaceForm::Directory).await;
+    let tree = fixture.tree().to_owned();
+    for index in 0..FILES {
+        fs::write(tree.join(index.to_string()), "").unwrap();
+    }
+    let watcher = std::thread::spawn(move || {
+        let is_missing = |index: u32| !tree.join(index.to_string()).exists();
+        while !(0..FILES).any(is_missing) {}
+        tree.exists()
+    });
+    fixture.remove().await;
+    assert!(!watcher.join().unwrap(), "files went before their workspace");
+}
+
+#[tokio::test]
+async fn a_broken_off_removal_is_finished() {
+    let fixture = Fixture::of(WorkspaceForm::Directory).await;
+    let left = fixture.root.join(".removing-left/tree/sub");
+    fs::create_dir_all(&left).unwrap();
+    fs::write(left.join("file"), "").unwrap();
+    super::super::remove_forgotten(&fixture.root).await;
+    assert_eq!(entries(&fixture.root), [fixture.id.as_str()]);
+    assert!(fixture.tree().exists(), "control");
+    fixture.remove().await;
+}
+
 #[tokio::test]
 async fn only_abandoned_trials_are_removed() {
     let fixture = Fixture::of(WorkspaceForm::Image).await;

@@ -81,7 +81,7 @@ pub(in super::super) async fn apply(context: &Context, arguments: Arguments) -> 
         return Err(NotEnded { run_id, state: files.state }.into());
     }
     let result = files.result(Scope::Tracked)?;
-    let changes = Changes::between(&files.stage, &result).within(&paths);
+    let changes = Changes::between(&files.stage, &result)?.within(&paths);
     if !json {
         let differences = Differences::read(&files.stage, &result, &changes)?;
         if asks {

@@ -89,7 +89,7 @@ pub(in super::super) async fn diff(context: &Context, arguments: Arguments) -> R
     let ChosenFiles { run_id, paths } = choice.in_store(&store).await?;
     let files = RunFiles::open(context, &store, &run_id).await?;
     let result = files.result(ignored.scope())?;
-    let changes = Changes::between(&files.stage, &result).within(&paths);
+    let changes = Changes::between(&files.stage, &result)?.within(&paths);
     let differences = Differences::read(&files.stage, &result, &changes)?;
     if json {
         print_json(&run_id, &changes, &result, &differences)?;

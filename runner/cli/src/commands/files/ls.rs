@@ -46,7 +46,7 @@ pub(in super::super) async fn files(context: &Context, arguments: Arguments) -> 
     let run_id = choice.in_store(&store).await?;
     let files = RunFiles::open(context, &store, &run_id).await?;
     let result = files.result(ignored.scope())?;
-    let changes = Changes::between(&files.stage, &result);
+    let changes = Changes::between(&files.stage, &result)?;
     let mut listed: BTreeMap<_, _> = result
         .entries()
         .filter(|(_, form)| **form != ResultForm::Directory)
