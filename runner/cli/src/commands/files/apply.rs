@@ -14,6 +14,7 @@ use super::{
         Context, Error,
         error::{Misused, NotEnded},
         exit::Exit,
+        palette::Palette,
     },
     RunFiles,
     diff::Differences,
@@ -85,7 +86,7 @@ pub(in super::super) async fn apply(context: &Context, arguments: Arguments) -> 
     if !json {
         let differences = Differences::read(&files.stage, &result, &changes)?;
         if asks {
-            text::print_diff(&differences.text)?;
+            text::print_diff(&differences.text, Palette::of(&io::stdout(), &context.sources.environment))?;
         }
         io::stdout().write_all(stat_text(&differences.figures).as_bytes())?;
     }

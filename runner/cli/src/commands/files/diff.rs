@@ -11,7 +11,7 @@ use runner_files::{
 use serde::Serialize;
 
 use super::{
-    super::{Context, Error, exit::Exit},
+    super::{Context, Error, exit::Exit, palette::Palette},
     IgnoredFiles, RunFiles,
     run_and_paths::{ChosenFiles, RunAndPaths},
     text,
@@ -25,7 +25,8 @@ Examples:
   sluice runs diff run-19c1-5f0e src | git apply       take the changes of one directory
   sluice runs diff run-19c1-5f0e --json | jq '.files[].path'
 
-On a terminal, characters that could control it are left out. A pipe gets the bytes as they are.")]
+On a terminal, characters that could control it or cannot be seen are shown as escapes in inverse video. A pipe
+gets the bytes as they are.")]
 pub(in super::super) struct Arguments {
     #[command(flatten)]
     choice: RunAndPaths,
@@ -98,7 +99,7 @@ pub(in super::super) async fn diff(context: &Context, arguments: Arguments) -> R
     if stat {
         io::stdout().write_all(stat_text(&differences.figures).as_bytes())?;
     } else {
-        text::print_diff(&differences.text)?;
+        text::print_diff(&differences.text, Palette::of(&io::stdout(), &context.sources.environment))?;
     }
     text::print_notes(&changes, result.hidden())?;
     Ok(Exit::Success)

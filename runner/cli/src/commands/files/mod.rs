@@ -6,6 +6,7 @@ pub(super) mod ls;
 pub(super) mod pull;
 mod run_and_paths;
 mod text;
+mod visible;
 
 use std::path::PathBuf;
 

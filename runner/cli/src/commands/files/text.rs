@@ -1,43 +1,36 @@
-//! Prints differences: sanitised and coloured on a terminal, unchanged into a pipe.
+//! Prints differences: visible and coloured on a terminal, unchanged into a pipe.
 
 use std::io::{self, IsTerminal, Write};
 
 use platform_runtime::terminal;
 use runner_files::{Changes, HiddenEntries};
 
+use super::{
+    super::palette::{Palette, Tone},
+    visible::VisibleLine,
+};
 use crate::plural::counted;
 
-const BOLD: &str = "\x1b[1m";
-const RED: &str = "\x1b[31m";
-const GREEN: &str = "\x1b[32m";
-const CYAN: &str = "\x1b[36m";
-const PLAIN: &str = "\x1b[0m";
-
 /// Writes `diff` to standard output. A pipe gets the bytes that `git apply` needs.
-pub(super) fn print_diff(diff: &[u8]) -> io::Result<()> {
+pub(super) fn print_diff(diff: &[u8], palette: Palette) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    if out.is_terminal() { out.write_all(coloured(diff).as_bytes()) } else { out.write_all(diff) }
+    if out.is_terminal() { out.write_all(rendered(diff, palette).as_bytes()) } else { out.write_all(diff) }
 }
 
-/// Returns `diff` for a terminal. Each line is sanitised by itself, so that none hides the next.
-fn coloured(diff: &[u8]) -> String {
+/// Returns `diff` for a terminal, with all of its characters visible.
+fn rendered(diff: &[u8], palette: Palette) -> String {
     let mut is_header = true;
     let mut text = String::new();
     for line in diff.split(|byte| *byte == b'\n') {
-        let line = String::from_utf8_lossy(line);
-        is_header = line.starts_with("diff --git ") || (is_header && !line.starts_with("@@ "));
-        let colour = match line.chars().next() {
-            _ if is_header => BOLD,
-            Some('+') => GREEN,
-            Some('-') => RED,
-            Some('@') => CYAN,
-            _ => "",
+        is_header = line.starts_with(b"diff --git ") || (is_header && !line.starts_with(b"@@ "));
+        let tone = match line.first() {
+            _ if is_header => Tone::Bold,
+            Some(b'+') => Tone::Good,
+            Some(b'-') => Tone::Bad,
+            Some(b'@') => Tone::Bold,
+            _ => Tone::Plain,
         };
-        let safe = terminal::safe(&line);
-        match (colour, safe.is_empty()) {
-            ("", _) | (_, true) => text.push_str(&safe),
-            _ => text.extend([colour, &safe, PLAIN]),
-        }
+        text.push_str(&VisibleLine::of(line).render(tone, palette));
         text.push('\n');
     }
     // Behind the last line end nothing follows.
@@ -66,13 +59,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_of_a_difference_drives_the_terminal() {
+    fn a_difference_shows_all_of_itself() {
         let diff = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\x1b]0;title\n+b\xff\n same\n";
-        let expected = format!(
-            "{BOLD}diff --git a/x b/x{PLAIN}\n{BOLD}--- a/x{PLAIN}\n{BOLD}+++ b/x{PLAIN}\n{CYAN}@@ -1 +1 @@{PLAIN}\n\
-             {RED}-{PLAIN}\n{GREEN}+b\u{fffd}{PLAIN}\n same\n"
+        let plain = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n\
+                     -\x1b[7m\\x1b\x1b[0m]0;title\n+b\x1b[7m\\xff\x1b[0m\n same\n";
+        assert_eq!(rendered(diff, Palette::Plain), plain);
+        let coloured = rendered(b"@@ -1 +1 @@\n-a\n+b\n c\n", Palette::Coloured);
+        assert_eq!(
+            coloured,
+            "\x1b[1m@@ -1 +1 @@\x1b[0m\n\x1b[31m-a\x1b[0m\n\x1b[32m+b\x1b[0m\n c\n"
         );
-        assert_eq!(coloured(diff), expected);
-        assert_eq!(coloured(b""), "");
+        assert_eq!(rendered(b"", Palette::Coloured), "");
     }
 }
