@@ -194,6 +194,13 @@ fn without_offset<S: serde::Serializer>(file: &StoredFile, to: S) -> Result<S::O
     FileJson { size: *size, executable: *executable, sha256 }.serialize(to)
 }
 
+impl Change {
+    /// Returns the size of the new side, which is 0 unless it is a file.
+    pub(crate) const fn new_size(&self) -> u64 {
+        if let Some(NewSide::File { size, .. }) = &self.new { *size } else { 0 }
+    }
+}
+
 impl OldSide {
     fn of(form: &StoredForm) -> Option<Self> {
         match form {

@@ -105,6 +105,37 @@ pub enum Error {
         /// The path that was asked for.
         path: RelativePath,
     },
+    /// The directory is in a repository's own one.
+    #[error("{} is in {}, which is git's own: name a directory outside of it", path.display(), git_dir.display())]
+    InGitDir {
+        /// The directory.
+        path: PathBuf,
+        /// Directory that is git's own.
+        git_dir: PathBuf,
+    },
+    /// The files of a result are larger than any workspace.
+    #[error("the files have {} together, more than the {} of a workspace: name the paths to take", size_text(*found), size_text(*max))]
+    ResultTooLarge {
+        /// Apparent size of all files.
+        found: ByteSize,
+        /// Size of the workspace.
+        max: ByteSize,
+    },
+    /// The disk has too little space.
+    #[error(
+        "{} has too little room for {}: {} free, {} in reserve (sandbox.disk_reserve)",
+        path.display(), size_text(*needed), size_text(*free), size_text(*reserve)
+    )]
+    NoRoom {
+        /// Directory to write into.
+        path: PathBuf,
+        /// Bytes to write.
+        needed: ByteSize,
+        /// Bytes that are free.
+        free: ByteSize,
+        /// Bytes that have to stay free.
+        reserve: ByteSize,
+    },
     /// The target of a copy has files.
     #[error("{} is not empty: name a new or empty directory with --to", path.display())]
     NotEmpty {

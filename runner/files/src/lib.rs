@@ -12,12 +12,14 @@ mod changes;
 mod clone;
 mod diff;
 mod error;
+mod git_dirs;
 mod ignores;
 mod manifest;
 mod path;
 mod pull;
 mod quote;
 mod result_tree;
+mod room;
 mod rules;
 mod secrets;
 mod selected;
@@ -32,7 +34,7 @@ mod unpack;
 mod walk;
 
 pub use self::{
-    apply::{Applicable, AppliedChanges, ApplyError, ApplyProblem},
+    apply::{Applicable, AppliedChanges, ApplyError, ApplyProblem, ApplyRules},
     beneath::{PlainFile, TreeRoot, Unreadable},
     changes::{Change, ChangeForm, Changes, NewSide, OldSide, UnreadableEntry},
     clone::FreshClone,
@@ -42,6 +44,7 @@ pub use self::{
     path::{InvalidPath, RelativePath},
     pull::PulledFiles,
     result_tree::{HiddenEntries, MAX_RESULT_ENTRIES, ResultForm, ResultTree},
+    room::ResultBounds,
     rules::{CopyBounds, CopyRules, InvalidPattern, Patterns, Scope},
     selection::{Origin, Selection},
     size_text::size_text,

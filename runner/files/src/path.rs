@@ -17,6 +17,8 @@ const MAX_NAME_LEN: usize = 255;
 const MAX_PATH_LEN: usize = 4095;
 /// Name of a repository's own directory, or of the file that stands for it.
 pub(crate) const GIT_DIR: &str = ".git";
+/// Short name that NTFS gives such a directory.
+const GIT_DIR_SHORT: &str = "git~1";
 
 /// Path below a tree: names joined by `/`, none of them empty, `.` or `..`. Its order is that of the names, so a
 /// directory comes right before its content.
@@ -88,8 +90,7 @@ impl RelativePath {
         self.0.starts_with(&other.0)
     }
 
-    /// Returns whether the path is inside a repository's own directory. File systems that ignore case, and git for
-    /// them, take `.GIT` for the same directory.
+    /// Returns whether the path is inside a repository's own directory, in any spelling of its name.
     #[must_use]
     pub fn is_in_git_dir(&self) -> bool {
         self.names().any(is_git_dir)
@@ -103,9 +104,23 @@ impl RelativePath {
     }
 }
 
-/// Returns whether `name` is that of a repository's own directory, in any case.
+/// Returns whether some file system takes `name` for that of a repository's own directory. The rules are git's own.
 pub(crate) fn is_git_dir(name: &OsStr) -> bool {
-    name.as_bytes().eq_ignore_ascii_case(GIT_DIR.as_bytes())
+    let folded = folded_name(name);
+    let mut parts = folded.split('\\').map(without_ntfs_ending);
+    parts.any(|part| part == GIT_DIR || part == GIT_DIR_SHORT)
+}
+
+/// Returns `name` without what some file systems ignore: case, and on HFS+ characters without a width.
+pub(crate) fn folded_name(name: &OsStr) -> String {
+    let is_ignored = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    let name = name.to_string_lossy();
+    name.chars().filter(|c| !is_ignored(c)).flat_map(char::to_lowercase).collect()
+}
+
+/// Returns `name` without the end that NTFS ignores: blanks and dots, and the name of a stream.
+pub(crate) fn without_ntfs_ending(name: &str) -> &str {
+    name.split(':').next().unwrap_or_default().trim_end_matches([' ', '.'])
 }
 
 impl fmt::Display for RelativePath {
@@ -194,6 +209,26 @@ mod tests {
         let longest = "n".repeat(MAX_NAME_LEN);
         for path in ["a", "a/b", "...", "..a", ".git", "new\nline", "-rf", &longest] {
             assert_eq!(RelativePath::parse(path).unwrap().as_path(), Path::new(path), "control");
+        }
+    }
+
+    #[test]
+    fn every_spelling_of_gits_directory_is_known() {
+        for name in [
+            ".git",
+            ".GIT",
+            "git~1",
+            "GIT~1",
+            ".git ",
+            ".git...",
+            ".git::$INDEX_ALLOCATION",
+            ".g\u{200c}it",
+            "a\\.git",
+        ] {
+            assert!(is_git_dir(OsStr::new(name)), "{name:?}");
+        }
+        for name in ["git", ".github", ".gitignore", "git~2", ".git2", "..git"] {
+            assert!(!is_git_dir(OsStr::new(name)), "{name:?}");
         }
     }
 

@@ -13,8 +13,10 @@ use super::{
     beneath::Unreadable,
     changes::UnreadableEntry,
     error::Error,
+    git_dirs::NamesByDir,
     path::RelativePath,
     result_tree::{ResultForm, ResultTree, reason},
+    room::ResultBounds,
     stage_writer::BUFFER_SIZE,
 };
 
@@ -33,22 +35,37 @@ impl ResultTree {
     /// Copies the files at or below `path`, or all of them, into the directory `to`, which must be new or empty.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`] if `to` has an entry, [`Error::NoSuchFile`] if nothing is at `path`, and the system's.
-    pub fn pull(&self, path: Option<&RelativePath>, to: &Path) -> Result<PulledFiles, Error> {
+    /// [`Error::NotEmpty`] if `to` has an entry, [`Error::NoSuchFile`] if nothing is at `path`,
+    /// [`Error::ResultTooLarge`] and [`Error::NoRoom`] by `bounds`, and the system's.
+    pub fn pull(
+        &self,
+        path: Option<&RelativePath>,
+        to: &Path,
+        bounds: &ResultBounds,
+    ) -> Result<PulledFiles, Error> {
         if let Some(path) = path.filter(|path| self.form(path).is_none()) {
             return Err(Error::NoSuchFile { path: path.clone() });
         }
-        make_empty(to)?;
-        let mut pulled = PulledFiles::default();
         let is_asked = |entry: &RelativePath| path.is_none_or(|path| entry.is_within(path));
-        for (path, form) in self.entries().filter(|(entry, _)| is_asked(entry)) {
+        let asked: Vec<_> = self.entries().filter(|(entry, _)| is_asked(entry)).collect();
+        bounds.check(asked.iter().map(|(_, form)| form.size()), to)?;
+        make_empty(to)?;
+        let mut names = NamesByDir::default();
+        self.entries().for_each(|(path, _)| names.add(path));
+        let mut pulled = PulledFiles::default();
+        for (path, form) in asked {
+            if names.bare_repository_of(path).is_some() {
+                let why = "is in a bare repository, whose settings git may run".to_owned();
+                pulled.skipped.push(UnreadableEntry { path: path.clone(), why });
+                continue;
+            }
             let target = to.join(path.as_path());
             let skip = |why: &str| UnreadableEntry { path: path.clone(), why: why.to_owned() };
             match form {
                 ResultForm::Directory => make_dirs(&target)?,
                 ResultForm::Link(_) => pulled.skipped.push(skip("is a link")),
                 ResultForm::Unreadable(why) => pulled.skipped.push(skip(why)),
-                ResultForm::File { .. } => match self.copy(path, &target)? {
+                ResultForm::File { size, .. } => match self.copy(path, *size, &target)? {
                     Ok(size) => {
                         pulled.files += 1;
                         pulled.bytes += size;
@@ -61,9 +78,10 @@ impl ResultTree {
         Ok(pulled)
     }
 
-    /// Copies one file, and returns its size. A file that cannot be read leaves nothing.
-    fn copy(&self, path: &RelativePath, target: &Path) -> Result<Result<u64, Unreadable>, Error> {
+    /// Copies one file, which had `size` when it was listed, and returns that. A file that cannot be read leaves nothing.
+    fn copy(&self, path: &RelativePath, size: u64, target: &Path) -> Result<Result<u64, Unreadable>, Error> {
         let mut source = match self.open_file(path) {
+            Ok(source) if source.size() != size => return Ok(Err(Unreadable::Changed)),
             Ok(source) => source,
             Err(why) => return Ok(Err(why)),
         };

@@ -82,6 +82,13 @@ pub enum ResultForm {
     Unreadable(String),
 }
 
+impl ResultForm {
+    /// Returns the apparent size of a file, and 0 for anything else.
+    pub(crate) const fn size(&self) -> u64 {
+        if let Self::File { size, .. } = self { *size } else { 0 }
+    }
+}
+
 impl ResultTree {
     /// Lists the files in the directory `repo` of `tree`, which `stage` has filled. New files that ignore rules name
     /// are hidden in [`Scope::Tracked`]: those rules count that the run received, not those its agent wrote.

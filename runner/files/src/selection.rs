@@ -10,6 +10,7 @@ use platform_core::limit::ByteSize;
 use super::{
     beneath::TreeRoot,
     error::{CopyProblem, Error},
+    git_dirs::refuse_git_dir,
     ignores::OuterRules,
     path::RelativePath,
     rules::{CopyBounds, CopyRules, Scope},
@@ -45,9 +46,10 @@ impl Selection {
     ///
     /// # Errors
     /// [`Error::Uncopyable`] with all problems at once: special files, too many or too large files, and unreadable
-    /// ones.
+    /// ones. [`Error::InGitDir`] for a directory that is git's own.
     pub fn of(dir: &Path, rules: &CopyRules) -> Result<Self, Error> {
         let source_dir = fs::canonicalize(dir).map_err(Error::io("open the directory", dir))?;
+        refuse_git_dir(&source_dir)?;
         let outer_rules = match rules.scope {
             Scope::Tracked => OuterRules::of(&source_dir),
             Scope::All => Vec::new(),

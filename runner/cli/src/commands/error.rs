@@ -214,10 +214,15 @@ const fn managed_gateway_exit(error: &managed::Error) -> Exit {
 const fn files_exit(error: &files::Error) -> Exit {
     use files::Error;
     match error {
-        Error::Uncopyable { .. } | Error::NotARepository { .. } | Error::NotEmpty { .. } => Exit::Usage,
+        Error::Uncopyable { .. }
+        | Error::NotARepository { .. }
+        | Error::NotEmpty { .. }
+        | Error::InGitDir { .. } => Exit::Usage,
         Error::NoFiles { .. }
         | Error::NoResult { .. }
         | Error::ResultRemoved { .. }
+        | Error::ResultTooLarge { .. }
+        | Error::NoRoom { .. }
         | Error::NoSuchFile { .. }
         | Error::OtherFiles { .. }
         | Error::TooManyResults { .. } => Exit::Failure,

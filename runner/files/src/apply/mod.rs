@@ -13,14 +13,20 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 pub use self::error::{ApplyError, ApplyProblem};
-use self::{present::PresentFile, protected::protected_by, write::Writing};
+use self::{
+    present::PresentFile,
+    protected::{ProtectedBy, protected_by},
+    write::Writing,
+};
 use crate::{
     beneath::TreeRoot,
     changes::{self, Change, ChangeForm, Changes, NewSide, OldSide},
     error::Error,
+    git_dirs::{NamesByDir, path_in_repository, refuse_git_dir},
     manifest::ContentHash,
     path::RelativePath,
     result_tree::{ResultTree, reason},
+    room::ResultBounds,
     rules::Patterns,
 };
 
@@ -53,19 +59,60 @@ pub struct AppliedChanges {
     pub unchanged: Vec<RelativePath>,
 }
 
+/// Rules for the changes that are written.
+#[derive(Debug, Clone)]
+pub struct ApplyRules {
+    /// Files that are written although programs run them by themselves.
+    pub allow: Patterns,
+    /// Bounds of all files together.
+    pub bounds: ResultBounds,
+}
+
+/// Knowledge about a directory and all changes for it, by which one change is refused.
+struct Guard {
+    names: NamesByDir,
+    /// Reason that all files in the directory are protected.
+    target: Option<ProtectedBy>,
+}
+
+impl Guard {
+    /// Returns the reason to refuse `change` whatever the directory has at its place.
+    fn problem(&self, change: &Change, allow: &Patterns) -> Option<ApplyProblem> {
+        let path = || change.path.clone();
+        if change.path.is_in_git_dir() || self.names.bare_repository_of(&change.path).is_some() {
+            return Some(ApplyProblem::GitDir(path()));
+        }
+        let old_is_link = matches!(change.old, Some(OldSide::Link(_)));
+        let new_is_link = matches!(change.new, Some(NewSide::Link(_)));
+        if new_is_link || (old_is_link && change.new.is_some()) {
+            return Some(ApplyProblem::Link(path()));
+        }
+        let protected = self.target.or_else(|| protected_by(&change.path));
+        let protected = protected.filter(|_| !allow.matches(&change.path));
+        protected.map(|by| ApplyProblem::protected(path(), by))
+    }
+}
+
 impl<'a> Applicable<'a> {
-    /// Judges `changes` for the directory `target`. `allow` names files that programs run by themselves.
+    /// Judges `changes` for the directory `target` by `rules`.
     ///
     /// # Errors
-    /// [`ApplyError::Refused`] with all problems at once.
+    /// [`ApplyError::Refused`] with all problems at once; [`Error::ResultTooLarge`] and [`Error::NoRoom`] before any
+    /// content is read.
     pub fn judge(
         result: &'a ResultTree,
         changes: &'a Changes,
         target: &Path,
-        allow: &Patterns,
+        rules: &ApplyRules,
     ) -> Result<Self, ApplyError> {
         let open = std::fs::canonicalize(target).map_err(Error::io("open the directory", target))?;
+        refuse_git_dir(&open)?;
         let root = TreeRoot::open(&open).map_err(Error::os("open the directory", target))?;
+        rules.bounds.check(changes.all().iter().map(Change::new_size), &open)?;
+        let mut names = NamesByDir::default();
+        changes.all().iter().for_each(|change| names.add(&change.path));
+        names.add_present(&root);
+        let guard = Guard { names, target: path_in_repository(&open).and_then(|path| protected_by(&path)) };
         let mut judged = Self { target: open, root, result, steps: Vec::new(), unchanged: Vec::new() };
         let mut problems = Vec::new();
         for entry in changes.unreadable() {
@@ -75,25 +122,14 @@ impl<'a> Applicable<'a> {
         let git_dirs = result.hidden().git_dirs.iter().filter(|dir| changes.covers(dir));
         problems.extend(git_dirs.cloned().map(ApplyProblem::GitDir));
         for change in changes.all() {
-            problems.extend(judged.judge_change(change, allow));
+            problems.extend(guard.problem(change, &rules.allow).or_else(|| judged.judge_change(change)));
         }
         if problems.is_empty() { Ok(judged) } else { Err(ApplyError::Refused { problems }) }
     }
 
     /// Plans `change`, or returns the reason against it.
-    fn judge_change(&mut self, change: &'a Change, allow: &Patterns) -> Option<ApplyProblem> {
+    fn judge_change(&mut self, change: &'a Change) -> Option<ApplyProblem> {
         let path = || change.path.clone();
-        if change.path.is_in_git_dir() {
-            return Some(ApplyProblem::GitDir(path()));
-        }
-        let old_is_link = matches!(change.old, Some(OldSide::Link(_)));
-        let new_is_link = matches!(change.new, Some(NewSide::Link(_)));
-        if new_is_link || (old_is_link && change.new.is_some()) {
-            return Some(ApplyProblem::Link(path()));
-        }
-        if let Some(by) = protected_by(&change.path).filter(|_| !allow.matches(&change.path)) {
-            return Some(ApplyProblem::protected(path(), by));
-        }
         let is_file = change.new.is_some();
         let new_hash = match is_file.then(|| changes::hash(self.result, &change.path)).transpose() {
             Ok(hash) => hash,

@@ -3,12 +3,16 @@
 use std::{fs, os::unix::fs::MetadataExt};
 
 use super::*;
-use crate::{Applicable, AppliedChanges, ApplyError, ApplyProblem};
+use crate::{Applicable, AppliedChanges, ApplyError, ApplyProblem, ApplyRules, Error};
 
 fn apply(fixture: &Fixture, stage: &Stage, allow: &[&str]) -> Result<AppliedChanges, ApplyError> {
     let result = fixture.result(stage);
     let changes = Changes::between(stage, &result).unwrap();
-    Applicable::judge(&result, &changes, &fixture.source(), &patterns(allow))?.write()
+    Applicable::judge(&result, &changes, &fixture.source(), &rules(allow))?.write()
+}
+
+fn rules(allow: &[&str]) -> ApplyRules {
+    ApplyRules { allow: patterns(allow), bounds: bounds() }
 }
 
 /// Returns the refused paths with a word for the reason.
@@ -106,7 +110,7 @@ fn git_directories_and_links_are_never_applied() {
     assert_eq!(found, [".git: git", "a: link", "link: link", "pipe: unreadable", "sub/.GIT: git"]);
     let result = fixture.result(&stage);
     let changes = Changes::between(&stage, &result).unwrap().within(&[path("b")]);
-    let judged = Applicable::judge(&result, &changes, &fixture.source(), &Patterns::default()).unwrap();
+    let judged = Applicable::judge(&result, &changes, &fixture.source(), &rules(&[])).unwrap();
     assert_eq!(judged.write().unwrap().applied, [path("b")], "control: the rest can be named");
 }
 
@@ -138,7 +142,7 @@ fn a_change_after_judgement_stops_the_writing() {
     fixture.agent_writes("b", "the agent's");
     let result = fixture.result(&stage);
     let changes = Changes::between(&stage, &result).unwrap();
-    let judged = || Applicable::judge(&result, &changes, &fixture.source(), &Patterns::default()).unwrap();
+    let judged = || Applicable::judge(&result, &changes, &fixture.source(), &rules(&[])).unwrap();
     let late = judged();
     fixture.write("b", "the user's");
     let stopped = late.write();
@@ -151,4 +155,58 @@ fn a_change_after_judgement_stops_the_writing() {
     assert!(late.write().is_err(), "only what was judged is written");
     assert_eq!(fs::read(fixture.source().join("b")).unwrap(), b"b");
     assert_eq!(judged().write().unwrap().applied, [path("b")], "control");
+}
+
+#[test]
+fn a_bare_repository_is_never_applied() {
+    let fixture = Fixture::with(&[("a", "a"), ("half/HEAD", "ref: refs/heads/main\n"), ("half/x", "x")]);
+    fs::create_dir_all(fixture.source().join("half/refs")).unwrap();
+    let stage = fixture.start_run();
+    for name in ["HEAD", "config", "objects/x", "refs/x"] {
+        fixture.agent_writes(&format!("sub/{name}"), "");
+    }
+    fixture.agent_writes("half/objects/x", "");
+    let expected = ["half/objects/x", "sub/HEAD", "sub/config", "sub/objects/x", "sub/refs/x"];
+    assert_eq!(refused(apply(&fixture, &stage, &["*"])), expected.map(|path| format!("{path}: git")));
+    fs::remove_file(fixture.repo().join("sub/HEAD")).unwrap();
+    fs::remove_dir_all(fixture.repo().join("half/objects")).unwrap();
+    assert_eq!(apply(&fixture, &stage, &[]).unwrap().applied.len(), 3, "control: no head, no repository");
+}
+
+#[test]
+fn the_place_of_the_directory_counts() {
+    let fixture = Fixture::with(&[("a", "a")]);
+    let stage = fixture.start_run();
+    fixture.agent_writes("a", "b");
+    let result = fixture.result(&stage);
+    let changes = Changes::between(&stage, &result).unwrap();
+    let judge = |target: &str, allow: &[&str]| {
+        let target = fixture.dir.path().join(target);
+        write(&target, "a", "a");
+        Applicable::judge(&result, &changes, &target, &rules(allow)).map(|judged| judged.paths().count())
+    };
+    for target in ["x/.git", "x/.git/hooks", "bare/sub"] {
+        ["HEAD", "objects/x", "refs/x"]
+            .iter()
+            .for_each(|name| write(&fixture.dir.path().join("bare"), name, ""));
+        let judged = judge(target, &["*"]);
+        assert!(matches!(judged, Err(ApplyError::Files(Error::InGitDir { .. }))), "{target}: {judged:?}");
+    }
+    for target in ["x/.github", "x/.vscode/sub"] {
+        assert!(matches!(judge(target, &[]), Err(ApplyError::Refused { .. })), "{target}");
+        assert_eq!(judge(target, &["a"]).unwrap(), 1, "{target}: control");
+    }
+    fs::create_dir_all(fixture.dir.path().join("y/.claude/worktree/.git")).unwrap();
+    assert_eq!(judge("y/.claude/worktree", &[]).unwrap(), 1, "a repository of its own");
+}
+
+#[test]
+fn a_huge_file_is_refused_unread() {
+    let fixture = Fixture::with(&[("a", "a")]);
+    let stage = fixture.start_run();
+    fs::File::create(fixture.repo().join("sparse")).unwrap().set_len(1 << 40).unwrap();
+    let refused = apply(&fixture, &stage, &[]);
+    assert!(matches!(refused, Err(ApplyError::Files(Error::ResultTooLarge { .. }))), "{refused:?}");
+    fs::File::create(fixture.repo().join("sparse")).unwrap();
+    assert_eq!(apply(&fixture, &stage, &[]).unwrap().applied, [path("sparse")], "control");
 }

@@ -13,11 +13,12 @@ use std::{
     process::Command,
 };
 
-use platform_core::id::RunId;
+use platform_core::{id::RunId, limit::ByteSize};
 use tempfile::TempDir;
 
 use super::{
-    Changes, CopyRules, DiffReader, Patterns, RelativePath, ResultTree, Scope, Selection, Stage, stages_dir,
+    Changes, CopyRules, DiffReader, Patterns, RelativePath, ResultBounds, ResultTree, Scope, Selection,
+    Stage, stages_dir,
 };
 
 /// Directory of a user, and one for stages and workspaces.
@@ -83,6 +84,11 @@ impl Fixture {
     fn result(&self, stage: &Stage) -> ResultTree {
         ResultTree::read(&self.tree(), stage, Scope::Tracked).unwrap()
     }
+}
+
+/// Bounds that only hostile files exceed.
+fn bounds() -> ResultBounds {
+    ResultBounds { bytes: ByteSize::mib(64), reserve: ByteSize(0) }
 }
 
 fn write(dir: &Path, path: &str, content: &str) {

@@ -151,9 +151,12 @@ fn traps_in_a_result_are_not_read() {
     assert!(text.contains("+../../secret\n") && text.contains("b/sparse differ"), "{text}");
     assert_eq!(fs::read_to_string(fixture.repo().join("link")).unwrap(), "the host's own", "control");
     assert_eq!(fs::read_to_string(fixture.repo().join("dir/a")).unwrap(), "the host's own", "control");
-    fs::remove_file(fixture.repo().join("sparse")).unwrap();
     let to = fixture.dir.path().join("pulled");
-    let pulled = fixture.result(&stage).pull(None, &to).unwrap();
+    let unbounded = result.pull(None, &to, &bounds());
+    assert!(matches!(unbounded, Err(Error::ResultTooLarge { .. })), "{unbounded:?}");
+    assert!(!to.exists(), "nothing was written");
+    fs::remove_file(fixture.repo().join("sparse")).unwrap();
+    let pulled = fixture.result(&stage).pull(None, &to, &bounds()).unwrap();
     assert_eq!((pulled.files, pulled.skipped.len()), (0, 6), "{pulled:?}");
 }
 
@@ -165,16 +168,33 @@ fn a_result_is_copied_to_a_new_directory() {
     fixture.agent_writes("new\nline", "n");
     let result = fixture.result(&stage);
     let to = fixture.dir.path().join("some/new");
-    assert_eq!(result.pull(None, &to).unwrap().files, 4);
+    assert_eq!(result.pull(None, &to, &bounds()).unwrap().files, 4);
     assert_eq!(fs::read(to.join(OsStr::from_bytes(b"new\nline"))).unwrap(), b"n");
     let is_program = |path: &str| fs::metadata(to.join(path)).unwrap().permissions().mode() & 0o100 != 0;
     assert!(is_program("src/run") && !is_program("src/a"));
-    assert!(matches!(result.pull(None, &to), Err(Error::NotEmpty { .. })), "nothing is overwritten");
+    assert!(
+        matches!(result.pull(None, &to, &bounds()), Err(Error::NotEmpty { .. })),
+        "nothing is overwritten"
+    );
     let part = fixture.dir.path().join("part");
-    assert_eq!(result.pull(Some(&path("src/a")), &part).unwrap().files, 1);
+    assert_eq!(result.pull(Some(&path("src/a")), &part, &bounds()).unwrap().files, 1);
     assert_eq!(fs::read(part.join("src/a")).unwrap(), b"a");
-    let missing = result.pull(Some(&path("none")), &fixture.dir.path().join("other"));
+    let missing = result.pull(Some(&path("none")), &fixture.dir.path().join("other"), &bounds());
     assert!(matches!(missing, Err(Error::NoSuchFile { .. })));
+}
+
+#[test]
+fn a_bare_repository_is_not_copied() {
+    let fixture = Fixture::with(&[("a", "a")]);
+    let stage = fixture.start_run();
+    for name in ["HEAD", "config", "objects/x", "refs/x"] {
+        fixture.agent_writes(&format!("sub/{name}"), "");
+    }
+    let to = fixture.dir.path().join("pulled");
+    let pulled = fixture.result(&stage).pull(None, &to, &bounds()).unwrap();
+    assert_eq!(pulled.files, 1, "{pulled:?}");
+    assert!(to.join("a").exists() && !to.join("sub/config").exists());
+    assert!(pulled.skipped.iter().any(|entry| entry.path == path("sub/config")), "it is named");
 }
 
 #[test]
@@ -201,7 +221,7 @@ fn a_removed_workspace_deletes_nothing() {
     fs::remove_file(aside.join("repo/a")).unwrap();
     assert!(matches!(Changes::between(&stage, &result), Err(Error::ResultRemoved { .. })));
     let to = fixture.dir.path().join("pulled");
-    assert!(matches!(result.pull(None, &to), Err(Error::ResultRemoved { .. })));
+    assert!(matches!(result.pull(None, &to, &bounds()), Err(Error::ResultRemoved { .. })));
     fs::create_dir_all(fixture.repo()).unwrap();
     assert!(matches!(result.verify_kept(), Err(Error::ResultRemoved { .. })), "another in its place");
 }

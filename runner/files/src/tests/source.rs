@@ -189,3 +189,18 @@ fn hostile_names_arrive_and_are_escaped() {
         assert_eq!(fs::read(fixture.repo().join(OsStr::from_bytes(name))).unwrap(), name);
     }
 }
+
+#[test]
+fn directories_of_git_itself_are_not_copied() {
+    let fixture = Fixture::with(&[
+        (".git/hooks/x", ""),
+        ("bare/HEAD", ""),
+        ("bare/objects/x", ""),
+        ("bare/refs/x", ""),
+    ]);
+    let select = |dir: &str| Selection::of(&fixture.source().join(dir), &CopyRules::default());
+    for dir in [".git", ".git/hooks", "bare", "bare/refs"] {
+        assert!(matches!(select(dir), Err(crate::Error::InGitDir { .. })), "{dir}");
+    }
+    select("").expect("the control");
+}

@@ -6,7 +6,7 @@ use std::{
 };
 
 use platform_runtime::terminal;
-use runner_files::{Applicable, Changes, Patterns, Scope, stat_text};
+use runner_files::{Applicable, ApplyRules, Changes, Patterns, stat_text};
 use serde_json::json;
 
 use super::{
@@ -16,8 +16,7 @@ use super::{
         exit::Exit,
         palette::Palette,
     },
-    RunFiles,
-    diff::Differences,
+    IgnoredFiles, RunFiles, diff,
     run_and_paths::{ChosenFiles, RunAndPaths},
     text,
 };
@@ -51,6 +50,8 @@ pub(in super::super) struct Arguments {
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    ignored: IgnoredFiles,
 }
 
 /// Consent to write.
@@ -65,7 +66,7 @@ struct Consent {
 }
 
 pub(in super::super) async fn apply(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { choice, to, allow, consent, json } = arguments;
+    let Arguments { choice, to, allow, consent, json, ignored } = arguments;
     let allow = Patterns::parse(&allow).map_err(|error| Misused(error.to_string()))?;
     let asks = !consent.yes && !consent.dry_run;
     if asks && (json || !io::stdin().is_terminal()) {
@@ -81,17 +82,18 @@ pub(in super::super) async fn apply(context: &Context, arguments: Arguments) -> 
     if !files.state.is_final() {
         return Err(NotEnded { run_id, state: files.state }.into());
     }
-    let result = files.result(Scope::Tracked)?;
+    let result = files.result(ignored.scope())?;
     let changes = Changes::between(&files.stage, &result)?.within(&paths);
     if !json {
-        let differences = Differences::read(&files.stage, &result, &changes)?;
-        if asks {
-            text::print_diff(&differences.text, Palette::of(&io::stdout(), &context.sources.environment))?;
-        }
-        io::stdout().write_all(stat_text(&differences.figures).as_bytes())?;
+        let palette = Palette::of(&io::stdout(), &context.sources.environment);
+        let mut print = |text: &[u8]| if asks { text::print_diff(text, palette) } else { Ok(()) };
+        let figures = diff::each(&files, &result, &changes, &mut print)?;
+        io::stdout().write_all(stat_text(&figures).as_bytes())?;
+        text::print_notes(&changes, result.hidden())?;
     }
     let target = to.unwrap_or_else(|| files.stage.manifest().source_dir().to_owned());
-    let judged = Applicable::judge(&result, &changes, &target, &allow)?;
+    let rules = ApplyRules { allow, bounds: files.bounds };
+    let judged = Applicable::judge(&result, &changes, &target, &rules)?;
     if consent.dry_run {
         let text = if json { dry_run_json(&judged) } else { dry_run_text(&judged) };
         writeln!(io::stdout(), "{text}")?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use platform_core::id::RunId;
 use platform_runtime::terminal;
 use runner_files::{
-    Change, Changes, DiffFigures, DiffReader, FileFigures, HiddenEntries, ResultTree, Stage, UnreadableEntry,
+    Change, Changes, DiffFigures, DiffReader, FileFigures, HiddenEntries, ResultTree, UnreadableEntry,
     stat_text,
 };
 use serde::Serialize;
@@ -22,11 +22,12 @@ use super::{
 Examples:
   sluice runs diff run-19c1-5f0e                       show all changes
   sluice runs diff run-19c1-5f0e --stat                count changed lines by file
-  sluice runs diff run-19c1-5f0e src | git apply       take the changes of one directory
+  sluice runs diff run-19c1-5f0e src | less             read the changes of one directory
   sluice runs diff run-19c1-5f0e --json | jq '.files[].path'
 
 On a terminal, characters that could control it or cannot be seen are shown as escapes in inverse video. A pipe
-gets the bytes as they are.")]
+gets the bytes as they are. Do not pipe them into `git apply`, which checks none of the files that git, shells and
+editors run by themselves, and cannot take binary files: `sluice runs apply` does both.")]
 pub(in super::super) struct Arguments {
     #[command(flatten)]
     choice: RunAndPaths,
@@ -60,28 +61,21 @@ struct FileJson<'d> {
     figures: &'d DiffFigures,
 }
 
-/// Differences with their figures.
-pub(super) struct Differences {
-    pub(super) text: Vec<u8>,
-    pub(super) figures: Vec<FileFigures>,
-}
-
-impl Differences {
-    /// Reads the differences of all `changes`.
-    pub(super) fn read(stage: &Stage, result: &ResultTree, changes: &Changes) -> Result<Self, Error> {
-        let reader = DiffReader { stage, result };
-        let mut differences = Self { text: Vec::new(), figures: Vec::new() };
-        for change in changes.all() {
-            let diff = reader.diff(change)?;
-            differences.text.extend(diff.text);
-            differences.figures.push(FileFigures { path: change.path.clone(), figures: diff.figures });
-        }
-        Ok(differences)
+/// Takes the difference of one change at a time, so that all of them never are in memory.
+pub(super) fn each(
+    files: &RunFiles,
+    result: &ResultTree,
+    changes: &Changes,
+    take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<Vec<FileFigures>, Error> {
+    let reader = DiffReader { stage: &files.stage, result };
+    let mut figures = Vec::new();
+    for change in changes.all() {
+        let diff = reader.diff(change)?;
+        take(&diff.text)?;
+        figures.push(FileFigures { path: change.path.clone(), figures: diff.figures });
     }
-
-    fn sum(&self, count: fn(&DiffFigures) -> u64) -> u64 {
-        self.figures.iter().map(|file| count(&file.figures)).sum()
-    }
+    Ok(figures)
 }
 
 pub(in super::super) async fn diff(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
@@ -91,35 +85,36 @@ pub(in super::super) async fn diff(context: &Context, arguments: Arguments) -> R
     let files = RunFiles::open(context, &store, &run_id).await?;
     let result = files.result(ignored.scope())?;
     let changes = Changes::between(&files.stage, &result)?.within(&paths);
-    let differences = Differences::read(&files.stage, &result, &changes)?;
     if json {
-        print_json(&run_id, &changes, &result, &differences)?;
+        print_json(&run_id, &files, &changes, &result)?;
         return Ok(Exit::Success);
     }
+    let palette = Palette::of(&io::stdout(), &context.sources.environment);
+    let mut print = |text: &[u8]| if stat { Ok(()) } else { text::print_diff(text, palette) };
+    let figures = each(&files, &result, &changes, &mut print)?;
     if stat {
-        io::stdout().write_all(stat_text(&differences.figures).as_bytes())?;
-    } else {
-        text::print_diff(&differences.text, Palette::of(&io::stdout(), &context.sources.environment))?;
+        io::stdout().write_all(stat_text(&figures).as_bytes())?;
     }
     text::print_notes(&changes, result.hidden())?;
     Ok(Exit::Success)
 }
 
-fn print_json(
-    run_id: &RunId,
-    changes: &Changes,
-    result: &ResultTree,
-    differences: &Differences,
-) -> Result<(), Error> {
-    let both = changes.all().iter().zip(&differences.figures);
+fn print_json(run_id: &RunId, files: &RunFiles, changes: &Changes, result: &ResultTree) -> Result<(), Error> {
+    let mut text = Vec::new();
+    let figures = each(files, result, changes, &mut |diff| {
+        text.extend_from_slice(diff);
+        Ok(())
+    })?;
+    let sum = |count: fn(&DiffFigures) -> u64| figures.iter().map(|file| count(&file.figures)).sum();
+    let both = changes.all().iter().zip(&figures);
     let json = DiffJson {
         run_id,
         files: both.map(|(change, file)| FileJson { change, figures: &file.figures }).collect(),
-        insertions: differences.sum(DiffFigures::insertions),
-        deletions: differences.sum(DiffFigures::deletions),
+        insertions: sum(DiffFigures::insertions),
+        deletions: sum(DiffFigures::deletions),
         unreadable: changes.unreadable(),
         hidden: result.hidden(),
-        diff: String::from_utf8_lossy(&differences.text).into_owned(),
+        diff: String::from_utf8_lossy(&text).into_owned(),
     };
     writeln!(io::stdout(), "{}", terminal::safe_json(&serde_json::to_string(&json)?))?;
     Ok(())

@@ -10,10 +10,15 @@ mod visible;
 
 use std::path::PathBuf;
 
-use platform_core::id::{RunId, WorkspaceId};
-use runner_files::{ResultTree, Scope, Stage, stages_dir};
+use platform_core::{
+    id::{RunId, WorkspaceId},
+    limit::ByteSize,
+};
+use platform_runtime::settings::Sandbox;
+use runner_engine::request::RunSpec;
+use runner_files::{ResultBounds, ResultTree, Scope, Stage, stages_dir};
 use runner_model::lifecycle::State;
-use runner_store::{Resource, ResourceKind, ResourceState, Store};
+use runner_store::{Record, Resource, ResourceKind, ResourceState, Store};
 use runner_workspace::{self as workspace, Workspaces};
 
 use super::{Context, Error, error::Unknown};
@@ -23,12 +28,13 @@ struct RunFiles {
     state: State,
     stage: Stage,
     tree: PathBuf,
+    bounds: ResultBounds,
 }
 
 /// Choice of files that ignore rules name.
 #[derive(clap::Args)]
 struct IgnoredFiles {
-    /// Also show new files that the run's .gitignore names, such as build output
+    /// Also take new files that the run's .gitignore names, such as build output
     #[arg(long)]
     all: bool,
 }
@@ -60,13 +66,20 @@ impl RunFiles {
             workspaces.adopt(&id).await?;
             workspaces.keep(&id).await?;
         }
-        Ok(Self { state, stage, tree: workspace::tree(root, &resource.name) })
+        let bounds = ResultBounds { bytes: workspace_size(&record, sandbox), reserve: sandbox.disk_reserve };
+        Ok(Self { state, stage, tree: workspace::tree(root, &resource.name), bounds })
     }
 
     /// Reads which files the run has now.
     fn result(&self, scope: Scope) -> Result<ResultTree, Error> {
         Ok(ResultTree::read(&self.tree, &self.stage, scope)?)
     }
+}
+
+/// Returns the size of the workspace that the run of `record` was ordered with.
+fn workspace_size(record: &Record, sandbox: &Sandbox) -> ByteSize {
+    let spec = serde_json::from_str::<RunSpec>(&record.wanted).ok();
+    spec.and_then(|spec| spec.agent.disk).unwrap_or(sandbox.workspace_size)
 }
 
 /// Returns the error for a run without a workspace.

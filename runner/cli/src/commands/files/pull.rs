@@ -46,7 +46,7 @@ pub(in super::super) async fn pull(context: &Context, arguments: Arguments) -> R
     }
     let files = RunFiles::open(context, &store, &run_id).await?;
     let to = to.unwrap_or_else(|| PathBuf::from(format!("{run_id}-files")));
-    let pulled = files.result(ignored.scope())?.pull(paths.first(), &to)?;
+    let pulled = files.result(ignored.scope())?.pull(paths.first(), &to, &files.bounds)?;
     let mut out = io::stdout();
     if json {
         let mut line = json!(pulled);

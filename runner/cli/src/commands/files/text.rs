@@ -65,10 +65,7 @@ mod tests {
                      -\x1b[7m\\x1b\x1b[0m]0;title\n+b\x1b[7m\\xff\x1b[0m\n same\n";
         assert_eq!(rendered(diff, Palette::Plain), plain);
         let coloured = rendered(b"@@ -1 +1 @@\n-a\n+b\n c\n", Palette::Coloured);
-        assert_eq!(
-            coloured,
-            "\x1b[1m@@ -1 +1 @@\x1b[0m\n\x1b[31m-a\x1b[0m\n\x1b[32m+b\x1b[0m\n c\n"
-        );
+        assert_eq!(coloured, "\x1b[1m@@ -1 +1 @@\x1b[0m\n\x1b[31m-a\x1b[0m\n\x1b[32m+b\x1b[0m\n c\n");
         assert_eq!(rendered(b"", Palette::Coloured), "");
     }
 }

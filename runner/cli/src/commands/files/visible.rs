@@ -27,7 +27,9 @@ impl VisibleLine {
             for character in chunk.valid().chars() {
                 match character {
                     '\t' => visible.push_plain(character),
-                    '\0'..='\x1f' | '\x7f' => visible.push_escape(&format!("\\x{:02x}", u32::from(character))),
+                    '\0'..='\x1f' | '\x7f' => {
+                        visible.push_escape(&format!("\\x{:02x}", u32::from(character)))
+                    }
                     character if is_invisible(character) => {
                         visible.push_escape(&format!("<U+{:04X}>", u32::from(character)));
                     }
