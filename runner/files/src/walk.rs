@@ -1,6 +1,6 @@
 //! Walks the directory a user named: follows no link, applies ignore rules, leaves out secrets, finds special files.
 
-use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+use std::{collections::HashSet, ffi::OsStr, ops::RangeInclusive, os::unix::ffi::OsStrExt, path::Path};
 
 use platform_core::limit::ByteSize;
 use rustix::{
@@ -14,7 +14,7 @@ use super::{
     ignores::{EntryForm, IgnoreRules, OuterRules},
     path::{RelativePath, is_git_dir},
     rules::{Patterns, Scope},
-    secrets::may_hold_secrets,
+    secrets::{KEY_CHECK_LEN, begins_with_key, may_hold_secrets},
     selected::{SelectedEntry, SelectedForm},
 };
 
@@ -22,6 +22,9 @@ use super::{
 const MAX_DEPTH: usize = 128;
 /// Most entries that are kept in memory. More are only counted: every bound on files is below this.
 const MAX_ENTRIES: usize = 2_000_000;
+
+/// Sizes of files that are searched for a private key: the shortest is longer, and the longest shorter.
+const KEY_SIZES: RangeInclusive<u64> = 64..=64 << 10;
 
 /// Entries that a walk takes.
 #[derive(Debug, Clone, Copy)]
@@ -185,6 +188,7 @@ impl<'r> SourceWalk<'r> {
         }
         let is_dir = entry.file_type == FileType::Directory;
         let is_secret = dir.is_secret || may_hold_secrets(entry.path.name());
+        let is_secret = is_secret || (!is_dir && self.is_key(&entry));
         if is_secret {
             // A pattern may name a file below it.
             if is_dir && !include.is_empty() {
@@ -199,6 +203,18 @@ impl<'r> SourceWalk<'r> {
             return;
         }
         self.take_entry(entry);
+    }
+
+    /// Returns whether the entry is a file with a private key. One that cannot be read is refused later.
+    fn is_key(&self, entry: &FoundEntry) -> bool {
+        let may_be = entry.file_type == FileType::RegularFile && KEY_SIZES.contains(&entry.size.0);
+        let mut beginning = [0; KEY_CHECK_LEN];
+        may_be
+            && self
+                .root
+                .open_file(entry.path.as_path())
+                .and_then(|mut file| file.read_piece(&mut beginning))
+                .is_ok_and(|len| begins_with_key(&beginning[..len]))
     }
 
     fn take_entry(&mut self, entry: FoundEntry) {

@@ -204,3 +204,13 @@ fn directories_of_git_itself_are_not_copied() {
     }
     select("").expect("the control");
 }
+
+#[test]
+fn private_keys_are_left_out_whatever_their_name() {
+    let key = format!("-----BEGIN EC PRIVATE KEY-----\n{}\n", "A".repeat(64));
+    let fixture = Fixture::with(&[("deploy", &key), ("notes", &key.replace("PRIVATE", "PUBLIC"))]);
+    let selection = fixture.select(&CopyRules::default()).unwrap();
+    assert_eq!((selection.left_out(), selection.files()), (&[path("deploy")][..], 1));
+    let named = CopyRules { include: patterns(&["deploy"]), ..CopyRules::default() };
+    assert_eq!(fixture.select(&named).unwrap().files(), 2, "control");
+}
