@@ -7,12 +7,12 @@ use super::super::palette::{Palette, Tone};
 /// Text of one line as its reader sees it.
 #[derive(Debug, Default)]
 pub(super) struct VisibleLine {
-    pieces: Vec<Piece>,
+    pieces: Vec<LinePiece>,
 }
 
 /// Part of a line.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece {
+enum LinePiece {
     /// Characters as they are.
     Plain(String),
     /// Escapes that stand for characters. Inverse video tells them from the same text in a file.
@@ -43,23 +43,23 @@ impl VisibleLine {
 
     fn push_plain(&mut self, character: char) {
         match self.pieces.last_mut() {
-            Some(Piece::Plain(text)) => text.push(character),
-            _ => self.pieces.push(Piece::Plain(character.to_string())),
+            Some(LinePiece::Plain(text)) => text.push(character),
+            _ => self.pieces.push(LinePiece::Plain(character.to_string())),
         }
     }
 
     fn push_escape(&mut self, escape: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Escape(text)) => text.push_str(escape),
-            _ => self.pieces.push(Piece::Escape(escape.to_owned())),
+            Some(LinePiece::Escape(text)) => text.push_str(escape),
+            _ => self.pieces.push(LinePiece::Escape(escape.to_owned())),
         }
     }
 
     /// Returns the line in `tone`.
     pub(super) fn render(&self, tone: Tone, palette: Palette) -> String {
         let painted = self.pieces.iter().map(|piece| match piece {
-            Piece::Plain(text) => palette.paint(tone, text),
-            Piece::Escape(text) => palette.paint(Tone::Selected, text),
+            LinePiece::Plain(text) => palette.paint(tone, text),
+            LinePiece::Escape(text) => palette.paint(Tone::Selected, text),
         });
         painted.collect()
     }
@@ -85,7 +85,7 @@ mod tests {
 
     fn shown(line: &[u8]) -> String {
         let pieces = VisibleLine::of(line).pieces;
-        pieces.into_iter().map(|(Piece::Plain(text) | Piece::Escape(text))| text).collect()
+        pieces.into_iter().map(|(LinePiece::Plain(text) | LinePiece::Escape(text))| text).collect()
     }
 
     #[test]
