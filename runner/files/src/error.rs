@@ -34,6 +34,14 @@ pub enum Error {
         /// All reasons.
         problems: Vec<CopyProblem>,
     },
+    /// A pattern names no file.
+    #[error("--include {pattern} names no file in {}: give its path from there, or a pattern such as `*.pem`", source_dir.display())]
+    UnusedPattern {
+        /// The directory.
+        source_dir: PathBuf,
+        /// The pattern.
+        pattern: String,
+    },
     /// A file of the directory could not be copied, perhaps because a program writes to it.
     #[error("{path} {why}: nothing was copied; try again when no program writes to {}", source_dir.display())]
     SourceFile {

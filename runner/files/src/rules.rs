@@ -45,7 +45,18 @@ impl Default for CopyBounds {
 
 /// Patterns that name files, in the syntax of `.gitignore`: `*.pem`, `/deploy.key`, `config/**`.
 #[derive(Clone)]
-pub struct Patterns(Gitignore);
+pub struct Patterns {
+    all: Gitignore,
+    /// Each pattern by itself.
+    each: Vec<Pattern>,
+}
+
+/// One pattern, with its text.
+#[derive(Clone)]
+struct Pattern {
+    text: String,
+    rules: Gitignore,
+}
 
 /// Error for a text that is no pattern.
 #[derive(Debug, thiserror::Error)]
@@ -64,41 +75,62 @@ impl Patterns {
     /// # Errors
     /// [`InvalidPattern`], for the first text that is none.
     pub fn parse<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, InvalidPattern> {
-        let mut builder = GitignoreBuilder::new("");
-        builder.allow_unclosed_class(false);
-        let mut last = String::new();
+        let mut all = builder();
+        let mut each = Vec::new();
         for pattern in patterns {
-            let pattern = pattern.as_ref();
-            let invalid = |source| InvalidPattern { pattern: pattern.to_owned(), source };
-            builder.add_line(None, pattern).map_err(invalid)?;
-            pattern.clone_into(&mut last);
+            let text = pattern.as_ref();
+            let invalid = |source| InvalidPattern { pattern: text.to_owned(), source };
+            all.add_line(None, text).map_err(invalid)?;
+            let mut one = builder();
+            one.add_line(None, text).map_err(invalid)?;
+            each.push(Pattern { text: text.to_owned(), rules: one.build().map_err(invalid)? });
         }
-        builder.build().map(Self).map_err(|source| InvalidPattern { pattern: last, source })
+        let last = || each.last().map(|pattern| pattern.text.clone()).unwrap_or_default();
+        let all = all.build().map_err(|source| InvalidPattern { pattern: last(), source })?;
+        Ok(Self { all, each })
     }
 
     /// Returns whether there are no patterns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     /// Returns whether a pattern names `path` or a directory above it.
     #[must_use]
     pub fn matches(&self, path: &RelativePath) -> bool {
-        let matched = |path: &Path| self.0.matched(path, true).is_ignore();
-        path.as_path().ancestors().filter(|path| !path.as_os_str().is_empty()).any(matched)
+        names(&self.all, path)
     }
+
+    /// Returns the first pattern that names none of `paths`. Exceptions, which begin with `!`, need not.
+    pub(crate) fn unused<'p>(&self, paths: impl Iterator<Item = &'p RelativePath> + Clone) -> Option<&str> {
+        let is_unused = |pattern: &&Pattern| {
+            !pattern.text.starts_with('!') && !paths.clone().any(|path| names(&pattern.rules, path))
+        };
+        self.each.iter().find(is_unused).map(|pattern| pattern.text.as_str())
+    }
+}
+
+fn builder() -> GitignoreBuilder {
+    let mut builder = GitignoreBuilder::new("");
+    builder.allow_unclosed_class(false);
+    builder
+}
+
+fn names(rules: &Gitignore, path: &RelativePath) -> bool {
+    let matched = |path: &Path| rules.matched(path, true).is_ignore();
+    path.as_path().ancestors().filter(|path| !path.as_os_str().is_empty()).any(matched)
 }
 
 impl Default for Patterns {
     fn default() -> Self {
-        Self(Gitignore::empty())
+        Self { all: Gitignore::empty(), each: Vec::new() }
     }
 }
 
 impl fmt::Debug for Patterns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Patterns").field(&self.0.len()).finish()
+        f.debug_tuple("Patterns").field(&self.all.len()).finish()
     }
 }
 

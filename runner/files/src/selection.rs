@@ -57,6 +57,9 @@ impl Selection {
         let take = Take::Rules { scope: rules.scope, include: &rules.include };
         let walk = SourceWalk::new(&source_dir, &outer_rules, take)?.run()?;
         let selection = Self::checked(walk, &source_dir, rules.bounds)?;
+        if let Some(pattern) = rules.include.unused(selection.entries.iter().map(|entry| &entry.path)) {
+            return Err(Error::UnusedPattern { source_dir, pattern: pattern.to_owned() });
+        }
         Ok(Self { outer_rules, ..selection })
     }
 

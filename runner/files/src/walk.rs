@@ -62,8 +62,17 @@ pub(crate) struct SourceWalk<'r> {
 #[derive(Debug)]
 struct PendingDir {
     path: Option<RelativePath>,
-    /// True if a name above says that the files may hold secrets.
-    is_secret: bool,
+    /// Reason that only files which a pattern names are taken out of it.
+    why_left_out: Option<LeftOut>,
+}
+
+/// Reason to leave a directory out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeftOut {
+    /// Its files may hold secrets, and are named.
+    Secret,
+    /// Git ignores it.
+    Ignored,
 }
 
 /// Entry of a directory as it was found.
@@ -81,7 +90,7 @@ impl<'r> SourceWalk<'r> {
             root,
             take,
             rules: IgnoreRules::new(outer),
-            pending: vec![PendingDir { path: None, is_secret: false }],
+            pending: vec![PendingDir { path: None, why_left_out: None }],
             entries: Vec::new(),
             left_out: Vec::new(),
             problems: Vec::new(),
@@ -186,23 +195,29 @@ impl<'r> SourceWalk<'r> {
         if include.matches(&entry.path) {
             return self.take_entry(entry);
         }
+        let Some(why) = self.why_left_out(&entry, dir, scope) else {
+            return self.take_entry(entry);
+        };
+        // A pattern may name a file below it.
+        if entry.file_type == FileType::Directory && !include.is_empty() {
+            self.pending.push(PendingDir { path: Some(entry.path), why_left_out: Some(why) });
+        } else if why == LeftOut::Secret {
+            self.left_out.push(entry.path);
+        }
+    }
+
+    /// Returns the reason to leave `entry` of `dir` out.
+    fn why_left_out(&self, entry: &FoundEntry, dir: &PendingDir, scope: Scope) -> Option<LeftOut> {
         let is_dir = entry.file_type == FileType::Directory;
-        let is_secret = dir.is_secret || may_hold_secrets(entry.path.name());
-        let is_secret = is_secret || (!is_dir && self.is_key(&entry));
-        if is_secret {
-            // A pattern may name a file below it.
-            if is_dir && !include.is_empty() {
-                self.pending.push(PendingDir { path: Some(entry.path), is_secret });
-            } else {
-                self.left_out.push(entry.path);
-            }
-            return;
+        if dir.why_left_out.is_some() {
+            return dir.why_left_out;
+        }
+        if may_hold_secrets(entry.path.name()) || self.is_key(entry) {
+            return Some(LeftOut::Secret);
         }
         let form = if is_dir { EntryForm::Directory } else { EntryForm::Other };
-        if scope == Scope::Tracked && self.rules.ignores(entry.path.as_path(), form) {
-            return;
-        }
-        self.take_entry(entry);
+        let is_ignored = scope == Scope::Tracked && self.rules.ignores(entry.path.as_path(), form);
+        is_ignored.then_some(LeftOut::Ignored)
     }
 
     /// Returns whether the entry is a file with a private key. One that cannot be read is refused later.
@@ -238,7 +253,7 @@ impl<'r> SourceWalk<'r> {
         match form {
             SelectedForm::File(size) => self.add_size(&path, size),
             SelectedForm::Directory => {
-                self.pending.push(PendingDir { path: Some(path.clone()), is_secret: false });
+                self.pending.push(PendingDir { path: Some(path.clone()), why_left_out: None });
             }
             SelectedForm::Link(_) => {}
         }

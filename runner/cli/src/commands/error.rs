@@ -215,6 +215,7 @@ const fn files_exit(error: &files::Error) -> Exit {
     use files::Error;
     match error {
         Error::Uncopyable { .. }
+        | Error::UnusedPattern { .. }
         | Error::NotARepository { .. }
         | Error::NotEmpty { .. }
         | Error::InGitDir { .. } => Exit::Usage,

@@ -214,3 +214,18 @@ fn private_keys_are_left_out_whatever_their_name() {
     let named = CopyRules { include: patterns(&["deploy"]), ..CopyRules::default() };
     assert_eq!(fixture.select(&named).unwrap().files(), 2, "control");
 }
+
+#[test]
+fn a_pattern_reaches_into_ignored_directories() {
+    let files = [(".gitignore", "build/\n"), ("build/out/app", "x"), ("build/out/other.key", "x"), ("a", "")];
+    let fixture = Fixture::with(&files);
+    let select =
+        |include: &[&str]| fixture.select(&CopyRules { include: patterns(include), ..CopyRules::default() });
+    let named = select(&["build/out/app"]).unwrap();
+    assert_eq!((named.files(), named.left_out()), (3, &[][..]));
+    assert_eq!(select(&[]).unwrap().files(), 2, "control");
+    for include in [&["build/out/ap"][..], &["a", "*.nothing"]] {
+        let refused = select(include);
+        assert!(matches!(refused, Err(crate::Error::UnusedPattern { .. })), "{refused:?}");
+    }
+}
