@@ -20,6 +20,9 @@ pub(crate) const GIT_DIR: &str = ".git";
 /// Short name that NTFS gives such a directory.
 const GIT_DIR_SHORT: &str = "git~1";
 
+/// Bytes that mean more than themselves in a pattern. A blank at its end would be lost.
+const GLOB_BYTES: &[u8] = b"*?[]{}\\ ";
+
 /// Path below a tree: names joined by `/`, none of them empty, `.` or `..`. Its order is that of the names, so a
 /// directory comes right before its content.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -94,6 +97,26 @@ impl RelativePath {
     #[must_use]
     pub fn is_in_git_dir(&self) -> bool {
         self.names().any(is_git_dir)
+    }
+
+    /// Returns a pattern that names only this path, as a shell takes it.
+    pub(crate) fn shell_pattern(&self) -> String {
+        let mut pattern = vec![b'/'];
+        for byte in self.0.as_os_str().as_bytes() {
+            if GLOB_BYTES.contains(byte) {
+                pattern.push(b'\\');
+            }
+            pattern.push(*byte);
+        }
+        let readable = quoted(&pattern, Quoting::Readable);
+        match readable.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            // Shells know the same escapes in this form.
+            Some(escaped) => format!("$'{}'", escaped.replace('\'', "\\'")),
+            None if pattern.iter().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(byte)) => {
+                readable
+            }
+            None => format!("'{}'", readable.replace('\'', "'\\''")),
+        }
     }
 
     /// Returns the path as git writes it in a diff, behind `prefix`.
@@ -209,6 +232,25 @@ mod tests {
         let longest = "n".repeat(MAX_NAME_LEN);
         for path in ["a", "a/b", "...", "..a", ".git", "new\nline", "-rf", &longest] {
             assert_eq!(RelativePath::parse(path).unwrap().as_path(), Path::new(path), "control");
+        }
+    }
+
+    #[test]
+    fn a_pattern_for_a_shell_names_one_path() {
+        for (name, pattern) in [
+            (".github/ci.yml", "/.github/ci.yml"),
+            (".claude/[x]*.md", "$'/.claude/\\\\[x\\\\]\\\\*.md'"),
+            (".env;id", "'/.env;id'"),
+            (".env'", "'/.env'\\'''"),
+            (".env\nx'", "$'/.env\\nx\\''"),
+        ] {
+            let path = RelativePath::parse(name).unwrap();
+            assert_eq!(path.shell_pattern(), pattern);
+            let script = format!("printf %s {pattern}");
+            let parsed = std::process::Command::new("bash").args(["-c", &script]).output().unwrap().stdout;
+            let patterns = crate::Patterns::parse([String::from_utf8(parsed).unwrap()]).unwrap();
+            assert!(patterns.matches(&path), "{name}");
+            assert!(!patterns.matches(&RelativePath::parse(format!("sub/{name}")).unwrap()), "{name}");
         }
     }
 

@@ -90,7 +90,9 @@ impl fmt::Display for ApplyProblem {
                 write!(f, "{path} is a link, and links are not applied (name the paths to apply)")
             }
             Self::Unreadable { path, why } => write!(f, "{path} {why} (name the paths to apply)"),
-            Self::Protected { path, why } => write!(f, "{path} is {why} (--allow {path} applies it)"),
+            Self::Protected { path, why } => {
+                write!(f, "{path} is {why} (--allow {} applies it)", path.shell_pattern())
+            }
             Self::Conflict { path, why } => write!(f, "{path} {why}"),
         }
     }
