@@ -195,6 +195,11 @@ fn without_offset<S: serde::Serializer>(file: &StoredFile, to: S) -> Result<S::O
 }
 
 impl Change {
+    /// Returns the permission to execute of the new side, if it is a file.
+    pub(crate) const fn new_mode(&self) -> Option<bool> {
+        if let Some(NewSide::File { executable, .. }) = &self.new { Some(*executable) } else { None }
+    }
+
     /// Returns the size of the new side, which is 0 unless it is a file.
     pub(crate) const fn new_size(&self) -> u64 {
         if let Some(NewSide::File { size, .. }) = &self.new { *size } else { 0 }

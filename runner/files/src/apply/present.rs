@@ -75,7 +75,12 @@ impl PresentFile {
             (Self::BehindLink, _) => Some("is reached through a link in the directory"),
             (Self::Unreadable, _) => Some("cannot be read in the directory"),
             (Self::Missing, None) => None,
-            (Self::File { sha256, .. }, Some(OldSide::File(old))) if old.sha256 == *sha256 => None,
+            (Self::File { sha256, executable }, Some(OldSide::File(old)))
+                if old.sha256 == *sha256
+                    && [Some(old.executable), step.change.new_mode()].contains(&Some(*executable)) =>
+            {
+                None
+            }
             (Self::Link(target), Some(OldSide::Link(old))) if target == old => None,
             (Self::Missing, Some(_)) => Some("was removed in the directory since the run received it"),
             (_, None) => Some("exists in the directory, and the run received no such file"),

@@ -210,3 +210,16 @@ fn a_huge_file_is_refused_unread() {
     fs::File::create(fixture.repo().join("sparse")).unwrap();
     assert_eq!(apply(&fixture, &stage, &[]).unwrap().applied, [path("sparse")], "control");
 }
+
+#[test]
+fn a_mode_that_the_user_changed_is_a_conflict() {
+    let fixture = Fixture::with(&[("a", "a"), ("b", "b")]);
+    let stage = fixture.start_run();
+    fixture.agent_writes("a", "new");
+    fixture.agent_writes("b", "new");
+    set_mode(&fixture.repo().join("b"), 0o755);
+    ["a", "b"].iter().for_each(|name| set_mode(&fixture.source().join(name), 0o755));
+    assert_eq!(refused(apply(&fixture, &stage, &[])), ["a: conflict"], "both made b executable");
+    set_mode(&fixture.source().join("a"), 0o644);
+    assert_eq!(apply(&fixture, &stage, &[]).unwrap().applied.len(), 2, "control");
+}
