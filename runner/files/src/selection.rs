@@ -13,6 +13,7 @@ use super::{
     git_dirs::refuse_git_dir,
     ignores::OuterRules,
     path::RelativePath,
+    room::check_room,
     rules::{CopyBounds, CopyRules, Scope},
     selected::{SelectedEntry, SelectedForm},
     walk::{SourceWalk, Take},
@@ -97,6 +98,14 @@ impl Selection {
             bytes: walk.bytes,
             left_out: walk.left_out,
         })
+    }
+
+    /// Checks that the files fit on the disk of `stages` beside the `reserve`.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`].
+    pub fn check_room(&self, stages: &Path, reserve: ByteSize) -> Result<(), Error> {
+        check_room(self.bytes, reserve, stages)
     }
 
     /// Returns the directory the files come from, absolute and without links.

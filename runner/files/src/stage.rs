@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -26,6 +26,9 @@ use super::{
 const STAGES_DIR: &str = ".files";
 /// Beginning of the names of stages that are being written. No run id begins with a dot.
 pub(crate) const UNFINISHED_PREFIX: &str = ".unfinished-";
+
+/// Unit in which the system counts the space of a file.
+const BLOCK_SIZE: u64 = 512;
 
 /// Returns the directory of all stages below `workspaces`, the directory of workspaces.
 #[must_use]
@@ -153,6 +156,23 @@ impl Stage {
     /// The system's.
     pub fn remove(stages: &Path, run_id: &RunId) -> Result<(), Error> {
         remove_dir(&stages.join(run_id.as_str()))
+    }
+
+    /// Returns the space on disk that the stage of `run_id` below `stages` uses; a missing one uses none.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn disk_usage(stages: &Path, run_id: &RunId) -> Result<ByteSize, Error> {
+        let dir = stages.join(run_id.as_str());
+        let mut bytes = 0;
+        for name in [DATA_FILE, MANIFEST_FILE] {
+            let path = dir.join(name);
+            bytes += match fs::metadata(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+                found => found.map_err(Error::io("look at", &path))?.blocks() * BLOCK_SIZE,
+            };
+        }
+        Ok(ByteSize(bytes))
     }
 
     /// Lists the stages below `stages`, which may not exist.

@@ -380,6 +380,13 @@ pub async fn remove_files(root: &Path, run_id: &RunId) -> Result<(), Error> {
     blocking(move || Ok(Stage::remove(&stages, &run_id)?)).await
 }
 
+/// Returns the space on disk that the files staged below `root` for run `run_id` use. Missing ones use none.
+pub async fn files_usage(root: &Path, run_id: &RunId) -> Result<ByteSize, Error> {
+    let stages = runner_files::stages_dir(root);
+    let run_id = run_id.clone();
+    blocking(move || Ok(Stage::disk_usage(&stages, &run_id)?)).await
+}
+
 /// Returns the space on disk that workspace `id` below `root` uses. A missing one uses none.
 pub async fn disk_usage(root: &Path, id: &WorkspaceId) -> Result<ByteSize, Error> {
     let paths = WorkspacePaths::of(root, id.as_str());

@@ -7,7 +7,7 @@ use std::{
 };
 
 use platform_core::{
-    id::{AgentId, WorkspaceId},
+    id::{AgentId, RunId, WorkspaceId},
     limit::{self, ByteSize, Millis},
 };
 use platform_runtime::{report, settings::Agent};
@@ -50,7 +50,7 @@ pub(super) async fn surplus(root: &Path, evidence: &Evidence, limit: ByteSize) -
             (row.stage == ResourceState::Kept).then(|| stored_run.kept_since(row))
         });
         let Some(since) = since else { continue };
-        match workspace::disk_usage(root, &dir.id).await {
+        match usage(root, &dir.id, run_id.as_ref()).await {
             Ok(size) => kept.push(KeptWorkspace { id: dir.id.clone(), since, size }),
             Err(error) => {
                 let error = report::chain(&error);
@@ -59,6 +59,14 @@ pub(super) async fn surplus(root: &Path, evidence: &Evidence, limit: ByteSize) -
         }
     }
     oldest_beyond(kept, limit)
+}
+
+/// Returns the space of workspace `id` and of the files that its run began with, which stay as long.
+async fn usage(root: &Path, id: &WorkspaceId, run_id: Option<&RunId>) -> Result<ByteSize, workspace::Error> {
+    let tree = workspace::disk_usage(root, id).await?;
+    let Some(run_id) = run_id else { return Ok(tree) };
+    let files = workspace::files_usage(root, run_id).await?;
+    Ok(ByteSize(tree.0.saturating_add(files.0)))
 }
 
 /// Returns the oldest of `kept`, without which the others fit into `limit`. The newest always stays.
@@ -79,6 +87,20 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[tokio::test]
+    async fn the_files_of_a_run_count_with_its_workspace() {
+        let root = tempfile::tempdir().unwrap();
+        let run_id = RunId::parse("r1").unwrap();
+        let id = WorkspaceId::from_random(1);
+        std::fs::create_dir_all(root.path().join(id.as_str()).join("tree")).unwrap();
+        let stage = runner_files::stages_dir(root.path()).join("r1");
+        std::fs::create_dir_all(&stage).unwrap();
+        std::fs::write(stage.join("data"), vec![1; 100_000]).unwrap();
+        let with_files = usage(root.path(), &id, Some(&run_id)).await.unwrap();
+        let alone = usage(root.path(), &id, None).await.unwrap();
+        assert!(with_files.0 >= alone.0 + 100_000, "{with_files:?} and {alone:?}");
+    }
 
     fn kept(age: u64, size: u64) -> KeptWorkspace {
         let since = SystemTime::UNIX_EPOCH + Duration::from_secs(1000 - age);

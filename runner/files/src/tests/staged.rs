@@ -228,3 +228,21 @@ proptest! {
         prop_assert_eq!(result.entries().count(), stage.manifest().entries().len());
     }
 }
+
+#[test]
+fn a_copy_leaves_the_reserve_of_the_disk() {
+    let fixture = Fixture::with(&[("a", "a")]);
+    let selection = fixture.select(&CopyRules::default()).unwrap();
+    let check = |reserve| selection.check_room(&fixture.stages(), platform_core::limit::ByteSize(reserve));
+    assert!(matches!(check(u64::MAX), Err(crate::Error::NoRoom { .. })));
+    check(0).expect("the control");
+}
+
+#[test]
+fn the_space_of_a_stage_is_measured() {
+    let fixture = Fixture::with(&[("a", &"a".repeat(100_000))]);
+    let usage = || Stage::disk_usage(&fixture.stages(), &fixture.run_id).unwrap().0;
+    assert_eq!(usage(), 0, "there is none yet");
+    fixture.start_run();
+    assert!(usage() >= 100_000, "{}", usage());
+}
