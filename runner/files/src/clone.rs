@@ -4,10 +4,13 @@
 //! configuration names.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
+    ffi::OsStr,
     fs, io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use platform_core::limit::ByteSize;
@@ -15,7 +18,10 @@ use platform_core::limit::ByteSize;
 use super::{
     beneath::TreeRoot,
     error::Error,
+    path::RelativePath,
+    room::check_room,
     rules::{CopyBounds, CopyRules, Patterns, Scope},
+    secrets::may_hold_secrets,
     selected::{SelectedEntry, SelectedForm},
     selection::Selection,
     stage::UnfinishedDir,
@@ -27,6 +33,27 @@ const PROGRAM_DIRS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 const GIT_SETTINGS: &str = "[safe]\n\tdirectory = *\n[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n\
                             [protocol \"file\"]\n\tallow = always\n[transfer]\n\tfsckObjects = true\n\
                             [advice]\n\tdetachedHead = false\n";
+/// Environment of git, besides its settings.
+const GIT_ENVIRONMENT: [(&str, &str); 4] =
+    [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("LC_ALL", "C")];
+/// Arguments that clone the current branch. Its files are written once their size is known.
+const CLONE_ARGUMENTS: [&str; 8] = [
+    "clone",
+    "--quiet",
+    "--no-checkout",
+    "--no-local",
+    "--no-hardlinks",
+    "--single-branch",
+    "--template=",
+    "--",
+];
+/// Arguments that list all files that a commit of the history added.
+const LIST_ARGUMENTS: [&str; 8] =
+    ["log", "--root", "--diff-filter=A", "--no-renames", "--name-only", "-z", "--format=", "HEAD"];
+/// Longest time for one step of a clone.
+const MAX_GIT_TIME: Duration = Duration::from_mins(10);
+/// Exit status of `timeout` when the time is over.
+const TIMEOUT_STATUS: i32 = 124;
 /// Name of the file with these settings.
 const SETTINGS_FILE: &str = "gitconfig";
 /// Name of the clone's directory.
@@ -44,61 +71,75 @@ pub struct FreshClone {
 }
 
 impl FreshClone {
-    /// Clones the current branch of the repository whose top directory is `dir` into a directory below `stages`.
+    /// Clones the current branch of the repository whose top directory is `dir` into a directory below `stages`, if it
+    /// fits into `bounds` and leaves `reserve` on the disk.
     ///
     /// # Errors
-    /// [`Error::NotARepository`] with the last line git wrote, and the system's errors.
-    pub fn make(stages: &Path, dir: &Path) -> Result<Self, Error> {
+    /// [`Error::NotARepository`] with the last line git wrote, [`Error::LargeRepository`], [`Error::NoRoom`],
+    /// [`Error::SlowClone`], and the system's errors.
+    pub fn make(stages: &Path, dir: &Path, bounds: CopyBounds, reserve: ByteSize) -> Result<Self, Error> {
         let source_dir = fs::canonicalize(dir).map_err(Error::io("open the directory", dir))?;
         let clone = Self { dir: UnfinishedDir::create(stages)?, source_dir };
         let settings = clone.dir.0.join(SETTINGS_FILE);
         fs::write(&settings, GIT_SETTINGS).map_err(Error::io("write", &settings))?;
-        clone.run_git()?;
+        let history = object_bytes(&clone.run_git(&clone.source_dir, &["count-objects", "-v"])?);
+        clone.check_size(history, bounds, reserve)?;
+        let source = clone.source_dir.clone().into_os_string();
+        let target = clone.path().into_os_string();
+        let arguments =
+            CLONE_ARGUMENTS.iter().map(OsStr::new).chain([source.as_os_str(), target.as_os_str()]);
+        clone.run_git(&clone.dir.0, &arguments.collect::<Vec<_>>())?;
+        let files = tree_bytes(&clone.run_git(&clone.path(), &["ls-tree", "-r", "-l", "-z", "HEAD"])?);
+        clone.check_size(files, bounds, reserve)?;
+        clone.run_git(&clone.path(), &["reset", "--quiet", "--hard"])?;
         clone.forget_origin()?;
         Ok(clone)
+    }
+
+    fn check_size(&self, found: ByteSize, bounds: CopyBounds, reserve: ByteSize) -> Result<(), Error> {
+        if found > bounds.bytes {
+            let path = self.source_dir.clone();
+            return Err(Error::LargeRepository { path, found, max: bounds.bytes });
+        }
+        check_room(found, reserve, &self.dir.0)
     }
 
     fn path(&self) -> PathBuf {
         self.dir.0.join(CLONE_DIR)
     }
 
-    fn run_git(&self) -> Result<(), Error> {
-        let output = Command::new("git")
-            .env_clear()
-            .env("PATH", PROGRAM_DIRS)
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", self.dir.0.join(SETTINGS_FILE))
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .env("LC_ALL", "C")
-            .args([
-                "clone",
-                "--quiet",
-                "--no-local",
-                "--no-hardlinks",
-                "--single-branch",
-                "--template=",
-                "--",
-            ])
-            .arg(&self.source_dir)
-            .arg(self.path())
-            .current_dir(&self.dir.0)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(Error::io("start git, which --git needs, in", &self.source_dir))?;
-        // A repository without a commit is cloned, with a warning.
-        if output.status.success() && self.has_commit() {
-            return Ok(());
+    /// Runs git in `dir`, and returns its output. Its time is limited.
+    fn run_git(&self, dir: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, Error> {
+        let mut command = Command::new("timeout");
+        command.env_clear().env("PATH", PROGRAM_DIRS).envs(GIT_ENVIRONMENT);
+        command.env("GIT_CONFIG_GLOBAL", self.dir.0.join(SETTINGS_FILE));
+        // In the foreground, an interrupt at the terminal ends git, too.
+        command.args(["--foreground", "--kill-after=5", &MAX_GIT_TIME.as_secs().to_string(), "git", "-C"]);
+        command.arg(dir).args(arguments).current_dir(&self.dir.0).stdin(Stdio::null());
+        let output =
+            command.output().map_err(Error::io("start git, which --git needs, in", &self.source_dir))?;
+        let path = self.source_dir.clone();
+        match output.status.code() {
+            Some(0) => return Ok(output.stdout),
+            Some(TIMEOUT_STATUS) => return Err(Error::SlowClone { path, max: MAX_GIT_TIME }),
+            _ => {}
         }
         let stderr = String::from_utf8_lossy(&output.stderr);
         let last = stderr.lines().rfind(|line| !line.is_empty()).unwrap_or("git failed without a word");
         let source = io::Error::other(platform_runtime::terminal::safe(last).into_owned());
-        Err(Error::NotARepository { path: self.source_dir.clone(), source })
+        Err(Error::NotARepository { path, source })
     }
 
-    fn has_commit(&self) -> bool {
-        let git_dir = self.path().join(".git");
-        git_dir.join("index").exists()
+    /// Returns the files of the last commit and of its history whose names say that they may hold secrets, sorted.
+    ///
+    /// # Errors
+    /// As [`Self::make`].
+    pub fn secret_files(&self) -> Result<Vec<RelativePath>, Error> {
+        let listed = self.run_git(&self.path(), &LIST_ARGUMENTS)?;
+        let paths = listed.split(|byte| *byte == 0);
+        let paths = paths.filter_map(|path| RelativePath::parse(OsStr::from_bytes(path)).ok());
+        let secret = paths.filter(|path| path.names().any(may_hold_secrets));
+        Ok(secret.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
     /// Removes all that tells of the original: its remote, the log of the clone, settings.
@@ -158,6 +199,22 @@ impl FreshClone {
         };
         Ok(working.entries.iter().filter(is_added).count() as u64)
     }
+}
+
+/// Returns the size of all objects from what `git count-objects -v` prints.
+fn object_bytes(printed: &[u8]) -> ByteSize {
+    let printed = String::from_utf8_lossy(printed);
+    let kibibytes = printed.lines().filter_map(|line| line.split_once(": "));
+    let kibibytes = kibibytes.filter(|(name, _)| ["size", "size-pack"].contains(name));
+    let sum = kibibytes.filter_map(|(_, size)| size.parse::<u64>().ok()).fold(0, u64::saturating_add);
+    ByteSize(sum.saturating_mul(1024))
+}
+
+/// Returns the size of all files from what `git ls-tree -l -z` prints: mode, form, id and size before each name.
+fn tree_bytes(printed: &[u8]) -> ByteSize {
+    let entries = printed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let size = |entry: std::borrow::Cow<'_, str>| entry.split_whitespace().nth(3)?.parse::<u64>().ok();
+    ByteSize(entries.filter_map(size).fold(0, u64::saturating_add))
 }
 
 /// Returns whether `entry` is another in `source` than in `cloned`.

@@ -61,6 +61,24 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// The history of a repository, or its last commit, is too large.
+    #[error("{} has {} in its history or its last commit, more than the limit of {}: leave out --git", path.display(), size_text(*found), size_text(*max))]
+    LargeRepository {
+        /// The directory.
+        path: PathBuf,
+        /// Size that was found.
+        found: ByteSize,
+        /// Largest size that is copied.
+        max: ByteSize,
+    },
+    /// Git took too long.
+    #[error("git took longer than {} s for {}: leave out --git", max.as_secs(), path.display())]
+    SlowClone {
+        /// The directory.
+        path: PathBuf,
+        /// Longest time.
+        max: std::time::Duration,
+    },
     /// The run has other files already.
     #[error("{run_id} has other files already: start another run")]
     OtherFiles {

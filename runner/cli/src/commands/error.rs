@@ -216,6 +216,7 @@ const fn files_exit(error: &files::Error) -> Exit {
     match error {
         Error::Uncopyable { .. }
         | Error::UnusedPattern { .. }
+        | Error::LargeRepository { .. }
         | Error::NotARepository { .. }
         | Error::NotEmpty { .. }
         | Error::InGitDir { .. } => Exit::Usage,
@@ -227,7 +228,7 @@ const fn files_exit(error: &files::Error) -> Exit {
         | Error::NoSuchFile { .. }
         | Error::OtherFiles { .. }
         | Error::TooManyResults { .. } => Exit::Failure,
-        Error::SourceFile { .. } => Exit::TryAgain,
+        Error::SourceFile { .. } | Error::SlowClone { .. } => Exit::TryAgain,
         Error::Io { .. } | Error::Damaged { .. } => Exit::Internal,
     }
 }

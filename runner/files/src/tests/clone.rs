@@ -16,10 +16,14 @@ fn repository() -> Fixture {
     fixture
 }
 
+fn make(fixture: &Fixture) -> Result<FreshClone, Error> {
+    FreshClone::make(&fixture.stages(), &fixture.source(), CopyBounds::default(), ByteSize(0))
+}
+
 #[test]
 fn a_clone_has_history_and_no_settings() {
     let fixture = repository();
-    let clone = FreshClone::make(&fixture.stages(), &fixture.source()).unwrap();
+    let clone = make(&fixture).unwrap();
     assert_eq!(clone.uncommitted_files().unwrap(), 0);
     let selection = clone.select(CopyBounds::default()).unwrap();
     Stage::write(&fixture.stages(), &fixture.run_id, &selection, &mut |_| {}).unwrap();
@@ -58,7 +62,7 @@ fn uncommitted_files_are_counted() {
     fixture.write("a", "changed\n");
     fixture.write("new", "");
     fs::remove_file(fixture.source().join("sub/b")).unwrap();
-    let clone = FreshClone::make(&fixture.stages(), &fixture.source()).unwrap();
+    let clone = make(&fixture).unwrap();
     assert_eq!(clone.uncommitted_files().unwrap(), 3);
 }
 
@@ -87,7 +91,7 @@ fn a_hostile_repository_runs_nothing() {
     fixture.write(".git/info/attributes", "* filter=evil\n");
     fixture.write("a", "changed\n");
     fs::remove_file(&touched).ok();
-    let clone = FreshClone::make(&fixture.stages(), &source).unwrap();
+    let clone = make(&fixture).unwrap();
     assert_eq!(clone.uncommitted_files().unwrap(), 1);
     clone.select(CopyBounds::default()).unwrap();
     assert!(!touched.exists());
@@ -98,9 +102,42 @@ fn a_hostile_repository_runs_nothing() {
 #[test]
 fn only_a_repository_can_be_cloned() {
     let fixture = Fixture::with(&[("a", "a")]);
-    let clone = || FreshClone::make(&fixture.stages(), &fixture.source());
+    let clone = || make(&fixture);
     assert!(matches!(clone(), Err(Error::NotARepository { .. })));
     git(&fixture.source(), &["init", "-q"]);
     assert!(matches!(clone(), Err(Error::NotARepository { .. })), "without a commit");
     assert_eq!(fs::read_dir(fixture.stages()).unwrap().count(), 0, "nothing stays");
+}
+
+#[test]
+fn secrets_of_the_history_are_named() {
+    let fixture = repository();
+    let source = fixture.source();
+    fixture.write("deploy/server.key", "k");
+    git(&source, &["add", "-A"]);
+    git(&source, &["commit", "-q", "-m", "second"]);
+    git(&source, &["rm", "-q", "deploy/server.key"]);
+    git(&source, &["commit", "-q", "-m", "third"]);
+    let clone = make(&fixture).unwrap();
+    assert_eq!(clone.secret_files().unwrap(), [path(".env"), path("deploy/server.key")]);
+}
+
+#[test]
+fn a_large_repository_is_refused_early() {
+    let fixture = repository();
+    // Compressed, it has a few bytes.
+    fixture.write("bomb", &"0".repeat(2 << 20));
+    git(&fixture.source(), &["add", "-A"]);
+    git(&fixture.source(), &["commit", "-q", "-m", "bomb"]);
+    let make = |max: u64, reserve: u64| {
+        let bounds = CopyBounds { files: 100, bytes: ByteSize(max) };
+        FreshClone::make(&fixture.stages(), &fixture.source(), bounds, ByteSize(reserve))
+    };
+    for max in [1000, 1 << 20] {
+        let refused = make(max, 0);
+        assert!(matches!(refused, Err(Error::LargeRepository { .. })), "{max}: {refused:?}");
+    }
+    assert!(matches!(make(4 << 20, u64::MAX), Err(Error::NoRoom { .. })));
+    assert_eq!(fs::read_dir(fixture.stages()).unwrap().count(), 0, "nothing stays");
+    make(4 << 20, 0).expect("the control");
 }

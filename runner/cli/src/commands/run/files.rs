@@ -14,8 +14,8 @@ use platform_runtime::{
 };
 use runner_engine::request::{Keep, RunRequest};
 use runner_files::{
-    CopyBounds, CopyProgress, CopyRules, FreshClone, Patterns, Scope, Selection, Stage, StagedFiles,
-    size_text,
+    CopyBounds, CopyProgress, CopyRules, FreshClone, Patterns, RelativePath, Scope, Selection, Stage,
+    StagedFiles, size_text,
 };
 use runner_store::{self as store, Store};
 use runner_workspace as workspace;
@@ -28,7 +28,7 @@ use crate::{
 
 /// Part of a workspace that the files of a run may fill: the agent needs space to work in.
 const SHARE_DIVISOR: u64 = 2;
-/// Most names of files that were left out which are printed.
+/// Most names of files with secrets which are printed.
 const MAX_NAMED: usize = 5;
 /// Duration of a copy after which its progress is shown.
 const PROGRESS_DELAY: Duration = Duration::from_secs(1);
@@ -99,8 +99,13 @@ impl<'s> Staging<'s> {
     ) -> Result<StagedFiles, Error> {
         let bounds = self.bounds(request);
         if arguments.git {
-            let clone = FreshClone::make(&self.stages, dir)?;
+            self.say(format_args!(
+                "cloning {} with its history",
+                terminal::safe(&dir.display().to_string())
+            ))?;
+            let clone = FreshClone::make(&self.stages, dir, bounds, self.sandbox.disk_reserve)?;
             self.announce_uncommitted(clone.uncommitted_files()?)?;
+            self.announce_secrets(&clone.secret_files()?)?;
             return self.stage(request, &clone.select(bounds)?);
         }
         let include =
@@ -110,6 +115,7 @@ impl<'s> Staging<'s> {
     }
 
     fn stage(&self, request: &RunRequest, selection: &Selection) -> Result<StagedFiles, Error> {
+        selection.check_room(&self.stages, self.sandbox.disk_reserve)?;
         self.announce(selection)?;
         let mut progress = ProgressLine::new(self.output);
         let staged =
@@ -125,12 +131,29 @@ impl<'s> Staging<'s> {
         CopyBounds { files: max_workspace_files / SHARE_DIVISOR, bytes: ByteSize(size.0 / SHARE_DIVISOR) }
     }
 
+    /// Writes `line` to standard error, unless programs read the output.
+    fn say(&self, line: std::fmt::Arguments<'_>) -> io::Result<()> {
+        if self.output.json { Ok(()) } else { writeln!(io::stderr(), "{line}") }
+    }
+
+    /// Warns of committed secrets: no rule leaves them out, and a later commit that removes one leaves it in the history.
+    fn announce_secrets(&self, secret: &[RelativePath]) -> io::Result<()> {
+        if secret.is_empty() {
+            return Ok(());
+        }
+        let count = counted(secret.len() as u64, "file");
+        self.say(format_args!(
+            "WARNING: the agent receives {count} that may hold secrets, now or in the history: {}",
+            first_names(secret)
+        ))
+    }
+
     fn announce_uncommitted(&self, files: u64) -> io::Result<()> {
-        if files == 0 || self.output.json {
+        if files == 0 {
             return Ok(());
         }
         let files = counted(files, "file");
-        writeln!(io::stderr(), "{files} with uncommitted changes: --git copies the last commit without them")
+        self.say(format_args!("{files} with uncommitted changes: --git copies the last commit without them"))
     }
 
     /// Says what will be copied, and what is left out.
@@ -147,13 +170,22 @@ impl<'s> Staging<'s> {
         if left_out.is_empty() {
             return Ok(());
         }
-        let mut names: Vec<_> = left_out.iter().take(MAX_NAMED).map(ToString::to_string).collect();
-        if left_out.len() > MAX_NAMED {
-            names.push("…".to_owned());
-        }
         let count = counted(left_out.len() as u64, "file");
-        writeln!(err, "left out {count} that may hold secrets: {} (--include copies them)", names.join(", "))
+        writeln!(
+            err,
+            "left out {count} that may hold secrets: {} (--include copies them)",
+            first_names(left_out)
+        )
     }
+}
+
+/// Returns the first of `paths` as a list.
+fn first_names(paths: &[RelativePath]) -> String {
+    let mut names: Vec<_> = paths.iter().take(MAX_NAMED).map(ToString::to_string).collect();
+    if paths.len() > MAX_NAMED {
+        names.push("…".to_owned());
+    }
+    names.join(", ")
 }
 
 /// Refuses a path that is no directory.
