@@ -80,7 +80,7 @@ impl FreshClone {
     pub fn make(stages: &Path, dir: &Path, bounds: CopyBounds, reserve: ByteSize) -> Result<Self, Error> {
         let source_dir = fs::canonicalize(dir).map_err(Error::io("open the directory", dir))?;
         let clone = Self { dir: UnfinishedDir::create(stages)?, source_dir };
-        let settings = clone.dir.0.join(SETTINGS_FILE);
+        let settings = clone.dir.path.join(SETTINGS_FILE);
         fs::write(&settings, GIT_SETTINGS).map_err(Error::io("write", &settings))?;
         let history = object_bytes(&clone.run_git(&clone.source_dir, &["count-objects", "-v"])?);
         clone.check_size(history, bounds, reserve)?;
@@ -88,7 +88,7 @@ impl FreshClone {
         let target = clone.path().into_os_string();
         let arguments =
             CLONE_ARGUMENTS.iter().map(OsStr::new).chain([source.as_os_str(), target.as_os_str()]);
-        clone.run_git(&clone.dir.0, &arguments.collect::<Vec<_>>())?;
+        clone.run_git(&clone.dir.path, &arguments.collect::<Vec<_>>())?;
         let files = tree_bytes(&clone.run_git(&clone.path(), &["ls-tree", "-r", "-l", "-z", "HEAD"])?);
         clone.check_size(files, bounds, reserve)?;
         clone.run_git(&clone.path(), &["reset", "--quiet", "--hard"])?;
@@ -101,21 +101,21 @@ impl FreshClone {
             let path = self.source_dir.clone();
             return Err(Error::LargeRepository { path, found, max: bounds.bytes });
         }
-        check_room(found, reserve, &self.dir.0)
+        check_room(found, reserve, &self.dir.path)
     }
 
     fn path(&self) -> PathBuf {
-        self.dir.0.join(CLONE_DIR)
+        self.dir.path.join(CLONE_DIR)
     }
 
     /// Runs git in `dir`, and returns its output. Its time is limited.
     fn run_git(&self, dir: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, Error> {
         let mut command = Command::new("timeout");
         command.env_clear().env("PATH", PROGRAM_DIRS).envs(GIT_ENVIRONMENT);
-        command.env("GIT_CONFIG_GLOBAL", self.dir.0.join(SETTINGS_FILE));
+        command.env("GIT_CONFIG_GLOBAL", self.dir.path.join(SETTINGS_FILE));
         // In the foreground, an interrupt at the terminal ends git, too.
         command.args(["--foreground", "--kill-after=5", &MAX_GIT_TIME.as_secs().to_string(), "git", "-C"]);
-        command.arg(dir).args(arguments).current_dir(&self.dir.0).stdin(Stdio::null());
+        command.arg(dir).args(arguments).current_dir(&self.dir.path).stdin(Stdio::null());
         let output =
             command.output().map_err(Error::io("start git, which --git needs, in", &self.source_dir))?;
         let path = self.source_dir.clone();

@@ -5,11 +5,11 @@ use std::{
     io,
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use platform_core::{id::RunId, limit::ByteSize};
-use platform_runtime::state_file;
+use platform_runtime::{lock::Lock, state_file};
 use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
     io::Errno,
@@ -69,9 +69,9 @@ impl Stage {
         progress: &mut dyn FnMut(CopyProgress),
     ) -> Result<StagedFiles, Error> {
         let unfinished = UnfinishedDir::create(stages)?;
-        let staged = StageWriter::new(&unfinished.0, selection)?.write(progress)?;
+        let staged = StageWriter::new(&unfinished.path, selection)?.write(progress)?;
         let target = stages.join(run_id.as_str());
-        match renameat_with(CWD, &unfinished.0, CWD, &target, RenameFlags::NOREPLACE) {
+        match renameat_with(CWD, &unfinished.path, CWD, &target, RenameFlags::NOREPLACE) {
             Ok(()) => Ok(staged),
             Err(Errno::EXIST) if Self::open(stages, run_id)?.digest() == staged.digest => Ok(staged),
             Err(Errno::EXIST) => Err(Error::OtherFiles { run_id: run_id.clone() }),
@@ -185,15 +185,20 @@ impl Stage {
         Ok(list(stages)?.into_iter().filter_map(listed).collect())
     }
 
-    /// Removes stages below `stages` whose writing began longer than `min_age` ago and was never finished.
+    /// Removes stages below `stages` whose process ended while it wrote them, as an interrupt at the terminal does.
     ///
     /// # Errors
     /// The system's.
-    pub fn remove_unfinished(stages: &Path, min_age: Duration) -> Result<(), Error> {
-        for (name, written) in list(stages)? {
-            let is_old = written.elapsed().is_ok_and(|age| age >= min_age);
-            if name.starts_with(UNFINISHED_PREFIX) && is_old {
-                remove_dir(&stages.join(name))?;
+    pub fn remove_unfinished(stages: &Path) -> Result<(), Error> {
+        for (name, _) in list(stages)? {
+            let dir = stages.join(&name);
+            if !name.starts_with(UNFINISHED_PREFIX) {
+                continue;
+            }
+            // The process that writes it holds the lock.
+            if let Some(lock) = Lock::attempt(&dir).map_err(Error::io("lock", &dir))? {
+                remove_dir(&dir)?;
+                drop(lock);
             }
         }
         Ok(())
@@ -224,28 +229,38 @@ fn remove_dir(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// Directory that is removed on drop, unless it was renamed.
+/// Directory that is removed on drop, unless it was renamed. It is locked, so that an abandoned one is recognised.
 #[derive(Debug)]
-pub(crate) struct UnfinishedDir(pub(crate) PathBuf);
+pub(crate) struct UnfinishedDir {
+    pub(crate) path: PathBuf,
+    #[expect(dead_code, reason = "dropping it releases the lock")]
+    lock: Lock,
+}
 
 impl UnfinishedDir {
-    /// Creates the directory below `stages`, and that one if it is missing.
+    /// Creates the directory below `stages`, and that one if it is missing. Removes abandoned ones first.
     pub(crate) fn create(stages: &Path) -> Result<Self, Error> {
         // The directory of workspaces is refused later if others can enter it.
         for dir in [stages.parent(), Some(stages)].into_iter().flatten() {
             state_file::create_dir(dir).map_err(Error::io("make", dir))?;
         }
-        let path = stages.join(format!("{UNFINISHED_PREFIX}{:032x}", platform_runtime::random::bits()));
-        state_file::create_dir(&path).map_err(Error::io("make", &path))?;
-        Ok(Self(path))
+        Stage::remove_unfinished(stages)?;
+        loop {
+            let path = stages.join(format!("{UNFINISHED_PREFIX}{:032x}", platform_runtime::random::bits()));
+            state_file::create_dir(&path).map_err(Error::io("make", &path))?;
+            // Until it is locked it looks abandoned, and another process may have removed it.
+            if let Some(lock) = Lock::attempt(&path).map_err(Error::io("lock", &path))? {
+                return Ok(Self { path, lock });
+            }
+        }
     }
 }
 
 impl Drop for UnfinishedDir {
     fn drop(&mut self) {
-        if let Err(error) = remove_dir(&self.0) {
+        if let Err(error) = remove_dir(&self.path) {
             let error = platform_runtime::report::chain(&error);
-            tracing::warn!(path = %self.0.display(), error, "an unfinished stage was not removed; left for gc");
+            tracing::warn!(path = %self.path.display(), error, "an unfinished stage was not removed; left for gc");
         }
     }
 }

@@ -39,7 +39,6 @@ use std::{
     fs,
     path::{Path, PathBuf, absolute},
     sync::Arc,
-    time::Duration,
 };
 
 use platform_core::{
@@ -69,9 +68,6 @@ pub use self::{
     watch::Exceeded,
     workspace::Workspace,
 };
-
-/// Age at which a copy of files that was never finished counts as abandoned.
-const MIN_UNFINISHED_AGE: Duration = Duration::from_hours(1);
 
 /// Workspaces below one root, in the form this host allows. [`Workspaces::open`] decides the form once.
 #[derive(Debug, Clone)]
@@ -320,7 +316,7 @@ pub async fn remove_forgotten(root: &Path) {
         image::remove_forgotten(&root);
         paths::delete_removed(&root);
         let stages = runner_files::stages_dir(&root);
-        if let Err(error) = Stage::remove_unfinished(&stages, MIN_UNFINISHED_AGE) {
+        if let Err(error) = Stage::remove_unfinished(&stages) {
             tracing::warn!(error = report::chain(&error), "unfinished copies of files not removed");
         }
     };

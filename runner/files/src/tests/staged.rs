@@ -75,14 +75,21 @@ fn a_run_has_one_stage() {
 }
 
 #[test]
-fn old_unfinished_stages_are_removed() {
+fn abandoned_unfinished_stages_are_removed() {
     let fixture = Fixture::with(&[("a", "")]);
     fixture.start_run();
-    fs::create_dir(fixture.stages().join(".unfinished-1")).unwrap();
-    Stage::remove_unfinished(&fixture.stages(), Duration::from_secs(3600)).unwrap();
-    assert_eq!(names(&fixture.stages()), [".unfinished-1", "run-1"], "control: it may be in use");
-    Stage::remove_unfinished(&fixture.stages(), Duration::ZERO).unwrap();
+    let dir = fixture.stages().join(".unfinished-1");
+    fs::create_dir(&dir).unwrap();
+    let writer = platform_runtime::lock::Lock::attempt(&dir).unwrap();
+    Stage::remove_unfinished(&fixture.stages()).unwrap();
+    assert_eq!(names(&fixture.stages()), [".unfinished-1", "run-1"], "control: it is in use");
+    drop(writer);
+    Stage::remove_unfinished(&fixture.stages()).unwrap();
     assert_eq!(names(&fixture.stages()), ["run-1"]);
+    fs::create_dir(&dir).unwrap();
+    let selection = fixture.select(&CopyRules::default()).unwrap();
+    Stage::write(&fixture.stages(), &fixture.run_id, &selection, &mut |_| {}).unwrap();
+    assert_eq!(names(&fixture.stages()), ["run-1"], "the next copy removes it as well");
 }
 
 #[test]
