@@ -24,7 +24,7 @@ const HEAD: &str = "HEAD";
 /// Entries of a bare repository besides its head.
 const BARE_ENTRIES: [&str; 2] = ["objects", "refs"];
 /// File that names the directory with the other entries.
-const COMMON_DIR_FILE: &str = "commondir";
+pub(crate) const COMMON_DIR_FILE: &str = "commondir";
 
 /// Names of entries by their directory, which find bare repositories in a tree that exists only in parts.
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     beneath::TreeRoot,
+    git_dirs::COMMON_DIR_FILE,
     path::{GIT_DIR, any_path},
 };
 
@@ -51,7 +52,7 @@ impl OuterRules {
             let texts = IGNORE_FILES.iter().filter_map(|name| read_rules(above, Path::new(name)));
             found.push(Self { prefix: prefix(above), text: texts.collect::<Vec<_>>().join("\n") });
         }
-        let exclude = read_rules(repository, Path::new(".git/info/exclude"));
+        let exclude = read_rules(&common_git_dir(repository), Path::new("info/exclude"));
         let global = gitconfig_excludes_path().and_then(|path| {
             let name = path.file_name()?.to_owned();
             read_rules(path.parent()?, Path::new(&name))
@@ -61,6 +62,18 @@ impl OuterRules {
         }
         found.retain(|rules| !rules.text.is_empty());
         found
+    }
+}
+
+/// Returns git's own directory for `repository`. A linked working tree has a file instead, which leads to it.
+fn common_git_dir(repository: &Path) -> PathBuf {
+    let git_dir = repository.join(GIT_DIR);
+    let Some(link) = read_rules(repository, Path::new(GIT_DIR)) else { return git_dir };
+    let Some(linked) = link.trim_end().strip_prefix("gitdir: ") else { return git_dir };
+    let linked = repository.join(linked);
+    match read_rules(&linked, Path::new(COMMON_DIR_FILE)) {
+        Some(common) => linked.join(common.trim_end()),
+        None => linked,
     }
 }
 

@@ -229,3 +229,18 @@ fn a_pattern_reaches_into_ignored_directories() {
         assert!(matches!(refused, Err(crate::Error::UnusedPattern { .. })), "{refused:?}");
     }
 }
+
+#[test]
+fn a_linked_working_tree_has_its_excludes() {
+    let main = Fixture::with(&[("a", "")]);
+    let linked = main.dir.path().join("linked");
+    git(&main.source(), &["init", "-q"]);
+    git(&main.source(), &["add", "-A"]);
+    git(&main.source(), &["commit", "-q", "-m", "first"]);
+    git(&main.source(), &["worktree", "add", "-q", linked.to_str().unwrap()]);
+    ["noise", "b"].iter().for_each(|name| write(&linked, name, ""));
+    let files = || Selection::of(&linked, &CopyRules::default()).unwrap().files();
+    assert_eq!(files(), 3, "control");
+    main.write(".git/info/exclude", "noise\n");
+    assert_eq!(files(), 2);
+}
