@@ -22,12 +22,13 @@ use super::{
 Examples:
   sluice runs diff run-19c1-5f0e                       show all changes
   sluice runs diff run-19c1-5f0e --stat                count changed lines by file
-  sluice runs diff run-19c1-5f0e src | less             read the changes of one directory
+  sluice runs diff run-19c1-5f0e src                   show the changes of one directory
   sluice runs diff run-19c1-5f0e --json | jq '.files[].path'
 
-On a terminal, characters that could control it or cannot be seen are shown as escapes in inverse video. A pipe
-gets the bytes as they are. Do not pipe them into `git apply`, which checks none of the files that git, shells and
-editors run by themselves, and cannot take binary files: `sluice runs apply` does both.")]
+On a terminal, characters that could control it or cannot be seen are shown as escapes in inverse
+video. A pipe gets the bytes as they are. Do not pipe them into `git apply`: it checks none of the
+files that git, shells and editors run by themselves, and cannot take binary files.
+`sluice runs apply` does both.")]
 pub(in super::super) struct Arguments {
     #[command(flatten)]
     choice: RunAndPaths,
