@@ -6,8 +6,8 @@ use platform_core::route::Route;
 
 use super::{Checked, fields::Size};
 
-/// Tokens reserved for the answer of a compaction, whose length no field of the API limits: the longest answer of the
-/// models that offer the route.
+/// Tokens reserved for a compaction, whose length no field of the API limits. The models that offer the route write no
+/// longer answers.
 const LONGEST_COMPACTION: u64 = 128_000;
 
 /// A size as the body writes it.
