@@ -8,6 +8,8 @@
 //!     tree/    what the container sees: the image's mount point, or else a directory that is watched
 //! ```
 //!
+//! A workspace that is removed is first renamed to `.removing-*`, so no reader takes what is left of it for the whole.
+//!
 //! With an image, an agent can fill its own file system and nothing else. An unmount removes everything it leaves
 //! there. A tree belongs to its agent: the host reads it through `runner_files::TreeRoot` alone. The store, not this
 //! module, records which run has which workspace and for how long.

@@ -112,7 +112,7 @@ async fn a_clone_has_history_and_nothing_else() {
         &["init", "--quiet"][..],
         &["remote", "add", "origin", "https://host.invalid/x"],
         &["config", "alias.evil", "!touch /tmp/evil"],
-        &["add", "a.txt", "sub"],
+        &["add", "a.txt", "sub", ".env"],
         &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "first"],
     ] {
         let status = Command::new("git").arg("-C").arg(&dir).args(arguments).status().unwrap();
@@ -125,7 +125,9 @@ async fn a_clone_has_history_and_nothing_else() {
     let arguments = ["run", "--agent", "test:sh", "--run-id", "r1", "--workspace", dir, "--git", "q"];
     let outcome = world.sluice().run(&arguments).await;
     assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), "first\ntext"), "{outcome:?}");
-    assert!(outcome.stderr.contains("uncommitted changes"), "{}", outcome.stderr);
+    for said in ["uncommitted changes", "WARNING: the agent receives 1 file that may hold secrets", ".env"] {
+        assert!(outcome.stderr.contains(said), "{said:?} is not in {}", outcome.stderr);
+    }
     assert!(!Path::new("/tmp/evil").exists(), "no hook ran on the host");
     gc(&world, &["--kept"]).await;
     world.assert_nothing_left().await;
@@ -272,6 +274,8 @@ async fn changes_come_out_and_are_applied() {
     assert!(unasked.code == Some(2) && unasked.stderr.contains("--yes"), "{unasked:?}");
     let guarded = runs(&world, &["apply", "run-files-1", "--yes"]).await;
     assert!(guarded.code == Some(1) && guarded.stderr.contains(".github/ci.yml"), "{guarded:?}");
+    let dry = runs(&world, &["apply", "run-files-1", "a.txt", "--dry-run"]).await;
+    assert!(dry.code == Some(0) && dry.stderr.contains("1 new path that .gitignore names"), "{dry:?}");
     fs::write(dir.join("a.txt"), "mine\n").unwrap();
     let conflict = runs(&world, &["apply", "run-files-1", "a.txt", "--yes"]).await;
     assert!(conflict.code == Some(1) && conflict.stderr.contains("a.txt"), "{conflict:?}");
