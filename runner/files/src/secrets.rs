@@ -73,7 +73,7 @@ const DATA_ENDINGS: [&str; 10] =
 
 /// Endings that editors and people give to copies of a file.
 const BACKUP_ENDINGS: [&str; 8] = ["~", ".bak", ".old", ".orig", ".backup", ".save", ".copy", ".swp"];
-/// The only names with the beginning [`ENVIRONMENT`] that hold no values of anyone's.
+/// The only names with the beginning [`ENVIRONMENT`] that hold no values.
 const HARMLESS_ENVIRONMENTS: [&str; 5] =
     [".env.example", ".env.sample", ".env.template", ".envoy.yaml", ".envoy.yml"];
 /// Beginning of the names of files with variables for programs, many of them secret.
