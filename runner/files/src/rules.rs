@@ -51,7 +51,7 @@ pub struct Patterns {
     each: Vec<Pattern>,
 }
 
-/// One pattern, with its text.
+/// Pattern with its text.
 #[derive(Clone)]
 struct Pattern {
     text: String,
