@@ -6,7 +6,7 @@ import adapter from "./adapter/adapter.mjs";
 import * as events from "./lib/events.mjs";
 import { runAgent } from "./lib/run.mjs";
 
-const emit = (event) => process.stdout.write(`${JSON.stringify(event)}\n`);
+const emit = (event) => process.stdout.write(`${events.toLine(event)}\n`);
 
 try {
   emit(events.result(await runAgent(adapter, emit)));

@@ -2,11 +2,19 @@
 //!
 //! The lines contain only claims of the agent. Unknown fields are ignored; a line of another form is an error.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
-/// Most bytes of an id, a name or an error code.
-const MAX_WORD: usize = 256;
+/// Most bytes of an id or a name. LiteLLM makes ids of more than a KiB for models that sign their calls.
+const MAX_WORD: usize = 4096;
+/// Most bytes of an error code.
+const MAX_CODE: usize = 256;
+/// Escape of the character that stands for an unreadable one.
+const REPLACEMENT: &str = "\\ufffd";
+/// Bytes of an escaped UTF-16 unit, such as `\ufffd`.
+const UNIT_ESCAPE: usize = 6;
 
 /// Line of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +119,7 @@ struct UsageFields {
 
 #[derive(Deserialize)]
 struct ErrorFields {
-    #[serde(deserialize_with = "word")]
+    #[serde(deserialize_with = "code")]
     code: String,
     #[serde(default)]
     message: String,
@@ -121,15 +129,65 @@ struct ErrorFields {
 fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     let is_word = (1..=MAX_WORD).contains(&text.len());
-    if is_word { Ok(text) } else { Err(de::Error::invalid_length(text.len(), &"1 to 256 bytes")) }
+    if is_word { Ok(text) } else { Err(de::Error::invalid_length(text.len(), &"1 to 4096 bytes")) }
+}
+
+/// Reads an error code. It is shown to people, so it has one line.
+fn code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let is_code = (1..=MAX_CODE).contains(&text.len()) && !text.contains(char::is_control);
+    if is_code { Ok(text) } else { Err(de::Error::custom("no code of 1 to 256 bytes in one line")) }
+}
+
+/// Replaces escaped UTF-16 surrogates without their other half: many languages can print them, and serde refuses them.
+fn replace_lone_surrogates(line: &str) -> Cow<'_, str> {
+    if !line.contains("\\ud") && !line.contains("\\uD") {
+        return Cow::Borrowed(line);
+    }
+    let mut whole = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        whole.push_str(before);
+        let length = match unit(escape) {
+            Some(0xd800..=0xdbff) if matches!(low_half(escape), Some(0xdc00..=0xdfff)) => 2 * UNIT_ESCAPE,
+            Some(0xd800..=0xdfff) => {
+                whole.push_str(REPLACEMENT);
+                rest = &escape[UNIT_ESCAPE..];
+                continue;
+            }
+            // A backslash and what it escapes, which may be a backslash.
+            _ => escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end),
+        };
+        let (kept, after) = escape.split_at(length);
+        whole.push_str(kept);
+        rest = after;
+    }
+    whole.push_str(rest);
+    Cow::Owned(whole)
+}
+
+/// Returns the UTF-16 unit that `text` begins with as an escape.
+fn unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
+}
+
+/// Returns the unit after the first one.
+fn low_half(text: &str) -> Option<u16> {
+    unit(text.get(UNIT_ESCAPE..)?)
 }
 
 impl AgentLine {
-    /// Parses a line, without its line feed.
+    /// Parses a line, without its line feed. Replaces halves of characters.
     ///
     /// # Errors
     /// The reason why the line is not in the format.
     pub fn parse(line: &str) -> Result<Self, serde_json::Error> {
+        Self::parse_whole(&replace_lone_surrogates(line))
+    }
+
+    fn parse_whole(line: &str) -> Result<Self, serde_json::Error> {
         // Serde would read the fields of a list, too.
         if !line.trim_ascii_start().starts_with('{') {
             return Err(de::Error::custom("not a JSON object"));
@@ -214,7 +272,7 @@ mod tests {
     #[test]
     fn a_line_of_another_form_is_an_error() {
         let long =
-            format!(r#"{{"type":"tool_call","id":"{}","name":"a","arguments":{{}}}}"#, "i".repeat(257));
+            format!(r#"{{"type":"tool_call","id":"{}","name":"a","arguments":{{}}}}"#, "i".repeat(4097));
         for line in [
             "",
             "Compiling sluice",
@@ -232,10 +290,31 @@ mod tests {
             r#"{"type":"tool_result","id":"c1","result":{}}"#,
             r#"{"type":"usage","input_tokens":-1}"#,
             r#"{"type":"error","message":"why"}"#,
+            r#"{"type":"error","code":"why\nsluice: next: rm"}"#,
             &long,
         ] {
             assert!(AgentLine::parse(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn halves_of_characters_are_replaced() {
+        for (escaped, expected) in [
+            (r"cut \ud83d", "cut \u{fffd}"),
+            (r"\uDE00 low", "\u{fffd} low"),
+            (r"\ud83d\ude00", "\u{1f600}"),
+            (r"\ud83d\ud83d\ude00", "\u{fffd}\u{1f600}"),
+            (r"\ud83d\n", "\u{fffd}\n"),
+            (r"\\ud83d", r"\ud83d"),
+            (r"\\\ud83d\u00e9", "\\\u{fffd}é"),
+        ] {
+            let line = format!(r#"{{"type":"result","text":"{escaped}"}}"#);
+            let parsed = AgentLine::parse(&line).unwrap();
+            assert_eq!(parsed, AgentLine::End(AgentEnd::Result(text(expected))), "{line}");
+        }
+        let call = r#"{"type":"tool_call","id":"c","name":"n","arguments":{"a":"\ud83d"}}"#;
+        let AgentLine::ToolCall { arguments, .. } = AgentLine::parse(call).unwrap() else { panic!() };
+        assert_eq!(arguments, r#"{"a":"\ufffd"}"#);
     }
 
     #[test]
@@ -253,6 +332,11 @@ mod tests {
         #[test]
         fn no_line_makes_it_panic(line in "[\\{\\}\\[\\]\":,a-z_0-9\\\\ ]{0,80}") {
             drop(AgentLine::parse(&line));
+        }
+
+        #[test]
+        fn no_escape_makes_it_panic(text in "(\\\\|u|ud|d8|3d|de|é|0|\"){0,40}") {
+            drop(AgentLine::parse(&format!("{{\"type\":\"text\",\"text\":\"{text}\\ud83d\"}}")));
         }
     }
 }

@@ -22,7 +22,7 @@ export class AgentError extends Error {
   }
 }
 
-// Returns the first `max` characters of `text`, with a mark if there were more.
+// Returns the first `max` UTF-16 units of `text`, with a mark if there were more. Does not cut a character into halves.
 export function truncate(text, max) {
-  return text.length > max ? `${text.slice(0, max)}…` : text;
+  return text.length > max ? `${text.slice(0, max).replace(/[\ud800-\udbff]$/, "")}…` : text;
 }

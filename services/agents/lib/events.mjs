@@ -1,4 +1,6 @@
 // Builds the events of a run: one JSON object a line, and the result or the error as the last. Performs no I/O.
+import { createHash } from "node:crypto";
+
 import { AgentError, truncate } from "./errors.mjs";
 
 // Longest argument or result of a tool call in an event, in characters. The model has the whole.
@@ -6,19 +8,25 @@ const MAX_TOOL_CHARS = 64 << 10;
 // Longest answer, in characters: a line has at most 1 MiB, and JSON writes some characters with six bytes.
 const MAX_ANSWER_CHARS = 128 << 10;
 
+// Longest id or name of a tool call, in bytes. LiteLLM makes ids of more than a KiB for some models.
+const MAX_WORD_BYTES = 128;
+
+// Returns the line of an event. Agents cut texts anywhere: halves of characters are replaced.
+export const toLine = (event) => JSON.stringify(event, (_key, value) => (typeof value === "string" ? value.toWellFormed() : value));
+
 export const text = (piece) => ({ type: "text", text: truncate(String(piece), MAX_ANSWER_CHARS) });
 
 // Builds the event of a tool call. Arguments are an object, or its JSON as text.
 export const toolCall = (id, name, args) => ({
   type: "tool_call",
-  id: String(id),
-  name: String(name),
+  id: toWord(id),
+  name: toWord(name),
   arguments: toObject(args),
 });
 
 export const toolResult = (id, result, isError = false) => ({
   type: "tool_result",
-  id: String(id),
+  id: toWord(id),
   result: shorten(typeof result === "string" ? result : JSON.stringify(result ?? "")),
   is_error: Boolean(isError),
 });
@@ -48,6 +56,13 @@ function toObject(args) {
     // free text, such as a patch
   }
   return { text: json };
+}
+
+// Returns an id or a name that is neither empty nor long. The same id gives the same word.
+function toWord(value) {
+  const word = String(value ?? "") || "unnamed";
+  if (Buffer.byteLength(word) <= MAX_WORD_BYTES) return word;
+  return `${truncate(word, 16)}${createHash("sha256").update(word).digest("hex")}`;
 }
 
 const shorten = (value) => truncate(value, MAX_TOOL_CHARS);
