@@ -12,6 +12,7 @@ import claudeCode from "./claude-code/adapter.mjs";
 import codex from "./codex/adapter.mjs";
 import opencode from "./opencode/adapter.mjs";
 import qwenCode from "./qwen-code/adapter.mjs";
+import { readInstructions } from "./lib/behaviour.mjs";
 import { buildPrompt } from "./lib/conversation.mjs";
 import { AgentError } from "./lib/errors.mjs";
 import * as events from "./lib/events.mjs";
@@ -92,15 +93,68 @@ test("aider: a piece of an answer is none after a failure", () => {
   rmSync(state, { recursive: true });
 });
 
+// Returns how an adapter starts its agent for a run in `workspace` with the given working directory.
+function commandOf(adapter, workspace, cwd, limits = {}) {
+  const state = path.join(workspace, ".state");
+  const run = { model: "m", root: "http://localhost:8080", v1: "http://localhost:8080/v1", state, home: `${state}/home`, agentRoot: "/opt/agent" };
+  return adapter.command({ ...run, env: {}, prompt: "Hello", ...limits, ...readInstructions(workspace, cwd) });
+}
+
+test("each agent gets the behaviour files, and its project's instructions", () => {
+  const workspace = mkdtempSync(path.join(tmpdir(), "behaviour-"));
+  const project = path.join(workspace, "files");
+  mkdirSync(project);
+  writeFileSync(path.join(workspace, "AGENTS.md"), "Be brief.");
+  writeFileSync(path.join(workspace, "SOUL.md"), "Be kind.");
+  writeFileSync(path.join(project, "AGENTS.md"), "Use tabs.");
+  const both = [path.join(workspace, "AGENTS.md"), path.join(workspace, "SOUL.md")];
+  const text = "# AGENTS.md\n\nBe brief.\n\n# SOUL.md\n\nBe kind.\n";
+  const file = (adapter, name, cwd = project) => commandOf(adapter, workspace, cwd).files[name];
+  assert.equal(file(codex, "codex/AGENTS.md"), text);
+  assert.equal(file(codex, "codex/AGENTS.md", workspace), "# SOUL.md\n\nBe kind.\n", "it finds the other itself");
+  assert.equal(file(claudeCode, "config/CLAUDE.md"), `${text}\n@${project}/AGENTS.md\n`);
+  assert.equal(file(claudeCode, "config/CLAUDE.md", workspace), text);
+  assert.equal(file(qwenCode, "home/.qwen/QWEN.md"), "# SOUL.md\n\nBe kind.\n", "it finds the other itself");
+  const { instructions } = JSON.parse(file(opencode, "opencode.json"));
+  assert.deepEqual(instructions, [...both, `${project}/AGENTS.md`]);
+  const { args } = commandOf(aider, workspace, project);
+  assert.deepEqual(args.filter((_, at) => args[at - 1] === "--read"), instructions);
+  rmSync(workspace, { recursive: true });
+});
+
+test("each agent gets its model's limits", () => {
+  const limits = { contextWindow: 128_000, maxOutputTokens: 9000 };
+  const { CLAUDE_CODE_MAX_CONTEXT_TOKENS: window, CLAUDE_CODE_MAX_OUTPUT_TOKENS: output } = commandOf(claudeCode, "/w", "/w", limits).environment;
+  assert.deepEqual([window, output], ["128000", "9000"]);
+  assert.match(commandOf(codex, "/w", "/w", limits).files["codex/config.toml"], /^model_context_window = 128000$/m);
+  const files = (adapter, name) => JSON.parse(commandOf(adapter, "/w", "/w", limits).files[name]);
+  assert.deepEqual(files(opencode, "opencode.json").provider.sluicegate.models.m.limit, { context: 128_000, output: 9000 });
+  const { contextWindowSize, samplingParams } = files(qwenCode, "settings.json").model.generationConfig;
+  assert.deepEqual([contextWindowSize, samplingParams], [128_000, { max_tokens: 9000 }]);
+  const { max_input_tokens: input, max_output_tokens: answer } = files(aider, "models.json")["openai/m"];
+  assert.deepEqual([input, answer], [128_000, 9000]);
+});
+
+test("settings of a project name neither endpoint nor model", () => {
+  const started = (adapter) => commandOf(adapter, "/w", "/w");
+  assert.match(started(claudeCode).args.join(" "), /--setting-sources user --strict-mcp-config --model m/);
+  assert.match(started(opencode).args.join(" "), /--model sluicegate\/m$/);
+  assert.equal(started(opencode).environment.OPENCODE_DISABLE_PROJECT_CONFIG, "1");
+  assert.match(started(qwenCode).args.join(" "), /--model m --openai-base-url http:\/\/localhost:8080\/v1/);
+  assert.equal(started(qwenCode).environment.QWEN_CODE_SYSTEM_SETTINGS_PATH, "/w/.state/settings.json");
+  const [{ name, extra_params: params }] = JSON.parse(started(aider).files["settings.json"]);
+  assert.deepEqual([name, params.api_base, params.model], ["aider/extra_params", "http://localhost:8080/v1", "openai/m"]);
+});
+
 // Runs a program of Node as an agent. Returns its events, and the answer or the error.
-async function runProgram(program, environment = {}) {
+async function runProgram(program, environment = {}, line = (text) => [events.text(text)]) {
   const workspace = mkdtempSync(path.join(tmpdir(), "agent-"));
   mkdirSync(path.join(workspace, ".cogni"));
   writeFileSync(path.join(workspace, ".cogni", "messages.json"), '[{"role":"user","content":"Hello"}]');
   const adapter = {
     name: "fake",
-    command: ({ prompt }) => ({ program: process.execPath, args: ["-e", program], stdin: prompt }),
-    translate: () => ({ line: (line) => [events.text(line)], end: () => ({ answer: "done" }) }),
+    command: ({ prompt }) => ({ program: process.execPath, args: ["-e", program], stdin: prompt, environment: { CLAUDE_X: "adapter", OPENAI_BASE_URL: "adapter" } }),
+    translate: () => ({ line, end: () => ({ answer: "done" }) }),
   };
   const found = [];
   const env = { SANDBOX_WORKSPACE: workspace, OPENAI_API_BASE: "http://localhost:8080/v1", COGNI_MODEL: "m", ...environment };
@@ -135,6 +189,33 @@ test("each end of an agent has its code", async () => {
     assert.equal(error.code, code);
     assert.match(error.message, message);
   }
+});
+
+test("a line that no adapter expects is a named error", async () => {
+  const line = (text) => [events.text(JSON.parse(text).item.text)];
+  const { found, error } = await runProgram("console.log('{}'); console.log('{}'); setTimeout(() => {}, 60_000)", {}, line);
+  assert.deepEqual([found, error.code], [[], "agent_error"]);
+  assert.match(error.message, /^fake printed a line of an unknown form/);
+});
+
+test("variables of the entry have precedence, but no address", async () => {
+  const program = "const { CLAUDE_X, OPENAI_BASE_URL, NODE_OPTIONS } = process.env; console.log(CLAUDE_X, OPENAI_BASE_URL, NODE_OPTIONS)";
+  const environment = { CLAUDE_X: "entry", OPENAI_BASE_URL: "entry", NODE_OPTIONS: "--no-warnings" };
+  assert.equal((await runProgram(program, environment)).found[0].text, "entry adapter undefined");
+  assert.equal((await runProgram(program)).found[0].text, "adapter adapter undefined", "control");
+});
+
+test("events have whole characters, and ids of bounded length", () => {
+  const smiles = "\u{1f600}".repeat(70_000);
+  const cut = events.result(`x${smiles}`).text;
+  assert.ok(cut.isWellFormed() && cut.endsWith("\u{1f600}…"), cut.slice(-4));
+  const call = events.toolCall("c", "n", { text: "half \ud83d" });
+  assert.equal(JSON.parse(events.toLine(call)).arguments.text, "half \ufffd");
+  const long = `call_${"s".repeat(2000)}`;
+  const { id } = events.toolCall(long, "n", {});
+  assert.ok(id.length < 128 && id === events.toolResult(long, "").id, id);
+  assert.notEqual(id, events.toolResult(`${long}t`, "").id);
+  assert.deepEqual([events.toolCall("", undefined, {}).id, events.toolCall("c", "", {}).name], ["unnamed", "unnamed"]);
 });
 
 test("a conversation becomes one prompt", () => {

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use bench::upstream::ScriptedUpstream;
+use bench::upstream::{Entry, ScriptedUpstream};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -16,6 +16,25 @@ const RUN_TIMEOUT: Duration = Duration::from_secs(240);
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Docker itself: the world's relay in front of it serves runs only.
 const DOCKER: &str = "sandbox.docker_socket=/var/run/docker.sock";
+/// Settings of a project, for each agent: another endpoint and another model.
+const PROJECT_SETTINGS: [(&str, &str); 7] = [
+    (
+        ".claude/settings.json",
+        r#"{"model":"fake-status400","env":{"ANTHROPIC_BASE_URL":"http://localhost:9"}}"#,
+    ),
+    (
+        ".codex/config.toml",
+        "model = 'fake-status400'\nmodel_provider = 'p'\n[model_providers.p]\nname = 'p'\nbase_url = 'http://localhost:9'\n",
+    ),
+    ("opencode.json", r#"{"model":"sluicegate/fake-status400","disabled_providers":["sluicegate"]}"#),
+    (
+        ".qwen/settings.json",
+        r#"{"model":{"name":"fake-status400"},"security":{"auth":{"baseUrl":"http://localhost:9"}}}"#,
+    ),
+    (".aider.conf.yml", "openai-api-base: http://localhost:9\nmodel: openai/fake-status400\n"),
+    (".aider.model.settings.yml", "- {name: openai/fake, extra_params: {api_base: 'http://localhost:9'}}\n"),
+    (".env", "OPENAI_API_BASE=http://localhost:9\nOPENAI_BASE_URL=http://localhost:9\n"),
+];
 /// Answer of the scripted upstream to anything.
 const SENTENCE: &str = "Hello from the scripted upstream, it is a lovely day.";
 
@@ -115,6 +134,8 @@ pub enum AgentScenario {
     OneShot,
     /// The agent edits a copied file with a tool, and reports the call.
     ToolLoop,
+    /// Settings of the copied project name another endpoint and model.
+    ProjectSettings,
     /// The provider refuses the call.
     Refusal,
     /// The connection to the provider breaks in each answer.
@@ -125,7 +146,8 @@ pub enum AgentScenario {
 
 impl AgentScenario {
     /// All scenarios.
-    pub const ALL: [Self; 5] = [Self::OneShot, Self::ToolLoop, Self::Refusal, Self::Cut, Self::Cancel];
+    pub const ALL: [Self; 6] =
+        [Self::OneShot, Self::ToolLoop, Self::ProjectSettings, Self::Refusal, Self::Cut, Self::Cancel];
 }
 
 /// A scenario that had its expected outcome.
@@ -186,6 +208,7 @@ impl CodingAgent {
         let result = match scenario {
             AgentScenario::OneShot => self.one_shot(world).await,
             AgentScenario::ToolLoop => self.tool_loop(world).await,
+            AgentScenario::ProjectSettings => self.project_settings(world).await,
             AgentScenario::Refusal => self.failure(world, "fake-status400", &["model_refused"]).await,
             AgentScenario::Cut => self.failure(world, "fake-cut2", played_in.upstream().cut_codes()).await,
             AgentScenario::Cancel => self.cancel(world).await,
@@ -241,6 +264,27 @@ impl CodingAgent {
         changed_file(world, &outcome, files).await
     }
 
+    /// Runs in a project whose settings would lead each agent elsewhere.
+    async fn project_settings(&self, world: &World) -> String {
+        let project = world.path().join("project");
+        for (name, text) in PROJECT_SETTINGS {
+            let file = project.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        let earlier = world.upstream.ledger().all().len();
+        let options = ["--workspace", project.to_str().unwrap(), "--all", "--include", ".env", "Hello"];
+        let outcome = self.run(world, "fake", &options).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert_eq!(text_of(&outcome), SENTENCE, "{outcome:?}");
+        let calls = world.upstream.ledger().all().split_off(earlier);
+        let is_of_run = |call: &Entry| call.json().is_ok_and(|body| body["model"] == "fake");
+        assert!(!calls.is_empty() && calls.iter().all(is_of_run), "{calls:?}");
+        let removed = world.sluice().run(&["runs", "gc", "--kept"]).await;
+        assert_eq!(removed.code, Some(0), "{removed:?}");
+        "the run's model".to_owned()
+    }
+
     async fn failure(&self, world: &World, model: &str, expected: &[&str]) -> String {
         let outcome = self.run(world, model, &["Hello"]).await;
         let result = outcome.result();
@@ -286,8 +330,8 @@ async fn changed_file(world: &World, outcome: &Outcome, files: &Path) -> String 
 #[must_use]
 pub fn works_with(record: &Value) -> String {
     let found = record["scenarios"].as_array().unwrap();
-    let mut table = "| agent | version | model's provider | one answer | edits a copied file | refusal | broken connection | cancel |\n\
-        |---|---|---|---|---|---|---|---|\n"
+    let mut table = "| agent | version | model's provider | one answer | edits a copied file | hostile project | refusal | broken connection | cancel |\n\
+        |---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for agent in CODING_AGENTS {
         for upstream in AgentUpstream::ALL {

@@ -80,7 +80,8 @@ impl AgentData {
         let mut model_limits = settings.models.get(model).copied().unwrap_or_default();
         // The proxy cuts longer answers off.
         let most = agent.output_tokens_per_call;
-        model_limits.max_output_tokens = model_limits.max_output_tokens.map(|tokens| tokens.min(most));
+        model_limits.max_output_tokens =
+            Some(model_limits.max_output_tokens.map_or(most, |tokens| tokens.min(most)));
         Ok(Self { instructions, behaviour, model_limits })
     }
 }
@@ -129,7 +130,21 @@ fn read_open(file: &File, path: PathBuf) -> Result<String, BehaviourError> {
 mod tests {
     use std::{fs, os::unix::fs::symlink};
 
+    use platform_core::id::AgentId;
+    use platform_runtime::config::Sources;
+
     use super::*;
+
+    #[test]
+    fn an_answer_is_never_longer_than_a_call_may_get() {
+        let text = "[agents.'a:b']\nimage = 'i'\nargv = ['a']\noutput_tokens_per_call = 4000\n\
+            [models.long]\nmax_output_tokens = 9000\n[models.short]\nmax_output_tokens = 1000\n";
+        let file = Some(("s.toml".into(), text.to_owned()));
+        let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+        let agent = &settings.agents[&AgentId::parse("a:b").unwrap()];
+        let limits = |model| AgentData::of(agent, model, &settings).unwrap().model_limits.max_output_tokens;
+        assert_eq!([limits("long"), limits("short"), limits("other")], [Some(4000), Some(1000), Some(4000)]);
+    }
 
     #[test]
     fn only_regular_text_files_are_read() {

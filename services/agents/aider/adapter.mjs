@@ -1,6 +1,7 @@
 // Runs aider with one message. aider prints text for people, so its own log files give the answer and the usage.
 import { existsSync, readFileSync } from "node:fs";
 
+import { projectFile } from "../lib/behaviour.mjs";
 import { AgentError } from "../lib/errors.mjs";
 import * as events from "../lib/events.mjs";
 import { parseLine } from "../lib/run.mjs";
@@ -10,14 +11,33 @@ SWITCHES.push("--analytics-disable", "--no-show-model-warnings", "--no-detect-ur
 SWITCHES.push("--no-gitignore", "--no-auto-lint");
 // aider looks for a newer list of models unless it has one of today.
 const MODELS = "home/.aider/caches/model_prices_and_context_window.json";
+const PROJECT_FILES = ["AGENTS.md", "CONVENTIONS.md"];
+
+// Returns parameters of every call. They have precedence over a project's settings of models and its `.env`.
+function callSettings({ model, v1 }) {
+  const params = { model: `openai/${model}`, api_base: v1, api_key: "sluicegate" };
+  return JSON.stringify([{ name: "aider/extra_params", extra_params: params }]);
+}
+
+// Returns what the model takes and gives. Without limits, aider uses its own for a model that it knows.
+function modelMetadata({ model, contextWindow, maxOutputTokens }) {
+  if (!contextWindow) return "{}";
+  const limits = { max_input_tokens: contextWindow, max_output_tokens: maxOutputTokens, max_tokens: maxOutputTokens };
+  return JSON.stringify({ [`openai/${model}`]: { ...limits, litellm_provider: "openai", mode: "chat" } });
+}
 
 export default {
   name: "aider",
 
-  command({ model, v1, state, agentRoot, prompt }) {
+  command(run) {
+    const { model, v1, state, agentRoot, prompt } = run;
     const file = (option, name) => [`--${option}`, `${state}/${name}`];
     const name = `openai/${model}`;
-    const args = ["--model", name, "--weak-model", name, ...file("message-file", "prompt.txt"), ...SWITCHES];
+    const args = ["--model", name, "--weak-model", name, "--editor-model", name, "--openai-api-base", v1];
+    args.push(...file("message-file", "prompt.txt"), ...SWITCHES);
+    args.push(...file("model-settings-file", "settings.json"), ...file("model-metadata-file", "models.json"));
+    const read = [...run.behaviourFiles, ...projectFile(run, PROJECT_FILES)];
+    args.push(...read.flatMap((path) => ["--read", path]));
     args.push(...file("input-history-file", "input"), ...file("chat-history-file", "chat.md"));
     args.push(...file("llm-history-file", "calls.txt"), ...file("analytics-log", "events.jsonl"));
     // Without a repository, aider would create one.
@@ -25,7 +45,12 @@ export default {
     return {
       program: `${agentRoot}/bin/aider`,
       args,
-      files: { "prompt.txt": prompt, [MODELS]: '{"none": {}}' },
+      files: {
+        "prompt.txt": prompt,
+        "settings.json": callSettings(run),
+        "models.json": modelMetadata(run),
+        [MODELS]: '{"none": {}}',
+      },
       environment: {
         OPENAI_API_KEY: "sluicegate",
         OPENAI_API_BASE: v1,

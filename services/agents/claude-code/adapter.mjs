@@ -1,20 +1,36 @@
 // Runs Claude Code in its print mode, and reads its stream of JSON.
+import { joinBehaviour, projectFile } from "../lib/behaviour.mjs";
 import { AgentError } from "../lib/errors.mjs";
 import * as events from "../lib/events.mjs";
 import { parseLine } from "../lib/run.mjs";
 
 const MAX_RETRIES = "2";
+const MAX_OUTPUT_TOKENS = 32_000;
+const PROJECT_FILES = ["CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md"];
+
+// Builds the user's instructions. They import the project's, which Claude Code leaves out with the project's settings.
+function instructions(run) {
+  const imports = projectFile(run, PROJECT_FILES).map((file) => `@${file}\n`);
+  return [joinBehaviour(run.behaviourFiles), ...imports].join("\n");
+}
+
+// Returns the model's window, for a model that Claude Code does not know.
+const windowVariables = ({ contextWindow: window }) => (window ? { CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(window) } : {});
 
 export default {
   name: "claude-code",
 
-  command({ model, root, state, prompt, agentRoot, env }) {
+  command(run) {
+    const { model, root, state, prompt, agentRoot, maxOutputTokens = MAX_OUTPUT_TOKENS } = run;
     const args = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"];
     args.push("--dangerously-skip-permissions", "--disallowedTools", "WebSearch,WebFetch");
+    // A project's settings could name another endpoint or model.
+    args.push("--setting-sources", "user", "--strict-mcp-config", "--model", model);
     return {
       program: `${agentRoot}/claude`,
       args,
       stdin: prompt,
+      files: { "config/CLAUDE.md": instructions(run) },
       environment: {
         ANTHROPIC_BASE_URL: root,
         ANTHROPIC_API_KEY: "sluicegate",
@@ -22,13 +38,14 @@ export default {
         // The small model of side calls, such as summaries of a page.
         ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
         CLAUDE_CONFIG_DIR: `${state}/config`,
-        CLAUDE_CODE_MAX_OUTPUT_TOKENS: env.COGNI_MAX_TOKENS ?? "32000",
+        CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(maxOutputTokens),
         CLAUDE_CODE_MAX_RETRIES: MAX_RETRIES,
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
         DISABLE_AUTOUPDATER: "1",
         DISABLE_TELEMETRY: "1",
         DISABLE_ERROR_REPORTING: "1",
         IS_SANDBOX: "1",
+        ...windowVariables(run),
       },
     };
   },

@@ -1,10 +1,12 @@
 // Runs `codex exec`, and reads its events.
+import { joinBehaviour } from "../lib/behaviour.mjs";
 import { AgentError } from "../lib/errors.mjs";
 import * as events from "../lib/events.mjs";
 import { parseLine } from "../lib/run.mjs";
 
 // Codex's configuration. A model of its own provider would insist on a login and try a websocket first.
-const configuration = ({ model, v1 }) => `model = ${JSON.stringify(model)}
+const configuration = ({ model, v1, contextWindow }) => `model = ${JSON.stringify(model)}
+${contextWindow ? `model_context_window = ${contextWindow}\n` : ""}\
 model_provider = "sluicegate"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
@@ -33,6 +35,9 @@ enabled = false
 persistence = "none"
 `;
 
+// Returns behaviour files that Codex does not find itself: it reads AGENTS.md of the directory that it works in.
+const unread = ({ behaviourFiles, project }) => behaviourFiles.filter((file) => project || !file.endsWith("/AGENTS.md"));
+
 export default {
   name: "codex",
 
@@ -41,7 +46,7 @@ export default {
       program: `${run.agentRoot}/bin/codex`,
       args: ["exec", "--json", "--ephemeral", "--skip-git-repo-check", "--color", "never", "-"],
       stdin: run.prompt,
-      files: { "codex/config.toml": configuration(run) },
+      files: { "codex/config.toml": configuration(run), "codex/AGENTS.md": joinBehaviour(unread(run)) },
       environment: { CODEX_HOME: `${run.state}/codex`, PATH: `${run.agentRoot}/codex-path:${run.env.PATH}` },
     };
   },

@@ -4,13 +4,16 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
+import { readInstructions } from "./behaviour.mjs";
 import { buildPrompt } from "./conversation.mjs";
 import { AgentError } from "./errors.mjs";
 import { splitLines, captureTail } from "./lines.mjs";
 
 const MAX_STDERR_BYTES = 64 << 10;
-// Names of variables that would lead an agent to other settings than its adapter's.
-const FOREIGN = /^(ANTHROPIC_|CLAUDE_|CODEX_|OPENCODE_|QWEN_|AIDER_|OPENAI_|NODE_OPTIONS$|NODE_PATH$)/;
+// Variables of agents. The entry's own have precedence over the adapter's.
+const OF_AGENTS = /^(ANTHROPIC_|CLAUDE_|CODEX_|DISABLE_|OPENCODE_|QWEN_|AIDER_|OPENAI_)/;
+// Variables that only an adapter sets.
+const OF_ADAPTERS = /^(ANTHROPIC_BASE_URL|OPENAI_API_BASE|OPENAI_BASE_URL|NODE_OPTIONS|NODE_PATH)$/;
 
 // Runs `adapter` and passes its events to `emit`. Returns the answer.
 export async function runAgent(adapter, emit, env = process.env) {
@@ -18,11 +21,21 @@ export async function runAgent(adapter, emit, env = process.env) {
   const { program, args, environment = {}, files = {}, stdin = "" } = adapter.command(run);
   createState(run, files);
   const translator = adapter.translate(run);
-  const options = { env: { ...inherited(env), HOME: run.home, ...environment }, stdio: ["pipe", "pipe", "pipe"] };
+  const options = { env: childEnvironment(env, { HOME: run.home, ...environment }), stdio: ["pipe", "pipe", "pipe"] };
   const ended = await new Promise((resolve, reject) => {
     const child = spawn(program, args, options);
     const stderr = captureTail(child.stderr, MAX_STDERR_BYTES, (chunk) => process.stderr.write(chunk));
-    splitLines(child.stdout, (line) => translator.line(line).forEach(emit));
+    let isReadable = true;
+    const onLine = (line) => {
+      try {
+        if (isReadable) translator.line(line).forEach(emit);
+      } catch (error) {
+        isReadable = false;
+        child.kill("SIGKILL");
+        reject(new AgentError("agent_error", `${adapter.name} printed a line of an unknown form (${error.message})`));
+      }
+    };
+    splitLines(child.stdout, onLine);
     child.stdin.on("error", () => {}); // the agent may end before it has read its prompt
     child.stdin.end(stdin);
     child.on("error", (error) => reject(new AgentError("start_error", `${adapter.name}: ${error.message}`)));
@@ -48,8 +61,15 @@ function readRun(adapter, env) {
   } catch (error) {
     throw new AgentError("input_error", `messages.json: ${error.message}`);
   }
-  const agentRoot = env.SANDBOX_AGENT_ROOT ?? "/opt/agent";
-  return { agentRoot, model, root, v1: `${root}/v1`, state, home: path.join(state, "home"), prompt: buildPrompt(messages), env };
+  const { SANDBOX_AGENT_ROOT: agentRoot = "/opt/agent" } = env;
+  const named = { agentRoot, model, root, v1: `${root}/v1`, state, home: path.join(state, "home"), env };
+  return { ...named, ...readLimits(env), ...readInstructions(workspace, process.cwd()), prompt: buildPrompt(messages) };
+}
+
+// Reads the tokens that the model takes and gives; undefined if they are not known.
+function readLimits({ COGNI_CONTEXT_WINDOW: window, COGNI_MAX_TOKENS: output }) {
+  const count = (value) => (Number(value) > 0 ? Number(value) : undefined);
+  return { contextWindow: count(window), maxOutputTokens: count(output) };
 }
 
 // Creates the agent's state directory with the files of its adapter. An earlier one is an error: the agent would read it.
@@ -63,8 +83,11 @@ function createState(run, files) {
   }
 }
 
-function inherited(env) {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !FOREIGN.test(name)));
+// Returns the agent's environment: that of this process, with the adapter's variables.
+function childEnvironment(env, adapters) {
+  const inherited = Object.entries(env).filter(([name]) => !OF_ADAPTERS.test(name));
+  const own = inherited.filter(([name]) => OF_AGENTS.test(name));
+  return Object.fromEntries([...inherited, ...Object.entries(adapters), ...own]);
 }
 
 // Returns the answer, or throws the failure of a run that has ended.

@@ -1,22 +1,21 @@
 // Runs `opencode run`, and reads its events.
+import { projectFile } from "../lib/behaviour.mjs";
 import { AgentError } from "../lib/errors.mjs";
 import * as events from "../lib/events.mjs";
 import { parseLine } from "../lib/run.mjs";
 
 const CONTEXT_WINDOW = 200_000;
 const MAX_OUTPUT_TOKENS = 8192;
+const PROJECT_FILES = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
 
 // opencode's configuration: one provider, and nothing that needs a network.
-function configuration({ model, v1, env }) {
-  const limit = {
-    context: Number(env.COGNI_CONTEXT_WINDOW ?? CONTEXT_WINDOW),
-    output: Number(env.COGNI_MAX_TOKENS ?? MAX_OUTPUT_TOKENS),
-  };
+function configuration(run) {
+  const { model, v1, contextWindow: context = CONTEXT_WINDOW, maxOutputTokens: output = MAX_OUTPUT_TOKENS } = run;
   const provider = {
     npm: "@ai-sdk/openai-compatible",
     name: "Sluicegate",
     options: { baseURL: v1, apiKey: "sluicegate" },
-    models: { [model]: { name: model, limit } },
+    models: { [model]: { name: model, limit: { context, output } } },
   };
   return {
     autoupdate: false,
@@ -28,6 +27,7 @@ function configuration({ model, v1, env }) {
     small_model: `sluicegate/${model}`,
     enabled_providers: ["sluicegate"],
     provider: { sluicegate: provider },
+    instructions: [...run.behaviourFiles, ...projectFile(run, PROJECT_FILES)],
     permission: { edit: "allow", bash: "allow", external_directory: "allow", webfetch: "deny", websearch: "deny" },
   };
 }
@@ -39,11 +39,13 @@ export default {
     return {
       program: `${run.agentRoot}/bin/opencode`,
       // With a title, opencode does not ask the model for one.
-      args: ["run", "--format", "json", "--pure", "--title", "run"],
+      args: ["run", "--format", "json", "--pure", "--title", "run", "--model", `sluicegate/${run.model}`],
       stdin: run.prompt,
       files: { "opencode.json": JSON.stringify(configuration(run), null, 2) },
       environment: {
         OPENCODE_CONFIG: `${run.state}/opencode.json`,
+        // A project's settings could name another endpoint or model. This leaves out its instructions, too.
+        OPENCODE_DISABLE_PROJECT_CONFIG: "1",
         OPENCODE_DISABLE_AUTOUPDATE: "1",
         OPENCODE_DISABLE_MODELS_FETCH: "1",
         OPENCODE_DISABLE_LSP_DOWNLOAD: "1",

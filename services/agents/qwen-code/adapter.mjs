@@ -1,4 +1,7 @@
 // Runs Qwen Code without a terminal, and reads its stream of JSON.
+import { existsSync } from "node:fs";
+
+import { joinBehaviour } from "../lib/behaviour.mjs";
 import { AgentError } from "../lib/errors.mjs";
 import * as events from "../lib/events.mjs";
 import { parseLine } from "../lib/run.mjs";
@@ -6,30 +9,44 @@ import { parseLine } from "../lib/run.mjs";
 const MAX_RETRIES = 2;
 const API_ERROR = /^\[API Error: ([\s\S]*)\]$/;
 
-// Settings that keep Qwen Code to this run: no updates, no statistics, no memory beyond it.
-function settings(model) {
+// Settings that keep Qwen Code to this run: no updates, no statistics, no memory beyond it. They are the system's, which have
+// precedence over a project's.
+function settings({ model, v1, contextWindow: contextWindowSize, maxOutputTokens }) {
+  const samplingParams = maxOutputTokens ? { max_tokens: maxOutputTokens } : {};
   return {
     general: { enableAutoUpdate: false, disableAutoUpdate: true, disableUpdateNag: true },
     ide: { enabled: false },
     memory: { enableManagedAutoMemory: false, enableManagedAutoDream: false, enableAutoSkill: false },
-    model: { name: model, generationConfig: { maxRetries: MAX_RETRIES } },
+    model: { name: model, generationConfig: { maxRetries: MAX_RETRIES, contextWindowSize, samplingParams } },
     privacy: { usageStatisticsEnabled: false },
-    security: { auth: { selectedType: "openai" } },
+    security: { auth: { selectedType: "openai", apiKey: "sluicegate", baseUrl: v1 } },
     telemetry: { enabled: false },
     tools: { approvalMode: "yolo", exclude: ["web_fetch", "web_search"] },
   };
 }
 
+// Returns behaviour files that Qwen Code does not find itself: it looks for AGENTS.md up to the root of a repository.
+function unread({ behaviourFiles, project }) {
+  const isRepository = project !== null && existsSync(`${project}/.git`);
+  return isRepository ? behaviourFiles : behaviourFiles.filter((file) => !file.endsWith("/AGENTS.md"));
+}
+
 export default {
   name: "qwen-code",
 
-  command({ model, v1, prompt, agentRoot }) {
+  command(run) {
+    const { model, v1, prompt, state, agentRoot } = run;
     const args = [`${agentRoot}/cli-entry.js`, "--output-format", "stream-json", "--include-partial-messages"];
+    args.push("--yolo", "--auth-type", "openai", "--model", model);
+    args.push("--openai-base-url", v1, "--openai-api-key", "sluicegate");
     return {
       program: process.execPath,
-      args: [...args, "--yolo", "--auth-type", "openai"],
+      args,
       stdin: prompt,
-      files: { "home/.qwen/settings.json": JSON.stringify(settings(model), null, 2) },
+      files: {
+        "settings.json": JSON.stringify(settings(run), null, 2),
+        "home/.qwen/QWEN.md": joinBehaviour(unread(run)),
+      },
       environment: {
         OPENAI_API_KEY: "sluicegate",
         OPENAI_BASE_URL: v1,
@@ -37,6 +54,7 @@ export default {
         QWEN_CODE_SUPPRESS_YOLO_WARNING: "1",
         // The container is the sandbox.
         QWEN_SANDBOX: "false",
+        QWEN_CODE_SYSTEM_SETTINGS_PATH: `${state}/settings.json`,
       },
     };
   },

@@ -6,10 +6,11 @@ use serde::Deserialize;
 pub(crate) type ContextFile = (&'static str, &'static str);
 
 /// Files that every image has.
-const SHARED_FILES: [ContextFile; 8] = [
+const SHARED_FILES: [ContextFile; 9] = [
     ("Dockerfile", include_str!("../../../../services/agents/Dockerfile")),
     ("build/fetch.mjs", include_str!("../../../../services/agents/fetch.mjs")),
     ("agent/main.mjs", include_str!("../../../../services/agents/main.mjs")),
+    ("agent/lib/behaviour.mjs", include_str!("../../../../services/agents/lib/behaviour.mjs")),
     ("agent/lib/conversation.mjs", include_str!("../../../../services/agents/lib/conversation.mjs")),
     ("agent/lib/errors.mjs", include_str!("../../../../services/agents/lib/errors.mjs")),
     ("agent/lib/events.mjs", include_str!("../../../../services/agents/lib/events.mjs")),
