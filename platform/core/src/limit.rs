@@ -207,6 +207,8 @@ pub mod events {
     pub const TOOL_TEXTS: ByteSize = ByteSize::mib(1);
     /// Tool calls, results and reports of usage of an agent that are stored. Further ones are only counted.
     pub const AGENT_EVENTS: u64 = 2000;
+    /// Reports of usage that are stored after that many: most agents print theirs last.
+    pub const AGENT_USAGE_RESERVE: u64 = 100;
     /// Time that a run's events are kept after its end, so that its failure can still be explained.
     pub const KEEP: Millis = Millis::seconds(30 * 24 * 3600);
     /// Number of ended runs of an account whose events are kept. The events of one run are bounded at some 3 MiB;

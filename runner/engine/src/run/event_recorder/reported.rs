@@ -104,8 +104,12 @@ impl PendingEvents {
 
     /// Adds a tool call, a result or a report of usage. Counts it if there are too many.
     fn push_tool_event(&mut self, event: AgentEvent) {
+        let reserve = match event {
+            AgentEvent::AgentUsage { .. } => limit::AGENT_USAGE_RESERVE,
+            _ => 0,
+        };
         let counts = &mut self.cursor.reported;
-        if counts.tools < limit::AGENT_EVENTS {
+        if counts.tools < limit::AGENT_EVENTS + reserve {
             counts.tools += 1;
             self.events.push(event);
         } else {

@@ -203,7 +203,8 @@ fn an_agents_events_are_bounded_and_counted() {
     let long_text = format!("{{\"type\":\"text\",\"text\":\"{}\"}}\n", "t".repeat(300 << 10));
     let endless = "e".repeat((1 << 20) + 7) + "\n";
     let calls = (0..limit::AGENT_EVENTS + 5).map(|n| tool_call(n, &arguments));
-    for line in calls.chain([long_text, endless]) {
+    let usage = "{\"type\":\"usage\",\"input_tokens\":1}\n".to_owned();
+    for line in calls.chain([long_text, endless, usage]) {
         print(&recorder, &line, line.len() as u64);
     }
     recorder.record_output_end(&ended(b"", 1 << 20));
@@ -218,6 +219,7 @@ fn an_agents_events_are_bounded_and_counted() {
     assert!(
         matches!(&events[100], AgentEvent::ToolCall { arguments, cut_bytes: 20482, .. } if arguments.is_empty())
     );
+    assert_eq!(count("agent_usage"), 1, "an agent prints its usage last");
     let left_out = &events[events.len() - 2..];
     let bytes = (1 << 20) + 8 - (256 << 10);
     assert_eq!(left_out, [AgentEvent::LogCut { stream: STDOUT, bytes }, AgentEvent::Missed { count: 5 + 6 }]);
