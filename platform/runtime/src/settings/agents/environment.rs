@@ -49,9 +49,34 @@ const SECRET_PREFIXES: [&str; 17] = [
 ];
 /// Least number of characters that follow the prefix of a secret.
 const MIN_SECRET_REST: usize = 9;
-/// Most characters of a placeholder.
-const MAX_PLACEHOLDER: usize = 32;
-/// Most digits of a placeholder: random letters have more.
+/// Words of placeholders. No other words are allowed, since a password may consist of letters.
+const PLACEHOLDER_WORDS: [&str; 24] = [
+    "a",
+    "an",
+    "any",
+    "anything",
+    "api",
+    "dummy",
+    "empty",
+    "example",
+    "fake",
+    "here",
+    "is",
+    "key",
+    "litellm",
+    "local",
+    "lm",
+    "no",
+    "none",
+    "not",
+    "ollama",
+    "placeholder",
+    "sluicegate",
+    "studio",
+    "token",
+    "unused",
+];
+/// Most digits of a number in a placeholder.
 const MAX_PLACEHOLDER_DIGITS: usize = 4;
 
 /// Reads the variables of an agent's entry.
@@ -95,13 +120,14 @@ fn find_secret_word(name: &str, value: &Template) -> Option<&'static str> {
     }
 }
 
-/// Returns whether `value` is a plain word that can be no secret.
+/// Returns whether `value` is of the words of placeholders. One number may follow them: `not-a-key-2026`.
 fn is_placeholder(value: &Template) -> bool {
     value.as_literal().is_some_and(|text| {
-        let digits = text.bytes().filter(u8::is_ascii_digit).count();
-        (1..=MAX_PLACEHOLDER).contains(&text.len())
-            && digits <= MAX_PLACEHOLDER_DIGITS
-            && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+        let (words, last) = text.rsplit_once('-').unwrap_or((text, ""));
+        let is_number =
+            last.len() <= MAX_PLACEHOLDER_DIGITS && last.bytes().all(|byte| byte.is_ascii_digit());
+        let words = if is_number { words } else { text };
+        words.split('-').all(|word| PLACEHOLDER_WORDS.contains(&word))
     })
 }
 
@@ -159,6 +185,11 @@ mod tests {
             ("DB_PASSWORD_FILE", "canary"),
             ("MYSECRETS", "canary"),
             ("TOKEN", "canary!"),
+            ("TOKEN", "xkqzvwjhbnmpqrtc"),
+            ("APP_TOKEN", "abcd-efgh-ijkl-mnop"),
+            ("APP_TOKEN", "key-abcdefgh"),
+            ("PIN_TOKEN", "1234"),
+            ("PIN_TOKEN", "unused-123456"),
             ("A", "sk-canary-7f3a91c2"),
             ("A", "Bearer ghp_canarycanary"),
             ("A", "{run_id}:xoxb-1234-canary"),
@@ -207,6 +238,8 @@ mod tests {
             ("GEMINI_BASE_URL", "http://localhost:8080/v1"),
             ("ANTHROPIC_AUTH_TOKEN", "unused"),
             ("OPENAI_API_KEY", "not-a-key-2026"),
+            ("OPENAI_API_KEY", "lm-studio"),
+            ("OPENAI_API_KEY", "sluicegate"),
             ("LIBRARY", "sk-learn"),
             ("TZ", "ASIA-PACIFIC hf_transfer"),
             ("REMOTE", "ssh://git@host:22/x"),
