@@ -18,6 +18,8 @@ use crate::{
 
 /// Permissions of all users but the owner.
 const OTHERS_BITS: u32 = 0o077;
+/// Permissions in the mode of a file.
+const MODE_BITS: u32 = 0o777;
 /// Mode of a state file of this user.
 const OWN_MODE: u32 = 0o600;
 
@@ -138,6 +140,23 @@ pub fn replace(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
     write_temporary(path, mode, content, |temporary, _file| fs::rename(temporary, path))
 }
 
+/// Replaces the content of an existing file, and keeps its mode and owner. A link stays: what it leads to is replaced.
+///
+/// # Errors
+/// If the system refuses, also that the owner is kept; then the previous file is unchanged.
+pub fn replace_content(path: &Path, content: &[u8]) -> io::Result<()> {
+    let path = fs::canonicalize(path)?;
+    let earlier = fs::metadata(&path)?;
+    write_temporary(&path, earlier.mode() & MODE_BITS, content, |temporary, file| {
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (earlier.uid(), earlier.gid()) {
+            std::os::unix::fs::fchown(file, Some(earlier.uid()), Some(earlier.gid()))?;
+        }
+        file.sync_all()?;
+        fs::rename(temporary, &path)
+    })
+}
+
 /// Creates `path` with `content`, readable by its owner alone, where no file exists. It is on the disk when this
 /// returns.
 ///
@@ -233,6 +252,22 @@ mod tests {
         assert!(refused.to_string().contains("is a symbolic link"), "{refused}");
         std::os::unix::fs::chown(&path, Some(12345), None).expect("this test must run as root");
         assert!(own(&path).unwrap_err().to_string().contains("belongs to uid 12345"));
+    }
+
+    #[test]
+    fn new_content_keeps_owner_mode_and_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let link = dir.path().join("link");
+        replace(&file, 0o640, b"first").unwrap();
+        std::os::unix::fs::chown(&file, Some(12345), Some(54321)).expect("this test must run as root");
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        replace_content(&link, b"second").unwrap();
+        let found = fs::metadata(&file).unwrap();
+        assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), (12345, 54321, 0o640));
+        assert!(link.is_symlink() && fs::read(&file).unwrap() == b"second");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file is left");
+        assert!(replace_content(&dir.path().join("absent"), b"x").is_err());
     }
 
     #[test]
