@@ -1,11 +1,14 @@
 // Feeds recorded output of each agent to its adapter, and checks the events. Each `recorded/` has lines of the pinned version
 // against the scripted upstream, without ids of sessions.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
+import { promisify } from "node:util";
 
 import aider from "./aider/adapter.mjs";
 import claudeCode from "./claude-code/adapter.mjs";
@@ -144,6 +147,27 @@ test("settings of a project name neither endpoint nor model", () => {
   assert.equal(started(qwenCode).environment.QWEN_CODE_SYSTEM_SETTINGS_PATH, "/w/.state/settings.json");
   const [{ name, extra_params: params }] = JSON.parse(started(aider).files["settings.json"]);
   assert.deepEqual([name, params.api_base, params.model], ["aider/extra_params", "http://localhost:8080/v1", "openai/m"]);
+});
+
+test("credentials of a registry are a header, and are not shown", async () => {
+  const seen = [];
+  const server = createServer((request, response) => {
+    seen.push([request.url, request.headers.authorization]);
+    response.writeHead(404).end();
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const directory = mkdtempSync(path.join(tmpdir(), "fetch-"));
+  const file = { path: "a/-/a.tgz", integrity: "sha512-x", from: "package", programs: [] };
+  writeFileSync(path.join(directory, "recipe.json"), JSON.stringify({ title: "A", files: [file] }));
+  const program = new URL("./fetch.mjs", import.meta.url).pathname;
+  const env = { ...process.env, NPM_CONFIG_REGISTRY: `http://me:canary%21@127.0.0.1:${server.address().port}/npm/`, NODE_USE_ENV_PROXY: "" };
+  const run = promisify(execFile)(process.execPath, [program, path.join(directory, "recipe.json"), directory], { env });
+  const { stdout, stderr } = await run.catch((error) => error);
+  server.close();
+  assert.deepEqual(seen, [["/npm/a/-/a.tgz", `Basic ${Buffer.from("me:canary!").toString("base64")}`]]);
+  assert.match(stderr, /cannot download http:\/\/127\.0\.0\.1:\d+\/npm\/a\/-\/a\.tgz: HTTP 404/);
+  assert.ok(!`${stdout}${stderr}`.includes("canary"), stderr);
+  rmSync(directory, { recursive: true });
 });
 
 // Runs a program of Node as an agent. Returns its events, and the answer or the error.

@@ -7,7 +7,19 @@ import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
-const REGISTRY = (process.env.NPM_CONFIG_REGISTRY || configured()).replace(/\/+$/, "");
+const { registry: REGISTRY, headers: HEADERS } = readRegistry(process.env.NPM_CONFIG_REGISTRY || configured());
+
+// Returns the registry's address and the headers of a request. A user and a password of the address become a header: they
+// are not shown, and `fetch` refuses them in an address.
+function readRegistry(address) {
+  if (!URL.canParse(address)) throw new Error("the registry's address is no URL: correct NPM_CONFIG_REGISTRY");
+  const url = new URL(address);
+  const user = [url.username, url.password].map(decodeURIComponent).join(":");
+  url.username = "";
+  url.password = "";
+  const registry = url.href.replace(/\/+$/, "");
+  return { registry, headers: user === ":" ? {} : { authorization: `Basic ${Buffer.from(user).toString("base64")}` } };
+}
 
 // Returns the registry that the base image's npm is configured for.
 function configured() {
@@ -22,7 +34,7 @@ async function download(file) {
   const url = `${REGISTRY}/${file.path}`;
   let response;
   try {
-    response = await fetch(url);
+    response = await fetch(url, { headers: HEADERS });
   } catch (error) {
     throw new Error(`cannot download ${url}: ${error.cause?.message ?? error.message}`);
   }
