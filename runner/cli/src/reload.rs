@@ -41,6 +41,8 @@ pub(crate) struct ConfigSources {
 pub(crate) enum Purpose {
     /// The command shows something, or sends a request to another process.
     Inspect,
+    /// The command adds to the file, which it creates if there is none.
+    Extend,
     /// The command executes runs or starts gateways. Other users must not be able to change files that it trusts.
     Execute,
 }
@@ -68,15 +70,28 @@ pub(crate) struct Reloader {
 impl ConfigSources {
     /// Reads and checks the settings.
     pub(crate) fn read(&self, purpose: Purpose) -> Result<(Settings, Values), ConfigErrors> {
-        let sources = self.locate()?;
+        let sources = match purpose {
+            Purpose::Extend if !self.configuration_path().exists() => self.with_file(None),
+            _ => self.locate()?,
+        };
         let check = |settings: &Settings| {
             let exposed = match purpose {
-                Purpose::Inspect => Vec::new(),
+                Purpose::Inspect | Purpose::Extend => Vec::new(),
                 Purpose::Execute => settings.exposures_of_control_plane(Some(self.configuration_path())),
             };
             if exposed.is_empty() { Ok(()) } else { Err(exposed) }
         };
         Settings::read_and(&sources, check).map(|(settings, values, ())| (settings, values))
+    }
+
+    /// Checks the settings as they would be with `text` in the file.
+    pub(crate) fn check(&self, text: &str) -> Result<(), ConfigErrors> {
+        let file = (self.configuration_path().to_owned(), text.to_owned());
+        Settings::read(&self.with_file(Some(file))).map(drop)
+    }
+
+    fn with_file(&self, file: Option<(PathBuf, String)>) -> Sources {
+        Sources { file, environment: self.environment.clone(), flags: self.flags.clone() }
     }
 
     /// Reads the file, and returns all sources of the settings.

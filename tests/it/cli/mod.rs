@@ -1,5 +1,6 @@
 //! Tests the command line, one command after the other.
 
+mod agents_add;
 mod audit;
 mod configuration;
 mod doctor;

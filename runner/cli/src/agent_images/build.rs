@@ -1,21 +1,26 @@
 //! Builds an agent's image with `docker build`.
 
 use std::{
-    collections::VecDeque,
-    fs,
-    io::{self, Write},
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::Stdio,
 };
 
-use platform_runtime::{config::Environment, task, terminal};
+use platform_runtime::{
+    config::Environment,
+    file, random,
+    shutdown::{self, RunBy},
+    task,
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
-    process::Command,
+    process::{Child, Command},
     sync::mpsc,
 };
 
-use super::{Error, Recipe};
+use super::{Error, Recipe, output::BuildOutput};
 
 /// Image that has Node and the first process of a sandbox already.
 const OWN_BASE: &str = "sluicegate/sandbox-runtime:latest";
@@ -38,8 +43,8 @@ const PASSED: [&str; 8] = [
 ];
 /// Variable with the address of the npm registry.
 const NPM_REGISTRY: &str = "NPM_CONFIG_REGISTRY";
-/// Last lines of Docker that are searched for the reason of a failure.
-const MAX_TAIL: usize = 20;
+/// Beginning of Docker's answer for an image that it does not have.
+const NO_SUCH_IMAGE: &str = "no such image";
 
 /// A build of an agent's image.
 pub(crate) struct ImageBuild<'b> {
@@ -60,8 +65,8 @@ struct BuildDir(PathBuf);
 
 impl BuildDir {
     fn create() -> Result<Self, Error> {
-        let path = std::env::temp_dir().join(format!("sluice-agents-{}", std::process::id()));
-        fs::create_dir(&path).map_err(unwritable(&path))?;
+        let path = std::env::temp_dir().join(format!("sluice-agents-{:032x}", random::bits()));
+        DirBuilder::new().mode(0o700).create(&path).map_err(unwritable(&path))?;
         Ok(Self(path))
     }
 
@@ -99,7 +104,8 @@ impl ImageBuild<'_> {
         }
         directory.write("trust/ca.pem", &fs::read(TRUSTED).unwrap_or_default())?;
         let mut command = self.docker();
-        command.args(["build", "--tag", self.image]);
+        // A container of a failed step would keep the arguments of the build.
+        command.args(["build", "--force-rm", "--tag", self.image]);
         let mut arguments = self.arguments(&base);
         if self.environment.get(NPM_REGISTRY).is_none() {
             arguments.extend(npm_registry().await.map(|registry| (NPM_REGISTRY, registry)));
@@ -107,18 +113,26 @@ impl ImageBuild<'_> {
         for (name, value) in arguments {
             command.args(["--build-arg", &format!("{name}={value}")]);
         }
-        let log = std::env::temp_dir().join(format!("sluice-agents-{}.log", self.recipe.name));
-        self.follow(command.arg(&directory.0), &log).await
+        self.follow(command.arg(&directory.0)).await
     }
 
     /// Returns whether Docker has the image `name`.
     ///
     /// # Errors
-    /// If Docker's program cannot be run.
+    /// If Docker's program cannot be run, or Docker does not answer.
     pub(crate) async fn has_image(&self, name: &str) -> Result<bool, Error> {
         let mut command = self.docker();
-        command.args(["image", "inspect", name]).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().await.map(|status| status.success()).map_err(Error::NoDocker)
+        let inspected = command.args(["image", "inspect", name]).output().await.map_err(Error::NoDocker)?;
+        let words = String::from_utf8_lossy(&inspected.stderr);
+        match inspected.status.success() {
+            true => Ok(true),
+            false if words.to_lowercase().contains(NO_SUCH_IMAGE) => Ok(false),
+            false => {
+                let mut output = BuildOutput::default();
+                words.lines().for_each(|line| output.keep(line));
+                Err(Error::DockerUnavailable { socket: self.socket.to_owned(), reason: output.reason() })
+            }
+        }
     }
 
     fn docker(&self) -> Command {
@@ -150,9 +164,12 @@ impl ImageBuild<'_> {
         arguments
     }
 
-    /// Runs `command` to its end. Keeps its output in `log` if it fails.
-    async fn follow(&self, command: &mut Command, log: &Path) -> Result<(), Error> {
+    /// Runs `command` to its end, or ends it at the first signal. Keeps its output in a private file if it fails.
+    async fn follow(&self, command: &mut Command) -> Result<(), Error> {
+        let signalled = shutdown::signalled(RunBy::Person).map_err(Error::NoDocker)?;
         command.env("BUILDKIT_PROGRESS", "plain").stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A terminal sends its signals to the whole group. This program passes on its own.
+        command.process_group(0);
         let mut child = command.spawn().map_err(Error::NoDocker)?;
         let (send, mut lines) = mpsc::channel(64);
         if let Some(stdout) = child.stdout.take() {
@@ -163,15 +180,29 @@ impl ImageBuild<'_> {
         }
         drop(send);
         let mut output = BuildOutput::default();
-        while let Some(line) = lines.recv().await {
-            output.add(line);
+        let read = async {
+            while let Some(line) = lines.recv().await {
+                output.add(&line);
+            }
+        };
+        tokio::select! {
+            () = read => {}
+            () = signalled => return end(child).await,
         }
         if child.wait().await.map_err(Error::NoDocker)?.success() {
             return Ok(());
         }
-        fs::write(log, &output.text).map_err(unwritable(log))?;
-        Err(Error::Failed { image: self.image.to_owned(), reason: output.reason(), log: log.to_owned() })
+        let name = format!("sluice-agents-{}-{:032x}.log", self.recipe.name, random::bits());
+        let log = std::env::temp_dir().join(name);
+        file::create_private(&log, output.text().as_bytes()).map_err(unwritable(&log))?;
+        Err(Error::Failed { image: self.image.to_owned(), reason: output.reason(), log })
     }
+}
+
+/// Ends Docker's program, so that Docker ends the build.
+async fn end(mut child: Child) -> Result<(), Error> {
+    child.kill().await.map_err(Error::NoDocker)?;
+    Err(Error::Interrupted)
 }
 
 /// Returns the registry that npm on this host is configured for. Without npm here, the base image's own npm is asked.
@@ -180,41 +211,6 @@ async fn npm_registry() -> Option<String> {
     npm.args(["config", "get", "registry"]).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let address = String::from_utf8(npm.output().await.ok()?.stdout).ok()?;
     Some(address.trim().to_owned()).filter(|address| address.starts_with("http"))
-}
-
-/// Output of Docker.
-#[derive(Default)]
-struct BuildOutput {
-    text: String,
-    tail: VecDeque<String>,
-}
-
-impl BuildOutput {
-    /// Adds a line, and shows it if it tells a step.
-    fn add(&mut self, line: String) {
-        let is_step = ["Step ", "downloading "].iter().any(|start| line.starts_with(start))
-            || line.starts_with('#') && (line.contains(" [") || line.contains("downloading "));
-        if is_step {
-            // Progress that cannot be shown is no reason to stop.
-            let _shown = writeln!(io::stderr(), "  {}", terminal::safe(&line));
-        }
-        self.text.push_str(&line);
-        self.text.push('\n');
-        self.tail.push_back(line);
-        if self.tail.len() > MAX_TAIL {
-            self.tail.pop_front();
-        }
-    }
-
-    /// Returns the last line that reports an error, else the last line.
-    fn reason(&self) -> String {
-        let is_error = |line: &&String| line.to_lowercase().contains("error");
-        let line = self.tail.iter().find(is_error).or_else(|| self.tail.back());
-        line.map_or_else(
-            || "Docker printed nothing".to_owned(),
-            |line| terminal::safe(line.trim()).into_owned(),
-        )
-    }
 }
 
 /// Sends each line of `output`, until it ends.
@@ -237,4 +233,37 @@ fn installed_init() -> Option<PathBuf> {
 fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
     let path = path.to_owned();
     move |source| Error::Unwritable { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_build_has_a_private_directory() {
+        let build_dir = BuildDir::create().unwrap();
+        let path = build_dir.0.clone();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_ne!(BuildDir::create().unwrap().0, path);
+        drop(build_dir);
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn docker_that_does_not_answer_is_named() {
+        let recipes = Recipe::all().unwrap();
+        let socket = Path::new("/nonexistent/docker.sock");
+        let environment = Environment::default();
+        let build =
+            ImageBuild { recipe: &recipes[0], image: "i", base: None, socket, environment: &environment };
+        match build.run().await.unwrap_err() {
+            Error::NoDocker(_) => {} // no program of Docker here
+            error => {
+                let words = error.to_string();
+                assert!(words.starts_with("Docker does not answer at /nonexistent/docker.sock: "), "{words}");
+            }
+        }
+    }
 }

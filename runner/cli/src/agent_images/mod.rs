@@ -4,11 +4,16 @@
 
 mod build;
 mod entry;
+mod output;
 mod recipe;
 
 use std::{io, path::PathBuf};
 
-pub(crate) use self::{build::ImageBuild, entry::EntryFile, recipe::Recipe};
+pub(crate) use self::{
+    build::ImageBuild,
+    entry::{Entry, EntryFile},
+    recipe::Recipe,
+};
 
 /// Errors of adding an agent.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +37,27 @@ pub(crate) enum Error {
     /// Docker's program does not run.
     #[error("cannot run `docker`: install Docker's command line program (Debian: docker.io)")]
     NoDocker(#[source] io::Error),
+    /// Docker does not answer.
+    #[error("Docker does not answer at {}: {reason}", socket.display())]
+    DockerUnavailable {
+        /// Docker's API socket.
+        socket: PathBuf,
+        /// Docker's own words.
+        reason: String,
+    },
+    /// The agent's package is not for this kind of processor.
+    #[error("{agent} has no package for {machine}, only for {known}")]
+    Platform {
+        /// Name of the agent.
+        agent: String,
+        /// Kind of this machine's processor.
+        machine: &'static str,
+        /// Kinds of processors that the package is for.
+        known: String,
+    },
+    /// A signal ended the build.
+    #[error("the build was interrupted: no image was made, and the configuration is as before")]
+    Interrupted,
     /// The build failed.
     #[error("cannot build {image}: {reason}\n{}", log.display())]
     Failed {
@@ -42,7 +68,16 @@ pub(crate) enum Error {
         /// File with Docker's whole output.
         log: PathBuf,
     },
-    /// A file of the build cannot be written.
+    /// The configuration cannot be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// Path of the file.
+        path: PathBuf,
+        /// Failure of the system.
+        #[source]
+        source: io::Error,
+    },
+    /// A file cannot be written.
     #[error("cannot write {}", path.display())]
     Unwritable {
         /// Path of the file.

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::Error;
+
 /// A file of a build context: its path there, and its text.
 pub(crate) type ContextFile = (&'static str, &'static str);
 
@@ -61,6 +63,8 @@ pub(crate) struct Recipe {
     pub(crate) version: String,
     /// Size of the download.
     pub(crate) download_mib: u32,
+    /// Kinds of processors that the package is for, as Rust names them.
+    pub(crate) platforms: Vec<String>,
     /// Programs that the image needs besides Node.
     pub(crate) tools: Vec<String>,
     /// Files of this agent in the build context.
@@ -91,6 +95,21 @@ impl Recipe {
         Ok(recipe)
     }
 
+    /// Checks that the package is for this machine.
+    ///
+    /// # Errors
+    /// [`Error::Platform`] if it is not.
+    pub(crate) fn check_platform(&self) -> Result<(), Error> {
+        self.check_platform_of(std::env::consts::ARCH)
+    }
+
+    fn check_platform_of(&self, machine: &'static str) -> Result<(), Error> {
+        if self.platforms.iter().any(|platform| platform == machine) {
+            return Ok(());
+        }
+        Err(Error::Platform { agent: self.title.clone(), machine, known: self.platforms.join(", ") })
+    }
+
     /// Returns the id of its agent.
     pub(crate) fn agent(&self) -> String {
         format!("sandbox:{}", self.name)
@@ -105,6 +124,18 @@ impl Recipe {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_is_for_some_machines_only() {
+        let recipes = Recipe::all().unwrap();
+        let refused = |machine| {
+            let refused = recipes.iter().filter(|recipe| recipe.check_platform_of(machine).is_err());
+            refused.map(|recipe| recipe.name.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!([refused("x86_64"), refused("aarch64")], [vec![], vec!["opencode", "aider"]]);
+        let error = recipes[4].check_platform_of("aarch64").unwrap_err().to_string();
+        assert_eq!(error, "aider has no package for aarch64, only for x86_64");
+    }
 
     #[test]
     fn recipes_pin_their_packages() {

@@ -1,9 +1,7 @@
 //! Runs the program: reads the command line, the environment and the configuration, and calls the command.
 
 use std::{
-    fs::OpenOptions,
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
     process::ExitCode,
 };
 
@@ -71,12 +69,6 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
     }
     if let Some(point) = environment.get(name::env::SLUICE_FAILPOINT) {
         failpoint::arm(point).map_err(Error::Failpoint)?;
-    }
-    if let (Command::Agents(arguments), Some(file)) = (&command, &config)
-        && arguments.creates_configuration()
-    {
-        // An existing file stays as it is.
-        OpenOptions::new().append(true).create(true).mode(0o644).open(file)?;
     }
     let context = Context::read(config, set, environment, command.purpose())?;
     runtime()?.block_on(async {

@@ -218,6 +218,7 @@ impl Command {
     const fn purpose(&self) -> Purpose {
         match self {
             Self::Up | Self::Run(_) | Self::Gateway(gateway::Command::Up(_)) => Purpose::Execute,
+            Self::Agents(arguments) => arguments.purpose(),
             _ => Purpose::Inspect,
         }
     }

@@ -3,13 +3,11 @@
 use std::io::{self, Write};
 
 use platform_core::id::ModelName;
-use platform_runtime::settings::Image;
+use platform_runtime::{settings::Image, terminal};
+use serde_json::json;
 
 use super::super::{Context, Error, exit::Exit};
-use crate::{
-    agent_images::{self, EntryFile, ImageBuild, Recipe},
-    reload::Purpose,
-};
+use crate::agent_images::{self, Entry, EntryFile, ImageBuild, Recipe};
 
 #[derive(clap::Args)]
 pub(super) struct AddArguments {
@@ -26,28 +24,43 @@ pub(super) struct AddArguments {
     /// Model of the entry [default: none, so upstream.default_model]
     #[arg(long, value_name = "MODEL")]
     model: Option<ModelName>,
-    /// Replace the entry that an earlier call wrote
+    /// Build again, and set the image of the entry that an earlier call wrote; its other settings stay
     #[arg(long)]
     force: bool,
     /// Print the entry; build nothing and change no file
     #[arg(long)]
-    pub(super) print: bool,
+    print: bool,
 }
 
-pub(super) async fn add(context: &Context, arguments: AddArguments) -> Result<Exit, Error> {
+/// Form of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// A sentence for people.
+    Text,
+    /// An object for programs.
+    Json,
+}
+
+pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style) -> Result<Exit, Error> {
     let recipe = find(&arguments.name)?;
     let image = arguments.image.map_or_else(|| recipe.image(), |image| image.to_string());
-    let block = EntryFile::block(&recipe, &image, arguments.model.as_ref().map(ModelName::as_str));
+    let model = arguments.model.as_ref().map(ModelName::as_str);
+    let entry = Entry { recipe: &recipe, image: &image, model };
     if arguments.print {
-        io::stdout().write_all(block.as_bytes())?;
+        io::stdout().write_all(entry.block().as_bytes())?;
         return Ok(Exit::Success);
     }
+    recipe.check_platform()?;
     let path = context.sources.configuration_path();
+    let file = EntryFile::new(path.to_owned());
     let is_configured = context.settings.agents.keys().any(|id| id.to_string() == recipe.agent());
     if is_configured && !arguments.force {
-        let file = path.to_owned();
-        return Err(agent_images::Error::Exists { agent: recipe.agent(), file }.into());
+        return Err(agent_images::Error::Exists { agent: recipe.agent(), file: path.to_owned() }.into());
     }
+    // What the file will be is known before the build, which takes minutes.
+    let text = || if is_configured { file.text_with_image(&entry) } else { file.text_with(&entry) };
+    context.sources.check(&text()?)?;
+    file.check_writable()?;
     let Recipe { title, version, package, download_mib, .. } = &recipe;
     writeln!(
         io::stderr(),
@@ -61,19 +74,25 @@ pub(super) async fn add(context: &Context, arguments: AddArguments) -> Result<Ex
         environment: &context.sources.environment,
     };
     build.run().await?;
-    let file = EntryFile::new(path.to_owned());
-    let earlier = file.read()?;
-    if is_configured {
-        file.replace(&recipe, &block)?
-    } else {
-        file.append(&block)?
-    }
-    if let Err(errors) = context.sources.read(Purpose::Inspect) {
-        file.restore(&earlier)?;
-        return Err(errors.into());
-    }
+    // The file may have changed meanwhile.
+    let text = text()?;
+    context.sources.check(&text)?;
+    file.write(&text)?;
     let agent = recipe.agent();
-    writeln!(io::stdout(), "added {agent} to {}: sluice run --agent {} \"Hi\"", path.display(), recipe.name)?;
+    let file = path.display().to_string();
+    let mut out = io::stdout();
+    match style {
+        Style::Json => {
+            let added = json!({ "agentId": agent, "image": image, "file": file, "replaced": is_configured });
+            writeln!(out, "{}", terminal::safe_json(&added.to_string()))?;
+        }
+        Style::Text if is_configured => {
+            writeln!(out, "set the image of {agent} in {file}; its other settings are as before")?;
+        }
+        Style::Text => {
+            writeln!(out, "added {agent} to {file}: sluice run --agent {} \"Hi\"", recipe.name)?;
+        }
+    }
     Ok(Exit::Success)
 }
 
@@ -82,8 +101,12 @@ pub(in crate::commands) const fn exit_code(error: &agent_images::Error) -> Exit 
     use agent_images::Error;
     match error {
         Error::Unknown { .. } | Error::Exists { .. } => Exit::Usage,
-        Error::NoBase { .. } | Error::NoDocker(_) => Exit::Unavailable,
-        Error::Failed { .. } | Error::Unwritable { .. } => Exit::Internal,
+        Error::NoBase { .. }
+        | Error::NoDocker(_)
+        | Error::DockerUnavailable { .. }
+        | Error::Platform { .. } => Exit::Unavailable,
+        Error::Interrupted => Exit::Cancelled,
+        Error::Failed { .. } | Error::Unreadable { .. } | Error::Unwritable { .. } => Exit::Internal,
     }
 }
 

@@ -9,8 +9,10 @@ use platform_runtime::terminal;
 use runner_engine::agents::{self, AgentStatus, BlockReason, Probes};
 use serde_json::json;
 
+use self::add::Style;
 pub(super) use self::add::exit_code;
 use super::{Context, Error, exit::Exit, table::Table};
+use crate::reload::Purpose;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -54,15 +56,19 @@ Examples:
 }
 
 impl Arguments {
-    /// Returns whether the command may create the configuration file that it is given.
-    pub(super) const fn creates_configuration(&self) -> bool {
-        matches!(&self.command, Some(Command::Add(arguments)) if !arguments.print)
+    /// Returns the purpose for which the command reads the configuration.
+    pub(super) const fn purpose(&self) -> Purpose {
+        match &self.command {
+            Some(Command::Add(_)) => Purpose::Extend,
+            _ => Purpose::Inspect,
+        }
     }
 }
 
 pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let command = match arguments.command {
-        Some(Command::Add(add)) => return add::add(context, add).await,
+        Some(Command::Add(add)) if arguments.json => return add::add(context, add, Style::Json).await,
+        Some(Command::Add(add)) => return add::add(context, add, Style::Text).await,
         Some(Command::Ls { available: true }) => return available::list(context, &arguments).await,
         command => command,
     };
