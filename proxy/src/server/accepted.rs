@@ -3,10 +3,7 @@
 use std::{convert::Infallible, io, net, os::unix, sync::Arc};
 
 use platform_runtime::{report, task};
-use tokio::{
-    net::{TcpStream, UnixStream},
-    sync::mpsc,
-};
+use tokio::{net::TcpStream, sync::mpsc};
 
 use super::{
     balancer::LoadShare,
@@ -14,6 +11,7 @@ use super::{
     ingress::Ingress,
     sensor_io::ClientStream,
     service::{CallService, ServerContext, build_connection},
+    unix_stream::ClientUnixStream,
     unserved::log_connection_end,
 };
 
@@ -51,7 +49,7 @@ impl AcceptedConnection {
                 serve_shared(context, ingress, TcpStream::from_std(stream), permits).await;
             }
             AcceptedStream::Unix(stream) => {
-                serve_shared(context, ingress, UnixStream::from_std(stream), permits).await;
+                serve_shared(context, ingress, ClientUnixStream::new(stream), permits).await;
             }
         }
         drop((in_use, load));

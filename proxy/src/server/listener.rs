@@ -29,6 +29,7 @@ use super::{
     gateway_socket::GatewaySocket,
     ingress::{Ingress, ListenerKind},
     service::{CallService, ServerContext, build_connection},
+    unix_stream::ClientUnixStream,
     unserved::{log_connection_end, reject_connection},
 };
 use crate::run::Run;
@@ -111,6 +112,16 @@ async fn serve_run<C: CallService>(
     stream: UnixStream,
     permits: ConnectionPermits,
 ) {
+    let stream = match stream.into_std().and_then(ClientUnixStream::new) {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::warn!(
+                error = report::chain(&error),
+                "connection closed: the event loop cannot watch it"
+            );
+            return;
+        }
+    };
     let connection_state = ConnectionState::new(Some(Arc::clone(&run)), context.calls.idle_timeouts());
     let listener = ListenerKind::Run(Arc::clone(&run));
     let ingress = Ingress { listener, connection_state: connection_state.clone() };

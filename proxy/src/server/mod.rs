@@ -17,6 +17,7 @@ mod listener;
 mod sensor_io;
 mod service;
 mod timeouts;
+mod unix_stream;
 mod unserved;
 mod write_tracker;
 

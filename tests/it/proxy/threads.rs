@@ -95,6 +95,24 @@ async fn shared_connections_use_all_threads() {
     assert_eq!(threads.values().copied().collect::<Vec<_>>(), [4; 4], "{threads:?}");
 }
 
+/// An agent that reads an event does not wake the thread that has sent it.
+#[tokio::test]
+async fn an_event_of_a_stream_wakes_its_thread_once() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let mut stream = run.agent.stream("fake-words100-gap10ms").await;
+    stream.next().await.unwrap();
+    let before = voluntary_switches(world.proxy_pid(), "plane-");
+    let mut events = 0;
+    while stream.next().await.unwrap().is_some() {
+        events += 1;
+    }
+    let after = voluntary_switches(world.proxy_pid(), "plane-");
+    let woken = before.keys().map(|thread| after[thread] - before[thread]).max().unwrap();
+    assert!(events >= 90, "{events} events came one by one");
+    assert!(woken * 10 < events * 13, "{woken} wake-ups for {events} events");
+}
+
 /// A thread is not given another run because its turn has come, but because it has the least to do.
 #[tokio::test]
 async fn runs_open_on_the_thread_with_least_to_do() {
