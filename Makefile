@@ -13,6 +13,10 @@ SECONDS_EACH ?= 15
 SEED ?= 1
 RECORD_SECONDS ?= 600
 RECORD ?= tests/records/fuzz.json
+# Further arguments of `bench run`, and a build of sluice-proxy that it measures beside the present one.
+FLAGS ?=
+BEFORE ?=
+COMPARED := $(if $(BEFORE),--before $(BEFORE))
 # Fuzz targets; all of them if empty.
 TARGETS ?=
 # All tests, the house rules first: they take seconds. CI runs these, too, and adds its own.
@@ -104,13 +108,13 @@ fuzz-record: ## Fuzz each target for RECORD_SECONDS=600 and write the figures to
 	@scripts/setup.sh fuzz
 	@SECONDS_EACH=$(RECORD_SECONDS) TARGETS="$(TARGETS)" scripts/fuzz.sh record $(RECORD)
 
-bench: bench-build ## Benchmark Sluicegate and its peers (10 minutes), store the run, update the README's figures
-	$(TARGET)/release/bench run --keep bench/runs --readme README.md
+bench: bench-build ## Benchmark Sluicegate and its peers (FLAGS, BEFORE: another build), store the run, update the README's figures
+	$(TARGET)/release/bench run --keep bench/runs --readme README.md $(COMPARED) $(FLAGS)
 
 bench-quick: bench-build ## Run a shorter benchmark without storing it (2 minutes)
-	$(TARGET)/release/bench run --rounds 2 --span 200
+	$(TARGET)/release/bench run --rounds 2 --span 200 $(COMPARED) $(FLAGS)
 
-bench-before: bench-build ## Save this build as a baseline for `bench run --peers before,sluicegate`
+bench-before: bench-build ## Save this build as a baseline: BEFORE=$(TARGET)/release/sluice-proxy.before compares with it
 	cp $(TARGET)/release/sluice-proxy $(TARGET)/release/sluice-proxy.before
 
 bench-starts: ## Measure the start of runs: cold, warm and as in the predecessor; update the table of docs/src/explanation/benchmarks.md (5 minutes)

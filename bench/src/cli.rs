@@ -47,11 +47,14 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct Run {
     /// Number of rounds
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 9)]
     rounds: usize,
     /// Duration of a round of one peer under one workload, in milliseconds
-    #[arg(long, default_value_t = 800)]
+    #[arg(long, default_value_t = 3000)]
     span: u64,
+    /// Another build of `sluice-proxy` to measure beside this one, as `sluicegate-before` and `sluicegate-token-before`
+    #[arg(long, value_name = "FILE")]
+    before: Option<PathBuf>,
     /// Only these peers
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     peers: Vec<String>,
@@ -107,10 +110,11 @@ pub async fn run(arguments: Arguments) -> io::Result<()> {
 
 async fn measure_peers(run: Run) -> io::Result<()> {
     let plan = Plan {
-        peers: peers(&run.peers)?,
+        peers: peers(&run)?,
         workloads: chosen(&workload::ALL, &run.workloads, |workload| workload.name)?,
         rounds: run.rounds,
         span: Duration::from_millis(run.span),
+        before: run.before.clone().unwrap_or_default(),
     };
     let machine = Machine::here();
     let scratch = Scratch::new()?;
@@ -136,13 +140,15 @@ async fn measure_fairness(arguments: Fairness) -> io::Result<()> {
 }
 
 /// Returns the named peers, or all that are always measured if none is named.
-fn peers(wanted: &[String]) -> io::Result<Vec<peer::Peer>> {
+fn peers(run: &Run) -> io::Result<Vec<peer::Peer>> {
     let mut known = peer::ALL.to_vec();
-    if !wanted.is_empty() {
-        known.push(peer::BEFORE);
-        known.push(peer::ON_DISK);
+    if run.before.is_some() {
+        known.extend(peer::BEFORE);
     }
-    chosen(&known, wanted, |peer| peer.name)
+    if !run.peers.is_empty() {
+        known.extend(peer::ON_REQUEST);
+    }
+    chosen(&known, &run.peers, |peer| peer.name)
 }
 
 /// Returns the named items of `all`, or all if none is named.

@@ -82,7 +82,7 @@ pub async fn measure(
 ) -> io::Result<Vec<Figures>> {
     cores::pin_self()?;
     let upstream = FastUpstream::start().await?;
-    let proxy = sluicegate::PEER.start(dir, upstream.address())?;
+    let proxy = sluicegate::PEER.start(dir, &upstream.address().into())?;
     let greedy = sluicegate::open(&proxy.site, "greedy", GREEDY)?;
     let mut figures = CASES.map(|case| Figures { case: case.name, ..Figures::default() });
     for round in 1..=rounds {

@@ -43,6 +43,7 @@ async fn every_peer_bears_every_load_and_is_recorded() {
         workloads: workload::ALL.into_iter().filter(|workload| kinds.contains(&workload.name)).collect(),
         rounds: 1,
         span: Duration::from_millis(60),
+        before: PathBuf::new(),
     };
     let place = Place::new("run");
     let (peers, kept) = (place.0.join("peers"), place.0.join("kept"));
@@ -79,7 +80,7 @@ async fn every_proxy_writes_credential_and_identity() {
     let place = Place::new("same");
     for peer in peer::ALL {
         let upstream = ScriptedUpstream::start().await.unwrap();
-        let running = peer.start(&place.0, upstream.address()).unwrap();
+        let running = peer.start(&place.0, &upstream.address().into()).unwrap();
         let mut connection = Connection::open(&running.target).await.unwrap();
         connection.exchange(&workload::chat("fake", 1024)).await.unwrap();
         let seen = upstream.ledger().last().unwrap();
@@ -95,7 +96,7 @@ async fn peers_that_check_tokens_refuse_a_forged_one() {
     let place = Place::new("forged");
     for name in ["nginx-lua", "sluicegate-token"] {
         let upstream = ScriptedUpstream::start().await.unwrap();
-        let running = named(name).start(&place.0, upstream.address()).unwrap();
+        let running = named(name).start(&place.0, &upstream.address().into()).unwrap();
         let request = String::from_utf8(workload::chat("fake", 1024).to_vec()).unwrap();
         let forged = request.replace("bench|0|9999999999", "other|0|9999999999");
         assert_ne!(request, forged);

@@ -32,7 +32,7 @@ const CASES: [(&str, &str, usize, u64); 3] = [
 pub async fn count(dir: &Path, progress: impl Fn(&str)) -> io::Result<Counts> {
     cores::pin_self()?;
     let upstream = FastUpstream::start().await?;
-    let proxy = sluicegate::UNDER_CALLGRIND.start(dir, upstream.address())?;
+    let proxy = sluicegate::UNDER_CALLGRIND.start(dir, &upstream.address().into())?;
     let counter = callgrind::Counter::of(&proxy);
     let mut connection = Connection::open(&proxy.target).await?;
     let mut counts = Counts::new();

@@ -1,7 +1,7 @@
-//! Reads CPU time and memory of a process and its children from the kernel's accounting.
+//! Reads CPU time, context switches and memory of a process and its children from the kernel's accounting.
 //!
-//! CPU time is read from `/proc/<pid>/task/*/schedstat`, which counts nanoseconds. `/proc/<pid>/stat` would only count
-//! hundredths of a second.
+//! CPU time is read from `/proc/<pid>/task/*/schedstat`, which counts nanoseconds. `/proc/<pid>/stat` counts hundredths
+//! of a second, which suffices to divide the time between program and kernel.
 
 use std::{fs, io, path::Path};
 
@@ -10,6 +10,12 @@ use std::{fs, io, path::Path};
 pub struct Used {
     /// Nanoseconds on a processor, user and system.
     pub cpu_ns: u64,
+    /// Nanoseconds in the program.
+    pub user_ns: u64,
+    /// Nanoseconds in the kernel.
+    pub system_ns: u64,
+    /// Number of times that a thread has gone to sleep by itself.
+    pub switches: u64,
     /// Resident memory, bytes.
     pub rss: u64,
     /// Highest resident memory since [`forget_peak`], bytes.
@@ -22,16 +28,23 @@ pub struct Used {
 /// If one of them has ended.
 pub fn used(pids: &[u32]) -> io::Result<Used> {
     let mut sum = Used::default();
+    let tick_ns = tick_ns();
     for pid in pids {
         let dir = Path::new("/proc").join(pid.to_string());
         for task in fs::read_dir(dir.join("task"))? {
             // A thread may end between listing and reading. Its use is then missing, and it was short.
-            let schedstat = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+            let task = task?.path();
+            let schedstat = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
             sum.cpu_ns += schedstat.split(' ').next().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+            let status = fs::read_to_string(task.join("status")).unwrap_or_default();
+            sum.switches += number(&status, "voluntary_ctxt_switches:");
         }
         let status = fs::read_to_string(dir.join("status"))?;
-        sum.rss += kib(&status, "VmRSS:") * 1024;
-        sum.peak += kib(&status, "VmHWM:") * 1024;
+        sum.rss += number(&status, "VmRSS:") * 1024;
+        sum.peak += number(&status, "VmHWM:") * 1024;
+        let stat = fs::read_to_string(dir.join("stat"))?;
+        sum.user_ns += stat_field(&stat, 14) * tick_ns;
+        sum.system_ns += stat_field(&stat, 15) * tick_ns;
     }
     Ok(sum)
 }
@@ -48,7 +61,15 @@ pub fn forget_peak(pids: &[u32]) -> io::Result<()> {
 /// files.
 #[must_use]
 pub fn kernel_slab() -> u64 {
-    kib(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), "Slab:") * 1024
+    number(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), "Slab:") * 1024
+}
+
+/// Returns the time in nanoseconds that the hypervisor has given to other machines while this one had work.
+#[must_use]
+pub fn stolen_ns() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks = stat.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok());
+    ticks.unwrap_or(0) * tick_ns()
 }
 
 /// Returns `pid` and the processes it has started that still run, `pid` first.
@@ -59,7 +80,17 @@ pub fn with_children(pid: u32) -> Vec<u32> {
     std::iter::once(pid).chain(below).collect()
 }
 
-fn kib(text: &str, name: &str) -> u64 {
+fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
+}
+
+/// Returns a field of `/proc/<pid>/stat` by its number in proc(5). The second one, the program's name, may have spaces.
+fn stat_field(stat: &str, number: usize) -> u64 {
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    after_name.split_whitespace().nth(number - 3).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn number(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
@@ -76,8 +107,17 @@ mod tests {
         for number in 0..20_000_000u64 {
             sum = std::hint::black_box(sum.wrapping_add(number));
         }
+        std::thread::sleep(std::time::Duration::from_millis(1));
         let after = used(&own).unwrap();
         assert!(after.cpu_ns > before.cpu_ns, "{before:?} {after:?} {sum}");
+        assert!(after.user_ns + after.system_ns >= before.user_ns + before.system_ns);
+        assert!(after.switches > before.switches, "{before:?} {after:?}");
         assert!(after.rss > 0 && after.peak >= after.rss);
+    }
+
+    #[test]
+    fn a_name_with_spaces_moves_no_field() {
+        let stat = "7 (a) b c) S 1 7 7 0 -1 4194304 100 0 0 0 250 125 0 0 20";
+        assert_eq!([stat_field(stat, 14), stat_field(stat, 15)], [250, 125]);
     }
 }

@@ -10,8 +10,8 @@ pub(super) const PEER: Peer = Peer {
     launch: |site| {
         Ok(Launch {
             command: None,
-            ready: Target::Tcp(site.upstream),
-            target: |site| Ok(Target::Tcp(site.upstream)),
+            ready: Target::Tcp(site.setup.upstream),
+            target: |site| Ok(Target::Tcp(site.setup.upstream)),
         })
     },
 };

@@ -1,7 +1,9 @@
 //! Configures HAProxy, the reference for speed among HTTP proxies.
 
+use std::process::Command;
+
 use super::{Launch, Peer, Site};
-use crate::{load::Target, measure::cores::pinned};
+use crate::load::Target;
 
 pub(super) const PEER: Peer = Peer {
     name: "haproxy",
@@ -9,7 +11,7 @@ pub(super) const PEER: Peer = Peer {
     control: None,
     launch: |site| {
         let config = site.configure(include_str!("../../peers/haproxy.cfg"))?;
-        let mut command = pinned("haproxy");
+        let mut command = Command::new("haproxy");
         command.arg("-db").arg("-f").arg(config);
         Ok(Launch { command: Some(command), ready: target(site), target: |site| Ok(target(site)) })
     },

@@ -20,11 +20,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{load::Target, measure::process};
+use crate::{
+    load::Target,
+    measure::{
+        cores::{Division, available, spawn_on},
+        process,
+    },
+};
 
 pub use self::relay::serve as serve_relay;
 
-/// Every peer, in the order of the report.
+/// Every peer that is always measured, in the order of the report.
 pub const ALL: [Peer; 8] = [
     direct::PEER,
     relay::PEER,
@@ -36,11 +42,11 @@ pub const ALL: [Peer; 8] = [
     sluicegate::BY_TOKEN,
 ];
 
-/// Sluicegate as it was before a change (`make bench-before`), measured only when it is named.
-pub const BEFORE: Peer = sluicegate::BEFORE;
+/// Peers that are measured only when they are named: durability `disk` measures the disk more than Sluicegate.
+pub const ON_REQUEST: [Peer; 1] = [sluicegate::ON_DISK];
 
-/// Sluicegate at durability `disk`, which measures the disk more than Sluicegate.
-pub const ON_DISK: Peer = sluicegate::ON_DISK;
+/// Another build of Sluicegate in both forms, measured if a run is given one.
+pub const BEFORE: [Peer; 2] = [sluicegate::BEFORE, sluicegate::BEFORE_BY_TOKEN];
 
 /// Longest wait for a peer to come up.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -57,6 +63,21 @@ pub struct Peer {
     launch: fn(&Site) -> io::Result<Launch>,
 }
 
+/// Surroundings of a peer.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Address that the peer forwards to.
+    pub upstream: SocketAddr,
+    /// Build of `sluice-proxy` to compare with.
+    pub before: PathBuf,
+}
+
+impl From<SocketAddr> for Setup {
+    fn from(upstream: SocketAddr) -> Self {
+        Self { upstream, before: PathBuf::new() }
+    }
+}
+
 /// Directories, address and port that a peer is started with.
 #[derive(Debug)]
 pub struct Site {
@@ -64,8 +85,8 @@ pub struct Site {
     pub dir: PathBuf,
     /// Directory for the peer's sockets, in memory where the system allows it, as `/run` is.
     pub run: PathBuf,
-    /// Address that the peer forwards to.
-    pub upstream: SocketAddr,
+    /// Surroundings of the peer.
+    pub setup: Setup,
     /// Directory of this build's programs.
     pub programs: PathBuf,
     /// Free port that the peer may listen on.
@@ -99,18 +120,19 @@ impl Peer {
     ///
     /// # Errors
     /// If the peer does not become ready.
-    pub fn start(&self, dir: &Path, upstream: SocketAddr) -> io::Result<Running> {
+    pub fn start(&self, dir: &Path, setup: &Setup) -> io::Result<Running> {
         let port = free_address()?.port();
         let programs = programs()?;
         let (dir, run) = (dir.join(self.name), in_memory(&dir.join(self.name)));
-        let site = Site { dir, run, upstream, programs, port };
+        let site = Site { dir, run, setup: setup.clone(), programs, port };
         fs::create_dir_all(&site.dir)?;
         fs::create_dir_all(&site.run)?;
         let Launch { command, ready, target } = (self.launch)(&site)?;
         let log = fs::File::create(site.dir.join("output.log"))?;
         let started = command.map(|mut command| {
-            let spawned = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
-            spawned.map_err(|error| {
+            command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+            let processors = Division::of(available(), 1).peer;
+            spawn_on(&mut command, &processors).map_err(|error| {
                 io::Error::new(error.kind(), format!("{}: {:?}: {error}", self.name, command.get_program()))
             })
         });
@@ -157,7 +179,7 @@ impl Site {
             .replace("@DIR@", &self.dir.display().to_string())
             .replace("@RUN@", &self.run.display().to_string())
             .replace("@LISTEN@", &self.address().to_string())
-            .replace("@UPSTREAM@", &self.upstream.to_string());
+            .replace("@UPSTREAM@", &self.setup.upstream.to_string());
         let path = self.dir.join("peer.conf");
         fs::write(&path, text)?;
         Ok(path)

@@ -1,10 +1,10 @@
 //! Configures nginx in three forms: as the predecessor's template first was, as its operators would tune it today, and
 //! with a token check in Lua. That check was specified and never built.
 
-use std::io;
+use std::{io, process::Command};
 
 use super::{Launch, Peer, Site};
-use crate::{load::Target, measure::cores::pinned};
+use crate::load::Target;
 
 pub(super) const STATIC: Peer = Peer {
     name: "nginx-static",
@@ -29,7 +29,7 @@ pub(super) const LUA: Peer = Peer {
 
 fn launch(site: &Site, template: &str) -> io::Result<Launch> {
     let config = site.configure(template)?;
-    let mut command = pinned("nginx");
+    let mut command = Command::new("nginx");
     command.arg("-p").arg(&site.dir).arg("-c").arg(config).arg("-e").arg(site.dir.join("error.log"));
     Ok(Launch { command: Some(command), ready: target(site), target: |site| Ok(target(site)) })
 }

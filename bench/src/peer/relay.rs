@@ -1,19 +1,19 @@
 //! Measures the minimal cost of a hop: copies bytes from a unix socket to TCP and back, without parsing them.
 
-use std::{io, net::SocketAddr, path::Path};
+use std::{io, net::SocketAddr, path::Path, process::Command};
 
 use tokio::net::{TcpStream, UnixListener};
 
 use super::{Launch, Peer, Site};
-use crate::{load::Target, measure::cores::pinned, spawn};
+use crate::{load::Target, spawn};
 
 pub(super) const PEER: Peer = Peer {
     name: "relay",
     lacks: "everything: bytes only",
     control: None,
     launch: |site| {
-        let mut command = pinned(site.programs.join("bench"));
-        command.arg("relay").arg(socket(site)).arg(site.upstream.to_string());
+        let mut command = Command::new(site.programs.join("bench"));
+        command.arg("relay").arg(socket(site)).arg(site.setup.upstream.to_string());
         Ok(Launch { command: Some(command), ready: target(site), target: |site| Ok(target(site)) })
     },
 };

@@ -15,13 +15,13 @@ use std::{
 use serde_json::Value;
 
 use super::{Launch, Peer, Site};
-use crate::{load::Target, measure::cores::pinned, workload::TOKEN_SECRET};
+use crate::{load::Target, workload::TOKEN_SECRET};
 
 pub(crate) const PEER: Peer = Peer {
     name: "sluicegate",
     lacks: "",
     control: Some(|site| Target::Unix(control(site))),
-    launch: |site| launch(site, pinned(proxy(site))),
+    launch: |site| launch(site, Command::new(proxy(site))),
 };
 
 /// Sluicegate with a run token on a TCP listener.
@@ -29,11 +29,7 @@ pub(super) const BY_TOKEN: Peer = Peer {
     name: "sluicegate-token",
     lacks: "",
     control: None,
-    launch: |site| {
-        private(&site.dir.join("tokens"), &format!("bench:{TOKEN_SECRET}\n"))?;
-        let config = site.configure(include_str!("../../peers/sluicegate-token.toml"))?;
-        start(site, pinned(proxy(site)), (&config, open_shared))
-    },
+    launch: |site| launch_by_token(site, Command::new(proxy(site))),
 };
 
 /// Sluicegate with every in-flight mark and every record on disk before the call continues; measured only when named.
@@ -44,16 +40,19 @@ pub(super) const ON_DISK: Peer = Peer {
     launch: |site| {
         let settings =
             concat!(include_str!("../../peers/sluicegate.toml"), "[journal]\ndurability = \"disk\"\n");
-        start(site, pinned(proxy(site)), (&site.configure(settings)?, open_own_socket))
+        start(site, Command::new(proxy(site)), (&site.configure(settings)?, open_own_socket))
     },
 };
 
-/// The build from before a change, copied to `sluice-proxy.before`; measured only when named.
-pub(super) const BEFORE: Peer = Peer {
-    name: "before",
-    lacks: "",
-    control: Some(|site| Target::Unix(control(site))),
-    launch: |site| launch(site, pinned(site.programs.join("sluice-proxy.before"))),
+/// Another build of Sluicegate, measured if a run is given one.
+pub(super) const BEFORE: Peer =
+    Peer { name: "sluicegate-before", launch: |site| launch(site, Command::new(&site.setup.before)), ..PEER };
+
+/// The same with a run token on a TCP listener.
+pub(super) const BEFORE_BY_TOKEN: Peer = Peer {
+    name: "sluicegate-token-before",
+    launch: |site| launch_by_token(site, Command::new(&site.setup.before)),
+    ..BY_TOKEN
 };
 
 /// Sluicegate with its instructions counted.
@@ -72,6 +71,12 @@ pub(crate) const UNDER_CALLGRIND: Peer = Peer {
 fn launch(site: &Site, command: Command) -> io::Result<Launch> {
     let config = site.configure(include_str!("../../peers/sluicegate.toml"))?;
     start(site, command, (&config, open_own_socket))
+}
+
+fn launch_by_token(site: &Site, command: Command) -> io::Result<Launch> {
+    private(&site.dir.join("tokens"), &format!("bench:{TOKEN_SECRET}\n"))?;
+    let config = site.configure(include_str!("../../peers/sluicegate-token.toml"))?;
+    start(site, command, (&config, open_shared))
 }
 
 type OpenTarget = fn(&Site) -> io::Result<Target>;

@@ -1,7 +1,8 @@
-//! Computes a row of the report: one peer under one workload, medians over interleaved rounds.
+//! Computes a row of the report: one peer under one workload, over interleaved rounds.
 
 use serde::Serialize;
 
+use super::Quartiles;
 use crate::{
     load::percentile,
     peer::Peer,
@@ -21,8 +22,8 @@ pub struct Samples {
     pub rounds: Vec<Sample>,
 }
 
-/// Reported medians over rounds. `spread` is the largest distance of a round from the row's main median, in percent.
-/// That is CPU time or, where there is no process to count, throughput.
+/// Reported figures, medians over rounds unless it says otherwise. Rounds during which processor time was stolen do not
+/// count, unless there are no others.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     /// The peer.
@@ -31,14 +32,26 @@ pub struct Row {
     pub workload: &'static str,
     /// CPU time of the peer per request; for streams per stream.
     pub cpu_us_per_request: f64,
+    /// Its distribution over rounds.
+    pub cpu_us: Quartiles,
+    /// CPU time in the peer's program per request.
+    pub user_us: f64,
+    /// CPU time in the kernel per request.
+    pub system_us: f64,
+    /// Number of times per request that a thread of the peer went to sleep.
+    pub switches: f64,
     /// CPU time per event of a stream; absent where nothing is streamed.
     pub cpu_us_per_event: Option<f64>,
     /// Requests a second.
     pub rps: f64,
+    /// Its distribution over rounds.
+    pub requests_per_second: Quartiles,
     /// Median latency.
     pub p50_us: f64,
     /// 99th percentile of latency.
     pub p99_us: f64,
+    /// Latency that one request of a thousand exceeds.
+    pub p999_us: f64,
     /// Median time to the first byte.
     pub ttfb_us: f64,
     /// Median delay of an event; absent where nothing is streamed.
@@ -53,10 +66,10 @@ pub struct Row {
     pub plateau_mib: f64,
     /// Growth of the kernel's own memory, where listeners are held.
     pub slab_mib: Option<f64>,
-    /// Number of rounds.
+    /// Number of rounds that count.
     pub rounds: usize,
-    /// Spread of the rounds, in percent; see [`Row`].
-    pub spread: f64,
+    /// Number of rounds that do not count, because processor time was stolen during them.
+    pub discarded: usize,
 }
 
 /// Kept form of a round.
@@ -68,6 +81,10 @@ pub struct Raw {
     requests: u64,
     elapsed_ns: u64,
     cpu_ns: u64,
+    user_ns: u64,
+    system_ns: u64,
+    switches: u64,
+    stolen_ns: u64,
     rss: u64,
     peak: u64,
     /// 50th, 90th, 99th, 99.9th and 100th percentile, nanoseconds.
@@ -80,37 +97,41 @@ impl Samples {
     /// Returns the row of these samples.
     #[must_use]
     pub fn row(&mut self) -> Row {
-        let per = |count: fn(&Sample) -> usize| {
-            move |sample: &Sample| micro(sample.cpu_ns) / count(sample).max(1) as f64
-        };
-        let cpu = self.each(per(|sample| usize::try_from(sample.round.requests).unwrap_or(usize::MAX)));
-        let rps =
-            self.each(|sample| sample.round.requests as f64 / (sample.round.elapsed_ns.max(1) as f64 / 1e9));
-        let cpu_per_event = median(self.each(per(|sample| sample.round.event_delay.len())));
-        let p50_us = median(self.each_mut(|sample| micro(percentile(&mut sample.round.latency, 500))));
-        let p99_us = median(self.each_mut(|sample| micro(percentile(&mut sample.round.latency, 990))));
-        let ttfb_us = median(self.each_mut(|sample| micro(percentile(&mut sample.round.first_byte, 500))));
-        let event_delay =
-            median(self.each_mut(|sample| micro(percentile(&mut sample.round.event_delay, 500))));
-        let streams = self.rounds.iter().any(|sample| !sample.round.event_delay.is_empty());
-        let has_process = self.rounds.iter().any(|sample| sample.cpu_ns > 0);
+        let measured = self.rounds.len();
+        let mut rounds = Rounds::that_count(&mut self.rounds);
+        let cpu_us = rounds.per_request(|sample| micro(sample.cpu_ns));
+        let requests_per_second = rounds
+            .quartiles(|sample| sample.round.requests as f64 / (sample.round.elapsed_ns.max(1) as f64 / 1e9));
+        let cpu_per_event =
+            rounds.median(|sample| micro(sample.cpu_ns) / sample.round.event_delay.len().max(1) as f64);
+        let event_delay = rounds.median(|sample| micro(percentile(&mut sample.round.event_delay, 500)));
+        let streams = rounds.0.iter().any(|sample| !sample.round.event_delay.is_empty());
+        let slab_mib = rounds.median(|sample| mib(sample.slab));
+        let mut latency =
+            |per_mille| rounds.median(|sample| micro(percentile(&mut sample.round.latency, per_mille)));
         Row {
             peer: self.peer.name,
             workload: self.workload.name,
-            spread: spread(if has_process { &cpu } else { &rps }),
-            cpu_us_per_request: median(cpu),
+            p50_us: latency(500),
+            p99_us: latency(990),
+            p999_us: latency(999),
+            cpu_us_per_request: cpu_us.median,
+            cpu_us,
+            user_us: rounds.per_request(|sample| micro(sample.user_ns)).median,
+            system_us: rounds.per_request(|sample| micro(sample.system_ns)).median,
+            switches: rounds.per_request(|sample| sample.switches as f64).median,
             cpu_us_per_event: Some(cpu_per_event).filter(|_| streams),
-            rps: median(rps),
-            p50_us,
-            p99_us,
-            ttfb_us,
+            rps: requests_per_second.median,
+            requests_per_second,
+            ttfb_us: rounds.median(|sample| micro(percentile(&mut sample.round.first_byte, 500))),
             event_delay_us: Some(event_delay).filter(|_| streams),
             idle_mib: mib(self.idle),
-            peak_mib: median(self.each(|sample| mib(sample.peak))),
-            rss_mib: median(self.each(|sample| mib(sample.rss))),
-            plateau_mib: self.rounds.last().map_or(0.0, |sample| mib(sample.rss)),
-            slab_mib: Some(median(self.each(|sample| mib(sample.slab)))).filter(|slab| *slab > 0.0),
-            rounds: self.rounds.len(),
+            peak_mib: rounds.median(|sample| mib(sample.peak)),
+            rss_mib: rounds.median(|sample| mib(sample.rss)),
+            plateau_mib: rounds.0.last().map_or(0.0, |sample| mib(sample.rss)),
+            slab_mib: Some(slab_mib).filter(|slab| *slab > 0.0),
+            rounds: rounds.0.len(),
+            discarded: measured - rounds.0.len(),
         }
     }
 
@@ -127,6 +148,10 @@ impl Samples {
             requests: sample.round.requests,
             elapsed_ns: sample.round.elapsed_ns,
             cpu_ns: sample.cpu_ns,
+            user_ns: sample.user_ns,
+            system_ns: sample.system_ns,
+            switches: sample.switches,
+            stolen_ns: sample.stolen_ns,
             rss: sample.rss,
             peak: sample.peak,
             latency_ns: all(&mut sample.round.latency),
@@ -135,13 +160,28 @@ impl Samples {
         };
         (1..).zip(&mut self.rounds).map(raw).collect()
     }
+}
 
-    fn each(&self, value: impl Fn(&Sample) -> f64) -> Vec<f64> {
-        self.rounds.iter().map(value).collect()
+/// Rounds that count.
+struct Rounds<'s>(Vec<&'s mut Sample>);
+
+impl<'s> Rounds<'s> {
+    fn that_count(all: &'s mut [Sample]) -> Self {
+        let is_clean = |sample: &Sample| sample.stolen_ns == 0;
+        let any_clean = all.iter().any(is_clean);
+        Self(all.iter_mut().filter(|sample| is_clean(sample) || !any_clean).collect())
     }
 
-    fn each_mut(&mut self, value: impl Fn(&mut Sample) -> f64) -> Vec<f64> {
-        self.rounds.iter_mut().map(value).collect()
+    fn quartiles(&mut self, value: impl Fn(&mut Sample) -> f64) -> Quartiles {
+        Quartiles::of(self.0.iter_mut().map(|sample| value(sample)).collect())
+    }
+
+    fn median(&mut self, value: impl Fn(&mut Sample) -> f64) -> f64 {
+        self.quartiles(value).median
+    }
+
+    fn per_request(&mut self, value: impl Fn(&Sample) -> f64) -> Quartiles {
+        self.quartiles(|sample| value(sample) / sample.round.requests.max(1) as f64)
     }
 }
 
@@ -153,29 +193,27 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => values[count / 2],
-        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
-    }
-}
-
-fn spread(values: &[f64]) -> f64 {
-    let middle = median(values.to_vec());
-    let widest = values.iter().map(|value| (value - middle).abs()).fold(0.0, f64::max);
-    if middle > 0.0 { widest / middle * 100.0 } else { 0.0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{load::Round, peer, workload};
+
+    fn rounds(all: &[(u64, u64)]) -> Row {
+        let sample = |(cpu_ns, stolen_ns): &(u64, u64)| Sample {
+            cpu_ns: *cpu_ns,
+            stolen_ns: *stolen_ns,
+            round: Round { requests: 1, ..Round::default() },
+            ..Sample::default()
+        };
+        let (peer, workload) = (peer::ALL[0], workload::ALL[0]);
+        Samples { peer, workload, idle: 0, rounds: all.iter().map(sample).collect() }.row()
+    }
 
     #[test]
-    fn medians_and_spread() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(spread(&[9.0, 10.0, 12.0]), 20.0);
+    fn rounds_with_stolen_time_do_not_count() {
+        let row = rounds(&[(9000, 1), (3000, 0), (9000, 1), (5000, 0)]);
+        assert_eq!((row.rounds, row.discarded, row.cpu_us_per_request), (2, 2, 4.0));
+        let row = rounds(&[(9000, 1), (7000, 1)]);
+        assert_eq!((row.rounds, row.discarded, row.cpu_us_per_request), (2, 0, 8.0), "there are no others");
     }
 }

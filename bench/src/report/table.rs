@@ -29,33 +29,50 @@ fn table(workload: &Workload, rows: &[&Row]) -> String {
     let (names, lines) =
         if streams { (" CPU µs/event | delay of an event µs |", "--:|--:|") } else { ("", "") };
     let mut text = format!("**{}**: {}\n\n", workload.name, workload.about);
-    text += &format!("| peer | CPU µs/request |{names} requests/s | p50 µs | p99 µs | first byte µs | ");
-    text += &format!("MiB idle / peak / after |  ±  |\n|---|--:|{lines}--:|--:|--:|--:|--:|--:|\n");
+    text += "| peer | CPU µs/request | least | quartiles | program + kernel | sleeps/request |";
+    text += &format!("{names} requests/s | p50 µs | p99 µs | p99.9 µs | first byte µs | ");
+    text += "MiB idle / peak / after | rounds |\n";
+    text += &format!("|---|--:|--:|--:|--:|--:|{lines}--:|--:|--:|--:|--:|--:|--:|\n");
     for row in rows {
         let cpu = match row.cpu_us_per_request {
-            0.0 => "–".to_owned(),
-            cpu if cpu <= best => format!("**{cpu:.1}**"),
-            cpu => format!("{cpu:.1}"),
+            0.0 => "– | – | – | – | –".to_owned(),
+            cpu => cost(row, if cpu <= best { "**" } else { "" }),
         };
         let events = match (row.cpu_us_per_event, row.event_delay_us) {
             (Some(cpu), Some(delay)) => format!(" {cpu:.1} | {delay:.0} |"),
             _ => String::new(),
         };
+        let discarded = if row.discarded > 0 { format!(" (−{})", row.discarded) } else { String::new() };
         text += &format!(
-            "| {} | {cpu} |{events} {:.0} | {:.0} | {:.0} | {:.0} | {:.0} / {:.0} / {:.0} | {:.0} % |\n",
+            "| {} | {cpu} |{events} {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} / {:.0} / {:.0} | {}{discarded} |\n",
             row.peer,
             row.rps,
             row.p50_us,
             row.p99_us,
+            row.p999_us,
             row.ttfb_us,
             row.idle_mib,
             row.peak_mib,
             row.plateau_mib,
-            row.spread
+            row.rounds
         );
     }
     for (peer, slab) in rows.iter().filter_map(|row| Some((row.peer, row.slab_mib?))) {
         text += &format!("\nFor what {peer} holds the kernel's slab grew by {slab:.0} MiB.\n");
     }
     text
+}
+
+/// Returns the cells for the cost of a request: median, minimum, quartiles, its parts, and context switches.
+fn cost(row: &Row, emphasis: &str) -> String {
+    format!(
+        "{emphasis}{:.1}{emphasis} | {:.1} | {:.1}–{:.1} | {:.1} + {:.1} | {:.2}",
+        row.cpu_us.median,
+        row.cpu_us.min,
+        row.cpu_us.q1,
+        row.cpu_us.q3,
+        row.user_us,
+        row.system_us,
+        row.switches
+    )
 }

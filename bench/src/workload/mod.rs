@@ -66,6 +66,14 @@ pub struct Sample {
     pub round: Round,
     /// CPU time of the peer's processes during the round, nanoseconds.
     pub cpu_ns: u64,
+    /// The part of it in the programs, nanoseconds.
+    pub user_ns: u64,
+    /// The part of it in the kernel, nanoseconds.
+    pub system_ns: u64,
+    /// Number of times that the peer's threads went to sleep.
+    pub switches: u64,
+    /// Processor time that the hypervisor gave to other machines during the round, nanoseconds.
+    pub stolen_ns: u64,
     /// Resident memory of the peer's processes at the end of the round, bytes.
     pub rss: u64,
     /// Highest resident memory during the round, bytes.
@@ -129,9 +137,19 @@ impl Workload {
 async fn observed(peer: &Running, load: impl Future<Output = io::Result<Round>>) -> io::Result<Sample> {
     let processes = peer.processes();
     process::forget_peak(&processes)?;
+    let stolen = process::stolen_ns();
     let before = process::used(&processes)?;
     let round = load.await?;
     let after = process::used(&processes)?;
-    let cpu_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
-    Ok(Sample { round, cpu_ns, rss: after.rss, peak: after.peak, slab: 0 })
+    Ok(Sample {
+        round,
+        cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
+        user_ns: after.user_ns.saturating_sub(before.user_ns),
+        system_ns: after.system_ns.saturating_sub(before.system_ns),
+        switches: after.switches.saturating_sub(before.switches),
+        stolen_ns: process::stolen_ns().saturating_sub(stolen),
+        rss: after.rss,
+        peak: after.peak,
+        slab: 0,
+    })
 }
