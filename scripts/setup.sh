@@ -149,7 +149,7 @@ fuzz() {
 }
 
 bench() {
-  packages bench "benchmark tools" gnuplot:gnuplot-nox taskset:util-linux valgrind:valgrind
+  packages bench "benchmark tools" gnuplot:gnuplot-nox valgrind:valgrind
   servers bench "servers to compare with" /usr/sbin/nginx:nginx-light /usr/sbin/haproxy:haproxy \
     /usr/lib/nginx/modules/ngx_http_lua_module.so:libnginx-mod-http-lua \
     /usr/share/lua/5.1/resty/core.lua:lua-resty-core

@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -11,12 +10,13 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     fairness,
+    hop::Hop,
     instructions::{self, Counts, Verdict},
-    measure::machine::Machine,
+    measure::{cores::available, machine::Machine, process},
     peer,
     report::{self, Record},
     session::Plan,
-    workload,
+    workload::{self, Generator, Workload},
 };
 
 /// Measures Sluicegate beside its peers, in one run on one machine.
@@ -35,13 +35,8 @@ enum Command {
     Fairness(Fairness),
     /// Count the proxy's instructions per request and compare them with what is kept
     Instructions(Instructions),
-    /// Relay bytes from a unix socket to an address: the peer `relay`
-    Relay {
-        /// The socket
-        socket: PathBuf,
-        /// The address
-        upstream: SocketAddr,
-    },
+    /// Serve as a peer that is no product
+    Hop(Hop),
 }
 
 #[derive(Debug, clap::Args)]
@@ -55,6 +50,9 @@ struct Run {
     /// Another build of `sluice-proxy` to measure beside this one, as `sluicegate-before` and `sluicegate-token-before`
     #[arg(long, value_name = "FILE")]
     before: Option<PathBuf>,
+    /// Keep load generator and upstream awake under every workload, so that no peer has to wake them
+    #[arg(long)]
+    spin: bool,
     /// Only these peers
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     peers: Vec<String>,
@@ -104,16 +102,20 @@ pub async fn run(arguments: Arguments) -> io::Result<()> {
         Command::Run(run) => measure_peers(run).await,
         Command::Fairness(fairness) => measure_fairness(fairness).await,
         Command::Instructions(instructions) => count_instructions(instructions).await,
-        Command::Relay { socket, upstream } => peer::serve_relay(&socket, upstream).await,
+        // A hop has runtimes of its own, which cannot start inside this one.
+        Command::Hop(hop) => std::thread::spawn(|| hop.serve())
+            .join()
+            .map_err(|_panicked| io::Error::other("the hop panicked"))?,
     }
 }
 
 async fn measure_peers(run: Run) -> io::Result<()> {
     let plan = Plan {
         peers: peers(&run)?,
-        workloads: chosen(&workload::ALL, &run.workloads, |workload| workload.name)?,
+        workloads: workloads(&run)?,
         rounds: run.rounds,
         span: Duration::from_millis(run.span),
+        generator: if run.spin { Generator::Spins } else { Generator::Sleeps },
         before: run.before.clone().unwrap_or_default(),
     };
     let machine = Machine::here();
@@ -148,7 +150,23 @@ fn peers(run: &Run) -> io::Result<Vec<peer::Peer>> {
     if !run.peers.is_empty() {
         known.extend(peer::ON_REQUEST);
     }
+    if run.peers.is_empty() {
+        for missing in known.extract_if(.., |peer| !peer.is_installed()) {
+            say(&format!("{} is not installed and not measured", missing.name));
+        }
+    }
     chosen(&known, &run.peers, |peer| peer.name)
+}
+
+/// Returns the named workloads, or all that the machine allows if none is named.
+fn workloads(run: &Run) -> io::Result<Vec<Workload>> {
+    let mut chosen = chosen(&workload::all(available().len()), &run.workloads, |workload| workload.name)?;
+    let needed = chosen.iter().map(Workload::open_files).max().unwrap_or_default();
+    let allowed = process::allow_open_files(needed);
+    for left_out in chosen.extract_if(.., |workload| workload.open_files() > allowed) {
+        say(&format!("{} is left out: it needs {} open files", left_out.name, left_out.open_files()));
+    }
+    Ok(chosen)
 }
 
 /// Returns the named items of `all`, or all if none is named.
@@ -170,11 +188,11 @@ async fn count_instructions(arguments: Instructions) -> io::Result<()> {
     }
     let kept: Counts = serde_json::from_slice(&std::fs::read(&arguments.kept)?)?;
     let verdicts = instructions::compare(&kept, &now);
-    print("| case | instructions kept | now | change |\n|---|--:|--:|--:|");
+    print("| case | per request | kept | now | change |\n|---|---|--:|--:|--:|");
     for verdict in &verdicts {
         let (kept, now) = (verdict.kept.unwrap_or_default(), verdict.now.unwrap_or_default());
         let change = verdict.change().unwrap_or(f64::INFINITY);
-        print(&format!("| {} | {kept} | {now} | {change:+.1} % |", verdict.case));
+        print(&format!("| {} | {} | {kept} | {now} | {change:+.1} % |", verdict.case, verdict.unit));
     }
     if verdicts.iter().any(Verdict::is_better) {
         say("a case costs much less than what is kept: `make bench-accept` keeps the new figures");

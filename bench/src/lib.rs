@@ -6,12 +6,14 @@
 pub mod cli;
 pub mod fairness;
 pub mod fast;
+pub mod hop;
 pub mod instructions;
 pub mod load;
 pub mod measure;
 pub mod peer;
 pub mod report;
 pub mod session;
+pub mod tls;
 pub mod upstream;
 pub mod workload;
 

@@ -1,5 +1,5 @@
-//! Runs the benchmark. Every peer is started once. Each round goes over all workloads and, within a workload, over all
-//! peers, so that changes on the machine affect all of them.
+//! Runs the benchmark. Every peer is started once per environment. Each round goes over all workloads and, within a
+//! workload, over all peers, so that changes on the machine affect all of them.
 
 use std::{
     io,
@@ -9,10 +9,12 @@ use std::{
 
 use crate::{
     fast::FastUpstream,
-    measure::cores,
+    load::LoadPool,
+    measure::{cores, process},
     peer::{Peer, Running, Setup},
     report::Samples,
-    workload::{Sample, Workload},
+    tls::Identity,
+    workload::{Drive, Environment, Generator, Sample, Workload},
 };
 
 /// Peers, workloads and length of a measurement.
@@ -26,6 +28,8 @@ pub struct Plan {
     pub rounds: usize,
     /// Time that one peer is under one workload in one round.
     pub span: Duration,
+    /// Behaviour of the load generator.
+    pub generator: Generator,
     /// Build of `sluice-proxy` to compare with.
     pub before: PathBuf,
 }
@@ -33,9 +37,23 @@ pub struct Plan {
 /// Number of times that a round is repeated if the hypervisor has taken processor time away meanwhile.
 const REPEATS: usize = 2;
 
+/// Most rounds of a workload that starts a fresh peer each time. Its main figure is memory, which hardly varies.
+const FRESH_ROUNDS: usize = 3;
+
+/// Upstream and load generators of an environment.
+struct Site {
+    environment: Environment,
+    setup: Setup,
+    dir: PathBuf,
+    pool: Option<LoadPool>,
+    /// Serves until it is dropped; absent if the pool's threads serve.
+    _upstream: Option<FastUpstream>,
+}
+
 /// A peer that stays for the whole run.
 struct Subject {
     peer: Peer,
+    environment: Environment,
     running: Running,
     /// Memory of the peer before any load, bytes.
     idle: u64,
@@ -48,27 +66,20 @@ impl Plan {
     /// The first peer that does not start or does not answer.
     pub async fn run(&self, dir: &Path, progress: impl Fn(&str)) -> io::Result<Vec<Samples>> {
         cores::pin_self()?;
-        let upstream = FastUpstream::start().await?;
-        let setup = Setup { before: self.before.clone(), ..upstream.address().into() };
-        let start = |peer: &Peer, dir: &Path| peer.start(dir, &setup);
-        let subjects: Vec<Subject> =
-            self.peers.iter().map(|peer| Subject::of(*peer, start(peer, dir)?)).collect::<io::Result<_>>()?;
+        let sites = self.sites(dir).await?;
+        let subjects = self.subjects(&sites)?;
         let mut all = self.pairs(&subjects);
         for round in 1..=self.rounds {
-            for workload in &self.workloads {
+            for workload in self.workloads.iter().filter(|workload| round <= self.rounds_of(workload)) {
                 progress(&format!("round {round} of {}: {}", self.rounds, workload.name));
-                for subject in subjects.iter().filter(|subject| workload.suits(&subject.peer)) {
-                    let taken = if workload.wants_fresh_peer() {
-                        let fresh = start(&subject.peer, &dir.join(format!("fresh-{round}")))?;
-                        self.samples(workload, &subject.peer, &fresh).await?
-                    } else {
-                        self.samples(workload, &subject.peer, &subject.running).await?
+                for samples in all.iter_mut().filter(|samples| samples.workload.name == workload.name) {
+                    let is_wanted = |subject: &&Subject| {
+                        subject.peer.name == samples.peer.name && subject.environment == workload.environment
                     };
-                    let of_pair = |samples: &&mut Samples| {
-                        samples.peer.name == subject.peer.name && samples.workload.name == workload.name
-                    };
-                    if let Some(samples) = all.iter_mut().find(of_pair) {
-                        samples.rounds.extend(taken);
+                    let site = sites.iter().find(|site| site.environment == workload.environment);
+                    let subject = subjects.iter().find(is_wanted);
+                    if let (Some(subject), Some(site)) = (subject, site) {
+                        samples.rounds.extend(self.samples(workload, subject, site).await?);
                     }
                 }
             }
@@ -76,25 +87,67 @@ impl Plan {
         Ok(all)
     }
 
-    fn pairs(&self, subjects: &[Subject]) -> Vec<Samples> {
-        let of_workload =
-            |workload: &Workload| {
-                let workload = *workload;
-                subjects.iter().filter(move |subject| workload.suits(&subject.peer)).map(move |subject| {
-                    Samples { peer: subject.peer, workload, idle: subject.idle, rounds: Vec::new() }
-                })
+    fn rounds_of(&self, workload: &Workload) -> usize {
+        if workload.wants_fresh_peer() { self.rounds.min(FRESH_ROUNDS) } else { self.rounds }
+    }
+
+    async fn sites(&self, dir: &Path) -> io::Result<Vec<Site>> {
+        let mut sites: Vec<Site> = Vec::new();
+        for environment in self.workloads.iter().map(|workload| workload.environment) {
+            if !sites.iter().any(|site| site.environment == environment) {
+                sites.push(Site::new(environment, dir, &self.before).await?);
+            }
+        }
+        Ok(sites)
+    }
+
+    fn subjects(&self, sites: &[Site]) -> io::Result<Vec<Subject>> {
+        let mut subjects = Vec::new();
+        for site in sites {
+            let suits = |workload: &Workload, peer: &Peer| {
+                workload.environment == site.environment && workload.suits(peer)
             };
+            let wanted =
+                self.peers.iter().filter(|peer| self.workloads.iter().any(|workload| suits(workload, peer)));
+            for peer in wanted {
+                let running = peer.start(&site.dir, &site.setup)?;
+                let idle = process::used(&running.processes())?.rss;
+                subjects.push(Subject { peer: *peer, environment: site.environment, running, idle });
+            }
+        }
+        Ok(subjects)
+    }
+
+    fn pairs(&self, subjects: &[Subject]) -> Vec<Samples> {
+        let of_workload = |workload: &Workload| {
+            let workload = *workload;
+            let suits = move |subject: &&Subject| {
+                subject.environment == workload.environment && workload.suits(&subject.peer)
+            };
+            subjects.iter().filter(suits).map(move |subject| Samples {
+                peer: subject.peer,
+                workload,
+                idle: subject.idle,
+                rounds: Vec::new(),
+            })
+        };
         self.workloads.iter().flat_map(of_workload).collect()
     }
 
     /// Measures one round, again if processor time was stolen during it. Returns the discarded rounds, too.
-    async fn samples(&self, workload: &Workload, peer: &Peer, running: &Running) -> io::Result<Vec<Sample>> {
+    async fn samples(&self, workload: &Workload, subject: &Subject, site: &Site) -> io::Result<Vec<Sample>> {
+        let drive = Drive { span: self.span, generator: self.generator, pool: site.pool.as_ref() };
+        let name = subject.peer.name;
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{name} under {}: {error}", workload.name))
+        };
+        if workload.wants_fresh_peer() {
+            let fresh = subject.peer.start(&site.dir.join("fresh"), &site.setup)?;
+            return Ok(vec![workload.run(&fresh, drive).await.map_err(named)?]);
+        }
         let mut taken = Vec::new();
-        let repeats = if workload.wants_fresh_peer() { 0 } else { REPEATS };
-        for _ in 0..=repeats {
-            let sample = workload.run(running, self.span).await.map_err(|error| {
-                io::Error::new(error.kind(), format!("{} under {}: {error}", peer.name, workload.name))
-            })?;
+        for _ in 0..=REPEATS {
+            let sample = workload.run(&subject.running, drive).await.map_err(named)?;
             let is_clean = sample.stolen_ns == 0;
             taken.push(sample);
             if is_clean {
@@ -105,9 +158,29 @@ impl Plan {
     }
 }
 
-impl Subject {
-    fn of(peer: Peer, running: Running) -> io::Result<Self> {
-        let idle = crate::measure::process::used(&running.processes())?.rss;
-        Ok(Self { peer, running, idle })
+impl Site {
+    async fn new(environment: Environment, dir: &Path, before: &Path) -> io::Result<Self> {
+        let before = before.to_owned();
+        match environment {
+            Environment::Plain => {
+                let upstream = FastUpstream::start().await?;
+                let setup = Setup { before, ..upstream.address().into() };
+                Ok(Self { environment, setup, dir: dir.to_owned(), pool: None, _upstream: Some(upstream) })
+            }
+            Environment::Tls => {
+                let dir = dir.join("tls");
+                let identity = Identity::new(&dir)?;
+                let upstream = FastUpstream::start_with_tls(&identity).await?;
+                let authority = Some(identity.authority);
+                let setup = Setup { before, authority, ..upstream.address().into() };
+                Ok(Self { environment, setup, dir, pool: None, _upstream: Some(upstream) })
+            }
+            Environment::Threads(threads) => {
+                let pool = LoadPool::start(threads)?;
+                let setup = Setup { before, threads, ..pool.upstream().into() };
+                let dir = dir.join(format!("threads-{threads}"));
+                Ok(Self { environment, setup, dir, pool: Some(pool), _upstream: None })
+            }
+        }
     }
 }

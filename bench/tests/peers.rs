@@ -11,7 +11,7 @@ use bench::{
     report::Record,
     session::Plan,
     upstream::ScriptedUpstream,
-    workload,
+    workload::{self, Generator},
 };
 
 /// A directory of a test's own. Short, because a unix socket's path may have 107 bytes.
@@ -37,12 +37,13 @@ fn named(name: &str) -> Peer {
 
 #[tokio::test]
 async fn every_peer_bears_every_load_and_is_recorded() {
-    let kinds = ["small-1", "rate-2000", "big-stream", "paced-10", "socat-8", "in-flight-64"];
+    let kinds = ["small-1", "runs-32x8", "rate-2000", "big-stream", "paced-10", "socat-8", "in-flight-64"];
     let plan = Plan {
         peers: peer::ALL.to_vec(),
         workloads: workload::ALL.into_iter().filter(|workload| kinds.contains(&workload.name)).collect(),
         rounds: 1,
         span: Duration::from_millis(60),
+        generator: Generator::Sleeps,
         before: PathBuf::new(),
     };
     let place = Place::new("run");
@@ -65,7 +66,7 @@ async fn every_peer_bears_every_load_and_is_recorded() {
         ("machine.json", "HAProxy version"),
         ("tables.md", "does not do"),
         ("plot.svg", "sluicegate"),
-        ("configs/nginx-lua.conf", "crypto.HMAC"),
+        ("configs/nginx-lua.conf", "crypto.HMAC_Update"),
     ] {
         let text = std::fs::read_to_string(kept.join(file)).unwrap();
         assert!(text.contains(content), "{file}: {text}");
@@ -74,7 +75,29 @@ async fn every_peer_bears_every_load_and_is_recorded() {
     assert!(png.starts_with(b"\x89PNG") && png.len() > 5000, "{} bytes", png.len());
 }
 
-/// The floor writes neither: a direct connection, and a relay.
+/// A peer takes part in these as far as it has the feature that they need.
+#[tokio::test]
+async fn threads_tls_and_idle_connections_are_borne() {
+    let kinds = ["agent-32", "tls-32", "spin-32", "threads-1", "threads-2"];
+    let plan = Plan {
+        peers: peer::ALL.to_vec(),
+        workloads: workload::all(2).into_iter().filter(|workload| kinds.contains(&workload.name)).collect(),
+        rounds: 1,
+        span: Duration::from_millis(60),
+        generator: Generator::Sleeps,
+        before: PathBuf::new(),
+    };
+    let place = Place::new("env");
+    let samples = plan.run(&place.0, |_| {}).await.unwrap();
+    let peers = |workload: &str| samples.iter().filter(|samples| samples.workload.name == workload).count();
+    assert_eq!(kinds.map(peers), [12, 9, 12, 10, 10]);
+    for samples in &samples {
+        let who = format!("{} under {}", samples.peer.name, samples.workload.name);
+        assert!(samples.rounds.iter().all(|sample| sample.round.requests > 0), "{who}");
+    }
+}
+
+/// The floor writes neither: a direct connection, and hops that parse nothing.
 #[tokio::test]
 async fn every_proxy_writes_credential_and_identity() {
     let place = Place::new("same");
@@ -84,7 +107,7 @@ async fn every_proxy_writes_credential_and_identity() {
         let mut connection = Connection::open(&running.target).await.unwrap();
         connection.exchange(&workload::chat("fake", 1024)).await.unwrap();
         let seen = upstream.ledger().last().unwrap();
-        let is_floor = ["direct", "relay"].contains(&peer.name);
+        let is_floor = ["direct", "relay", "skeleton"].contains(&peer.name);
         let expected = if is_floor { "Bearer sandbox" } else { "Bearer sk-bench" };
         assert_eq!(seen.header("authorization"), [expected], "{}", peer.name);
         assert_eq!(seen.header("x-litellm-end-user-id").len(), usize::from(!is_floor), "{}", peer.name);
@@ -94,7 +117,7 @@ async fn every_proxy_writes_credential_and_identity() {
 #[tokio::test]
 async fn peers_that_check_tokens_refuse_a_forged_one() {
     let place = Place::new("forged");
-    for name in ["nginx-lua", "sluicegate-token"] {
+    for name in ["nginx-lua", "haproxy-token", "sluicegate-token"] {
         let upstream = ScriptedUpstream::start().await.unwrap();
         let running = named(name).start(&place.0, &upstream.address().into()).unwrap();
         let request = String::from_utf8(workload::chat("fake", 1024).to_vec()).unwrap();

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `/chat/completions` | one JSON document of about 600 bytes; a stream if the body asks for one |
 //!
-//! A document may be held back (`hold200ms`). A stream has as many events as the model's name says (`events64`). They
+//! An agent (`fast-agent`) gets the headers that a real gateway answers with, thirty of them. A document may be held back (`hold200ms`). A stream has as many events as the model's name says (`events64`). They
 //! go out without a pause, or with a pause between them (`gap20ms`). Each event carries the time of its writing, so
 //! that a client in the same process can measure its delay. The fast mode keeps no ledger and checks nothing;
 //! [`crate::upstream`] does both.
@@ -14,16 +14,17 @@
 mod answer;
 mod request;
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
-    io::AsyncWriteExt,
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    net::TcpListener,
     task::JoinHandle,
 };
+use tokio_rustls::TlsAcceptor;
 
 use self::request::{Requests, Wanted};
-use crate::spawn;
+use crate::{spawn, tls::Identity};
 
 /// The fast upstream, serving until it is dropped.
 #[derive(Debug)]
@@ -40,7 +41,24 @@ impl FastUpstream {
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        Ok(Self { address, serving: spawn(accept(listener)) })
+        Ok(Self::on(listener, address))
+    }
+
+    /// Starts to serve on `listener`, bound to `address`, in the current tokio runtime.
+    #[must_use]
+    pub fn on(listener: TcpListener, address: SocketAddr) -> Self {
+        Self { address, serving: spawn(accept(listener, None)) }
+    }
+
+    /// Starts to serve with TLS on a free port of the loopback interface, in the current tokio runtime.
+    ///
+    /// # Errors
+    /// If no port can be bound.
+    pub async fn start_with_tls(identity: &Identity) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let tls = TlsAcceptor::from(Arc::clone(&identity.server));
+        Ok(Self { address, serving: spawn(accept(listener, Some(tls))) })
     }
 
     /// Returns the address it listens on.
@@ -56,17 +74,25 @@ impl Drop for FastUpstream {
     }
 }
 
-async fn accept(listener: TcpListener) {
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>) {
     loop {
         // The process has most likely run out of descriptors; the clients report that.
         let Ok((stream, _)) = listener.accept().await else { continue };
-        if stream.set_nodelay(true).is_ok() {
-            drop(spawn(async move { drop(serve(stream).await) }));
+        if stream.set_nodelay(true).is_err() {
+            continue;
         }
+        drop(match tls.clone() {
+            None => spawn(async move { drop(serve(stream).await) }),
+            Some(tls) => spawn(async move {
+                if let Ok(stream) = tls.accept(stream).await {
+                    drop(serve(stream).await);
+                }
+            }),
+        });
     }
 }
 
-async fn serve(mut stream: TcpStream) -> io::Result<()> {
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
     let mut requests = Requests::default();
     while let Some(wanted) = requests.next(&mut stream).await? {
         match wanted {
@@ -74,23 +100,33 @@ async fn serve(mut stream: TcpStream) -> io::Result<()> {
                 if let Some(hold) = hold {
                     tokio::time::sleep(hold).await;
                 }
-                stream.write_all(answer::DOCUMENT).await?;
+                send(&mut stream, answer::DOCUMENT).await?;
             }
+            Wanted::AgentDocument => send(&mut stream, answer::AGENT_DOCUMENT).await?,
             Wanted::Stream { events, gap } => stream_events(&mut stream, events, gap).await?,
         }
     }
     Ok(())
 }
 
-async fn stream_events(stream: &mut TcpStream, events: u32, gap: Option<Duration>) -> io::Result<()> {
-    stream.write_all(answer::STREAM_HEAD).await?;
+async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.flush().await
+}
+
+async fn stream_events(
+    stream: &mut (impl AsyncWrite + Unpin),
+    events: u32,
+    gap: Option<Duration>,
+) -> io::Result<()> {
+    send(stream, answer::STREAM_HEAD).await?;
     let mut next = tokio::time::Instant::now();
     for _ in 0..events {
         if let Some(gap) = gap {
             next += gap;
             tokio::time::sleep_until(next).await;
         }
-        stream.write_all(&answer::event()).await?;
+        send(stream, &answer::event()).await?;
     }
-    stream.write_all(answer::STREAM_END).await
+    send(stream, answer::STREAM_END).await
 }

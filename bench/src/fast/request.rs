@@ -2,12 +2,13 @@
 
 use std::{io, time::Duration};
 
-use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Answer that a request wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Document { hold: Option<Duration> },
+    AgentDocument,
     Stream { events: u32, gap: Option<Duration> },
 }
 
@@ -19,7 +20,7 @@ pub(super) struct Requests {
 
 impl Requests {
     /// Returns the next request, with its body read and dropped; `None` once the client has closed.
-    pub(super) async fn next(&mut self, stream: &mut TcpStream) -> io::Result<Option<Wanted>> {
+    pub(super) async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Wanted>> {
         let head = loop {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
                 break end + 4;
@@ -56,6 +57,7 @@ fn wanted_answer(body: &[u8]) -> Wanted {
     let number = |word: &[u8]| find(start, word).map(|at| digits(&start[at + word.len()..]));
     let milliseconds = |word: &[u8]| Some(Duration::from_millis(number(word)?.into()));
     match number(b"events") {
+        None if find(start, b"fast-agent").is_some() => Wanted::AgentDocument,
         None => Wanted::Document { hold: milliseconds(b"-hold") },
         Some(events) => Wanted::Stream { events, gap: milliseconds(b"-gap") },
     }
@@ -80,6 +82,7 @@ mod tests {
         let stream = |events, gap| Wanted::Stream { events, gap };
         let cases = [
             ("{\"model\":\"fast\",\"messages\":[]}", Wanted::Document { hold: None }),
+            ("{\"model\":\"fast-agent\"}", Wanted::AgentDocument),
             ("{\"model\":\"fast-hold7ms\"}", Wanted::Document { hold: Some(Duration::from_millis(7)) }),
             ("{\"model\":\"fast-events64\",\"stream\":true}", stream(64, None)),
             ("{\"model\":\"fast-events9-gap20ms\"}", stream(9, Some(Duration::from_millis(20)))),

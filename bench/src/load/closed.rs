@@ -5,20 +5,31 @@ use std::{io, sync::Arc, time::Duration};
 use super::{Connection, Round, Target};
 use crate::{measure::clock, spawn_result};
 
-/// Sends `request` over `connections` connections again and again for `span`.
+/// A connection's destination and request.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Destination.
+    pub target: Target,
+    /// Request that is sent again and again.
+    pub request: Arc<[u8]>,
+}
+
+impl Client {
+    /// Returns `count` clients of `target` that send the same request.
+    #[must_use]
+    pub fn many(target: &Target, request: &Arc<[u8]>, count: usize) -> Vec<Self> {
+        vec![Self { target: target.clone(), request: Arc::clone(request) }; count]
+    }
+}
+
+/// Opens a connection for each client, and sends its request again and again for `span`.
 ///
 /// # Errors
 /// The first failure of any connection.
-pub async fn closed(
-    target: &Target,
-    request: Arc<[u8]>,
-    connections: usize,
-    span: Duration,
-) -> io::Result<Round> {
+pub async fn closed(clients: Vec<Client>, span: Duration) -> io::Result<Round> {
     let mut running = Vec::new();
-    for _ in 0..connections {
-        let mut connection = Connection::open(target).await?;
-        let request = Arc::clone(&request);
+    for Client { target, request } in clients {
+        let mut connection = Connection::open(&target).await?;
         running.push(spawn_result(async move {
             let mut round = Round::default();
             let began = clock::nanos();

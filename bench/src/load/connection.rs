@@ -59,6 +59,11 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(16 << 10) })
     }
 
+    /// Frees the buffer of a connection that will be idle.
+    pub fn forget_buffer(&mut self) {
+        self.buffer = Vec::new();
+    }
+
     /// Sends `request` and reads the answer to its end. Not cancel safe.
     ///
     /// # Errors

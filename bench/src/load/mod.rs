@@ -8,6 +8,8 @@
 mod closed;
 mod connection;
 mod paced;
+mod pool;
+mod spinner;
 mod streams;
 
 use std::{io, net::SocketAddr, path::PathBuf};
@@ -15,9 +17,11 @@ use std::{io, net::SocketAddr, path::PathBuf};
 use tokio::task::JoinHandle;
 
 pub use self::{
-    closed::closed,
+    closed::{Client, closed},
     connection::{Connection, Received},
     paced::paced,
+    pool::LoadPool,
+    spinner::Spinner,
     streams::streams,
 };
 

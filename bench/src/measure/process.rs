@@ -5,6 +5,8 @@
 
 use std::{fs, io, path::Path};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 /// Resources that a peer's processes have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Used {
@@ -55,6 +57,17 @@ pub fn used(pids: &[u32]) -> io::Result<Used> {
 /// If one of them has ended.
 pub fn forget_peak(pids: &[u32]) -> io::Result<()> {
     pids.iter().try_for_each(|pid| fs::write(format!("/proc/{pid}/clear_refs"), "5"))
+}
+
+/// Lets this process and those that it starts open `files`, or as many as the system allows. Returns that number.
+pub fn allow_open_files(files: u64) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let maximum = limit.maximum.map_or(files, |maximum| maximum.max(files));
+    // Only a privileged process may raise the maximum.
+    let highest = Rlimit { current: Some(maximum), maximum: Some(maximum) };
+    let raised = setrlimit(Resource::Nofile, highest)
+        .or_else(|_unprivileged| setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }));
+    raised.map_or(limit, |()| getrlimit(Resource::Nofile)).current.unwrap_or(u64::MAX)
 }
 
 /// Returns the memory in bytes that the kernel holds in small pieces for all processes, above all for sockets and

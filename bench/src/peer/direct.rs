@@ -1,12 +1,12 @@
 //! Measures load generator and upstream alone, without a peer.
 
-use super::{Launch, Peer};
+use super::{Launch, PLAIN, Peer};
 use crate::load::Target;
 
 pub(super) const PEER: Peer = Peer {
     name: "direct",
     lacks: "everything: no hop",
-    control: None,
+    abilities: &[],
     launch: |site| {
         Ok(Launch {
             command: None,
@@ -14,4 +14,5 @@ pub(super) const PEER: Peer = Peer {
             target: |site| Ok(Target::Tcp(site.setup.upstream)),
         })
     },
+    ..PLAIN
 };

@@ -6,8 +6,8 @@
 
 mod direct;
 mod haproxy;
+mod hop;
 mod nginx;
-mod relay;
 pub(crate) mod sluicegate;
 
 use std::{
@@ -28,15 +28,17 @@ use crate::{
     },
 };
 
-pub use self::relay::serve as serve_relay;
-
 /// Every peer that is always measured, in the order of the report.
-pub const ALL: [Peer; 8] = [
+pub const ALL: [Peer; 12] = [
     direct::PEER,
-    relay::PEER,
+    hop::RELAY,
+    hop::SKELETON,
+    hop::HYPER_RELAY,
     haproxy::PEER,
+    haproxy::TOKEN,
     nginx::STATIC,
     nginx::TUNED,
+    nginx::UNBUFFERED,
     nginx::LUA,
     sluicegate::PEER,
     sluicegate::BY_TOKEN,
@@ -60,21 +62,53 @@ pub struct Peer {
     pub lacks: &'static str,
     /// Control socket that opens listeners, if the peer has one.
     pub control: Option<fn(&Site) -> Target>,
+    /// Features that some workloads need.
+    abilities: &'static [Ability],
+    /// File that must exist for it to start; none if it comes with `bench`.
+    needs: Option<&'static str>,
+    /// Opens another run and returns its target; none if the peer knows no runs.
+    open_run: Option<fn(&Site, &str) -> io::Result<Target>>,
     launch: fn(&Site) -> io::Result<Launch>,
 }
+
+/// Feature of a peer that some workloads need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ability {
+    /// Forwards to an upstream that speaks TLS.
+    Tls,
+    /// Serves one address with several threads.
+    Threads,
+    /// Holds no connection to the upstream for a client that is idle.
+    Pool,
+}
+
+/// Fields that most peers have in common.
+const PLAIN: Peer = Peer {
+    name: "",
+    lacks: "",
+    control: None,
+    abilities: &[Ability::Tls, Ability::Threads, Ability::Pool],
+    needs: None,
+    open_run: None,
+    launch: |_| Err(io::ErrorKind::Unsupported.into()),
+};
 
 /// Surroundings of a peer.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Address that the peer forwards to.
     pub upstream: SocketAddr,
+    /// PEM file of the upstream's authority, if it speaks TLS.
+    pub authority: Option<PathBuf>,
+    /// Number of the peer's threads or worker processes.
+    pub threads: usize,
     /// Build of `sluice-proxy` to compare with.
     pub before: PathBuf,
 }
 
 impl From<SocketAddr> for Setup {
     fn from(upstream: SocketAddr) -> Self {
-        Self { upstream, before: PathBuf::new() }
+        Self { upstream, authority: None, threads: 1, before: PathBuf::new() }
     }
 }
 
@@ -112,10 +146,23 @@ pub struct Running {
     pub control: Option<Target>,
     /// Directory and surroundings of the peer.
     pub site: Site,
+    open_run: Option<fn(&Site, &str) -> io::Result<Target>>,
     child: Option<Child>,
 }
 
 impl Peer {
+    /// Returns whether the peer's program is installed.
+    #[must_use]
+    pub fn is_installed(&self) -> bool {
+        self.needs.is_none_or(|file| Path::new(file).exists())
+    }
+
+    /// Returns whether the peer has a feature.
+    #[must_use]
+    pub fn can(&self, ability: Ability) -> bool {
+        self.abilities.contains(&ability)
+    }
+
     /// Starts the peer in a new directory below `dir`.
     ///
     /// # Errors
@@ -131,13 +178,15 @@ impl Peer {
         let log = fs::File::create(site.dir.join("output.log"))?;
         let started = command.map(|mut command| {
             command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-            let processors = Division::of(available(), 1).peer;
+            let processors = Division::of(available(), setup.threads).peer;
             spawn_on(&mut command, &processors).map_err(|error| {
                 io::Error::new(error.kind(), format!("{}: {:?}: {error}", self.name, command.get_program()))
             })
         });
         let control = self.control.map(|control| control(&site));
-        let mut running = Running { target: ready.clone(), control, child: started.transpose()?, site };
+        let open_run = self.open_run;
+        let mut running =
+            Running { target: ready.clone(), control, child: started.transpose()?, site, open_run };
         wait_for(&ready).map_err(|error| {
             let log = fs::read_to_string(running.site.dir.join("output.log")).unwrap_or_default();
             io::Error::other(format!("the peer did not come up: {error}\n{log}"))
@@ -150,13 +199,11 @@ impl Peer {
 /// Returns the directory of the sockets of a peer whose own directory is `dir`.
 pub(crate) fn in_memory(dir: &Path) -> PathBuf {
     let memory = Path::new("/dev/shm");
-    let name = |dir: &Path| dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if memory.is_dir() {
-        let above = dir.parent().map(name).unwrap_or_default();
-        memory.join(format!("{above}-{}", name(dir)))
-    } else {
-        dir.join("run")
+    if !memory.is_dir() {
+        return dir.join("run");
     }
+    // The whole path is the name, so that peers of several environments and of several benchmarks share nothing.
+    memory.join(dir.display().to_string().trim_start_matches(['/', '.']).replace('/', "-"))
 }
 
 /// Returns the directory of this build's programs; a test's own program lies one level deeper.
@@ -173,9 +220,15 @@ impl Site {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
-    /// Fills in the placeholders of `template`, writes it as the configuration, and returns its path.
-    fn configure(&self, template: &str) -> io::Result<PathBuf> {
+    /// Fills in the placeholders of `template`, writes it as the configuration, and returns its path. `tls` are the
+    /// settings for an upstream that speaks TLS.
+    fn configure(&self, template: &str, tls: &str) -> io::Result<PathBuf> {
+        let authority = self.setup.authority.as_ref().map(|path| path.display().to_string());
         let text = template
+            .replace("@TLS@", if authority.is_some() { tls } else { "" })
+            .replace("@SCHEME@", if authority.is_some() { "https" } else { "http" })
+            .replace("@AUTHORITY@", &authority.unwrap_or_default())
+            .replace("@THREADS@", &self.setup.threads.to_string())
             .replace("@DIR@", &self.dir.display().to_string())
             .replace("@RUN@", &self.run.display().to_string())
             .replace("@LISTEN@", &self.address().to_string())
@@ -191,6 +244,20 @@ impl Running {
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         self.child.as_ref().map(|child| process::with_children(child.id())).unwrap_or_default()
+    }
+
+    /// Opens a run and returns its target; the target of all if the peer knows no runs.
+    ///
+    /// # Errors
+    /// If the peer refuses.
+    pub fn open_run(&self, run: &str) -> io::Result<Target> {
+        self.open_run.map_or_else(|| Ok(self.target.clone()), |open| open(&self.site, run))
+    }
+
+    /// Returns the address that all threads of the peer accept connections at.
+    #[must_use]
+    pub fn shared_target(&self) -> Target {
+        Target::Tcp(self.site.address())
     }
 }
 

@@ -64,12 +64,23 @@ pub struct Row {
     pub rss_mib: f64,
     /// Memory of the peer at the end of the last round. If it is far above `rss_mib`, the peer leaks.
     pub plateau_mib: f64,
-    /// Growth of the kernel's own memory, where listeners are held.
-    pub slab_mib: Option<f64>,
+    /// Growth of memory by each listener or connection that is held; absent where none are.
+    pub held: Option<HeldKib>,
     /// Number of rounds that count.
     pub rounds: usize,
     /// Number of rounds that do not count, because processor time was stolen during them.
     pub discarded: usize,
+}
+
+/// Memory of each listener or connection that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct HeldKib {
+    /// Number of them.
+    pub count: u64,
+    /// KiB of the peer for each.
+    pub peer: f64,
+    /// KiB of the kernel for each, both ends.
+    pub kernel: f64,
 }
 
 /// Kept form of a round.
@@ -106,7 +117,7 @@ impl Samples {
             rounds.median(|sample| micro(sample.cpu_ns) / sample.round.event_delay.len().max(1) as f64);
         let event_delay = rounds.median(|sample| micro(percentile(&mut sample.round.event_delay, 500)));
         let streams = rounds.0.iter().any(|sample| !sample.round.event_delay.is_empty());
-        let slab_mib = rounds.median(|sample| mib(sample.slab));
+        let held = rounds.held();
         let mut latency =
             |per_mille| rounds.median(|sample| micro(percentile(&mut sample.round.latency, per_mille)));
         Row {
@@ -129,7 +140,7 @@ impl Samples {
             peak_mib: rounds.median(|sample| mib(sample.peak)),
             rss_mib: rounds.median(|sample| mib(sample.rss)),
             plateau_mib: rounds.0.last().map_or(0.0, |sample| mib(sample.rss)),
-            slab_mib: Some(slab_mib).filter(|slab| *slab > 0.0),
+            held,
             rounds: rounds.0.len(),
             discarded: measured - rounds.0.len(),
         }
@@ -178,6 +189,14 @@ impl<'s> Rounds<'s> {
 
     fn median(&mut self, value: impl Fn(&mut Sample) -> f64) -> f64 {
         self.quartiles(value).median
+    }
+
+    fn held(&mut self) -> Option<HeldKib> {
+        let count = self.0.iter().map(|sample| sample.held.count).max().filter(|count| *count > 0)?;
+        let each = |bytes: u64| bytes as f64 / 1024.0 / count as f64;
+        let peer = self.median(|sample| each(sample.held.rss));
+        let kernel = self.median(|sample| each(sample.held.slab));
+        Some(HeldKib { count, peer, kernel })
     }
 
     fn per_request(&mut self, value: impl Fn(&Sample) -> f64) -> Quartiles {

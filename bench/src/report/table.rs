@@ -57,8 +57,11 @@ fn table(workload: &Workload, rows: &[&Row]) -> String {
             row.rounds
         );
     }
-    for (peer, slab) in rows.iter().filter_map(|row| Some((row.peer, row.slab_mib?))) {
-        text += &format!("\nFor what {peer} holds the kernel's slab grew by {slab:.0} MiB.\n");
+    for (peer, held) in rows.iter().filter_map(|row| Some((row.peer, row.held?))) {
+        text += &format!(
+            "\nFor each of {} held, {peer} grew by {:.1} KiB and the kernel's slab by {:.1} KiB.\n",
+            held.count, held.peer, held.kernel
+        );
     }
     text
 }

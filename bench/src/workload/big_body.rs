@@ -7,4 +7,5 @@ pub(super) const WORKLOAD: Workload = Workload {
     about: "164 KB in, stream of 64 events as fast as they come, 8 connections",
     load: Load::Closed { connections: 8 },
     request: || request::chat("fast-events64", 164 << 10),
+    ..Workload::CLOSED
 };

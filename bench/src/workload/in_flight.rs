@@ -7,4 +7,5 @@ pub(super) const WORKLOAD: Workload = Workload {
     about: "1 MiB in, 64 at once, each answered after 200 ms: see the peak of memory",
     load: Load::Closed { connections: 64 },
     request: || request::chat("fast-hold200ms", 1 << 20),
+    ..Workload::CLOSED
 };

@@ -18,6 +18,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     about: "10,000 run listeners held, one more opened (latency) and closed at a time",
     load: Load::Listeners { held: 10_000 },
     request: || Arc::from([]),
+    ..Workload::CLOSED
 };
 
 /// Opens `count` listeners and keeps them open.

@@ -8,4 +8,5 @@ pub(super) const WORKLOAD: Workload = Workload {
     about: "1 KB in, 600 B out, 2,000 requests a second over 32 connections, latency from when each was due",
     load: Load::Paced { connections: 32, per_second: 2000 },
     request: || request::chat("fast", 1024),
+    ..Workload::CLOSED
 };

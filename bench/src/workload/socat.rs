@@ -18,6 +18,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     about: "1 KB in, 600 B out, 8 connections, each through socat as in a sandbox (its CPU time not counted)",
     load: Load::ClosedThroughSocat { connections: 8 },
     request: || request::chat("fast", 1024),
+    ..Workload::CLOSED
 };
 
 /// A listening `socat`, stopped on drop together with its forks.

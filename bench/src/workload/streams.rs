@@ -14,6 +14,7 @@ const fn workload(name: &'static str, about: &'static str, count: u32) -> Worklo
         about,
         load: Load::Streams { count },
         request: || request::chat("fast-events50-gap20ms", 1024),
+        ..Workload::CLOSED
     }
 }
 
