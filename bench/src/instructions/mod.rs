@@ -1,28 +1,76 @@
-//! Counts instructions per request. The count has no noise, so a change of a few percent is visible on any machine.
+//! Counts instructions, locked instructions, allocations and system calls per request. The counts have no noise, so a
+//! change of a few percent is visible on any machine.
 //!
-//! `sluice-proxy` runs under `valgrind --tool=callgrind`, which counts every instruction it executes. Requests are sent
+//! `sluice-proxy` runs under `valgrind --tool=callgrind`, which counts every instruction it executes. A locked one costs as
+//! much as twenty others, and far more if another thread uses the same line of the cache. Requests are sent
 //! one after the other, and the cost of a case is the count over many of them, divided. The kept figures in
 //! `bench/instructions.json` belong to the pinned compiler and the locked dependencies.
 
 mod callgrind;
 mod compare;
 
-use std::{collections::BTreeMap, io, path::Path};
+use std::{collections::BTreeMap, io, path::Path, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use self::callgrind::Totals;
 
 pub use self::compare::{TOLERANCE, Verdict, compare};
 use crate::{fast::FastUpstream, load::Connection, measure::cores, peer::sluicegate, workload};
 
-/// Instructions by case.
-pub type Counts = BTreeMap<String, u64>;
+/// Cost of a request by case.
+pub type Counts = BTreeMap<String, Cost>;
 
-/// Cases: a name, the model that selects the upstream's answer, bytes of body, and number of requests.
-///
+/// Counts per request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Instructions.
+    pub instructions: f64,
+    /// Instructions that lock the bus.
+    pub locked: f64,
+    /// System calls and clock reads: under valgrind, a clock read is a system call.
+    pub system_calls: f64,
+    /// Allocations.
+    pub mallocs: f64,
+}
+
+impl Cost {
+    fn of(totals: Totals, requests: u64) -> Self {
+        let each = |count: u64| (count as f64 / requests as f64 * 10.0).round() / 10.0;
+        Self {
+            instructions: each(totals.instructions).round(),
+            locked: each(totals.locked),
+            system_calls: each(totals.system_calls),
+            mallocs: each(totals.mallocs),
+        }
+    }
+
+    /// Returns the least of each count by itself.
+    fn least(costs: &[Self]) -> Self {
+        let least = |count: fn(&Self) -> f64| costs.iter().map(count).fold(f64::INFINITY, f64::min);
+        Self {
+            instructions: least(|cost| cost.instructions),
+            locked: least(|cost| cost.locked),
+            system_calls: least(|cost| cost.system_calls),
+            mallocs: least(|cost| cost.mallocs),
+        }
+    }
+}
+
+/// A counted request.
+struct Case {
+    name: &'static str,
+    request: fn() -> Arc<[u8]>,
+    times: u64,
+}
+
 /// The upstream sends events one by one here. Without pauses, the number that arrives together would depend on the
 /// machine.
-const CASES: [(&str, &str, usize, u64); 3] = [
-    ("1 KB request", "fast", 1024, 500),
-    ("164 KB request", "fast", 164 << 10, 100),
-    ("stream of 20 events", "fast-events20-gap5ms", 1024, 20),
+const CASES: [Case; 4] = [
+    Case { name: "1 KB request", request: || workload::chat("fast", 1024), times: 400 },
+    Case { name: "164 KB request", request: || workload::chat("fast", 164 << 10), times: 60 },
+    Case { name: "agent's request", request: workload::agent, times: 60 },
+    Case { name: "stream of 20 events", request: || workload::chat("fast-events20-gap5ms", 1024), times: 20 },
 ];
 
 /// Counts every case. Leaves the proxy's files in `dir`.
@@ -36,23 +84,22 @@ pub async fn count(dir: &Path, progress: impl Fn(&str)) -> io::Result<Counts> {
     let counter = callgrind::Counter::of(&proxy);
     let mut connection = Connection::open(&proxy.target).await?;
     let mut counts = Counts::new();
-    for (name, model, bytes, times) in CASES {
+    for Case { name, request, times } in CASES {
         progress(&format!("counting: {name}, {times} times"));
-        let request = workload::chat(model, bytes);
+        let request = request();
         for _ in 0..times.div_ceil(10) {
             connection.exchange(&request).await?;
         }
-        counter.read()?; // resets the count after the warm-up
-        // The number of stream pieces that arrive together varies, so the median of three counts is used.
-        let mut repeated = [0; 3];
-        for count in &mut repeated {
+        counter.read()?; // resets the counts after the warm-up
+        // The number of pieces in which a large body or a stream arrives varies, so the least of three counts is used.
+        let mut repeated = Vec::new();
+        for _ in 0..3 {
             for _ in 0..times {
                 connection.exchange(&request).await?;
             }
-            *count = counter.read()? / times;
+            repeated.push(Cost::of(counter.read()?, times));
         }
-        repeated.sort_unstable();
-        counts.insert(name.to_owned(), repeated[1]);
+        counts.insert(name.to_owned(), Cost::least(&repeated));
     }
     Ok(counts)
 }
