@@ -26,7 +26,7 @@ TEST_STAGES := setup-tests tidy build proxy-image unit it stack
 .PHONY: install package test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: agents-record
-.PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build
+.PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build bench-cores
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ bench-quick: bench-build ## Run a shorter benchmark without storing it (2 minute
 bench-before: bench-build ## Save this build as a baseline: BEFORE=$(TARGET)/release/sluice-proxy.before compares with it
 	cp $(TARGET)/release/sluice-proxy $(TARGET)/release/sluice-proxy.before
 
+bench-cores: ## Build target/bench-cores.tar.gz: the workloads threads-* for a machine with many cores, nothing to install there
+	@scripts/bench-cores.sh "$(BEFORE)"
+
 bench-starts: ## Measure the start of runs: cold, warm and as in the predecessor; update the table of docs/src/explanation/benchmarks.md (5 minutes)
 	@$(MAKE) --no-print-directory images release
 	$(CARGO) run --release --locked --quiet -p tests --example bench-starts -- bench/runs/starts.json docs/src/explanation/benchmarks.md
@@ -135,10 +138,10 @@ agents-record: ## Play every scenario with every coding agent that ships; update
 bench-micro: ## Measure the cost of single steps of a call
 	$(CARGO) bench --locked -p proxy --features internals --bench steps
 
-bench-check: bench-build ## Compare instructions per request with the stored baseline; 5 % more fail
+bench-check: bench-build ## Compare instructions, locked ones, allocations, system calls per request with the baseline; 5 % more fail
 	$(TARGET)/release/bench instructions
 
-bench-accept: bench-build ## Store the current instructions per request as the baseline
+bench-accept: bench-build ## Store the current counts per request as the baseline
 	$(TARGET)/release/bench instructions --accept
 
 bench-build:

@@ -56,9 +56,12 @@ struct Run {
     /// Only these peers
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     peers: Vec<String>,
-    /// Only these workloads
+    /// Only these workloads; `threads-*` is all whose names begin so
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     workloads: Vec<String>,
+    /// Write the run into this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "keep")]
+    results: Option<PathBuf>,
     /// Keep the run below this directory, in DATE-HOST
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -123,6 +126,9 @@ async fn measure_peers(run: Run) -> io::Result<()> {
     let samples = plan.run(&scratch.0, say).await?;
     let record = Record::of(machine, &plan, samples);
     print(&record.tables);
+    if let Some(results) = run.results {
+        return record.write(&results, &scratch.0);
+    }
     let Some(runs) = run.keep else { return Ok(()) };
     let dir = record.dir(&runs);
     record.write(&dir, &scratch.0)?;
@@ -171,11 +177,15 @@ fn workloads(run: &Run) -> io::Result<Vec<Workload>> {
 
 /// Returns the named items of `all`, or all if none is named.
 fn chosen<T: Copy>(all: &[T], wanted: &[String], name: fn(&T) -> &'static str) -> io::Result<Vec<T>> {
-    if let Some(unknown) = wanted.iter().find(|wanted| !all.iter().any(|one| name(one) == wanted.as_str())) {
+    let is = |one: &T, wanted: &String| match wanted.strip_suffix('*') {
+        Some(start) => name(one).starts_with(start),
+        None => name(one) == wanted,
+    };
+    if let Some(unknown) = wanted.iter().find(|wanted| !all.iter().any(|one| is(one, wanted))) {
         let known: Vec<_> = all.iter().map(name).collect();
         return Err(io::Error::other(format!("there is no {unknown}; there are: {}", known.join(", "))));
     }
-    let is_wanted = |one: &&T| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name(one));
+    let is_wanted = |one: &&T| wanted.is_empty() || wanted.iter().any(|wanted| is(one, wanted));
     Ok(all.iter().filter(is_wanted).copied().collect())
 }
 

@@ -5,7 +5,7 @@ use std::{fs, io, path::Path, process::Command};
 
 use super::{Row, headline};
 
-/// Draws `plot.svg` and `plot.png` into `dir`.
+/// Draws `plot.svg` and `plot.png` into `dir`. Without gnuplot, leaves the data and the script only.
 pub(super) fn draw(rows: &[Row], dir: &Path) -> io::Result<()> {
     let (mut data, mut titles) = (String::new(), Vec::new());
     for headline in headline::ALL.iter().filter(|headline| headline.figures(rows).next().is_some()) {
@@ -19,7 +19,10 @@ pub(super) fn draw(rows: &[Row], dir: &Path) -> io::Result<()> {
     let script =
         format!("array titles[{}] = [{}]\n{}", titles.len(), titles.join(", "), include_str!("plot.gnuplot"));
     fs::write(dir.join("plot.gnuplot"), script)?;
-    let drawn = Command::new("gnuplot").arg("plot.gnuplot").current_dir(dir).output()?;
+    let drawn = match Command::new("gnuplot").arg("plot.gnuplot").current_dir(dir).output() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        drawn => drawn?,
+    };
     if drawn.status.success() {
         return Ok(());
     }

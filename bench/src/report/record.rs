@@ -63,19 +63,39 @@ impl Record {
         plot::draw(&self.rows, dir)
     }
 
+    /// Keeps the configurations below `peers`: of peers, and of environments with peers.
     fn keep_configurations(&self, to: &Path, peers: &Path) -> io::Result<()> {
-        for entry in fs::read_dir(peers)? {
-            let peer = entry?;
-            let written = fs::read_to_string(peer.path().join("peer.conf"));
-            if let Ok(text) = written {
-                // Paths of a removed directory mean nothing, so a placeholder replaces them.
-                let text = text.replace(&in_memory(&peer.path()).display().to_string(), "@RUN@");
-                let text = text.replace(&peer.path().display().to_string(), "@DIR@");
-                fs::write(to.join(peer.file_name()).with_extension("conf"), text)?;
+        for peer in directories(peers)? {
+            keep_configuration(&peer, &to.join(name(&peer)))?;
+            for nested in directories(&peer)? {
+                keep_configuration(&nested, &to.join(format!("{}-{}", name(&peer), name(&nested))))?;
             }
         }
         Ok(())
     }
+}
+
+fn keep_configuration(peer: &Path, to: &Path) -> io::Result<()> {
+    let Ok(text) = fs::read_to_string(peer.join("peer.conf")) else { return Ok(()) };
+    // Paths of a removed directory mean nothing, so a placeholder replaces them.
+    let text = text.replace(&in_memory(peer).display().to_string(), "@RUN@");
+    let text = text.replace(&peer.display().to_string(), "@DIR@");
+    fs::write(to.with_extension("conf"), text)
+}
+
+fn directories(of: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(of)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn name(of: &Path) -> String {
+    of.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Writes one element per line, so that two runs can be compared line by line.
