@@ -11,6 +11,7 @@ pub mod instructions;
 pub mod load;
 pub mod measure;
 pub mod peer;
+pub mod pool;
 pub mod report;
 pub mod session;
 pub mod tls;

@@ -9,9 +9,9 @@ use std::{
 
 use crate::{
     fast::FastUpstream,
-    load::LoadPool,
     measure::{cores, process},
     peer::{Peer, Running, Setup},
+    pool::LoadPool,
     report::Samples,
     tls::Identity,
     workload::{Drive, Environment, Generator, Sample, Workload},

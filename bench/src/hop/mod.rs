@@ -1,5 +1,5 @@
-//! Serves the hops that are measured as peers and are no product: how little a hop can cost, and which part of a proxy's
-//! cost has which reason.
+//! Serves the hops that are measured as peers and are no products. They show how little a hop can cost, and which part of
+//! a proxy does cost that much.
 
 mod hyper_relay;
 mod relay;

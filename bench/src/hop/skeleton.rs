@@ -1,5 +1,5 @@
-//! Makes the system calls of a call in Sluicegate and nothing else: receive, write the mark, look at the upstream's
-//! connection, send; receive, write the record, send. What remains above it is user space.
+//! Makes the system calls of a call in Sluicegate and nothing else. It receives, writes the mark, looks at the upstream's
+//! connection and sends. It receives the answer, writes the record and sends. What remains above it is user space.
 //!
 //! It parses nothing. The first bytes after an answer's end begin a call, and an answer's end is known by the last bytes
 //! that the fast upstream sends.

@@ -8,7 +8,6 @@
 mod closed;
 mod connection;
 mod paced;
-mod pool;
 mod spinner;
 mod streams;
 
@@ -20,7 +19,6 @@ pub use self::{
     closed::{Client, closed},
     connection::{Connection, Received},
     paced::paced,
-    pool::LoadPool,
     spinner::Spinner,
     streams::streams,
 };
@@ -58,7 +56,8 @@ impl Round {
         Ok(all)
     }
 
-    fn absorb(&mut self, other: Self) {
+    /// Adds the results of other clients that ran at the same time.
+    pub fn absorb(&mut self, other: Self) {
         self.requests += other.requests;
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
         self.latency.extend(other.latency);

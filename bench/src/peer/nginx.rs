@@ -1,5 +1,6 @@
-//! Configures nginx: as the predecessor's template first was, as its operators would tune it today, the same with a log
-//! that a kill does not cut, and with a token check in Lua. That check was specified and never built.
+//! Configures nginx as the predecessor's template first was, and as its operators would tune it today. Two further forms
+//! are tuned as well: with a log that a kill does not cut, and with a token check in Lua. That check was specified and
+//! never built.
 
 use std::{io, process::Command};
 

@@ -18,9 +18,10 @@ pub(crate) use self::request::{MODELS, TOKEN_SECRET, tools};
 pub use self::request::{agent, chat};
 
 use crate::{
-    load::{self, Client, LoadPool, Round, Spinner},
+    load::{self, Client, Round, Spinner},
     measure::process,
     peer::{Ability, Peer, Running},
+    pool::LoadPool,
 };
 
 /// Workloads of one thread, in the order of the report.
@@ -69,9 +70,9 @@ pub struct Workload {
 /// Setup of the peers under a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
-    /// One thread, and an upstream without TLS.
+    /// Single thread, and an upstream without TLS.
     Plain,
-    /// One thread, and an upstream that speaks TLS.
+    /// Single thread, and an upstream that speaks TLS.
     Tls,
     /// Several threads, and as much load as the other processors generate.
     Threads(usize),

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn another_runs_request_differs_in_its_token_only() {
+    fn another_runs_request_differs_in_its_token() {
         let own = chat("fast", 1024);
         let [head, body] = head_and_body(&of_run(&own, "run-7"));
         assert!(head.contains("\r\nx-run-token: run-7|0|9999999999."), "{head}");

@@ -1,16 +1,20 @@
 //! Generates load from several threads, for peers with several threads. Each thread has a runtime, a share of the
 //! clients and a share of the upstream.
 
-use std::{io, net::SocketAddr, thread, time::Duration};
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    thread,
+    time::Duration,
+};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Client, Round, closed};
 use crate::{
     fast::FastUpstream,
     hop::bind_shared,
+    load::{Client, Round, closed},
     measure::cores::{self, Division},
-    peer::free_address,
 };
 
 /// Threads that generate load and answer as the upstream, until it is dropped.
@@ -34,7 +38,8 @@ impl LoadPool {
     /// # Errors
     /// If no port can be bound.
     pub fn start(peer_threads: usize) -> io::Result<Self> {
-        let upstream = free_address()?;
+        // Bound once by all threads; the port was free a moment ago.
+        let upstream = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let processors = Division::of(cores::available(), peer_threads).load;
         let mut threads = Vec::new();
         for _ in &processors {
