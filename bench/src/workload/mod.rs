@@ -53,6 +53,9 @@ pub fn all(processors: usize) -> Vec<Workload> {
     ALL.into_iter().chain(threads::ALL.into_iter().filter(fits)).collect()
 }
 
+/// Files per idle connection: Sluicegate keeps three for each, and as many for other runs.
+const FILES_PER_IDLE_CONNECTION: u64 = 7;
+
 /// A kind of load.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
@@ -183,12 +186,17 @@ impl Workload {
         matches!(self.load, Load::Listeners { .. } | Load::Idle { .. })
     }
 
+    /// Returns whether the workload does with fewer open files than it wants.
+    #[must_use]
+    pub const fn is_content_with_fewer_files(&self) -> bool {
+        matches!(self.load, Load::Idle { .. })
+    }
+
     /// Returns the number of files that a peer and the load generator have to be able to open.
     #[must_use]
     pub const fn open_files(&self) -> u64 {
         match self.load {
-            // Sluicegate keeps three descriptors for each connection, and a share for other runs.
-            Load::Idle { held } => held as u64 * 7,
+            Load::Idle { held } => held as u64 * FILES_PER_IDLE_CONNECTION,
             Load::Listeners { held } => held as u64 * 3 / 2,
             _ => 4096,
         }
@@ -226,6 +234,9 @@ impl Workload {
                 let clients = Client::many(target, &request, 32);
                 load::closed(clients, drive.span / 10).await?; // fills the pools before memory is compared
                 let before = Memory::of(peer)?;
+                // Memory is reported per connection, so fewer serve as well where fewer files can be opened.
+                let allowed = process::allow_open_files(0) / FILES_PER_IDLE_CONNECTION;
+                let held = held.min(usize::try_from(allowed).unwrap_or(held));
                 let connections = idle::hold(target, &request, held).await?;
                 let held = before.growth(peer, connections.len())?;
                 let sample = closed(peer, &Client::many(target, &request, 1), drive).await?;
