@@ -26,23 +26,42 @@ pub(crate) struct UsageTotals {
     pub(crate) by_run: HashMap<RunId, RunUsage>,
 }
 
-impl UsageTotals {
-    /// Adds the calls of `record`, which have ended.
-    pub(super) fn add(&mut self, record: &ExchangeRecord) {
+/// Sums over some lines, which one thread wrote.
+#[derive(Debug, Default)]
+pub(super) struct LineTotals {
+    by_account: HashMap<AccountId, Usage>,
+    by_run: HashMap<RunId, RunTotals>,
+}
+
+/// Sums over some lines of a run.
+#[derive(Debug, Default)]
+struct RunTotals {
+    run_usage: RunUsage,
+    /// Number of the line whose call was the last to end. Lines of one run may come from several threads.
+    last_line: u64,
+}
+
+impl LineTotals {
+    /// Adds the calls of `record`, which have ended; it is in line `seq`.
+    pub(super) fn add(&mut self, seq: u64, record: &ExchangeRecord) {
         match self.by_account.get_mut(&record.account) {
             Some(usage) => usage.add(record),
             None => self.by_account.entry(record.account.clone()).or_default().add(record),
         }
-        let count = |run_usage: &mut RunUsage| {
-            run_usage.usage.add(record);
-            // A line for several calls reports calls that ended at some time before.
-            if record.calls == 1 {
-                run_usage.last = Some(record.into());
-            }
-        };
         match self.by_run.get_mut(&record.run_id) {
-            Some(run_usage) => count(run_usage),
-            None => count(self.by_run.entry(record.run_id.clone()).or_default()),
+            Some(totals) => totals.add(seq, record),
+            None => self.by_run.entry(record.run_id.clone()).or_default().add(seq, record),
+        }
+    }
+}
+
+impl RunTotals {
+    fn add(&mut self, seq: u64, record: &ExchangeRecord) {
+        self.run_usage.usage.add(record);
+        // A line for several calls reports calls that ended at some time before.
+        if record.calls == 1 {
+            self.run_usage.last = Some(record.into());
+            self.last_line = seq;
         }
     }
 }
@@ -121,28 +140,36 @@ impl Checkpoint {
             reader => reader?,
         };
         let mut text = Vec::new();
-        let mut totals = UsageTotals::default();
+        let mut totals = LineTotals::default();
         while reader.next_seq() <= last {
             let seq = reader.next_seq();
             let line: JournalLine = reader.parse(&mut text)?.ok_or(Error::Missing { seq })?;
-            totals.add(&line.record);
+            totals.add(seq, &line.record);
             self.seq = seq;
         }
         if let Some(text) = text.strip_suffix(b"\n") {
             self.hash = String::from_utf8_lossy(&hash(text)).into_owned();
         }
-        self.add(totals);
+        self.add(vec![totals]);
         Ok(())
     }
 
-    fn add(&mut self, UsageTotals { by_account, by_run }: UsageTotals) {
-        for (account, usage) in by_account {
-            *self.accounts.entry(account).or_default() += usage;
-        }
-        for (run_id, RunUsage { usage, last }) in by_run {
-            let run_usage = self.runs.entry(run_id).or_default();
-            run_usage.usage += usage;
-            run_usage.last = last.or(run_usage.last);
+    /// Adds the sums of several threads over lines behind all that are included.
+    fn add(&mut self, threads: Vec<LineTotals>) {
+        let mut last_lines = HashMap::new();
+        for LineTotals { by_account, by_run } in threads {
+            for (account, usage) in by_account {
+                *self.accounts.entry(account).or_default() += usage;
+            }
+            for (run_id, RunTotals { run_usage: RunUsage { usage, last }, last_line }) in by_run {
+                let run_usage = self.runs.entry(run_id.clone()).or_default();
+                run_usage.usage += usage;
+                let newest = last_lines.entry(run_id).or_insert(0);
+                if last_line > *newest {
+                    *newest = last_line;
+                    run_usage.last = last;
+                }
+            }
         }
     }
 }
@@ -151,7 +178,7 @@ impl Checkpoint {
 struct SummedEnd {
     seq: u64,
     hash: [u8; 64],
-    totals: Vec<UsageTotals>,
+    totals: Vec<LineTotals>,
 }
 
 impl Journal {
@@ -179,7 +206,7 @@ impl Journal {
         };
         let SummedEnd { seq, hash, totals } = self.take_totals();
         if totals.iter().any(|totals| !totals.by_account.is_empty()) {
-            totals.into_iter().for_each(|totals| sums.add(totals));
+            sums.add(totals);
             sums.seq = seq;
             sums.hash = String::from_utf8_lossy(&hash).into_owned();
         }

@@ -19,7 +19,8 @@ use platform_runtime::{report, sync::Mutex};
 use tokio::sync::Notify;
 
 use super::{
-    Error, Journal, SpaceReservation, UsageTotals,
+    Error, Journal, SpaceReservation,
+    checkpoint::LineTotals,
     in_flight::{InFlightLog, LogSlot, MarkBatch},
     space::SpacePool,
     sync::WrittenTurn,
@@ -39,7 +40,7 @@ pub(crate) struct Committer {
     marks: Arc<InFlightLog>,
     space: Arc<SpacePool>,
     /// Sums over its lines since they were last taken. Locked before the journal's tail.
-    totals: Arc<Mutex<UsageTotals>>,
+    totals: Arc<Mutex<LineTotals>>,
     batch: Mutex<TurnBatch>,
     is_waiting: Notify,
 }
@@ -207,7 +208,8 @@ impl Committer {
             files.push(Arc::clone(tail.file()));
             Ok(appended)
         })?;
-        batch.lines.iter().for_each(|line| totals.add(&line.record));
+        let first = appended.seq + 1 - count.get();
+        (first..).zip(&batch.lines).for_each(|(seq, line)| totals.add(seq, &line.record));
         Ok((appended.bytes - batch.fields.len() as u64) / count)
     }
 

@@ -56,7 +56,7 @@ use platform_runtime::{
 pub(crate) use self::error::Error;
 use self::{
     appended::LastLine,
-    checkpoint::Checkpoint,
+    checkpoint::{Checkpoint, LineTotals},
     consumers::Consumers,
     gaps::Gaps,
     in_flight::InFlightLog,
@@ -81,7 +81,7 @@ pub(crate) struct Journal {
     /// Marks of all threads, for maintenance.
     marks: Mutex<Vec<Arc<InFlightLog>>>,
     /// Sums over the lines of all threads, since they were last taken.
-    totals: Mutex<Vec<Arc<Mutex<UsageTotals>>>>,
+    totals: Mutex<Vec<Arc<Mutex<LineTotals>>>>,
     space: Arc<Space>,
     /// Space for lines that no thread of the data plane writes.
     own_space: Arc<SpacePool>,
@@ -215,7 +215,7 @@ impl Journal {
     }
 
     /// Adds the sums of one more thread.
-    fn add_totals(&self) -> Arc<Mutex<UsageTotals>> {
+    fn add_totals(&self) -> Arc<Mutex<LineTotals>> {
         let totals = Arc::default();
         self.totals.lock().push(Arc::clone(&totals));
         totals

@@ -16,7 +16,7 @@ use platform_core::{
 use platform_runtime::report;
 
 use super::{
-    checkpoint::UsageTotals,
+    checkpoint::LineTotals,
     segments::{End, Segment},
     space::Space,
 };
@@ -45,7 +45,7 @@ pub(super) struct Tail {
     /// Lost lines that the next line reports.
     lost: Vec<Lost>,
     /// Sums over the records that were appended one by one, since they were last taken.
-    totals: UsageTotals,
+    totals: LineTotals,
 }
 
 /// Lines that were written together.
@@ -81,7 +81,7 @@ impl Tail {
             fullness: Fullness::At(size),
             retry_at: None,
             lost: Vec::new(),
-            totals: UsageTotals::default(),
+            totals: LineTotals::default(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Tail {
     }
 
     /// Takes the sums over the records that were appended by [`Tail::append`] since this was last done.
-    pub(super) fn take_totals(&mut self) -> UsageTotals {
+    pub(super) fn take_totals(&mut self) -> LineTotals {
         std::mem::take(&mut self.totals)
     }
 
@@ -126,7 +126,7 @@ impl Tail {
         let mut fields = Vec::with_capacity(1024);
         record_text::write_fields(record, &mut fields);
         let appended = self.append_all(std::iter::once(fields.as_slice()))?;
-        self.totals.add(record);
+        self.totals.add(appended.seq, record);
         Ok(appended)
     }
 

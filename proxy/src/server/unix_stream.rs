@@ -254,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_paced_event_wakes_its_thread_once() {
-        let ours = sleeps_per_stream(ClientUnixStream::new);
+        // Another process on the machine adds sleeps, and takes none away.
+        let ours = (0..3).map(|_| sleeps_per_stream(ClientUnixStream::new)).min().unwrap();
         assert!(ours * 10 < EVENTS * 13, "{ours} wake-ups for {EVENTS} events");
         // The control: tokio's own stream is watched for writing as well.
         let tokios = sleeps_per_stream(UnixStream::from_std);

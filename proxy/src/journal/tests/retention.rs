@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::Path,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -11,11 +12,11 @@ use platform_core::{
     id::CallId,
     limit::{ByteSize, Millis},
     money::NanoDollars,
-    record::{ExchangeRecord, hash},
+    record::{ExchangeRecord, Outcome, hash},
 };
 use platform_runtime::settings;
 
-use super::{Thread, append, assert_chained, lines, open_small, record};
+use super::{Committer, Thread, append, assert_chained, lines, open, open_small, record};
 use crate::journal::{AcknowledgeError, Error, segments};
 
 fn paid(run: &str) -> ExchangeRecord {
@@ -222,4 +223,25 @@ fn a_segment_ends_when_it_is_old() {
     append(&journal, &paid("r1"));
     append(&journal, &paid("r1"));
     assert_eq!(count(), 2);
+}
+
+/// The calls of a gateway's run end on several threads; the newest line decides which was the last.
+#[test]
+fn the_last_call_of_a_run_is_the_newest_line() {
+    let ended = |outcome| ExchangeRecord { outcome, ..record("r1") };
+    for order in [[0, 1], [1, 0]] {
+        let state = tempfile::tempdir().unwrap();
+        let first = open(state.path()).unwrap();
+        let second = Thread(Committer::new(Arc::clone(&first.0.journal), 1).unwrap());
+        first.usage_totals(|_| false).unwrap();
+        let threads = [&first, &second];
+        for (at, outcome) in order.into_iter().zip([Outcome::ClientGone, Outcome::Complete]) {
+            append(threads[at], &ended(outcome));
+        }
+        first.make_checkpoint(&|_| false).unwrap();
+        drop((first, second));
+        let totals = open(state.path()).unwrap().usage_totals(|_| false).unwrap();
+        let run_usage = totals.by_run.values().next().unwrap();
+        assert_eq!((run_usage.usage.calls, run_usage.last.unwrap().outcome), (2, Outcome::Complete));
+    }
 }
