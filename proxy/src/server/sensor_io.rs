@@ -45,6 +45,8 @@ pub(super) struct SensorIo<S> {
     connection_state: ConnectionState,
     pending_write: PendingWrite,
     is_blocked: bool,
+    /// Set if the last bytes were read together with the end, which hyper has not read yet.
+    holds_end: bool,
 }
 
 impl<S> SensorIo<S> {
@@ -53,7 +55,7 @@ impl<S> SensorIo<S> {
         connection_state: ConnectionState,
         pending_write: PendingWrite,
     ) -> Self {
-        Self { stream, connection_state, pending_write, is_blocked: false }
+        Self { stream, connection_state, pending_write, is_blocked: false, holds_end: false }
     }
 
     fn track_write(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -91,12 +93,19 @@ impl<S: ClientStream> AsyncRead for SensorIo<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if std::mem::take(&mut self.holds_end) {
+            // hyper ends a connection at its end, even if the request before it has not become a call. The next poll
+            // reads the end.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
             self.connection_state.received(&buffer.filled()[before..]);
             if buffer.remaining() > 0 && self.stream.has_ended() {
                 self.connection_state.input_ended();
+                self.holds_end = true;
             }
         }
         polled

@@ -92,8 +92,7 @@ impl ClientUnixStream {
                 (Err(Errno::AGAIN), Some(mut guard)) => guard.clear_ready(),
                 (Err(Errno::AGAIN), None) => self.watch(Watched::ReadingAndWriting, cx)?,
                 (sent, guard) => {
-                    let has_caught_up = guard.is_some() && sent == Ok(length);
-                    if has_caught_up {
+                    if guard.is_some() && sent == Ok(length) {
                         self.watch(Watched::Reading, cx)?;
                     }
                     return Poll::Ready(sent.map_err(io::Error::from));
