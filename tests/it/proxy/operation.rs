@@ -148,7 +148,9 @@ async fn the_units_are_accepted_by_systemd() {
         let complaints: Vec<_> =
             said.lines().filter(|line| line.contains(&format!("{program}.service"))).collect();
         let known = [
+            // Neither the program nor its page is installed here.
             format!("Command /usr/bin/{program} is not executable"),
+            format!("Command 'man {program}(1)' failed"),
             // Docker may be no service of this machine.
             "Failed to add dependency on docker.service".to_owned(),
             "Unit docker.service not found".to_owned(),
