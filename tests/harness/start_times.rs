@@ -6,6 +6,7 @@
 //! and its configuration of nginx. The wait for the socket is shorter than the predecessor's.
 
 use std::{
+    fs,
     path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -61,16 +62,19 @@ impl StartTimes {
     pub async fn measure(self) -> Vec<Row> {
         let before = Predecessor::new().await;
         let (cold, warm) = (Ours::new(0).await, Ours::new(AT_ONCE).await);
-        let mut rows = ["predecessor: nginx container, then the agent's", "cold", "warm"].map(|what| Row {
-            what,
-            alone_ms: Vec::new(),
-            at_once_ms: Vec::new(),
-        });
+        let files = CopiedFiles::write();
+        let kinds = ["predecessor: nginx container, then the agent's", "cold", "warm", CopiedFiles::KIND];
+        let mut rows = kinds.map(|what| Row { what, alone_ms: Vec::new(), at_once_ms: Vec::new() });
         for (count, rounds) in [(1, self.alone), (AT_ONCE, self.rounds)] {
             for round in 0..rounds {
                 let name = |number| format!("b{count}-{round}-{number}");
                 let names: Vec<_> = (0..count).map(name).collect();
-                let times = [before.begin(&names).await, cold.begin(&names).await, warm.begin(&names).await];
+                let times = [
+                    before.begin(&names).await,
+                    cold.begin(&names, &[]).await,
+                    warm.begin(&names, &[]).await,
+                    warm.begin(&names, &files.options()).await,
+                ];
                 for (row, times) in rows.iter_mut().zip(times) {
                     let all = if count == 1 { &mut row.alone_ms } else { &mut row.at_once_ms };
                     all.extend(times);
@@ -117,12 +121,12 @@ impl Ours {
         Self { world, up, warm }
     }
 
-    /// Starts these runs at the same moment, and returns their start times.
-    async fn begin(&self, names: &[String]) -> Vec<f64> {
+    /// Starts these runs at the same moment, with these further options, and returns their start times.
+    async fn begin(&self, names: &[String], options: &[&str]) -> Vec<f64> {
         self.until_ready().await;
         let one = async |run: &String| {
             let arguments = ["run", "--detach", "--run-id", run, "--agent", "bench:clock", "q"];
-            let ordered = self.world.sluice().run(&arguments).await;
+            let ordered = self.world.sluice().run(&[&arguments[..], options].concat()).await;
             assert_eq!(ordered.code, Some(0), "{ordered:?}");
             let waited = self.world.sluice().run(&["runs", "wait", run]).await;
             let shown = self.world.sluice().run(&["runs", "show", run, "--json"]).await.result();
@@ -142,6 +146,25 @@ impl Ours {
         eventually_within(Duration::from_secs(60), "they wait", running, |count| *count == self.warm).await;
         // The store's row of a warm container is written shortly after the container starts.
         tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Directory that a run begins with.
+struct CopiedFiles(tempfile::TempDir);
+
+impl CopiedFiles {
+    const KIND: &str = "warm, with 200 files of 10 KB";
+
+    fn write() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for number in 0..200 {
+            fs::write(dir.path().join(format!("{number}.txt")), [b'x'; 10_000]).unwrap();
+        }
+        Self(dir)
+    }
+
+    fn options(&self) -> [&str; 2] {
+        ["--workspace", self.0.path().to_str().unwrap()]
     }
 }
 
