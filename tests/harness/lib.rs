@@ -54,6 +54,7 @@ pub mod soak;
 pub mod start_times;
 pub mod starts;
 pub mod store;
+pub mod store_lock;
 pub mod terminal;
 pub mod tls_terminator;
 pub mod up;

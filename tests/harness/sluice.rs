@@ -172,6 +172,11 @@ pub fn terminate(child: &tokio::process::Child) {
     signal(child, Signal::TERM);
 }
 
+/// Sends `CONT`: a process that stands still continues.
+pub fn resume(child: &tokio::process::Child) {
+    signal(child, Signal::CONT);
+}
+
 fn signal(child: &tokio::process::Child, signal: Signal) {
     let pid = child.id().expect("it runs").cast_signed();
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();

@@ -1,9 +1,9 @@
 //! Tests the events of a run as a follower reads them: in order, and from any point. It does not matter which process
 //! works on the run and what is restarted.
 
-use std::{process::Stdio, time::Duration};
+use std::time::Duration;
 
-use harness::{Outcome, Up, World, eventually::eventually_within};
+use harness::{Outcome, Up, World, eventually::eventually_within, store_lock::StoreLock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::{
@@ -353,14 +353,6 @@ async fn a_follower_that_does_not_read_delays_no_run() {
     world.assert_nothing_left().await;
 }
 
-/// Script that holds the store's lock, so that no other process can write, until its standard input is closed.
-const HOLDS: &str = "import sqlite3, sys
-store = sqlite3.connect(sys.argv[1], isolation_level=None)
-store.execute('BEGIN IMMEDIATE')
-print('held', flush=True)
-sys.stdin.read()
-store.execute('ROLLBACK')";
-
 #[tokio::test]
 async fn a_blocked_store_delays_no_agent_or_follower() {
     let world = world_with(COUNTS).await;
@@ -370,20 +362,14 @@ async fn a_blocked_store_delays_no_agent_or_follower() {
     while !printed(&seen).contains("\n5\n") {
         seen.push(run.next().await);
     }
-    let mut holder = tokio::process::Command::new("python3");
-    holder.args(["-c", HOLDS]).arg(world.path().join("store/sluice.db"));
-    holder.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-    let mut holder = holder.spawn().unwrap();
-    let mut said = BufReader::new(holder.stdout.take().unwrap()).lines();
-    assert_eq!(said.next_line().await.unwrap().as_deref(), Some("held"));
+    let lock = StoreLock::take(&world).await;
     let before = printed(&seen).lines().last().and_then(|n| n.parse::<u64>().ok()).unwrap_or_default();
     while !printed(&seen).contains(&format!("\n{}\n", before + 100)) {
         seen.push(run.next().await);
     }
     let stored = printed(&events(&world, &["r1"]).await);
     assert!(!stored.contains(&format!("\n{}\n", before + 90)), "control: the store had it all the same");
-    drop(holder.stdin.take());
-    holder.wait().await.unwrap();
+    lock.release().await;
     let_go(&world, "r1").await;
     let (rest, code) = run.rest().await;
     seen.extend(rest);

@@ -6,8 +6,11 @@ use harness::{
     eventually::eventually_within,
     gateway::{Abort, Dialect, Step},
     private_file,
-    sluice::interrupt,
+    sluice::{interrupt, resume},
+    store_lock::StoreLock,
 };
+use runner_model::failpoint::Point;
+use tokio::time::sleep;
 
 use super::{AGENT, Sessions, answer, code};
 
@@ -95,6 +98,36 @@ async fn cancelling_a_run_ends_its_turn_and_calls() {
         assert_eq!(call.run_id.as_str(), "r1");
         assert_eq!(there.world.upstream.ledger().all().len(), 1, "no call began after that");
     }
+}
+
+/// The acceptance holds the only connection to the store, and the cancel needs it.
+#[tokio::test]
+async fn a_cancel_may_meet_an_acceptance_being_stored() {
+    let there = Sessions::of(Dialect::Four, "slot", "").await;
+    there.gateway.always(vec![Step::Ask("fake-words400-gap50ms")]);
+    let armed = format!("{}:stop", Point::Started.name());
+    let sluice = there.world.sluice().env("SLUICE_FAILPOINT", &armed);
+    let running = sluice.spawn(&["run", "--json", "--agent", AGENT, "--run-id", "r1", "q"]);
+    let stat = || async { std::fs::read_to_string(format!("/proc/{}/stat", running.id().unwrap())).unwrap() };
+    eventually_within(PATIENCE, "the turn is sent", stat, |stat| stat.contains(") T ")).await;
+    let lock = StoreLock::take(&there.world).await;
+    resume(&running);
+    let billed = || async { there.world.upstream.ledger().all().len() };
+    eventually_within(PATIENCE, "the turn is accepted", billed, |calls| *calls == 1).await;
+    sleep(Duration::from_millis(300)).await;
+    interrupt(&running);
+    eventually_within(
+        PATIENCE,
+        "it is stopped",
+        || async { there.gateway.requests("chat.abort").len() },
+        |aborts| *aborts > 0,
+    )
+    .await;
+    lock.release().await;
+    let released = Instant::now();
+    let output = running.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(released.elapsed() < Duration::from_secs(8), "{:?}", released.elapsed());
 }
 
 /// Operators see the reason. Once the gateway can be used, runs succeed.

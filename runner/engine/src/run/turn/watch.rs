@@ -126,7 +126,10 @@ impl<'r> RunExecutor<'r> {
             }
             killed_by = Some(by);
             running.cancel();
-            self.stop_turn(by).await?;
+            // The acceptance may hold the store's only connection, which the stop needs.
+            let (stopped, stored) = tokio::join!(self.stop_turn(by), finish_storing(acceptance.take()));
+            stopped?;
+            self.resources.apply(stored?.as_slice());
         }
     }
 
@@ -207,6 +210,14 @@ const fn may_have_calls(ending: &Ending, slot: Option<Correlation>) -> bool {
         // The gateway's state is not known.
         Ending::Failed(TurnFailure::Lost | TurnFailure::Aborted | TurnFailure::Deadline) => false,
         Ending::Failed(_) => slot.is_some(),
+    }
+}
+
+/// Waits until the acceptance of the turn is stored, if there is one.
+async fn finish_storing(acceptance: Option<Acceptance<'_>>) -> Result<Option<ResourceChange>, store::Error> {
+    match acceptance {
+        Some(Acceptance { change, storing }) => storing.await.map(|()| Some(change)),
+        None => Ok(None),
     }
 }
 
