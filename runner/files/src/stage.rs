@@ -247,8 +247,11 @@ impl UnfinishedDir {
         Stage::remove_unfinished(stages)?;
         loop {
             let path = stages.join(format!("{UNFINISHED_PREFIX}{:032x}", platform_runtime::random::bits()));
-            state_file::create_dir(&path).map_err(Error::io("make", &path))?;
-            // Until it is locked it looks abandoned, and another process may have removed it.
+            // Until it is locked it looks abandoned, and another process may remove it.
+            match state_file::create_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                created => created.map_err(Error::io("make", &path))?,
+            }
             if let Some(lock) = Lock::attempt(&path).map_err(Error::io("lock", &path))? {
                 return Ok(Self { path, lock });
             }

@@ -93,6 +93,21 @@ fn abandoned_unfinished_stages_are_removed() {
 }
 
 #[test]
+fn copies_at_once_take_nothing_from_each_other() {
+    let fixture = Fixture::with(&[("a", "one")]);
+    let selection = fixture.select(&CopyRules::default()).unwrap();
+    let write = |run: String| {
+        Stage::write(&fixture.stages(), &run.parse().unwrap(), &selection, &mut |_| {}).unwrap();
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            scope.spawn(move || (0..100).for_each(|copy| write(format!("run-{thread}-{copy}"))));
+        }
+    });
+    assert_eq!(Stage::list(&fixture.stages()).unwrap().len(), 800);
+}
+
+#[test]
 fn a_file_that_changes_is_named() {
     for change in ["grows", "same size"] {
         let fixture = Fixture::with(&[("a", "first"), ("b", &"x".repeat(1 << 20)), ("c", "last")]);
