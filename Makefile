@@ -20,9 +20,9 @@ COMPARED := $(if $(BEFORE),--before $(BEFORE))
 # Fuzz targets; all of them if empty.
 TARGETS ?=
 # All tests, the house rules first: they take seconds. CI runs these, too, and adds its own.
-TEST_STAGES := setup-tests tidy build proxy-image unit it stack
+TEST_STAGES := setup-tests tidy build test-image unit it stack
 
-.PHONY: help demo test setup setup-tests release images proxy-image build lint deny tidy docs unit it stack ci clean
+.PHONY: help demo test setup setup-tests release images proxy-image test-image build lint deny tidy docs unit it stack ci clean
 .PHONY: install package test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: agents-record
@@ -47,9 +47,13 @@ images: ## Build the sandbox images if their inputs have changed
 	@scripts/setup.sh images
 	@scripts/setup.sh openclaw
 
-proxy-image: ## Build the data plane's static binary and its image, if their sources have changed
+proxy-image: ## Build the data plane's static binary and its image for operators, if their sources have changed (minutes)
 	@scripts/setup.sh docker
 	@services/proxy-image/build.sh
+
+test-image: ## Build the data plane's image as tests need it, without link-time optimisation
+	@scripts/setup.sh docker
+	@PROFILE=static services/proxy-image/build.sh
 
 build: ## Build all programs and tests
 	$(CARGO) build --workspace --all-targets --locked

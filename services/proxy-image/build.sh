@@ -6,8 +6,8 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# Skips link-time optimisation, which takes minutes. For production, build with PROFILE=release.
-PROFILE=${PROFILE:-static}
+# PROFILE=static skips link-time optimisation, which takes minutes: tests use it.
+PROFILE=${PROFILE:-image}
 
 sources() {
   find proxy/src proxy/Cargo.toml platform/core platform/runtime Cargo.toml Cargo.lock rust-toolchain.toml \
@@ -34,7 +34,7 @@ build() {
   cp "target/$target/$PROFILE/sluice-proxy" services/proxy-image/Dockerfile "$context"
   # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
   output=$(DOCKER_BUILDKIT=0 docker build --quiet --tag "$IMAGE" "$context" 2>&1) || die "docker could not build $IMAGE: $output"
-  docker tag "$IMAGE" sluicegate/proxy:latest
+  [[ $PROFILE != image ]] || docker tag "$IMAGE" sluicegate/proxy:latest
 }
 
 case ${1:-} in

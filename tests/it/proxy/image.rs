@@ -1,4 +1,4 @@
-//! Tests the data plane in an empty image: `services/proxy-image`, which `make proxy-image` builds.
+//! Tests the data plane in an empty image: `services/proxy-image`, which `make test-image` builds.
 
 use std::{fs, os::unix::fs::chown, path::Path};
 
@@ -11,7 +11,7 @@ const USER: u32 = 65532;
 /// Returns the reference of the image that belongs to these sources.
 async fn image() -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../services/proxy-image/build.sh");
-    let output = Command::new(script).arg("--print").output().await.unwrap();
+    let output = Command::new(script).arg("--print").env("PROFILE", "static").output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
