@@ -7,6 +7,12 @@ use std::sync::{
 };
 
 use platform_core::{limit::ByteSize, refusal::Refusal};
+use platform_runtime::sync::Mutex;
+
+/// Most bytes that a thread takes ahead.
+const MOST_AHEAD: u64 = 256 << 10;
+/// Share of the limit that a thread takes ahead at most, so that others are not refused for it.
+const AHEAD_SHARE: u64 = 1024;
 
 /// Amount of memory that many calls share.
 #[derive(Debug)]
@@ -41,17 +47,73 @@ impl BodyMemory {
     }
 }
 
+/// Part of the memory of all runs that one data-plane thread has taken ahead, so that its calls share no counter with
+/// other threads while several of them are in flight. Holds nothing while they hold nothing.
+#[derive(Debug)]
+pub(crate) struct BodyMemoryPool {
+    all: Arc<BodyMemory>,
+    taken: Mutex<Taken>,
+}
+
+/// Bytes that a pool has taken from all.
+#[derive(Debug, Default)]
+struct Taken {
+    /// Bytes that calls hold.
+    held: u64,
+    /// Bytes that no call holds.
+    spare: u64,
+}
+
+impl BodyMemoryPool {
+    pub(crate) fn new(all: Arc<BodyMemory>) -> Self {
+        Self { all, taken: Mutex::default() }
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let mut taken = self.taken.lock();
+        if taken.spare < bytes {
+            let missing = bytes - taken.spare;
+            let ahead = self.most_ahead();
+            if self.all.take(missing + ahead) {
+                taken.spare += missing + ahead;
+            } else if self.all.take(missing) {
+                taken.spare += missing;
+            } else {
+                return false;
+            }
+        }
+        taken.spare -= bytes;
+        taken.held += bytes;
+        true
+    }
+
+    fn give_back(&self, bytes: u64) {
+        let mut taken = self.taken.lock();
+        taken.held -= bytes;
+        taken.spare += bytes;
+        let kept = if taken.held == 0 { 0 } else { self.most_ahead() };
+        if taken.spare > 2 * kept {
+            self.all.give_back(taken.spare - kept);
+            taken.spare = kept;
+        }
+    }
+
+    fn most_ahead(&self) -> u64 {
+        MOST_AHEAD.min(self.all.limit.load(Ordering::Relaxed) / AHEAD_SHARE)
+    }
+}
+
 /// Memory that one call holds, counted against its run's limit and the common one. Released on drop.
 #[derive(Debug)]
 pub(crate) struct BodyPermit {
     of_run: Arc<BodyMemory>,
-    of_all: Arc<BodyMemory>,
+    of_thread: Arc<BodyMemoryPool>,
     bytes: u64,
 }
 
 impl BodyPermit {
-    pub(crate) const fn empty(of_run: Arc<BodyMemory>, of_all: Arc<BodyMemory>) -> Self {
-        Self { of_run, of_all, bytes: 0 }
+    pub(crate) const fn empty(of_run: Arc<BodyMemory>, of_thread: Arc<BodyMemoryPool>) -> Self {
+        Self { of_run, of_thread, bytes: 0 }
     }
 
     /// Takes `bytes` more, or nothing.
@@ -59,7 +121,7 @@ impl BodyPermit {
         if !self.of_run.take(bytes) {
             return Err(Refusal::BodyMemoryExhausted);
         }
-        if !self.of_all.take(bytes) {
+        if !self.of_thread.take(bytes) {
             self.of_run.give_back(bytes);
             return Err(Refusal::BodyMemoryExhausted);
         }
@@ -71,7 +133,7 @@ impl BodyPermit {
 impl Drop for BodyPermit {
     fn drop(&mut self) {
         self.of_run.give_back(self.bytes);
-        self.of_all.give_back(self.bytes);
+        self.of_thread.give_back(self.bytes);
     }
 }
 
@@ -83,16 +145,37 @@ mod tests {
     fn body_memory_is_bounded_per_run_and_overall() {
         let all = Arc::new(BodyMemory::new(ByteSize(10)));
         let run = || Arc::new(BodyMemory::new(ByteSize(6)));
+        let pool = || Arc::new(BodyMemoryPool::new(Arc::clone(&all)));
         let (one, other) = (run(), run());
-        let mut first = BodyPermit::empty(Arc::clone(&one), Arc::clone(&all));
+        let mut first = BodyPermit::empty(Arc::clone(&one), pool());
         assert_eq!(first.grow(6), Ok(()));
         assert_eq!(first.grow(1), Err(Refusal::BodyMemoryExhausted), "the run's own");
-        let mut second = BodyPermit::empty(Arc::clone(&other), Arc::clone(&all));
+        let mut second = BodyPermit::empty(Arc::clone(&other), pool());
         assert_eq!(second.grow(5), Err(Refusal::BodyMemoryExhausted), "all together");
         assert_eq!(second.grow(4), Ok(()));
         drop(first);
         assert_eq!(second.grow(2), Ok(()));
         drop(second);
         assert_eq!([&one, &other, &all].map(|allowance| allowance.used()), [0, 0, 0]);
+    }
+    #[test]
+    fn a_thread_takes_ahead_and_gives_all_back() {
+        let all = Arc::new(BodyMemory::new(ByteSize(1 << 30)));
+        let run = Arc::new(BodyMemory::new(ByteSize(1 << 30)));
+        let pool = Arc::new(BodyMemoryPool::new(Arc::clone(&all)));
+        let held = |bytes| {
+            let mut permit = BodyPermit::empty(Arc::clone(&run), Arc::clone(&pool));
+            assert_eq!(permit.grow(bytes), Ok(()));
+            permit
+        };
+        let first = held(1000);
+        assert_eq!(all.used(), 1000 + MOST_AHEAD);
+        let second = held(2000);
+        assert_eq!(all.used(), 1000 + MOST_AHEAD, "taken from what was taken ahead");
+        let large = held(8 << 20);
+        drop(large);
+        assert!(all.used() <= 3000 + 2 * MOST_AHEAD, "{}", all.used());
+        drop((first, second));
+        assert_eq!((all.used(), run.used()), (0, 0));
     }
 }

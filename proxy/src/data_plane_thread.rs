@@ -8,10 +8,13 @@ use std::{io, net, path::PathBuf, sync::Arc, thread};
 
 use arc_swap::ArcSwap;
 use platform_runtime::{settings::Serves, socket, task};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    runtime::{Builder, LocalOptions, LocalRuntime},
+    sync::{mpsc, oneshot},
+};
 
 use crate::{
-    body_memory::BodyMemory,
+    body_memory::{BodyMemory, BodyMemoryPool},
     clock::CallIds,
     exchange::{ServeContext, Snapshot},
     freezes::Freezes,
@@ -104,21 +107,26 @@ impl DataPlaneThread {
         shared: Option<(net::TcpListener, Serves)>,
     ) -> io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let shared = {
-            let _inside = runtime.enter();
-            shared.map(|(listener, serves)| SharedListener::of(listener, serves)).transpose()?
-        };
+        let load = Arc::clone(balancer.own_load());
         let journal = Committer::new(Arc::clone(&state.journal), index).map_err(io::Error::other)?;
         let context = Arc::new(server_context(index, state, balancer, journal));
         let upstream = Arc::clone(&context.calls.upstream);
         let write_tracker = Arc::clone(&context.write_tracker);
-        let load = Arc::clone(context.balancer.own_load());
+        let (started, start) = std::sync::mpsc::sync_channel(1);
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
-            runtime.block_on(serve(commands, handed_over, context, shared));
+            // Nothing of a connection leaves its thread, so its state needs no locks.
+            let runtime = match start_runtime(shared) {
+                Ok((runtime, shared)) => {
+                    drop(started.send(Ok(())));
+                    runtime.block_on(serve(commands, handed_over, context, shared));
+                    runtime
+                }
+                Err(error) => return drop(started.send(Err(error))),
+            };
             // A name lookup may take longer than this thread may take to end.
             runtime.shutdown_background();
         })?;
+        start.recv().map_err(io::Error::other)??;
         Ok((Self { commands: queue, upstream, load, write_tracker }, thread))
     }
 
@@ -176,6 +184,18 @@ impl DataPlaneThread {
     }
 }
 
+/// Starts the current thread's runtime, with the `shared` listener in it.
+fn start_runtime(
+    shared: Option<(net::TcpListener, Serves)>,
+) -> io::Result<(LocalRuntime, Option<SharedListener>)> {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+    let shared = {
+        let _inside = runtime.enter();
+        shared.map(|(listener, serves)| SharedListener::of(listener, serves)).transpose()?
+    };
+    Ok((runtime, shared))
+}
+
 fn server_context(
     index: usize,
     state: SharedState,
@@ -185,7 +205,7 @@ fn server_context(
     let calls = ServeContext {
         upstream: Arc::new(Upstream::new(state.upstream)),
         journal,
-        body_memory: state.body_memory,
+        body_memory: Arc::new(BodyMemoryPool::new(state.body_memory)),
         registry: state.registry,
         freezes: Arc::clone(&state.freezes),
         unattributed_run: state.unattributed_run,
@@ -209,18 +229,18 @@ async fn serve(
     mut shared: Option<SharedListener>,
 ) {
     let pooled = Arc::clone(&context.calls);
-    task::spawn("upstream pool", async move { pooled.upstream.maintain().await });
+    task::spawn_local("upstream pool", async move { pooled.upstream.maintain().await });
     let committing = Arc::clone(&context.calls);
-    task::spawn("journal committer", async move { committing.journal.run().await });
+    task::spawn_local("journal committer", async move { committing.journal.run().await });
     let watched = Arc::clone(&context.calls.metrics);
-    task::spawn("loop lag", async move { watched.watch_lag().await });
-    task::spawn("connections of other threads", serve_handed_over(Arc::clone(&context), handed_over));
+    task::spawn_local("loop lag", async move { watched.watch_lag().await });
+    task::spawn_local("connections of other threads", serve_handed_over(Arc::clone(&context), handed_over));
     while let Some(command) = commands.recv().await {
         match command {
             Command::Open(OpenRun { run, socket, load }, opened) => {
                 let bound = RunSocketListener::bind(run, &socket).map(|listener| {
                     let served = listener.serve(Arc::clone(&context));
-                    task::spawn("listener", async move {
+                    task::spawn_local("listener", async move {
                         served.await;
                         drop(load);
                     });
@@ -232,7 +252,7 @@ async fn serve(
             Command::OpenGateway(OpenGateway { gateway, load }, opened) => {
                 let bound = GatewayListener::bind(gateway).map(|listener| {
                     let served = listener.serve(Arc::clone(&context));
-                    task::spawn("gateway's listener", async move {
+                    task::spawn_local("gateway's listener", async move {
                         served.await;
                         drop(load);
                     });
@@ -241,7 +261,7 @@ async fn serve(
             }
             Command::Listen => {
                 if let Some(shared) = shared.take() {
-                    task::spawn("shared listener", shared.serve(Arc::clone(&context)));
+                    task::spawn_local("shared listener", shared.serve(Arc::clone(&context)));
                 }
             }
             Command::Ping(responded) => drop(responded.send(())),

@@ -20,3 +20,16 @@ where
 {
     tokio::spawn(future.instrument(tracing::debug_span!("task", name)))
 }
+
+/// Spawns `future` on the current thread's runtime, for futures that stay on their thread. Dropping the handle lets it
+/// run on.
+///
+/// # Panics
+/// Outside a [`tokio::runtime::LocalRuntime`].
+pub fn spawn_local<F>(name: &'static str, future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    tokio::task::spawn_local(future.instrument(tracing::debug_span!("task", name)))
+}

@@ -8,7 +8,7 @@ use platform_core::token::Secrets;
 
 use super::models::DefaultModels;
 use crate::{
-    body_memory::BodyMemory, budget::Prices, clock::CallIds, freezes::Freezes, journal::Committer,
+    body_memory::BodyMemoryPool, budget::Prices, clock::CallIds, freezes::Freezes, journal::Committer,
     mask::Mask, metrics::ForThread, registry::RunRegistry, run::Run, upstream::Upstream,
 };
 
@@ -46,8 +46,8 @@ pub(crate) struct ServeContext {
     pub(crate) freezes: Arc<Freezes>,
     /// Run under which unattributed calls are recorded.
     pub(crate) unattributed_run: Arc<Run>,
-    /// Memory for the request bodies of all runs.
-    pub(crate) body_memory: Arc<BodyMemory>,
+    /// This thread's part of the memory for request bodies.
+    pub(crate) body_memory: Arc<BodyMemoryPool>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     /// Counters of this thread.
     pub(crate) metrics: Arc<ForThread>,

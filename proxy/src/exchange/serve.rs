@@ -32,11 +32,7 @@ impl CallService for Arc<ServeContext> {
         IdleTimeouts { head: snapshot.header_read_timeout, keep_alive: snapshot.keep_alive_timeout }
     }
 
-    fn respond(
-        &self,
-        ingress: &Ingress,
-        request: Request<Incoming>,
-    ) -> impl Future<Output = Response<Body>> + Send {
+    fn respond(&self, ingress: &Ingress, request: Request<Incoming>) -> impl Future<Output = Response<Body>> {
         serve(self, ingress, request)
     }
 

@@ -5,12 +5,14 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
+use crossbeam_utils::CachePadded;
 use tokio::sync::Notify;
 
 /// Number of the journal's last line, which followers wait for.
 #[derive(Debug)]
 pub(super) struct LastLine {
-    seq: AtomicU64,
+    /// Padded, because each commit changes it.
+    seq: CachePadded<AtomicU64>,
     followers: AtomicUsize,
     notify: Notify,
 }
@@ -24,7 +26,11 @@ pub(super) struct LineWatch {
 
 impl LastLine {
     pub(super) fn new(seq: u64) -> Arc<Self> {
-        Arc::new(Self { seq: AtomicU64::new(seq), followers: AtomicUsize::new(0), notify: Notify::new() })
+        Arc::new(Self {
+            seq: AtomicU64::new(seq).into(),
+            followers: AtomicUsize::new(0),
+            notify: Notify::new(),
+        })
     }
 
     pub(super) fn seq(&self) -> u64 {

@@ -41,6 +41,7 @@ use std::{
     time::{Instant, SystemTime},
 };
 
+use crossbeam_utils::CachePadded;
 use platform_core::{
     control::JournalState,
     id::RunId,
@@ -77,7 +78,8 @@ pub(crate) struct Journal {
     id: String,
     dir: PathBuf,
     settings: settings::Journal,
-    tail: Mutex<Tail>,
+    /// Padded, as [`Journal::sent`] is: threads read the other fields for every call.
+    tail: CachePadded<Mutex<Tail>>,
     /// Marks of all threads, for maintenance.
     marks: Mutex<Vec<Arc<InFlightLog>>>,
     /// Sums over the lines of all threads, since they were last taken.
@@ -87,7 +89,7 @@ pub(crate) struct Journal {
     own_space: Arc<SpacePool>,
     refusals: RefusalAggregator,
     /// Bytes of records of calls that were sent, since maintenance last took them.
-    sent: AtomicU64,
+    sent: CachePadded<AtomicU64>,
     consumers: Consumers,
     /// Syncing thread, at durability `disk` only.
     sync: Option<SyncThread>,
@@ -135,7 +137,7 @@ impl Journal {
         let journal = Self {
             id,
             refusals: RefusalAggregator::new(&settings, unsent),
-            sent: AtomicU64::new(0),
+            sent: AtomicU64::new(0).into(),
             settings,
             marks: Mutex::default(),
             totals: Mutex::default(),
@@ -148,7 +150,7 @@ impl Journal {
             is_over_budget: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             last: LastLine::new(tail.seq()),
-            tail: Mutex::new(tail),
+            tail: Mutex::new(tail).into(),
             dir,
             gaps,
             checkpoint: Mutex::default(),

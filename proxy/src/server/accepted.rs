@@ -4,11 +4,13 @@ use std::{convert::Infallible, io, net, os::unix, sync::Arc};
 
 use platform_runtime::{report, task};
 use tokio::{net::TcpStream, sync::mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     balancer::LoadShare,
     connection_limits::ConnectionPermits,
-    ingress::Ingress,
+    connection_state::ConnectionState,
+    ingress::{Ingress, ListenerKind},
     sensor_io::ClientStream,
     service::{CallService, ServerContext, build_connection},
     unix_stream::ClientUnixStream,
@@ -19,11 +21,20 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct AcceptedConnection {
     pub(super) stream: AcceptedStream,
-    pub(super) ingress: Ingress,
+    pub(super) listener: ListenerKind,
+    /// Present for a gateway's connections only.
+    pub(super) gateway_use: Option<GatewayUse>,
     pub(super) permits: ConnectionPermits,
-    /// Dropped when the connection ends; of a gateway's connections only.
-    pub(super) in_use: Option<mpsc::Sender<Infallible>>,
     pub(super) load: LoadShare,
+}
+
+/// Relation of a connection to its gateway's listener.
+#[derive(Debug)]
+pub(super) struct GatewayUse {
+    /// Cancelled when the listener closes.
+    pub(super) closing: CancellationToken,
+    /// Dropped when the connection ends.
+    pub(super) in_use: mpsc::Sender<Infallible>,
 }
 
 /// Stream that no event loop watches.
@@ -39,11 +50,17 @@ impl AcceptedConnection {
     /// Serves the connection on the current thread.
     pub(super) fn start<C: CallService>(self, context: &Arc<ServerContext<C>>) {
         let context = Arc::clone(context);
-        task::spawn("shared connection", async move { self.serve(&context).await });
+        task::spawn_local("shared connection", async move { self.serve(&context).await });
     }
 
     async fn serve<C: CallService>(self, context: &Arc<ServerContext<C>>) {
-        let Self { stream, ingress, permits, in_use, load } = self;
+        let Self { stream, listener, gateway_use, permits, load } = self;
+        let idle_timeouts = context.calls.idle_timeouts();
+        let connection_state = match &gateway_use {
+            Some(gateway) => ConnectionState::for_gateway(gateway.closing.clone(), idle_timeouts),
+            None => ConnectionState::new(None, idle_timeouts),
+        };
+        let ingress = Ingress { listener, connection_state };
         match stream {
             AcceptedStream::Tcp(stream) => {
                 serve_shared(context, ingress, TcpStream::from_std(stream), permits).await;
@@ -52,7 +69,7 @@ impl AcceptedConnection {
                 serve_shared(context, ingress, ClientUnixStream::new(stream), permits).await;
             }
         }
-        drop((in_use, load));
+        drop((gateway_use.map(|gateway| gateway.in_use), load));
     }
 }
 

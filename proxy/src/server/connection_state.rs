@@ -6,9 +6,11 @@
 //! record says why.
 
 use std::{
+    cell::{RefCell, RefMut},
     future::{Future, poll_fn},
     pin::pin,
-    sync::{Arc, MutexGuard},
+    rc::Rc,
+    sync::Arc,
     task::Poll,
     time::Instant,
 };
@@ -18,7 +20,6 @@ use platform_core::{
     record::{Identity, Timeout},
     refusal::Refusal,
 };
-use platform_runtime::sync::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -28,13 +29,13 @@ use super::{
 };
 use crate::{freezes::Freezes, refusal::Refused, run::Run};
 
-/// State of one connection. Clones refer to the same connection.
+/// State of one connection, which stays on its thread. Clones refer to the same connection.
 #[derive(Debug, Clone)]
-pub(crate) struct ConnectionState(Arc<Inner>);
+pub(crate) struct ConnectionState(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    call: Mutex<ActiveCall>,
+    call: RefCell<ActiveCall>,
     /// Notified when a call of another run begins.
     run_changed: Notify,
     idle_timeouts: IdleTimeouts,
@@ -102,7 +103,7 @@ impl ConnectionState {
             inbound: Inbound::new(),
         };
         let run_changed = Notify::new();
-        Self(Arc::new(Inner { call: Mutex::new(call), run_changed, idle_timeouts, listener_closed }))
+        Self(Rc::new(Inner { call: RefCell::new(call), run_changed, idle_timeouts, listener_closed }))
     }
 
     /// Begins a call of `run`, which was found by a proof of the kind `identity`.
@@ -182,8 +183,8 @@ impl ConnectionState {
         self.call().operator_stop(freezes)
     }
 
-    fn call(&self) -> MutexGuard<'_, ActiveCall> {
-        self.0.call.lock()
+    fn call(&self) -> RefMut<'_, ActiveCall> {
+        self.0.call.borrow_mut()
     }
 }
 

@@ -22,7 +22,7 @@ use platform_runtime::{
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use super::{
-    accepted::{AcceptedConnection, AcceptedStream},
+    accepted::{AcceptedConnection, AcceptedStream, GatewayUse},
     balancer::serve_balanced,
     connection_limits::ConnectionPermits,
     connection_state::ConnectionState,
@@ -71,7 +71,7 @@ impl RunSocketListener {
             match context.connection_limits.acquire(&limits) {
                 Some(permits) => {
                     let connection = serve_run(Arc::clone(&context), Arc::clone(&run), stream, permits);
-                    task::spawn("connection", connection);
+                    task::spawn_local("connection", connection);
                 }
                 None => reject_connection(stream.into_std()),
             }
@@ -170,14 +170,12 @@ impl SharedListener {
             let stream = acceptor.accept().await;
             match context.connection_limits.acquire_shared() {
                 Some(permits) => {
-                    let connection_state = ConnectionState::new(None, context.calls.idle_timeouts());
-                    let ingress = Ingress { listener: ListenerKind::Shared(self.serves), connection_state };
                     let stream = stream.into_std().map(AcceptedStream::Tcp);
                     serve_balanced(&context, stream, |stream, load| AcceptedConnection {
                         stream,
-                        ingress,
+                        listener: ListenerKind::Shared(self.serves),
+                        gateway_use: None,
                         permits,
-                        in_use: None,
                         load,
                     });
                 }
@@ -217,18 +215,14 @@ impl GatewayListener {
             }
             match context.connection_limits.acquire(&limits) {
                 Some(permits) => {
-                    let idle_timeouts = context.calls.idle_timeouts();
-                    let connection_state =
-                        ConnectionState::for_gateway(gateway.closing.clone(), idle_timeouts);
-                    let listener = ListenerKind::Gateway(gateway.gateway.clone());
-                    let ingress = Ingress { listener, connection_state };
-                    let in_use = Some(gateway.in_use.clone());
+                    let closing = gateway.closing.clone();
+                    let gateway_use = Some(GatewayUse { closing, in_use: gateway.in_use.clone() });
                     let stream = stream.into_std().map(AcceptedStream::Unix);
                     serve_balanced(&context, stream, |stream, load| AcceptedConnection {
                         stream,
-                        ingress,
+                        listener: ListenerKind::Gateway(gateway.gateway.clone()),
+                        gateway_use,
                         permits,
-                        in_use,
                         load,
                     });
                 }

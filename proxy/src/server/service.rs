@@ -29,7 +29,7 @@ const MAX_HEAD: usize = 64 << 10;
 /// The call layer as connections see it. Clones refer to the same.
 pub(crate) trait CallService: Debug + Clone + Send + Sync + 'static {
     /// Body of a response.
-    type Body: http_body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Unpin + 'static;
+    type Body: http_body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Unpin + 'static;
 
     /// Returns the timeouts of a connection that is accepted now, while it has no call.
     fn idle_timeouts(&self) -> IdleTimeouts;
@@ -39,7 +39,7 @@ pub(crate) trait CallService: Debug + Clone + Send + Sync + 'static {
         &self,
         ingress: &Ingress,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Response<Self::Body>> + Send;
+    ) -> impl Future<Output = Response<Self::Body>>;
 
     /// Records a call that is refused because its connection ends before its head is whole.
     fn record_refusal(&self, ingress: &Ingress, reason: Refusal);
@@ -90,7 +90,7 @@ pub(super) struct Service<C> {
 impl<C: CallService> hyper::service::Service<Request<Incoming>> for Service<C> {
     type Response = Response<TrackedBody<C::Body>>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<TrackedBody<C::Body>>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<TrackedBody<C::Body>>, Infallible>>>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let calls = self.calls.clone();

@@ -6,10 +6,12 @@
 //! was dropped.
 
 use std::{
+    cell::Cell,
     pin::Pin,
+    rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll},
 };
@@ -41,31 +43,34 @@ impl WriteTracker {
     }
 }
 
-/// State without an answer.
-const NONE: u8 = 0;
-/// State with an answer, or with a request that will get one.
-const PENDING: u8 = 1;
-/// State with an answer that is whole in hyper's buffer.
-const BUFFERED: u8 = 2;
-
 /// The answer of one connection. Clones refer to the same connection.
 #[derive(Debug, Clone)]
-pub(super) struct PendingWrite(Arc<ConnectionWrites>);
+pub(super) struct PendingWrite(Rc<ConnectionWrites>);
 
 #[derive(Debug)]
 struct ConnectionWrites {
     all: Arc<WriteTracker>,
-    stage: AtomicU8,
+    stage: Cell<WriteStage>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WriteStage {
+    /// There is no answer.
+    None,
+    /// There is an answer, or a request that will get one.
+    Pending,
+    /// There is an answer that is whole in hyper's buffer.
+    Buffered,
 }
 
 impl PendingWrite {
     pub(super) fn new(all: Arc<WriteTracker>) -> Self {
-        Self(Arc::new(ConnectionWrites { all, stage: AtomicU8::new(NONE) }))
+        Self(Rc::new(ConnectionWrites { all, stage: Cell::new(WriteStage::None) }))
     }
 
     /// Notes that a request has come.
     pub(super) fn begin(&self) {
-        if self.0.stage.swap(PENDING, Ordering::Relaxed) == NONE {
+        if self.0.stage.replace(WriteStage::Pending) == WriteStage::None {
             self.0.all.connections.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -77,13 +82,13 @@ impl PendingWrite {
 
     /// Returns whether the connection has no answer of ours, and will have none.
     pub(super) fn is_none(&self) -> bool {
-        self.0.stage.load(Ordering::Relaxed) == NONE
+        self.0.stage.get() == WriteStage::None
     }
 
     /// Notes that the stream has nothing left to write.
     pub(super) fn flushed(&self) {
-        if self.0.stage.load(Ordering::Relaxed) == BUFFERED {
-            self.0.stage.store(NONE, Ordering::Relaxed);
+        if self.0.stage.get() == WriteStage::Buffered {
+            self.0.stage.set(WriteStage::None);
             self.0.all.release_one();
         }
     }
@@ -99,7 +104,7 @@ impl WriteTracker {
 
 impl Drop for ConnectionWrites {
     fn drop(&mut self) {
-        if *self.stage.get_mut() != NONE {
+        if self.stage.get() != WriteStage::None {
             self.all.release_one();
         }
     }
@@ -114,7 +119,7 @@ pub(super) struct TrackedBody<B> {
 
 impl<B> Drop for TrackedBody<B> {
     fn drop(&mut self) {
-        self.pending_write.0.stage.store(BUFFERED, Ordering::Relaxed);
+        self.pending_write.0.stage.set(WriteStage::Buffered);
     }
 }
 
