@@ -96,12 +96,12 @@ impl Committer {
         let mut batch = self.batch.lock();
         let marked = self.marks.mark(&mut batch.marks, self.journal.last_seq(), record);
         space.slot = Some(marked.map_err(Error::io("write", self.marks.path()))?);
-        Ok(self.hand_in(&mut batch, Part::Mark))
+        Ok(self.hand_in(&mut batch, Part::Mark, None))
     }
 
     /// Hands in the `record` of a call that has ended. A call without a mark was not sent: it may instead be counted,
-    /// and summed up with others. The returned future is ready when the answer's last bytes may leave; `held` is dropped
-    /// then.
+    /// and summed up with others. The returned future is ready when the answer's last bytes may leave. `held` is
+    /// dropped with it, and not before it is ready.
     pub(crate) fn append(
         &self,
         record: ExchangeRecord,
@@ -112,12 +112,10 @@ impl Committer {
         let space = if is_sent { space } else { self.admit_unsent(&record, space) };
         let Some(space) = space else { return Durable::Now };
         let mut batch = self.batch.lock();
-        let held: Held = Box::new(held);
-        batch.turn.hold(held);
         record_text::write_fields(&record, &mut batch.fields);
         let end = batch.fields.len();
         batch.lines.push(BatchedLine { end, record, space });
-        self.hand_in(&mut batch, Part::Line)
+        self.hand_in(&mut batch, Part::Line, Some(Box::new(held)))
     }
 
     /// Commits each turn of the event loop that calls have something to commit in. Never returns.
@@ -151,8 +149,8 @@ impl Committer {
     }
 
     /// Returns the wait for what a call has just added, of which the commit is due at the end of this turn, or now.
-    fn hand_in(&self, batch: &mut TurnBatch, part: Part) -> Durable {
-        let durable = batch.turn.wait(part);
+    fn hand_in(&self, batch: &mut TurnBatch, part: Part, held: Option<Held>) -> Durable {
+        let durable = batch.turn.wait(part, held);
         batch.effects += 1;
         if batch.effects >= MAX_EFFECTS || batch.fields.len() >= MAX_BATCH_BYTES {
             self.commit(batch);

@@ -13,7 +13,7 @@ use platform_runtime::sync::Mutex;
 
 use super::Error;
 
-/// Value that is kept until a call's record is as durable as the settings require.
+/// Value that is kept until a call's record is as durable as the settings require, and until the call has noticed that.
 pub(super) type Held = Box<dyn Any + Send>;
 
 /// Commit that the calls of one turn wait for.
@@ -58,6 +58,8 @@ pub(crate) enum Durable {
 pub(crate) struct CommitWait {
     turn: Arc<Turn>,
     part: Part,
+    /// Dropped with the wait. Passed on to the turn if that has not ended by then.
+    held: Option<Held>,
 }
 
 impl Default for State {
@@ -67,13 +69,14 @@ impl Default for State {
 }
 
 impl Turn {
-    /// Returns a future for `part` of the turn's commit.
-    pub(super) fn wait(self: &Arc<Self>, part: Part) -> Durable {
-        Durable::After(CommitWait { turn: Arc::clone(self), part })
+    /// Returns a future for `part` of the turn's commit. `held` is dropped with the future, or at the end of the turn if
+    /// that is later.
+    pub(super) fn wait(self: &Arc<Self>, part: Part, held: Option<Held>) -> Durable {
+        Durable::After(CommitWait { turn: Arc::clone(self), part, held })
     }
 
     /// Keeps `held` until the turn has ended.
-    pub(super) fn hold(&self, held: Held) {
+    fn hold(&self, held: Held) {
         if let State::Pending { held: all, .. } = &mut *self.0.lock() {
             all.push(held);
         }
@@ -103,13 +106,21 @@ impl Commit {
     }
 }
 
+impl Drop for CommitWait {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.turn.hold(held);
+        }
+    }
+}
+
 impl Future for Durable {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
             Self::Now => Poll::Ready(Ok(())),
-            Self::After(CommitWait { turn, part }) => match &mut *turn.0.lock() {
+            Self::After(CommitWait { turn, part, .. }) => match &mut *turn.0.lock() {
                 State::Done(commit) => Poll::Ready(commit.of(*part).map_err(Error::Commit)),
                 State::Pending { waiting, .. } => {
                     if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
@@ -134,5 +145,39 @@ impl fmt::Debug for Durable {
             Self::Now => "Now",
             Self::After(_) => "After",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn commit() -> Commit {
+        Commit { marks: Ok(()), lines: Ok(()) }
+    }
+
+    /// What a call holds keeps its run open: a run that is closed cuts the connection that the answer ends on.
+    #[test]
+    fn a_call_holds_on_until_it_knows_of_the_commit() {
+        let (turn, held) = (Arc::<Turn>::default(), Arc::new(()));
+        let is_held = || Arc::strong_count(&held) > 1;
+        let mut durable = turn.wait(Part::Line, Some(Box::new(Arc::clone(&held))));
+        assert!((&mut durable).now_or_never().is_none());
+        turn.end(commit());
+        assert!(is_held(), "its answer's last bytes are not sent");
+        assert!((&mut durable).now_or_never().is_some());
+        drop(durable);
+        assert!(!is_held());
+    }
+
+    #[test]
+    fn a_call_without_a_client_is_held_by_the_turn() {
+        let (turn, held) = (Arc::<Turn>::default(), Arc::new(()));
+        drop(turn.wait(Part::Line, Some(Box::new(Arc::clone(&held)))));
+        assert_eq!(Arc::strong_count(&held), 2, "its record is not written");
+        turn.end(commit());
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 }
