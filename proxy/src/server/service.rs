@@ -20,9 +20,9 @@ use super::{
 };
 use crate::freezes::Freezes;
 
-/// Most bytes that are read from a client at once. hyper would read up to 400 KiB ahead per connection. A body that
-/// fits comes in one piece and is not copied.
-const READ_BUFFER: usize = 256 << 10;
+/// Most bytes that are read from a client at once. hyper would read up to 400 KiB ahead per connection, and keeps such
+/// a buffer while the call is in flight. A body that fits comes in one piece and is not copied.
+const READ_BUFFER: usize = 64 << 10;
 /// Most bytes of a request's head. SDKs send one or two thousand. hyper refuses larger ones before they are whole.
 const MAX_HEAD: usize = 64 << 10;
 
