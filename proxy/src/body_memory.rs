@@ -31,8 +31,9 @@ impl BodyMemory {
         self.limit.store(limit.0, Ordering::Relaxed);
     }
 
-    /// Returns the bytes that are held now.
-    pub(crate) fn used(&self) -> u64 {
+    /// Returns the bytes that are taken now.
+    #[cfg(test)]
+    fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
@@ -67,6 +68,11 @@ struct Taken {
 impl BodyMemoryPool {
     pub(crate) fn new(all: Arc<BodyMemory>) -> Self {
         Self { all, taken: Mutex::default() }
+    }
+
+    /// Returns the bytes that the thread's calls hold now.
+    pub(crate) fn held(&self) -> u64 {
+        self.taken.lock().held
     }
 
     fn take(&self, bytes: u64) -> bool {

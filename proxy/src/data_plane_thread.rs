@@ -91,6 +91,7 @@ pub(crate) struct SharedState {
 pub(crate) struct DataPlaneThread {
     commands: mpsc::Sender<Command>,
     upstream: Arc<Upstream>,
+    body_memory: Arc<BodyMemoryPool>,
     load: Arc<ThreadLoad>,
     write_tracker: Arc<WriteTracker>,
 }
@@ -111,6 +112,7 @@ impl DataPlaneThread {
         let journal = Committer::new(Arc::clone(&state.journal), index).map_err(io::Error::other)?;
         let context = Arc::new(server_context(index, state, balancer, journal));
         let upstream = Arc::clone(&context.calls.upstream);
+        let body_memory = Arc::clone(&context.calls.body_memory);
         let write_tracker = Arc::clone(&context.write_tracker);
         let (started, start) = std::sync::mpsc::sync_channel(1);
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
@@ -127,12 +129,17 @@ impl DataPlaneThread {
             runtime.shutdown_background();
         })?;
         start.recv().map_err(io::Error::other)??;
-        Ok((Self { commands: queue, upstream, load, write_tracker }, thread))
+        Ok((Self { commands: queue, upstream, body_memory, load, write_tracker }, thread))
     }
 
     /// Returns the number of its idle connections to the upstream.
     pub(crate) fn idle_connections(&self) -> usize {
         self.upstream.idle()
+    }
+
+    /// Returns the bytes of request bodies that its calls hold.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body_memory.held()
     }
 
     /// Returns the connections and listeners that it serves.

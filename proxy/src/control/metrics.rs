@@ -56,7 +56,7 @@ pub(super) fn text(control: &Control) -> String {
         in_flight,
         taps: control.runs.watchers() as u64,
         tap_bytes: control.taps.held(),
-        body_bytes: control.body_memory.used(),
+        body_bytes: control.runs.body_bytes(),
         head_bytes: control.heads.used(),
         reserved: Reserved {
             requests: reserved(Limit::Requests),

@@ -240,6 +240,11 @@ impl Runs {
         self.live.iter().map(|live| live.run.watchers()).sum()
     }
 
+    /// Returns the bytes of request bodies that calls hold.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.threads.iter().map(DataPlaneThread::body_bytes).sum()
+    }
+
     /// Returns the number of idle connections to the upstream.
     pub(crate) fn idle_connections(&self) -> usize {
         self.threads.iter().map(DataPlaneThread::idle_connections).sum()
