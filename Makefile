@@ -27,6 +27,7 @@ TEST_STAGES := setup-tests tidy build test-image unit it stack
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: agents-record
 .PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build bench-cores
+.PHONY: bench-peers
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +73,7 @@ lint: ## Check format, clippy, documentation and shell scripts
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --locked -p proxy --features internals --benches -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) fmt --manifest-path bench/peers/pingora/Cargo.toml --check
 	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --no-deps -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	shellcheck -x .ci/run scripts/*.sh services/*/*.sh
@@ -79,6 +81,8 @@ lint: ## Check format, clippy, documentation and shell scripts
 deny: ## Check licences, sources and banned crates
 	cargo-deny --locked --offline check bans licenses sources
 	cargo-deny --locked --offline --manifest-path fuzz/Cargo.toml --config deny.toml check bans licenses sources
+	$(CARGO) fetch --locked --quiet --manifest-path bench/peers/pingora/Cargo.toml
+	cargo-deny --locked --offline --manifest-path bench/peers/pingora/Cargo.toml --config deny.toml check bans licenses sources
 
 tidy: ## House rules: imports, loops, documents, language (`cargo run -p tidy --bin measure` prints the figures)
 	$(CARGO) nextest run --locked -p tidy
@@ -120,6 +124,9 @@ bench-quick: bench-build ## Run a shorter benchmark without storing it (2 minute
 
 bench-before: bench-build ## Save this build as a baseline: BEFORE=$(TARGET)/release/sluice-proxy.before compares with it
 	cp $(TARGET)/release/sluice-proxy $(TARGET)/release/sluice-proxy.before
+
+bench-peers: ## Install Envoy and compile a Pingora proxy (2 minutes); FLAGS="--peers envoy,pingora" of bench measures them
+	@scripts/setup.sh peers
 
 bench-cores: ## Build target/bench-cores.tar.gz: the workloads threads-* for a machine with many cores, nothing to install there
 	@scripts/bench-cores.sh "$(BEFORE)"

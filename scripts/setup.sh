@@ -3,9 +3,10 @@
 # LiteLLM, OpenClaw, official SDKs and cargo tools. Uses package registries only and skips what is installed already.
 # Not for production hosts: there an operator chooses the engine, the images, LiteLLM and OpenClaw.
 #
-# usage: setup.sh [all|tests|docker|images|litellm|openclaw|sdks|tools|lint|fuzz|bench|book]
+# usage: setup.sh [all|tests|docker|images|litellm|openclaw|sdks|tools|lint|fuzz|bench|peers|book]
 #
-# `tests` is what `make test` needs; `all` adds linting, fuzzing and benchmarks.
+# `tests` is what `make test` needs; `all` adds linting, fuzzing and benchmarks. `peers` are those that the benchmark measures
+# only when it is named them.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -155,6 +156,12 @@ bench() {
     /usr/share/lua/5.1/resty/core.lua:lua-resty-core
 }
 
+peers() {
+  python_environments peers
+  packages peers "tools that compile Pingora" cc:build-essential cmake:cmake
+  scripts/bench-peers.sh
+}
+
 tests() {
   tools
   images
@@ -171,6 +178,6 @@ book() {
 case "$#:${1:-all}" in
   [01]:all) tests; lint; fuzz; bench ;;
   1:docker) docker_ ;;
-  1:tests | 1:images | 1:litellm | 1:openclaw | 1:sdks | 1:tools | 1:lint | 1:fuzz | 1:bench | 1:book) "$1" ;;
-  *) echo "usage: scripts/setup.sh [all|tests|docker|images|litellm|openclaw|sdks|tools|lint|fuzz|bench|book]" >&2; exit 64 ;;
+  1:tests | 1:images | 1:litellm | 1:openclaw | 1:sdks | 1:tools | 1:lint | 1:fuzz | 1:bench | 1:peers | 1:book) "$1" ;;
+  *) echo "usage: scripts/setup.sh [all|tests|docker|images|litellm|openclaw|sdks|tools|lint|fuzz|bench|peers|book]" >&2; exit 64 ;;
 esac

@@ -10,7 +10,7 @@ use bench::{
     peer::{self, Peer},
     report::Record,
     session::Plan,
-    upstream::ScriptedUpstream,
+    upstream::{Entry, ScriptedUpstream},
     workload::{self, Generator},
 };
 
@@ -102,16 +102,43 @@ async fn threads_tls_and_idle_connections_are_borne() {
 async fn every_proxy_writes_credential_and_identity() {
     let place = Place::new("same");
     for peer in peer::ALL {
-        let upstream = ScriptedUpstream::start().await.unwrap();
-        let running = peer.start(&place.0, &upstream.address().into()).unwrap();
-        let mut connection = Connection::open(&running.target).await.unwrap();
-        connection.exchange(&workload::chat("fake", 1024)).await.unwrap();
-        let seen = upstream.ledger().last().unwrap();
         let is_floor = ["direct", "relay", "skeleton"].contains(&peer.name);
         let expected = if is_floor { "Bearer sandbox" } else { "Bearer sk-bench" };
+        let seen = seen_behind(&peer, &place).await;
         assert_eq!(seen.header("authorization"), [expected], "{}", peer.name);
         assert_eq!(seen.header("x-litellm-end-user-id").len(), usize::from(!is_floor), "{}", peer.name);
     }
+}
+
+/// Peers that are measured only when they are named do the same work. Those that are missing name their installer.
+#[tokio::test]
+async fn peers_on_request_work_or_name_their_install() {
+    let place = Place::new("asked");
+    let reference = seen_behind(&named("nginx-tuned"), &place).await;
+    for peer in peer::ON_REQUEST {
+        if !peer.is_installed() {
+            let error = peer.start(&place.0, &ScriptedUpstream::start().await.unwrap().address().into());
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("is not installed: run `make bench-peers`"), "{error}");
+            continue;
+        }
+        let seen = seen_behind(&peer, &place).await;
+        // Sluicegate limits the output.
+        assert!(seen.body == reference.body || peer.control.is_some(), "{}: {:?}", peer.name, seen.body);
+        for header in ["authorization", "x-litellm-end-user-id", "content-type"] {
+            assert_eq!(seen.header(header), reference.header(header), "{}: {header}", peer.name);
+        }
+        assert_eq!(seen.header("x-litellm-spend-logs-metadata").len(), 1, "{}", peer.name);
+    }
+}
+
+/// Returns what the upstream saw of a request through `peer`.
+async fn seen_behind(peer: &Peer, place: &Place) -> Entry {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let running = peer.start(&place.0, &upstream.address().into()).unwrap();
+    let mut connection = Connection::open(&running.target).await.unwrap();
+    connection.exchange(&workload::chat("fake", 1024)).await.unwrap();
+    upstream.ledger().last().unwrap()
 }
 
 #[tokio::test]

@@ -3,13 +3,13 @@
 
 use std::{io, process::Command};
 
-use super::{Launch, PLAIN, Peer, Site};
+use super::{Launch, Needs, PLAIN, Peer, Site};
 use crate::load::Target;
 
 pub(super) const PEER: Peer = Peer {
     name: "haproxy",
     lacks: "body, metering, outcome; request headers pass unless overwritten",
-    needs: Some("/usr/sbin/haproxy"),
+    needs: Needs::Package("/usr/sbin/haproxy"),
     launch: |site| launch(site, include_str!("../../peers/haproxy.cfg")),
     ..PLAIN
 };

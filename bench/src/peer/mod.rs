@@ -5,9 +5,12 @@
 //! connections to the upstream, and writes an access log. The report lists the work that it cannot do.
 
 mod direct;
+mod envoy;
 mod haproxy;
 mod hop;
+mod needs;
 mod nginx;
+mod pingora;
 pub(crate) mod sluicegate;
 
 use std::{
@@ -20,6 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use self::needs::{Needs, programs};
 use crate::{
     load::Target,
     measure::{
@@ -44,8 +48,9 @@ pub const ALL: [Peer; 12] = [
     sluicegate::BY_TOKEN,
 ];
 
-/// Peers that are measured only when they are named: durability `disk` measures the disk more than Sluicegate.
-pub const ON_REQUEST: [Peer; 1] = [sluicegate::ON_DISK];
+/// Peers that are measured only when they are named. Pingora and Envoy take minutes to install; durability `disk`
+/// measures the disk more than Sluicegate.
+pub const ON_REQUEST: [Peer; 3] = [pingora::PEER, envoy::PEER, sluicegate::ON_DISK];
 
 /// Another build of Sluicegate in both forms, measured if a run is given one.
 pub const BEFORE: [Peer; 2] = [sluicegate::BEFORE, sluicegate::BEFORE_BY_TOKEN];
@@ -64,8 +69,8 @@ pub struct Peer {
     pub control: Option<fn(&Site) -> Target>,
     /// Features that some workloads need.
     abilities: &'static [Ability],
-    /// File that must exist for it to start; none if it comes with `bench`.
-    needs: Option<&'static str>,
+    /// Program that must be installed for it to start.
+    needs: Needs,
     /// Opens another run and returns its target; none if the peer knows no runs.
     open_run: Option<fn(&Site, &str) -> io::Result<Target>>,
     launch: fn(&Site) -> io::Result<Launch>,
@@ -88,7 +93,7 @@ const PLAIN: Peer = Peer {
     lacks: "",
     control: None,
     abilities: &[Ability::Tls, Ability::Threads, Ability::Pool],
-    needs: None,
+    needs: Needs::Nothing,
     open_run: None,
     launch: |_| Err(io::ErrorKind::Unsupported.into()),
 };
@@ -154,7 +159,7 @@ impl Peer {
     /// Returns whether the peer's program is installed.
     #[must_use]
     pub fn is_installed(&self) -> bool {
-        self.needs.is_none_or(|file| Path::new(file).exists())
+        programs().is_ok_and(|programs| self.needs.check(&programs).is_ok())
     }
 
     /// Returns whether the peer has a feature.
@@ -166,10 +171,13 @@ impl Peer {
     /// Starts the peer in a new directory below `dir`.
     ///
     /// # Errors
-    /// If the peer does not become ready.
+    /// If the peer is not installed, or does not become ready.
     pub fn start(&self, dir: &Path, setup: &Setup) -> io::Result<Running> {
         let port = free_address()?.port();
         let programs = programs()?;
+        self.needs
+            .check(&programs)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.name)))?;
         let (dir, run) = (dir.join(self.name), in_memory(&dir.join(self.name)));
         let site = Site { dir, run, setup: setup.clone(), programs, port };
         fs::create_dir_all(&site.dir)?;
@@ -206,13 +214,6 @@ pub(crate) fn in_memory(dir: &Path) -> PathBuf {
     memory.join(dir.display().to_string().trim_start_matches(['/', '.']).replace('/', "-"))
 }
 
-/// Returns the directory of this build's programs; a test's own program lies one level deeper.
-fn programs() -> io::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let beside = own.parent().unwrap_or(Path::new("."));
-    Ok(beside.parent().filter(|_| beside.ends_with("deps")).unwrap_or(beside).to_owned())
-}
-
 impl Site {
     /// Returns the address that this peer may listen on.
     #[must_use]
@@ -232,7 +233,9 @@ impl Site {
             .replace("@DIR@", &self.dir.display().to_string())
             .replace("@RUN@", &self.run.display().to_string())
             .replace("@LISTEN@", &self.address().to_string())
-            .replace("@UPSTREAM@", &self.setup.upstream.to_string());
+            .replace("@LISTEN_PORT@", &self.port.to_string())
+            .replace("@UPSTREAM@", &self.setup.upstream.to_string())
+            .replace("@UPSTREAM_PORT@", &self.setup.upstream.port().to_string());
         let path = self.dir.join("peer.conf");
         fs::write(&path, text)?;
         Ok(path)

@@ -4,13 +4,13 @@
 
 use std::{io, process::Command};
 
-use super::{Launch, PLAIN, Peer, Site};
+use super::{Launch, Needs, PLAIN, Peer, Site};
 use crate::load::Target;
 
 pub(super) const STATIC: Peer = Peer {
     name: "nginx-static",
     lacks: "body, metering, outcome; request headers pass unless overwritten",
-    needs: Some("/usr/sbin/nginx"),
+    needs: Needs::Package("/usr/sbin/nginx"),
     launch: |site| launch(site, include_str!("../../peers/nginx-static.conf")),
     ..PLAIN
 };
@@ -33,7 +33,7 @@ pub(super) const LUA: Peer = Peer {
     name: "nginx-lua",
     lacks: "body, metering, outcome; request headers pass unless overwritten; 64 KB of log are lost with the process; \
             does check a token",
-    needs: Some("/usr/lib/nginx/modules/ngx_http_lua_module.so"),
+    needs: Needs::Package("/usr/lib/nginx/modules/ngx_http_lua_module.so"),
     launch: |site| launch(site, include_str!("../../peers/nginx-lua.conf")),
     ..STATIC
 };

@@ -47,8 +47,8 @@ fn overview(rows: &[Row]) -> String {
         headline::ALL.iter().filter(|headline| headline.figures(rows).next().is_some()).collect();
     let titles: Vec<_> = columns.iter().map(|headline| headline.title).collect();
     let mut text = format!("| peer | {} |\n|---|{}\n", titles.join(" | "), "--:|".repeat(titles.len()));
-    for peer in peer::ALL.iter().map(|peer| peer.name).filter(|name| rows.iter().any(|row| row.peer == *name))
-    {
+    let known = peer::ALL.iter().chain(&peer::ON_REQUEST).map(|peer| peer.name);
+    for peer in known.filter(|name| rows.iter().any(|row| row.peer == *name)) {
         text += &format!("| {peer} |");
         for headline in &columns {
             match headline.figures(rows).find(|(name, _)| *name == peer) {

@@ -10,7 +10,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 21] = [
+const BELOW: [(&str, &[&str]); 22] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -43,6 +43,7 @@ const BELOW: [(&str, &[&str]); 21] = [
     ("runner/cli", &BELOW_CLI),
     ("services/sandbox-init", &["platform-core"]),
     ("bench", &[]),
+    ("bench/peers/pingora", &[]),
     ("fuzz", &["platform-core", "proxy", "gateway-bridge"]),
     // Failpoints, and what is stored, from the runner, the handle from the bridge; all else is seen from outside.
     (
