@@ -141,6 +141,24 @@ async fn seen_behind(peer: &Peer, place: &Place) -> Entry {
     upstream.ledger().last().unwrap()
 }
 
+/// Sluicegate opens no run again that it has closed: a round that starts it anew must not find the last round's state.
+#[tokio::test]
+async fn fresh_peers_find_nothing_of_earlier_ones() {
+    let place = Place::new("fresh");
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let start = || named("relay").start(&place.0, &upstream.address().into()).unwrap();
+    let left = {
+        let earlier = start();
+        let left = [earlier.site.dir.join("left"), earlier.site.run.join("left")];
+        for file in &left {
+            std::fs::write(file, "state").unwrap();
+        }
+        left
+    };
+    let _later = start();
+    assert!(left.iter().all(|file| !file.exists()), "{left:?}");
+}
+
 #[tokio::test]
 async fn peers_that_check_tokens_refuse_a_forged_one() {
     let place = Place::new("forged");

@@ -48,8 +48,7 @@ pub const ALL: [Peer; 12] = [
     sluicegate::BY_TOKEN,
 ];
 
-/// Peers that are measured only when they are named. Pingora and Envoy take minutes to install; durability `disk`
-/// measures the disk more than Sluicegate.
+/// Peers that are measured only when they are named: two take minutes to install, one measures mostly the disk.
 pub const ON_REQUEST: [Peer; 3] = [pingora::PEER, envoy::PEER, sluicegate::ON_DISK];
 
 /// Another build of Sluicegate in both forms, measured if a run is given one.
@@ -175,13 +174,15 @@ impl Peer {
     pub fn start(&self, dir: &Path, setup: &Setup) -> io::Result<Running> {
         let port = free_address()?.port();
         let programs = programs()?;
-        self.needs
-            .check(&programs)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.name)))?;
+        self.needs.check(&programs)?;
         let (dir, run) = (dir.join(self.name), in_memory(&dir.join(self.name)));
         let site = Site { dir, run, setup: setup.clone(), programs, port };
-        fs::create_dir_all(&site.dir)?;
-        fs::create_dir_all(&site.run)?;
+        for dir in [&site.dir, &site.run] {
+            if dir.exists() {
+                fs::remove_dir_all(dir)?;
+            }
+            fs::create_dir_all(dir)?;
+        }
         let Launch { command, ready, target } = (self.launch)(&site)?;
         let log = fs::File::create(site.dir.join("output.log"))?;
         let started = command.map(|mut command| {
