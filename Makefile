@@ -146,7 +146,7 @@ agents-record: ## Play every scenario with every coding agent that ships; update
 	$(CARGO) build --locked --quiet --workspace --bins
 	$(CARGO) run --locked --quiet -p tests --example agents-record -- tests/records/agents.json docs/src/reference/works-with.md
 
-bench-micro: ## Measure the cost of single steps of a call
+bench-micro: ## Measure the cost of single steps of a call, of shared ones on several threads (2 minutes)
 	$(CARGO) bench --locked -p proxy --features internals --bench steps
 
 bench-check: bench-build ## Compare instructions, locked ones, allocations, system calls per request with the baseline; 5 % more fail

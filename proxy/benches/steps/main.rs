@@ -1,6 +1,10 @@
 //! Measures single steps of a call: `make bench-micro`. Whole calls, beside other proxies: `make bench`.
+//!
+//! Steps in which threads share something are measured on one thread and on several: see [`threads`].
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that cannot go on has failed")]
+
+mod threads;
 
 use std::{hint::black_box, time::Duration};
 
@@ -8,7 +12,6 @@ use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use platform_core::{
     id::SecretId,
-    record::{ExchangeRecord, JournalLine},
     route::Route,
     secret::Secret,
     token::{NamedSecret, RunToken, Secrets, SignedToken, UnixSeconds},
@@ -77,16 +80,6 @@ fn meter(criterion: &mut Criterion) {
     });
 }
 
-fn journal(criterion: &mut Criterion) {
-    let line: JournalLine = serde_json::from_str(include_str!("../tests/golden/journal-line.json")).unwrap();
-    let record: ExchangeRecord = line.record;
-    let dir = tempfile::tempdir().unwrap();
-    let records = fuzzing::Records::open(dir.path()).unwrap();
-    criterion.bench_function("journal: mark, append, clear", |bencher| {
-        bencher.iter(|| records.append(black_box(&record)).unwrap())
-    });
-}
-
 fn token_check(criterion: &mut Criterion) {
     let secret = Secret::new("0123456789abcdef".to_owned());
     let secret = NamedSecret::new(SecretId::parse("one").unwrap(), &secret).unwrap();
@@ -101,5 +94,5 @@ fn token_check(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(steps, body_scan, meter, token_check, journal);
+criterion_group!(steps, body_scan, meter, token_check, threads::journal, threads::budget);
 criterion_main!(steps);

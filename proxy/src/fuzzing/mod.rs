@@ -1,24 +1,22 @@
 //! Exposes single steps of a call to micro-benchmarks and fuzzers (feature `internals`). This is no stable interface.
 
-use std::{path::Path, sync::Arc, time::Duration};
+mod limits;
+mod records;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use platform_core::{
-    budget::{Budget, LimitView, Price},
-    control::{Correlation, Usage},
-    grant::RunGrant,
-    id::CallId,
-    money::NanoDollars,
-    record::{ExchangeRecord, Tokens},
-    route::Route,
+    control::Correlation, grant::RunGrant, id::CallId, money::NanoDollars, record::Tokens, route::Route,
 };
-use platform_runtime::settings;
 
+pub use self::{
+    limits::{CallSize, Limits, RunLimits},
+    records::{InFlight, Records},
+};
 use crate::{
-    budget::{Reservation, ReservationRequest, Spending, pace},
     exchange::fuzzing,
-    journal::{self, Committer, Journal},
     mask::Mask,
     policy::Policy,
     usage::{AnswerDelta, DocumentFilter, EventFilter, Finality, Format, Meter, UsageEventFor, UsageReport},
@@ -260,91 +258,5 @@ fn read(mut meter: Meter, mut deltas: Option<Vec<String>>) -> Read {
         end,
         between_events,
         deltas,
-    }
-}
-
-/// Size of a call that is about to begin.
-#[derive(Debug, Clone, Copy)]
-pub struct CallSize {
-    /// Tokens of its input.
-    pub input: u64,
-    /// Tokens of output, of each of its answers.
-    pub output: u64,
-    /// Number of its answers.
-    pub answers: u64,
-}
-
-/// Calls of several runs of one account, under limits.
-#[derive(Debug)]
-pub struct Limits {
-    /// Spending of each run, then of the account.
-    spending: Vec<Arc<Spending>>,
-    calls: Vec<Reservation>,
-}
-
-impl Limits {
-    /// Begins with the limits and the earlier usage of each run, and last of the account.
-    #[must_use]
-    pub fn new(budgets: &[(Budget, Usage)]) -> Self {
-        let spending = budgets.iter().map(|(budget, usage)| Arc::new(Spending::new(budget, usage))).collect();
-        Self { spending, calls: Vec::new() }
-    }
-
-    /// Begins a call of `run` of this size. Returns the most it may use, or `None` if it may not begin now.
-    pub fn begin(&mut self, run: usize, size: CallSize, price: Price) -> Option<Tokens> {
-        let CallSize { input, output, answers } = size;
-        let run = self.spending.get(run)?;
-        let account = self.spending.last()?;
-        pace(run, account, Duration::ZERO).ok()?;
-        let mut call = Reservation::enter(run, account).ok()?;
-        let granted = call
-            .grow(&ReservationRequest { input, output, least_output: 1, answers, price: Some(price) })
-            .ok()?;
-        self.calls.push(call);
-        Some(granted.tokens)
-    }
-
-    /// Ends a call with its usage; without usage, before anything was sent. The last call takes its index.
-    pub fn end(&mut self, call: usize, used: Option<(Tokens, NanoDollars)>) {
-        let call = self.calls.swap_remove(call);
-        if let Some((tokens, cost)) = used {
-            call.settle(tokens, cost);
-        }
-    }
-
-    /// Returns usage and reservations under each limit of a run or, last, of the account.
-    #[must_use]
-    pub fn view(&self, whose: usize) -> Vec<LimitView> {
-        self.spending[whose].view()
-    }
-}
-
-/// A data-plane thread's writer of a journal.
-#[derive(Debug)]
-pub struct Records(Committer);
-
-impl Records {
-    /// Opens a journal in `dir`.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
-    pub fn open(dir: &Path) -> Result<Self, journal::Error> {
-        let journal = Arc::new(Journal::open(dir, settings::Journal::default())?);
-        Committer::new(journal, 0).map(Self)
-    }
-
-    /// Writes all that a call to the upstream writes: reserves space, marks the call in flight, and appends its line.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn append(&self, record: &ExchangeRecord) -> Result<(), journal::Error> {
-        let mut space = self.0.reserve_space();
-        if let Some(space) = &mut space {
-            drop(self.0.mark(space, record)?);
-            self.0.end_turn();
-        }
-        drop(self.0.append(record.clone(), space, ()));
-        self.0.end_turn();
-        Ok(())
     }
 }
