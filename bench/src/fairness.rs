@@ -23,8 +23,8 @@ use crate::{
     load::{self, Connection, Target, percentile},
     measure::cores,
     peer::{Running, sluicegate},
+    request::chat,
     spawn_result,
-    workload::chat,
 };
 
 const GREEDY: &str = "acct-greedy";

@@ -13,6 +13,7 @@ pub mod measure;
 pub mod peer;
 pub mod pool;
 pub mod report;
+pub mod request;
 pub mod session;
 pub mod tls;
 pub mod upstream;

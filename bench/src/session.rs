@@ -12,7 +12,6 @@ use crate::{
     measure::{cores, process},
     peer::{Peer, Running, Setup},
     pool::LoadPool,
-    report::Samples,
     tls::Identity,
     workload::{Drive, Environment, Generator, Sample, Workload},
 };
@@ -32,6 +31,19 @@ pub struct Plan {
     pub generator: Generator,
     /// Build of `sluice-proxy` to compare with.
     pub before: PathBuf,
+}
+
+/// All rounds of one peer under one workload.
+#[derive(Debug)]
+pub struct Samples {
+    /// The peer.
+    pub peer: Peer,
+    /// The workload.
+    pub workload: Workload,
+    /// Memory of the peer before any load, bytes.
+    pub idle: u64,
+    /// The rounds.
+    pub rounds: Vec<Sample>,
 }
 
 /// Number of times that a round is repeated if the hypervisor has taken processor time away meanwhile.

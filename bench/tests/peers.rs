@@ -9,6 +9,7 @@ use bench::{
     measure::machine::Machine,
     peer::{self, Peer},
     report::Record,
+    request,
     session::Plan,
     upstream::{Entry, ScriptedUpstream},
     workload::{self, Generator},
@@ -137,7 +138,7 @@ async fn seen_behind(peer: &Peer, place: &Place) -> Entry {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let running = peer.start(&place.0, &upstream.address().into()).unwrap();
     let mut connection = Connection::open(&running.target).await.unwrap();
-    connection.exchange(&workload::chat("fake", 1024)).await.unwrap();
+    connection.exchange(&request::chat("fake", 1024)).await.unwrap();
     upstream.ledger().last().unwrap()
 }
 
@@ -165,7 +166,7 @@ async fn peers_that_check_tokens_refuse_a_forged_one() {
     for name in ["nginx-lua", "haproxy-token", "sluicegate-token"] {
         let upstream = ScriptedUpstream::start().await.unwrap();
         let running = named(name).start(&place.0, &upstream.address().into()).unwrap();
-        let request = String::from_utf8(workload::chat("fake", 1024).to_vec()).unwrap();
+        let request = String::from_utf8(request::chat("fake", 1024).to_vec()).unwrap();
         let forged = request.replace("bench|0|9999999999", "other|0|9999999999");
         assert_ne!(request, forged);
         let mut connection = Connection::open(&running.target).await.unwrap();

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use self::callgrind::Totals;
 
 pub use self::compare::{TOLERANCE, Verdict, compare};
-use crate::{fast::FastUpstream, load::Connection, measure::cores, peer::sluicegate, workload};
+use crate::{fast::FastUpstream, load::Connection, measure::cores, peer::sluicegate, request};
 
 /// Cost of a request by case.
 pub type Counts = BTreeMap<String, Cost>;
@@ -71,10 +71,10 @@ struct Case {
 /// The upstream sends events one by one here. Without pauses, the number that arrives together would depend on the
 /// machine.
 const CASES: [Case; 4] = [
-    Case { name: "1 KB request", request: || workload::chat("fast", 1024), times: 240 },
-    Case { name: "164 KB request", request: || workload::chat("fast", 164 << 10), times: 40 },
-    Case { name: "agent's request", request: workload::agent, times: 40 },
-    Case { name: "stream of 20 events", request: || workload::chat("fast-events20-gap5ms", 1024), times: 12 },
+    Case { name: "1 KB request", request: || request::chat("fast", 1024), times: 240 },
+    Case { name: "164 KB request", request: || request::chat("fast", 164 << 10), times: 40 },
+    Case { name: "agent's request", request: request::agent, times: 40 },
+    Case { name: "stream of 20 events", request: || request::chat("fast-events20-gap5ms", 1024), times: 12 },
 ];
 
 /// Counts every case. Leaves the proxy's files in `dir`.

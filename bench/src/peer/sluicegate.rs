@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{Ability, Launch, PLAIN, Peer, Site};
 use crate::{
     load::Target,
-    workload::{MODELS, TOKEN_SECRET, tools},
+    request::{MODELS, TOKEN_SECRET, tools},
 };
 
 pub(crate) const PEER: Peer = Peer {

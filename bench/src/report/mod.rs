@@ -12,6 +12,6 @@ pub use self::{
     quartiles::Quartiles,
     readme::write as write_readme,
     record::Record,
-    row::{Raw, Row, Samples},
+    row::{Raw, Row},
     table::tables,
 };

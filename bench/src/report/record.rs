@@ -15,8 +15,12 @@ use std::{
 
 use serde::Serialize;
 
-use super::{Raw, Row, Samples, plot, tables};
-use crate::{measure::machine::Machine, peer::in_memory, session::Plan};
+use super::{Raw, Row, plot, tables};
+use crate::{
+    measure::machine::Machine,
+    peer::in_memory,
+    session::{Plan, Samples},
+};
 
 /// A finished run.
 #[derive(Debug)]

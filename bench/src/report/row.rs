@@ -3,24 +3,7 @@
 use serde::Serialize;
 
 use super::Quartiles;
-use crate::{
-    load::percentile,
-    peer::Peer,
-    workload::{Sample, Workload},
-};
-
-/// All rounds of one peer under one workload.
-#[derive(Debug)]
-pub struct Samples {
-    /// The peer.
-    pub peer: Peer,
-    /// The workload.
-    pub workload: Workload,
-    /// Memory of the peer before any load, bytes.
-    pub idle: u64,
-    /// The rounds.
-    pub rounds: Vec<Sample>,
-}
+use crate::{load::percentile, session::Samples, workload::Sample};
 
 /// Reported figures, medians over rounds unless it says otherwise. Rounds during which processor time was stolen do not
 /// count, unless there are no others.

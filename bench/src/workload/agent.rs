@@ -1,6 +1,7 @@
 //! Sends the request of a real agent in the middle of its work, and gets an answer with a real gateway's headers.
 
-use super::{Load, Workload, request};
+use super::{Load, Workload};
+use crate::request;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "agent-32",

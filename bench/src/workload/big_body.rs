@@ -1,6 +1,7 @@
 //! Sends an agent's long conversation, and receives a stream without pauses.
 
-use super::{Load, Workload, request};
+use super::{Load, Workload};
+use crate::request;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "big-stream",

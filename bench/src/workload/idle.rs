@@ -2,10 +2,10 @@
 
 use std::{io, sync::Arc};
 
-use super::{Load, Workload, request};
+use super::{Load, Workload};
 use crate::{
     load::{Connection, Target},
-    spawn_result,
+    request, spawn_result,
 };
 
 pub(super) const WORKLOAD: Workload = Workload {

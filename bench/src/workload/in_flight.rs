@@ -1,6 +1,7 @@
 //! Sends large requests that wait for their answers. The memory they hold meanwhile is the peak of the round.
 
-use super::{Load, Workload, request};
+use super::{Load, Workload};
+use crate::request;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "in-flight-64",

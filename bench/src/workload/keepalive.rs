@@ -1,6 +1,7 @@
 //! Sends small calls on open connections: 1 KB in, 600 B out. This is the cost of a hop with nothing else to do.
 
-use super::{Environment, Generator, Load, Workload, request};
+use super::{Environment, Generator, Load, Workload};
+use crate::request;
 
 const fn workload(name: &'static str, about: &'static str, connections: usize) -> Workload {
     Workload {

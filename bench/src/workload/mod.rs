@@ -7,21 +7,18 @@ mod in_flight;
 mod keepalive;
 mod listeners;
 mod rate;
-mod request;
 mod socat;
 mod streams;
 mod threads;
 
 use std::{io, sync::Arc, time::Duration};
 
-pub(crate) use self::request::{MODELS, TOKEN_SECRET, tools};
-pub use self::request::{agent, chat};
-
 use crate::{
     load::{self, Client, Round, Spinner},
     measure::process,
     peer::{Ability, Peer, Running},
     pool::LoadPool,
+    request,
 };
 
 /// Workloads of one thread, in the order of the report.

@@ -1,7 +1,8 @@
 //! Sends small calls at a fixed rate, far below the capacity of any peer. Latency counts from the time a request was
 //! due.
 
-use super::{Load, Workload, request};
+use super::{Load, Workload};
+use crate::request;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "rate-2000",

@@ -6,11 +6,12 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::{Load, Workload, request};
+use super::{Load, Workload};
 use crate::{
     load::Target,
     measure::process,
     peer::{free_address, wait_for},
+    request,
 };
 
 pub(super) const WORKLOAD: Workload = Workload {

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use super::{Load, Workload, request};
+use super::{Load, Workload};
+use crate::request;
 
 /// Interval between two events of a stream.
 pub(super) const GAP: Duration = Duration::from_millis(20);

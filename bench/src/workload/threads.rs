@@ -1,6 +1,7 @@
 //! Measures peers with several threads, under the load of many runs at one address.
 
-use super::{Environment, Load, Workload, request};
+use super::{Environment, Load, Workload};
+use crate::request;
 
 /// Runs, each with a token and an account of its own.
 const RUNS: usize = 32;
