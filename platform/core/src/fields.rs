@@ -5,8 +5,7 @@
 //! [`JournalLine`]: crate::record::JournalLine
 
 use crate::{
-    grant::Tap,
-    record::{CostSource, Identity, Kind, Outcome, Timeout, TokensSource},
+    record::{CostSource, Identity, Kind, Outcome, Tap, Timeout, TokensSource},
     refusal::Refusal,
     route::Route,
 };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::record::Tap;
 use crate::{
     budget::Budget,
     capability::Capabilities,
@@ -212,28 +213,6 @@ impl UngrantedTools {
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-/// Setting that decides whether a run's answers can be watched while they stream. Every record states it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Tap {
-    /// Answers cannot be watched.
-    #[default]
-    Off,
-    /// Text of answers can be watched; it is held in memory only.
-    Text,
-}
-
-impl Tap {
-    /// Returns the word that the journal writes.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Text => "text",
-        }
     }
 }
 

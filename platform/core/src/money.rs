@@ -4,12 +4,18 @@ use std::{fmt, iter::Sum, ops::Add, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::limit::InvalidLimit;
-
 /// Amount in 10⁻⁹ US dollars. Sums saturate: 18 billion dollars is more than any budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NanoDollars(pub u64);
+
+/// Error for a text that is not an amount of money.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not an amount of dollars such as `2.50`")]
+pub struct InvalidDollars {
+    /// Text that was given.
+    pub text: String,
+}
 
 impl NanoDollars {
     /// Reads a JSON number of dollars as LiteLLM writes it (`0.000023`, `2.3e-05`), rounding to the nearest billionth,
@@ -43,14 +49,12 @@ impl NanoDollars {
 }
 
 impl FromStr for NanoDollars {
-    type Err = InvalidLimit;
+    type Err = InvalidDollars;
 
     /// Reads dollars as a person writes them: `2.50` or `$2.50`.
-    fn from_str(text: &str) -> Result<Self, InvalidLimit> {
-        Self::parse_dollars(text.trim().trim_start_matches('$')).ok_or_else(|| InvalidLimit {
-            text: text.to_owned(),
-            expected: "an amount of dollars such as `2.50`",
-        })
+    fn from_str(text: &str) -> Result<Self, InvalidDollars> {
+        Self::parse_dollars(text.trim().trim_start_matches('$'))
+            .ok_or_else(|| InvalidDollars { text: text.to_owned() })
     }
 }
 

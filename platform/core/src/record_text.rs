@@ -142,10 +142,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        grant::Tap,
         id::{AccountId, AgentId, CallId, ExternalId, RunId},
         money::NanoDollars,
-        record::{CostSource, Identity, Kind, Outcome, Timeout, TokensSource},
+        record::{CostSource, Identity, Kind, Outcome, Tap, Timeout, TokensSource},
         refusal::Refusal,
         route::Route,
         untrusted::JournalText,

@@ -1,9 +1,6 @@
 //! ratchet compares today's offenders with the figures in `ratchet.toml`, which may only fall.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-};
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{Error, Offender, sources::Repository};
 
@@ -72,17 +69,6 @@ impl Ratchet {
     #[must_use]
     pub fn base_commit(&self) -> &str {
         self.table.get("base_commit").and_then(toml::Value::as_str).unwrap_or_default()
-    }
-
-    /// Returns each crate's directory with its modules that may still be in a loop.
-    #[must_use]
-    pub fn loops(&self) -> BTreeMap<String, BTreeSet<String>> {
-        let table = self.table.get("loops").and_then(toml::Value::as_table);
-        let each = table.into_iter().flatten().map(|(dir, modules)| {
-            let modules = modules.as_array().into_iter().flatten().filter_map(toml::Value::as_str);
-            (dir.clone(), modules.map(str::to_owned).collect())
-        });
-        each.collect()
     }
 
     /// Returns paths that documents name and that lie in no repository, such as those inside an image.
