@@ -1,5 +1,6 @@
-//! `kill-proxy SEED KILLS ext4|tmpfs|none FILE` plays longer than a test may, and writes its findings as JSON. It fails
-//! if the findings have a fault.
+//! `kill-proxy SEED KILLS THREADS ext4|tmpfs|none FILE` plays longer than a test may, and writes its findings as JSON.
+//! THREADS are numbers of data-plane threads, such as `1,2`: it plays once with each. It fails if the findings have a
+//! fault.
 
 #![allow(clippy::unwrap_used, reason = "a play that cannot go on has failed, with the place")]
 
@@ -15,38 +16,49 @@ use serde_json::{Value, json};
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let [seed, kills, disk, file] = arguments.as_slice() else {
-        panic!("usage: kill-proxy SEED KILLS ext4|tmpfs|none FILE");
+    let [seed, kills, threads, disk, file] = arguments.as_slice() else {
+        panic!("usage: kill-proxy SEED KILLS THREADS ext4|tmpfs|none FILE");
     };
     let disk = match disk.as_str() {
         "ext4" => Some((FileSystem::Ext4, 384)),
         "tmpfs" => Some((FileSystem::Tmpfs, 384)),
         _ => None,
     };
-    let play = Play {
-        seed: seed.parse().unwrap(),
-        kills: kills.parse().unwrap(),
-        disk,
-        durability: "process",
-        marks: Marks::Kept,
-    };
-    let (mut plays, mut judged) = (Vec::new(), Vec::new());
-    // The second play is a shorter control, without marks.
-    for play in [play, Play { kills: play.kills.min(20), marks: Marks::Removed, ..play }] {
-        let began = Instant::now();
-        let findings = play.run().await;
-        plays.push(summary(&play, began, &findings));
-        judged.push(findings);
-    }
     let command = format!("cargo run -p tests --example kill-proxy {}", arguments.join(" "));
-    let record = json!({ "command": command, "machine": Machine::here(), "plays": plays });
-    std::fs::write(file, format!("{record:#}\n")).unwrap();
-    judged[0].assert_sound(play.seed);
+    let machine = Machine::here();
+    let mut plays = Vec::new();
+    for threads in threads.split(',') {
+        let play = Play {
+            seed: seed.parse().unwrap(),
+            kills: kills.parse().unwrap(),
+            threads: threads.parse().unwrap(),
+            disk,
+            durability: "process",
+            marks: Marks::Kept,
+        };
+        let findings = recorded(play, &mut plays).await;
+        // A shorter control, without marks.
+        let control = Play { kills: play.kills.min(20), marks: Marks::Removed, ..play };
+        let without_marks = recorded(control, &mut plays).await;
+        let record = json!({ "command": command, "machine": machine, "plays": plays });
+        std::fs::write(file, format!("{record:#}\n")).unwrap();
+        findings.assert_sound(play.seed);
+        assert!(!without_marks.unrecorded.is_empty(), "the control lost no call: {without_marks:#?}");
+    }
+}
+
+/// Plays, and adds a summary to `plays`.
+async fn recorded(play: Play, plays: &mut Vec<Value>) -> Findings {
+    let began = Instant::now();
+    let findings = play.run().await;
+    plays.push(summary(&play, began, &findings));
+    findings
 }
 
 fn summary(play: &Play, began: Instant, findings: &Findings) -> Value {
     json!({
         "seed": play.seed,
+        "threads": play.threads,
         "marks": format!("{:?}", play.marks),
         "disk": format!("{:?}", play.disk),
         "seconds": began.elapsed().as_secs(),

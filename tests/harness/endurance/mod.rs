@@ -74,6 +74,8 @@ pub struct Play {
     pub seed: u64,
     /// Number of kills of the proxy.
     pub kills: u64,
+    /// Data-plane threads of the proxy.
+    pub threads: u16,
     /// File system and size, in mebibytes, of a disk for the journal that can be filled; a plain directory without.
     pub disk: Option<(FileSystem, u64)>,
     /// Durability of records: `process` or `disk`.
@@ -132,6 +134,7 @@ impl Stage {
         let mut world =
             World::in_front_of(upstream, &fault_proxy.base_url(), &(journal + &accounts.concat())).await;
         assert!(world.stop_proxy().await);
+        world.reconfigure("threads = 2", &format!("threads = {}", play.threads));
         let volume = play.disk.map(|(kind, mib)| Volume::on(&world.path().join("state"), kind, mib));
         let clock = FakeWallClock::new(world.path());
         world.start_proxy_with(&clock.variables()).await;

@@ -6,7 +6,8 @@ use harness::{
     volume::FileSystem,
 };
 
-const PLAY: Play = Play { seed: 1, kills: 45, disk: None, durability: "process", marks: Marks::Kept };
+const PLAY: Play =
+    Play { seed: 1, kills: 45, threads: 2, disk: None, durability: "process", marks: Marks::Kept };
 
 async fn endures(play: Play) {
     let findings = play.run().await;
