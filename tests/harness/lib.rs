@@ -23,6 +23,7 @@ pub mod eventually;
 mod failure;
 pub mod fake_wall_clock;
 pub mod fault_proxy;
+pub mod file_calls;
 pub mod foreign_uid_client;
 pub mod gateway;
 pub mod heads;

@@ -1,7 +1,7 @@
 //! Maintains the journal in a thread of its own.
 //!
 //! The thread writes the sums of refused calls, clears stale marks, ends old segments, makes checkpoints, and removes
-//! old segments.
+//! old segments, once a second. It prepares the journal's growth whenever that is wanted.
 
 use std::{
     io,
@@ -26,8 +26,17 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 /// Handle of the thread. Ends on [`Maintenance::stop`].
 #[derive(Debug)]
 pub(crate) struct Maintenance {
-    stop: SyncSender<()>,
+    signals: SyncSender<Signal>,
     thread: thread::JoinHandle<()>,
+}
+
+/// Reason to wake the thread before its next round.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Signal {
+    /// The journal's growth is to be prepared.
+    Prepare,
+    /// The journal ends.
+    Stop,
 }
 
 struct MaintenanceThread {
@@ -40,7 +49,7 @@ struct MaintenanceThread {
 }
 
 impl Maintenance {
-    /// Starts the thread. No usage is kept for runs that are `is_closed`.
+    /// Prepares the journal's growth, and starts the thread. No usage is kept for runs that are `is_closed`.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -48,18 +57,21 @@ impl Maintenance {
         journal: Arc<Journal>,
         is_closed: impl Fn(&RunId) -> bool + Send + 'static,
     ) -> io::Result<Self> {
-        let (stop, stopped) = sync_channel(1);
+        let (signals, received) = sync_channel(1);
+        journal.space.demand().serve(signals.clone());
+        journal.prepare();
         let maintenance =
             MaintenanceThread { journal, is_closed: Box::new(is_closed), summed: 0, due: Instant::now() };
         let thread =
-            thread::Builder::new().name("journal".to_owned()).spawn(move || maintenance.run(&stopped))?;
-        Ok(Self { stop, thread })
+            thread::Builder::new().name("journal".to_owned()).spawn(move || maintenance.run(&received))?;
+        Ok(Self { signals, thread })
     }
 
     /// Writes what was counted, clears all marks except those of calls in flight, and ends the thread. Blocks for a
     /// moment.
     pub(crate) fn stop(self) {
-        drop(self.stop);
+        // Fails only if the thread has ended, by a panic.
+        self.signals.send(Signal::Stop).ok();
         if self.thread.join().is_err() {
             tracing::error!("the journal's maintenance thread panicked");
         }
@@ -67,10 +79,19 @@ impl Maintenance {
 }
 
 impl MaintenanceThread {
-    fn run(mut self, stopped: &Receiver<()>) {
-        while stopped.recv_timeout(MAINTENANCE_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            if let Err(error) = self.run_once(SystemTime::now()) {
-                tracing::warn!(error = report::chain(&error), "maintenance of the journal failed");
+    fn run(mut self, received: &Receiver<Signal>) {
+        let mut next_round = Instant::now() + MAINTENANCE_INTERVAL;
+        loop {
+            let left = next_round.saturating_duration_since(Instant::now());
+            match received.recv_timeout(left) {
+                Ok(Signal::Prepare) | Err(RecvTimeoutError::Timeout) => self.journal.prepare(),
+                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if Instant::now() >= next_round {
+                next_round = Instant::now() + MAINTENANCE_INTERVAL;
+                if let Err(error) = self.run_once(SystemTime::now()) {
+                    tracing::warn!(error = report::chain(&error), "maintenance of the journal failed");
+                }
             }
         }
         self.journal.flush_refusals(Flush::All);
@@ -78,13 +99,13 @@ impl MaintenanceThread {
         if let Err(error) = self.journal.make_checkpoint(&self.is_closed) {
             tracing::warn!(error = report::chain(&error), "last checkpoint of the journal failed");
         }
+        self.journal.end_preparation();
     }
 
     fn run_once(&mut self, now: SystemTime) -> Result<(), Error> {
         let journal = &self.journal;
         journal.flush_refusals(Flush::Due);
         journal.clear_stale_marks();
-        journal.find_space();
         journal.end_old_segment(now)?;
         let mut made = Ok(());
         if Instant::now() >= self.due {

@@ -8,6 +8,7 @@
 //! the next one writes the record. Each data-plane thread writes through a [`Committer`] of its own, once per turn of
 //! its event loop; only the chain is shared. [`Maintenance`] does all other work.
 
+mod ahead;
 mod appended;
 mod checkpoint;
 mod committer;
@@ -56,6 +57,7 @@ use platform_runtime::{
 
 pub(crate) use self::error::Error;
 use self::{
+    ahead::Allocation,
     appended::LastLine,
     checkpoint::{Checkpoint, LineTotals},
     consumers::Consumers,
@@ -85,6 +87,7 @@ pub(crate) struct Journal {
     /// Sums over the lines of all threads, since they were last taken.
     totals: Mutex<Vec<Arc<Mutex<LineTotals>>>>,
     space: Arc<Space>,
+    allocation: Mutex<Allocation>,
     /// Space for lines that no thread of the data plane writes.
     own_space: Arc<SpacePool>,
     refusals: RefusalAggregator,
@@ -123,6 +126,7 @@ impl Journal {
         let lock = segments::lock(&dir)?;
         let id = segments::journal_id(&dir)?;
         let expected = checkpoint::expected(&dir, &id)?;
+        ahead::clean_up(&dir)?;
         let end = segments::open_at_end(&dir, expected.as_ref())?;
         let unsent = expected.as_ref().map_or(0, |expected| expected.unsent);
         let gaps = Gaps::find(&dir, expected.map_or(0, |expected| expected.oldest))?;
@@ -146,6 +150,7 @@ impl Journal {
             consumers: Consumers::open(state_dir.join("consumers"))?,
             sync,
             stopped,
+            allocation: Mutex::default(),
             size: AtomicU64::new(0),
             is_over_budget: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -238,7 +243,7 @@ impl Journal {
             Ok(reservation) => return Some(reservation),
             Err(unbacked) => unbacked,
         };
-        match self.tail().preallocate() {
+        match self.allocate_now() {
             Ok(()) => Some(unbacked.into_backed()),
             Err(error) => {
                 tracing::debug!(error = report::chain(&error), "no space for records");
@@ -305,20 +310,13 @@ impl Journal {
         }
     }
 
-    /// Tries to allocate space if there was none. Calls are refused meanwhile, so none of them would find new space.
-    fn find_space(&self) {
-        if self.space.is_full() {
-            drop(self.tail().preallocate());
-        }
-    }
-
     /// Lets the next line begin a new segment if the last segment is too old at `now`.
     fn end_old_segment(&self, now: SystemTime) -> Result<(), Error> {
         let mut tail = self.tail();
-        let path = &tail.segment().0.path;
-        let file = std::fs::metadata(path).map_err(Error::io("look at", path))?;
-        // Some file systems know when a file was last changed but not when it was created.
-        let began = file.created().or_else(|_unknown| file.modified()).map_err(Error::io("look at", path))?;
+        let began = match tail.began() {
+            Some(began) => began,
+            None => segments::began(&tail.segment().0.path)?,
+        };
         if now.duration_since(began).unwrap_or_default() >= self.settings.segment_age.duration() {
             tail.end_segment();
         }

@@ -6,12 +6,13 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
+    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use platform_core::record::{NO_LINE, hash};
-use platform_runtime::file;
+use platform_runtime::{file, report};
 
 use super::{
     Error,
@@ -23,6 +24,10 @@ use crate::state;
 /// Longest wait for the lock, which a proxy that is ending may still hold.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
+/// Unit in which the kernel counts a file's space.
+const BLOCK: u64 = 512;
+/// Most bytes that a file system may use for a file besides its content.
+const MAX_UNUSED: u64 = 256 << 10;
 
 /// File of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,11 +42,51 @@ impl Segment {
     pub(super) fn new(dir: &Path, first: u64) -> Self {
         Self { first, path: dir.join(format!("{first:020}.ndjson")) }
     }
+}
 
-    /// Creates the file, or empties one that a crash has left without a line.
-    pub(super) fn create(&self) -> io::Result<File> {
-        file::open_own(OpenOptions::new().create(true).truncate(true).read(true).write(true), &self.path)
+/// Creates the file at `path`, or empties one that a crash has left without a line.
+pub(super) fn create_empty(path: &Path) -> io::Result<File> {
+    file::open_own(OpenOptions::new().create(true).truncate(true).read(true).write(true), path)
+}
+
+/// Gives back the space behind the last lines of full segments in `dir`, which a crash has left allocated.
+pub(super) fn trim_full(dir: &Path) -> Result<(), Error> {
+    let mut full = list(dir)?;
+    full.pop();
+    for Segment { path, .. } in full {
+        if let Err(error) = trim(&path) {
+            let error = report::chain(&error);
+            tracing::warn!(path = %path.display(), error, "cannot give back the space behind this file's end");
+        }
     }
+    Ok(())
+}
+
+fn trim(path: &Path) -> io::Result<()> {
+    let file = file::open_own(OpenOptions::new().read(true).write(true), path)?;
+    let metadata = file.metadata()?;
+    let end = written_end(&file, metadata.len())?;
+    if end < metadata.len() || metadata.blocks() * BLOCK > end + MAX_UNUSED {
+        file.set_len(end)?;
+    }
+    Ok(())
+}
+
+/// Returns the end of the last line, if only zeros follow in a file of `length` bytes; otherwise `length`.
+fn written_end(file: &File, length: u64) -> io::Result<u64> {
+    let whole = line_end_before(file, length)?;
+    let mut piece = [0; 4096];
+    let mut end = length;
+    while end > whole {
+        let start = end.saturating_sub(piece.len() as u64).max(whole);
+        let read = &mut piece[..usize::try_from(end - start).unwrap_or(0)];
+        file.read_exact_at(read, start)?;
+        if read.iter().any(|byte| *byte != 0) {
+            return Ok(length);
+        }
+        end = start;
+    }
+    Ok(whole)
 }
 
 /// Lists all segments in `dir`, in their order.
@@ -109,6 +154,13 @@ pub(super) struct End {
 /// are not used again.
 pub(super) const MAX_UNSUMMED: u64 = 1 << 20;
 
+/// Returns the time at which the segment at `path` began.
+pub(super) fn began(path: &Path) -> Result<SystemTime, Error> {
+    let file = fs::metadata(path).map_err(Error::io("look at", path))?;
+    // Some file systems know when a file was last changed but not when it was created.
+    file.created().or_else(|_unknown| file.modified()).map_err(Error::io("look at", path))
+}
+
 /// Opens the last segment in `dir` for appending after its last whole line, or a new one far behind the line that is
 /// `expected`, if that is gone. Reads only ends: a journal of any length opens at once.
 pub(super) fn open_at_end(dir: &Path, expected: Option<&Expected>) -> Result<End, Error> {
@@ -124,7 +176,7 @@ pub(super) fn open_at_end(dir: &Path, expected: Option<&Expected>) -> Result<End
     }
     let seq = expected.seq.saturating_add(MAX_UNSUMMED);
     let segment = Segment::new(dir, seq + 1);
-    let file = segment.create().map_err(Error::io("create", &segment.path))?;
+    let file = create_empty(&segment.path).map_err(Error::io("create", &segment.path))?;
     Ok(End { file, length: 0, seq, hash: expected.hash, segment })
 }
 

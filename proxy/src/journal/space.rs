@@ -1,7 +1,7 @@
 //! Reserves space for the records of admitted calls, so that a full disk stops admission and never settlement.
 //!
 //! An admitted call holds a [`SpaceReservation`]. The file's space is allocated ahead of its end, in large pieces, and
-//! always covers all reservations. Each write of a line holds one, also for refused calls: so they never use what is
+//! always covers all reservations. The maintenance thread allocates more before a call would have to. Each write of a line holds one, also for refused calls: so they never use what is
 //! allocated for others. On file systems that copy on write the promise is as good as theirs.
 
 use std::{
@@ -18,15 +18,21 @@ use rustix::{
     io::Errno,
 };
 
-use super::in_flight::LogSlot;
+use super::{ahead::Demand, in_flight::LogSlot};
 
 /// Bytes of a reservation: more than the longest possible line, with all names, ids and texts at their longest and 32
 /// tools.
 pub(super) const MAX_LINE: u64 = 8 << 10;
 /// Lines that a thread reserves at a time.
 const LINES_AHEAD: u64 = 16;
-/// Bytes that are allocated at a time.
-const ALLOCATION_STEP: u64 = 1 << 20;
+/// Bytes that are allocated at a time ahead of all reservations.
+const AHEAD: u64 = 4 << 20;
+/// Bytes ahead of all reservations below which more are allocated.
+const LOW_WATER: u64 = AHEAD / 2;
+/// Bytes that are allocated ahead if there are no more.
+const LESS_AHEAD: u64 = 1 << 20;
+/// Unit of allocation: no two allocations share a page.
+const PAGE: u64 = 4096;
 
 /// Allocated space, and the part of it that is reserved.
 #[derive(Debug, Default)]
@@ -39,6 +45,17 @@ pub(super) struct Space {
     is_unsupported: AtomicBool,
     /// True if the last attempt to allocate more has failed.
     is_full: AtomicBool,
+    /// Raised when little is left ahead of all reservations.
+    demand: Demand,
+}
+
+/// Ends of a file's parts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    /// End of the lines.
+    pub(super) length: u64,
+    /// End of what is allocated.
+    pub(super) end: u64,
 }
 
 /// Space that one thread has reserved ahead, so that its calls share no counter with other threads.
@@ -75,14 +92,18 @@ impl SpacePool {
     pub(super) fn reserve(self: &Arc<Self>) -> Result<SpaceReservation, UnbackedReservation> {
         let take_spare = |spare: u64| spare.checked_sub(1);
         if self.spare.try_update(Ordering::Relaxed, Ordering::Relaxed, take_spare).is_ok() {
-            return Ok(self.reservation());
-        }
-        if self.space.reserve(LINES_AHEAD) {
+            // Lines that were written since may have used its space.
+            if self.space.is_backed() {
+                return Ok(self.reservation());
+            }
+            self.space.give_back(self.spare.swap(0, Ordering::Relaxed));
+        } else if self.space.reserve(LINES_AHEAD) {
             self.spare.fetch_add(LINES_AHEAD - 1, Ordering::Relaxed);
             return Ok(self.reservation());
+        } else {
+            self.space.give_back(LINES_AHEAD - 1);
         }
         // With less space than that, lines are reserved one by one.
-        self.space.give_back(LINES_AHEAD - 1);
         let unbacked = UnbackedReservation { pool: Arc::clone(self), lines: 1 };
         if self.space.is_backed() { Ok(unbacked.into_backed()) } else { Err(unbacked) }
     }
@@ -106,10 +127,12 @@ impl Space {
         // Counts first and compares second: two concurrent reservations may both allocate more, but never share the
         // space of one.
         self.reserved.fetch_add(lines * MAX_LINE, Ordering::SeqCst);
+        self.raise_if_low();
         self.is_backed()
     }
 
-    fn is_backed(&self) -> bool {
+    /// Returns whether all reservations have allocated space.
+    pub(super) fn is_backed(&self) -> bool {
         let reserved = self.reserved.load(Ordering::SeqCst);
         self.is_unsupported.load(Ordering::Relaxed) || reserved <= self.allocated.load(Ordering::SeqCst)
     }
@@ -118,35 +141,95 @@ impl Space {
         self.reserved.fetch_sub(lines * MAX_LINE, Ordering::SeqCst);
     }
 
-    /// Allocates what reservations need, and more, behind `end` in `file`; returns how many bytes behind it are
-    /// allocated then.
+    /// Returns the demand for more allocated space.
+    pub(super) const fn demand(&self) -> &Demand {
+        &self.demand
+    }
+
+    /// Returns whether little is allocated ahead of all reservations.
+    pub(super) fn is_low(&self) -> bool {
+        !self.is_ahead(self.allocated())
+    }
+
+    /// Returns whether `allocated` bytes are enough for all reservations and for some time.
+    pub(super) fn is_ahead(&self, allocated: u64) -> bool {
+        self.is_unsupported.load(Ordering::Relaxed)
+            || allocated >= self.reserved.load(Ordering::SeqCst) + LOW_WATER
+    }
+
+    fn raise_if_low(&self) {
+        if self.is_low() {
+            self.demand.raise();
+        }
+    }
+
+    /// Allocates what reservations and one more line need, and more, behind `extent` of `file`; returns the end of what
+    /// is allocated then. No two threads do this with one file at the same time.
     ///
     /// # Errors
     /// If there is not enough.
-    pub(super) fn preallocate(&self, file: &File, end: u64) -> io::Result<u64> {
-        let reserved = self.reserved.load(Ordering::SeqCst).max(MAX_LINE);
-        let mut outcome = Ok(());
-        for wanted in [reserved.next_multiple_of(ALLOCATION_STEP) + ALLOCATION_STEP, reserved] {
-            outcome = fallocate(file, FallocateFlags::KEEP_SIZE, end, wanted);
-            if outcome.is_ok() {
-                self.is_full.store(false, Ordering::Relaxed);
-                return Ok(wanted);
+    pub(super) fn extend(&self, file: &File, extent: Extent) -> io::Result<u64> {
+        let mut end = Ok(extent.end);
+        for ahead in [AHEAD, LESS_AHEAD, MAX_LINE] {
+            end = self.extend_by(file, extent, ahead);
+            if end.is_ok() {
+                break;
             }
         }
-        match outcome {
+        self.is_full.store(end.is_err(), Ordering::Relaxed);
+        end
+    }
+
+    /// Allocates all that is allocated ahead at best, as [`Space::extend`].
+    ///
+    /// # Errors
+    /// If there is not as much.
+    pub(super) fn extend_far(&self, file: &File, extent: Extent) -> io::Result<u64> {
+        self.extend_by(file, extent, AHEAD)
+    }
+
+    /// Allocates what reservations need and `ahead` bytes. Begins behind what is allocated: some file systems undo an
+    /// allocation that fails, with all in its range that is not written yet.
+    fn extend_by(&self, file: &File, extent: Extent, ahead: u64) -> io::Result<u64> {
+        let reserved = self.reserved.load(Ordering::SeqCst);
+        let end = (extent.length + reserved + ahead).next_multiple_of(PAGE);
+        if end > extent.end {
+            self.allocate(file, extent.end, end - extent.end)?;
+        }
+        Ok(end.max(extent.end))
+    }
+
+    /// Returns how many bytes are allocated in an empty `file`, where `allocated` are already: at least what all
+    /// reservations need.
+    ///
+    /// # Errors
+    /// If there is not enough.
+    pub(super) fn cover(&self, file: &File, allocated: u64) -> io::Result<u64> {
+        let is_covered = allocated >= self.reserved.load(Ordering::SeqCst).max(MAX_LINE);
+        if is_covered { Ok(allocated) } else { self.extend(file, Extent { length: 0, end: allocated }) }
+    }
+
+    /// Allocates `wanted` bytes behind `end` in `file`, if the file system can do that.
+    fn allocate(&self, file: &File, end: u64, wanted: u64) -> io::Result<()> {
+        if self.is_unsupported.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match fallocate(file, FallocateFlags::KEEP_SIZE, end, wanted) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                 if !self.is_unsupported.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
                         "the journal's file system cannot allocate space ahead: on a full disk records may be lost"
                     );
                 }
-                Ok(0)
+                Ok(())
             }
-            _ => {
-                self.is_full.store(true, Ordering::Relaxed);
-                outcome.map(|()| 0).map_err(Into::into)
-            }
+            outcome => outcome.map_err(Into::into),
         }
+    }
+
+    /// Returns the number of allocated bytes.
+    pub(super) fn allocated(&self) -> u64 {
+        self.allocated.load(Ordering::SeqCst)
     }
 
     /// Sets the number of allocated bytes; returns the previous one.
@@ -154,11 +237,17 @@ impl Space {
         self.allocated.swap(bytes, Ordering::SeqCst)
     }
 
+    /// Notes that at least so many bytes are allocated.
+    pub(super) fn note_allocated(&self, bytes: u64) {
+        self.allocated.fetch_max(bytes, Ordering::SeqCst);
+    }
+
     /// Subtracts bytes that were written.
     pub(super) fn note_written(&self, bytes: u64) {
         // Only the holder of the tail's lock writes this.
         let allocated = self.allocated.load(Ordering::SeqCst);
         self.allocated.store(allocated.saturating_sub(bytes), Ordering::SeqCst);
+        self.raise_if_low();
     }
 
     pub(super) fn is_full(&self) -> bool {

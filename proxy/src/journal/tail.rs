@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::FileExt,
     path::PathBuf,
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use platform_core::{
@@ -16,13 +16,17 @@ use platform_core::{
 use platform_runtime::report;
 
 use super::{
+    ahead::{FullSegment, NextSegment},
     checkpoint::LineTotals,
     segments::{End, Segment},
-    space::Space,
+    space::{Extent, Space},
 };
 
-/// Delay before a failed step is tried again: allocating space, creating a file.
+/// Delay before a new segment is tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Most full segments whose space the maintenance thread has not given back yet.
+const MAX_FULL: usize = 64;
 
 /// Most ranges of lost lines that one line reports: its length has a bound.
 const MAX_LOST_REPORTED: usize = 16;
@@ -33,6 +37,12 @@ pub(super) struct Tail {
     dir: PathBuf,
     segment: Segment,
     file: Arc<File>,
+    /// Time of the rotation to this segment; `None` if an earlier proxy did that.
+    began: Option<SystemTime>,
+    /// Segment to go on in, if it is ready.
+    next: Option<NextSegment>,
+    /// Full segments, until their space is given back.
+    full: Vec<FullSegment>,
     length: u64,
     seq: u64,
     hash: [u8; 64],
@@ -40,7 +50,7 @@ pub(super) struct Tail {
     text: Vec<u8>,
     space: Arc<Space>,
     fullness: Fullness,
-    /// Time at which a failed step is tried again.
+    /// Time at which a new segment is tried again.
     retry_at: Option<Instant>,
     /// Lost lines that the next line reports.
     lost: Vec<Lost>,
@@ -73,6 +83,9 @@ impl Tail {
             dir,
             segment,
             file: Arc::new(file),
+            began: None,
+            next: None,
+            full: Vec::new(),
             length,
             seq,
             hash,
@@ -113,6 +126,43 @@ impl Tail {
     /// Returns the current segment and its length.
     pub(super) const fn segment(&self) -> (&Segment, u64) {
         (&self.segment, self.length)
+    }
+
+    /// Returns the time at which this proxy began the current segment; `None` if an earlier one did.
+    pub(super) const fn began(&self) -> Option<SystemTime> {
+        self.began
+    }
+
+    /// Returns the segment to go on in, if it is ready.
+    pub(super) const fn next_segment(&self) -> Option<&NextSegment> {
+        self.next.as_ref()
+    }
+
+    /// Takes the segment to go on in: there is none ready any more.
+    pub(super) const fn take_next(&mut self) -> Option<NextSegment> {
+        self.next.take()
+    }
+
+    /// Goes on in `next` when the current segment is full.
+    pub(super) fn offer_next(&mut self, next: NextSegment) {
+        self.next = Some(next);
+    }
+
+    /// Takes the full segments whose space is not given back.
+    pub(super) fn take_full(&mut self) -> Vec<FullSegment> {
+        std::mem::take(&mut self.full)
+    }
+
+    /// Returns the ends of the current segment's lines and of what is allocated behind them.
+    pub(super) fn extent(&self) -> Extent {
+        Extent { length: self.length, end: self.length + self.space.allocated() }
+    }
+
+    /// Notes that `file` is allocated up to `end`, unless lines go to another file meanwhile.
+    pub(super) fn note_allocated(&mut self, file: &Arc<File>, end: u64) {
+        if Arc::ptr_eq(file, &self.file) {
+            self.space.note_allocated(end.saturating_sub(self.length));
+        }
     }
 
     /// Syncs the current segment and the directory.
@@ -164,23 +214,6 @@ impl Tail {
         }
     }
 
-    /// Allocates the space that reservations need.
-    pub(super) fn preallocate(&mut self) -> io::Result<()> {
-        if !self.may_retry() {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        match self.space.preallocate(&self.file, self.length) {
-            Ok(bytes) => {
-                self.space.set_allocated(bytes);
-                Ok(())
-            }
-            Err(error) => {
-                self.retry_at = Some(Instant::now() + RETRY_DELAY);
-                Err(error)
-            }
-        }
-    }
-
     /// Lets the next line begin a new segment.
     pub(super) const fn end_segment(&mut self) {
         let (Fullness::At(size) | Fullness::Now(size)) = self.fullness;
@@ -199,24 +232,41 @@ impl Tail {
     }
 
     fn rotate(&mut self) -> io::Result<()> {
-        let next = Segment::new(&self.dir, self.seq + 1);
-        let file = next.create()?;
+        let segment = Segment::new(&self.dir, self.seq + 1);
+        let next = match self.next.take() {
+            Some(next) => next,
+            None => NextSegment::create(segment.path.clone())?,
+        };
         // The new file covers all reservations before a line goes there; no new ones succeed meanwhile.
         let before = self.space.set_allocated(0);
-        let allocated = self.space.preallocate(&file, 0).inspect_err(|_error| {
+        let named = self.space.cover(&next.file, next.allocated).and_then(|allocated| {
+            std::fs::rename(&next.path, &segment.path)?;
+            Ok(allocated)
+        });
+        let allocated = named.inspect_err(|_error| {
             self.space.set_allocated(before);
-            drop(std::fs::remove_file(&next.path));
+            next.remove();
         })?;
-        // The space allocated behind the end of the full file goes back.
-        self.file.set_len(self.length)?;
+        let full = FullSegment { file: std::mem::replace(&mut self.file, next.file), length: self.length };
+        self.note_full(full);
         self.space.set_allocated(allocated);
-        self.segment = next;
-        self.file = Arc::new(file);
+        self.segment = segment;
+        self.began = Some(SystemTime::now());
         self.length = 0;
         self.retry_at = None;
         let (Fullness::At(size) | Fullness::Now(size)) = self.fullness;
         self.fullness = Fullness::At(size);
+        self.space.demand().raise();
         Ok(())
+    }
+
+    /// Notes that the space behind the end of `full` is to be given back.
+    fn note_full(&mut self, full: FullSegment) {
+        if self.full.len() < MAX_FULL {
+            self.full.push(full);
+        } else {
+            full.trim();
+        }
     }
 }
 

@@ -5,4 +5,5 @@ mod contract;
 mod crash;
 mod reading;
 mod records;
+mod rotation;
 mod space;

@@ -19,7 +19,7 @@ const SMALL: &str = "[journal]\nsegment_size = '20 KiB'";
 const TIGHT: &str = "[journal]\nsegment_size = '1 KiB'\ndisk_budget = '16 KiB'";
 const CALLS: usize = 240;
 
-fn segments(world: &World) -> Vec<PathBuf> {
+pub(super) fn segments(world: &World) -> Vec<PathBuf> {
     let entries = fs::read_dir(world.path().join("state/journal")).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "ndjson"));
@@ -28,7 +28,7 @@ fn segments(world: &World) -> Vec<PathBuf> {
 }
 
 /// Makes calls from four clients at once.
-async fn load(run: &Run, calls: usize) {
+pub(super) async fn load(run: &Run, calls: usize) {
     let callers: Vec<_> = (0..4)
         .map(|_| {
             let agent = run.agent.clone();

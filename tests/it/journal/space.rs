@@ -23,7 +23,7 @@ use serde_json::json;
 const UNDER_WAY: usize = 8;
 
 /// A small file system. It is unmounted on drop.
-struct SmallDisk(PathBuf);
+pub(super) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     fn mount(path: &Path, size: &str) -> Self {
@@ -60,7 +60,7 @@ impl Drop for SmallDisk {
 }
 
 /// Starts a world whose proxy has its state on a disk of `size`; the disk is to be dropped first.
-async fn small_world(size: &str) -> (World, SmallDisk) {
+pub(super) async fn small_world(size: &str) -> (World, SmallDisk) {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);
     let disk = SmallDisk::mount(&world.path().join("state"), size);

@@ -4,6 +4,7 @@ use std::{
     fs::{self, OpenOptions},
     os::unix::fs::FileExt,
     path::Path,
+    sync::Arc,
 };
 
 use platform_core::{
@@ -13,17 +14,23 @@ use platform_core::{
 use platform_runtime::settings::{self, Durability};
 
 use super::{Thread, append, assert_chained, first_file, lines, open, open_small, record};
-use crate::journal::{Error, segments};
+use crate::journal::{Committer, Error, SpaceReservation, segments};
 
 fn call(n: u128) -> ExchangeRecord {
     ExchangeRecord { litellm_call_id: CallId::new(1, n), ..record("r1") }
 }
 
-/// Marks a call and dies.
-fn begin(journal: &Thread, n: u128) {
+/// Marks a call.
+fn mark(journal: &Thread, n: u128) -> SpaceReservation {
     let mut space = journal.reserve_space().unwrap();
     let marked = ExchangeRecord { outcome: Outcome::Interrupted, ..call(n) };
     drop(journal.mark(&mut space, &marked).unwrap());
+    space
+}
+
+/// Marks a call and dies.
+fn begin(journal: &Thread, n: u128) {
+    drop(mark(journal, n));
 }
 
 /// Marks a call and appends its record, but does not free its slot.
@@ -48,7 +55,7 @@ const fn id(n: u128) -> CallId {
 /// Moment of a crash, and the lines that the journal then has.
 type Crash = (&'static str, fn(&Path, Thread), &'static [(u128, Outcome)]);
 
-const CRASHES: [Crash; 7] = [
+const CRASHES: [Crash; 10] = [
     ("before anything was marked", |_, _| {}, &[]),
     ("after a mark", |_, journal| begin(&journal, 1), &[(1, Outcome::Interrupted)]),
     (
@@ -98,6 +105,38 @@ const CRASHES: [Crash; 7] = [
             append(&journal, &call(1));
             begin(&journal, 2);
             drop(journal);
+            fs::write(state.join("journal/00000000000000000002.ndjson"), "").unwrap();
+        },
+        &[(1, Outcome::Complete), (2, Outcome::Interrupted)],
+    ),
+    (
+        "with the next file prepared",
+        |_, journal| {
+            append(&journal, &call(1));
+            journal.prepare();
+            begin(&journal, 2);
+        },
+        &[(1, Outcome::Complete), (2, Outcome::Interrupted)],
+    ),
+    (
+        "before the first line of a prepared file",
+        |state, journal| {
+            append(&journal, &call(1));
+            begin(&journal, 2);
+            journal.prepare();
+            let next = state.join("journal/next");
+            fs::rename(next, state.join("journal/00000000000000000002.ndjson")).unwrap();
+        },
+        &[(1, Outcome::Complete), (2, Outcome::Interrupted)],
+    ),
+    (
+        "before a full file was shortened",
+        |state, journal| {
+            append(&journal, &call(1));
+            begin(&journal, 2);
+            drop(journal);
+            let full = OpenOptions::new().write(true).open(first_file(state)).unwrap();
+            full.set_len(full.metadata().unwrap().len() + (3 << 20)).unwrap();
             fs::write(state.join("journal/00000000000000000002.ndjson"), "").unwrap();
         },
         &[(1, Outcome::Complete), (2, Outcome::Interrupted)],
@@ -231,4 +270,32 @@ async fn a_slot_is_freed_after_its_record_is_on_disk() {
     assert_ne!(marks(), 0, "it is not cleared yet");
     journal.clear_stale_marks();
     assert_eq!(marks(), 0);
+}
+
+/// Each thread has a file of marks of its own; all of them are swept.
+#[test]
+fn stale_marks_of_all_threads_are_cleared() {
+    let state = tempfile::tempdir().unwrap();
+    let first = open(state.path()).unwrap();
+    let second = Thread(Committer::new(Arc::clone(&first.0.journal), 1).unwrap());
+    let marked = || {
+        ["marks", "marks-1"].map(|name| {
+            let marks = fs::read(state.path().join("journal").join(name)).unwrap();
+            marks.chunks(4096).filter(|slot| slot[..8] != [0; 8]).count()
+        })
+    };
+    for (thread, at) in [(&first, 0), (&second, 100)] {
+        let marked: Vec<_> = (at..at + 9).map(|n| (n, mark(thread, n))).collect();
+        // One call of each thread, in the middle, is still in flight.
+        for (n, space) in marked.into_iter().filter(|(n, _)| n % 100 != 4) {
+            drop(thread.append(&call(n), Some(space)).unwrap());
+        }
+    }
+    assert_eq!(marked(), [9, 9]);
+    first.clear_stale_marks();
+    assert_eq!(marked(), [1, 1]);
+    drop((first, second));
+    drop(open(state.path()).unwrap());
+    let interrupted = outcomes(state.path()).into_iter().filter(|(_, outcome)| *outcome != Outcome::Complete);
+    assert_eq!(interrupted.map(|(call, _)| call).collect::<Vec<_>>(), [id(4), id(104)]);
 }

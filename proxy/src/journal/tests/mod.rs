@@ -1,5 +1,6 @@
 //! Tests the journal on a real file system.
 
+mod ahead;
 mod crashes;
 mod in_flight;
 mod lost;
