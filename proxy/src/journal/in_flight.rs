@@ -12,6 +12,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io,
+    ops::Range,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -30,6 +31,8 @@ const HEADER_SIZE: usize = 24;
 const SLOTS_PER_GROWTH: u32 = 64;
 /// Number of adjacent slots that a batch looks for: most turns of an event loop mark fewer calls.
 const ADJACENT_SLOTS: u32 = 8;
+/// Most free slots between two stale marks that are cleared with one write.
+const MAX_BETWEEN: u32 = 32;
 /// Length of an empty slot.
 const NOTHING: [u8; 8] = [0; 8];
 
@@ -180,7 +183,8 @@ impl InFlightLog {
     ) -> io::Result<LogSlot> {
         let slot = self.take(batch.slots.last().copied())?;
         if let Err(error) = batch.add(slot, after, record) {
-            self.slots.lock().free.insert(slot);
+            // An earlier mark may still be in it.
+            self.release(LogSlot(slot));
             return Err(error);
         }
         Ok(LogSlot(slot))
@@ -198,29 +202,24 @@ impl InFlightLog {
         slots.stale.insert(slot.0);
     }
 
-    /// Clears the stale marks, adjacent ones with one write.
+    /// Clears the stale marks: with one write for all that no mark of a call in flight lies between.
     pub(super) fn clear_stale(&self) {
-        let stale = {
-            let mut slots = self.slots.lock();
-            let stale = std::mem::take(&mut slots.stale);
-            // No call takes them while they are cleared.
-            stale.iter().for_each(|slot| slots.free.remove(slot));
-            stale
-        };
-        let stale: Vec<_> = stale.iter().collect();
-        for run in stale.chunk_by(|slot, next| slot + 1 == *next) {
+        // No call takes these slots while they are cleared.
+        let runs = self.slots.lock().take_stale();
+        let clear = |run: &Range<u32>| {
             let zeros = vec![0; (run.len() - 1) * SLOT_SIZE + NOTHING.len()];
-            match self.file.write_all_at(&zeros, offset(run[0])) {
-                Ok(()) => self.slots.lock().add_free(run),
-                // The slots are not used again: the next start finds the calls' records, and so does not count them
-                // twice.
-                Err(error) => tracing::error!(
-                    path = %self.path.display(),
-                    error = report::chain(&error),
-                    "cannot clear in-flight marks"
-                ),
-            }
-        }
+            let written = self.file.write_all_at(&zeros, offset(run.start));
+            // Slots that are not cleared are not used again: the next start finds the calls' records, and so does not
+            // count them twice.
+            let log = |error: &io::Error| {
+                let path = self.path.display();
+                tracing::error!(%path, error = report::chain(error), "cannot clear in-flight marks");
+            };
+            written.inspect_err(log).is_ok()
+        };
+        let cleared: Vec<_> = runs.into_iter().filter(clear).collect();
+        let mut slots = self.slots.lock();
+        cleared.into_iter().for_each(|run| slots.add_free(run));
     }
 
     /// Removes all marks.
@@ -240,8 +239,8 @@ impl InFlightLog {
         let zeros = vec![0; SLOTS_PER_GROWTH as usize * SLOT_SIZE];
         self.file.write_all_at(&zeros, offset(first))?;
         slots.count += SLOTS_PER_GROWTH;
-        let added: Vec<_> = (first..slots.count).collect();
-        slots.add_free(&added);
+        let added = first..slots.count;
+        slots.add_free(added);
         Ok(slots.take(first))
     }
 }
@@ -259,8 +258,24 @@ impl Slots {
         slot
     }
 
-    fn add_free(&mut self, run: &[u32]) {
-        run.iter().for_each(|slot| self.free.insert(*slot));
+    fn add_free(&mut self, run: Range<u32>) {
+        run.for_each(|slot| self.free.insert(slot));
+    }
+
+    /// Takes the slots with stale marks, as adjacent ones. A few free slots between two of them are taken with them.
+    fn take_stale(&mut self) -> Vec<Range<u32>> {
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        for slot in std::mem::take(&mut self.stale).iter() {
+            let is_joined = |run: &&mut Range<u32>| {
+                slot - run.end <= MAX_BETWEEN && (run.end..slot).all(|between| self.free.contains(between))
+            };
+            match runs.last_mut().filter(is_joined) {
+                Some(run) => run.end = slot + 1,
+                None => runs.push(slot..slot + 1),
+            }
+        }
+        runs.iter().cloned().flatten().for_each(|slot| self.free.remove(slot));
+        runs
     }
 }
 
