@@ -65,6 +65,9 @@ struct BatchedLine {
     space: SpaceReservation,
 }
 
+/// Files that a turn has written to, at durability `disk` only.
+type FilesToSync = Option<Vec<Arc<File>>>;
+
 impl Committer {
     /// Creates the writer of thread `index` of `journal`.
     ///
@@ -164,7 +167,7 @@ impl Committer {
         if batch.effects == 0 {
             return;
         }
-        let mut files = Vec::new();
+        let mut files = self.journal.sync.is_some().then(Vec::new);
         let marks = self.write_marks(batch, &mut files);
         let written = self.write_lines(batch, &mut files);
         let slots = self.finish_lines(batch, &written);
@@ -175,24 +178,26 @@ impl Committer {
         let turn = std::mem::take(&mut batch.turn);
         let commit = Commit { marks, lines };
         let written = WrittenTurn { turn, commit, slots, marks: Arc::clone(&self.marks) };
-        match &self.journal.sync {
-            Some(sync) => sync.request(files, written),
-            None => written.end(),
+        match (&self.journal.sync, files) {
+            (Some(sync), Some(files)) => sync.request(files, written),
+            _ => written.end(),
         }
     }
 
-    fn write_marks(&self, batch: &TurnBatch, files: &mut Vec<Arc<File>>) -> Result<(), Arc<Error>> {
+    fn write_marks(&self, batch: &TurnBatch, files: &mut FilesToSync) -> Result<(), Arc<Error>> {
         if batch.marks.is_empty() {
             return Ok(());
         }
-        files.push(Arc::clone(self.marks.file()));
+        if let Some(files) = files {
+            files.push(Arc::clone(self.marks.file()));
+        }
         self.marks
             .write(&batch.marks)
             .map_err(|source| Arc::new(Error::io("write", self.marks.path())(source)))
     }
 
     /// Writes the lines. Returns the length of what each has besides its fields.
-    fn write_lines(&self, batch: &TurnBatch, files: &mut Vec<Arc<File>>) -> Result<u64, Arc<Error>> {
+    fn write_lines(&self, batch: &TurnBatch, files: &mut FilesToSync) -> Result<u64, Arc<Error>> {
         let Some(count) = NonZeroU64::new(batch.lines.len() as u64) else { return Ok(0) };
         let mut start = 0;
         let fields = batch.lines.iter().map(|line| {
@@ -203,7 +208,9 @@ impl Committer {
         let mut totals = self.totals.lock();
         let appended = self.journal.append(|tail| {
             let appended = tail.append_all(fields)?;
-            files.push(Arc::clone(tail.file()));
+            if let Some(files) = files {
+                files.push(Arc::clone(tail.file()));
+            }
             Ok(appended)
         })?;
         let first = appended.seq + 1 - count.get();
