@@ -158,7 +158,7 @@ mod tests {
         Commit { marks: Ok(()), lines: Ok(()) }
     }
 
-    /// What a call holds keeps its run open: a run that is closed cuts the connection that the answer ends on.
+    /// The held value keeps a run open. A run that closes cuts connections, also that of an answer with bytes to come.
     #[test]
     fn a_call_holds_on_until_it_knows_of_the_commit() {
         let (turn, held) = (Arc::<Turn>::default(), Arc::new(()));
