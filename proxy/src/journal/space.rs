@@ -1,8 +1,9 @@
 //! Reserves space for the records of admitted calls, so that a full disk stops admission and never settlement.
 //!
 //! An admitted call holds a [`SpaceReservation`]. The file's space is allocated ahead of its end, in large pieces, and
-//! always covers all reservations. The maintenance thread allocates more before a call would have to. Each write of a line holds one, also for refused calls: so they never use what is
-//! allocated for others. On file systems that copy on write the promise is as good as theirs.
+//! always covers all reservations. The maintenance thread allocates more before a call would have to. Each write of a
+//! line holds a reservation, also for refused calls: so they never use space that is allocated for others. On file
+//! systems that copy on write the promise is as good as theirs.
 
 use std::{
     fs::File,
