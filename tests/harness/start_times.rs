@@ -84,6 +84,9 @@ impl StartTimes {
             }
         }
         for ours in [cold, warm] {
+            // Runs with files keep their workspaces for a second.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            ours.world.sluice().run(&["runs", "gc"]).await;
             ours.up.stop(Signal::TERM).await;
             ours.world.assert_nothing_left().await;
         }
@@ -113,7 +116,7 @@ struct Ours {
 
 impl Ours {
     async fn new(warm: usize) -> Self {
-        let agent = "[agents.'bench:clock']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', 'echo $EPOCHREALTIME']\nprotocol = 'text'\n";
+        let agent = "[agents.'bench:clock']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', 'echo $EPOCHREALTIME']\nprotocol = 'text'\nkeep = '1s'\n";
         let mut world =
             World::with(&format!("{agent}warm_pool_size = {warm}\n[worker]\nmax_concurrent_runs = 64\n"))
                 .await;
