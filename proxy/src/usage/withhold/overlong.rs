@@ -74,9 +74,12 @@ impl EventFilter {
         let beginning = rest[..length].trim_ascii_end().len();
         let head = rest.split_to(beginning);
         let is_data = ends_in_data(&head);
-        let head = match judge(&head, &mut self.shape) {
-            Verdict::Unfinished | Verdict::Answer if is_data => head,
-            Verdict::NeedsCleaning if is_data => cleaned(&head),
+        let verdict = judge(&head, &mut self.shape);
+        // Recognised by what could be held: not by what happens to have come besides.
+        let may_pass = is_data && self.shape.looks_like_an_answer();
+        let head = match verdict {
+            Verdict::Unfinished | Verdict::Answer if may_pass => head,
+            Verdict::NeedsCleaning if may_pass => cleaned(&head),
             _ => return self.cut(passed, redact),
         };
         let mut masked = MaskedBody::new(self.split_secrets.shared_mask());
