@@ -164,6 +164,7 @@ mod tests {
         drop(second);
         assert_eq!([&one, &other, &all].map(|allowance| allowance.used()), [0, 0, 0]);
     }
+
     #[test]
     fn a_thread_takes_ahead_and_gives_all_back() {
         let all = Arc::new(BodyMemory::new(ByteSize(1 << 30)));

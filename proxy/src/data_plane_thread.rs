@@ -117,14 +117,12 @@ impl DataPlaneThread {
         let (started, start) = std::sync::mpsc::sync_channel(1);
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
             // Nothing of a connection leaves its thread, so its state needs no locks.
-            let runtime = match start_runtime(shared) {
-                Ok((runtime, shared)) => {
-                    drop(started.send(Ok(())));
-                    runtime.block_on(serve(commands, handed_over, context, shared));
-                    runtime
-                }
+            let (runtime, shared) = match start_runtime(shared) {
+                Ok(parts) => parts,
                 Err(error) => return drop(started.send(Err(error))),
             };
+            drop(started.send(Ok(())));
+            runtime.block_on(serve(commands, handed_over, context, shared));
             // A name lookup may take longer than this thread may take to end.
             runtime.shutdown_background();
         })?;

@@ -6,14 +6,15 @@ use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    process::Command,
     time::{SystemTime, UNIX_EPOCH},
 };
+
+use crate::preload::PreloadedLibrary;
 
 /// The clock of one world.
 #[derive(Debug)]
 pub struct FakeWallClock {
-    library: PathBuf,
+    library: PreloadedLibrary,
     path: PathBuf,
     file: File,
     /// Seconds by which it is ahead of the machine's clock.
@@ -27,11 +28,8 @@ impl FakeWallClock {
     /// If the C compiler is missing, which Rust needs for linking.
     #[must_use]
     pub fn new(dir: &Path) -> Self {
-        let (library, path) = (dir.join("fake_wall_clock.so"), dir.join("fake_wall_clock"));
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/harness/fake_wall_clock.c");
-        let compiled =
-            Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
-        assert!(compiled.unwrap().success(), "cc {source}");
+        let library = PreloadedLibrary::compile(dir, "fake_wall_clock");
+        let path = dir.join("fake_wall_clock");
         fs::write(&path, [0; 8]).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
         Self { library, path, file, ahead: 0 }
@@ -43,7 +41,7 @@ impl FakeWallClock {
     /// If the path of its files is not UTF-8.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, &str); 2] {
-        [("LD_PRELOAD", self.library.to_str().unwrap()), ("FAKE_WALL_CLOCK", self.path.to_str().unwrap())]
+        [self.library.variable(), ("FAKE_WALL_CLOCK", self.path.to_str().unwrap())]
     }
 
     /// Sets it forward by `seconds`, or back if they are negative.

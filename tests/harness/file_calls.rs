@@ -4,13 +4,14 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
+
+use crate::preload::PreloadedLibrary;
 
 /// Recorder of a proxy's calls of `fallocate` and `ftruncate`.
 #[derive(Debug)]
 pub struct FileCallRecorder {
-    library: PathBuf,
+    library: PreloadedLibrary,
     records: PathBuf,
 }
 
@@ -32,11 +33,7 @@ impl FileCallRecorder {
     /// If the C compiler is missing, which Rust needs for linking.
     #[must_use]
     pub fn new(dir: &Path) -> Self {
-        let library = dir.join("file_calls.so");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/harness/file_calls.c");
-        let compiled =
-            Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
-        assert!(compiled.unwrap().success(), "cc {source}");
+        let library = PreloadedLibrary::compile(dir, "file_calls");
         Self { library, records: dir.join("file_calls") }
     }
 
@@ -46,7 +43,7 @@ impl FileCallRecorder {
     /// If the path of its files is not UTF-8.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, &str); 2] {
-        [("LD_PRELOAD", self.library.to_str().unwrap()), ("FILE_CALLS", self.records.to_str().unwrap())]
+        [self.library.variable(), ("FILE_CALLS", self.records.to_str().unwrap())]
     }
 
     /// Returns the calls so far for files below `dir`.

@@ -42,6 +42,7 @@ pub mod nginx;
 pub mod openclaw;
 pub mod output;
 mod postgres;
+mod preload;
 pub mod process;
 pub mod random;
 pub mod raw;

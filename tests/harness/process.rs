@@ -26,6 +26,12 @@ pub fn status_of(pid: u32, key: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse().ok()
 }
 
+/// Returns whether a process is suspended by a signal; `false` if it has ended.
+#[must_use]
+pub fn is_suspended(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
+}
+
 /// Returns how often each thread of a process has given up its core, by thread. Of threads whose names begin with
 /// `name`.
 ///

@@ -4,13 +4,14 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
+
+use crate::preload::PreloadedLibrary;
 
 /// Fault that a proxy can be started with.
 #[derive(Debug)]
 pub struct WriteFault {
-    library: PathBuf,
+    library: PreloadedLibrary,
     order: PathBuf,
 }
 
@@ -34,11 +35,7 @@ impl WriteFault {
     /// If the C compiler is missing, which Rust needs for linking.
     #[must_use]
     pub fn new(dir: &Path) -> Self {
-        let library = dir.join("write_fault.so");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/harness/write_fault.c");
-        let compiled =
-            Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
-        assert!(compiled.unwrap().success(), "cc {source}");
+        let library = PreloadedLibrary::compile(dir, "write_fault");
         Self { library, order: dir.join("write_fault") }
     }
 
@@ -48,7 +45,7 @@ impl WriteFault {
     /// If the path of its files is not UTF-8.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, &str); 2] {
-        [("LD_PRELOAD", self.library.to_str().unwrap()), ("WRITE_FAULT", self.order.to_str().unwrap())]
+        [self.library.variable(), ("WRITE_FAULT", self.order.to_str().unwrap())]
     }
 
     /// Kills the proxy at `moment` of the write with this number, from now on.

@@ -10,7 +10,7 @@ use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
 
-use crate::{World, random::Random};
+use crate::{World, process, random::Random};
 
 /// Longest time for which a worker stays dead or suspended, in milliseconds.
 const PAUSE_MS: usize = 4000;
@@ -174,8 +174,7 @@ pub(super) fn signal(pid: Option<u32>, signal: Signal) {
 }
 
 fn is_suspended(child: &Child) -> bool {
-    let stat = child.id().map(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default());
-    stat.is_some_and(|stat| stat.contains(") T "))
+    child.id().is_some_and(process::is_suspended)
 }
 
 fn later(random: &mut Random) -> Instant {

@@ -1,6 +1,6 @@
 //! Tests a store that is unavailable for a while: no run fails for it, and no agent has more time for it.
 
-use harness::{Postgres, Up, World, docker::docker, eventually::eventually_within};
+use harness::{Postgres, Up, World, docker::docker, eventually::eventually_within, process::is_suspended};
 use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -54,8 +54,8 @@ async fn a_run_being_prepared_waits_for_the_store() {
     let up = Up::start(world.sluice().log_to(&log).env("SLUICE_FAILPOINT", &armed)).await;
     order(&world, "r1", "sandbox:agent").await;
     let pid = up.child.id().unwrap();
-    let stat = || async { std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap() };
-    eventually_within(PATIENCE, "it stands still", stat, |stat| stat.contains(") T ")).await;
+    let suspended = || async { is_suspended(pid) };
+    eventually_within(PATIENCE, "it stands still", suspended, |suspended| *suspended).await;
     postgres.pause();
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::CONT).unwrap();
     // Longer than the lease, and than anything would wait that is not meant to.

@@ -7,6 +7,7 @@ use harness::{
     DockerGate, Postgres, Up, World,
     docker::{Starts, containers_of, docker},
     eventually::eventually_within,
+    process::is_suspended,
 };
 use platform_core::{control::RunState, id::RunId};
 use runner_model::failpoint::Point;
@@ -113,9 +114,8 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 async fn stands_still(up: &Up) {
-    let stat = format!("/proc/{}/stat", up.child.id().unwrap());
-    let look = || async { std::fs::read_to_string(&stat).unwrap() };
-    eventually_within(PATIENCE, "it stands still", look, |stat| stat.contains(") T ")).await;
+    let suspended = || async { is_suspended(up.child.id().unwrap()) };
+    eventually_within(PATIENCE, "it stands still", suspended, |suspended| *suspended).await;
 }
 
 fn go_on(up: &Up) {

@@ -6,6 +6,7 @@ use harness::{
     eventually::eventually_within,
     gateway::{Abort, Dialect, Step},
     private_file,
+    process::is_suspended,
     sluice::{interrupt, resume},
     store_lock::StoreLock,
 };
@@ -108,8 +109,8 @@ async fn a_cancel_may_meet_an_acceptance_being_stored() {
     let armed = format!("{}:stop", Point::Started.name());
     let sluice = there.world.sluice().env("SLUICE_FAILPOINT", &armed);
     let running = sluice.spawn(&["run", "--json", "--agent", AGENT, "--run-id", "r1", "q"]);
-    let stat = || async { std::fs::read_to_string(format!("/proc/{}/stat", running.id().unwrap())).unwrap() };
-    eventually_within(PATIENCE, "the turn is sent", stat, |stat| stat.contains(") T ")).await;
+    let suspended = || async { is_suspended(running.id().unwrap()) };
+    eventually_within(PATIENCE, "the turn is sent", suspended, |suspended| *suspended).await;
     let lock = StoreLock::take(&there.world).await;
     resume(&running);
     let billed = || async { there.world.upstream.ledger().all().len() };

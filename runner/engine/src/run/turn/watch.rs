@@ -111,9 +111,8 @@ impl<'r> RunExecutor<'r> {
                     }
                     None => return Ok(ObservedEnd { ending: running.ending().await, killed_by }),
                 },
-                stored = await_stored(&mut acceptance) => {
-                    self.resources.apply(&[stored?]);
-                    acceptance = None;
+                stored = finish_storing(&mut acceptance), if acceptance.is_some() => {
+                    self.resources.apply(stored?.as_slice());
                     Point::TurnTaken.reach();
                     continue;
                 }
@@ -127,7 +126,7 @@ impl<'r> RunExecutor<'r> {
             killed_by = Some(by);
             running.cancel();
             // The acceptance may hold the store's only connection, which the stop needs.
-            let (stopped, stored) = tokio::join!(self.stop_turn(by), finish_storing(acceptance.take()));
+            let (stopped, stored) = tokio::join!(self.stop_turn(by), finish_storing(&mut acceptance));
             stopped?;
             self.resources.apply(stored?.as_slice());
         }
@@ -213,18 +212,12 @@ const fn may_have_calls(ending: &Ending, slot: Option<Correlation>) -> bool {
     }
 }
 
-/// Waits until the acceptance of the turn is stored, if there is one.
-async fn finish_storing(acceptance: Option<Acceptance<'_>>) -> Result<Option<ResourceChange>, store::Error> {
-    match acceptance {
-        Some(Acceptance { change, storing }) => storing.await.map(|()| Some(change)),
-        None => Ok(None),
+/// Waits until the acceptance of the turn is stored, if there is one, and returns it. Cancel safe.
+async fn finish_storing(
+    acceptance: &mut Option<Acceptance<'_>>,
+) -> Result<Option<ResourceChange>, store::Error> {
+    if let Some(Acceptance { storing, .. }) = acceptance {
+        storing.await?;
     }
-}
-
-/// Waits until the acceptance of the turn is stored; pending for ever if there is nothing to store.
-async fn await_stored(acceptance: &mut Option<Acceptance<'_>>) -> Result<ResourceChange, store::Error> {
-    match acceptance {
-        Some(Acceptance { change, storing }) => storing.await.map(|()| change.clone()),
-        None => pending().await,
-    }
+    Ok(acceptance.take().map(|acceptance| acceptance.change))
 }
