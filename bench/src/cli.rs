@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     fairness,
@@ -102,13 +103,24 @@ struct Instructions {
 /// If it fails, or if instructions have become too many.
 pub async fn run(arguments: Arguments) -> io::Result<()> {
     match arguments.command {
-        Command::Run(run) => measure_peers(run).await,
-        Command::Fairness(fairness) => measure_fairness(fairness).await,
-        Command::Instructions(instructions) => count_instructions(instructions).await,
+        Command::Run(run) => unless_stopped(measure_peers(run)).await,
+        Command::Fairness(fairness) => unless_stopped(measure_fairness(fairness)).await,
+        Command::Instructions(instructions) => unless_stopped(count_instructions(instructions)).await,
         // A hop has runtimes of its own, which cannot start inside this one.
         Command::Hop(hop) => std::thread::spawn(|| hop.serve())
             .join()
             .map_err(|_panicked| io::Error::other("the hop panicked"))?,
+    }
+}
+
+/// Measures until the end or a signal. A measurement that is dropped ends the peers that it has started.
+async fn unless_stopped(measurement: impl Future<Output = io::Result<()>>) -> io::Result<()> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        outcome = measurement => outcome,
+        _ = terminated.recv() => Err(io::Error::other("terminated")),
+        _ = interrupted.recv() => Err(io::Error::other("interrupted")),
     }
 }
 
