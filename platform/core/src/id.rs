@@ -167,6 +167,15 @@ text_id! {
 }
 
 text_id! {
+    /// Id of a principal: a person or a program that uses the HTTP API. It is the user of its runs.
+    PrincipalId, "a principal's id",
+    "1 to 64 letters, digits, `_`, `.`, `@` or `-`, the first a letter or digit",
+    |text| (1..=64).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'@' | b'-'))
+}
+
+text_id! {
     /// Name of a run's socket directory. Random, so that knowing one reveals nothing about another.
     SocketDirName, "a socket directory name",
     "32 lower-case hexadecimal digits",

@@ -15,4 +15,5 @@ pub mod failpoint;
 pub mod json_len;
 pub mod lifecycle;
 pub mod line_buffer;
+pub mod principal;
 pub mod tap_event;

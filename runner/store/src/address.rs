@@ -30,6 +30,8 @@ pub struct Address {
     url: String,
     /// The file of a SQLite store.
     file: Option<PathBuf>,
+    /// Most connections of one handle.
+    pub(super) connections: u32,
 }
 
 impl fmt::Debug for Address {
@@ -55,6 +57,14 @@ impl Address {
         Self::parse(&settings.url, from_file.as_ref().or(from_environment))
     }
 
+    /// Returns the same address, at which a store has up to `connections` connections. More than one help a reader on
+    /// SQLite: its reads then do not wait for its own writes, which wait for the writer of another handle.
+    #[must_use]
+    pub const fn with_connections(mut self, connections: u32) -> Self {
+        self.connections = connections;
+        self
+    }
+
     /// Parses the address of a store: `sqlite:///absolute/path` or `postgres://user@host:port/database`.
     ///
     /// # Errors
@@ -78,7 +88,7 @@ impl Address {
             options.database_url.query_pairs_mut().append_pair(PASSWORD_KEY, password.expose());
         }
         let backend = if file.is_some() { Backend::Sqlite } else { Backend::Postgres };
-        Ok(Self { options, backend, url: url.to_owned(), file })
+        Ok(Self { options, backend, url: url.to_owned(), file, connections: backend.connections() })
     }
 
     /// Creates the file of a SQLite store if there is none. Only its owner can read it, because it holds questions to

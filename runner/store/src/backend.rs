@@ -58,9 +58,9 @@ impl Backend {
     pub(super) const fn lock_tables(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => None,
-            Self::Postgres => {
-                Some("LOCK TABLE runs, events, resources, cursors, pool, hosts IN ACCESS EXCLUSIVE MODE")
-            }
+            Self::Postgres => Some(
+                "LOCK TABLE runs, events, resources, cursors, principals, pool, hosts IN ACCESS EXCLUSIVE MODE",
+            ),
         }
     }
 

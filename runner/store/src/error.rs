@@ -2,7 +2,10 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-use platform_core::{id::RunId, limit::Millis};
+use platform_core::{
+    id::{PrincipalId, RunId},
+    limit::Millis,
+};
 use platform_runtime::{retry::Transient, trust::Exposure};
 use runner_model::lifecycle::{Illegal, State};
 
@@ -147,6 +150,26 @@ pub enum Error {
     Unknown {
         /// The run.
         run_id: RunId,
+    },
+    /// The id belongs to a principal.
+    #[error(
+        "principal {principal} exists: choose another id, or replace its token with `sluice principals rotate {principal}`"
+    )]
+    PrincipalExists {
+        /// Id of the principal.
+        principal: PrincipalId,
+    },
+    /// This installation has no such principal.
+    #[error("no principal {principal}: `sluice principals ls` lists them")]
+    NoPrincipal {
+        /// Id that was given.
+        principal: PrincipalId,
+    },
+    /// The principal was revoked. Its id never names another.
+    #[error("principal {principal} was revoked: add one with another id, `sluice principals add`")]
+    PrincipalRevoked {
+        /// Id of the principal.
+        principal: PrincipalId,
     },
     /// Another worker has taken the run over: its former holder can no longer change it.
     #[error("run {run_id} was taken over: this is epoch {held}, and it is at {epoch}")]
@@ -323,6 +346,9 @@ impl Error {
             | Self::TooLarge { .. }
             | Self::Full(_)
             | Self::SessionBusy { .. }
+            | Self::PrincipalExists { .. }
+            | Self::NoPrincipal { .. }
+            | Self::PrincipalRevoked { .. }
             | Self::Backwards { .. } => ErrorClass::Refused,
             Self::Address { .. }
             | Self::File { .. }

@@ -18,7 +18,7 @@ use super::{
     error::{Error, failed},
     position::{EventCursor, RecordedPosition},
     read::Event,
-    row::storable,
+    row::{count, storable},
 };
 
 /// Longest payload of an event of a batch.
@@ -37,6 +37,7 @@ const STOPPING: RunColumn = RunColumn {
 };
 const IMAGE: RunColumn =
     RunColumn { statement: "UPDATE runs SET image = $1 WHERE run = $2", action: "store a run's image" };
+const LAST_EVENT: &str = "SELECT last_event FROM runs WHERE run = $1 AND installation = $2";
 const LIST_AFTER: &str =
     "SELECT seq, at, kind, payload FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 
@@ -102,6 +103,21 @@ impl Store {
         .await
     }
 
+    /// Returns the number of a run's last event.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run.
+    pub async fn last_event(&self, run_id: &RunId) -> Result<u64, Error> {
+        let action = "read the number of a run's last event";
+        self.retry(RetryWhen::Always, async |_| {
+            let query = sqlx::query(LAST_EVENT).bind(run_id.as_str()).bind(self.installation.as_str());
+            let row = query.fetch_optional(&self.pool).await.map_err(failed(action))?;
+            let unknown = || Error::Unknown { run_id: run_id.clone() };
+            row.map_or_else(|| Err(unknown()), |row| count(&row, "last_event"))
+        })
+        .await
+    }
+
     /// Returns a run, and at most 256 events after the one with the number `after`. Fewer than 256 are the last ones.
     ///
     /// # Errors
@@ -147,14 +163,14 @@ impl Tx {
     pub(super) async fn append(&mut self, run_id: &RunId, events: &[AgentEvent]) -> Result<(), Error> {
         let action = "add an event";
         let now = self.now;
-        let count = i64::try_from(events.len()).unwrap_or(i64::MAX);
+        let added = i64::try_from(events.len()).unwrap_or(i64::MAX);
         let last: i64 = sqlx::query_scalar(TAKE_NUMBERS)
-            .bind(count)
+            .bind(added)
             .bind(run_id.as_str())
             .fetch_one(self.connection())
             .await
             .map_err(failed(action))?;
-        for (seq, event) in (last - count + 1..).zip(events) {
+        for (seq, event) in (last - added + 1..).zip(events) {
             let payload = serde_json::to_string(event).unwrap_or_default();
             let is_answer = matches!(event, AgentEvent::AssistantFinal { .. });
             if payload.len() > MAX_PAYLOAD.as_usize() && !is_answer {
@@ -167,6 +183,7 @@ impl Tx {
             let query = sqlx::query(ADD_EVENT).bind(run_id.as_str()).bind(seq).bind(now).bind(event.kind());
             query.bind(storable(&payload)).execute(self.connection()).await.map_err(failed(action))?;
         }
+        self.changed.push(run_id.clone());
         Ok(())
     }
 

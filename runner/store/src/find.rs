@@ -1,19 +1,61 @@
-//! Finds runs by a part of their id.
+//! Finds runs by a part of their id, and runs within an account.
 
-use platform_core::id::RunId;
+use platform_core::id::{AccountId, RunId};
 use sqlx::Row;
 
 use super::{
-    RetryWhen, Store,
+    RetryWhen, Run, Store,
     error::{Error, failed},
+    row::columns,
 };
+
+/// Accounts whose runs exist for a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccountScope {
+    /// All accounts.
+    All,
+    /// This account alone.
+    Only(AccountId),
+}
 
 /// Ids have no characters that `LIKE` treats specially.
 const FIND_BY_PART: &str = "SELECT run FROM runs WHERE installation = $1 AND (run LIKE $2 OR run LIKE $3) \
      ORDER BY created DESC, run DESC LIMIT $4";
 const FIND_WHOLE: &str = "SELECT run FROM runs WHERE installation = $1 AND run = $2";
+const FIND_WITHIN: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM runs WHERE installation = $1 AND run = $2 AND ($3 IS NULL OR account = $3)"
+);
 
 impl Store {
+    /// Returns the run `run_id`, if its account is within `scope`.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run, or it belongs to another account.
+    pub async fn run_within(&self, run_id: &RunId, scope: &AccountScope) -> Result<Run, Error> {
+        let action = "look for a run";
+        let account = match scope {
+            AccountScope::All => None,
+            AccountScope::Only(account) => Some(account.as_str()),
+        };
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let found = sqlx::query(FIND_WITHIN)
+                .bind(self.installation.as_str())
+                .bind(run_id.as_str())
+                .bind(account)
+                .fetch_optional(tx.connection())
+                .await
+                .map_err(failed(action))?;
+            let now = tx.now;
+            tx.commit(action).await?;
+            let unknown = || Error::Unknown { run_id: run_id.clone() };
+            found.map_or_else(|| Err(unknown()), |row| Run::read(&row, now))
+        })
+        .await
+    }
+
     /// Returns the runs whose ids begin or end with `part`, the newest first, but at most `max_runs`. If `part` is a
     /// whole id, returns that one alone.
     ///

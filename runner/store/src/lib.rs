@@ -24,6 +24,7 @@ mod backend;
 mod backup;
 mod bounds;
 mod cancel;
+mod changes;
 mod claim;
 mod cursors;
 mod error;
@@ -38,6 +39,7 @@ mod meter;
 mod pool;
 mod position;
 mod present;
+mod principals;
 mod prune;
 mod queue;
 mod queue_full;
@@ -51,7 +53,7 @@ mod time;
 
 use std::{sync::Arc, time::Duration};
 
-use platform_core::id::InstallationId;
+use platform_core::id::{InstallationId, RunId};
 use sqlx::{
     Any, AnyConnection, ConnectOptions, Connection, Transaction,
     any::{AnyPoolOptions, install_default_drivers},
@@ -62,10 +64,12 @@ pub use self::{
     address::Address,
     backup::{Onto, Rows},
     bounds::Bounds,
+    changes::{RunChanges, RunWatcher},
     cursors::ConsumerCursor,
     error::{Committed, Error, HostIdFault},
     error_class::ErrorClass,
     events::Batch,
+    find::AccountScope,
     host::Adopted,
     identity::{HostId, HostIdentity, Served},
     lease::{Claimant, Created, FencingToken, NewRun, Worker},
@@ -73,6 +77,7 @@ pub use self::{
     pool::{PoolEntry, PoolStage, WarmContainer},
     position::{EventCursor, OutputPosition, ReportedEvents},
     present::Present,
+    principals::{NewPrincipal, Principal},
     prune::{Keep, Pruned},
     queue::{Queue, QueuePosition, Waiting},
     queue_full::{QueueBound, QueueFull},
@@ -104,6 +109,7 @@ pub struct Store {
     installation: InstallationId,
     meter: Arc<Meter>,
     bounds: Bounds,
+    changes: RunChanges,
     /// Host of this process; absent while only reads are allowed.
     host: Option<HostIdentity>,
 }
@@ -113,6 +119,9 @@ struct Tx {
     inner: Transaction<'static, Any>,
     backend: Backend,
     now: i64,
+    /// Runs with new events, which are reported once the transaction is committed.
+    changed: Vec<RunId>,
+    changes: RunChanges,
 }
 
 impl Store {
@@ -137,7 +146,7 @@ impl Store {
         let retrier = Retrier { store: &shown_address, meter: &meter, max_wait: Duration::ZERO };
         retrier.run(RetryWhen::Always, connect_once).await?;
         let pool = AnyPoolOptions::new()
-            .max_connections(backend.connections())
+            .max_connections(address.connections)
             .acquire_timeout(CONNECT_TIMEOUT)
             .after_connect(move |connection, _meta| {
                 Box::pin(
@@ -147,9 +156,16 @@ impl Store {
             .connect_with(address.options.clone())
             .await
             .map_err(unreachable)?;
-        let bounds = Bounds::NONE;
-        let store =
-            Self { pool, backend, address: shown_address.into(), installation, meter, bounds, host: None };
+        let store = Self {
+            pool,
+            backend,
+            address: shown_address.into(),
+            installation,
+            meter,
+            bounds: Bounds::NONE,
+            changes: RunChanges::default(),
+            host: None,
+        };
         store.retry(RetryWhen::Always, async |_| store.migrate_to_newest().await).await?;
         Ok(store)
     }
@@ -189,7 +205,7 @@ impl Store {
         let mut inner = self.pool.begin_with(statement).await.map_err(failed(action))?;
         let now = sqlx::query_scalar(self.backend.now());
         let now = now.fetch_one(&mut *inner).await.map_err(failed(action))?;
-        Ok(Tx { inner, backend: self.backend, now })
+        Ok(Tx { inner, backend: self.backend, now, changed: Vec::new(), changes: self.changes.clone() })
     }
 
     /// Returns the counters of the store's operations: their durations, retries and failures.
@@ -199,10 +215,10 @@ impl Store {
     }
 
     /// Repeats `operation` a few times while its failures are transient.
-    async fn retry<T>(
+    async fn retry<T, F: Future<Output = Result<T, Error>>>(
         &self,
         when: RetryWhen,
-        operation: impl AsyncFn(Committed) -> Result<T, Error>,
+        operation: impl Fn(Committed) -> F,
     ) -> Result<T, Error> {
         self.retrier(Duration::ZERO).run(when, operation).await
     }
@@ -220,6 +236,10 @@ impl Tx {
 
     async fn commit(self, action: &'static str) -> Result<(), Error> {
         let unconfirmed = |source| Error::Failed { action, committed: Committed::Perhaps, source };
-        self.inner.commit().await.map_err(unconfirmed)
+        self.inner.commit().await.map_err(unconfirmed)?;
+        for run_id in self.changed {
+            self.changes.report(run_id);
+        }
+        Ok(())
     }
 }

@@ -39,10 +39,10 @@ pub(super) struct Retrier<'s> {
 impl Retrier<'_> {
     /// Repeats `operation` until it succeeds, fails permanently, or has no retries left. Passes to it whether an
     /// earlier try may have been committed.
-    pub(super) async fn run<T>(
+    pub(super) async fn run<T, F: Future<Output = Result<T, Error>>>(
         self,
         when: RetryWhen,
-        operation: impl AsyncFn(Committed) -> Result<T, Error>,
+        operation: impl Fn(Committed) -> F,
     ) -> Result<T, Error> {
         let started = Instant::now();
         let result = self.repeat(when, operation).await;
@@ -50,10 +50,10 @@ impl Retrier<'_> {
         result
     }
 
-    async fn repeat<T>(
+    async fn repeat<T, F: Future<Output = Result<T, Error>>>(
         self,
         when: RetryWhen,
-        operation: impl AsyncFn(Committed) -> Result<T, Error>,
+        operation: impl Fn(Committed) -> F,
     ) -> Result<T, Error> {
         let deadline = Instant::now() + self.max_wait;
         let mut earlier_try = Committed::No;

@@ -133,7 +133,7 @@ fn optional<T>(
 }
 
 /// Returns the time in a column that may be null.
-fn time(row: &AnyRow, column: &'static str) -> Result<Option<UnixMillis>, Error> {
+pub(super) fn time(row: &AnyRow, column: &'static str) -> Result<Option<UnixMillis>, Error> {
     let value: Option<i64> = row.try_get(column).map_err(failed("read a row"))?;
     Ok(value.map(UnixMillis))
 }

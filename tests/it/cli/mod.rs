@@ -14,6 +14,7 @@ mod models;
 mod output;
 pub(crate) mod packages;
 mod pipe;
+mod principals;
 mod references;
 mod retention;
 mod runs;

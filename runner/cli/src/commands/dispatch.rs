@@ -13,8 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Arguments, Command, Context, Error, agents, audit, backup, command_line, config, doctor, error::Misused,
-    error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models, reload, run, runs, store,
-    token, up, usage,
+    error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models, principals, reload, run,
+    runs, store, token, up, usage,
 };
 
 /// Parses the arguments and runs the command.
@@ -84,6 +84,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
             Command::Audit(command) => audit::audit(&context, command).await,
             Command::Token(command) => token::token(&context, command).await,
+            Command::Principals(command) => principals::principals(&context, command).await,
             Command::Freeze(arguments) => freeze::freeze(&context, arguments).await,
             Command::Thaw(arguments) => freeze::thaw(&context, arguments).await,
             Command::Usage(arguments) => usage::usage(&context, arguments).await,

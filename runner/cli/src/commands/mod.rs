@@ -32,6 +32,7 @@ mod man;
 mod metrics;
 mod models;
 mod palette;
+mod principals;
 mod record;
 mod reload;
 mod run;
@@ -140,6 +141,9 @@ Examples:
     /// Create, inspect and revoke run tokens, for clients of shared listeners
     #[command(subcommand)]
     Token(token::Command),
+    /// Add, list and revoke principals: the people and programs that may use the HTTP API
+    #[command(subcommand)]
+    Principals(principals::Command),
     /// Freeze model calls of an account, of a model, or all of them; without arguments, list freezes
     ///
     /// Refuses new calls and cuts calls in flight. A freeze survives restarts and holds until `sluice thaw`. An

@@ -3,13 +3,16 @@
 use std::fs;
 
 use platform_core::{control::Cursor, limit::Millis, priority::Priority};
-use runner_model::lifecycle::Transition;
+use runner_model::{lifecycle::Transition, principal::ApiToken};
 use runner_store::{
     Claimant, Created, Error, Filter, NewRun, Onto, Record, ResourceChange, ResourceKind, Rows, SCHEMA, Step,
     Store, Worker,
 };
 
-use crate::database::{Database, id, order, transitions};
+use crate::{
+    database::{Database, id, order, transitions},
+    principals,
+};
 
 crate::on_both!(
     a_backup_is_restored_whole_on_either_backend,
@@ -18,7 +21,7 @@ crate::on_both!(
     a_restore_fences_earlier_holders,
 );
 
-/// Stores an ended run, a preparing run, a waiting run, and a consumer's cursor.
+/// Stores an ended run, a preparing run, a waiting run, a consumer's cursor, and a principal.
 pub(crate) async fn populate(store: &Store) {
     let me = Worker::named("host/1/00000001");
     for run in ["ended", "live"] {
@@ -35,6 +38,7 @@ pub(crate) async fn populate(store: &Store) {
     store.create(&urgent, Claimant::AnyWorker).await.unwrap();
     let cursor = Cursor { journal: "j".to_owned(), seq: 7, hash: "h".to_owned() };
     store.acknowledge("receipts", &cursor).await.unwrap();
+    store.add_principal(&principals::new("ann"), &ApiToken::from_random(1, [1; 2])).await.unwrap();
 }
 
 /// Returns the records of all runs, without the fields that a restore changes: epochs, and the time of the snapshot.
@@ -58,7 +62,7 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
     let file = database.path().join("backup.ndjson");
     fs::write(&file, "what was there before").unwrap();
     let rows = store.backup(&file).await.unwrap();
-    assert_eq!(rows, Rows(14), "3 runs, 8 events, 2 resources, 1 cursor");
+    assert_eq!(rows, Rows(15), "3 runs, 8 events, 2 resources, 1 cursor, 1 principal");
     for elsewhere in [Database::sqlite(), Database::postgres().await] {
         let other = elsewhere.open().await;
         assert_eq!(other.restore(&file, Onto::Empty).await.unwrap(), rows);

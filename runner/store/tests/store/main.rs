@@ -9,6 +9,7 @@ mod holders;
 mod hosts;
 mod leases;
 mod pool;
+mod principals;
 mod prunes;
 mod queue;
 mod runs;
