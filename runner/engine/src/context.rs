@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use platform_core::{id::InstallationId, limit::Millis};
-use platform_runtime::settings::{Accounts, Settings};
+use platform_runtime::settings::Settings;
 use runner_control_client::DataPlane;
 use runner_docker::Docker;
 use runner_gateways::GatewayPool;
@@ -11,7 +11,7 @@ use runner_store::{Store, Worker};
 use runner_workspace::Workspaces;
 use tokio::sync::Semaphore;
 
-use crate::{observer::Observer, pricing::Pricing};
+use crate::{current_settings::CurrentSettings, observer::Observer};
 
 /// Connections, settings and permits that all runs of this process share.
 #[derive(Debug, Clone)]
@@ -30,10 +30,8 @@ pub struct EngineHandles {
     pub workspaces: Workspaces,
     /// Name of this installation, which is part of container names.
     pub installation: InstallationId,
-    /// Settings of the accounts, such as their highest priority.
-    pub accounts: Accounts,
-    /// Prices and limits of cost. `sluice up` replaces them with those of its catalog, which follow a reload.
-    pub pricing: Arc<Pricing>,
+    /// Configuration. `sluice up` replaces it with that of its catalog, which follows a reload.
+    pub settings: CurrentSettings,
     /// Connections to the gateways at which runs are turns.
     pub gateways: Arc<GatewayPool>,
     /// Permits for runs that are being provisioned and started, because Docker starts many containers at once more
@@ -54,8 +52,7 @@ impl EngineHandles {
             lease: settings.worker.lease_duration,
             workspaces,
             installation: settings.sandbox.installation.clone(),
-            accounts: settings.accounts.clone(),
-            pricing: Arc::new(Pricing::of(settings)),
+            settings: CurrentSettings::of(settings),
             gateways: Arc::new(GatewayPool::of(settings)),
             starts: Arc::new(Semaphore::new(settings.worker.max_concurrent_starts as usize)),
             observer: Observer::default(),

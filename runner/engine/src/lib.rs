@@ -11,10 +11,12 @@
 pub mod agent_data;
 pub mod agents;
 pub mod context;
+pub mod current_settings;
 mod envelope;
 pub mod follow;
 mod lease_clock;
 pub mod observer;
+pub mod order;
 mod outcome;
 pub mod pool;
 pub mod pricing;

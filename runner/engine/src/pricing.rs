@@ -2,13 +2,8 @@
 
 use platform_core::id::AccountId;
 use platform_runtime::settings::Settings;
-use tokio::sync::watch;
 
 use crate::request::RunRequest;
-
-/// Prices and limits of cost, according to the latest configuration.
-#[derive(Debug)]
-pub struct Pricing(watch::Sender<Settings>);
 
 /// Refusal of a run whose model has no price.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,35 +28,23 @@ pub enum Unpriced {
     },
 }
 
-impl Pricing {
-    /// Returns the prices and limits in `settings`.
-    pub fn of(settings: &Settings) -> Self {
-        Self(watch::Sender::new(settings.clone()))
+/// Checks that calls of the run's model can pass its limits of cost under `settings`. A run without a model makes no
+/// calls.
+///
+/// # Errors
+/// [`Unpriced`], if none can.
+pub(crate) fn check_price(settings: &Settings, request: &RunRequest) -> Result<(), Unpriced> {
+    let model = &request.spec.model;
+    if model.is_empty() || settings.has_price(model) {
+        return Ok(());
     }
-
-    /// Replaces the prices and limits with those in `settings`.
-    pub(crate) fn replace(&self, settings: &Settings) {
-        self.0.send_replace(settings.clone());
+    let model = model.clone();
+    if request.spec.agent.budget.cost_nanodollars.is_some() {
+        return Err(Unpriced::UnderRunLimit { model });
     }
-
-    /// Checks that calls of the run's model can pass its limits of cost. A run without a model makes no calls.
-    ///
-    /// # Errors
-    /// [`Unpriced`], if none can.
-    pub fn check(&self, request: &RunRequest) -> Result<(), Unpriced> {
-        let settings = self.0.borrow();
-        let model = &request.spec.model;
-        if model.is_empty() || settings.has_price(model) {
-            return Ok(());
-        }
-        let model = model.clone();
-        if request.spec.agent.budget.cost_nanodollars.is_some() {
-            return Err(Unpriced::UnderRunLimit { model });
-        }
-        let account = &request.account;
-        match settings.accounts.of(account).budget.cost_nanodollars {
-            Some(_) => Err(Unpriced::UnderAccountLimit { model, account: account.clone() }),
-            None => Ok(()),
-        }
+    let account = &request.account;
+    match settings.accounts.of(account).budget.cost_nanodollars {
+        Some(_) => Err(Unpriced::UnderAccountLimit { model, account: account.clone() }),
+        None => Ok(()),
     }
 }

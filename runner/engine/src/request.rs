@@ -55,6 +55,10 @@ pub struct RunSpec {
     /// Resources that stay when the run has ended.
     #[serde(default)]
     pub keep: Keep,
+    /// Hash of the order as an application sent it. An order with the same hash is the same, even if the configuration
+    /// has changed in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_hash: Option<String>,
     /// Span of the caller; it does not affect the execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<Traceparent>,
@@ -149,7 +153,10 @@ impl RunRequest {
     }
 
     /// Reads a stored request.
-    pub(crate) fn stored(record: &Record) -> Result<Self, Unreadable> {
+    ///
+    /// # Errors
+    /// If an incompatible program stored it.
+    pub fn stored(record: &Record) -> Result<Self, Unreadable> {
         let run = &record.run;
         let unreadable = |source| Unreadable { run_id: run.run_id.clone(), source };
         Ok(Self {

@@ -68,6 +68,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
             behaviour: BehaviourFiles::new(),
             model_limits: ModelLimits::default(),
             keep: Keep::Nothing,
+            order_hash: None,
             caller: None,
         },
     };

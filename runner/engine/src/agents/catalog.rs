@@ -11,7 +11,7 @@ use platform_runtime::settings::{Agent, Settings};
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{AgentStatus, Probes, judge};
-use crate::pricing::Pricing;
+use crate::current_settings::CurrentSettings;
 
 /// Longest time for which statuses are reused. Probes thus stay rare, however many requests arrive.
 const MAX_STATUS_AGE: Duration = Duration::from_secs(2);
@@ -21,7 +21,7 @@ const MAX_STATUS_AGE: Duration = Duration::from_secs(2);
 pub struct Catalog {
     /// Locked during a probe, so that concurrent callers share its result.
     state: Mutex<CatalogState>,
-    pricing: Arc<Pricing>,
+    settings: CurrentSettings,
 }
 
 #[derive(Debug)]
@@ -64,19 +64,18 @@ fn differences(before: &BTreeMap<AgentId, Agent>, after: &BTreeMap<AgentId, Agen
 impl Catalog {
     /// Returns a catalog of the agents in `settings`; probes nothing yet.
     pub fn of(settings: &Settings) -> Self {
-        let pricing = Arc::new(Pricing::of(settings));
-        Self { state: Mutex::new(CatalogState::of(settings)), pricing }
+        Self { state: Mutex::new(CatalogState::of(settings)), settings: CurrentSettings::of(settings) }
     }
 
-    /// Returns the prices and limits of cost, which [`Self::replace`] replaces, too.
-    pub fn pricing(&self) -> Arc<Pricing> {
-        Arc::clone(&self.pricing)
+    /// Returns the configuration, which [`Self::replace`] replaces, too.
+    pub fn settings(&self) -> CurrentSettings {
+        self.settings.clone()
     }
 
     /// Replaces the agents with those in `settings`, and returns the differences in words. The addresses of Docker,
     /// proxy and gateways change only with a restart.
     pub async fn replace(&self, settings: &Settings) -> Vec<String> {
-        self.pricing.replace(settings);
+        self.settings.replace(settings);
         let mut state = self.state.lock().await;
         let probes = state.probes.clone();
         let changes = differences(&state.agents, &settings.agents);

@@ -7,6 +7,7 @@ use platform_runtime::{report, retry::Backoff};
 use runner_workspace::{self as workspace, Reserved, Workspaces};
 
 use super::{context::RunContext, error::Error};
+use crate::pricing::check_price;
 
 /// Interval between checks for disk space.
 const DISK_SPACE_POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -29,7 +30,7 @@ impl RunContext<'_> {
     /// Checks that the run's model has a price if a limit of cost applies. The configuration may have changed since the
     /// run was submitted.
     pub(super) fn check_priced(&self) -> Result<(), Error> {
-        Ok(self.engine.pricing.check(self.request())?)
+        Ok(check_price(&self.engine.settings.get(), self.request())?)
     }
 
     /// Reserves disk space for a workspace. Waits for it if other runs have just taken the space.

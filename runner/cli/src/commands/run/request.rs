@@ -6,21 +6,13 @@ use std::{
     path::Path,
 };
 
-use platform_core::{
-    budget::Budget,
-    control::UpstreamHealth,
-    grant::Correlation,
-    id::{AgentId, ModelName},
-    money::NanoDollars,
-    name,
-};
+use platform_core::{control::UpstreamHealth, grant::Correlation, name};
 use runner_control_client::DataPlane;
 use runner_engine::{
-    agent_data::AgentData,
-    pricing::Pricing,
-    request::{Keep, RunRequest, RunSpec},
+    order::{OrderError, OrderLimits, OrderedAgent, RunOrder},
+    request::{Keep, RunRequest},
 };
-use runner_model::conversation::{Message, Role};
+use runner_model::conversation::Message;
 
 use super::{Arguments, new_run_id};
 use crate::commands::{Context, Error, error::Misused};
@@ -31,58 +23,39 @@ pub(super) async fn build_request(
     data_plane: &DataPlane,
     arguments: Arguments,
 ) -> Result<RunRequest, Error> {
-    let agents = &context.settings.agents;
-    let Some(agent) = agents.get(&arguments.agent) else {
-        let known: Vec<_> = agents.keys().map(ToString::to_string).collect();
-        return Err(Error::from(Misused(format!(
-            "no agent {}; there are: {}",
-            arguments.agent,
-            known.join(", ")
-        ))));
-    };
-    let mut agent = agent.clone();
-    let configured = agent.model.as_ref().or(context.settings.upstream.default_model.as_ref());
-    let model = match (&arguments.model, configured) {
-        (Some(model), _) => model.to_string(),
-        (None, Some(model)) => checked_model(model, &arguments.agent)?,
-        (None, None) => {
-            return Err(Error::from(Misused(no_model_message(&arguments.agent, data_plane).await)));
+    let settings = &context.settings;
+    // Before a person is asked for the question on a terminal.
+    match OrderedAgent::find(settings, &arguments.agent, arguments.model.clone()) {
+        Err(OrderError::NoModel { agent }) => {
+            let offered = offered_models(data_plane).await;
+            let problem = "has no model: pass --model, or set its `model` or upstream.default_model";
+            return Err(Misused(format!("{agent} {problem}{offered}")).into());
         }
-    };
-    let budget = &mut agent.budget;
-    tighten(budget, arguments.total_tokens, arguments.cost)?;
-    agent.image = arguments.image.unwrap_or(agent.image);
-    let AgentData { instructions, behaviour, model_limits } =
-        AgentData::of(&agent, &model, &context.settings)?;
-    let mut messages: Vec<_> = instructions.into_iter().collect();
-    messages.extend(arguments.history.as_deref().map_or(Ok(vec![]), read_history)?);
-    messages.push(Message { role: Role::User, content: read_question(arguments.question)? });
+        found => drop(found?),
+    }
     // W3C Trace Context demands that an invalid trace context is ignored.
     let caller = context.sources.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
-    let request = RunRequest {
+    let order = RunOrder {
+        limits: limits(&arguments)?,
+        history: arguments.history.as_deref().map_or(Ok(vec![]), read_history)?,
+        question: read_question(arguments.question)?,
         run_id: arguments.run_id.map_or_else(new_run_id, Ok)?,
         account: arguments.account,
         correlation: Correlation { user: arguments.user, ..Correlation::default() },
         agent_id: arguments.agent,
+        model: arguments.model,
+        image: arguments.image,
         priority: arguments.priority,
-        spec: RunSpec {
-            agent,
-            model,
-            messages,
-            behaviour,
-            model_limits,
-            files: None,
-            state_key: arguments.state_key,
-            keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
-            caller: None,
-        },
+        state_key: arguments.state_key,
+        keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
+        hash: None,
     };
-    Pricing::of(&context.settings).check(&request)?;
-    Ok(request.part_of(arguments.traceparent.or(caller)))
+    Ok(order.request(settings)?.part_of(arguments.traceparent.or(caller)))
 }
 
-/// Applies the limits of the options where they are tighter than those of the agent's entry.
-fn tighten(budget: &mut Budget, total_tokens: Option<u64>, cost: Option<NanoDollars>) -> Result<(), Misused> {
+/// Returns the limits of the options.
+fn limits(arguments: &Arguments) -> Result<OrderLimits, Misused> {
+    let Arguments { total_tokens, cost, .. } = *arguments;
     for (option, limit) in [("--total-tokens", total_tokens), ("--cost", cost.map(|cost| cost.0))] {
         if limit == Some(0) {
             return Err(Misused(format!(
@@ -90,23 +63,15 @@ fn tighten(budget: &mut Budget, total_tokens: Option<u64>, cost: Option<NanoDoll
             )));
         }
     }
-    budget.total_tokens = tighter(budget.total_tokens, total_tokens);
-    budget.cost_nanodollars = tighter(budget.cost_nanodollars, cost);
-    Ok(())
+    Ok(OrderLimits { total_tokens, cost })
 }
 
-/// Returns the tighter of two limits.
-fn tighter<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-    one.into_iter().chain(other).min()
-}
-
-/// Returns the message for an agent without a model, with the models on offer.
-async fn no_model_message(agent: &AgentId, data_plane: &DataPlane) -> String {
-    let offered = match data_plane.upstream().await {
+/// Returns the models on offer, in words; empty if they are not known.
+async fn offered_models(data_plane: &DataPlane) -> String {
+    match data_plane.upstream().await {
         Ok(UpstreamHealth::Ready { models, .. }) => format!("; the upstream offers: {}", models.join(", ")),
         _ => String::new(),
-    };
-    format!("{agent} has no model: pass --model, or set its `model` or upstream.default_model{offered}")
+    }
 }
 
 /// Reads the messages before the question from `file`.
@@ -115,16 +80,6 @@ fn read_history(file: &Path) -> Result<Vec<Message>, Error> {
     let text = fs::read(file).map_err(|error| misused(error.to_string()))?;
     serde_json::from_slice(&text)
         .map_err(|error| misused(format!("not a JSON list of messages, {{role, content}}: {error}")))
-}
-
-/// Returns the model that the configuration names for `agent`.
-fn checked_model(model: &str, agent: &AgentId) -> Result<String, Misused> {
-    match ModelName::parse(model) {
-        Ok(_) => Ok(model.to_owned()),
-        Err(error) => Err(Misused(format!(
-            "the model of {agent} cannot be asked: {error}; correct `model` in its entry, or upstream.default_model"
-        ))),
-    }
 }
 
 /// Returns the question of the argument, or that of standard input for `-`.

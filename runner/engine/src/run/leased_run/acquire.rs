@@ -47,7 +47,7 @@ pub enum LeaseError {
 impl LeasedRun {
     /// Stores `request` as a run of this process. Nothing may act for the run before.
     pub async fn create(engine: &EngineHandles, request: RunRequest) -> Result<Self, LeaseError> {
-        admit(&request, &engine.accounts)?;
+        admit(&request, &engine.settings.get().accounts)?;
         let since = boot_now();
         let claimant = Claimant::Worker(&engine.worker, engine.lease);
         match store_request(&engine.store, &request, claimant).await? {

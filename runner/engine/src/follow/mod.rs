@@ -5,7 +5,13 @@
 //! off is opened again after the last line that was read. Live text has no number, and cannot be read a second time. A
 //! new follower gets the lines that the tap holds, then each new line once. This module does not format events.
 
-use std::{collections::VecDeque, time::Duration};
+mod feed;
+mod stored_events;
+mod subscription;
+#[cfg(test)]
+mod tests;
+
+use std::{future::pending, time::Duration};
 
 use platform_core::{control::TapLine, event::AgentEvent, id::RunId};
 use platform_runtime::{
@@ -15,12 +21,14 @@ use platform_runtime::{
 };
 use runner_control_client::{DataPlane, Follow, Lines};
 use runner_model::tap_event;
-use runner_store::{Error, Event, Store};
+use runner_store::{Error, Event, RunWatcher, Store};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use self::stored_events::StoredEvents;
+pub use self::{feed::Feeds, subscription::Subscription};
 use crate::request::RunRequest;
 
-/// Interval between two reads of the store.
+/// Interval between two reads of the store, if another process may write to it.
 const READ_INTERVAL: Duration = Duration::from_millis(200);
 /// Delay before an unavailable store is read again.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
@@ -34,12 +42,10 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Follower {
     store: Store,
     run_id: RunId,
+    watcher: RunWatcher,
     follow: Follow,
-    /// Number of the last event that was read.
-    after: u64,
-    /// Number of the last event that was handed out or reported as pruned.
-    reported: u64,
-    read: VecDeque<Event>,
+    events: StoredEvents,
+    read_interval: Duration,
     /// Time of the next read of the store; `None` once all events were read.
     next_read: Option<Instant>,
     live: Option<LiveText>,
@@ -77,8 +83,23 @@ impl Follower {
     /// Returns a follower of a run after the event numbered `after`: up to the present end, or up to the run's end.
     pub fn of(store: Store, run_id: &RunId, after: u64, follow: Follow) -> Self {
         let next_read = Some(Instant::now());
-        let run_id = run_id.clone();
-        Self { store, run_id, follow, after, reported: after, read: VecDeque::new(), next_read, live: None }
+        Self {
+            watcher: store.watch(run_id),
+            store,
+            run_id: run_id.clone(),
+            follow,
+            events: StoredEvents::after(after),
+            read_interval: READ_INTERVAL,
+            next_read,
+            live: None,
+        }
+    }
+
+    /// Returns the same follower, which reads the store after each change that this process makes, and else only so often.
+    #[must_use]
+    pub(crate) const fn reading_every(mut self, interval: Duration) -> Self {
+        self.read_interval = interval;
+        self
     }
 
     /// Returns the same follower, which also reads live text at `data_plane`, until the run has ended.
@@ -104,7 +125,7 @@ impl Follower {
     /// errors as well.
     pub async fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
         loop {
-            if let Some(event) = self.next_stored() {
+            if let Some(event) = self.events.next() {
                 return Ok(Some(event));
             }
             let Some(next_read) = self.next_read else { return Ok(None) };
@@ -113,14 +134,20 @@ impl Follower {
                 self.read_store().await?;
                 continue;
             }
-            let Some(live) = &mut self.live else {
-                sleep_until(next_read).await;
-                continue;
+            if let Some(live) = &mut self.live {
+                live.open(&self.run_id).await;
+            }
+            let live = &mut self.live;
+            let live_event = async {
+                match live {
+                    Some(live) => live.next().await,
+                    None => pending().await,
+                }
             };
-            live.open(&self.run_id).await;
             tokio::select! {
                 () = sleep_until(next_read) => {}
-                event = live.next() => {
+                () = self.watcher.changed() => self.next_read = Some(Instant::now()),
+                event = live_event => {
                     if let Some(event) = event {
                         return Ok(Some(FollowEvent::Live(event)));
                     }
@@ -129,21 +156,9 @@ impl Follower {
         }
     }
 
-    /// Returns the next item of the events that were read. A gap in their numbers means that events were removed.
-    fn next_stored(&mut self) -> Option<FollowEvent> {
-        let seq = self.read.front()?.seq;
-        let count = seq.saturating_sub(self.reported).saturating_sub(1);
-        if count > 0 {
-            self.reported = seq - 1;
-            return Some(FollowEvent::Pruned { count, upto: self.reported });
-        }
-        self.reported = seq;
-        self.read.pop_front().map(FollowEvent::Stored)
-    }
-
     /// Reads the next events from the store.
     async fn read_store(&mut self) -> Result<(), Error> {
-        let (run, events) = match self.store.events_after(&self.run_id, self.after).await {
+        let (run, events) = match self.store.events_after(&self.run_id, self.events.last_read()).await {
             Err(error) if error.is_transient() && self.follow == Follow::On => {
                 tracing::warn!(error = report::chain(&error), "events not read yet; trying again");
                 self.next_read = Some(Instant::now() + RETRY_DELAY);
@@ -154,14 +169,11 @@ impl Follower {
         let now = Instant::now();
         self.next_read = match (events.last(), self.follow) {
             // The store may have more events.
-            (Some(last), _) => {
-                self.after = last.seq;
-                Some(now)
-            }
-            (None, Follow::On) if !run.state.is_final() => Some(now + READ_INTERVAL),
+            (Some(_), _) => Some(now),
+            (None, Follow::On) if !run.state.is_final() => Some(now + self.read_interval),
             (None, _) => None,
         };
-        self.read.extend(events);
+        self.events.add(events);
         Ok(())
     }
 }
@@ -184,7 +196,7 @@ impl LiveText {
     /// Returns the next live event; `None` once the tap breaks off. Waits for ever while no tap is open. Cancel safe.
     async fn next(&mut self) -> Option<AgentEvent> {
         loop {
-            let Some(tap) = &mut self.tap else { return std::future::pending().await };
+            let Some(tap) = &mut self.tap else { return pending().await };
             let Ok(Some(line)) = tap.next().await else {
                 self.tap = None;
                 self.reopen_at = Instant::now() + REOPEN_DELAY;

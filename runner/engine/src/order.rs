@@ -1,0 +1,196 @@
+//! Builds the request for a run from what a client orders and the configuration.
+
+use platform_core::{
+    budget::Budget,
+    grant::Correlation,
+    id::{AccountId, AgentId, ExternalId, InvalidId, ModelName, RunId},
+    money::NanoDollars,
+    priority::Priority,
+};
+use platform_runtime::settings::{Agent, Image, Settings};
+use runner_model::conversation::{Message, Role};
+
+use crate::{
+    agent_data::{AgentData, BehaviourError},
+    pricing::{Unpriced, check_price},
+    request::{Keep, RunRequest, RunSpec},
+};
+
+/// Order of a run. The configuration adds the rest of a request.
+#[derive(Debug, Clone)]
+pub struct RunOrder {
+    /// Id of the run.
+    pub run_id: RunId,
+    /// Account that pays.
+    pub account: AccountId,
+    /// Ids by which the application knows the run.
+    pub correlation: Correlation,
+    /// Agent to run.
+    pub agent_id: AgentId,
+    /// Model to ask; the agent's, else the default one, if absent.
+    pub model: Option<ModelName>,
+    /// Image in place of the agent's.
+    pub image: Option<Image>,
+    /// Limits that apply beside those of the agent.
+    pub limits: OrderLimits,
+    /// Priority in the queue.
+    pub priority: Priority,
+    /// Messages before the question.
+    pub history: Vec<Message>,
+    /// Question to ask.
+    pub question: String,
+    /// Conversation to continue.
+    pub state_key: Option<ExternalId>,
+    /// Resources that stay when the run has ended.
+    pub keep: Keep,
+    /// Hash of the order as an application sent it.
+    pub hash: Option<String>,
+}
+
+/// Agent of an order, and the model that it will ask.
+#[derive(Debug, Clone)]
+pub struct OrderedAgent {
+    /// Settings of the agent.
+    pub agent: Agent,
+    /// Model to ask.
+    pub model: ModelName,
+}
+
+/// Limits of an order. The tighter one of each limit and the agent's applies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OrderLimits {
+    /// Tokens of prompts and answers.
+    pub total_tokens: Option<u64>,
+    /// Cost of all calls.
+    pub cost: Option<NanoDollars>,
+}
+
+/// Reason why an order cannot become a request.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// The configuration has no such agent.
+    #[error("no agent {agent}; there are: {}", known.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", "))]
+    UnknownAgent {
+        /// Agent that was ordered.
+        agent: AgentId,
+        /// Agents of the configuration.
+        known: Vec<AgentId>,
+    },
+    /// The agent may not use the model.
+    #[error(
+        "{agent} may not use model {model}; it may use: {}",
+        models.iter().map(ModelName::as_str).collect::<Vec<_>>().join(", ")
+    )]
+    NotGranted {
+        /// Agent that was ordered.
+        agent: AgentId,
+        /// Model that was ordered.
+        model: ModelName,
+        /// Models that the agent may use.
+        models: Vec<ModelName>,
+    },
+    /// Neither the order nor the configuration names a model.
+    #[error("{agent} has no model: name one, or set its `model` or upstream.default_model")]
+    NoModel {
+        /// Agent that was ordered.
+        agent: AgentId,
+    },
+    /// The configuration names a model that no call can ask for.
+    #[error(
+        "the model of {agent} cannot be asked: {fault}; correct `model` in its entry, or upstream.default_model"
+    )]
+    InvalidModel {
+        /// Agent that was ordered.
+        agent: AgentId,
+        /// Fault of the name.
+        fault: InvalidId,
+    },
+    /// The behaviour files of the agent cannot be used.
+    #[error(transparent)]
+    Behaviour(#[from] BehaviourError),
+    /// A limit of cost applies, and the model has no price.
+    #[error(transparent)]
+    Unpriced(#[from] Unpriced),
+}
+
+impl OrderLimits {
+    /// Returns the tighter one of each limit of both.
+    #[must_use]
+    pub fn tightest(self, other: Self) -> Self {
+        Self {
+            total_tokens: tighter(self.total_tokens, other.total_tokens),
+            cost: tighter(self.cost, other.cost),
+        }
+    }
+
+    fn apply_to(self, budget: &mut Budget) {
+        budget.total_tokens = tighter(budget.total_tokens, self.total_tokens);
+        budget.cost_nanodollars = tighter(budget.cost_nanodollars, self.cost);
+    }
+}
+
+/// Returns the tighter of two limits.
+fn tighter<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    one.into_iter().chain(other).min()
+}
+
+impl OrderedAgent {
+    /// Finds the agent `id`, and its model unless `model` is ordered.
+    ///
+    /// # Errors
+    /// If the settings have no such agent, or it has no model or not that one.
+    pub fn find(settings: &Settings, id: &AgentId, model: Option<ModelName>) -> Result<Self, OrderError> {
+        let Some(agent) = settings.agents.get(id).cloned() else {
+            let known = settings.agents.keys().cloned().collect();
+            return Err(OrderError::UnknownAgent { agent: id.clone(), known });
+        };
+        let configured = agent.model.as_ref().or(settings.upstream.default_model.as_ref());
+        let model = match (model, configured) {
+            (Some(model), _) if agent.models.is_empty() || agent.models.contains(&model) => model,
+            (Some(model), _) => {
+                return Err(OrderError::NotGranted { agent: id.clone(), model, models: agent.models });
+            }
+            (None, Some(model)) => ModelName::parse(model)
+                .map_err(|fault| OrderError::InvalidModel { agent: id.clone(), fault })?,
+            (None, None) => return Err(OrderError::NoModel { agent: id.clone() }),
+        };
+        Ok(Self { agent, model })
+    }
+}
+
+impl RunOrder {
+    /// Returns the request for this run under `settings`.
+    ///
+    /// # Errors
+    /// If the settings do not allow such a run.
+    pub fn request(self, settings: &Settings) -> Result<RunRequest, OrderError> {
+        let OrderedAgent { mut agent, model } = OrderedAgent::find(settings, &self.agent_id, self.model)?;
+        self.limits.apply_to(&mut agent.budget);
+        agent.image = self.image.unwrap_or(agent.image);
+        let AgentData { instructions, behaviour, model_limits } =
+            AgentData::of(&agent, model.as_str(), settings)?;
+        let mut messages: Vec<_> = instructions.into_iter().chain(self.history).collect();
+        messages.push(Message { role: Role::User, content: self.question });
+        let request = RunRequest {
+            run_id: self.run_id,
+            account: self.account,
+            correlation: self.correlation,
+            agent_id: self.agent_id,
+            priority: self.priority,
+            spec: RunSpec {
+                agent,
+                model: model.to_string(),
+                messages,
+                behaviour,
+                model_limits,
+                files: None,
+                state_key: self.state_key,
+                keep: self.keep,
+                order_hash: self.hash,
+                caller: None,
+            },
+        };
+        check_price(settings, &request)?;
+        Ok(request)
+    }
+}
