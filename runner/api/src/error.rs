@@ -1,19 +1,39 @@
-//! Turns errors of the API into HTTP answers. No other module does.
+//! Defines the errors of the API, and writes each as problem details (RFC 9457). No other module writes an error.
 
 use axum::{
-    http::StatusCode,
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+    },
     response::{IntoResponse, Response},
 };
-use serde_json::json;
+use platform_core::id::{AccountId, AgentId};
+use platform_runtime::{report, retry::Transient};
+use runner_engine::{
+    order::OrderError,
+    run::{LeaseError, NotAdmitted},
+};
+use runner_model::principal::PrincipalRole;
+use runner_store as store;
+use serde_json::{Value, json};
+
+use crate::stream_permits::MAX_STREAMS;
+
+/// Seconds after which a client may ask again for what is only away for a moment.
+const RETRY_SECONDS: u64 = 2;
+
+/// Help for requests whose outcome is not known.
+const ASK_AGAIN: &str =
+    "send the request again; repeat an order only with its `Idempotency-Key`, or it may run twice";
 
 /// Reason why the API refuses a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// No resource exists at this path.
-    #[error("there is nothing here: GET /api/v1/ai/agents lists the agents")]
+    #[error("no such resource")]
     Route,
     /// The path exists, but not for this method.
-    #[error("this path takes GET alone")]
+    #[error("the path does not take this method")]
     Method,
     /// The request was sent to a name that is not this host's own.
     #[error("only requests to localhost, 127.0.0.1 or [::1] are answered")]
@@ -21,31 +41,260 @@ pub(super) enum Error {
     /// A browser sent the request for a page from another site.
     #[error("requests from pages of other sites are refused")]
     Site,
+    /// The request carries no token of a principal. A wrong one gets the same answer.
+    #[error("the request carries no valid token")]
+    Unauthenticated,
+    /// The role of the principal does not allow the action.
+    #[error("this needs the role {needed}, and the principal is {role}")]
+    Role {
+        /// Smallest role that allows the action.
+        needed: PrincipalRole,
+        /// Role of the principal.
+        role: PrincipalRole,
+    },
+    /// The principal may not run the agent.
+    #[error("the principal may not run {agent}")]
+    Agent {
+        /// Agent that was ordered.
+        agent: AgentId,
+    },
+    /// The principal orders a run for an account of others.
+    #[error("the principal orders runs for its own account alone, and the order names {account}")]
+    Account {
+        /// Account of the order.
+        account: AccountId,
+    },
+    /// The body is larger than the route takes.
+    #[error("the body has more than {most} bytes")]
+    TooLarge {
+        /// Largest body, in bytes.
+        most: usize,
+    },
+    /// The body has another form than JSON.
+    #[error("the body is no JSON, according to its content type")]
+    MediaType,
+    /// The body or the query cannot be read.
+    #[error("{0}")]
+    Invalid(String),
+    /// The caller holds as many streams open as it may.
+    #[error("{MAX_STREAMS} streams are open already")]
+    TooManyStreams,
+    /// The store is not open yet.
+    #[error("the store of runs is not open yet")]
+    Starting,
+    /// The handler took too long.
+    #[error("the request took too long")]
+    TimedOut,
+    /// The settings do not allow the order.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    /// The run is not stored.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// The store failed or refused.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The API itself failed.
+    #[error("the request failed")]
+    Internal,
+}
+
+/// Status and code of an error, and what would change the outcome.
+struct Explanation {
+    status: StatusCode,
+    code: &'static str,
+    help: &'static str,
+}
+
+const fn explanation(status: StatusCode, code: &'static str, help: &'static str) -> Explanation {
+    Explanation { status, code, help }
 }
 
 impl Error {
-    const fn status(self) -> StatusCode {
+    fn explanation(&self) -> Explanation {
         match self {
-            Self::Route => StatusCode::NOT_FOUND,
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Host => StatusCode::MISDIRECTED_REQUEST,
-            Self::Site => StatusCode::FORBIDDEN,
+            Self::Route => explanation(StatusCode::NOT_FOUND, "not_found", "check the path and the id"),
+            Self::Method => {
+                explanation(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "`allow` has the methods")
+            }
+            Self::Host => explanation(
+                StatusCode::MISDIRECTED_REQUEST,
+                "wrong_host",
+                "send one Host header, such as localhost",
+            ),
+            Self::Site => {
+                explanation(StatusCode::FORBIDDEN, "wrong_site", "send the request from a page of this host")
+            }
+            Self::Unauthenticated => explanation(
+                StatusCode::UNAUTHORIZED,
+                "unauthenticated",
+                "send `Authorization: Bearer TOKEN`; `sluice principals add` prints a token",
+            ),
+            Self::Role { .. } => {
+                explanation(StatusCode::FORBIDDEN, "forbidden", "use the token of a principal with that role")
+            }
+            Self::Agent { .. } => explanation(
+                StatusCode::FORBIDDEN,
+                "agent_forbidden",
+                "order another agent, or add a principal that may run this one",
+            ),
+            Self::Account { .. } => explanation(
+                StatusCode::FORBIDDEN,
+                "account_forbidden",
+                "leave `account` out, or use an operator's token",
+            ),
+            Self::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
+            Self::MediaType => explanation(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "send `Content-Type: application/json`",
+            ),
+            Self::Invalid(_) => {
+                explanation(StatusCode::BAD_REQUEST, "invalid_request", "correct the request")
+            }
+            Self::TooManyStreams => explanation(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_streams",
+                "close a stream before opening another",
+            ),
+            Self::Starting => {
+                explanation(StatusCode::SERVICE_UNAVAILABLE, "starting", "send the request again")
+            }
+            Self::TimedOut => explanation(StatusCode::SERVICE_UNAVAILABLE, "timed_out", ASK_AGAIN),
+            Self::Order(error) => order_explanation(error),
+            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_explanation(error),
+            Self::Lease(LeaseError::NotAdmitted(error)) => admission_explanation(error),
+            Self::Lease(_) | Self::Internal => internal(),
         }
     }
 
-    const fn code(self) -> &'static str {
+    /// Returns the text for the client. The causes of failures are for operators, in the log.
+    fn detail(&self) -> String {
         match self {
-            Self::Route => "not_found",
-            Self::Method => "method_not_allowed",
-            Self::Host => "wrong_host",
-            Self::Site => "wrong_site",
+            error if error.explanation().status == StatusCode::INTERNAL_SERVER_ERROR => {
+                tracing::error!(error = report::chain(error), "a request of the API failed");
+                "the request failed".to_owned()
+            }
+            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => match error {
+                store::Error::Unknown { run_id } => format!("no run {run_id}"),
+                store::Error::Conflict { run_id } => format!("run id {run_id} belongs to another order"),
+                error if error.is_transient() => {
+                    tracing::warn!(error = report::chain(error), "a request of the API found no store");
+                    "the store of runs does not answer".to_owned()
+                }
+                error => error.to_string(),
+            },
+            error => report::chain(error),
         }
+    }
+
+    fn body(&self) -> Value {
+        let Explanation { status, code, help } = self.explanation();
+        let mut body = json!({
+            "type": format!("urn:sluicegate:error:{code}"),
+            "title": status.canonical_reason(),
+            "status": status.as_u16(),
+            "code": code,
+            "detail": self.detail(),
+            "help": help,
+        });
+        if let Self::Order(OrderError::UnknownAgent { known, .. }) = self {
+            body["agents"] = json!(known);
+        }
+        if let Self::Order(OrderError::NotGranted { models, .. }) = self {
+            body["models"] = json!(models);
+        }
+        body
+    }
+
+    /// Returns the time after which the request may succeed.
+    fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::Starting | Self::TimedOut | Self::TooManyStreams => Some(RETRY_SECONDS),
+            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => match error {
+                store::Error::Full(full) => Some(full.retry_after.as_secs().max(1)),
+                error if error.is_transient() => Some(RETRY_SECONDS),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+const fn internal() -> Explanation {
+    explanation(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the log of `sluice up` has the cause")
+}
+
+const fn order_explanation(error: &OrderError) -> Explanation {
+    match error {
+        OrderError::UnknownAgent { .. } => {
+            explanation(StatusCode::NOT_FOUND, "unknown_agent", "order one of `agents`")
+        }
+        OrderError::NotGranted { .. } => explanation(
+            StatusCode::BAD_REQUEST,
+            "model_not_granted",
+            "order one of `models`, or none for the default",
+        ),
+        OrderError::NoModel { .. } => explanation(
+            StatusCode::BAD_REQUEST,
+            "no_model",
+            "name a model; GET /v1/models at the proxy lists them",
+        ),
+        OrderError::Unpriced(_) => {
+            explanation(StatusCode::BAD_REQUEST, "model_unpriced", "order a model with a price")
+        }
+        OrderError::InvalidModel { .. } | OrderError::Behaviour(_) => explanation(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "configuration_invalid",
+            "`sluice agents check` names the cause",
+        ),
+    }
+}
+
+const fn admission_explanation(error: &NotAdmitted) -> Explanation {
+    match error {
+        NotAdmitted::NoSession { .. } => explanation(
+            StatusCode::BAD_REQUEST,
+            "no_session",
+            "leave `stateKey` out, or order an agent of a gateway",
+        ),
+        NotAdmitted::TooUrgent { .. } => {
+            explanation(StatusCode::FORBIDDEN, "priority_too_high", "order a lower `priority`")
+        }
+    }
+}
+
+fn store_explanation(error: &store::Error) -> Explanation {
+    match error {
+        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } => Error::Route.explanation(),
+        store::Error::Conflict { .. } => explanation(
+            StatusCode::CONFLICT,
+            "run_id_taken",
+            "another order has this run id or idempotency key: choose another",
+        ),
+        store::Error::Full(_) => {
+            explanation(StatusCode::TOO_MANY_REQUESTS, "queue_full", "order again after `retry-after`")
+        }
+        store::Error::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
+        error if error.is_transient() => {
+            explanation(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", ASK_AGAIN)
+        }
+        _ => internal(),
     }
 }
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        let body = json!({ "error": { "code": self.code(), "message": self.to_string() } });
-        (self.status(), super::json(&body)).into_response()
+        let status = self.explanation().status;
+        let mut response = (status, self.body().to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"sluicegate\""));
+        }
+        if let Some(seconds) = self.retry_after() {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
     }
 }

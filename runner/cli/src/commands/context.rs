@@ -11,6 +11,9 @@ use runner_store::{Address, Bounds, Error as StoreError, HostIdentity, Store};
 
 use crate::reload::{ConfigSources, Purpose};
 
+/// Connections of the API to the store.
+const API_CONNECTIONS: u32 = 4;
+
 /// Settings and secrets that a command receives besides its own arguments.
 pub(super) struct Context {
     pub(super) settings: Settings,
@@ -64,7 +67,20 @@ impl Context {
     /// Opens the store on any host, with the configured bounds of its queue. A store that serves another host can only
     /// be read.
     pub(super) async fn store(&self) -> Result<Store, StoreError> {
-        let address = Address::of(&self.settings.store, self.store_password.as_ref())?;
+        self.store_at(self.store_address()?).await
+    }
+
+    /// Opens the store for the API: for this host, with connections that read beside a write that waits.
+    pub(super) async fn api_store(&self) -> Result<Store, StoreError> {
+        let address = self.store_address()?.with_connections(API_CONNECTIONS);
+        self.store_at(address).await?.serving(self.host()?).await
+    }
+
+    fn store_address(&self) -> Result<Address, StoreError> {
+        Address::of(&self.settings.store, self.store_password.as_ref())
+    }
+
+    async fn store_at(&self, address: Address) -> Result<Store, StoreError> {
         let store = Store::open(&address, self.settings.sandbox.installation.clone()).await?;
         let worker = &self.settings.worker;
         Ok(store.bounded(Bounds { all: worker.max_queued, of_account: worker.max_queued_per_account }))

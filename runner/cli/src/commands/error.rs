@@ -13,7 +13,7 @@ use platform_runtime::{
 use runner_api as api;
 use runner_control_client as data_plane;
 use runner_docker as docker;
-use runner_engine::{agent_data::BehaviourError, pricing::Unpriced, run::LeaseError};
+use runner_engine::{order::OrderError, run::LeaseError};
 use runner_files as files;
 use runner_gateways::{self as gateways, managed};
 use runner_model::lifecycle::State;
@@ -33,9 +33,9 @@ pub(super) enum Error {
     /// The arguments contradict each other, or are incomplete.
     #[error(transparent)]
     Misused(#[from] Misused),
-    /// The behaviour files of an agent cannot be used.
+    /// The configuration does not allow such a run.
     #[error(transparent)]
-    Behaviour(#[from] BehaviourError),
+    Order(#[from] OrderError),
     /// A coding agent cannot be added.
     #[error(transparent)]
     AgentImage(#[from] agent_images::Error),
@@ -57,9 +57,6 @@ pub(super) enum Error {
     /// The run could not be created, or this process does not hold its lease.
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// A limit of cost applies to the run, and its model has no price.
-    #[error(transparent)]
-    Unpriced(#[from] Unpriced),
     /// A gateway that runs here is not in the requested state.
     #[error(transparent)]
     ManagedGateway(#[from] managed::Error),
@@ -155,9 +152,8 @@ impl Error {
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::ClosedPipe,
             Self::Configuration(_)
             | Self::Misused(_)
-            | Self::Behaviour(_)
+            | Self::Order(_)
             | Self::NoGateway(_)
-            | Self::Unpriced(_)
             | Self::TokenSecrets(_)
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_) => Exit::Failure,
@@ -245,13 +241,15 @@ const fn apply_exit(error: &files::ApplyError) -> Exit {
 const fn store_exit(error: &store::Error) -> Exit {
     use store::Error;
     match error {
-        Error::Unknown { .. } => Exit::Failure,
+        Error::Unknown { .. } | Error::NoPrincipal { .. } => Exit::Failure,
         Error::Full(_)
         | Error::SessionBusy { .. }
         | Error::HostAtWork { .. }
         | Error::OthersAtWork { .. } => Exit::TryAgain,
         Error::Conflict { .. }
         | Error::ServesAnother { .. }
+        | Error::PrincipalExists { .. }
+        | Error::PrincipalRevoked { .. }
         | Error::NotEmpty { .. }
         | Error::Backup { .. }
         | Error::BackupFile { .. }
@@ -289,6 +287,7 @@ mod tests {
         report,
         settings::{Sandbox, Settings},
     };
+    use runner_engine::{agent_data::BehaviourError, pricing::Unpriced};
     use runner_workspace::Workspaces;
 
     use super::*;
@@ -316,17 +315,17 @@ mod tests {
     async fn every_error_has_its_exit_code() {
         let gateway = || GatewayId::parse("coding").unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let unbound = api::Api::bind(listener.local_addr().unwrap()).await.unwrap_err();
+        let unbound = api::Api::bind(listener.local_addr().unwrap()).unwrap_err();
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
         let run_id = || RunId::parse("run-1").unwrap();
         let cases: [(Error, Exit); 36] = [
             (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
-            (BehaviourError::Missing { dir: "/agents".into() }.into(), Exit::Usage),
+            (OrderError::from(BehaviourError::Missing { dir: "/agents".into() }).into(), Exit::Usage),
             (NoGateway::among([], "coding").into(), Exit::Usage),
             (token_secrets::Error::Empty { path: "/secrets".into() }.into(), Exit::Usage),
             (traces::Unusable::Endpoint(String::new()).into(), Exit::Usage),
-            (Unpriced::UnderRunLimit { model: String::new() }.into(), Exit::Usage),
+            (OrderError::from(Unpriced::UnderRunLimit { model: String::new() }).into(), Exit::Usage),
             (Unknown(String::new()).into(), Exit::Failure),
             (unknown_run().into(), Exit::Failure),
             (store::Error::SessionBusy { by: String::new() }.into(), Exit::TryAgain),

@@ -7,7 +7,10 @@ use std::io::{self, Write};
 use clap::{ArgMatches, error::ErrorKind};
 use platform_runtime::{report, terminal};
 use runner_control_client as data_plane;
-use runner_engine::run::{LeaseError, NotAdmitted};
+use runner_engine::{
+    order::OrderError,
+    run::{LeaseError, NotAdmitted},
+};
 use runner_store as store;
 use serde_json::{Value, json};
 
@@ -28,12 +31,11 @@ impl Error {
             Self::TokenSecrets(_) => "token_secrets_unusable",
             Self::Store(error) => store_code(error),
             Self::Lease(error) => lease_code(error),
-            Self::Unpriced(_) => "model_unpriced",
+            Self::Order(error) => order_code(error),
             Self::DataPlane(data_plane::Error::Refused { code, .. }) => code,
             Self::DataPlane(data_plane::Error::Unexpected(_)) => "data_plane_failed",
             Self::DataPlane(_) | Self::Proxy(_) => "data_plane_unavailable",
             Self::Docker(_) => "docker_unavailable",
-            Self::Behaviour(_) => "configuration_invalid",
             Self::Files(_) => "files_refused",
             Self::Apply(_) => "apply_refused",
             Self::NotEnded(_) => "run_not_ended",
@@ -66,6 +68,17 @@ impl Error {
     }
 }
 
+const fn order_code(error: &OrderError) -> &'static str {
+    match error {
+        OrderError::UnknownAgent { .. }
+        | OrderError::NotGranted { .. }
+        | OrderError::NoModel { .. }
+        | OrderError::InvalidModel { .. } => USAGE,
+        OrderError::Behaviour(_) => "configuration_invalid",
+        OrderError::Unpriced(_) => "model_unpriced",
+    }
+}
+
 fn lease_code(error: &LeaseError) -> &'static str {
     match error {
         LeaseError::NotStored(error) => store_code(error),
@@ -78,7 +91,8 @@ fn lease_code(error: &LeaseError) -> &'static str {
 const fn store_code(error: &store::Error) -> &'static str {
     use store::Error;
     match error {
-        Error::Unknown { .. } => "not_found",
+        Error::Unknown { .. } | Error::NoPrincipal { .. } => "not_found",
+        Error::PrincipalExists { .. } | Error::PrincipalRevoked { .. } => "principal_id_taken",
         Error::Full(_) => "queue_full",
         Error::SessionBusy { .. } => "session_busy",
         Error::Conflict { .. } => "run_id_taken",

@@ -13,7 +13,7 @@ use platform_runtime::{
     shutdown::{RunBy, Signalled, Signals},
     task, terminal,
 };
-use runner_api::Api;
+use runner_api::{Api, ApiContext};
 use runner_control_client::DataPlane;
 use runner_engine::{
     agents::Catalog,
@@ -22,7 +22,7 @@ use runner_engine::{
     worker::{self, AtEnd},
 };
 use runner_gateways::managed;
-use runner_store::Error as StoreError;
+use runner_store::{Error as StoreError, RunChanges};
 use runner_telemetry::traces::{self, SpanQueue};
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -36,6 +36,8 @@ use crate::{
 
 /// Longest wait for the store before the start of the proxy.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Delay before the API tries again to open the store.
+const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
 
 pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let settings = &context.settings;
@@ -52,12 +54,14 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let proxy_stop = CancellationToken::new();
     // Comes before the error of an address that the other process has already.
     warn_of_other_supervisor(&data_plane).await;
-    let api = bind_api(settings).await?;
+    let api = settings.api.listen.map(Api::bind).transpose()?;
     let (proxy, health) = supervise::start(&plan, &data_plane).await?;
     announce(context, &proxy, &health, api.as_ref())?;
     let obstacles = doctor::obstacles(settings, &data_plane).await;
     announce_readiness(obstacles.into_iter().chain(store_problem).collect())?;
     let leave_runs = CancellationToken::new();
+    // The worker's store reports to the API's.
+    let changes = RunChanges::default();
     let reloader = Reloader::new(
         context.sources.clone(),
         context.values.clone(),
@@ -78,6 +82,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
             observer: observer.clone(),
             export,
             at_end,
+            changes: &changes,
             cancel: &cancel,
             proxy_stop: &proxy_stop,
         };
@@ -88,25 +93,53 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         proxy_stop.cancel();
         ended
     };
-    let served = async {
-        if let Some(api) = api {
-            api.serve(Arc::clone(&catalog), observer.clone(), cancel.clone()).await;
-        }
-    };
-    let (supervised, executed, ()) = tokio::join!(supervised, executed, served);
+    let api_context = ApiContext::of(settings, Arc::clone(&catalog), observer.clone(), cancel.clone());
+    let served = serve_api(context, api, &api_context, &changes);
+    let (supervised, executed, served) = tokio::join!(supervised, executed, served);
     signal_task.abort();
     supervised?;
     executed?;
+    served?;
     writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
 }
 
-/// Binds the API's address, if one is set.
-async fn bind_api(settings: &Settings) -> Result<Option<Api>, Error> {
-    Ok(match settings.api.listen {
-        Some(address) => Some(Api::bind(address).await?),
-        None => None,
-    })
+/// Serves the API until the stop; waits for that if there is no API.
+async fn serve_api(
+    context: &Context,
+    api: Option<Api>,
+    api_context: &ApiContext,
+    changes: &RunChanges,
+) -> io::Result<()> {
+    let Some(api) = api else {
+        api_context.stopped().await;
+        return Ok(());
+    };
+    let opened = async {
+        tokio::select! {
+            () = open_api_store(context, api_context, changes) => {}
+            () = api_context.stopped() => {}
+        }
+    };
+    let served = async {
+        let served = api.serve(api_context.clone()).await;
+        // If the API failed, all else stops, too.
+        api_context.stop();
+        served
+    };
+    let (served, ()) = tokio::join!(served, opened);
+    served
+}
+
+/// Opens a store for the API alone, so that its reads do not wait for the worker's connection. Tries until it succeeds.
+async fn open_api_store(context: &Context, api_context: &ApiContext, changes: &RunChanges) {
+    loop {
+        match context.api_store().await {
+            Ok(store) => return api_context.open(store.reporting(changes.clone())),
+            Err(error) => tracing::debug!(error = report::chain(&error), "the API has no store yet"),
+        }
+        tokio::time::sleep(STORE_RETRY_DELAY).await;
+    }
 }
 
 /// Returns the command line and environment of the proxy.
@@ -149,6 +182,7 @@ struct Execution<'s> {
     observer: Observer,
     export: Option<SpanQueue>,
     at_end: AtEnd,
+    changes: &'s RunChanges,
     cancel: &'s CancellationToken,
     proxy_stop: &'s CancellationToken,
 }
@@ -159,12 +193,12 @@ impl Execution<'_> {
     /// # Errors
     /// If the store serves another host.
     async fn run_worker(self, context: &Context, catalog: &Catalog) -> Result<(), StoreError> {
-        let Self { observer, export, at_end, cancel, proxy_stop } = self;
+        let Self { observer, export, at_end, changes, cancel, proxy_stop } = self;
         let settings = &context.settings;
-        let open = async || context.serving_store().await;
+        let open = async || Ok(context.serving_store().await?.reporting(changes.clone()));
         let Some(mut engine) = worker::connect_backends(settings, open, cancel).await? else { return Ok(()) };
         engine.observer = observer;
-        engine.pricing = catalog.pricing();
+        engine.settings = catalog.settings();
         let mut result = Ok(());
         let work = async {
             result = Box::pin(worker::work(&engine, settings, catalog, cancel, at_end)).await;

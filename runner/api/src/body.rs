@@ -1,0 +1,55 @@
+//! Reads bodies and queries of requests, and names what is wrong in them.
+
+use axum::{
+    body::to_bytes,
+    extract::{Query, Request},
+    http::{
+        HeaderMap, Uri,
+        header::{CONTENT_LENGTH, CONTENT_TYPE},
+    },
+};
+use http_body_util::LengthLimitError;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::Error;
+
+/// Reads a JSON body of at most `most` bytes.
+pub(crate) async fn read_json(request: Request, most: usize) -> Result<Value, Error> {
+    if !is_json(request.headers()) {
+        return Err(Error::MediaType);
+    }
+    if declared_length(request.headers()).is_some_and(|length| length > most as u64) {
+        return Err(Error::TooLarge { most });
+    }
+    let bytes = to_bytes(request.into_body(), most).await.map_err(|error| {
+        let source = std::error::Error::source(&error);
+        if source.is_some_and(|source| source.is::<LengthLimitError>()) {
+            Error::TooLarge { most }
+        } else {
+            Error::Invalid("the body breaks off".to_owned())
+        }
+    })?;
+    serde_json::from_slice(&bytes).map_err(|error| invalid_body(&error))
+}
+
+/// Returns the error for a body that is not the expected JSON.
+pub(crate) fn invalid_body(error: &serde_json::Error) -> Error {
+    Error::Invalid(format!("the body: {error}"))
+}
+
+/// Reads the query of `uri`.
+pub(crate) fn read_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
+    let read = Query::try_from_uri(uri).map(|Query(query)| query);
+    read.map_err(|rejection| Error::Invalid(rejection.body_text()))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

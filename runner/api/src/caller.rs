@@ -1,0 +1,191 @@
+//! Identifies the sender of a request, and checks its rights.
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, header::AUTHORIZATION},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use platform_core::id::{AccountId, AgentId, ExternalId};
+use runner_engine::order::OrderLimits;
+use runner_model::principal::{ApiToken, PrincipalRole};
+use runner_store::{AccountScope, Error as StoreError, Principal, Store};
+
+use crate::{context::ApiContext, error::Error};
+
+/// Sender of a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Caller {
+    /// Client without a token, for whom `api.anonymous_account` pays.
+    Anonymous(AccountId),
+    /// Principal that a token identifies.
+    Principal(Box<Principal>),
+}
+
+/// Demand of a route on its callers.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard {
+    pub(crate) context: ApiContext,
+    /// Smallest role that the route allows.
+    pub(crate) role: PrincipalRole,
+}
+
+/// Passes on requests whose caller has the role that the route demands.
+pub(crate) async fn require_role(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
+    let token = bearer_token(request.headers());
+    match guard.admit(token).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+/// Returns the token of a request; `None` if it sends none.
+fn bearer_token(headers: &HeaderMap) -> Result<Option<ApiToken>, Error> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value.to_str().ok(),
+        (Some(_), Some(_)) => None,
+    };
+    let scheme_and_token = value.and_then(|value| value.split_once(' '));
+    let token = scheme_and_token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let token = token.and_then(|(_, token)| ApiToken::parse(token.trim_start_matches(' ')));
+    token.map(Some).ok_or(Error::Unauthenticated)
+}
+
+impl Guard {
+    /// Returns the caller with this token, if the route is for its role.
+    async fn admit(&self, token: Result<Option<ApiToken>, Error>) -> Result<Caller, Error> {
+        let caller = match token? {
+            Some(token) => {
+                let principal = self.context.opened().await?.store.authenticate(&token).await?;
+                principal.map(|principal| Caller::Principal(Box::new(principal)))
+            }
+            None => self.context.anonymous_account.clone().map(Caller::Anonymous),
+        };
+        let caller = caller.ok_or(Error::Unauthenticated)?;
+        if caller.role() < self.role {
+            return Err(Error::Role { needed: self.role, role: caller.role() });
+        }
+        Ok(caller)
+    }
+}
+
+impl Caller {
+    /// Returns the caller's role. A client without a token is a member of its account.
+    pub(crate) fn role(&self) -> PrincipalRole {
+        match self {
+            Self::Anonymous(_) => PrincipalRole::Member,
+            Self::Principal(principal) => principal.role,
+        }
+    }
+
+    /// Returns the account that pays for the caller's runs.
+    pub(crate) fn account(&self) -> &AccountId {
+        match self {
+            Self::Anonymous(account) => account,
+            Self::Principal(principal) => &principal.account,
+        }
+    }
+
+    /// Returns whether the caller sees all accounts and the causes of failures.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.role() >= PrincipalRole::Operator
+    }
+
+    /// Returns the accounts whose runs exist for the caller.
+    pub(crate) fn scope(&self) -> AccountScope {
+        if self.is_operator() { AccountScope::All } else { AccountScope::Only(self.account().clone()) }
+    }
+
+    /// Returns the account of an order that names `account`, or none.
+    pub(crate) fn account_of_order(&self, account: Option<AccountId>) -> Result<AccountId, Error> {
+        match account {
+            Some(account) if account != *self.account() && !self.is_operator() => {
+                Err(Error::Account { account })
+            }
+            account => Ok(account.unwrap_or_else(|| self.account().clone())),
+        }
+    }
+
+    /// Checks that the caller may run `agent`.
+    pub(crate) fn may_run(&self, agent: &AgentId) -> Result<(), Error> {
+        match self {
+            Self::Principal(principal)
+                if principal.agents.as_ref().is_some_and(|agents| !agents.contains(agent)) =>
+            {
+                Err(Error::Agent { agent: agent.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the limits on each of the caller's runs.
+    pub(crate) fn limits(&self) -> OrderLimits {
+        match self {
+            Self::Anonymous(_) => OrderLimits::default(),
+            Self::Principal(principal) => OrderLimits {
+                total_tokens: principal.limits.total_tokens,
+                cost: principal.limits.cost_nanodollars,
+            },
+        }
+    }
+
+    /// Returns whether the caller's token is as valid as it was.
+    pub(crate) async fn is_still_valid(&self, store: &Store) -> Result<bool, StoreError> {
+        match self {
+            Self::Anonymous(_) => Ok(true),
+            Self::Principal(principal) => store.is_key_valid(&principal.key_id).await,
+        }
+    }
+
+    /// Returns the user of the caller's runs, for the upstream's records.
+    pub(crate) fn user(&self) -> Option<ExternalId> {
+        match self {
+            Self::Anonymous(_) => None,
+            Self::Principal(principal) => ExternalId::parse(principal.id.as_str()).ok(),
+        }
+    }
+
+    /// Returns a name that no other caller has, for keys that the caller chooses.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Anonymous(account) => format!("anonymous/{account}"),
+            Self::Principal(principal) => format!("principal/{}", principal.id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn one_bearer_token_is_read() {
+        let token = ApiToken::from_random(7, [8, 9]).expose().to_owned();
+        for accepted in [format!("Bearer {token}"), format!("bearer {token}"), format!("BEARER   {token}")] {
+            let read = bearer_token(&headers(&[&accepted])).unwrap().unwrap();
+            assert_eq!(read.expose(), token, "{accepted}");
+        }
+        assert!(bearer_token(&headers(&[])).unwrap().is_none());
+        let twice = format!("Bearer {token}");
+        for refused in
+            [vec!["Bearer"], vec!["Bearer x"], vec![&token], vec!["Basic eDp5"], vec![&twice, &twice]]
+        {
+            assert!(bearer_token(&headers(&refused)).is_err(), "{refused:?}");
+        }
+    }
+}

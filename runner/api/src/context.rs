@@ -1,0 +1,95 @@
+//! Holds the state that all requests share.
+
+use std::{sync::Arc, time::Duration};
+
+use platform_core::id::AccountId;
+use platform_runtime::settings::Settings;
+use runner_control_client::DataPlane;
+use runner_engine::{agents::Catalog, current_settings::CurrentSettings, follow::Feeds, observer::Observer};
+use runner_store::Store;
+use tokio::{
+    sync::{Semaphore, watch},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{error::Error, stream_permits::StreamPermits};
+
+/// Longest time for which a request waits for the store to be opened.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most orders whose bodies are in memory at a time.
+const MAX_ORDERS: usize = 8;
+
+/// State that all requests share. Clones share it, too.
+#[derive(Debug, Clone)]
+pub struct ApiContext {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) observer: Observer,
+    /// Account of requests without a token; absent if each needs one.
+    pub(crate) anonymous_account: Option<AccountId>,
+    pub(crate) stream_permits: StreamPermits,
+    /// Token that ends streams, so that their clients resume them elsewhere.
+    pub(crate) stop: CancellationToken,
+    data_plane: DataPlane,
+    /// Permits for orders, whose bodies may be large.
+    pub(crate) orders: Arc<Semaphore>,
+    opened: Arc<watch::Sender<Option<Arc<OpenedStore>>>>,
+}
+
+/// Store of runs, with the feeds of those that clients follow.
+#[derive(Debug)]
+pub(crate) struct OpenedStore {
+    pub(crate) store: Store,
+    pub(crate) feeds: Feeds,
+}
+
+impl ApiContext {
+    /// Returns the state of an API under `settings`, which has no store yet. Its streams end when `stop` is triggered.
+    #[must_use]
+    pub fn of(
+        settings: &Settings,
+        catalog: Arc<Catalog>,
+        observer: Observer,
+        stop: CancellationToken,
+    ) -> Self {
+        Self {
+            catalog,
+            observer,
+            anonymous_account: settings.api.anonymous_account.clone(),
+            stream_permits: StreamPermits::default(),
+            stop,
+            data_plane: DataPlane::at(&settings.proxy.control_socket()),
+            orders: Arc::new(Semaphore::new(MAX_ORDERS)),
+            opened: Arc::default(),
+        }
+    }
+
+    /// Gives the API its store, for requests from now on.
+    pub fn open(&self, store: Store) {
+        let feeds = Feeds::of(store.clone(), self.data_plane.clone());
+        self.opened.send_replace(Some(Arc::new(OpenedStore { store, feeds })));
+    }
+
+    /// Stops the API, and all else that shares its token.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits for the stop of the API.
+    pub async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// Returns the store, and waits a moment for it if the API has just started.
+    pub(crate) async fn opened(&self) -> Result<Arc<OpenedStore>, Error> {
+        let mut opened = self.opened.subscribe();
+        let waited = timeout(OPEN_TIMEOUT, opened.wait_for(Option::is_some)).await;
+        let found = waited.ok().and_then(Result::ok).and_then(|opened| opened.clone());
+        found.ok_or(Error::Starting)
+    }
+
+    /// Returns the latest configuration.
+    pub(crate) fn settings(&self) -> CurrentSettings {
+        self.catalog.settings()
+    }
+}

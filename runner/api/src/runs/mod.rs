@@ -1,0 +1,208 @@
+//! Serves the routes of runs: lists, orders and cancels them.
+
+mod events;
+mod order;
+mod view;
+
+use axum::{
+    Extension,
+    extract::{Path, Request, State},
+    http::{StatusCode, header::LOCATION},
+    response::{IntoResponse, Response},
+};
+use platform_core::id::{AccountId, AgentId, RunId};
+use runner_engine::{request::RunRequest, run::LeasedRun};
+use runner_model::lifecycle::State as RunState;
+use runner_store::{self as store, Created, Filter, Run, Store, UnixMillis};
+use serde::Deserialize;
+use serde_json::json;
+
+pub(crate) use self::events::follow;
+use self::{order::OrderBody, view::RunView};
+use crate::{
+    body::{read_json, read_query},
+    caller::Caller,
+    context::ApiContext,
+    error::Error,
+    json_response,
+    trace_parent::trace_parent,
+};
+
+/// Path of the list of runs.
+pub(crate) const RUNS: &str = "/api/v1/runs";
+/// Largest body of an order: a long conversation.
+const MAX_ORDER: usize = 16 << 20;
+/// Runs of a page, if the client names no number, and most that it may name.
+const PAGE: u32 = 50;
+const MAX_PAGE: u32 = 200;
+
+/// Query of the list of runs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// Names of states, separated by commas.
+    state: Option<String>,
+    agent: Option<AgentId>,
+    account: Option<AccountId>,
+    /// Value of `nextCursor` of the page before.
+    cursor: Option<String>,
+    limit: Option<u32>,
+}
+
+impl ListQuery {
+    fn filter(&self, caller: &Caller) -> Result<Filter, Error> {
+        let states = self.state.as_deref().map_or_else(|| Ok(Vec::new()), states)?;
+        // Another account's list is as empty as that of an account without runs.
+        let account = match (&self.account, caller.is_operator()) {
+            (account, true) => account.clone(),
+            (None, false) => Some(caller.account().clone()),
+            (Some(account), false) if account == caller.account() => Some(account.clone()),
+            (Some(_), false) => return Err(Error::Route),
+        };
+        let before = self.cursor.as_deref().map(cursor).transpose()?;
+        Ok(Filter { states, account, left_out: None, agent: self.agent.clone(), before })
+    }
+
+    fn limit(&self) -> Result<u32, Error> {
+        let limit = self.limit.unwrap_or(PAGE);
+        let problem = || Error::Invalid(format!("`limit` {limit}: a page has 1 to {MAX_PAGE} runs"));
+        (1..=MAX_PAGE).contains(&limit).then_some(limit).ok_or_else(problem)
+    }
+}
+
+fn states(text: &str) -> Result<Vec<&'static str>, Error> {
+    let known = |name: &str| {
+        let state = RunState::NAMES.into_iter().find(|state| *state == name);
+        state.ok_or_else(|| {
+            Error::Invalid(format!("no state `{name}`; there are: {}", RunState::NAMES.join(", ")))
+        })
+    };
+    text.split(',').map(known).collect()
+}
+
+fn cursor(text: &str) -> Result<(UnixMillis, RunId), Error> {
+    let parts = text.split_once('.');
+    let parsed = parts.and_then(|(created, run)| Some((created.parse().ok()?, RunId::parse(run).ok()?)));
+    parsed
+        .map(|(created, run)| (UnixMillis(created), run))
+        .ok_or_else(|| Error::Invalid("`cursor` is not a `nextCursor` of this API".to_owned()))
+}
+
+/// Lists runs, the newest first.
+pub(crate) async fn list(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Error> {
+    let query: ListQuery = read_query(request.uri())?;
+    let opened = context.opened().await?;
+    let page = opened.store.list(&query.filter(&caller)?, query.limit()?).await?;
+    let runs: Vec<_> = page.runs.iter().map(|run| RunView::of(run, &caller)).collect();
+    let next = page.next.map(|(created, run)| format!("{}.{run}", created.0));
+    Ok(json_response(&json!({ "runs": runs, "nextCursor": next })))
+}
+
+/// Answers with one run.
+pub(crate) async fn show(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    Path(run_id): Path<String>,
+) -> Result<Response, Error> {
+    let opened = context.opened().await?;
+    let store = &opened.store;
+    let run = store.run_within(&known_id(&run_id)?, &caller.scope()).await?;
+    let record = store.record(&run.run_id).await?;
+    let position = store.queue_position(&run).await?;
+    Ok(json_response(&RunView::of(&record.run, &caller).with_record(&record).with_position(position)))
+}
+
+/// Asks for the end of a run. Its state changes once its agent has been stopped.
+pub(crate) async fn cancel(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    Path(run_id): Path<String>,
+) -> Result<Response, Error> {
+    let opened = context.opened().await?;
+    let store = &opened.store;
+    let run = store.run_within(&known_id(&run_id)?, &caller.scope()).await?;
+    let run = store.request_cancel(&run.run_id).await?;
+    let response = json_response(&RunView::of(&run, &caller));
+    Ok((StatusCode::ACCEPTED, response).into_response())
+}
+
+/// Orders a run. The same `Idempotency-Key` of a caller orders the same run.
+pub(crate) async fn create(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Error> {
+    let run_id = order::new_run_id(request.headers(), &caller)?;
+    order_run(&context, &caller, run_id, request).await
+}
+
+/// Orders a run under the client's own id. The same order again answers with the same run.
+pub(crate) async fn create_named(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    Path(run_id): Path<String>,
+    request: Request,
+) -> Result<Response, Error> {
+    let run_id = RunId::parse(&run_id).map_err(|error| Error::Invalid(error.to_string()))?;
+    if order::is_of_a_key(&run_id) {
+        let problem = format!("{run_id} has the form of an id that the API makes from an `Idempotency-Key`");
+        return Err(Error::Invalid(problem));
+    }
+    order_run(&context, &caller, run_id, request).await
+}
+
+async fn order_run(
+    context: &ApiContext,
+    caller: &Caller,
+    run_id: RunId,
+    request: Request,
+) -> Result<Response, Error> {
+    let opened = context.opened().await?;
+    // The semaphore is never closed.
+    let _permit = context.orders.acquire().await.map_err(|_closed| Error::Internal)?;
+    let trace = trace_parent(request.headers());
+    let body = read_json(request, MAX_ORDER).await?;
+    let hash = order::hash(&body);
+    if let Some(run) = ordered_before(&opened.store, caller, &run_id, &hash).await? {
+        return Ok(created_response(&run, caller));
+    }
+    let settings = context.settings().get();
+    let order = OrderBody::read(body)?.order(run_id, hash, caller)?;
+    let request = order.request(&settings)?.part_of(trace);
+    let created = LeasedRun::enqueue(&opened.store, &request, &settings.accounts).await?;
+    Ok(match &created {
+        Created::New(run) => (StatusCode::CREATED, created_response(run, caller)).into_response(),
+        Created::Existing(run) => created_response(run, caller),
+    })
+}
+
+/// Returns the run `run_id` if the same order has made it. A retry gets its run even if the configuration would not allow
+/// it any more.
+async fn ordered_before(
+    store: &Store,
+    caller: &Caller,
+    run_id: &RunId,
+    hash: &str,
+) -> Result<Option<Run>, Error> {
+    match store.run_within(run_id, &caller.scope()).await {
+        Err(store::Error::Unknown { .. }) => return Ok(None),
+        found => drop(found?),
+    }
+    let record = store.record(run_id).await?;
+    let stored = RunRequest::stored(&record).ok().and_then(|request| request.spec.order_hash);
+    Ok((stored.as_deref() == Some(hash)).then_some(record.run))
+}
+
+fn created_response(run: &Run, caller: &Caller) -> Response {
+    let location = [(LOCATION, format!("{RUNS}/{}", run.run_id))];
+    (location, json_response(&RunView::of(run, caller))).into_response()
+}
+
+/// Parses the id of a run that should exist. A text that can be no id names no run.
+fn known_id(text: &str) -> Result<RunId, Error> {
+    RunId::parse(text).map_err(|_invalid| Error::Route)
+}

@@ -1,0 +1,153 @@
+//! Reads an order of a run.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::http::HeaderMap;
+use platform_core::{
+    grant::Correlation,
+    id::{AccountId, AgentId, ExternalId, ModelName, RunId},
+    money::NanoDollars,
+    priority::Priority,
+};
+use platform_runtime::{random, settings::DEFAULT_AGENT};
+use runner_engine::{
+    order::{OrderLimits, RunOrder},
+    request::Keep,
+};
+use runner_model::conversation::Message;
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::{body::invalid_body, caller::Caller, error::Error};
+
+/// Header with the key under which a client repeats an order safely.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Longest idempotency key, in bytes.
+const MAX_KEY: usize = 255;
+/// First characters of ids that are made from a key, and bytes of the hash after them.
+const PREFIX_OF_KEYS: &str = "run-key-";
+const KEY_HASH_SIZE: usize = 16;
+
+/// Order of a run, as a client sends it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct OrderBody {
+    /// Question to the agent.
+    input: String,
+    /// Agent to run; the default one if absent.
+    agent_id: Option<AgentId>,
+    /// Model to ask; the agent's if absent.
+    model: Option<ModelName>,
+    /// Messages before the question.
+    #[serde(default)]
+    messages: Vec<Message>,
+    /// Account that pays, which only operators choose.
+    account: Option<AccountId>,
+    #[serde(default)]
+    priority: Priority,
+    /// Conversation to continue.
+    state_key: Option<ExternalId>,
+    #[serde(default)]
+    limits: LimitsBody,
+    /// Keeps the workspace when the run has ended.
+    #[serde(default)]
+    keep_workspace: bool,
+}
+
+/// Limits of an order, as a client sends them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct LimitsBody {
+    total_tokens: Option<u64>,
+    /// Dollars, as text, so that no float rounds them: "0.50".
+    cost: Option<String>,
+}
+
+impl LimitsBody {
+    fn read(&self) -> Result<OrderLimits, Error> {
+        let cost = self.cost.as_deref().map(str::parse::<NanoDollars>).transpose();
+        let cost = cost.map_err(|error| Error::Invalid(format!("`limits.cost`: {error}")))?;
+        if self.total_tokens == Some(0) || cost == Some(NanoDollars(0)) {
+            return Err(Error::Invalid("a limit of 0 allows no call: leave it out".to_owned()));
+        }
+        Ok(OrderLimits { total_tokens: self.total_tokens, cost })
+    }
+}
+
+impl OrderBody {
+    /// Reads an order. An unknown field is refused with its name.
+    pub(super) fn read(body: Value) -> Result<Self, Error> {
+        serde_json::from_value(body).map_err(|error| invalid_body(&error))
+    }
+
+    /// Returns the order of the run `run_id` by `caller`, whose body has `hash`.
+    pub(super) fn order(self, run_id: RunId, hash: String, caller: &Caller) -> Result<RunOrder, Error> {
+        if self.input.trim().is_empty() {
+            return Err(Error::Invalid("`input` is empty".to_owned()));
+        }
+        let agent_id = match self.agent_id {
+            Some(agent_id) => agent_id,
+            None => AgentId::parse(DEFAULT_AGENT).map_err(|_never| Error::Internal)?,
+        };
+        caller.may_run(&agent_id)?;
+        Ok(RunOrder {
+            run_id,
+            account: caller.account_of_order(self.account)?,
+            correlation: Correlation { user: caller.user(), ..Correlation::default() },
+            agent_id,
+            model: self.model,
+            image: None,
+            limits: self.limits.read()?.tightest(caller.limits()),
+            priority: self.priority,
+            history: self.messages,
+            question: self.input,
+            state_key: self.state_key,
+            keep: if self.keep_workspace { Keep::Workspace } else { Keep::Nothing },
+            hash: Some(hash),
+        })
+    }
+}
+
+/// Returns the hash of an order's body, which does not depend on the order of its fields.
+pub(super) fn hash(body: &Value) -> String {
+    hex(&Sha256::digest(body.to_string().as_bytes()))
+}
+
+/// Returns whether `run_id` has the form of an id that [`new_run_id`] makes from a key.
+pub(super) fn is_of_a_key(run_id: &RunId) -> bool {
+    let digits = run_id.as_str().strip_prefix(PREFIX_OF_KEYS);
+    digits.is_some_and(|digits| {
+        digits.len() == 2 * KEY_HASH_SIZE && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+/// Returns the id of a new run: always the same for an idempotency key of `caller`, else another one each time.
+pub(super) fn new_run_id(headers: &HeaderMap, caller: &Caller) -> Result<RunId, Error> {
+    let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let text = match (keys.next(), keys.next()) {
+        (None, _) => {
+            let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+            let since_epoch = since_epoch.map_err(|_before_1970| Error::Internal)?;
+            format!("run-{:x}-{:08x}", since_epoch.as_millis(), random::bits() & 0xffff_ffff)
+        }
+        (Some(key), None) if (1..=MAX_KEY).contains(&key.len()) => {
+            // A length comes first, so that no name and key together read as another name and key.
+            let name = caller.name();
+            let hash = Sha256::new()
+                .chain_update(format!("{}:{name}", name.len()).as_bytes())
+                .chain_update(key.as_bytes())
+                .finalize();
+            format!("{PREFIX_OF_KEYS}{}", hex(&hash[..KEY_HASH_SIZE]))
+        }
+        _ => {
+            let problem = format!("send one `Idempotency-Key` of 1 to {MAX_KEY} bytes, or none");
+            return Err(Error::Invalid(problem));
+        }
+    };
+    RunId::parse(&text).map_err(|_never| Error::Internal)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
