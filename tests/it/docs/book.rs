@@ -77,7 +77,7 @@ impl Page {
     }
 
     /// Runs the page, which has to succeed and to print what it shows.
-    async fn succeeds(&self, environment: &[(&str, &str)]) -> String {
+    pub(super) async fn succeeds(&self, environment: &[(&str, &str)]) -> String {
         let output = self.play(environment).await;
         let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
         assert!(output.status.success(), "{}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", output.status);

@@ -1,6 +1,7 @@
 //! Tests the documentation: generated pages are up to date, and commands of its pages work.
 
 mod book;
+mod http_api;
 mod quick_start;
 mod reference;
 mod sdk_compatibility;

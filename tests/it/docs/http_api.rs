@@ -1,0 +1,30 @@
+//! The reference of the HTTP API, executed as it is written.
+
+use std::fs;
+
+use harness::{Up, World, bridge::free_port, canary};
+use rustix::process::Signal;
+use serde_json::{Deserializer, Value};
+
+use super::book::Page;
+
+#[tokio::test]
+async fn the_http_api_works_as_written() {
+    let mut world = World::with("").await;
+    assert!(world.stop_proxy().await);
+    let address = free_port().to_string();
+    let sluice = world.sluice().env("SLUICE_API_LISTEN", &address);
+    let up = Up::start(sluice.env("SLUICE_UPSTREAM_DEFAULT_MODEL", "fake")).await;
+    let page = Page::read("docs/src/reference/http-api.md").with("127.0.0.1:4180", &address);
+    let stdout = page.succeeds(&[("SLUICE_CONFIG", world.config().to_str().unwrap())]).await;
+    canary::hand_out(fs::read_to_string(format!("{}/app.token", page.root())).unwrap().trim());
+    let answers: Vec<Value> = Deserializer::from_str(&stdout).into_iter().map(Result::unwrap).collect();
+    assert_eq!(answers[0]["defaultAgentId"], "sandbox:agent", "{stdout}");
+    let run = &answers[1];
+    assert_eq!((&run["account"], &run["user"]), (&"acct-7".into(), &"app".into()), "{stdout}");
+    let id = run["runId"].as_str().unwrap();
+    let waited = world.sluice().run(&["runs", "wait", id]).await;
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
