@@ -93,16 +93,14 @@ fn is_name(name: &str) -> bool {
 
 /// Opens all files of marks in `dir`, also those of threads that an earlier proxy had.
 pub(super) fn open_all(dir: &Path) -> Result<Vec<(InFlightLog, Vec<RecoveredCall>)>, Error> {
-    let mut paths = Vec::new();
+    let mut all = Vec::new();
     for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
         let entry = entry.map_err(Error::io("list", dir))?;
         if entry.file_name().to_str().is_some_and(is_name) {
-            paths.push(entry.path());
+            all.push(InFlightLog::open(&entry.path())?);
         }
     }
-    // Interrupted calls get their records in this order, which is the file system's otherwise.
-    paths.sort_unstable();
-    paths.iter().map(|path| InFlightLog::open(path)).collect()
+    Ok(all)
 }
 
 impl MarkBatch {

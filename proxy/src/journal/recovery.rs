@@ -36,7 +36,8 @@ pub(super) fn recover(journal: &Journal) -> Result<(), Error> {
         lost.remove(&litellm_call_id);
     }
     let mut lost: Vec<_> = lost.into_values().collect();
-    lost.sort_by(|one, other| one.ts.cmp(&other.ts));
+    // Calls of one millisecond come in the order of their ids, not in that of the map.
+    lost.sort_by(|one, other| (&one.ts, one.litellm_call_id).cmp(&(&other.ts, other.litellm_call_id)));
     for record in &lost {
         journal.write(record)?;
     }
