@@ -182,9 +182,13 @@ async fn a_worker_frozen_after_its_container_is_fenced() {
     one_stands_still_at(&Point::ALL[11..]).await;
 }
 
-/// Returns an agent that says something, waits until it may go on, and says something else.
+/// Returns an agent that says something, waits until it may go on, and says something else. It outlives the program
+/// that lets it go on, whose exit code would otherwise be that of a kill.
 fn patient() -> String {
-    shell_agent("echo before; until [ -e go ]; do sleep 0.1; done; echo after", "run_timeout = '60s'")
+    shell_agent(
+        "echo before; until [ -e go ]; do sleep 0.1; done; sleep 1; echo after",
+        "run_timeout = '60s'",
+    )
 }
 
 /// Lets a patient agent go on.
