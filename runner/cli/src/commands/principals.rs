@@ -28,8 +28,8 @@ Examples:
 Roles, each with the rights of those before it:
   viewer     reads the runs of its account
   member     orders and cancels runs of its account
-  operator   sees the runs of all accounts and the causes of failures, and freezes
-  admin      manages principals")]
+  operator   sees the runs of all accounts and the causes of failures
+  admin      nothing further yet")]
     Add(AddArguments),
     /// List principals, with the last use of their tokens
     #[command(after_help = "\

@@ -19,9 +19,9 @@ pub enum PrincipalRole {
     Viewer,
     /// Orders and cancels runs of its account.
     Member,
-    /// Sees the runs of all accounts and the causes of failures, and freezes.
+    /// Sees the runs of all accounts and the causes of failures.
     Operator,
-    /// Manages principals.
+    /// Has no further right yet.
     Admin,
 }
 
