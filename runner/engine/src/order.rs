@@ -1,5 +1,7 @@
 //! Builds the request for a run from what a client orders and the configuration.
 
+use std::time::Duration;
+
 use platform_core::{
     budget::Budget,
     grant::Correlation,
@@ -7,7 +9,10 @@ use platform_core::{
     money::NanoDollars,
     priority::Priority,
 };
-use platform_runtime::settings::{Agent, Image, Settings};
+use platform_runtime::{
+    random,
+    settings::{Agent, Image, Settings},
+};
 use runner_model::conversation::{Message, Role};
 
 use crate::{
@@ -45,6 +50,14 @@ pub struct RunOrder {
     pub keep: Keep,
     /// Hash of the order as an application sent it.
     pub hash: Option<String>,
+}
+
+/// Returns a new run id. Ids sort by the time of their creation, which is `since_epoch`.
+///
+/// # Errors
+/// Never with times of the next millennia.
+pub fn new_run_id(since_epoch: Duration) -> Result<RunId, InvalidId> {
+    RunId::parse(&format!("run-{:x}-{:08x}", since_epoch.as_millis(), random::bits() & 0xffff_ffff))
 }
 
 /// Agent of an order, and the model that it will ask.

@@ -34,7 +34,6 @@ pub struct Principal {
     /// Limits on each of its runs, beside those of the agent.
     pub limits: Budget,
     /// Public part of its token.
-    #[serde(serialize_with = "key_id_text")]
     pub key_id: KeyId,
     /// Time at which it was added.
     #[serde(rename = "created_ms")]
@@ -63,10 +62,6 @@ pub struct NewPrincipal {
     pub agents: Option<Vec<AgentId>>,
     /// Limits on each of its runs.
     pub limits: Budget,
-}
-
-fn key_id_text<S: serde::Serializer>(key_id: &KeyId, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(key_id.as_str())
 }
 
 /// Columns of a principal, without the hash of its token.

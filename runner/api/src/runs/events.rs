@@ -28,7 +28,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, Interval, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{known_id, view::rfc3339};
+use super::{find, view::rfc3339};
 use crate::{
     body::read_query,
     caller::Caller,
@@ -81,7 +81,7 @@ pub(crate) async fn follow(
     let query: EventsQuery = read_query(request.uri())?;
     let after = last_event(request.headers())?.or(query.after).unwrap_or_default();
     let opened = context.opened().await?;
-    let run = opened.store.run_within(&known_id(&run_id)?, &caller.scope()).await?;
+    let run = find(&opened.store, &caller, &run_id).await?;
     let last = opened.store.last_event(&run.run_id).await?;
     if after > last {
         return Err(Error::Invalid(format!("the run has {last} events, and none after {after}")));

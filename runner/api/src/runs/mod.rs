@@ -110,9 +110,9 @@ pub(crate) async fn show(
 ) -> Result<Response, Error> {
     let opened = context.opened().await?;
     let store = &opened.store;
-    let run = store.run_within(&known_id(&run_id)?, &caller.scope()).await?;
+    let run = find(store, &caller, &run_id).await?;
     let record = store.record(&run.run_id).await?;
-    let position = store.queue_position(&run).await?;
+    let position = store.queue_position(&record.run).await?;
     Ok(json_response(&RunView::of(&record.run, &caller).with_record(&record).with_position(position)))
 }
 
@@ -123,9 +123,8 @@ pub(crate) async fn cancel(
     Path(run_id): Path<String>,
 ) -> Result<Response, Error> {
     let opened = context.opened().await?;
-    let store = &opened.store;
-    let run = store.run_within(&known_id(&run_id)?, &caller.scope()).await?;
-    let run = store.request_cancel(&run.run_id).await?;
+    let run = find(&opened.store, &caller, &run_id).await?;
+    let run = opened.store.request_cancel(&run.run_id).await?;
     let response = json_response(&RunView::of(&run, &caller));
     Ok((StatusCode::ACCEPTED, response).into_response())
 }
@@ -202,7 +201,8 @@ fn created_response(run: &Run, caller: &Caller) -> Response {
     (location, json_response(&RunView::of(run, caller))).into_response()
 }
 
-/// Parses the id of a run that should exist. A text that can be no id names no run.
-fn known_id(text: &str) -> Result<RunId, Error> {
-    RunId::parse(text).map_err(|_invalid| Error::Route)
+/// Finds the run `run_id`, if it exists for `caller`. A text that can be no id names no run.
+async fn find(store: &Store, caller: &Caller, run_id: &str) -> Result<Run, Error> {
+    let run_id = RunId::parse(run_id).map_err(|_invalid| Error::Route)?;
+    Ok(store.run_within(&run_id, &caller.scope()).await?)
 }

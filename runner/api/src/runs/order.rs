@@ -9,9 +9,9 @@ use platform_core::{
     money::NanoDollars,
     priority::Priority,
 };
-use platform_runtime::{random, settings::DEFAULT_AGENT};
+use platform_runtime::settings::DEFAULT_AGENT;
 use runner_engine::{
-    order::{OrderLimits, RunOrder},
+    order::{self, OrderLimits, RunOrder},
     request::Keep,
 };
 use runner_model::conversation::Message;
@@ -125,11 +125,10 @@ pub(super) fn is_of_a_key(run_id: &RunId) -> bool {
 /// Returns the id of a new run: always the same for an idempotency key of `caller`, else another one each time.
 pub(super) fn new_run_id(headers: &HeaderMap, caller: &Caller) -> Result<RunId, Error> {
     let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
-    let text = match (keys.next(), keys.next()) {
+    let run_id = match (keys.next(), keys.next()) {
         (None, _) => {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-            let since_epoch = since_epoch.map_err(|_before_1970| Error::Internal)?;
-            format!("run-{:x}-{:08x}", since_epoch.as_millis(), random::bits() & 0xffff_ffff)
+            order::new_run_id(since_epoch.map_err(|_before_1970| Error::Internal)?)
         }
         (Some(key), None) if (1..=MAX_KEY).contains(&key.len()) => {
             // A length comes first, so that no name and key together read as another name and key.
@@ -138,14 +137,14 @@ pub(super) fn new_run_id(headers: &HeaderMap, caller: &Caller) -> Result<RunId, 
                 .chain_update(format!("{}:{name}", name.len()).as_bytes())
                 .chain_update(key.as_bytes())
                 .finalize();
-            format!("{PREFIX_OF_KEYS}{}", hex(&hash[..KEY_HASH_SIZE]))
+            RunId::parse(&format!("{PREFIX_OF_KEYS}{}", hex(&hash[..KEY_HASH_SIZE])))
         }
         _ => {
             let problem = format!("send one `Idempotency-Key` of 1 to {MAX_KEY} bytes, or none");
             return Err(Error::Invalid(problem));
         }
     };
-    RunId::parse(&text).map_err(|_never| Error::Internal)
+    run_id.map_err(|_never| Error::Internal)
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use platform_core::secret::Secret;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -22,7 +23,7 @@ pub struct ApiToken {
 }
 
 /// Public part of a token: 16 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct KeyId(Box<str>);
 
 /// SHA-256 of a token's text.

@@ -17,7 +17,6 @@ use platform_core::{
     traceparent::Traceparent,
 };
 use platform_runtime::{
-    random,
     retry::{Backoff, Transient, retry_until},
     settings::{Accounts, DEFAULT_AGENT, Image},
     shutdown, task,
@@ -27,6 +26,7 @@ use runner_docker::Docker;
 use runner_engine::{
     context::EngineHandles,
     observer::Observer,
+    order,
     request::RunRequest,
     run::{self, LeaseError, LeasedRun},
 };
@@ -122,10 +122,9 @@ pub(super) struct OutputArguments {
     pub(super) raw: bool,
 }
 
-/// Returns a new run id. Ids sort by the time of their creation.
+/// Returns a new run id.
 pub(super) fn new_run_id() -> Result<RunId, Error> {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
-    Ok(RunId::parse(&format!("run-{since_epoch:x}-{:08x}", random::bits() & 0xffff_ffff))?)
+    Ok(order::new_run_id(SystemTime::now().duration_since(UNIX_EPOCH)?)?)
 }
 
 /// Waits for a proxy that is just being started or replaced: `sluice up &` may come right before.
