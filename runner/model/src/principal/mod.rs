@@ -21,7 +21,7 @@ pub enum PrincipalRole {
     Member,
     /// Sees the runs of all accounts and the causes of failures.
     Operator,
-    /// Has no further right yet.
+    /// Gets no further right yet.
     Admin,
 }
 
