@@ -1,5 +1,7 @@
 //! Tests orders, steps, resources, events, lists and cursors.
 
+use std::time::Duration;
+
 use platform_core::{
     control::{Cursor, Usage},
     event::{AgentEvent, OutputStream, Phase, RunErrorCode},
@@ -355,6 +357,8 @@ async fn runs_are_listed_in_pages(database: Database) {
         new.account = AccountId::parse(["even", "odd"][n % 2]).unwrap();
         store.create(&new, Claimant::AnyWorker).await.unwrap();
     }
+    // Runs of one millisecond are listed by their ids.
+    tokio::time::sleep(Duration::from_millis(2)).await;
     let token = ordered(&store, "mine").await;
     store.step(&token, &Transition::Prepare.into()).await.unwrap();
     let mut seen = Vec::new();
