@@ -168,6 +168,9 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// All phases, in the order in which a run enters them.
+    pub const ALL: [Self; 5] = [Self::Queued, Self::Preparing, Self::Starting, Self::Running, Self::Settling];
+
     /// Returns the name of the phase, as it is written.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -192,6 +195,9 @@ pub enum OutputStream {
 }
 
 impl OutputStream {
+    /// Both outputs.
+    pub const ALL: [Self; 2] = [Self::Stdout, Self::Stderr];
+
     /// Returns the name of the output, as it is written.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -358,7 +364,7 @@ mod tests {
             assert!(json.get("cut_bytes").is_none(), "what was not cut is not said to be: {json}");
             assert_eq!(serde_json::from_value::<AgentEvent>(json).unwrap(), event);
         }
-        for phase in [Phase::Queued, Phase::Preparing, Phase::Starting, Phase::Running, Phase::Settling] {
+        for phase in Phase::ALL {
             assert_eq!(serde_json::to_value(phase).unwrap(), phase.name());
         }
         for code in RunErrorCode::ALL {
@@ -374,7 +380,7 @@ mod tests {
         ] {
             assert_eq!(serde_json::from_value::<RunErrorCode>(retired.into()).unwrap(), code);
         }
-        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+        for stream in OutputStream::ALL {
             assert_eq!(serde_json::to_value(stream).unwrap(), stream.name());
         }
     }

@@ -24,6 +24,9 @@ pub enum Role {
 }
 
 impl Role {
+    /// All roles.
+    pub const ALL: [Self; 3] = [Self::System, Self::User, Self::Assistant];
+
     /// Returns the role's name, as programs and people read it.
     pub const fn name(self) -> &'static str {
         match self {
