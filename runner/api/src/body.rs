@@ -1,11 +1,12 @@
-//! Reads bodies and queries of requests, and names what is wrong in them.
+//! Reads paths, queries and bodies of requests, and names what is wrong in them.
 
 use axum::{
     body::to_bytes,
-    extract::{Query, Request},
+    extract::{FromRequestParts, Path, Query, Request},
     http::{
         HeaderMap, Uri,
         header::{CONTENT_LENGTH, CONTENT_TYPE},
+        request::Parts,
     },
 };
 use http_body_util::LengthLimitError;
@@ -13,6 +14,19 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::Error;
+
+/// Id in the path of a request. A text that can be no id names no object.
+#[derive(Debug)]
+pub(crate) struct ObjectId(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for ObjectId {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        let read = Path::from_request_parts(parts, state).await;
+        read.map(|Path(id)| Self(id)).map_err(|_invalid| Error::Route)
+    }
+}
 
 /// Reads a JSON body of at most `most` bytes.
 pub(crate) async fn read_json(request: Request, most: usize) -> Result<Value, Error> {

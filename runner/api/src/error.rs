@@ -7,7 +7,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use platform_core::id::{AccountId, AgentId};
+use platform_core::id::{AccountId, AgentId, ModelName};
 use platform_runtime::{report, retry::Transient};
 use runner_engine::{
     order::OrderError,
@@ -15,16 +15,15 @@ use runner_engine::{
 };
 use runner_model::principal::PrincipalRole;
 use runner_store as store;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::stream_permits::MAX_STREAMS;
+use crate::{
+    problem::{Problem, ProblemDetails},
+    stream_permits::MAX_STREAMS,
+};
 
 /// Seconds after which a client may ask again for what is only away for a moment.
 const RETRY_SECONDS: u64 = 2;
-
-/// Help for requests whose outcome is not known.
-const ASK_AGAIN: &str =
-    "send the request again; repeat an order only with its `Idempotency-Key`, or it may run twice";
 
 /// Reason why the API refuses a request.
 #[derive(Debug, thiserror::Error)]
@@ -99,79 +98,35 @@ pub(super) enum Error {
     Internal,
 }
 
-/// Status and code of an error, and what would change the outcome.
-struct Explanation {
-    status: StatusCode,
-    code: &'static str,
-    help: &'static str,
-}
-
-const fn explanation(status: StatusCode, code: &'static str, help: &'static str) -> Explanation {
-    Explanation { status, code, help }
-}
-
 impl Error {
-    fn explanation(&self) -> Explanation {
+    /// Returns the kind of problem that the client is told.
+    fn problem(&self) -> Problem {
         match self {
-            Self::Route => explanation(StatusCode::NOT_FOUND, "not_found", "check the path and the id"),
-            Self::Method => {
-                explanation(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "`allow` has the methods")
-            }
-            Self::Host => explanation(
-                StatusCode::MISDIRECTED_REQUEST,
-                "wrong_host",
-                "send one Host header, such as localhost",
-            ),
-            Self::Site => {
-                explanation(StatusCode::FORBIDDEN, "wrong_site", "send the request from a page of this host")
-            }
-            Self::Unauthenticated => explanation(
-                StatusCode::UNAUTHORIZED,
-                "unauthenticated",
-                "send `Authorization: Bearer TOKEN`; `sluice principals add` prints a token",
-            ),
-            Self::Role { .. } => {
-                explanation(StatusCode::FORBIDDEN, "forbidden", "use the token of a principal with that role")
-            }
-            Self::Agent { .. } => explanation(
-                StatusCode::FORBIDDEN,
-                "agent_forbidden",
-                "order another agent, or add a principal that may run this one",
-            ),
-            Self::Account { .. } => explanation(
-                StatusCode::FORBIDDEN,
-                "account_forbidden",
-                "leave `account` out, or use an operator's token",
-            ),
-            Self::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
-            Self::MediaType => explanation(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "unsupported_media_type",
-                "send `Content-Type: application/json`",
-            ),
-            Self::Invalid(_) => {
-                explanation(StatusCode::BAD_REQUEST, "invalid_request", "correct the request")
-            }
-            Self::TooManyStreams => explanation(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too_many_streams",
-                "close a stream before opening another",
-            ),
-            Self::Starting => {
-                explanation(StatusCode::SERVICE_UNAVAILABLE, "starting", "send the request again")
-            }
-            Self::TimedOut => explanation(StatusCode::SERVICE_UNAVAILABLE, "timed_out", ASK_AGAIN),
-            Self::Order(error) => order_explanation(error),
-            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_explanation(error),
-            Self::Lease(LeaseError::NotAdmitted(error)) => admission_explanation(error),
-            Self::Lease(_) | Self::Internal => internal(),
+            Self::Route => Problem::NOT_FOUND,
+            Self::Method => Problem::METHOD_NOT_ALLOWED,
+            Self::Host => Problem::WRONG_HOST,
+            Self::Site => Problem::WRONG_SITE,
+            Self::Unauthenticated => Problem::UNAUTHENTICATED,
+            Self::Role { .. } => Problem::FORBIDDEN,
+            Self::Agent { .. } => Problem::AGENT_FORBIDDEN,
+            Self::Account { .. } => Problem::ACCOUNT_FORBIDDEN,
+            Self::TooLarge { .. } => Problem::TOO_LARGE,
+            Self::MediaType => Problem::UNSUPPORTED_MEDIA_TYPE,
+            Self::Invalid(_) => Problem::INVALID_REQUEST,
+            Self::TooManyStreams => Problem::TOO_MANY_STREAMS,
+            Self::Starting => Problem::STARTING,
+            Self::TimedOut => Problem::TIMED_OUT,
+            Self::Order(error) => order_problem(error),
+            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_problem(error),
+            Self::Lease(LeaseError::NotAdmitted(error)) => admission_problem(error),
+            Self::Lease(_) | Self::Internal => Problem::INTERNAL,
         }
     }
 
     /// Returns the text for the client. The causes of failures are for operators, in the log.
     fn detail(&self) -> String {
         match self {
-            error if error.explanation().status == StatusCode::INTERNAL_SERVER_ERROR => {
+            error if error.problem().status == StatusCode::INTERNAL_SERVER_ERROR => {
                 tracing::error!(error = report::chain(error), "a request of the API failed");
                 "the request failed".to_owned()
             }
@@ -188,23 +143,18 @@ impl Error {
         }
     }
 
-    fn body(&self) -> Value {
-        let Explanation { status, code, help } = self.explanation();
-        let mut body = json!({
-            "type": format!("urn:sluicegate:error:{code}"),
-            "title": status.canonical_reason(),
-            "status": status.as_u16(),
-            "code": code,
-            "detail": self.detail(),
-            "help": help,
-        });
-        if let Self::Order(OrderError::UnknownAgent { known, .. }) = self {
-            body["agents"] = json!(known);
+    fn details(&self) -> ProblemDetails {
+        let mut details = ProblemDetails::of(self.problem(), self.detail());
+        match self {
+            Self::Order(OrderError::UnknownAgent { known, .. }) => {
+                details.agents = known.iter().map(AgentId::to_string).collect();
+            }
+            Self::Order(OrderError::NotGranted { models, .. }) => {
+                details.models = models.iter().map(ModelName::to_string).collect();
+            }
+            _ => {}
         }
-        if let Self::Order(OrderError::NotGranted { models, .. }) = self {
-            body["models"] = json!(models);
-        }
-        body
+        details
     }
 
     /// Returns the time after which the request may succeed.
@@ -221,75 +171,43 @@ impl Error {
     }
 }
 
-const fn internal() -> Explanation {
-    explanation(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the log of `sluice up` has the cause")
-}
-
-const fn order_explanation(error: &OrderError) -> Explanation {
+const fn order_problem(error: &OrderError) -> Problem {
     match error {
-        OrderError::UnknownAgent { .. } => {
-            explanation(StatusCode::NOT_FOUND, "unknown_agent", "order one of `agents`")
-        }
-        OrderError::NotGranted { .. } => explanation(
-            StatusCode::BAD_REQUEST,
-            "model_not_granted",
-            "order one of `models`, or none for the default",
-        ),
-        OrderError::NoModel { .. } => explanation(
-            StatusCode::BAD_REQUEST,
-            "no_model",
-            "name a model; GET /v1/models at the proxy lists them",
-        ),
-        OrderError::Unpriced(_) => {
-            explanation(StatusCode::BAD_REQUEST, "model_unpriced", "order a model with a price")
-        }
-        OrderError::InvalidModel { .. } | OrderError::Behaviour(_) => explanation(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "configuration_invalid",
-            "`sluice agents check` names the cause",
-        ),
+        OrderError::UnknownAgent { .. } => Problem::UNKNOWN_AGENT,
+        OrderError::NotGranted { .. } => Problem::MODEL_NOT_GRANTED,
+        OrderError::NoModel { .. } => Problem::NO_MODEL,
+        OrderError::Unpriced(_) => Problem::MODEL_UNPRICED,
+        OrderError::InvalidModel { .. } | OrderError::Behaviour(_) => Problem::CONFIGURATION_INVALID,
     }
 }
 
-const fn admission_explanation(error: &NotAdmitted) -> Explanation {
+const fn admission_problem(error: &NotAdmitted) -> Problem {
     match error {
-        NotAdmitted::NoSession { .. } => explanation(
-            StatusCode::BAD_REQUEST,
-            "no_session",
-            "leave `stateKey` out, or order an agent of a gateway",
-        ),
-        NotAdmitted::TooUrgent { .. } => {
-            explanation(StatusCode::FORBIDDEN, "priority_too_high", "order a lower `priority`")
-        }
+        NotAdmitted::NoSession { .. } => Problem::NO_SESSION,
+        NotAdmitted::TooUrgent { .. } => Problem::PRIORITY_TOO_HIGH,
     }
 }
 
-fn store_explanation(error: &store::Error) -> Explanation {
+fn store_problem(error: &store::Error) -> Problem {
     match error {
-        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } => Error::Route.explanation(),
-        store::Error::Conflict { .. } => explanation(
-            StatusCode::CONFLICT,
-            "run_id_taken",
-            "another order has this run id or idempotency key: choose another",
-        ),
-        store::Error::Full(_) => {
-            explanation(StatusCode::TOO_MANY_REQUESTS, "queue_full", "order again after `retry-after`")
-        }
-        store::Error::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
-        error if error.is_transient() => {
-            explanation(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", ASK_AGAIN)
-        }
-        _ => internal(),
+        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } => Problem::NOT_FOUND,
+        store::Error::Conflict { .. } => Problem::RUN_ID_TAKEN,
+        store::Error::Full(_) => Problem::QUEUE_FULL,
+        store::Error::TooLarge { .. } => Problem::TOO_LARGE,
+        error if error.is_transient() => Problem::STORE_UNAVAILABLE,
+        _ => Problem::INTERNAL,
     }
 }
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        let status = self.explanation().status;
-        let mut response = (status, self.body().to_string()).into_response();
+        let problem = self.problem();
+        let mut response = (problem.status, json!(self.details()).to_string()).into_response();
+        // The check of a route's documentation reads it.
+        response.extensions_mut().insert(problem);
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if status == StatusCode::UNAUTHORIZED {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(ProblemDetails::MEDIA_TYPE));
+        if problem.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"sluicegate\""));
         }
         if let Some(seconds) = self.retry_after() {

@@ -5,18 +5,25 @@
 //! on the loopback alone. It refuses what a browser sends for another site's page, even if that site points its own name
 //! at this host.
 //!
-//! A principal is identified by its token (`caller`), and each route names the role that it demands (`routes`). Runs of
-//! other accounts do not exist for a caller that is no operator.
+//! A principal is identified by its token (`caller`), and each route names the role that it demands (`routes`). The
+//! table of routes is also the source of the OpenAPI document (`openapi`). Runs of other accounts do not exist for a
+//! caller that is no operator.
 //!
 //! Does not execute runs. Start reading at [`Api`], then `routes`.
 //!
 //! Invariants: only requests to this host's own names are answered. No route answers with a run of another account.
 
+mod agents;
 mod body;
 mod caller;
 mod context;
+mod endpoint;
 mod error;
+mod monitoring;
+mod openapi;
+mod operation;
 mod own_host;
+mod problem;
 mod routes;
 mod runs;
 mod server;
@@ -31,6 +38,7 @@ use serde::Serialize;
 
 pub use self::{
     context::ApiContext,
+    routes::openapi_document,
     server::{Api, Unbound},
 };
 

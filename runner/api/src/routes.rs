@@ -1,6 +1,9 @@
 //! Lists the routes of the API, with the role that each demands.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -8,22 +11,20 @@ use axum::{
     http::{Method, header::CONTENT_TYPE},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{MethodRouter, get, post, put},
 };
-use platform_runtime::metrics;
-use runner_engine::agents;
 use runner_model::principal::PrincipalRole;
 use runner_telemetry::traces::{ApiRequest, Traces};
-use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    caller::{Guard, require_role},
+    agents,
     context::ApiContext,
+    endpoint::{Route, get, guarded, open, post, put},
     error::Error,
-    json_response,
+    monitoring, openapi,
+    operation::{AnswerSpec, Operation},
     own_host::require_own_host,
-    runs::{self, RUNS},
+    runs::{self, RUNS, operations},
     trace_parent::trace_parent,
 };
 
@@ -31,35 +32,33 @@ const METRICS: &str = "/metrics";
 /// Longest time of an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Route of the API.
-struct Route {
-    path: &'static str,
-    /// Smallest role that it demands; absent if it is open to every client on this host.
-    role: Option<PrincipalRole>,
-    handler: MethodRouter<ApiContext>,
+/// The OpenAPI document of the table below.
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi::document(&table()));
+
+/// Returns the OpenAPI document of the API, as JSON.
+#[must_use]
+pub fn openapi_document() -> &'static str {
+    &DOCUMENT
 }
 
-const fn open(path: &'static str, handler: MethodRouter<ApiContext>) -> Route {
-    Route { path, role: None, handler }
-}
-
-const fn guarded(path: &'static str, role: PrincipalRole, handler: MethodRouter<ApiContext>) -> Route {
-    Route { path, role: Some(role), handler }
-}
-
-/// Returns all routes. A path may have several, one for each role.
+/// Returns all routes. A path may have several, one for each method.
 fn table() -> Vec<Route> {
     vec![
-        open("/api/v1/ai/agents", get(list_agents)),
-        open(METRICS, get(render_metrics)),
-        open("/healthz", get(async || "ok\n")),
-        open("/readyz", get(ready)),
-        guarded(RUNS, PrincipalRole::Viewer, get(runs::list)),
-        guarded(RUNS, PrincipalRole::Member, post(runs::create)),
-        guarded("/api/v1/runs/{run}", PrincipalRole::Viewer, get(runs::show)),
-        guarded("/api/v1/runs/{run}", PrincipalRole::Member, put(runs::create_named)),
-        guarded("/api/v1/runs/{run}/events", PrincipalRole::Viewer, get(runs::follow)),
-        guarded("/api/v1/runs/{run}/cancel", PrincipalRole::Member, post(runs::cancel)),
+        open("/api/v1/ai/agents", get(agents::list, agents::list_operation())),
+        open("/api/v1/openapi.json", get(serve_document, document_operation())),
+        open(METRICS, get(monitoring::render_metrics, monitoring::metrics_operation())),
+        open("/healthz", get(monitoring::alive, monitoring::alive_operation())),
+        open("/readyz", get(monitoring::ready, monitoring::ready_operation())),
+        guarded(RUNS, PrincipalRole::Viewer, get(runs::list, operations::list())),
+        guarded(RUNS, PrincipalRole::Member, post(runs::create, operations::create())),
+        guarded("/api/v1/runs/{run}", PrincipalRole::Viewer, get(runs::show, operations::show())),
+        guarded(
+            "/api/v1/runs/{run}",
+            PrincipalRole::Member,
+            put(runs::create_named, operations::create_named()),
+        ),
+        guarded("/api/v1/runs/{run}/events", PrincipalRole::Viewer, get(runs::follow, operations::follow())),
+        guarded("/api/v1/runs/{run}/cancel", PrincipalRole::Member, post(runs::cancel, operations::cancel())),
     ]
 }
 
@@ -69,15 +68,8 @@ pub(crate) fn router(context: &ApiContext) -> Router {
     let paths = table.iter().map(|route| route.path).collect();
     let tracer = RequestTracer { traces: context.observer.traces.clone(), paths };
     let mut router = Router::new();
-    for Route { path, role, handler } in table {
-        let handler = match role {
-            Some(role) => {
-                let guard = Guard { context: context.clone(), role };
-                handler.route_layer(middleware::from_fn_with_state(guard, require_role))
-            }
-            None => handler,
-        };
-        router = router.route(path, handler);
+    for route in table {
+        router = router.route(route.path, route.handler(context));
     }
     router
         .with_state(context.clone())
@@ -86,6 +78,16 @@ pub(crate) fn router(context: &ApiContext) -> Router {
         .layer(middleware::from_fn(answer_in_time))
         .layer(middleware::from_fn(require_own_host))
         .layer(middleware::from_fn_with_state(tracer, trace_request))
+}
+
+/// Answers with the OpenAPI document.
+async fn serve_document() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], openapi_document())
+}
+
+fn document_operation() -> Operation {
+    let document = AnswerSpec::object("The document.");
+    Operation::new("readDocument", "Answers with the OpenAPI document of this API.", document)
 }
 
 /// Answers for a handler that takes too long.
@@ -122,19 +124,17 @@ fn method_word(method: &Method) -> &'static str {
     known.into_iter().find(|word| *word == method.as_str()).unwrap_or("_OTHER")
 }
 
-/// Answers with the agents that can run here, and the default one.
-async fn list_agents(State(context): State<ApiContext>) -> Response {
-    json_response(&agents::listing(&context.catalog.statuses().await))
-}
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
 
-/// Answers with the metrics in Prometheus's text format.
-async fn render_metrics(State(context): State<ApiContext>) -> Response {
-    let text = context.observer.metrics.render().await;
-    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
-}
+    use super::*;
 
-/// Answers whether runs can be ordered: the store is open and answers.
-async fn ready(State(context): State<ApiContext>) -> Result<Response, Error> {
-    context.opened().await?.store.queue().await?;
-    Ok(json_response(&json!({ "ready": true })))
+    /// Generators of clients make functions of the ids.
+    #[test]
+    fn each_operation_has_an_id_of_its_own() {
+        let table = table();
+        let ids: BTreeSet<_> = table.iter().map(|route| route.endpoint.operation.id).collect();
+        assert_eq!(ids.len(), table.len(), "{ids:?}");
+    }
 }

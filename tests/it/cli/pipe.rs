@@ -30,6 +30,7 @@ async fn a_closed_pipe_ends_a_command_quietly() {
         &["audit", "verify"],
         &["config", "check"],
         &["config", "schema"],
+        &["api", "openapi"],
         &["completions", "bash"],
     ] {
         let read = world.sluice().run(arguments).await;

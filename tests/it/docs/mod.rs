@@ -2,6 +2,7 @@
 
 mod book;
 mod http_api;
+mod openapi;
 mod quick_start;
 mod reference;
 mod sdk_compatibility;

@@ -23,7 +23,7 @@ pub(super) fn published(name: &str, text: &str) {
 }
 
 /// Returns `text` as a cell of a table.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 

@@ -8,7 +8,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use axum::{
     Extension,
     body::Body,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{
         HeaderMap, HeaderValue, StatusCode,
         header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE},
@@ -22,15 +22,16 @@ use futures_util::{Stream, StreamExt, stream::unfold};
 use platform_core::event::AgentEvent;
 use platform_runtime::report;
 use runner_engine::follow::{FollowEvent, Subscription};
-use runner_store::{Error as StoreError, UnixMillis};
+use runner_store::Error as StoreError;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::time::{Instant, Interval, interval_at};
 use tokio_util::sync::CancellationToken;
+use utoipa::IntoParams;
 
-use super::{find, view::rfc3339};
+use super::{event_view::EventView, find};
 use crate::{
-    body::read_query,
+    body::{ObjectId, read_query},
     caller::Caller,
     context::{ApiContext, OpenedStore},
     error::Error,
@@ -38,17 +39,19 @@ use crate::{
 };
 
 /// Header with the id of the last event that a client has received (WHATWG HTML, server-sent events).
-const LAST_EVENT_ID: &str = "last-event-id";
+pub(super) const LAST_EVENT_ID: &str = "last-event-id";
 /// Interval of comments that show that a silent stream is alive.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Interval between two checks of the token of an open stream.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-const EVENT_STREAM: &str = "text/event-stream";
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+pub(super) const JSON_LINES: &str = "application/x-ndjson";
 
 /// Query of the events of a run.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-struct EventsQuery {
+pub(super) struct EventsQuery {
     /// Number of the last event that the client has.
     after: Option<u64>,
 }
@@ -64,18 +67,11 @@ struct EventSource {
     _permit: StreamPermit,
 }
 
-/// Event of a stream.
-struct StreamEvent {
-    /// Number of the event; live text has none.
-    seq: Option<u64>,
-    json: Value,
-}
-
 /// Streams the events of a run until it has ended.
 pub(crate) async fn follow(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,
-    Path(run_id): Path<String>,
+    ObjectId(run_id): ObjectId,
     request: Request,
 ) -> Result<Response, Error> {
     let query: EventsQuery = read_query(request.uri())?;
@@ -110,10 +106,10 @@ fn accepts_event_stream(headers: &HeaderMap) -> bool {
     headers.get_all(ACCEPT).iter().any(|value| value.to_str().is_ok_and(|value| value.contains(EVENT_STREAM)))
 }
 
-fn server_sent(events: impl Stream<Item = StreamEvent> + Send + 'static) -> Response {
-    let events = events.map(|StreamEvent { seq, json }| {
-        let event = sse::Event::default().data(json.to_string());
-        Ok::<_, Infallible>(match seq {
+fn server_sent(events: impl Stream<Item = EventView> + Send + 'static) -> Response {
+    let events = events.map(|view| {
+        let event = sse::Event::default().data(json!(view).to_string());
+        Ok::<_, Infallible>(match view.seq() {
             Some(seq) => event.id(seq.to_string()),
             None => event,
         })
@@ -121,17 +117,17 @@ fn server_sent(events: impl Stream<Item = StreamEvent> + Send + 'static) -> Resp
     Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL)).into_response()
 }
 
-fn json_lines(events: impl Stream<Item = StreamEvent> + Send + 'static) -> Response {
-    let lines = events.map(|event| Ok::<_, Infallible>(format!("{}\n", event.json)));
+fn json_lines(events: impl Stream<Item = EventView> + Send + 'static) -> Response {
+    let lines = events.map(|event| Ok::<_, Infallible>(format!("{}\n", json!(event))));
     let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson")),
+        (CONTENT_TYPE, HeaderValue::from_static(JSON_LINES)),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
     ];
     (headers, Body::from_stream(lines)).into_response()
 }
 
 impl EventSource {
-    fn events(self) -> impl Stream<Item = StreamEvent> + Send {
+    fn events(self) -> impl Stream<Item = EventView> + Send {
         unfold(self, async |mut source| {
             let event = source.next().await?;
             Some((event, source))
@@ -140,7 +136,7 @@ impl EventSource {
 
     /// Returns the next event; `None` at the end of the run, at a stop, once the token is revoked, and if the store fails.
     /// After a stop or a failure, the client asks again for the events after the last one it has.
-    async fn next(&mut self) -> Option<StreamEvent> {
+    async fn next(&mut self) -> Option<EventView> {
         let next = loop {
             tokio::select! {
                 next = self.subscription.next() => break next,
@@ -152,7 +148,7 @@ impl EventSource {
                 },
             }
         };
-        match next.and_then(|item| item.map(StreamEvent::of).transpose()) {
+        match next.and_then(|item| item.map(view).transpose()) {
             Ok(event) => event,
             Err(error) => {
                 tracing::warn!(error = report::chain(&error), "a stream of events breaks off");
@@ -162,78 +158,11 @@ impl EventSource {
     }
 }
 
-impl StreamEvent {
-    fn of(item: FollowEvent) -> Result<Self, StoreError> {
-        Ok(match item {
-            FollowEvent::Stored(stored) => Self::numbered(stored.seq, Some(stored.at), &stored.event()?),
-            FollowEvent::Pruned { count, upto } => Self::numbered(upto, None, &AgentEvent::Pruned { count }),
-            FollowEvent::Live(event) => {
-                let mut json = camel_case(json!(event));
-                json["live"] = true.into();
-                Self { seq: None, json }
-            }
-        })
-    }
-
-    fn numbered(seq: u64, at: Option<UnixMillis>, event: &AgentEvent) -> Self {
-        let mut json = camel_case(json!(event));
-        json["seq"] = seq.into();
-        if let Some(at) = at {
-            json["at"] = rfc3339(at).into();
-        }
-        Self { seq: Some(seq), json }
-    }
-}
-
-/// Writes the keys of objects in camel case. Texts of agents are values, never keys.
-fn camel_case(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let renamed = fields.into_iter().map(|(key, value)| (camel_key(&key), camel_case(value)));
-            Value::Object(renamed.collect::<Map<_, _>>())
-        }
-        value => value,
-    }
-}
-
-fn camel_key(key: &str) -> String {
-    let mut words = key.split('_');
-    let mut camel = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        let (first, rest) = word.split_at(word.len().min(1));
-        camel.push_str(&first.to_ascii_uppercase());
-        camel.push_str(rest);
-    }
-    camel
-}
-
-#[cfg(test)]
-mod tests {
-    use platform_core::record::Tokens;
-
-    use super::*;
-
-    #[test]
-    fn keys_are_camel_case_and_texts_stay() {
-        let report =
-            AgentEvent::UsageReport { calls: 1, tokens: Tokens { cache_written: 2, ..Tokens::default() } };
-        let json = StreamEvent::numbered(7, Some(UnixMillis(1_500)), &report).json;
-        assert_eq!((&json["type"], &json["seq"]), (&json!("usage_report"), &json!(7)));
-        assert_eq!(
-            (&json["at"], &json["tokens"]["cacheWritten"]),
-            (&json!("1970-01-01T00:00:01.500Z"), &json!(2))
-        );
-        let call = AgentEvent::ToolCall {
-            id: "c_1".to_owned(),
-            name: "read_file".to_owned(),
-            arguments: r#"{"file_path":"a_b"}"#.to_owned(),
-            cut_bytes: 3,
-        };
-        let json = StreamEvent::of(FollowEvent::Live(call)).unwrap().json;
-        let expected = json!({
-            "type": "tool_call", "id": "c_1", "name": "read_file", "arguments": r#"{"file_path":"a_b"}"#,
-            "cutBytes": 3, "live": true,
-        });
-        assert_eq!(json, expected);
-    }
+/// Returns an item of the feed as clients see it.
+fn view(item: FollowEvent) -> Result<EventView, StoreError> {
+    Ok(match item {
+        FollowEvent::Stored(stored) => EventView::stored(stored.seq, Some(stored.at), stored.event()?),
+        FollowEvent::Pruned { count, upto } => EventView::stored(upto, None, AgentEvent::Pruned { count }),
+        FollowEvent::Live(event) => EventView::live(event),
+    })
 }

@@ -1,12 +1,14 @@
 //! Serves the routes of runs: lists, orders and cancels them.
 
+mod event_view;
 mod events;
+pub(crate) mod operations;
 mod order;
 mod view;
 
 use axum::{
     Extension,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{StatusCode, header::LOCATION},
     response::{IntoResponse, Response},
 };
@@ -15,16 +17,20 @@ use runner_engine::{request::RunRequest, run::LeasedRun};
 use runner_model::lifecycle::State as RunState;
 use runner_store::{self as store, Created, Filter, Run, Store, UnixMillis};
 use serde::Deserialize;
-use serde_json::json;
+use utoipa::IntoParams;
 
 pub(crate) use self::events::follow;
-use self::{order::OrderBody, view::RunView};
+use self::{
+    order::OrderBody,
+    view::{RunDetailsView, RunPageView, RunView},
+};
 use crate::{
-    body::{read_json, read_query},
+    body::{ObjectId, read_json, read_query},
     caller::Caller,
     context::ApiContext,
     error::Error,
     json_response,
+    operation::schemas,
     trace_parent::trace_parent,
 };
 
@@ -37,15 +43,24 @@ const PAGE: u32 = 50;
 const MAX_PAGE: u32 = 200;
 
 /// Query of the list of runs.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
     /// Names of states, separated by commas.
+    #[param(example = "succeeded,failed", nullable = false)]
     state: Option<String>,
+    /// Agent of the runs.
+    #[param(value_type = Option<schemas::AgentId>, nullable = false)]
     agent: Option<AgentId>,
+    /// Account of the runs, which only operators choose.
+    #[param(value_type = Option<schemas::AccountId>, nullable = false)]
     account: Option<AccountId>,
     /// Value of `nextCursor` of the page before.
+    #[param(pattern = r"^[0-9]{1,18}\.[a-z0-9][a-z0-9-]{0,62}$", nullable = false)]
     cursor: Option<String>,
+    /// Most runs of a page; 50 if absent.
+    #[param(minimum = 1, maximum = 200, nullable = false)]
     limit: Option<u32>,
 }
 
@@ -97,30 +112,30 @@ pub(crate) async fn list(
     let query: ListQuery = read_query(request.uri())?;
     let opened = context.opened().await?;
     let page = opened.store.list(&query.filter(&caller)?, query.limit()?).await?;
-    let runs: Vec<_> = page.runs.iter().map(|run| RunView::of(run, &caller)).collect();
-    let next = page.next.map(|(created, run)| format!("{}.{run}", created.0));
-    Ok(json_response(&json!({ "runs": runs, "nextCursor": next })))
+    let runs = page.runs.iter().map(|run| RunView::of(run, &caller)).collect();
+    let next_cursor = page.next.map(|(created, run)| format!("{}.{run}", created.0));
+    Ok(json_response(&RunPageView { runs, next_cursor }))
 }
 
 /// Answers with one run.
 pub(crate) async fn show(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,
-    Path(run_id): Path<String>,
+    ObjectId(run_id): ObjectId,
 ) -> Result<Response, Error> {
     let opened = context.opened().await?;
     let store = &opened.store;
     let run = find(store, &caller, &run_id).await?;
     let record = store.record(&run.run_id).await?;
     let position = store.queue_position(&record.run).await?;
-    Ok(json_response(&RunView::of(&record.run, &caller).with_record(&record).with_position(position)))
+    Ok(json_response(&RunDetailsView::of(&record, position, &caller)))
 }
 
 /// Asks for the end of a run. Its state changes once its agent has been stopped.
 pub(crate) async fn cancel(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,
-    Path(run_id): Path<String>,
+    ObjectId(run_id): ObjectId,
 ) -> Result<Response, Error> {
     let opened = context.opened().await?;
     let run = find(&opened.store, &caller, &run_id).await?;
@@ -143,7 +158,7 @@ pub(crate) async fn create(
 pub(crate) async fn create_named(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,
-    Path(run_id): Path<String>,
+    ObjectId(run_id): ObjectId,
     request: Request,
 ) -> Result<Response, Error> {
     let run_id = RunId::parse(&run_id).map_err(|error| Error::Invalid(error.to_string()))?;

@@ -18,36 +18,47 @@ use runner_model::conversation::Message;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 
-use crate::{body::invalid_body, caller::Caller, error::Error};
+use crate::{body::invalid_body, caller::Caller, error::Error, operation::schemas};
 
 /// Header with the key under which a client repeats an order safely.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest idempotency key, in bytes.
-const MAX_KEY: usize = 255;
+pub(super) const MAX_KEY: usize = 255;
 /// First characters of ids that are made from a key, and bytes of the hash after them.
 const PREFIX_OF_KEYS: &str = "run-key-";
 const KEY_HASH_SIZE: usize = 16;
 
 /// Order of a run, as a client sends it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = Order)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct OrderBody {
     /// Question to the agent.
+    #[schema(pattern = r"\S")]
     input: String,
     /// Agent to run; the default one if absent.
+    #[schema(value_type = Option<schemas::AgentId>, nullable = false)]
     agent_id: Option<AgentId>,
     /// Model to ask; the agent's if absent.
+    #[schema(value_type = Option<schemas::ModelName>, nullable = false)]
     model: Option<ModelName>,
     /// Messages before the question.
     #[serde(default)]
+    #[schema(value_type = Vec<schemas::ConversationMessage>)]
     messages: Vec<Message>,
     /// Account that pays, which only operators choose.
+    #[schema(value_type = Option<schemas::AccountId>, nullable = false)]
     account: Option<AccountId>,
+    /// Urgency, at most that of the account.
     #[serde(default)]
+    #[schema(value_type = schemas::Priority)]
     priority: Priority,
-    /// Conversation to continue.
+    /// Conversation to continue, for agents of a gateway.
+    #[schema(value_type = Option<schemas::ExternalId>, nullable = false)]
     state_key: Option<ExternalId>,
+    /// Limits of the run. The tightest of the order's, the principal's and the agent's applies.
     #[serde(default)]
     limits: LimitsBody,
     /// Keeps the workspace when the run has ended.
@@ -56,11 +67,15 @@ pub(super) struct OrderBody {
 }
 
 /// Limits of an order, as a client sends them.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = OrderLimits)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct LimitsBody {
+    /// Most tokens of all calls.
+    #[schema(minimum = 1, nullable = false)]
     total_tokens: Option<u64>,
     /// Dollars, as text, so that no float rounds them: "0.50".
+    #[schema(value_type = Option<schemas::Dollars>, nullable = false)]
     cost: Option<String>,
 }
 

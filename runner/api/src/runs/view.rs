@@ -6,59 +6,101 @@ use platform_core::{control::Usage, event::RunErrorCode, id::ExternalId};
 use runner_engine::request::RunRequest;
 use runner_store::{QueuePosition, Record, Run, UnixMillis};
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::caller::Caller;
+use crate::{caller::Caller, operation::schemas};
 
-/// Run, as clients see it.
-#[derive(Debug, Serialize)]
+/// Run, as clients see it in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Run)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RunView<'r> {
+    #[schema(value_type = schemas::RunId)]
     run_id: &'r str,
+    /// Account that pays.
+    #[schema(value_type = schemas::AccountId)]
     account: &'r str,
+    #[schema(value_type = schemas::AgentId)]
     agent_id: &'r str,
     /// Principal that ordered the run, or the user that `sluice run` was given.
+    #[schema(required = true)]
     user: Option<&'r str>,
+    #[schema(value_type = schemas::RunState)]
     state: &'static str,
+    /// Number of times that the run was deliberately started anew.
     attempt: u32,
+    #[schema(value_type = schemas::Priority)]
     priority: &'static str,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(format = DateTime, required = true)]
     started_at: Option<String>,
+    #[schema(format = DateTime, required = true)]
     ended_at: Option<String>,
+    /// Reason why the run failed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     error: Option<FailureView<'r>>,
+    /// Usage of a run that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     usage: Option<UsageView>,
+}
+
+/// Run with the fields that a list does not show.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunDetails)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RunDetailsView<'r> {
     #[serde(flatten)]
-    details: Option<Details>,
+    run: RunView<'r>,
+    /// Model that the run was ordered with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    model: Option<String>,
+    /// Conversation that the run continues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    state_key: Option<String>,
+    /// Answer of the agent.
+    #[schema(required = true)]
+    answer: Option<&'r str>,
+    /// Bytes that were cut from the end of the answer.
+    answer_cut_bytes: u64,
     /// Position in the queue, while the run waits.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     queue: Option<PositionView>,
 }
 
-/// Fields of a single run, which a list does not show.
-#[derive(Debug, Serialize)]
+/// Page of the list of runs.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunPage)]
 #[serde(rename_all = "camelCase")]
-struct Details {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state_key: Option<String>,
-    answer: Option<String>,
-    /// Bytes that were cut from the end of the answer.
-    answer_cut_bytes: u64,
+pub(super) struct RunPageView<'r> {
+    pub(super) runs: Vec<RunView<'r>>,
+    /// Value of `cursor` for the next page; null on the last page.
+    #[schema(required = true)]
+    pub(super) next_cursor: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// Failure of a run.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunFailure)]
 #[serde(rename_all = "camelCase")]
 struct FailureView<'r> {
+    #[schema(value_type = schemas::RunErrorCode)]
     code: RunErrorCode,
     message: &'r str,
     /// Cause, for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     detail: Option<&'r str>,
 }
 
-#[derive(Debug, Serialize)]
+/// Usage of a run.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunUsage)]
 #[serde(rename_all = "camelCase")]
 struct UsageView {
     calls: u64,
@@ -68,7 +110,9 @@ struct UsageView {
     cached_tokens: u64,
 }
 
-#[derive(Debug, Serialize)]
+/// Position of a run in the queue.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = QueuePosition)]
 #[serde(rename_all = "camelCase")]
 struct PositionView {
     /// Runs of the same account and priority that begin earlier.
@@ -102,29 +146,24 @@ impl<'r> RunView<'r> {
             ended_at: run.ended.map(rfc3339),
             error,
             usage: run.usage.as_ref().map(UsageView::of),
-            details: None,
-            queue: None,
         }
     }
+}
 
-    /// Adds the fields that a list does not show.
-    pub(super) fn with_record(mut self, record: &Record) -> Self {
+impl<'r> RunDetailsView<'r> {
+    /// Returns the run of `record` as `caller` may see it; it has a position while it waits in the queue.
+    pub(super) fn of(record: &'r Record, position: Option<QueuePosition>, caller: &Caller) -> Self {
         let spec = RunRequest::stored(record).map(|request| request.spec).ok();
         let stored = record.answer.as_ref().map_or(0, String::len) as u64;
         let whole = record.answer_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or_default();
-        self.details = Some(Details {
+        Self {
+            run: RunView::of(&record.run, caller),
             model: spec.as_ref().map(|spec| spec.model.clone()),
             state_key: spec.and_then(|spec| spec.state_key).map(|key| key.to_string()),
-            answer: record.answer.clone(),
+            answer: record.answer.as_deref(),
             answer_cut_bytes: whole.saturating_sub(stored),
-        });
-        self
-    }
-
-    /// Adds the run's position in the queue, if it waits there.
-    pub(super) fn with_position(mut self, position: Option<QueuePosition>) -> Self {
-        self.queue = position.map(|QueuePosition { ahead, waiting, .. }| PositionView { ahead, waiting });
-        self
+            queue: position.map(|QueuePosition { ahead, waiting, .. }| PositionView { ahead, waiting }),
+        }
     }
 }
 

@@ -12,9 +12,9 @@ use runner_model::failpoint;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{
-    Arguments, Command, Context, Error, agents, audit, backup, command_line, config, doctor, error::Misused,
-    error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models, principals, reload, run,
-    runs, store, token, up, usage,
+    Arguments, Command, Context, Error, agents, api, audit, backup, command_line, config, doctor,
+    error::Misused, error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models, principals,
+    reload, run, runs, store, token, up, usage,
 };
 
 /// Parses the arguments and runs the command.
@@ -59,6 +59,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             return Ok(Exit::Success);
         }
         Command::Man { ref directory } => return man::write(directory),
+        Command::Api(ref command) => return api::api(command),
         Command::Config(config::Command::Schema) => return config::schema(),
         Command::Init(arguments) if set.is_empty() => return init::init(config, environment, arguments),
         Command::Init(_) => {
@@ -93,7 +94,9 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Reload(arguments) => reload::reload(&context, arguments).await,
             Command::Models(arguments) => models::models(&context, arguments).await,
             Command::Config(command) => config::config(&context, command),
-            Command::Completions { .. } | Command::Man { .. } | Command::Init(_) => Ok(Exit::Success),
+            Command::Api(_) | Command::Completions { .. } | Command::Man { .. } | Command::Init(_) => {
+                Ok(Exit::Success)
+            }
         }
     })
 }

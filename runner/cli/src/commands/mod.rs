@@ -1,6 +1,7 @@
 //! Implements the commands of `sluice`: turns arguments into calls of library crates, and results into exit codes.
 
 mod agents;
+mod api;
 mod audit;
 mod backup;
 mod columns;
@@ -204,6 +205,9 @@ Examples:
     /// Check the configuration, show the values in effect and their sources, or print its schema
     #[command(subcommand)]
     Config(config::Command),
+    /// Describe the HTTP API of `sluice up`
+    #[command(subcommand)]
+    Api(api::Command),
     /// Print shell completions
     Completions {
         /// Shell to print completions for

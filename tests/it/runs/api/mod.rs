@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const REVIEWER: &str = "[agents.'team:reviewer']\nargv = ['node', '/agent/run.mjs']\nname = 'Reviewer'\nimage = 'no-such-image:1'\n";
 
 /// Starts a world whose API is up; returns it with a client.
-pub(super) async fn served(api_settings: &str, toml: &str) -> (World, Up, Agent) {
+pub(crate) async fn served(api_settings: &str, toml: &str) -> (World, Up, Agent) {
     let mut world = World::with(&format!("[api]\nlisten = '127.0.0.1:0'\n{api_settings}\n{toml}")).await;
     assert!(world.stop_proxy().await);
     let sluice = world.sluice().env("SLUICE_LOG", "info").log_to(&world.path().join("up.log"));

@@ -1,0 +1,123 @@
+//! Writes the OpenAPI document of the API from the table of routes.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    endpoint::Route,
+    operation::{Operation, Reference, Schemas, schemas::RunId},
+    problem::{Problem, ProblemDetails},
+};
+
+/// Version of the specification that the document follows.
+const OPENAPI: &str = "3.1.0";
+/// Name of the scheme under which a request sends its token.
+const BEARER: &str = "bearer";
+
+const DESCRIPTION: &str = "Orders and follows runs of sandboxed agents. Requests with a body send `application/json`. \
+    Errors are problem details (RFC 9457), whose `code` is stable.";
+
+/// Returns the document of `routes`, as JSON.
+pub(crate) fn document(routes: &[Route]) -> String {
+    let mut paths = BTreeMap::<String, Map<String, Value>>::new();
+    let mut schemas = Schemas::new();
+    let problem = schemas.reference::<ProblemDetails>();
+    for route in routes {
+        let operation = &route.endpoint.operation;
+        schemas.extend(operation.schemas.clone());
+        let method = route.endpoint.method.as_str().to_ascii_lowercase();
+        paths
+            .entry(template(route.path))
+            .or_default()
+            .insert(method, operation_of(route, &problem, &mut schemas));
+    }
+    let document = json!({
+        "openapi": OPENAPI,
+        "info": {
+            "title": "Sluicegate",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": DESCRIPTION,
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "http://127.0.0.1:4180", "description": "The address in `api.listen`." }],
+        "paths": paths,
+        "components": { "schemas": schemas, "securitySchemes": { BEARER: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "Token of a principal, which `sluice principals add` prints. With `api.anonymous_account`, \
+                a request may do without.",
+        } } },
+    });
+    format!("{document:#}\n")
+}
+
+/// Returns a path of a route as OpenAPI writes it. A placeholder for the rest of a path is one like the others there.
+fn template(path: &str) -> String {
+    path.replace("{*", "{")
+}
+
+/// Returns the names of the placeholders in a path.
+fn placeholders(path: &str) -> impl Iterator<Item = &str> {
+    path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0.trim_start_matches('*')))
+}
+
+fn operation_of(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value {
+    let operation = &route.endpoint.operation;
+    let path_parameters = placeholders(route.path).map(|name| path_parameter(name, schemas));
+    let parameters: Vec<_> = path_parameters.chain(operation.parameters.iter().cloned()).collect();
+    let mut written = json!({
+        "operationId": operation.id,
+        "summary": operation.summary,
+        "responses": responses(operation, problem),
+    });
+    if let Some(description) = operation.description {
+        written["description"] = description.into();
+    }
+    if !parameters.is_empty() {
+        written["parameters"] = parameters.into();
+    }
+    if let Some(body) = &operation.body {
+        written["requestBody"] = body.clone();
+    }
+    if let Some(role) = route.role {
+        written["security"] = json!([{ BEARER: [] }]);
+        written["x-role"] = role.name().into();
+    }
+    written
+}
+
+fn path_parameter(name: &str, schemas: &mut Schemas) -> Value {
+    let schema = match name {
+        "run" => schemas.reference::<RunId>(),
+        _ => json!({ "type": "string", "minLength": 1 }),
+    };
+    let description = format!("Id of the {name}.");
+    json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
+}
+
+/// Returns the answers of an operation, by status. Problems with the same status are one answer.
+fn responses(operation: &Operation, problem: &Value) -> Value {
+    let answers = operation.answers.iter();
+    let mut responses: BTreeMap<_, _> =
+        answers.map(|answer| (answer.status.as_u16().to_string(), answer.to_json())).collect();
+    let mut by_status = BTreeMap::<_, Vec<_>>::new();
+    for problem in &operation.problems {
+        by_status.entry(problem.status.as_u16().to_string()).or_default().push(problem);
+    }
+    for (status, mut problems) in by_status {
+        problems.sort_by_key(|problem| problem.code);
+        responses.insert(status, refusal(&problems, problem));
+    }
+    json!(responses)
+}
+
+fn refusal(problems: &[&Problem], schema: &Value) -> Value {
+    let text: Vec<_> = problems.iter().map(|it| format!("`{}`: {}.", it.code, it.when)).collect();
+    let cases = problems.iter().map(|it| json!({ "code": it.code, "when": it.when, "help": it.help }));
+    json!({
+        "description": text.join(" "),
+        "content": { ProblemDetails::MEDIA_TYPE: { "schema": schema } },
+        "x-problems": cases.collect::<Vec<_>>(),
+    })
+}

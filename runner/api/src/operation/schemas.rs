@@ -1,0 +1,93 @@
+//! Defines schemas of texts that crates below define, which know nothing of OpenAPI.
+//!
+//! Each type here stands for one of theirs in a derived schema, and is never created.
+
+use platform_core::{
+    event::{OutputStream, Phase},
+    priority,
+};
+use runner_model::{conversation, lifecycle::State};
+use serde_json::Value;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type},
+};
+
+fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+/// Begins the schema of a text with this pattern, which also bounds its length.
+fn pattern(pattern: &str) -> ObjectBuilder {
+    text().pattern(Some(pattern))
+}
+
+/// Begins the schema of one of `words`.
+fn words(words: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
+    text().enum_values(Some(words.into_iter().map(Value::from)))
+}
+
+/// Declares types that stand for texts, each with its schema. Their comments are the descriptions.
+macro_rules! texts {
+    ($($(#[doc = $doc:literal])+ $name:ident = $schema:expr;)*) => { $(
+        $(#[doc = $doc])+
+        #[derive(Debug)]
+        pub(crate) enum $name {}
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let description = concat!($($doc),+).trim();
+                $schema.description(Some(description)).into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    )* };
+}
+
+texts! {
+    /// Id of a run.
+    RunId = pattern("^[a-z0-9][a-z0-9-]{0,62}$");
+    /// Id of an account.
+    AccountId = pattern("^[A-Za-z0-9_./:@+=|~-]{1,128}$");
+    /// Id of an agent: a family and a name.
+    AgentId = pattern("^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$").max_length(Some(64));
+    /// Name of a model, as the upstream knows it.
+    ModelName = pattern(r"^[!#-+\--\[\]-~]{1,256}$");
+    /// Id that an application has assigned.
+    ExternalId = pattern(r"^[^\u0000-\u001f\u007f-\u009f]{1,256}$");
+    /// Amount of dollars, as text, so that no float rounds it.
+    Dollars = pattern(r"^\$?[0-9]{1,9}(\.[0-9]{1,9})?$");
+    /// State of a run.
+    RunState = words(State::NAMES);
+    /// Urgency of a run.
+    Priority = words(priority::Priority::ALL.map(priority::Priority::name));
+    /// Phase of a run.
+    RunPhase = words(Phase::ALL.map(Phase::name));
+    /// Output of a process.
+    ProcessOutput = words(OutputStream::ALL.map(OutputStream::name));
+    /// Role of a message's author.
+    MessageRole = words(conversation::Role::ALL.map(conversation::Role::name));
+    /// Code of a failed run; later versions may add codes.
+    RunErrorCode = text();
+}
+
+/// Message of a conversation.
+#[derive(ToSchema)]
+#[schema(as = Message)]
+#[expect(dead_code, reason = "the model defines the message; this is its schema")]
+pub(crate) struct ConversationMessage {
+    role: MessageRole,
+    /// Text of the message.
+    content: String,
+}
+
+/// Returns the schema of a text of 1 to `most` characters.
+pub(crate) fn short_text(most: usize) -> RefOr<Schema> {
+    text().min_length(Some(1)).max_length(Some(most)).into()
+}
+
+/// Returns the schema of the number of an event.
+pub(crate) fn event_number() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).into()
+}

@@ -1,0 +1,196 @@
+//! The OpenAPI document of the book, and the page that is made from it, are what `sluice` says of its API.
+//!
+//! After a change, delete the file: its test writes it anew, and fails once.
+
+use std::{collections::BTreeSet, fmt::Write};
+
+use harness::process::binary;
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::reference::{cell, published};
+use crate::runs::api;
+
+/// Parts of the page, each with the operations whose paths begin so.
+const PARTS: [(&str, &str); 3] = [("Agents", "/api/v1/ai/"), ("Runs", "/api/v1/runs"), ("Service", "/")];
+
+async fn document() -> String {
+    let output = Command::new(binary("sluice")).args(["api", "openapi"]).env_clear().output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn the_openapi_document_is_published() {
+    published("openapi.json", &document().await);
+}
+
+#[tokio::test]
+async fn the_openapi_document_is_served() {
+    let (_world, up, client) = api::served("", "").await;
+    let served = client.get("/api/v1/openapi.json").await;
+    assert_eq!((served.status.as_u16(), served.text()), (200, document().await));
+    up.stop(Signal::TERM).await;
+}
+
+/// Returns the schema as a word or a link.
+fn kind(schema: &Value) -> String {
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        return format!("[{name}](#{})", name.to_ascii_lowercase());
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        return words
+            .iter()
+            .map(|word| format!("`{}`", word.as_str().unwrap()))
+            .collect::<Vec<_>>()
+            .join(", ");
+    }
+    if let Some(choice) = schema["oneOf"].as_array() {
+        return choice.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
+    match (&schema["type"], schema["format"].as_str()) {
+        (Value::Array(types), _) => {
+            types.iter().map(|it| it.as_str().unwrap()).collect::<Vec<_>>().join(" or ")
+        }
+        (Value::String(word), _) if word == "array" => format!("list of {}", kind(&schema["items"])),
+        (Value::String(word), Some("date-time")) if word == "string" => "time".to_owned(),
+        (Value::String(word), _) => word.clone(),
+        _ => String::new(),
+    }
+}
+
+fn text(value: &Value) -> String {
+    cell(value.as_str().unwrap_or_default())
+}
+
+/// Writes an operation: its request, its parameters and its answers.
+fn operation(page: &mut String, request: &str, operation: &Value) {
+    let role = operation["x-role"].as_str().map_or("no role".to_owned(), |role| format!("the role `{role}`"));
+    let name = operation["operationId"].as_str().unwrap();
+    writeln!(page, "\n### `{request}`\n\n{}", text(&operation["summary"])).unwrap();
+    if operation["description"].is_string() {
+        writeln!(page, "{}", text(&operation["description"])).unwrap();
+    }
+    writeln!(page, "It needs {role}. Clients call it `{name}`.").unwrap();
+    if let Some(parameters) = operation["parameters"].as_array() {
+        page.push_str("\n| parameter | in | values | meaning |\n|---|---|---|---|\n");
+        for parameter in parameters {
+            let place = text(&parameter["in"]);
+            let values = cell(&kind(&parameter["schema"]));
+            let meaning = text(&parameter["description"]);
+            writeln!(page, "| `{}` | {place} | {values} | {meaning} |", text(&parameter["name"])).unwrap();
+        }
+    }
+    if let Some(content) = operation["requestBody"]["content"].as_object() {
+        let body = &content["application/json"];
+        writeln!(page, "\nThe body is {}, for example `{}`.", kind(&body["schema"]), body["example"])
+            .unwrap();
+    }
+    answers(page, operation);
+}
+
+/// Writes the answers of an operation, and the codes of its problems.
+fn answers(page: &mut String, operation: &Value) {
+    page.push_str("\n| status | body | |\n|---|---|---|\n");
+    for (status, answer) in operation["responses"].as_object().unwrap() {
+        if let Some(cases) = answer["x-problems"].as_array() {
+            let codes: Vec<_> = cases.iter().map(|case| format!("`{}`", text(&case["code"]))).collect();
+            writeln!(page, "| {status} | [Problem](#problem) | {} |", codes.join(", ")).unwrap();
+            continue;
+        }
+        let contents = answer["content"].as_object().into_iter().flatten();
+        let body = contents.map(|(media_type, content)| {
+            let item = content.get("x-item-schema").unwrap_or(&content["schema"]);
+            format!("{}, `{media_type}`", kind(item))
+        });
+        let body = body.collect::<Vec<_>>().join("; ");
+        writeln!(page, "| {status} | {} | {} |", cell(&body), text(&answer["description"])).unwrap();
+    }
+}
+
+/// Writes all problems of `document`, each once.
+fn problems(page: &mut String, document: &Value) {
+    let operations = document["paths"].as_object().unwrap().values();
+    let operations = operations.flat_map(|path| path.as_object().unwrap().values());
+    let mut rows = BTreeSet::new();
+    for (status, answer) in operations.flat_map(|it| it["responses"].as_object().unwrap()) {
+        for case in answer["x-problems"].as_array().into_iter().flatten() {
+            let [code, when, help] = ["code", "when", "help"].map(|field| text(&case[field]));
+            rows.insert(format!("| {status} | `{code}` | {when} | {help} |\n"));
+        }
+    }
+    page.push_str("\n## Problems\n\n| status | code | when | help |\n|---|---|---|---|\n");
+    rows.iter().for_each(|row| page.push_str(row));
+}
+
+/// Writes the fields of an object.
+fn fields(page: &mut String, schema: &Value) {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    page.push_str("\n| field | values | meaning |\n|---|---|---|\n");
+    for (name, field) in schema["properties"].as_object().unwrap() {
+        let always = if required.contains(&Value::from(name.as_str())) { "" } else { " (optional)" };
+        writeln!(page, "| `{name}`{always} | {} | {} |", cell(&kind(field)), text(&field["description"]))
+            .unwrap();
+    }
+}
+
+/// Writes a named schema.
+fn schema(page: &mut String, name: &str, schema: &Value) {
+    writeln!(page, "\n### {name}\n\n{}", text(&schema["description"])).unwrap();
+    if let Some(parts) = schema["allOf"].as_array() {
+        for part in parts {
+            if part["properties"].is_object() {
+                fields(page, part);
+            } else {
+                writeln!(page, "\nAll fields of {}, and these:", kind(part)).unwrap();
+            }
+        }
+    } else if let Some(choices) = schema["oneOf"].as_array() {
+        for choice in choices {
+            writeln!(page, "\n{}", text(&choice["description"])).unwrap();
+            fields(page, choice);
+        }
+    } else if schema["properties"].is_object() {
+        fields(page, schema);
+    } else if let Some(pattern) = schema["pattern"].as_str() {
+        writeln!(page, "\nA text that matches `{pattern}`.").unwrap();
+    } else {
+        writeln!(
+            page,
+            "\nA text{}.",
+            schema.get("enum").map_or(String::new(), |_| format!(": {}", kind(schema)))
+        )
+        .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_operations_page_has_every_route() {
+    let document: Value = serde_json::from_str(&document().await).unwrap();
+    let mut page = "# Operations of the HTTP API\n\nFor authors of applications: every request and every answer of the \
+        [HTTP API](http-api.md), made from its [OpenAPI document](openapi.json). `sluice api openapi` prints the \
+        document, and a running `sluice up` serves it at `GET /api/v1/openapi.json`.\n"
+        .to_owned();
+    let mut written = 0;
+    let paths = document["paths"].as_object().unwrap();
+    for (index, (part, prefix)) in PARTS.iter().enumerate() {
+        writeln!(page, "\n## {part}").unwrap();
+        let is_here = |path: &&String| {
+            path.starts_with(prefix) && !PARTS[..index].iter().any(|(_, earlier)| path.starts_with(earlier))
+        };
+        for path in paths.keys().filter(is_here) {
+            for (method, described) in paths[path].as_object().unwrap() {
+                operation(&mut page, &format!("{} {path}", method.to_ascii_uppercase()), described);
+                written += 1;
+            }
+        }
+    }
+    assert_eq!(written, paths.values().map(|it| it.as_object().unwrap().len()).sum::<usize>());
+    problems(&mut page, &document);
+    page.push_str("\n## Schemas\n");
+    for (name, described) in document["components"]["schemas"].as_object().unwrap() {
+        schema(&mut page, name, described);
+    }
+    published("http-api-operations.md", &page);
+}
