@@ -3,6 +3,7 @@
 
 mod events;
 mod orders;
+mod walk;
 
 use std::{fs, net::SocketAddr, time::Duration};
 

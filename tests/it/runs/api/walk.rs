@@ -1,0 +1,188 @@
+//! Walks the OpenAPI document that `sluice up` serves, and tests what holds for every route in it.
+//!
+//! A new route is tested without a change here, unless its path has a placeholder that [`Samples`] does not know.
+
+use std::collections::BTreeMap;
+
+use harness::{Agent, Answer};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::orders::{Served, ended, order_text};
+
+/// Roles by the rights that they give, the smallest first.
+const ROLES: [&str; 4] = ["viewer", "member", "operator", "admin"];
+
+/// Route of the document.
+struct Documented {
+    method: Method,
+    path: String,
+    operation: Value,
+}
+
+/// Objects of one account, for the placeholders in paths.
+struct Samples(BTreeMap<&'static str, String>);
+
+impl Samples {
+    /// Returns objects of the account of `owner`. A run is one that has ended, so that its streams end.
+    async fn of(owner: &Agent) -> Self {
+        let ordered = owner.request(Method::PUT, "/api/v1/runs/walked", order_text("test:sh").into()).await;
+        assert_eq!(ordered.unwrap().status, 201);
+        ended(owner, "walked").await;
+        Self(BTreeMap::from([("run", "walked".to_owned())]))
+    }
+
+    /// Returns the path of a route, with an object for each placeholder.
+    fn path(&self, template: &str) -> String {
+        let mut path = template.to_owned();
+        for name in placeholders(template) {
+            let sample = self.0.get(name).unwrap_or_else(|| {
+                panic!("{template}: add an object for `{{{name}}}` to `Samples::of` in {}", file!())
+            });
+            path = path.replace(&format!("{{{name}}}"), sample);
+        }
+        path
+    }
+}
+
+fn placeholders(path: &str) -> impl Iterator<Item = &str> {
+    path.split('{').skip(1).map(|rest| rest.split_once('}').unwrap().0)
+}
+
+impl Documented {
+    /// Returns every route of the document that the API serves. Those that delete come last, the deepest first.
+    async fn read(api: &Agent) -> Vec<Self> {
+        let document = api.get("/api/v1/openapi.json").await.json();
+        let mut routes = Vec::new();
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            for (method, operation) in operations.as_object().unwrap() {
+                let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+                routes.push(Self { method, path: path.clone(), operation: operation.clone() });
+            }
+        }
+        routes.sort_by_key(|route| match route.method {
+            Method::DELETE => usize::MAX - route.path.split('/').count(),
+            _ => 0,
+        });
+        assert!(routes.len() > 10, "the document has the routes: {document}");
+        routes
+    }
+
+    /// Returns the role that the route demands; `None` if it is open.
+    fn role(&self) -> Option<&str> {
+        self.operation["x-role"].as_str()
+    }
+
+    /// Sends the request as the document describes it, with its examples.
+    async fn send(&self, caller: &Agent, samples: &Samples) -> Answer {
+        let mut path = samples.path(&self.path);
+        let parameters = self.operation["parameters"].as_array().into_iter().flatten();
+        for parameter in parameters.filter(|it| it["in"] == "query" && it["required"] == true) {
+            let name = parameter["name"].as_str().unwrap();
+            let example = parameter["example"].as_str();
+            let example = example.unwrap_or_else(|| panic!("{self}: the parameter {name} needs an example"));
+            path += &format!("{}{name}={example}", if path.contains('?') { '&' } else { '?' });
+        }
+        let body = &self.operation["requestBody"]["content"]["application/json"]["example"];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        caller.request(self.method.clone(), &path, body.into()).await.unwrap()
+    }
+
+    /// Returns whether the route makes the object that its path names.
+    fn makes_its_object(&self) -> bool {
+        self.method == Method::PUT && self.operation["responses"].get("201").is_some()
+    }
+
+    /// Checks that the document has the answer.
+    fn check(&self, answer: &Answer) {
+        let documented = &self.operation["responses"][answer.status.as_str()];
+        assert!(documented.is_object(), "{self} does not document {}: {}", answer.status, answer.text());
+        if answer.headers.get("content-type").is_some_and(|it| it == "application/problem+json") {
+            let problem = answer.json();
+            let mut cases = documented["x-problems"].as_array().unwrap().iter();
+            assert!(cases.any(|case| case["code"] == problem["code"]), "{self} does not document {problem}");
+        }
+    }
+}
+
+impl std::fmt::Display for Documented {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
+}
+
+#[tokio::test]
+async fn every_guarded_route_demands_its_role() {
+    let there = Served::with("").await;
+    let owner = there.principal(&["owner", "--account", "acct-7"]).await;
+    let samples = Samples::of(&owner).await;
+    let mut callers = BTreeMap::new();
+    for role in ROLES {
+        let account = ["--account", "acct-7", "--role", role];
+        callers.insert(role, there.principal(&[&[role][..], &account].concat()).await);
+    }
+    let wrong = there.api.clone().with_header("authorization", "Bearer sk-wrong");
+    let mut refused = 0;
+    for route in Documented::read(&there.api).await {
+        let Some(role) = route.role() else {
+            assert!(route.operation.get("security").is_none(), "{route}");
+            let answer = route.send(&there.api, &samples).await;
+            assert!(answer.status.is_success(), "{route} is open: {}", answer.text());
+            route.check(&answer);
+            continue;
+        };
+        assert_eq!(route.operation["security"], json!([{ "bearer": [] }]), "{route}");
+        for caller in [&there.api, &wrong] {
+            let answer = route.send(caller, &samples).await;
+            assert_eq!(
+                (answer.status.as_u16(), &answer.json()["code"]),
+                (401, &json!("unauthenticated")),
+                "{route}"
+            );
+            route.check(&answer);
+        }
+        let rank = ROLES.iter().position(|known| *known == role).unwrap();
+        for smaller in &ROLES[..rank] {
+            let answer = route.send(&callers[smaller], &samples).await;
+            assert_eq!(
+                (answer.status.as_u16(), &answer.json()["code"]),
+                (403, &json!("forbidden")),
+                "{route}"
+            );
+            route.check(&answer);
+            refused += 1;
+        }
+    }
+    assert!(refused > 2, "control: some roles are too small");
+    there.end().await;
+}
+
+#[tokio::test]
+async fn no_route_has_an_object_of_others() {
+    let there = Served::with("").await;
+    let owner = there.principal(&["owner", "--account", "acct-7"]).await;
+    let stranger = there.principal(&["stranger", "--account", "acct-8"]).await;
+    let samples = Samples::of(&owner).await;
+    let mut walked = 0;
+    for route in Documented::read(&there.api).await {
+        // Operators see the objects of every account.
+        let is_of_accounts = matches!(route.role(), Some("viewer" | "member"));
+        if !is_of_accounts || placeholders(&route.path).next().is_none() {
+            continue;
+        }
+        let foreign = route.send(&stranger, &samples).await;
+        // An id that another account has chosen cannot be had twice. The answer says no more than that.
+        let expected = if route.makes_its_object() { (409, "run_id_taken") } else { (404, "not_found") };
+        let problem = foreign.json();
+        assert_eq!((foreign.status.as_u16(), problem["code"].as_str().unwrap()), expected, "{route}");
+        assert!(!problem.to_string().contains("acct-7"), "{route}: {problem}");
+        route.check(&foreign);
+        let own = route.send(&owner, &samples).await;
+        assert_ne!(own.status, 404, "control: {route} has it for its owner: {}", own.text());
+        assert_ne!(own.status, 400, "control: {route} takes the example: {}", own.text());
+        route.check(&own);
+        walked += 1;
+    }
+    assert!(walked >= 4, "routes with an object were walked");
+    there.end().await;
+}
