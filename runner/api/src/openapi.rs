@@ -57,6 +57,13 @@ fn template(path: &str) -> String {
     path.replace("{*", "{")
 }
 
+/// Returns the group of a route, by its path: the collection that it is about.
+fn tag(path: &str) -> &str {
+    let below = path.strip_prefix("/api/v1/").map(|rest| rest.strip_prefix("ai/").unwrap_or(rest));
+    let collection = below.and_then(|rest| rest.split('/').next()).filter(|name| !name.contains('.'));
+    collection.unwrap_or("service")
+}
+
 /// Returns the names of the placeholders in a path.
 fn placeholders(path: &str) -> impl Iterator<Item = &str> {
     path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0.trim_start_matches('*')))
@@ -69,6 +76,7 @@ fn operation_of(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value 
     let mut written = json!({
         "operationId": operation.id,
         "summary": operation.summary,
+        "tags": [tag(route.path)],
         "responses": responses(operation, problem),
     });
     if let Some(description) = operation.description {

@@ -42,6 +42,11 @@ impl Page {
         self
     }
 
+    /// Returns whether the page has this text.
+    pub(super) fn says(&self, text: &str) -> bool {
+        self.text.contains(text)
+    }
+
     /// Moves a directory of the host below the page's own.
     fn moved(self, path: &str) -> Self {
         let to = format!("{}{path}", self.root());

@@ -2,7 +2,10 @@
 //!
 //! After a change, delete the file: its test writes it anew, and fails once.
 
-use std::{collections::BTreeSet, fmt::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 use harness::process::binary;
 use rustix::process::Signal;
@@ -11,9 +14,6 @@ use tokio::process::Command;
 
 use super::reference::{cell, published};
 use crate::runs::api;
-
-/// Parts of the page, each with the operations whose paths begin so.
-const PARTS: [(&str, &str); 3] = [("Agents", "/api/v1/ai/"), ("Runs", "/api/v1/runs"), ("Service", "/")];
 
 async fn document() -> String {
     let output = Command::new(binary("sluice")).args(["api", "openapi"]).env_clear().output().await.unwrap();
@@ -170,23 +170,20 @@ async fn the_operations_page_has_every_route() {
     let document: Value = serde_json::from_str(&document().await).unwrap();
     let mut page = "# Operations of the HTTP API\n\nFor authors of applications: every request and every answer of the \
         [HTTP API](http-api.md), made from its [OpenAPI document](openapi.json). `sluice api openapi` prints the \
-        document, and a running `sluice up` serves it at `GET /api/v1/openapi.json`.\n"
+        document, and a running `sluice up` serves it at `GET /api/v1/openapi.json`. [Use the API \
+        from Python and TypeScript](../how-to/applications-api.md) generates clients from it.\n"
         .to_owned();
-    let mut written = 0;
-    let paths = document["paths"].as_object().unwrap();
-    for (index, (part, prefix)) in PARTS.iter().enumerate() {
-        writeln!(page, "\n## {part}").unwrap();
-        let is_here = |path: &&String| {
-            path.starts_with(prefix) && !PARTS[..index].iter().any(|(_, earlier)| path.starts_with(earlier))
-        };
-        for path in paths.keys().filter(is_here) {
-            for (method, described) in paths[path].as_object().unwrap() {
-                operation(&mut page, &format!("{} {path}", method.to_ascii_uppercase()), described);
-                written += 1;
-            }
+    let mut tags = BTreeMap::<_, Vec<_>>::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, described) in operations.as_object().unwrap() {
+            let request = format!("{} {path}", method.to_ascii_uppercase());
+            tags.entry(text(&described["tags"][0])).or_default().push((request, described));
         }
     }
-    assert_eq!(written, paths.values().map(|it| it.as_object().unwrap().len()).sum::<usize>());
+    for (tag, operations) in tags {
+        writeln!(page, "\n## {}{}", tag[..1].to_ascii_uppercase(), &tag[1..]).unwrap();
+        operations.iter().for_each(|(request, described)| operation(&mut page, request, described));
+    }
     problems(&mut page, &document);
     page.push_str("\n## Schemas\n");
     for (name, described) in document["components"]["schemas"].as_object().unwrap() {

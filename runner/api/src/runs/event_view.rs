@@ -8,6 +8,7 @@ use platform_core::{
 };
 use runner_store::UnixMillis;
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{KnownFormat, Object, ObjectBuilder, RefOr, Schema, SchemaFormat, Type},
@@ -210,24 +211,28 @@ impl PartialSchema for EventView {
     }
 }
 
-/// Returns the schema of one type of event with the fields that all have.
+/// Returns the schema of one type of event with the fields that all have, and with a name for generated clients.
 fn with_common_fields(event: Object) -> Object {
     let format = |format| Some(SchemaFormat::KnownFormat(format));
     let seq = ObjectBuilder::new().schema_type(Type::Integer).format(format(KnownFormat::Int64));
     let seq = seq.minimum(Some(1)).description(Some("Number of the event in its run; live text has none."));
-    let at = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .format(format(KnownFormat::DateTime))
-        .description(Some("Time at which it was stored."));
+    let at = ObjectBuilder::new().schema_type(Type::String).format(format(KnownFormat::DateTime));
+    let at = at.description(Some("Time at which it was stored."));
     let live = ObjectBuilder::new().schema_type(Type::Boolean);
     let live = live.description(Some("True for live text, which is sent once."));
-    ObjectBuilder::from(event).property("seq", seq).property("at", at).property("live", live).build()
+    let title = title(&json!(event)["properties"]["type"]["enum"][0]);
+    let event = ObjectBuilder::from(event).title(Some(title));
+    event.property("seq", seq).property("at", at).property("live", live).build()
+}
+
+/// Returns the name of a type of event in camel case: `TextDeltaEvent`.
+fn title(kind: &Value) -> String {
+    let words = kind.as_str().unwrap_or_default().split('_').filter_map(|word| word.split_at_checked(1));
+    words.map(|(first, rest)| first.to_ascii_uppercase() + rest).collect::<String>() + "Event"
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
 
     fn event(event: AgentEvent) -> Value {
@@ -288,6 +293,7 @@ mod tests {
             let documented: Vec<_> = choice["properties"].as_object().unwrap().keys().cloned().collect();
             assert_eq!(choice["properties"]["type"]["enum"], json!([kind]), "{choice}");
             assert_eq!(fields, documented, "{kind}");
+            assert!(choice["title"].as_str().unwrap().ends_with("Event"), "{choice}");
         }
     }
 }

@@ -35,6 +35,7 @@ use crate::{
     caller::Caller,
     context::{ApiContext, OpenedStore},
     error::Error,
+    operation::schemas::event_number,
     stream_permits::StreamPermit,
 };
 
@@ -53,6 +54,7 @@ pub(super) const JSON_LINES: &str = "application/x-ndjson";
 #[serde(deny_unknown_fields)]
 pub(super) struct EventsQuery {
     /// Number of the last event that the client has.
+    #[param(schema_with = event_number, required = false)]
     after: Option<u64>,
 }
 
