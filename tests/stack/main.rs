@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
+mod api;
 mod billing;
 mod calls;
 mod cancels;
