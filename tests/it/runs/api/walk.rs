@@ -172,9 +172,9 @@ async fn no_route_has_an_object_of_others() {
         }
         let foreign = route.send(&stranger, &samples).await;
         // An id that another account has chosen cannot be had twice. The answer says no more than that.
-        let expected = if route.makes_its_object() { (409, "run_id_taken") } else { (404, "not_found") };
+        let expected = if route.makes_its_object() { 409 } else { 404 };
         let problem = foreign.json();
-        assert_eq!((foreign.status.as_u16(), problem["code"].as_str().unwrap()), expected, "{route}");
+        assert_eq!(foreign.status.as_u16(), expected, "{route}: {problem}");
         assert!(!problem.to_string().contains("acct-7"), "{route}: {problem}");
         route.check(&foreign);
         let own = route.send(&owner, &samples).await;
