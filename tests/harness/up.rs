@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use platform_runtime::task;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines},
@@ -35,7 +36,7 @@ impl Up {
     pub async fn start(sluice: Sluice) -> Self {
         let mut child = sluice.spawn(&["up"]);
         let log = Arc::<Mutex<String>>::default();
-        let logging = child.stderr.take().map(|stderr| tokio::spawn(collect(stderr, Arc::clone(&log))));
+        let logging = child.stderr.take().map(|stderr| task::spawn("log", collect(stderr, Arc::clone(&log))));
         let mut rest = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut said = String::new();
         while let Some(line) = rest.next_line().await.unwrap() {

@@ -6,7 +6,10 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use platform_core::id::{AccountId, AgentId, ExternalId};
+use platform_core::{
+    grant::Correlation,
+    id::{AccountId, AgentId, ExternalId},
+};
 use runner_engine::order::OrderLimits;
 use runner_model::principal::{ApiToken, PrincipalRole};
 use runner_store::{AccountScope, Error as StoreError, Principal, Store};
@@ -142,12 +145,13 @@ impl Caller {
         }
     }
 
-    /// Returns the user of the caller's runs, for the upstream's records.
-    pub(crate) fn user(&self) -> Option<ExternalId> {
-        match self {
+    /// Returns the ids of the caller's runs for the upstream's records: the principal is the user, the thread the session.
+    pub(crate) fn correlation(&self, thread: Option<ExternalId>) -> Correlation {
+        let user = match self {
             Self::Anonymous(_) => None,
             Self::Principal(principal) => ExternalId::parse(principal.id.as_str()).ok(),
-        }
+        };
+        Correlation { trace_user: user.clone(), user, session: thread, existing_trace: None }
     }
 
     /// Returns a name that no other caller has, for keys that the caller chooses.

@@ -7,7 +7,10 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use platform_core::id::{AccountId, AgentId};
+use platform_core::{
+    event::RunErrorCode,
+    id::{AccountId, AgentId},
+};
 use platform_runtime::{report, retry::Transient};
 use runner_engine::{
     order::OrderError,
@@ -94,6 +97,14 @@ pub(super) enum Error {
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// The run that a client waited for has failed.
+    #[error("{message}")]
+    RunFailed {
+        /// Reason of the failure.
+        code: RunErrorCode,
+        /// Message for people.
+        message: String,
+    },
     /// The API itself failed.
     #[error("the request failed")]
     Internal,
@@ -164,6 +175,11 @@ impl Error {
             Self::Order(error) => order_explanation(error),
             Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_explanation(error),
             Self::Lease(LeaseError::NotAdmitted(error)) => admission_explanation(error),
+            Self::RunFailed { code, .. } => explanation(
+                StatusCode::BAD_GATEWAY,
+                code.code(),
+                "`sluice runs show` has the details of the run",
+            ),
             Self::Lease(_) | Self::Internal => internal(),
         }
     }
@@ -175,7 +191,9 @@ impl Error {
                 tracing::error!(error = report::chain(error), "a request of the API failed");
                 "the request failed".to_owned()
             }
-            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => match error {
+            Self::Lease(LeaseError::NotStored(error))
+            | Self::Order(OrderError::Store(error))
+            | Self::Store(error) => match error {
                 store::Error::Unknown { run_id } => format!("no run {run_id}"),
                 store::Error::Conflict { run_id } => format!("run id {run_id} belongs to another order"),
                 error if error.is_transient() => {
@@ -211,7 +229,9 @@ impl Error {
     fn retry_after(&self) -> Option<u64> {
         match self {
             Self::Starting | Self::TimedOut | Self::TooManyStreams => Some(RETRY_SECONDS),
-            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => match error {
+            Self::Lease(LeaseError::NotStored(error))
+            | Self::Order(OrderError::Store(error))
+            | Self::Store(error) => match error {
                 store::Error::Full(full) => Some(full.retry_after.as_secs().max(1)),
                 error if error.is_transient() => Some(RETRY_SECONDS),
                 _ => None,
@@ -225,7 +245,7 @@ const fn internal() -> Explanation {
     explanation(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the log of `sluice up` has the cause")
 }
 
-const fn order_explanation(error: &OrderError) -> Explanation {
+fn order_explanation(error: &OrderError) -> Explanation {
     match error {
         OrderError::UnknownAgent { .. } => {
             explanation(StatusCode::NOT_FOUND, "unknown_agent", "order one of `agents`")
@@ -243,6 +263,7 @@ const fn order_explanation(error: &OrderError) -> Explanation {
         OrderError::Unpriced(_) => {
             explanation(StatusCode::BAD_REQUEST, "model_unpriced", "order a model with a price")
         }
+        OrderError::Store(error) => store_explanation(error),
         OrderError::InvalidModel { .. } | OrderError::Behaviour(_) => explanation(
             StatusCode::INTERNAL_SERVER_ERROR,
             "configuration_invalid",
@@ -253,11 +274,6 @@ const fn order_explanation(error: &OrderError) -> Explanation {
 
 const fn admission_explanation(error: &NotAdmitted) -> Explanation {
     match error {
-        NotAdmitted::NoSession { .. } => explanation(
-            StatusCode::BAD_REQUEST,
-            "no_session",
-            "leave `stateKey` out, or order an agent of a gateway",
-        ),
         NotAdmitted::TooUrgent { .. } => {
             explanation(StatusCode::FORBIDDEN, "priority_too_high", "order a lower `priority`")
         }
@@ -266,7 +282,17 @@ const fn admission_explanation(error: &NotAdmitted) -> Explanation {
 
 fn store_explanation(error: &store::Error) -> Explanation {
     match error {
-        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } => Error::Route.explanation(),
+        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } | store::Error::NoThread { .. } => {
+            Error::Route.explanation()
+        }
+        store::Error::ThreadBusy { .. } => explanation(
+            StatusCode::CONFLICT,
+            "thread_busy",
+            "wait for the end of the thread's last run, or cancel it",
+        ),
+        store::Error::StillActive { .. } => {
+            explanation(StatusCode::CONFLICT, "run_active", "cancel the run, or wait for its end")
+        }
         store::Error::Conflict { .. } => explanation(
             StatusCode::CONFLICT,
             "run_id_taken",

@@ -31,6 +31,7 @@ mod error;
 mod error_class;
 mod events;
 mod find;
+mod forget;
 mod host;
 mod host_file;
 mod identity;
@@ -49,6 +50,8 @@ mod retry;
 mod row;
 mod schema;
 mod step;
+mod thread_list;
+mod threads;
 mod time;
 
 use std::{sync::Arc, time::Duration};
@@ -86,6 +89,8 @@ pub use self::{
     row::{Lease, Run},
     schema::SCHEMA,
     step::Step,
+    thread_list::Thread,
+    threads::{NewTurn, ThreadTurn, TurnPlace},
     time::UnixMillis,
 };
 use self::{

@@ -3,7 +3,7 @@
 //! The id of a server-sent event is the number of the stored event. A client that reconnects sends the last one as
 //! `Last-Event-ID`, as browsers do by themselves, and gets each later event once. Live text has no id.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
     Extension,
@@ -21,28 +21,22 @@ use axum::{
 use futures_util::{Stream, StreamExt, stream::unfold};
 use platform_core::event::AgentEvent;
 use platform_runtime::report;
-use runner_engine::follow::{FollowEvent, Subscription};
+use runner_engine::follow::FollowEvent;
 use runner_store::{Error as StoreError, UnixMillis};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, Interval, interval_at};
-use tokio_util::sync::CancellationToken;
 
-use super::{find, view::rfc3339};
-use crate::{
-    body::read_query,
-    caller::Caller,
-    context::{ApiContext, OpenedStore},
-    error::Error,
-    stream_permits::StreamPermit,
+use super::{
+    event_source::{EventSource, SourceItem},
+    find,
+    view::rfc3339,
 };
+use crate::{body::read_query, caller::Caller, context::ApiContext, error::Error};
 
 /// Header with the id of the last event that a client has received (WHATWG HTML, server-sent events).
 const LAST_EVENT_ID: &str = "last-event-id";
 /// Interval of comments that show that a silent stream is alive.
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
-/// Interval between two checks of the token of an open stream.
-const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// Query of the events of a run.
@@ -51,17 +45,6 @@ const EVENT_STREAM: &str = "text/event-stream";
 struct EventsQuery {
     /// Number of the last event that the client has.
     after: Option<u64>,
-}
-
-/// Source of a stream's events.
-struct EventSource {
-    subscription: Subscription,
-    caller: Caller,
-    opened: Arc<OpenedStore>,
-    stop: CancellationToken,
-    /// Times at which the caller's token is checked again.
-    check: Interval,
-    _permit: StreamPermit,
 }
 
 /// Event of a stream.
@@ -90,13 +73,9 @@ pub(crate) async fn follow(
         // Browsers reconnect after the end of a stream, until they get this answer.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let permit = context.stream_permits.acquire(caller.name()).ok_or(Error::TooManyStreams)?;
-    let subscription = opened.feeds.subscribe(&run.run_id, after);
-    let stop = context.stop.clone();
-    let check = interval_at(Instant::now() + CHECK_INTERVAL, CHECK_INTERVAL);
-    let source = EventSource { subscription, caller, opened, stop, check, _permit: permit };
+    let source = EventSource::open(&context, opened, caller, &run.run_id, after)?;
     let wants_lines = !accepts_event_stream(request.headers());
-    Ok(if wants_lines { json_lines(source.events()) } else { server_sent(source.events()) })
+    Ok(if wants_lines { json_lines(events(source)) } else { server_sent(events(source)) })
 }
 
 /// Returns the number of the last event that the client has received, if it names one.
@@ -130,36 +109,19 @@ fn json_lines(events: impl Stream<Item = StreamEvent> + Send + 'static) -> Respo
     (headers, Body::from_stream(lines)).into_response()
 }
 
-impl EventSource {
-    fn events(self) -> impl Stream<Item = StreamEvent> + Send {
-        unfold(self, async |mut source| {
-            let event = source.next().await?;
-            Some((event, source))
-        })
-    }
-
-    /// Returns the next event; `None` at the end of the run, at a stop, once the token is revoked, and if the store fails.
-    /// After a stop or a failure, the client asks again for the events after the last one it has.
-    async fn next(&mut self) -> Option<StreamEvent> {
-        let next = loop {
-            tokio::select! {
-                next = self.subscription.next() => break next,
-                () = self.stop.cancelled() => return None,
-                _ = self.check.tick() => match self.caller.is_still_valid(&self.opened.store).await {
-                    Ok(true) => {}
-                    Ok(false) => return None,
-                    Err(error) => break Err(error),
-                },
-            }
-        };
-        match next.and_then(|item| item.map(StreamEvent::of).transpose()) {
-            Ok(event) => event,
+/// Returns the events of `source`, up to the end of the run. After an interruption, the client asks again for the events
+/// after the last one it has.
+fn events(source: EventSource) -> impl Stream<Item = StreamEvent> + Send {
+    unfold(source, async |mut source| {
+        let SourceItem::Event(item) = source.next().await else { return None };
+        match StreamEvent::of(item) {
+            Ok(event) => Some((event, source)),
             Err(error) => {
                 tracing::warn!(error = report::chain(&error), "a stream of events breaks off");
                 None
             }
         }
-    }
+    })
 }
 
 impl StreamEvent {

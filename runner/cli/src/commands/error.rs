@@ -150,6 +150,7 @@ impl Error {
     pub(super) fn exit_code(&self) -> Exit {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::ClosedPipe,
+            Self::Order(OrderError::Store(error)) => store_exit(error),
             Self::Configuration(_)
             | Self::Misused(_)
             | Self::Order(_)
@@ -241,9 +242,11 @@ const fn apply_exit(error: &files::ApplyError) -> Exit {
 const fn store_exit(error: &store::Error) -> Exit {
     use store::Error;
     match error {
-        Error::Unknown { .. } | Error::NoPrincipal { .. } => Exit::Failure,
+        Error::Unknown { .. } | Error::NoPrincipal { .. } | Error::NoThread { .. } => Exit::Failure,
         Error::Full(_)
         | Error::SessionBusy { .. }
+        | Error::ThreadBusy { .. }
+        | Error::StillActive { .. }
         | Error::HostAtWork { .. }
         | Error::OthersAtWork { .. } => Exit::TryAgain,
         Error::Conflict { .. }

@@ -15,6 +15,7 @@ mod queue;
 mod runs;
 mod schemas;
 mod secrets;
+mod threads;
 
 /// Declares each function, which takes a [`database::Database`], as a test on each backend.
 macro_rules! on_both {

@@ -364,6 +364,7 @@ async fn ended(dir: &Path) -> (Store, FencingToken) {
         correlation: Correlation::default(),
         priority: Priority::default(),
         session: None,
+        turn: None,
         wanted: "{}".to_owned(),
     };
     let worker = Worker::this_process();
