@@ -8,19 +8,26 @@
 //! A principal is identified by its token (`caller`), and each route names the role that it demands (`routes`). Runs of
 //! other accounts do not exist for a caller that is no operator.
 //!
+//! Three modules take orders, and each order becomes a stored run: `runs`, `chat` in the AI SDK's protocol, and `openai`.
+//! In the last one a model is an agent.
+//!
 //! Does not execute runs. Start reading at [`Api`], then `routes`.
 //!
 //! Invariants: only requests to this host's own names are answered. No route answers with a run of another account.
 
+mod answer_timeout;
 mod body;
 mod caller;
+mod chat;
 mod context;
 mod error;
+mod openai;
 mod own_host;
 mod routes;
 mod runs;
 mod server;
 mod stream_permits;
+mod threads;
 mod trace_parent;
 
 use axum::{

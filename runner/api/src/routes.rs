@@ -1,6 +1,6 @@
 //! Lists the routes of the API, with the role that each demands.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -8,28 +8,29 @@ use axum::{
     http::{Method, header::CONTENT_TYPE},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{MethodRouter, get, post, put},
+    routing::{MethodRouter, delete, get, post, put},
 };
 use platform_runtime::metrics;
 use runner_engine::agents;
 use runner_model::principal::PrincipalRole;
 use runner_telemetry::traces::{ApiRequest, Traces};
 use serde_json::json;
-use tokio::time::timeout;
 
 use crate::{
+    answer_timeout::answer_in_time,
     caller::{Guard, require_role},
+    chat,
     context::ApiContext,
     error::Error,
     json_response,
+    openai::{self, in_openai_form},
     own_host::require_own_host,
     runs::{self, RUNS},
+    threads,
     trace_parent::trace_parent,
 };
 
 const METRICS: &str = "/metrics";
-/// Longest time of an answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Route of the API.
 struct Route {
@@ -37,14 +38,60 @@ struct Route {
     /// Smallest role that it demands; absent if it is open to every client on this host.
     role: Option<PrincipalRole>,
     handler: MethodRouter<ApiContext>,
+    begin: Begin,
+    errors: ErrorForm,
 }
 
-const fn open(path: &'static str, handler: MethodRouter<ApiContext>) -> Route {
-    Route { path, role: None, handler }
+/// Time at which the answer of a route begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// Within [`crate::answer_timeout::ANSWER_TIMEOUT`].
+    Soon,
+    /// At the end of a run, if the client waits for it.
+    AtEndOfRun,
 }
 
-const fn guarded(path: &'static str, role: PrincipalRole, handler: MethodRouter<ApiContext>) -> Route {
-    Route { path, role: Some(role), handler }
+/// Form of a route's errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ErrorForm {
+    /// Problem details (RFC 9457).
+    Problem,
+    OpenAi,
+}
+
+impl Route {
+    const fn new(path: &'static str, role: Option<PrincipalRole>, handler: MethodRouter<ApiContext>) -> Self {
+        Self { path, role, handler, begin: Begin::Soon, errors: ErrorForm::Problem }
+    }
+
+    /// Returns the handler, with all that the route demands of its requests and answers.
+    fn layered(self, context: &ApiContext) -> MethodRouter<ApiContext> {
+        let mut handler = self.handler;
+        if let Some(role) = self.role {
+            let guard = Guard { context: context.clone(), role };
+            handler = handler.route_layer(middleware::from_fn_with_state(guard, require_role));
+        }
+        if self.begin == Begin::Soon {
+            handler = handler.route_layer(middleware::from_fn(answer_in_time));
+        }
+        match self.errors {
+            ErrorForm::Problem => handler,
+            ErrorForm::OpenAi => handler.route_layer(middleware::from_fn(in_openai_form)),
+        }
+    }
+}
+
+fn open(path: &'static str, handler: MethodRouter<ApiContext>) -> Route {
+    Route::new(path, None, handler)
+}
+
+fn guarded(path: &'static str, role: PrincipalRole, handler: MethodRouter<ApiContext>) -> Route {
+    Route::new(path, Some(role), handler)
+}
+
+/// Returns a route of the part of OpenAI's API that is served.
+fn openai(path: &'static str, role: PrincipalRole, handler: MethodRouter<ApiContext>) -> Route {
+    Route { errors: ErrorForm::OpenAi, ..Route::new(path, Some(role), handler) }
 }
 
 /// Returns all routes. A path may have several, one for each role.
@@ -54,12 +101,24 @@ fn table() -> Vec<Route> {
         open(METRICS, get(render_metrics)),
         open("/healthz", get(async || "ok\n")),
         open("/readyz", get(ready)),
+        guarded("/api/v1/ai/chat", PrincipalRole::Member, post(chat::create)),
+        guarded("/api/v1/ai/chat/{thread}/stream", PrincipalRole::Viewer, get(chat::resume)),
+        guarded("/api/v1/ai/chat/{thread}/stop", PrincipalRole::Member, post(chat::stop)),
         guarded(RUNS, PrincipalRole::Viewer, get(runs::list)),
         guarded(RUNS, PrincipalRole::Member, post(runs::create)),
         guarded("/api/v1/runs/{run}", PrincipalRole::Viewer, get(runs::show)),
         guarded("/api/v1/runs/{run}", PrincipalRole::Member, put(runs::create_named)),
         guarded("/api/v1/runs/{run}/events", PrincipalRole::Viewer, get(runs::follow)),
         guarded("/api/v1/runs/{run}/cancel", PrincipalRole::Member, post(runs::cancel)),
+        guarded("/api/v1/threads", PrincipalRole::Viewer, get(threads::list)),
+        guarded("/api/v1/threads/{thread}", PrincipalRole::Viewer, get(threads::show)),
+        guarded("/api/v1/threads/{thread}", PrincipalRole::Member, delete(threads::remove)),
+        openai("/v1/models", PrincipalRole::Viewer, get(openai::list_models)),
+        openai("/v1/models/{model}", PrincipalRole::Viewer, get(openai::show_model)),
+        Route {
+            begin: Begin::AtEndOfRun,
+            ..openai("/v1/chat/completions", PrincipalRole::Member, post(openai::complete))
+        },
     ]
 }
 
@@ -69,30 +128,15 @@ pub(crate) fn router(context: &ApiContext) -> Router {
     let paths = table.iter().map(|route| route.path).collect();
     let tracer = RequestTracer { traces: context.observer.traces.clone(), paths };
     let mut router = Router::new();
-    for Route { path, role, handler } in table {
-        let handler = match role {
-            Some(role) => {
-                let guard = Guard { context: context.clone(), role };
-                handler.route_layer(middleware::from_fn_with_state(guard, require_role))
-            }
-            None => handler,
-        };
-        router = router.route(path, handler);
+    for route in table {
+        router = router.route(route.path, route.layered(context));
     }
     router
         .with_state(context.clone())
         .method_not_allowed_fallback(async || Error::Method)
         .fallback(async || Error::Route)
-        .layer(middleware::from_fn(answer_in_time))
         .layer(middleware::from_fn(require_own_host))
         .layer(middleware::from_fn_with_state(tracer, trace_request))
-}
-
-/// Answers for a handler that takes too long.
-async fn answer_in_time(request: Request, next: Next) -> Response {
-    timeout(ANSWER_TIMEOUT, next.run(request))
-        .await
-        .unwrap_or_else(|_elapsed| Error::TimedOut.into_response())
 }
 
 /// Recorder of requests as spans.

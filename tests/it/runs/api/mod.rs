@@ -1,7 +1,9 @@
 //! Tests the HTTP API of `sluice up`: what it reports to an application on this host, and that it reports nothing to
 //! others.
 
+mod chat;
 mod events;
+mod openai;
 mod orders;
 
 use std::{fs, net::SocketAddr, time::Duration};
