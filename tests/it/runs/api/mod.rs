@@ -160,6 +160,12 @@ async fn a_taken_or_public_address_is_refused() {
             world.sluice().run(&["config", "check", "--set", &format!("api.listen={address}")]).await;
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.stderr.contains("is not on the loopback"), "{refused:?}");
+        let set = format!("proxy.listen={address}");
+        let refused = world.sluice().run(&["config", "check", "--set", &set]).await;
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("`listen_plaintext = true`"), "{refused:?}");
+        let accepted = ["config", "check", "--set", &set, "--set", "proxy.listen_plaintext=true"];
+        assert_eq!(world.sluice().run(&accepted).await.code, Some(0), "control");
     }
     up.stop(Signal::TERM).await;
 }
