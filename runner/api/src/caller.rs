@@ -2,7 +2,6 @@
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, header::AUTHORIZATION},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -11,7 +10,7 @@ use runner_engine::order::OrderLimits;
 use runner_model::principal::{ApiToken, PrincipalRole};
 use runner_store::{AccountScope, Error as StoreError, Principal, Store};
 
-use crate::{context::ApiContext, error::Error};
+use crate::{context::ApiContext, credentials::bearer_token, error::Error};
 
 /// Sender of a request.
 #[derive(Debug, Clone)]
@@ -40,20 +39,6 @@ pub(crate) async fn require_role(State(guard): State<Guard>, mut request: Reques
         }
         Err(error) => error.into_response(),
     }
-}
-
-/// Returns the token of a request; `None` if it sends none.
-fn bearer_token(headers: &HeaderMap) -> Result<Option<ApiToken>, Error> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let value = match (values.next(), values.next()) {
-        (None, _) => return Ok(None),
-        (Some(value), None) => value.to_str().ok(),
-        (Some(_), Some(_)) => None,
-    };
-    let scheme_and_token = value.and_then(|value| value.split_once(' '));
-    let token = scheme_and_token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    let token = token.and_then(|(_, token)| ApiToken::parse(token.trim_start_matches(' ')));
-    token.map(Some).ok_or(Error::Unauthenticated)
 }
 
 impl Guard {
@@ -155,37 +140,6 @@ impl Caller {
         match self {
             Self::Anonymous(account) => format!("anonymous/{account}"),
             Self::Principal(principal) => format!("principal/{}", principal.id),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::http::HeaderValue;
-
-    use super::*;
-
-    fn headers(values: &[&str]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-        }
-        headers
-    }
-
-    #[test]
-    fn one_bearer_token_is_read() {
-        let token = ApiToken::from_random(7, [8, 9]).expose().to_owned();
-        for accepted in [format!("Bearer {token}"), format!("bearer {token}"), format!("BEARER   {token}")] {
-            let read = bearer_token(&headers(&[&accepted])).unwrap().unwrap();
-            assert_eq!(read.expose(), token, "{accepted}");
-        }
-        assert!(bearer_token(&headers(&[])).unwrap().is_none());
-        let twice = format!("Bearer {token}");
-        for refused in
-            [vec!["Bearer"], vec!["Bearer x"], vec![&token], vec!["Basic eDp5"], vec![&twice, &twice]]
-        {
-            assert!(bearer_token(&headers(&refused)).is_err(), "{refused:?}");
         }
     }
 }

@@ -35,8 +35,8 @@ pub(super) enum Error {
     /// The path exists, but not for this method.
     #[error("the path does not take this method")]
     Method,
-    /// The request was sent to a name that is not this host's own.
-    #[error("only requests to localhost, 127.0.0.1 or [::1] are answered")]
+    /// The request was sent to a name that is not the API's own.
+    #[error("only requests to the API's own names are answered")]
     Host,
     /// A browser sent the request for a page from another site.
     #[error("requests from pages of other sites are refused")]
@@ -117,14 +117,7 @@ impl Error {
             Self::Method => {
                 explanation(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "`allow` has the methods")
             }
-            Self::Host => explanation(
-                StatusCode::MISDIRECTED_REQUEST,
-                "wrong_host",
-                "send one Host header, such as localhost",
-            ),
-            Self::Site => {
-                explanation(StatusCode::FORBIDDEN, "wrong_site", "send the request from a page of this host")
-            }
+            Self::Host | Self::Site => self.page_explanation(),
             Self::Unauthenticated => explanation(
                 StatusCode::UNAUTHORIZED,
                 "unauthenticated",
@@ -165,6 +158,19 @@ impl Error {
             Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_explanation(error),
             Self::Lease(LeaseError::NotAdmitted(error)) => admission_explanation(error),
             Self::Lease(_) | Self::Internal => internal(),
+        }
+    }
+
+    /// Returns the explanation for a request that a browser may have sent for a page of another origin.
+    const fn page_explanation(&self) -> Explanation {
+        let help = "send it from a page whose origin is in `api.origins`";
+        match self {
+            Self::Host => explanation(
+                StatusCode::MISDIRECTED_REQUEST,
+                "wrong_host",
+                "send one Host header: localhost on the API's host, else a host of `api.origins`",
+            ),
+            _ => explanation(StatusCode::FORBIDDEN, "wrong_site", help),
         }
     }
 

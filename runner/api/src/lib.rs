@@ -1,26 +1,29 @@
-//! Serves the HTTP API of `sluice up`, for applications on this host.
+//! Serves the HTTP API of `sluice up`, for applications.
 //!
 //! axum routes requests. This crate accepts connections itself, because `axum::serve` has no timeouts. The API has a
-//! thread of its own, so that neither a slow client nor a slow query delays the worker. It has no TLS yet, so it listens
-//! on the loopback alone. It refuses what a browser sends for another site's page, even if that site points its own name
-//! at this host.
+//! thread of its own, so that neither a slow client nor a slow query delays the worker. Off the loopback it always has
+//! TLS (`tls`). It refuses what a browser sends for another origin's page, even if that site points its own name at this
+//! host (`own_host`, `origins`).
 //!
-//! A principal is identified by its token (`caller`), and each route names the role that it demands (`routes`). Runs of
-//! other accounts do not exist for a caller that is no operator.
+//! A principal is identified by its token (`caller`, `credentials`), and each route names the role that it demands
+//! (`routes`). Runs of other accounts do not exist for a caller that is no operator.
 //!
 //! Does not execute runs. Start reading at [`Api`], then `routes`.
 //!
-//! Invariants: only requests to this host's own names are answered. No route answers with a run of another account.
+//! Invariants: only requests to the API's own names are answered. No route answers with a run of another account.
 
 mod body;
 mod caller;
 mod context;
+mod credentials;
 mod error;
+mod origins;
 mod own_host;
 mod routes;
 mod runs;
 mod server;
 mod stream_permits;
+mod tls;
 mod trace_parent;
 
 use axum::{
@@ -31,7 +34,8 @@ use serde::Serialize;
 
 pub use self::{
     context::ApiContext,
-    server::{Api, Unbound},
+    server::{Api, StartError},
+    tls::{ReadIdentity, TlsError, TlsIdentity},
 };
 
 /// Returns an answer with `value` as JSON.

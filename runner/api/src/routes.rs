@@ -84,7 +84,7 @@ pub(crate) fn router(context: &ApiContext) -> Router {
         .method_not_allowed_fallback(async || Error::Method)
         .fallback(async || Error::Route)
         .layer(middleware::from_fn(answer_in_time))
-        .layer(middleware::from_fn(require_own_host))
+        .layer(middleware::from_fn_with_state(context.origins.clone(), require_own_host))
         .layer(middleware::from_fn_with_state(tracer, trace_request))
 }
 

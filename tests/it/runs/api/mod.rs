@@ -1,8 +1,8 @@
-//! Tests the HTTP API of `sluice up`: what it reports to an application on this host, and that it reports nothing to
-//! others.
+//! Tests the HTTP API of `sluice up`: what it reports to an application, and that it reports nothing to others.
 
 mod events;
 mod orders;
+mod tls;
 
 use std::{fs, net::SocketAddr, time::Duration};
 
