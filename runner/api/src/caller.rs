@@ -7,18 +7,26 @@ use axum::{
 };
 use platform_core::id::{AccountId, AgentId, ExternalId};
 use runner_engine::order::OrderLimits;
-use runner_model::principal::{ApiToken, PrincipalRole};
+use runner_model::principal::{BrowserSessionHash, PrincipalRole};
 use runner_store::{AccountScope, Error as StoreError, Principal, Store};
 
-use crate::{context::ApiContext, credentials::bearer_token, error::Error};
+use crate::{context::ApiContext, credentials::Credential, error::Error};
 
 /// Sender of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Caller {
     /// Client without a token, for whom `api.anonymous_account` pays.
     Anonymous(AccountId),
-    /// Principal that a token identifies.
+    /// Principal that a token identifies, or a browser session.
     Principal(Box<Principal>),
+}
+
+/// Sender of a request, with the browser session that identifies it.
+#[derive(Debug)]
+struct Identified {
+    caller: Caller,
+    /// Browser session; absent if a token identifies the caller, or nothing does.
+    session: Option<BrowserSessionHash>,
 }
 
 /// Demand of a route on its callers.
@@ -31,10 +39,13 @@ pub(crate) struct Guard {
 
 /// Passes on requests whose caller has the role that the route demands.
 pub(crate) async fn require_role(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    let token = bearer_token(request.headers());
-    match guard.admit(token).await {
-        Ok(caller) => {
+    let credential = Credential::of(request.method(), request.headers(), &guard.context.origins);
+    match guard.admit(credential).await {
+        Ok(Identified { caller, session }) => {
             request.extensions_mut().insert(caller);
+            if let Some(session) = session {
+                request.extensions_mut().insert(session);
+            }
             next.run(request).await
         }
         Err(error) => error.into_response(),
@@ -42,20 +53,35 @@ pub(crate) async fn require_role(State(guard): State<Guard>, mut request: Reques
 }
 
 impl Guard {
-    /// Returns the caller with this token, if the route is for its role.
-    async fn admit(&self, token: Result<Option<ApiToken>, Error>) -> Result<Caller, Error> {
-        let caller = match token? {
-            Some(token) => {
+    /// Returns the caller with this credential, if the route is for its role.
+    async fn admit(&self, credential: Result<Credential, Error>) -> Result<Identified, Error> {
+        let identified = self.identify(credential?).await?;
+        let role = identified.caller.role();
+        if role < self.role { Err(Error::Role { needed: self.role, role }) } else { Ok(identified) }
+    }
+
+    async fn identify(&self, credential: Credential) -> Result<Identified, Error> {
+        match credential {
+            Credential::Token(token) => {
                 let principal = self.context.opened().await?.store.authenticate(&token).await?;
-                principal.map(|principal| Caller::Principal(Box::new(principal)))
+                Identified::principal(principal, None)
             }
-            None => self.context.anonymous_account.clone().map(Caller::Anonymous),
-        };
-        let caller = caller.ok_or(Error::Unauthenticated)?;
-        if caller.role() < self.role {
-            return Err(Error::Role { needed: self.role, role: caller.role() });
+            Credential::Session(session) => {
+                let principal = self.context.opened().await?.store.authenticate_browser(&session).await?;
+                Identified::principal(principal, Some(session))
+            }
+            Credential::Absent => {
+                let account = self.context.anonymous_account.clone().ok_or(Error::Unauthenticated)?;
+                Ok(Identified { caller: Caller::Anonymous(account), session: None })
+            }
         }
-        Ok(caller)
+    }
+}
+
+impl Identified {
+    fn principal(principal: Option<Principal>, session: Option<BrowserSessionHash>) -> Result<Self, Error> {
+        let principal = principal.ok_or(Error::Unauthenticated)?;
+        Ok(Self { caller: Caller::Principal(Box::new(principal)), session })
     }
 }
 
@@ -119,8 +145,17 @@ impl Caller {
         }
     }
 
-    /// Returns whether the caller's token is as valid as it was.
-    pub(crate) async fn is_still_valid(&self, store: &Store) -> Result<bool, StoreError> {
+    /// Returns whether the caller's token, and the session that identifies it, are as valid as they were.
+    pub(crate) async fn is_still_valid(
+        &self,
+        session: Option<&BrowserSessionHash>,
+        store: &Store,
+    ) -> Result<bool, StoreError> {
+        if let Some(session) = session
+            && !store.is_browser_session_valid(session).await?
+        {
+            return Ok(false);
+        }
         match self {
             Self::Anonymous(_) => Ok(true),
             Self::Principal(principal) => store.is_key_valid(&principal.key_id).await,

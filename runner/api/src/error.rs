@@ -41,7 +41,10 @@ pub(super) enum Error {
     /// A browser sent the request for a page from another site.
     #[error("requests from pages of other sites are refused")]
     Site,
-    /// The request carries no token of a principal. A wrong one gets the same answer.
+    /// A page of another origin sent the request, or none that is known, and a cookie identifies the sender.
+    #[error("with a session, only pages of the API's own origins change something")]
+    Origin,
+    /// The request carries no token and no session of a principal. A wrong one gets the same answer.
     #[error("the request carries no valid token")]
     Unauthenticated,
     /// The role of the principal does not allow the action.
@@ -117,11 +120,11 @@ impl Error {
             Self::Method => {
                 explanation(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "`allow` has the methods")
             }
-            Self::Host | Self::Site => self.page_explanation(),
+            Self::Host | Self::Site | Self::Origin => self.page_explanation(),
             Self::Unauthenticated => explanation(
                 StatusCode::UNAUTHORIZED,
                 "unauthenticated",
-                "send `Authorization: Bearer TOKEN`; `sluice principals add` prints a token",
+                "send `Authorization: Bearer TOKEN`, or sign in again; `sluice principals add` prints a token",
             ),
             Self::Role { .. } => {
                 explanation(StatusCode::FORBIDDEN, "forbidden", "use the token of a principal with that role")
@@ -170,6 +173,7 @@ impl Error {
                 "wrong_host",
                 "send one Host header: localhost on the API's host, else a host of `api.origins`",
             ),
+            Self::Origin => explanation(StatusCode::FORBIDDEN, "wrong_origin", help),
             _ => explanation(StatusCode::FORBIDDEN, "wrong_site", help),
         }
     }

@@ -1,24 +1,27 @@
-//! Serves the HTTP API of `sluice up`, for applications.
+//! Serves the HTTP API of `sluice up`, for applications and browsers.
 //!
 //! axum routes requests. This crate accepts connections itself, because `axum::serve` has no timeouts. The API has a
 //! thread of its own, so that neither a slow client nor a slow query delays the worker. Off the loopback it always has
 //! TLS (`tls`). It refuses what a browser sends for another origin's page, even if that site points its own name at this
-//! host (`own_host`, `origins`).
+//! host (`own_host`, `own_page`, `origins`).
 //!
-//! A principal is identified by its token (`caller`, `credentials`), and each route names the role that it demands
-//! (`routes`). Runs of other accounts do not exist for a caller that is no operator.
+//! A principal is identified by its token or a browser session (`caller`, `credentials`), and each route names the role
+//! that it demands (`routes`). Runs of other accounts do not exist for a caller that is no operator.
 //!
 //! Does not execute runs. Start reading at [`Api`], then `routes`.
 //!
-//! Invariants: only requests to the API's own names are answered. No route answers with a run of another account.
+//! Invariants: only requests to the API's own names are answered. No route answers with a run of another account. With
+//! a cookie, only a page of the API's own origins changes something.
 
 mod body;
+mod browser_sessions;
 mod caller;
 mod context;
 mod credentials;
 mod error;
 mod origins;
 mod own_host;
+mod own_page;
 mod routes;
 mod runs;
 mod server;

@@ -52,6 +52,11 @@ impl Origins {
         self.list.iter().any(|origin| origin.host().eq_ignore_ascii_case(name))
             || self.names == HostNames::Loopback && is_of_loopback()
     }
+
+    /// Returns whether all pages come by TLS, so that a cookie need never be sent without it.
+    pub(crate) fn are_secure(&self) -> bool {
+        self.list.iter().all(WebOrigin::is_secure)
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +138,18 @@ pub(crate) mod tests {
             ] {
                 assert!(!origins.contain(&HeaderValue::from_static(other)), "{own}: {other}");
             }
+        }
+    }
+
+    #[test]
+    fn pages_are_secure_if_all_come_by_tls() {
+        for (settings, expected) in [
+            ("", false),
+            (TLS, true),
+            ("origins = ['https://a.example']", true),
+            ("origins = ['https://a.example', 'http://b.example']", false),
+        ] {
+            assert_eq!(origins("127.0.0.1:4180", settings).are_secure(), expected, "{settings}");
         }
     }
 }

@@ -13,10 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{credentials::has_bearer, error::Error, origins::Origins};
-
-/// Header with the relation of a browser's page to the API (Fetch Metadata, W3C).
-const FETCH_SITE: &str = "sec-fetch-site";
+use crate::{credentials::has_bearer, error::Error, origins::Origins, own_page::FETCH_SITE};
 
 /// Passes on requests that name the API by one of its own names, and that no page of another origin sent.
 pub(crate) async fn require_own_host(

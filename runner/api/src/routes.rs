@@ -8,7 +8,7 @@ use axum::{
     http::{Method, header::CONTENT_TYPE},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{MethodRouter, get, post, put},
+    routing::{MethodRouter, delete, get, post, put},
 };
 use platform_runtime::metrics;
 use runner_engine::agents;
@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
+    browser_sessions::{self, SESSION},
     caller::{Guard, require_role},
     context::ApiContext,
     error::Error,
@@ -54,6 +55,9 @@ fn table() -> Vec<Route> {
         open(METRICS, get(render_metrics)),
         open("/healthz", get(async || "ok\n")),
         open("/readyz", get(ready)),
+        guarded(SESSION, PrincipalRole::Viewer, get(browser_sessions::show)),
+        guarded(SESSION, PrincipalRole::Viewer, post(browser_sessions::sign_in)),
+        guarded(SESSION, PrincipalRole::Viewer, delete(browser_sessions::sign_out)),
         guarded(RUNS, PrincipalRole::Viewer, get(runs::list)),
         guarded(RUNS, PrincipalRole::Member, post(runs::create)),
         guarded("/api/v1/runs/{run}", PrincipalRole::Viewer, get(runs::show)),

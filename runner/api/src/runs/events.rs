@@ -22,6 +22,7 @@ use futures_util::{Stream, StreamExt, stream::unfold};
 use platform_core::event::AgentEvent;
 use platform_runtime::report;
 use runner_engine::follow::{FollowEvent, Subscription};
+use runner_model::principal::BrowserSessionHash;
 use runner_store::{Error as StoreError, UnixMillis};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -57,6 +58,8 @@ struct EventsQuery {
 struct EventSource {
     subscription: Subscription,
     caller: Caller,
+    /// Browser session that identifies the caller, if one does.
+    session: Option<BrowserSessionHash>,
     opened: Arc<OpenedStore>,
     stop: CancellationToken,
     /// Times at which the caller's token is checked again.
@@ -75,6 +78,7 @@ struct StreamEvent {
 pub(crate) async fn follow(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,
+    session: Option<Extension<BrowserSessionHash>>,
     Path(run_id): Path<String>,
     request: Request,
 ) -> Result<Response, Error> {
@@ -94,7 +98,8 @@ pub(crate) async fn follow(
     let subscription = opened.feeds.subscribe(&run.run_id, after);
     let stop = context.stop.clone();
     let check = interval_at(Instant::now() + CHECK_INTERVAL, CHECK_INTERVAL);
-    let source = EventSource { subscription, caller, opened, stop, check, _permit: permit };
+    let session = session.map(|Extension(session)| session);
+    let source = EventSource { subscription, caller, session, opened, stop, check, _permit: permit };
     let wants_lines = !accepts_event_stream(request.headers());
     Ok(if wants_lines { json_lines(source.events()) } else { server_sent(source.events()) })
 }
@@ -138,14 +143,14 @@ impl EventSource {
         })
     }
 
-    /// Returns the next event; `None` at the end of the run, at a stop, once the token is revoked, and if the store fails.
+    /// Returns the next event; `None` at the end of the run, at a stop, once the token or the session has ended, and if the store fails.
     /// After a stop or a failure, the client asks again for the events after the last one it has.
     async fn next(&mut self) -> Option<StreamEvent> {
         let next = loop {
             tokio::select! {
                 next = self.subscription.next() => break next,
                 () = self.stop.cancelled() => return None,
-                _ = self.check.tick() => match self.caller.is_still_valid(&self.opened.store).await {
+                _ = self.check.tick() => match self.caller.is_still_valid(self.session.as_ref(), &self.opened.store).await {
                     Ok(true) => {}
                     Ok(false) => return None,
                     Err(error) => break Err(error),

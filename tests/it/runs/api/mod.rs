@@ -2,6 +2,7 @@
 
 mod events;
 mod orders;
+mod sessions;
 mod tls;
 
 use std::{fs, net::SocketAddr, time::Duration};

@@ -103,6 +103,35 @@ async fn off_the_loopback_the_api_has_tls() {
 }
 
 #[tokio::test]
+async fn a_session_over_tls_is_secure() {
+    let here = Secured::start().await;
+    let token = here.token(&["app", "--account", "acct-7"]).await;
+    let session = async |head: &str| {
+        let stream = here.ca.connect(here.address).await.unwrap();
+        let head =
+            format!("{head}host: localhost\r\ncontent-length: 0\r\ncontent-type: application/json\r\n");
+        ask(stream, &format!("{head}connection: close\r\n\r\n")).await
+    };
+    let post = "POST /api/v1/session HTTP/1.1\r\n";
+    let answer = session(&format!("{post}authorization: Bearer {token}\r\n")).await;
+    let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(cookie.starts_with("__Host-sluice_session="), "{cookie}");
+    for flag in ["Secure", "HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.split("; ").any(|part| part == flag), "{flag}: {cookie}");
+    }
+    assert!(!cookie.contains("Domain"), "{cookie}");
+    let pair = cookie.split(';').next().unwrap();
+    let sign_out = "DELETE /api/v1/session HTTP/1.1\r\n";
+    for (origin, status) in
+        [("http://localhost:4180", 403), ("https://localhost", 403), ("https://localhost:4180", 204)]
+    {
+        let answer = session(&format!("{sign_out}cookie: {pair}\r\norigin: {origin}\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{origin}: {answer}");
+    }
+    here.up.stop(Signal::TERM).await;
+}
+
+#[tokio::test]
 async fn a_reload_replaces_the_certificate() {
     const LIST: &str = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let here = Secured::start().await;
