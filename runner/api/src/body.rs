@@ -44,7 +44,8 @@ pub(crate) fn read_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
     read.map_err(|rejection| Error::Invalid(rejection.body_text()))
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// Returns whether the body is JSON, according to its content type.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json")

@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::Error, stream_permits::StreamPermits};
+use crate::{error::Error, origins::Origins, stream_permits::StreamPermits};
 
 /// Longest time for which a request waits for the store to be opened.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,6 +28,8 @@ pub struct ApiContext {
     /// Account of requests without a token; absent if each needs one.
     pub(crate) anonymous_account: Option<AccountId>,
     pub(crate) stream_permits: StreamPermits,
+    /// Origins of the API's own pages.
+    pub(crate) origins: Origins,
     /// Token that ends streams, so that their clients resume them elsewhere.
     pub(crate) stop: CancellationToken,
     data_plane: DataPlane,
@@ -57,11 +59,17 @@ impl ApiContext {
             observer,
             anonymous_account: settings.api.anonymous_account.clone(),
             stream_permits: StreamPermits::default(),
+            origins: Origins::default(),
             stop,
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
             orders: Arc::new(Semaphore::new(MAX_ORDERS)),
             opened: Arc::default(),
         }
+    }
+
+    /// Returns the same state for an API whose pages have these origins.
+    pub(crate) fn with_origins(self, origins: Origins) -> Self {
+        Self { origins, ..self }
     }
 
     /// Gives the API its store, for requests from now on.

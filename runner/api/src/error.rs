@@ -38,13 +38,16 @@ pub(super) enum Error {
     /// The path exists, but not for this method.
     #[error("the path does not take this method")]
     Method,
-    /// The request was sent to a name that is not this host's own.
-    #[error("only requests to localhost, 127.0.0.1 or [::1] are answered")]
+    /// The request was sent to a name that is not the API's own.
+    #[error("only requests to the API's own names are answered")]
     Host,
     /// A browser sent the request for a page from another site.
     #[error("requests from pages of other sites are refused")]
     Site,
-    /// The request carries no token of a principal. A wrong one gets the same answer.
+    /// A page of another origin sent the request, or none that is known, and a cookie identifies the sender.
+    #[error("with a session, only pages of the API's own origins change something")]
+    Origin,
+    /// The request carries no token and no session of a principal. A wrong one gets the same answer.
     #[error("the request carries no valid token")]
     Unauthenticated,
     /// The role of the principal does not allow the action.
@@ -128,18 +131,11 @@ impl Error {
             Self::Method => {
                 explanation(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "`allow` has the methods")
             }
-            Self::Host => explanation(
-                StatusCode::MISDIRECTED_REQUEST,
-                "wrong_host",
-                "send one Host header, such as localhost",
-            ),
-            Self::Site => {
-                explanation(StatusCode::FORBIDDEN, "wrong_site", "send the request from a page of this host")
-            }
+            Self::Host | Self::Site | Self::Origin => self.page_explanation(),
             Self::Unauthenticated => explanation(
                 StatusCode::UNAUTHORIZED,
                 "unauthenticated",
-                "send `Authorization: Bearer TOKEN`; `sluice principals add` prints a token",
+                "send `Authorization: Bearer TOKEN`, or sign in again; `sluice principals add` prints a token",
             ),
             Self::Role { .. } => {
                 explanation(StatusCode::FORBIDDEN, "forbidden", "use the token of a principal with that role")
@@ -181,6 +177,20 @@ impl Error {
                 "`sluice runs show` has the details of the run",
             ),
             Self::Lease(_) | Self::Internal => internal(),
+        }
+    }
+
+    /// Returns the explanation for a request that a browser may have sent for a page of another origin.
+    const fn page_explanation(&self) -> Explanation {
+        let help = "send it from a page whose origin is in `api.origins`";
+        match self {
+            Self::Host => explanation(
+                StatusCode::MISDIRECTED_REQUEST,
+                "wrong_host",
+                "send one Host header: localhost on the API's host, else a host of `api.origins`",
+            ),
+            Self::Origin => explanation(StatusCode::FORBIDDEN, "wrong_origin", help),
+            _ => explanation(StatusCode::FORBIDDEN, "wrong_site", help),
         }
     }
 

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::{
     answer_timeout::answer_in_time,
+    browser_sessions::{self, SESSION},
     caller::{Guard, require_role},
     chat,
     context::ApiContext,
@@ -104,6 +105,9 @@ fn table() -> Vec<Route> {
         guarded("/api/v1/ai/chat", PrincipalRole::Member, post(chat::create)),
         guarded("/api/v1/ai/chat/{thread}/stream", PrincipalRole::Viewer, get(chat::resume)),
         guarded("/api/v1/ai/chat/{thread}/stop", PrincipalRole::Member, post(chat::stop)),
+        guarded(SESSION, PrincipalRole::Viewer, get(browser_sessions::show)),
+        guarded(SESSION, PrincipalRole::Viewer, post(browser_sessions::sign_in)),
+        guarded(SESSION, PrincipalRole::Viewer, delete(browser_sessions::sign_out)),
         guarded(RUNS, PrincipalRole::Viewer, get(runs::list)),
         guarded(RUNS, PrincipalRole::Member, post(runs::create)),
         guarded("/api/v1/runs/{run}", PrincipalRole::Viewer, get(runs::show)),
@@ -135,7 +139,7 @@ pub(crate) fn router(context: &ApiContext) -> Router {
         .with_state(context.clone())
         .method_not_allowed_fallback(async || Error::Method)
         .fallback(async || Error::Route)
-        .layer(middleware::from_fn(require_own_host))
+        .layer(middleware::from_fn_with_state(context.origins.clone(), require_own_host))
         .layer(middleware::from_fn_with_state(tracer, trace_request))
 }
 

@@ -1,5 +1,5 @@
 //! Removes old events and texts of ended runs from the store, in small transactions, so that no other process waits long
-//! for the store's lock.
+//! for the store's lock. Also removes browser sessions that have ended.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ const MAX_TRANSACTIONS: u32 = 64;
 /// Delay between two transactions, in which other processes can acquire the lock.
 const TRANSACTION_DELAY: Duration = Duration::from_millis(50);
 
-/// Removes old events and texts at once, and then each time that `interval` has passed.
-pub(crate) async fn remove_old(store: &Store, settings: &settings::Store, interval: Duration) {
+/// Removes what is old at once, and then each time that `interval` has passed.
+pub(crate) async fn prune_store(store: &Store, settings: &settings::Store, interval: Duration) {
     let keep = Keep { age: settings.event_retention, runs: settings.event_retention_max_runs };
     loop {
         match prune_once(store, keep).await {
@@ -34,6 +34,13 @@ pub(crate) async fn remove_old(store: &Store, settings: &settings::Store, interv
                         "questions and answers of old runs not removed yet"
                     );
                 }
+            }
+        }
+        match store.remove_ended_browser_sessions().await {
+            Ok(0) => {}
+            Ok(sessions) => tracing::info!(sessions, "ended browser sessions removed"),
+            Err(error) => {
+                tracing::warn!(error = report::chain(&error), "ended browser sessions not removed yet");
             }
         }
         sleep(interval).await;

@@ -23,6 +23,7 @@ mod address;
 mod backend;
 mod backup;
 mod bounds;
+mod browser_sessions;
 mod cancel;
 mod changes;
 mod claim;
@@ -67,6 +68,7 @@ pub use self::{
     address::Address,
     backup::{Onto, Rows},
     bounds::Bounds,
+    browser_sessions::{BROWSER_SESSION_IDLE_TIMEOUT, MAX_BROWSER_SESSION_AGE},
     changes::{RunChanges, RunWatcher},
     cursors::ConsumerCursor,
     error::{Committed, Error, HostIdFault},

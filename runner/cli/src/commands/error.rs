@@ -90,9 +90,9 @@ pub(super) enum Error {
     /// `sluice init` could not set Sluicegate up.
     #[error(transparent)]
     Setup(#[from] setup::Error),
-    /// The API cannot listen on its address.
+    /// The API cannot listen on its address, or has no certificate for it.
     #[error(transparent)]
-    Api(#[from] api::Unbound),
+    Api(#[from] api::StartError),
     /// The settings of a connection to a gateway cannot be used.
     #[error(transparent)]
     Gateway(#[from] gateways::Error),
@@ -156,6 +156,7 @@ impl Error {
             | Self::Order(_)
             | Self::NoGateway(_)
             | Self::TokenSecrets(_)
+            | Self::Api(api::StartError::Tls(_))
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_) => Exit::Failure,
             Self::NotEnded(_) => Exit::TryAgain,
@@ -171,7 +172,7 @@ impl Error {
             | Self::InsufficientDisk(_)
             | Self::Proxy(_)
             | Self::Upstream(_)
-            | Self::Api(_) => Exit::Unavailable,
+            | Self::Api(api::StartError::Unbound { .. }) => Exit::Unavailable,
             Self::Setup(error) => init::exit_code(error),
             Self::Gateway(_)
             | Self::GatewayConnection(_)
@@ -279,10 +280,7 @@ const fn store_exit(error: &store::Error) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        net::TcpListener,
-        time::{SystemTime, UNIX_EPOCH},
-    };
+    use std::time::{SystemTime, UNIX_EPOCH};
 
     use platform_core::id::GatewayId;
     use platform_runtime::{
@@ -317,16 +315,18 @@ mod tests {
     #[tokio::test]
     async fn every_error_has_its_exit_code() {
         let gateway = || GatewayId::parse("coding").unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let unbound = api::Api::bind(listener.local_addr().unwrap()).unwrap_err();
+        let address = "127.0.0.1:4180".parse().unwrap();
+        let unbound = api::StartError::Unbound { address, source: io::ErrorKind::AddrInUse.into() };
+        let no_certificate = api::StartError::from(api::TlsError::NoCertificate { path: "/c.pem".into() });
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
         let run_id = || RunId::parse("run-1").unwrap();
-        let cases: [(Error, Exit); 36] = [
+        let cases: [(Error, Exit); 37] = [
             (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
             (OrderError::from(BehaviourError::Missing { dir: "/agents".into() }).into(), Exit::Usage),
             (NoGateway::among([], "coding").into(), Exit::Usage),
             (token_secrets::Error::Empty { path: "/secrets".into() }.into(), Exit::Usage),
+            (no_certificate.into(), Exit::Usage),
             (traces::Unusable::Endpoint(String::new()).into(), Exit::Usage),
             (OrderError::from(Unpriced::UnderRunLimit { model: String::new() }).into(), Exit::Usage),
             (Unknown(String::new()).into(), Exit::Failure),

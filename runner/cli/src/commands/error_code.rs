@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use clap::{ArgMatches, error::ErrorKind};
 use platform_runtime::{report, terminal};
+use runner_api as api;
 use runner_control_client as data_plane;
 use runner_engine::{
     order::OrderError,
@@ -44,7 +45,8 @@ impl Error {
             Self::AgentImage(_) => "agent_not_added",
             Self::Workspace(_) => "workspace_failed",
             Self::InsufficientDisk(_) => "insufficient_disk",
-            Self::Api(_) => "address_in_use",
+            Self::Api(api::StartError::Unbound { .. }) => "address_in_use",
+            Self::Api(api::StartError::Tls(_)) => "certificate_unusable",
             Self::ManagedGateway(_) | Self::Gateway(_) | Self::GatewayConnection(_) | Self::DeviceKey(_) => {
                 "gateway_failed"
             }
