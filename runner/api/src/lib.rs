@@ -20,7 +20,9 @@ mod own_host;
 mod routes;
 mod runs;
 mod server;
+mod stream_guard;
 mod stream_permits;
+mod stream_response;
 mod trace_parent;
 
 use axum::{

@@ -1,5 +1,6 @@
 //! Serves the routes of runs: lists, orders and cancels them.
 
+mod event_source;
 mod events;
 mod order;
 mod view;
