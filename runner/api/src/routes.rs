@@ -59,6 +59,7 @@ fn table() -> Vec<Route> {
         guarded("/api/v1/runs/{run}", PrincipalRole::Viewer, get(runs::show)),
         guarded("/api/v1/runs/{run}", PrincipalRole::Member, put(runs::create_named)),
         guarded("/api/v1/runs/{run}/events", PrincipalRole::Viewer, get(runs::follow)),
+        guarded("/api/v1/runs/{run}/logs", PrincipalRole::Viewer, get(runs::logs)),
         guarded("/api/v1/runs/{run}/cancel", PrincipalRole::Member, post(runs::cancel)),
     ]
 }

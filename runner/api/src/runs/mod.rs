@@ -2,6 +2,7 @@
 
 mod event_source;
 mod events;
+mod logs;
 mod order;
 mod view;
 
@@ -18,7 +19,7 @@ use runner_store::{self as store, Created, Filter, Run, Store, UnixMillis};
 use serde::Deserialize;
 use serde_json::json;
 
-pub(crate) use self::events::follow;
+pub(crate) use self::{events::follow, logs::logs};
 use self::{order::OrderBody, view::RunView};
 use crate::{
     body::{read_json, read_query},

@@ -2,6 +2,7 @@
 //! others.
 
 mod events;
+mod logs;
 mod orders;
 
 use std::{fs, net::SocketAddr, time::Duration};

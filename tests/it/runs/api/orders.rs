@@ -57,7 +57,7 @@ pub(super) async fn ended(api: &Agent, run: &str) -> Value {
 }
 
 /// Checks that the answer is a problem with this status and code.
-fn assert_problem(answer: &Answer, status: u16, code: &str) {
+pub(super) fn assert_problem(answer: &Answer, status: u16, code: &str) {
     let problem = answer.json();
     assert_eq!((answer.status.as_u16(), &problem["code"]), (status, &json!(code)), "{problem}");
     assert_eq!(answer.headers["content-type"], "application/problem+json");
