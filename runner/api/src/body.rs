@@ -9,7 +9,7 @@ use axum::{
     },
 };
 use http_body_util::LengthLimitError;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -42,6 +42,15 @@ pub(crate) fn invalid_body(error: &serde_json::Error) -> Error {
 pub(crate) fn read_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
     let read = Query::try_from_uri(uri).map(|Query(query)| query);
     read.map_err(|rejection| Error::Invalid(rejection.body_text()))
+}
+
+/// Refuses every parameter in the query of `uri`.
+pub(crate) fn refuse_query(uri: &Uri) -> Result<(), Error> {
+    /// Query without a parameter.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NoQuery {}
+    read_query::<NoQuery>(uri).map(drop)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -5,7 +5,12 @@ use std::{sync::Arc, time::Duration};
 use platform_core::id::AccountId;
 use platform_runtime::settings::Settings;
 use runner_control_client::DataPlane;
-use runner_engine::{agents::Catalog, current_settings::CurrentSettings, follow::Feeds, observer::Observer};
+use runner_engine::{
+    agents::Catalog,
+    current_settings::CurrentSettings,
+    follow::{Feeds, RunFeed},
+    observer::Observer,
+};
 use runner_store::Store;
 use tokio::{
     sync::{Semaphore, watch},
@@ -41,6 +46,7 @@ pub struct ApiContext {
 pub(crate) struct OpenedStore {
     pub(crate) store: Store,
     pub(crate) feeds: Feeds,
+    pub(crate) run_feed: RunFeed,
 }
 
 impl ApiContext {
@@ -67,7 +73,8 @@ impl ApiContext {
     /// Gives the API its store, for requests from now on.
     pub fn open(&self, store: Store) {
         let feeds = Feeds::of(store.clone(), self.data_plane.clone());
-        self.opened.send_replace(Some(Arc::new(OpenedStore { store, feeds })));
+        let run_feed = RunFeed::of(store.clone());
+        self.opened.send_replace(Some(Arc::new(OpenedStore { store, feeds, run_feed })));
     }
 
     /// Stops the API, and all else that shares its token.

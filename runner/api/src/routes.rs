@@ -56,6 +56,7 @@ fn table() -> Vec<Route> {
         open("/readyz", get(ready)),
         guarded(RUNS, PrincipalRole::Viewer, get(runs::list)),
         guarded(RUNS, PrincipalRole::Member, post(runs::create)),
+        guarded("/api/v1/runs/changes", PrincipalRole::Viewer, get(runs::changes)),
         guarded("/api/v1/runs/{run}", PrincipalRole::Viewer, get(runs::show)),
         guarded("/api/v1/runs/{run}", PrincipalRole::Member, put(runs::create_named)),
         guarded("/api/v1/runs/{run}/events", PrincipalRole::Viewer, get(runs::follow)),

@@ -183,6 +183,7 @@ impl Store {
         }
         let run = self.find(&mut tx, &new.run_id).await?;
         self.check_host(&mut tx).await?;
+        tx.changed.states.push(new.run_id.clone());
         tx.commit(action).await?;
         // An earlier try may have been committed without an answer. Then the run is new if the caller still has its
         // first lease.

@@ -159,6 +159,7 @@ impl Store {
             .await
             .map_err(failed("restart a run"))?;
         tx.append(&token.run_id, &[status_event(Phase::Queued)]).await?;
+        tx.changed.states.push(token.run_id.clone());
         let run = self.find(&mut tx, &token.run_id).await?;
         tx.commit("restart a run").await?;
         Ok(run)
@@ -221,6 +222,7 @@ impl Tx {
             run.lease = None;
         }
         self.save(run, answer.map(String::as_str)).await?;
+        self.changed.states.push(run.run_id.clone());
         let events = match phase {
             Some(phase) => vec![status_event(phase)],
             None => self.last_events(run).await?,

@@ -1,5 +1,6 @@
 //! Serves the routes of runs: lists, orders and cancels them.
 
+mod changes;
 mod event_source;
 mod events;
 mod logs;
@@ -19,7 +20,11 @@ use runner_store::{self as store, Created, Filter, Run, Store, UnixMillis};
 use serde::Deserialize;
 use serde_json::json;
 
-pub(crate) use self::{events::follow, logs::logs};
+pub(crate) use self::{
+    changes::changes,
+    events::follow,
+    logs::logs,
+};
 use self::{order::OrderBody, view::RunView};
 use crate::{
     body::{read_json, read_query},

@@ -2,7 +2,7 @@
 
 use harness::Agent;
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::orders::{Served, assert_problem, ended, order_text};
 
