@@ -24,6 +24,8 @@ use crate::{error::Error, stream_permits::StreamPermits};
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most orders whose bodies are in memory at a time.
 const MAX_ORDERS: usize = 8;
+/// Most requests that read the files of runs at a time.
+const MAX_FILE_JOBS: usize = 2;
 
 /// State that all requests share. Clones share it, too.
 #[derive(Debug, Clone)]
@@ -35,7 +37,9 @@ pub struct ApiContext {
     pub(crate) stream_permits: StreamPermits,
     /// Token that ends streams, so that their clients resume them elsewhere.
     pub(crate) stop: CancellationToken,
-    data_plane: DataPlane,
+    pub(crate) data_plane: DataPlane,
+    /// Permits for work on the files of runs, which blocks threads.
+    pub(crate) file_jobs: Arc<Semaphore>,
     /// Permits for orders, whose bodies may be large.
     pub(crate) orders: Arc<Semaphore>,
     opened: Arc<watch::Sender<Option<Arc<OpenedStore>>>>,
@@ -65,6 +69,7 @@ impl ApiContext {
             stream_permits: StreamPermits::default(),
             stop,
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
+            file_jobs: Arc::new(Semaphore::new(MAX_FILE_JOBS)),
             orders: Arc::new(Semaphore::new(MAX_ORDERS)),
             opened: Arc::default(),
         }

@@ -9,22 +9,23 @@ use axum::{
 };
 use platform_core::id::{AccountId, AgentId};
 use platform_runtime::{report, retry::Transient};
-use runner_engine::{
-    order::OrderError,
-    run::{LeaseError, NotAdmitted},
-};
+use runner_control_client as data_plane;
+use runner_engine::{order::OrderError, run::LeaseError, run_files::RunFilesError};
+use runner_files::Unreadable;
 use runner_model::principal::PrincipalRole;
 use runner_store as store;
 use serde_json::{Value, json};
 
-use crate::stream_permits::MAX_STREAMS;
+use crate::{
+    explanation::{
+        ASK_AGAIN, Explanation, admission_explanation, data_plane_explanation, explanation,
+        files_explanation, internal, order_explanation, store_explanation,
+    },
+    stream_permits::MAX_STREAMS,
+};
 
 /// Seconds after which a client may ask again for what is only away for a moment.
 const RETRY_SECONDS: u64 = 2;
-
-/// Help for requests whose outcome is not known.
-const ASK_AGAIN: &str =
-    "send the request again; repeat an order only with its `Idempotency-Key`, or it may run twice";
 
 /// Reason why the API refuses a request.
 #[derive(Debug, thiserror::Error)]
@@ -94,29 +95,79 @@ pub(super) enum Error {
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// The files of the run are not there, or cannot be read.
+    #[error(transparent)]
+    Files(#[from] RunFilesError),
+    /// The file is not given out.
+    #[error("the file {0}")]
+    File(Unreadable),
+    /// The difference is larger than an answer may be.
+    #[error("the difference has more than {most} bytes")]
+    LargeDiff {
+        /// Largest difference, in bytes.
+        most: usize,
+    },
+    /// The data plane failed or refused.
+    #[error(transparent)]
+    DataPlane(#[from] data_plane::Error),
     /// The API itself failed.
     #[error("the request failed")]
     Internal,
 }
 
-/// Status and code of an error, and what would change the outcome.
-struct Explanation {
-    status: StatusCode,
-    code: &'static str,
-    help: &'static str,
-}
-
-const fn explanation(status: StatusCode, code: &'static str, help: &'static str) -> Explanation {
-    Explanation { status, code, help }
-}
-
 impl Error {
-    fn explanation(&self) -> Explanation {
+    pub(super) fn explanation(&self) -> Explanation {
         match self {
             Self::Route => explanation(StatusCode::NOT_FOUND, "not_found", "check the path and the id"),
             Self::Method => {
                 explanation(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "`allow` has the methods")
             }
+            Self::Host
+            | Self::Site
+            | Self::Unauthenticated
+            | Self::Role { .. }
+            | Self::Agent { .. }
+            | Self::Account { .. } => self.access_explanation(),
+            Self::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
+            Self::MediaType => explanation(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "send `Content-Type: application/json`",
+            ),
+            Self::Invalid(_) => {
+                explanation(StatusCode::BAD_REQUEST, "invalid_request", "correct the request")
+            }
+            Self::TooManyStreams => explanation(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_streams",
+                "close a stream before opening another",
+            ),
+            Self::Starting => {
+                explanation(StatusCode::SERVICE_UNAVAILABLE, "starting", "send the request again")
+            }
+            Self::TimedOut => explanation(StatusCode::SERVICE_UNAVAILABLE, "timed_out", ASK_AGAIN),
+            Self::Files(error) => files_explanation(error),
+            Self::File(_) => explanation(
+                StatusCode::CONFLICT,
+                "file_refused",
+                "only plain files with one name are given out; `sluice runs files` says why others are not",
+            ),
+            Self::LargeDiff { .. } => explanation(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "result_too_large",
+                "name a directory with `?path=`, or use `sluice runs diff`",
+            ),
+            Self::DataPlane(error) => data_plane_explanation(error),
+            Self::Order(error) => order_explanation(error),
+            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_explanation(error),
+            Self::Lease(LeaseError::NotAdmitted(error)) => admission_explanation(error),
+            Self::Lease(_) | Self::Internal => internal(),
+        }
+    }
+
+    /// Explains an error of a sender that may not do what it asks for.
+    fn access_explanation(&self) -> Explanation {
+        match self {
             Self::Host => explanation(
                 StatusCode::MISDIRECTED_REQUEST,
                 "wrong_host",
@@ -143,28 +194,7 @@ impl Error {
                 "account_forbidden",
                 "leave `account` out, or use an operator's token",
             ),
-            Self::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
-            Self::MediaType => explanation(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "unsupported_media_type",
-                "send `Content-Type: application/json`",
-            ),
-            Self::Invalid(_) => {
-                explanation(StatusCode::BAD_REQUEST, "invalid_request", "correct the request")
-            }
-            Self::TooManyStreams => explanation(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too_many_streams",
-                "close a stream before opening another",
-            ),
-            Self::Starting => {
-                explanation(StatusCode::SERVICE_UNAVAILABLE, "starting", "send the request again")
-            }
-            Self::TimedOut => explanation(StatusCode::SERVICE_UNAVAILABLE, "timed_out", ASK_AGAIN),
-            Self::Order(error) => order_explanation(error),
-            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_explanation(error),
-            Self::Lease(LeaseError::NotAdmitted(error)) => admission_explanation(error),
-            Self::Lease(_) | Self::Internal => internal(),
+            _ => internal(),
         }
     }
 
@@ -184,6 +214,11 @@ impl Error {
                 }
                 error => error.to_string(),
             },
+            Self::Files(error) => files_detail(error),
+            Self::DataPlane(error) if !error.is_refusal() => {
+                tracing::warn!(error = report::chain(error), "a request of the API found no data plane");
+                "the data plane does not answer".to_owned()
+            }
             error => report::chain(error),
         }
     }
@@ -211,6 +246,7 @@ impl Error {
     fn retry_after(&self) -> Option<u64> {
         match self {
             Self::Starting | Self::TimedOut | Self::TooManyStreams => Some(RETRY_SECONDS),
+            Self::DataPlane(error) if !error.is_refusal() => Some(RETRY_SECONDS),
             Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => match error {
                 store::Error::Full(full) => Some(full.retry_after.as_secs().max(1)),
                 error if error.is_transient() => Some(RETRY_SECONDS),
@@ -221,65 +257,21 @@ impl Error {
     }
 }
 
-const fn internal() -> Explanation {
-    explanation(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the log of `sluice up` has the cause")
-}
-
-const fn order_explanation(error: &OrderError) -> Explanation {
-    match error {
-        OrderError::UnknownAgent { .. } => {
-            explanation(StatusCode::NOT_FOUND, "unknown_agent", "order one of `agents`")
-        }
-        OrderError::NotGranted { .. } => explanation(
-            StatusCode::BAD_REQUEST,
-            "model_not_granted",
-            "order one of `models`, or none for the default",
-        ),
-        OrderError::NoModel { .. } => explanation(
-            StatusCode::BAD_REQUEST,
-            "no_model",
-            "name a model; GET /v1/models at the proxy lists them",
-        ),
-        OrderError::Unpriced(_) => {
-            explanation(StatusCode::BAD_REQUEST, "model_unpriced", "order a model with a price")
-        }
-        OrderError::InvalidModel { .. } | OrderError::Behaviour(_) => explanation(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "configuration_invalid",
-            "`sluice agents check` names the cause",
-        ),
+impl From<runner_files::Error> for Error {
+    fn from(error: runner_files::Error) -> Self {
+        Self::Files(error.into())
     }
 }
 
-const fn admission_explanation(error: &NotAdmitted) -> Explanation {
+/// Returns the text for a client whose run has no files. Paths of this host are for operators, in the log.
+fn files_detail(error: &RunFilesError) -> String {
+    use runner_files::Error as FilesError;
     match error {
-        NotAdmitted::NoSession { .. } => explanation(
-            StatusCode::BAD_REQUEST,
-            "no_session",
-            "leave `stateKey` out, or order an agent of a gateway",
-        ),
-        NotAdmitted::TooUrgent { .. } => {
-            explanation(StatusCode::FORBIDDEN, "priority_too_high", "order a lower `priority`")
+        RunFilesError::Files(error @ (FilesError::NoResult { .. } | FilesError::ResultRemoved { .. })) => {
+            tracing::debug!(error = report::chain(error), "a run has no files for the API");
+            "the workspace has no files of the run any more".to_owned()
         }
-    }
-}
-
-fn store_explanation(error: &store::Error) -> Explanation {
-    match error {
-        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } => Error::Route.explanation(),
-        store::Error::Conflict { .. } => explanation(
-            StatusCode::CONFLICT,
-            "run_id_taken",
-            "another order has this run id or idempotency key: choose another",
-        ),
-        store::Error::Full(_) => {
-            explanation(StatusCode::TOO_MANY_REQUESTS, "queue_full", "order again after `retry-after`")
-        }
-        store::Error::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
-        error if error.is_transient() => {
-            explanation(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", ASK_AGAIN)
-        }
-        _ => internal(),
+        error => report::chain(error),
     }
 }
 

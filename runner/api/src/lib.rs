@@ -16,6 +16,7 @@ mod body;
 mod caller;
 mod context;
 mod error;
+mod explanation;
 mod own_host;
 mod routes;
 mod runs;

@@ -61,6 +61,9 @@ fn table() -> Vec<Route> {
         guarded("/api/v1/runs/{run}", PrincipalRole::Member, put(runs::create_named)),
         guarded("/api/v1/runs/{run}/events", PrincipalRole::Viewer, get(runs::follow)),
         guarded("/api/v1/runs/{run}/logs", PrincipalRole::Viewer, get(runs::logs)),
+        guarded("/api/v1/runs/{run}/files", PrincipalRole::Viewer, get(runs::list_files)),
+        guarded("/api/v1/runs/{run}/files/{*path}", PrincipalRole::Viewer, get(runs::download)),
+        guarded("/api/v1/runs/{run}/diff", PrincipalRole::Viewer, get(runs::diff)),
         guarded("/api/v1/runs/{run}/cancel", PrincipalRole::Member, post(runs::cancel)),
     ]
 }

@@ -24,4 +24,5 @@ pub mod reaper;
 pub mod request;
 pub mod retention;
 pub mod run;
+pub mod run_files;
 pub mod worker;

@@ -1,8 +1,11 @@
 //! Serves the routes of runs: lists, orders and cancels them.
 
 mod changes;
+mod download;
 mod event_source;
 mod events;
+mod file_job;
+mod files;
 mod logs;
 mod order;
 mod view;
@@ -22,7 +25,9 @@ use serde_json::json;
 
 pub(crate) use self::{
     changes::changes,
+    download::download,
     events::follow,
+    files::{diff, list_files},
     logs::logs,
 };
 use self::{order::OrderBody, view::RunView};

@@ -3,6 +3,7 @@
 
 mod changes;
 mod events;
+mod files;
 mod logs;
 mod orders;
 

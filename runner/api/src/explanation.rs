@@ -1,0 +1,128 @@
+//! Explains errors: the status and the code of each, and what would change the outcome.
+
+use axum::http::StatusCode;
+use platform_runtime::retry::Transient;
+use runner_control_client as data_plane;
+use runner_engine::{order::OrderError, run::NotAdmitted, run_files::RunFilesError};
+use runner_files as files;
+use runner_store as store;
+
+use crate::error::Error;
+
+/// Help for requests whose outcome is not known.
+pub(super) const ASK_AGAIN: &str =
+    "send the request again; repeat an order only with its `Idempotency-Key`, or it may run twice";
+
+/// Status and code of an error, and what would change the outcome.
+pub(super) struct Explanation {
+    pub(super) status: StatusCode,
+    pub(super) code: &'static str,
+    pub(super) help: &'static str,
+}
+
+pub(super) const fn explanation(status: StatusCode, code: &'static str, help: &'static str) -> Explanation {
+    Explanation { status, code, help }
+}
+
+pub(super) const fn internal() -> Explanation {
+    explanation(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the log of `sluice up` has the cause")
+}
+
+pub(super) const fn order_explanation(error: &OrderError) -> Explanation {
+    match error {
+        OrderError::UnknownAgent { .. } => {
+            explanation(StatusCode::NOT_FOUND, "unknown_agent", "order one of `agents`")
+        }
+        OrderError::NotGranted { .. } => explanation(
+            StatusCode::BAD_REQUEST,
+            "model_not_granted",
+            "order one of `models`, or none for the default",
+        ),
+        OrderError::NoModel { .. } => explanation(
+            StatusCode::BAD_REQUEST,
+            "no_model",
+            "name a model; GET /v1/models at the proxy lists them",
+        ),
+        OrderError::Unpriced(_) => {
+            explanation(StatusCode::BAD_REQUEST, "model_unpriced", "order a model with a price")
+        }
+        OrderError::InvalidModel { .. } | OrderError::Behaviour(_) => explanation(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "configuration_invalid",
+            "`sluice agents check` names the cause",
+        ),
+    }
+}
+
+pub(super) const fn admission_explanation(error: &NotAdmitted) -> Explanation {
+    match error {
+        NotAdmitted::NoSession { .. } => explanation(
+            StatusCode::BAD_REQUEST,
+            "no_session",
+            "leave `stateKey` out, or order an agent of a gateway",
+        ),
+        NotAdmitted::TooUrgent { .. } => {
+            explanation(StatusCode::FORBIDDEN, "priority_too_high", "order a lower `priority`")
+        }
+    }
+}
+
+pub(super) fn store_explanation(error: &store::Error) -> Explanation {
+    match error {
+        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } => Error::Route.explanation(),
+        store::Error::Conflict { .. } => explanation(
+            StatusCode::CONFLICT,
+            "run_id_taken",
+            "another order has this run id or idempotency key: choose another",
+        ),
+        store::Error::Full(_) => {
+            explanation(StatusCode::TOO_MANY_REQUESTS, "queue_full", "order again after `retry-after`")
+        }
+        store::Error::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
+        error if error.is_transient() => {
+            explanation(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", ASK_AGAIN)
+        }
+        _ => internal(),
+    }
+}
+
+/// Returns the explanation of an error of the files of a run.
+pub(super) fn files_explanation(error: &RunFilesError) -> Explanation {
+    match error {
+        RunFilesError::Store(error) => store_explanation(error),
+        RunFilesError::NotYet { .. } => {
+            explanation(StatusCode::CONFLICT, "no_files_yet", "ask again when the run has started")
+        }
+        RunFilesError::NoLongerKept { .. }
+        | RunFilesError::Files(
+            files::Error::NoFiles { .. } | files::Error::NoResult { .. } | files::Error::ResultRemoved { .. },
+        ) => explanation(
+            StatusCode::NOT_FOUND,
+            "no_files",
+            "start runs with `sluice run --workspace`; the agent's `keep` says how long files stay",
+        ),
+        RunFilesError::Files(files::Error::TooManyResults { .. }) => explanation(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "result_too_large",
+            "let the agent remove what it does not need",
+        ),
+        _ => internal(),
+    }
+}
+
+/// Returns the explanation of an error of the data plane.
+pub(super) fn data_plane_explanation(error: &data_plane::Error) -> Explanation {
+    match error {
+        data_plane::Error::Refused { code, .. } if code == "not_stored" => explanation(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "not_stored",
+            "the change holds, and a restart may lose it: free the data plane's disk",
+        ),
+        error if error.is_refusal() => internal(),
+        _ => explanation(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "data_plane_unavailable",
+            "send the request again; `sluice status` says what the data plane lacks",
+        ),
+    }
+}
