@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::{
     explanation::{
         ASK_AGAIN, Explanation, admission_explanation, data_plane_explanation, explanation,
-        files_explanation, internal, order_explanation, store_explanation,
+        files_explanation, internal, not_found, order_explanation, store_explanation,
     },
     stream_permits::MAX_STREAMS,
 };
@@ -116,9 +116,9 @@ pub(super) enum Error {
 }
 
 impl Error {
-    pub(super) fn explanation(&self) -> Explanation {
+    fn explanation(&self) -> Explanation {
         match self {
-            Self::Route => explanation(StatusCode::NOT_FOUND, "not_found", "check the path and the id"),
+            Self::Route => not_found(),
             Self::Method => {
                 explanation(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "`allow` has the methods")
             }

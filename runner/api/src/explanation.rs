@@ -7,8 +7,6 @@ use runner_engine::{order::OrderError, run::NotAdmitted, run_files::RunFilesErro
 use runner_files as files;
 use runner_store as store;
 
-use crate::error::Error;
-
 /// Help for requests whose outcome is not known.
 pub(super) const ASK_AGAIN: &str =
     "send the request again; repeat an order only with its `Idempotency-Key`, or it may run twice";
@@ -69,7 +67,7 @@ pub(super) const fn admission_explanation(error: &NotAdmitted) -> Explanation {
 
 pub(super) fn store_explanation(error: &store::Error) -> Explanation {
     match error {
-        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } => Error::Route.explanation(),
+        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } => not_found(),
         store::Error::Conflict { .. } => explanation(
             StatusCode::CONFLICT,
             "run_id_taken",
@@ -84,6 +82,11 @@ pub(super) fn store_explanation(error: &store::Error) -> Explanation {
         }
         _ => internal(),
     }
+}
+
+/// Returns the explanation of an error for what does not exist.
+pub(super) const fn not_found() -> Explanation {
+    explanation(StatusCode::NOT_FOUND, "not_found", "check the path and the id")
 }
 
 /// Returns the explanation of an error of the files of a run.

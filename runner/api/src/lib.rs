@@ -12,11 +12,13 @@
 //!
 //! Invariants: only requests to this host's own names are answered. No route answers with a run of another account.
 
+mod agents;
 mod body;
 mod caller;
 mod context;
 mod error;
 mod explanation;
+mod gateways;
 mod own_host;
 mod routes;
 mod runs;

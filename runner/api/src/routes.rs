@@ -11,17 +11,17 @@ use axum::{
     routing::{MethodRouter, get, post, put},
 };
 use platform_runtime::metrics;
-use runner_engine::agents;
 use runner_model::principal::PrincipalRole;
 use runner_telemetry::traces::{ApiRequest, Traces};
 use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
+    agents,
     caller::{Guard, require_role},
     context::ApiContext,
     error::Error,
-    json_response,
+    gateways, json_response,
     own_host::require_own_host,
     runs::{self, RUNS},
     trace_parent::trace_parent,
@@ -50,10 +50,12 @@ const fn guarded(path: &'static str, role: PrincipalRole, handler: MethodRouter<
 /// Returns all routes. A path may have several, one for each role.
 fn table() -> Vec<Route> {
     vec![
-        open("/api/v1/ai/agents", get(list_agents)),
+        open("/api/v1/ai/agents", get(agents::list_runnable)),
         open(METRICS, get(render_metrics)),
         open("/healthz", get(async || "ok\n")),
         open("/readyz", get(ready)),
+        guarded("/api/v1/agents", PrincipalRole::Viewer, get(agents::list)),
+        guarded("/api/v1/gateways", PrincipalRole::Operator, get(gateways::list)),
         guarded(RUNS, PrincipalRole::Viewer, get(runs::list)),
         guarded(RUNS, PrincipalRole::Member, post(runs::create)),
         guarded("/api/v1/runs/changes", PrincipalRole::Viewer, get(runs::changes)),
@@ -125,11 +127,6 @@ async fn trace_request(State(tracer): State<RequestTracer>, request: Request, ne
 fn method_word(method: &Method) -> &'static str {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     known.into_iter().find(|word| *word == method.as_str()).unwrap_or("_OTHER")
-}
-
-/// Answers with the agents that can run here, and the default one.
-async fn list_agents(State(context): State<ApiContext>) -> Response {
-    json_response(&agents::listing(&context.catalog.statuses().await))
 }
 
 /// Answers with the metrics in Prometheus's text format.

@@ -24,7 +24,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// Changes that a follower may leave unread before its feed ends.
 const CAPACITY: usize = 1024;
 /// Interval between two looks at runs that other processes may change.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// Delay before changed runs are read, so that changes shortly after one another are read together.
 const COLLECT_DELAY: Duration = Duration::from_millis(50);
 /// Numbers of newest runs and of held ones that a look reads.
@@ -129,7 +129,7 @@ impl RunReader {
     async fn begin(store: Store, changes: broadcast::Sender<Arc<Run>>) -> Result<Self, Error> {
         // Begins before the first look, so that no change falls between both.
         let watcher = store.watch_states();
-        let mut look = interval_at(Instant::now() + LOOK_INTERVAL, LOOK_INTERVAL);
+        let mut look = interval_at(Instant::now() + READ_INTERVAL, READ_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut reader = Self { store, watcher, look, known: BTreeMap::new(), changes };
         let present = reader.looked_at().await?;
@@ -143,7 +143,7 @@ impl RunReader {
             let read = tokio::select! {
                 changed = self.watcher.changed() => match changed {
                     Ok(run_ids) => self.read_changed(run_ids).await,
-                    Err(error) => return tracing::warn!(%error, "feeds of changed runs end"),
+                    Err(error) => return tracing::warn!(error = report::chain(&error), "feeds of changed runs end"),
                 },
                 _ = self.look.tick() => self.look().await,
             };

@@ -4,6 +4,7 @@
 mod changes;
 mod events;
 mod files;
+mod host;
 mod logs;
 mod orders;
 
