@@ -12,12 +12,15 @@
 //!
 //! Invariants: only requests to this host's own names are answered. No route answers with a run of another account.
 
+mod accounts;
 mod agents;
 mod body;
 mod caller;
 mod context;
+mod data_plane;
 mod error;
 mod explanation;
+mod freezes;
 mod gateways;
 mod own_host;
 mod routes;

@@ -17,10 +17,11 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    agents,
+    accounts, agents,
     caller::{Guard, require_role},
     context::ApiContext,
     error::Error,
+    freezes::{self, FREEZE_OF_ACCOUNT, FREEZE_OF_ALL, FREEZE_OF_MODEL, FREEZES},
     gateways, json_response,
     own_host::require_own_host,
     runs::{self, RUNS},
@@ -55,6 +56,13 @@ fn table() -> Vec<Route> {
         open("/healthz", get(async || "ok\n")),
         open("/readyz", get(ready)),
         guarded("/api/v1/agents", PrincipalRole::Viewer, get(agents::list)),
+        guarded("/api/v1/accounts", PrincipalRole::Viewer, get(accounts::list)),
+        guarded("/api/v1/accounts/{account}", PrincipalRole::Viewer, get(accounts::show)),
+        guarded("/api/v1/accounts/{account}/limits", PrincipalRole::Operator, put(accounts::limit)),
+        guarded(FREEZES, PrincipalRole::Operator, get(freezes::list)),
+        guarded(FREEZE_OF_ALL, PrincipalRole::Operator, put(freezes::freeze).delete(freezes::thaw)),
+        guarded(FREEZE_OF_ACCOUNT, PrincipalRole::Operator, put(freezes::freeze).delete(freezes::thaw)),
+        guarded(FREEZE_OF_MODEL, PrincipalRole::Operator, put(freezes::freeze).delete(freezes::thaw)),
         guarded("/api/v1/gateways", PrincipalRole::Operator, get(gateways::list)),
         guarded(RUNS, PrincipalRole::Viewer, get(runs::list)),
         guarded(RUNS, PrincipalRole::Member, post(runs::create)),

@@ -14,6 +14,7 @@ pub mod context;
 pub mod current_settings;
 mod envelope;
 pub mod follow;
+pub mod freezes;
 mod lease_clock;
 pub mod observer;
 pub mod order;

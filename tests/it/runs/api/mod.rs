@@ -7,6 +7,7 @@ mod files;
 mod host;
 mod logs;
 mod orders;
+mod spending;
 
 use std::{fs, net::SocketAddr, time::Duration};
 
