@@ -10,7 +10,11 @@ use axum::{
 use platform_core::id::{AccountId, AgentId};
 use platform_runtime::{report, retry::Transient};
 use runner_control_client as data_plane;
-use runner_engine::{order::OrderError, run::LeaseError, run_files::RunFilesError};
+use runner_engine::{
+    order::OrderError,
+    run::{LeaseError, NotAttempted},
+    run_files::RunFilesError,
+};
 use runner_files::Unreadable;
 use runner_model::principal::PrincipalRole;
 use runner_store as store;
@@ -18,8 +22,9 @@ use serde_json::{Value, json};
 
 use crate::{
     explanation::{
-        ASK_AGAIN, Explanation, admission_explanation, data_plane_explanation, explanation,
-        files_explanation, internal, not_found, order_explanation, store_explanation,
+        ASK_AGAIN, Explanation, admission_explanation, attempt_explanation, data_plane_explanation,
+        explanation, files_detail, files_explanation, internal, not_found, order_explanation,
+        store_explanation,
     },
     stream_permits::MAX_STREAMS,
 };
@@ -89,6 +94,9 @@ pub(super) enum Error {
     /// The settings do not allow the order.
     #[error(transparent)]
     Order(#[from] OrderError),
+    /// The run is not attempted again.
+    #[error(transparent)]
+    NotAttempted(#[from] NotAttempted),
     /// The run is not stored.
     #[error(transparent)]
     Lease(#[from] LeaseError),
@@ -159,6 +167,7 @@ impl Error {
             ),
             Self::DataPlane(error) => data_plane_explanation(error),
             Self::Order(error) => order_explanation(error),
+            Self::NotAttempted(error) => attempt_explanation(error),
             Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_explanation(error),
             Self::Lease(LeaseError::NotAdmitted(error)) => admission_explanation(error),
             Self::Lease(_) | Self::Internal => internal(),
@@ -205,7 +214,9 @@ impl Error {
                 tracing::error!(error = report::chain(error), "a request of the API failed");
                 "the request failed".to_owned()
             }
-            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => match error {
+            Self::Lease(LeaseError::NotStored(error))
+            | Self::NotAttempted(NotAttempted::Store(error))
+            | Self::Store(error) => match error {
                 store::Error::Unknown { run_id } => format!("no run {run_id}"),
                 store::Error::Conflict { run_id } => format!("run id {run_id} belongs to another order"),
                 error if error.is_transient() => {
@@ -247,7 +258,9 @@ impl Error {
         match self {
             Self::Starting | Self::TimedOut | Self::TooManyStreams => Some(RETRY_SECONDS),
             Self::DataPlane(error) if !error.is_refusal() => Some(RETRY_SECONDS),
-            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => match error {
+            Self::Lease(LeaseError::NotStored(error))
+            | Self::NotAttempted(NotAttempted::Store(error))
+            | Self::Store(error) => match error {
                 store::Error::Full(full) => Some(full.retry_after.as_secs().max(1)),
                 error if error.is_transient() => Some(RETRY_SECONDS),
                 _ => None,
@@ -260,18 +273,6 @@ impl Error {
 impl From<runner_files::Error> for Error {
     fn from(error: runner_files::Error) -> Self {
         Self::Files(error.into())
-    }
-}
-
-/// Returns the text for a client whose run has no files. Paths of this host are for operators, in the log.
-fn files_detail(error: &RunFilesError) -> String {
-    use runner_files::Error as FilesError;
-    match error {
-        RunFilesError::Files(error @ (FilesError::NoResult { .. } | FilesError::ResultRemoved { .. })) => {
-            tracing::debug!(error = report::chain(error), "a run has no files for the API");
-            "the workspace has no files of the run any more".to_owned()
-        }
-        error => report::chain(error),
     }
 }
 

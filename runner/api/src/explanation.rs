@@ -1,9 +1,13 @@
 //! Explains errors: the status and the code of each, and what would change the outcome.
 
 use axum::http::StatusCode;
-use platform_runtime::retry::Transient;
+use platform_runtime::{report, retry::Transient};
 use runner_control_client as data_plane;
-use runner_engine::{order::OrderError, run::NotAdmitted, run_files::RunFilesError};
+use runner_engine::{
+    order::OrderError,
+    run::{NotAdmitted, NotAttempted},
+    run_files::RunFilesError,
+};
 use runner_files as files;
 use runner_store as store;
 
@@ -62,6 +66,24 @@ pub(super) const fn admission_explanation(error: &NotAdmitted) -> Explanation {
         NotAdmitted::TooUrgent { .. } => {
             explanation(StatusCode::FORBIDDEN, "priority_too_high", "order a lower `priority`")
         }
+    }
+}
+
+/// Returns the explanation of an error of a run that is not attempted again.
+pub(super) fn attempt_explanation(error: &NotAttempted) -> Explanation {
+    let conflict = |code, help| explanation(StatusCode::CONFLICT, code, help);
+    match error {
+        NotAttempted::Store(store::Error::Illegal { .. } | store::Error::Fenced { .. })
+        | NotAttempted::NotEnded { .. } => conflict("run_not_ended", "ask again when the run has ended"),
+        NotAttempted::Store(error) => store_explanation(error),
+        NotAttempted::OtherAttempt { .. } => conflict(
+            "other_attempt",
+            "read the run, and ask for the attempt after its `attempt`, or for none",
+        ),
+        NotAttempted::FilesGone { .. } | NotAttempted::OnGateway { .. } => {
+            conflict("not_repeatable", "order a new run")
+        }
+        NotAttempted::Unreadable(_) => internal(),
     }
 }
 
@@ -127,5 +149,17 @@ pub(super) fn data_plane_explanation(error: &data_plane::Error) -> Explanation {
             "data_plane_unavailable",
             "send the request again; `sluice status` says what the data plane lacks",
         ),
+    }
+}
+
+/// Returns the text for a client whose run has no files. Paths of this host are for operators, in the log.
+pub(super) fn files_detail(error: &RunFilesError) -> String {
+    use runner_files::Error as FilesError;
+    match error {
+        RunFilesError::Files(error @ (FilesError::NoResult { .. } | FilesError::ResultRemoved { .. })) => {
+            tracing::debug!(error = report::chain(error), "a run has no files for the API");
+            "the workspace has no files of the run any more".to_owned()
+        }
+        error => report::chain(error),
     }
 }

@@ -75,6 +75,7 @@ fn table() -> Vec<Route> {
         guarded("/api/v1/runs/{run}/files/{*path}", PrincipalRole::Viewer, get(runs::download)),
         guarded("/api/v1/runs/{run}/diff", PrincipalRole::Viewer, get(runs::diff)),
         guarded("/api/v1/runs/{run}/cancel", PrincipalRole::Member, post(runs::cancel)),
+        guarded("/api/v1/runs/{run}/again", PrincipalRole::Member, post(runs::again)),
     ]
 }
 

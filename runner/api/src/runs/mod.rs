@@ -1,5 +1,6 @@
 //! Serves the routes of runs: lists, orders and cancels them.
 
+mod again;
 mod changes;
 mod download;
 mod event_source;
@@ -24,6 +25,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 pub(crate) use self::{
+    again::again,
     changes::changes,
     download::download,
     events::follow,

@@ -134,7 +134,7 @@ pub(super) struct Unknown(pub(super) String);
 
 /// Error for a run whose files may still change.
 #[derive(Debug, thiserror::Error)]
-#[error("{run_id} is {state}: apply its changes when it has ended (`sluice runs wait {run_id}`)")]
+#[error("{run_id} is {state}: do this when it has ended (`sluice runs wait {run_id}`)")]
 pub(super) struct NotEnded {
     pub(super) run_id: RunId,
     pub(super) state: State,

@@ -1,6 +1,7 @@
 //! Tests the HTTP API of `sluice up`: what it reports to an application on this host, and that it reports nothing to
 //! others.
 
+mod again;
 mod changes;
 mod events;
 mod files;
