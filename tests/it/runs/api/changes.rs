@@ -34,7 +34,7 @@ async fn until(stream: &mut Stream, run: &str, state: &str) -> Vec<Value> {
     let read = async {
         while !parsed(&text).iter().any(reached) {
             let (piece, _) = stream.next().await.unwrap().expect("the stream goes on");
-            text.push_str(&String::from_utf8(piece.to_vec()).unwrap());
+            text.push_str(str::from_utf8(&piece).unwrap());
         }
     };
     timeout(PATIENCE, read).await.unwrap_or_else(|_elapsed| panic!("{run} is not {state}"));
