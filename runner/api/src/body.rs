@@ -1,7 +1,7 @@
 //! Reads bodies and queries of requests, and names what is wrong in them.
 
 use axum::{
-    body::to_bytes,
+    body::{Bytes, to_bytes},
     extract::{Query, Request},
     http::{
         HeaderMap, Uri,
@@ -9,7 +9,7 @@ use axum::{
     },
 };
 use http_body_util::LengthLimitError;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -19,18 +19,33 @@ pub(crate) async fn read_json(request: Request, most: usize) -> Result<Value, Er
     if !is_json(request.headers()) {
         return Err(Error::MediaType);
     }
+    let bytes = read_bytes(request, most).await?;
+    serde_json::from_slice(&bytes).map_err(|error| invalid_body(&error))
+}
+
+/// Reads a JSON body of at most `most` bytes, if there is one.
+pub(crate) async fn read_optional_json(request: Request, most: usize) -> Result<Option<Value>, Error> {
+    let has_type = is_json(request.headers());
+    let bytes = read_bytes(request, most).await?;
+    match (bytes.is_empty(), has_type) {
+        (true, _) => Ok(None),
+        (false, true) => serde_json::from_slice(&bytes).map(Some).map_err(|error| invalid_body(&error)),
+        (false, false) => Err(Error::MediaType),
+    }
+}
+
+async fn read_bytes(request: Request, most: usize) -> Result<Bytes, Error> {
     if declared_length(request.headers()).is_some_and(|length| length > most as u64) {
         return Err(Error::TooLarge { most });
     }
-    let bytes = to_bytes(request.into_body(), most).await.map_err(|error| {
+    to_bytes(request.into_body(), most).await.map_err(|error| {
         let source = std::error::Error::source(&error);
         if source.is_some_and(|source| source.is::<LengthLimitError>()) {
             Error::TooLarge { most }
         } else {
             Error::Invalid("the body breaks off".to_owned())
         }
-    })?;
-    serde_json::from_slice(&bytes).map_err(|error| invalid_body(&error))
+    })
 }
 
 /// Returns the error for a body that is not the expected JSON.
@@ -42,6 +57,15 @@ pub(crate) fn invalid_body(error: &serde_json::Error) -> Error {
 pub(crate) fn read_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
     let read = Query::try_from_uri(uri).map(|Query(query)| query);
     read.map_err(|rejection| Error::Invalid(rejection.body_text()))
+}
+
+/// Refuses every parameter in the query of `uri`.
+pub(crate) fn refuse_query(uri: &Uri) -> Result<(), Error> {
+    /// Query without a parameter.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NoQuery {}
+    read_query::<NoQuery>(uri).map(drop)
 }
 
 /// Returns whether the body is JSON, according to its content type.

@@ -12,22 +12,30 @@ use platform_core::{
     id::{AccountId, AgentId},
 };
 use platform_runtime::{report, retry::Transient};
+use runner_control_client as data_plane;
 use runner_engine::{
     order::OrderError,
-    run::{LeaseError, NotAdmitted},
+    run::{LeaseError, NotAttempted},
+    run_files::RunFilesError,
 };
+use runner_files::Unreadable;
 use runner_model::principal::PrincipalRole;
 use runner_store as store;
 use serde_json::{Value, json};
 
-use crate::stream_permits::MAX_STREAMS;
+use crate::{
+    explanation::{
+        ASK_AGAIN, Explanation, admission_explanation, attempt_explanation, data_plane_explanation,
+        explanation, files_detail, files_explanation, internal, not_found, order_explanation,
+        store_explanation,
+    },
+    stream_permits::MAX_STREAMS,
+};
 
 /// Seconds after which a client may ask again for what is only away for a moment.
 const RETRY_SECONDS: u64 = 2;
-
-/// Help for requests whose outcome is not known.
-const ASK_AGAIN: &str =
-    "send the request again; repeat an order only with its `Idempotency-Key`, or it may run twice";
+/// Help for requests that a browser may have sent for a page of another origin.
+const OWN_PAGE: &str = "send it from a page whose origin is in `api.origins`";
 
 /// Reason why the API refuses a request.
 #[derive(Debug, thiserror::Error)]
@@ -94,12 +102,30 @@ pub(super) enum Error {
     /// The settings do not allow the order.
     #[error(transparent)]
     Order(#[from] OrderError),
+    /// The run is not attempted again.
+    #[error(transparent)]
+    NotAttempted(#[from] NotAttempted),
     /// The run is not stored.
     #[error(transparent)]
     Lease(#[from] LeaseError),
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// The files of the run are not there, or cannot be read.
+    #[error(transparent)]
+    Files(#[from] RunFilesError),
+    /// The file is not given out.
+    #[error("the file {0}")]
+    File(Unreadable),
+    /// The difference is larger than an answer may be.
+    #[error("the difference has more than {most} bytes")]
+    LargeDiff {
+        /// Largest difference, in bytes.
+        most: usize,
+    },
+    /// The data plane failed or refused.
+    #[error(transparent)]
+    DataPlane(#[from] data_plane::Error),
     /// The run that a client waited for has failed.
     #[error("{message}")]
     RunFailed {
@@ -113,43 +139,20 @@ pub(super) enum Error {
     Internal,
 }
 
-/// Status and code of an error, and what would change the outcome.
-struct Explanation {
-    status: StatusCode,
-    code: &'static str,
-    help: &'static str,
-}
-
-const fn explanation(status: StatusCode, code: &'static str, help: &'static str) -> Explanation {
-    Explanation { status, code, help }
-}
-
 impl Error {
     fn explanation(&self) -> Explanation {
         match self {
-            Self::Route => explanation(StatusCode::NOT_FOUND, "not_found", "check the path and the id"),
+            Self::Route => not_found(),
             Self::Method => {
                 explanation(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "`allow` has the methods")
             }
-            Self::Host | Self::Site | Self::Origin => self.page_explanation(),
-            Self::Unauthenticated => explanation(
-                StatusCode::UNAUTHORIZED,
-                "unauthenticated",
-                "send `Authorization: Bearer TOKEN`, or sign in again; `sluice principals add` prints a token",
-            ),
-            Self::Role { .. } => {
-                explanation(StatusCode::FORBIDDEN, "forbidden", "use the token of a principal with that role")
-            }
-            Self::Agent { .. } => explanation(
-                StatusCode::FORBIDDEN,
-                "agent_forbidden",
-                "order another agent, or add a principal that may run this one",
-            ),
-            Self::Account { .. } => explanation(
-                StatusCode::FORBIDDEN,
-                "account_forbidden",
-                "leave `account` out, or use an operator's token",
-            ),
+            Self::Host
+            | Self::Site
+            | Self::Origin
+            | Self::Unauthenticated
+            | Self::Role { .. }
+            | Self::Agent { .. }
+            | Self::Account { .. } => self.access_explanation(),
             Self::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
             Self::MediaType => explanation(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -168,7 +171,20 @@ impl Error {
                 explanation(StatusCode::SERVICE_UNAVAILABLE, "starting", "send the request again")
             }
             Self::TimedOut => explanation(StatusCode::SERVICE_UNAVAILABLE, "timed_out", ASK_AGAIN),
+            Self::Files(error) => files_explanation(error),
+            Self::File(_) => explanation(
+                StatusCode::CONFLICT,
+                "file_refused",
+                "only plain files with one name are given out; `sluice runs files` says why others are not",
+            ),
+            Self::LargeDiff { .. } => explanation(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "result_too_large",
+                "name a directory with `?path=`, or use `sluice runs diff`",
+            ),
+            Self::DataPlane(error) => data_plane_explanation(error),
             Self::Order(error) => order_explanation(error),
+            Self::NotAttempted(error) => attempt_explanation(error),
             Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_explanation(error),
             Self::Lease(LeaseError::NotAdmitted(error)) => admission_explanation(error),
             Self::RunFailed { code, .. } => explanation(
@@ -180,17 +196,35 @@ impl Error {
         }
     }
 
-    /// Returns the explanation for a request that a browser may have sent for a page of another origin.
-    const fn page_explanation(&self) -> Explanation {
-        let help = "send it from a page whose origin is in `api.origins`";
+    /// Explains an error of a sender that may not do what it asks for.
+    fn access_explanation(&self) -> Explanation {
         match self {
             Self::Host => explanation(
                 StatusCode::MISDIRECTED_REQUEST,
                 "wrong_host",
                 "send one Host header: localhost on the API's host, else a host of `api.origins`",
             ),
-            Self::Origin => explanation(StatusCode::FORBIDDEN, "wrong_origin", help),
-            _ => explanation(StatusCode::FORBIDDEN, "wrong_site", help),
+            Self::Site => explanation(StatusCode::FORBIDDEN, "wrong_site", OWN_PAGE),
+            Self::Origin => explanation(StatusCode::FORBIDDEN, "wrong_origin", OWN_PAGE),
+            Self::Unauthenticated => explanation(
+                StatusCode::UNAUTHORIZED,
+                "unauthenticated",
+                "send `Authorization: Bearer TOKEN`, or sign in again; `sluice principals add` prints a token",
+            ),
+            Self::Role { .. } => {
+                explanation(StatusCode::FORBIDDEN, "forbidden", "use the token of a principal with that role")
+            }
+            Self::Agent { .. } => explanation(
+                StatusCode::FORBIDDEN,
+                "agent_forbidden",
+                "order another agent, or add a principal that may run this one",
+            ),
+            Self::Account { .. } => explanation(
+                StatusCode::FORBIDDEN,
+                "account_forbidden",
+                "leave `account` out, or use an operator's token",
+            ),
+            _ => internal(),
         }
     }
 
@@ -202,6 +236,7 @@ impl Error {
                 "the request failed".to_owned()
             }
             Self::Lease(LeaseError::NotStored(error))
+            | Self::NotAttempted(NotAttempted::Store(error))
             | Self::Order(OrderError::Store(error))
             | Self::Store(error) => match error {
                 store::Error::Unknown { run_id } => format!("no run {run_id}"),
@@ -212,6 +247,11 @@ impl Error {
                 }
                 error => error.to_string(),
             },
+            Self::Files(error) => files_detail(error),
+            Self::DataPlane(error) if !error.is_refusal() => {
+                tracing::warn!(error = report::chain(error), "a request of the API found no data plane");
+                "the data plane does not answer".to_owned()
+            }
             error => report::chain(error),
         }
     }
@@ -239,7 +279,9 @@ impl Error {
     fn retry_after(&self) -> Option<u64> {
         match self {
             Self::Starting | Self::TimedOut | Self::TooManyStreams => Some(RETRY_SECONDS),
+            Self::DataPlane(error) if !error.is_refusal() => Some(RETRY_SECONDS),
             Self::Lease(LeaseError::NotStored(error))
+            | Self::NotAttempted(NotAttempted::Store(error))
             | Self::Order(OrderError::Store(error))
             | Self::Store(error) => match error {
                 store::Error::Full(full) => Some(full.retry_after.as_secs().max(1)),
@@ -251,71 +293,9 @@ impl Error {
     }
 }
 
-const fn internal() -> Explanation {
-    explanation(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the log of `sluice up` has the cause")
-}
-
-fn order_explanation(error: &OrderError) -> Explanation {
-    match error {
-        OrderError::UnknownAgent { .. } => {
-            explanation(StatusCode::NOT_FOUND, "unknown_agent", "order one of `agents`")
-        }
-        OrderError::NotGranted { .. } => explanation(
-            StatusCode::BAD_REQUEST,
-            "model_not_granted",
-            "order one of `models`, or none for the default",
-        ),
-        OrderError::NoModel { .. } => explanation(
-            StatusCode::BAD_REQUEST,
-            "no_model",
-            "name a model; GET /v1/models at the proxy lists them",
-        ),
-        OrderError::Unpriced(_) => {
-            explanation(StatusCode::BAD_REQUEST, "model_unpriced", "order a model with a price")
-        }
-        OrderError::Store(error) => store_explanation(error),
-        OrderError::InvalidModel { .. } | OrderError::Behaviour(_) => explanation(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "configuration_invalid",
-            "`sluice agents check` names the cause",
-        ),
-    }
-}
-
-const fn admission_explanation(error: &NotAdmitted) -> Explanation {
-    match error {
-        NotAdmitted::TooUrgent { .. } => {
-            explanation(StatusCode::FORBIDDEN, "priority_too_high", "order a lower `priority`")
-        }
-    }
-}
-
-fn store_explanation(error: &store::Error) -> Explanation {
-    match error {
-        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } | store::Error::NoThread { .. } => {
-            Error::Route.explanation()
-        }
-        store::Error::ThreadBusy { .. } => explanation(
-            StatusCode::CONFLICT,
-            "thread_busy",
-            "wait for the end of the thread's last run, or cancel it",
-        ),
-        store::Error::StillActive { .. } => {
-            explanation(StatusCode::CONFLICT, "run_active", "cancel the run, or wait for its end")
-        }
-        store::Error::Conflict { .. } => explanation(
-            StatusCode::CONFLICT,
-            "run_id_taken",
-            "another order has this run id or idempotency key: choose another",
-        ),
-        store::Error::Full(_) => {
-            explanation(StatusCode::TOO_MANY_REQUESTS, "queue_full", "order again after `retry-after`")
-        }
-        store::Error::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
-        error if error.is_transient() => {
-            explanation(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", ASK_AGAIN)
-        }
-        _ => internal(),
+impl From<runner_files::Error> for Error {
+    fn from(error: runner_files::Error) -> Self {
+        Self::Files(error.into())
     }
 }
 

@@ -16,6 +16,8 @@
 //! Invariants: only requests to the API's own names are answered. No route answers with a run of another account. With
 //! a cookie, only a page of the API's own origins changes something.
 
+mod accounts;
+mod agents;
 mod answer_timeout;
 mod body;
 mod browser_sessions;
@@ -23,7 +25,11 @@ mod caller;
 mod chat;
 mod context;
 mod credentials;
+mod data_plane;
 mod error;
+mod explanation;
+mod freezes;
+mod gateways;
 mod openai;
 mod origins;
 mod own_host;
@@ -31,7 +37,9 @@ mod own_page;
 mod routes;
 mod runs;
 mod server;
+mod stream_guard;
 mod stream_permits;
+mod stream_response;
 mod threads;
 mod tls;
 mod trace_parent;

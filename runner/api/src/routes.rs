@@ -11,19 +11,20 @@ use axum::{
     routing::{MethodRouter, delete, get, post, put},
 };
 use platform_runtime::metrics;
-use runner_engine::agents;
 use runner_model::principal::PrincipalRole;
 use runner_telemetry::traces::{ApiRequest, Traces};
 use serde_json::json;
 
 use crate::{
+    accounts, agents,
     answer_timeout::answer_in_time,
     browser_sessions::{self, SESSION},
     caller::{Guard, require_role},
     chat,
     context::ApiContext,
     error::Error,
-    json_response,
+    freezes::{self, FREEZE_OF_ACCOUNT, FREEZE_OF_ALL, FREEZE_OF_MODEL, FREEZES},
+    gateways, json_response,
     openai::{self, in_openai_form},
     own_host::require_own_host,
     runs::{self, RUNS},
@@ -98,7 +99,7 @@ fn openai(path: &'static str, role: PrincipalRole, handler: MethodRouter<ApiCont
 /// Returns all routes. A path may have several, one for each role.
 fn table() -> Vec<Route> {
     vec![
-        open("/api/v1/ai/agents", get(list_agents)),
+        open("/api/v1/ai/agents", get(agents::list_runnable)),
         open(METRICS, get(render_metrics)),
         open("/healthz", get(async || "ok\n")),
         open("/readyz", get(ready)),
@@ -108,11 +109,25 @@ fn table() -> Vec<Route> {
         guarded(SESSION, PrincipalRole::Viewer, get(browser_sessions::show)),
         guarded(SESSION, PrincipalRole::Viewer, post(browser_sessions::sign_in)),
         guarded(SESSION, PrincipalRole::Viewer, delete(browser_sessions::sign_out)),
+        guarded("/api/v1/agents", PrincipalRole::Viewer, get(agents::list)),
+        guarded("/api/v1/accounts", PrincipalRole::Viewer, get(accounts::list)),
+        guarded("/api/v1/accounts/{account}", PrincipalRole::Viewer, get(accounts::show)),
+        guarded("/api/v1/accounts/{account}/limits", PrincipalRole::Operator, put(accounts::limit)),
+        guarded(FREEZES, PrincipalRole::Operator, get(freezes::list)),
+        guarded(FREEZE_OF_ALL, PrincipalRole::Operator, put(freezes::freeze).delete(freezes::thaw)),
+        guarded(FREEZE_OF_ACCOUNT, PrincipalRole::Operator, put(freezes::freeze).delete(freezes::thaw)),
+        guarded(FREEZE_OF_MODEL, PrincipalRole::Operator, put(freezes::freeze).delete(freezes::thaw)),
+        guarded("/api/v1/gateways", PrincipalRole::Operator, get(gateways::list)),
         guarded(RUNS, PrincipalRole::Viewer, get(runs::list)),
         guarded(RUNS, PrincipalRole::Member, post(runs::create)),
+        guarded("/api/v1/runs/changes", PrincipalRole::Viewer, get(runs::changes)),
         guarded("/api/v1/runs/{run}", PrincipalRole::Viewer, get(runs::show)),
         guarded("/api/v1/runs/{run}", PrincipalRole::Member, put(runs::create_named)),
         guarded("/api/v1/runs/{run}/events", PrincipalRole::Viewer, get(runs::follow)),
+        guarded("/api/v1/runs/{run}/logs", PrincipalRole::Viewer, get(runs::logs)),
+        guarded("/api/v1/runs/{run}/files", PrincipalRole::Viewer, get(runs::list_files)),
+        guarded("/api/v1/runs/{run}/files/{*path}", PrincipalRole::Viewer, get(runs::download)),
+        guarded("/api/v1/runs/{run}/diff", PrincipalRole::Viewer, get(runs::diff)),
         guarded("/api/v1/runs/{run}/cancel", PrincipalRole::Member, post(runs::cancel)),
         guarded("/api/v1/threads", PrincipalRole::Viewer, get(threads::list)),
         guarded("/api/v1/threads/{thread}", PrincipalRole::Viewer, get(threads::show)),
@@ -123,6 +138,7 @@ fn table() -> Vec<Route> {
             begin: Begin::AtEndOfRun,
             ..openai("/v1/chat/completions", PrincipalRole::Member, post(openai::complete))
         },
+        guarded("/api/v1/runs/{run}/again", PrincipalRole::Member, post(runs::again)),
     ]
 }
 
@@ -168,11 +184,6 @@ async fn trace_request(State(tracer): State<RequestTracer>, request: Request, ne
 fn method_word(method: &Method) -> &'static str {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     known.into_iter().find(|word| *word == method.as_str()).unwrap_or("_OTHER")
-}
-
-/// Answers with the agents that can run here, and the default one.
-async fn list_agents(State(context): State<ApiContext>) -> Response {
-    json_response(&agents::listing(&context.catalog.statuses().await))
 }
 
 /// Answers with the metrics in Prometheus's text format.

@@ -170,25 +170,13 @@ impl Store {
             .execute(tx.connection())
             .await
             .map_err(failed(action))?;
-        let same_orders: i64 = sqlx::query_scalar(COUNT_SAME)
-            .bind(new.run_id.as_str())
-            .bind(self.installation.as_str())
-            .bind(new.account.as_str())
-            .bind(new.agent.as_str())
-            .bind(&correlation)
-            .bind(&new.wanted)
-            .bind(rank(new.priority))
-            .fetch_one(tx.connection())
-            .await
-            .map_err(failed(action))?;
-        if same_orders == 0 {
-            return Err(Error::Conflict { run_id: new.run_id.clone() });
-        }
+        self.refuse_if_other(&mut tx, new, &correlation).await?;
         if let Some(turn) = &new.turn {
             self.add_turn(&mut tx, &new.run_id, &new.account, turn).await?;
         }
         let run = self.find(&mut tx, &new.run_id).await?;
         self.check_host(&mut tx).await?;
+        tx.changed.states.push(new.run_id.clone());
         tx.commit(action).await?;
         // An earlier try may have been committed without an answer. Then the run is new if the caller still has its
         // first lease.
@@ -201,6 +189,22 @@ impl Store {
         } else {
             Created::Existing(run)
         })
+    }
+
+    /// Refuses a run whose id belongs to another order.
+    async fn refuse_if_other(&self, tx: &mut Tx, new: &NewRun, correlation: &str) -> Result<(), Error> {
+        let same_orders: i64 = sqlx::query_scalar(COUNT_SAME)
+            .bind(new.run_id.as_str())
+            .bind(self.installation.as_str())
+            .bind(new.account.as_str())
+            .bind(new.agent.as_str())
+            .bind(correlation)
+            .bind(&new.wanted)
+            .bind(rank(new.priority))
+            .fetch_one(tx.connection())
+            .await
+            .map_err(failed("order a run"))?;
+        if same_orders == 0 { Err(Error::Conflict { run_id: new.run_id.clone() }) } else { Ok(()) }
     }
 
     /// Refuses a run for the ordering worker while another run of its session is active.

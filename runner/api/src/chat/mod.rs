@@ -32,11 +32,8 @@ use crate::{
     context::ApiContext,
     error::Error,
     json_response,
-    runs::{
-        self, MAX_ORDER,
-        event_source::{EventSource, SourceItem},
-        events::HEARTBEAT_INTERVAL,
-    },
+    runs::{self, MAX_ORDER, event_source::EventSource},
+    stream_response::HEARTBEAT_INTERVAL,
     trace_parent::trace_parent,
 };
 
@@ -56,7 +53,8 @@ struct ChatStream {
     source: EventSource,
     writer: UiStream,
     waiting: VecDeque<String>,
-    has_ended: bool,
+    /// True once the last chunk waits.
+    is_last: bool,
 }
 
 /// Orders a run for a message, and streams its answer.
@@ -125,9 +123,9 @@ async fn stream(
     if let Some(position) = opened.store.queue_position(run).await? {
         chunks.push(ui_stream::queued(position.ahead, position.waiting));
     }
-    let source = EventSource::open(context, opened, caller, &run.run_id, 0)?;
+    let source = EventSource::open(context, caller, run.run_id.as_str(), 0).await?.ok_or(Error::Route)?;
     let waiting = chunks.iter().map(Value::to_string).collect();
-    let chat = ChatStream { source, writer, waiting, has_ended: false };
+    let chat = ChatStream { source, writer, waiting, is_last: false };
     let events = Sse::new(chat.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL));
     let mut response = (STREAM_HEADERS, events).into_response();
     let own = [(STATE_KEY, thread.as_str()), (RUN_ID, run.run_id.as_str())];
@@ -153,23 +151,17 @@ impl ChatStream {
             if let Some(data) = self.waiting.pop_front() {
                 return Some(data);
             }
-            if self.has_ended {
+            if self.is_last {
                 return None;
             }
             let chunks = match self.source.next().await {
-                SourceItem::Event(event) => self.write(event),
-                SourceItem::Ended => {
-                    self.has_ended = true;
-                    Vec::new()
-                }
-                SourceItem::Interrupted => {
-                    self.has_ended = true;
-                    self.writer.interrupted()
-                }
+                Some(event) => self.write(event),
+                None => self.writer.interrupted(),
             };
             self.waiting.extend(chunks.iter().map(Value::to_string));
-            if self.has_ended {
+            if self.writer.has_ended() {
                 self.waiting.push_back(LAST.to_owned());
+                self.is_last = true;
             }
         }
     }

@@ -23,6 +23,7 @@ pub(crate) struct UiStream {
     /// Ids of tool calls whose output may follow.
     tool_calls: HashSet<String>,
     usage: Option<Value>,
+    has_ended: bool,
 }
 
 impl UiStream {
@@ -34,6 +35,7 @@ impl UiStream {
             text_parts: 0,
             tool_calls: HashSet::new(),
             usage: None,
+            has_ended: false,
         }
     }
 
@@ -81,6 +83,11 @@ impl UiStream {
     /// Returns the chunks of a stream that ends before its run.
     pub(crate) fn interrupted(&mut self) -> Vec<Value> {
         self.error("interrupted", INTERRUPTED)
+    }
+
+    /// Returns whether the message is complete.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     fn text(&mut self, delta: &str) -> Vec<Value> {
@@ -152,6 +159,7 @@ impl UiStream {
     }
 
     fn finish(&mut self) -> Vec<Value> {
+        self.has_ended = true;
         let mut chunks = self.end_text();
         let mut metadata = json!({ "done": true });
         if self.text_parts > 0 {
@@ -166,6 +174,7 @@ impl UiStream {
     }
 
     fn cancelled(&mut self) -> Vec<Value> {
+        self.has_ended = true;
         let mut chunks = self.end_text();
         // The client does nothing about `abort`.
         chunks.push(status("cancelled"));
@@ -174,6 +183,7 @@ impl UiStream {
     }
 
     fn error(&mut self, code: &str, message: &str) -> Vec<Value> {
+        self.has_ended = true;
         let mut chunks = self.end_text();
         // After `error`, the client reads nothing.
         chunks.push(json!({ "type": "data-error", "data": { "code": code, "message": message } }));

@@ -37,11 +37,8 @@ use crate::{
     context::ApiContext,
     error::Error,
     json_response,
-    runs::{
-        self, MAX_ORDER,
-        event_source::{EventSource, SourceItem},
-        events::HEARTBEAT_INTERVAL,
-    },
+    runs::{self, MAX_ORDER, event_source::EventSource},
+    stream_response::HEARTBEAT_INTERVAL,
     trace_parent::trace_parent,
 };
 
@@ -132,20 +129,19 @@ impl PendingCompletion {
         let opened = context.opened().await?;
         let cancel =
             CancelOnDrop { store: opened.store.clone(), run_id: run.run_id.clone(), has_ended: false };
-        let source = EventSource::open(context, opened, caller.clone(), &run.run_id, 0)?;
+        let source = EventSource::open(context, caller.clone(), run.run_id.as_str(), 0).await?;
         let completion = Completion::new(run.run_id.as_str(), &model, run.created.0 / 1000, usage);
-        Ok(Self { source, completion, form, run: cancel })
+        Ok(Self { source: source.ok_or(Error::Route)?, completion, form, run: cancel })
     }
 
     /// Waits for the next piece of the completion. An end without an outcome is a failure.
     async fn piece(&mut self) -> CompletionPiece {
         loop {
-            let item = self.source.next().await;
-            let event = match item {
-                SourceItem::Event(FollowEvent::Stored(stored)) => stored.event().ok(),
-                SourceItem::Event(FollowEvent::Live(event)) => Some(event),
-                SourceItem::Event(FollowEvent::Pruned { .. }) => None,
-                SourceItem::Ended | SourceItem::Interrupted => {
+            let event = match self.source.next().await {
+                Some(FollowEvent::Stored(stored)) => stored.event().ok(),
+                Some(FollowEvent::Live(event)) => Some(event),
+                Some(FollowEvent::Pruned { .. }) => None,
+                None => {
                     let message = "the answer broke off before its end".to_owned();
                     return CompletionPiece::Failed { code: RunErrorCode::Internal, message };
                 }

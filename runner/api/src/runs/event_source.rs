@@ -1,79 +1,71 @@
-//! Reads the events of a followed run for one client, and notices when the client may read no further.
+//! Reads the events of a run for one client: checks where it resumes, and ends with its token.
 
-use std::{sync::Arc, time::Duration};
-
-use platform_core::id::RunId;
-use platform_runtime::report;
+use axum::http::HeaderMap;
+use futures_util::{Stream, stream::unfold};
 use runner_engine::follow::{FollowEvent, Subscription};
-use tokio::time::{Instant, Interval, interval_at};
-use tokio_util::sync::CancellationToken;
 
-use crate::{
-    caller::Caller,
-    context::{ApiContext, OpenedStore},
-    error::Error,
-    stream_permits::StreamPermit,
-};
+use super::find;
+use crate::{caller::Caller, context::ApiContext, error::Error, stream_guard::StreamGuard};
 
-/// Interval between two checks of the token of an open stream.
-const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Header with the id of the last event that a client has received (WHATWG HTML, server-sent events).
+const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Source of a stream's events.
+/// Source of a run's events, for one client.
 pub(crate) struct EventSource {
     subscription: Subscription,
-    caller: Caller,
-    opened: Arc<OpenedStore>,
-    stop: CancellationToken,
-    /// Times at which the caller's token is checked again.
-    check: Interval,
-    _permit: StreamPermit,
-}
-
-/// Item of an event source.
-pub(crate) enum SourceItem {
-    Event(FollowEvent),
-    /// The run has ended, and all its events were returned.
-    Ended,
-    /// The server stops, the caller's token was revoked, or the store failed. The run goes on.
-    Interrupted,
+    guard: StreamGuard,
+    has_ended: bool,
 }
 
 impl EventSource {
-    /// Opens a source of the run's events after the one numbered `after`, as one of the caller's streams.
-    pub(crate) fn open(
+    /// Returns a source of the events after the one numbered `after`; `None` if the run has ended and has none.
+    ///
+    /// # Errors
+    /// If the run does not exist for `caller`, `after` is ahead of it, or the caller holds too many streams.
+    pub(crate) async fn open(
         context: &ApiContext,
-        opened: Arc<OpenedStore>,
         caller: Caller,
-        run_id: &RunId,
+        run_id: &str,
         after: u64,
-    ) -> Result<Self, Error> {
-        let permit = context.stream_permits.acquire(caller.name()).ok_or(Error::TooManyStreams)?;
-        let subscription = opened.feeds.subscribe(run_id, after);
-        let stop = context.stop.clone();
-        let check = interval_at(Instant::now() + CHECK_INTERVAL, CHECK_INTERVAL);
-        Ok(Self { subscription, caller, opened, stop, check, _permit: permit })
+    ) -> Result<Option<Self>, Error> {
+        let opened = context.opened().await?;
+        let run = find(&opened.store, &caller, run_id).await?;
+        let last = opened.store.last_event(&run.run_id).await?;
+        if after > last {
+            return Err(Error::Invalid(format!("the run has {last} events, and none after {after}")));
+        }
+        let has_ended = run.state.is_final();
+        if has_ended && after == last {
+            return Ok(None);
+        }
+        let guard = StreamGuard::acquire(context, &opened, caller)?;
+        let subscription = opened.feeds.subscribe(&run.run_id, after);
+        Ok(Some(Self { subscription, guard, has_ended }))
     }
 
-    /// Waits for the next item. Cancel safe.
-    pub(crate) async fn next(&mut self) -> SourceItem {
-        let next = loop {
-            tokio::select! {
-                next = self.subscription.next() => break next,
-                () = self.stop.cancelled() => return SourceItem::Interrupted,
-                _ = self.check.tick() => match self.caller.is_still_valid(&self.opened.store).await {
-                    Ok(true) => {}
-                    Ok(false) => return SourceItem::Interrupted,
-                    Err(error) => break Err(error),
-                },
-            }
-        };
-        match next {
-            Ok(Some(event)) => SourceItem::Event(event),
-            Ok(None) => SourceItem::Ended,
-            Err(error) => {
-                tracing::warn!(error = report::chain(&error), "a stream of events breaks off");
-                SourceItem::Interrupted
-            }
-        }
+    /// Returns whether the run had ended when the source was opened: then no event has to be waited for.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.has_ended
     }
+
+    /// Returns the next event; `None` at the end of the run, at a stop, once the token is revoked, and if the store
+    /// fails. After a stop or a failure, the client asks again for the events after the last one it has.
+    pub(crate) async fn next(&mut self) -> Option<FollowEvent> {
+        self.guard.next(self.subscription.next()).await
+    }
+
+    /// Returns all events as a stream.
+    pub(crate) fn events(self) -> impl Stream<Item = FollowEvent> + Send {
+        unfold(self, async |mut source| {
+            let event = source.next().await?;
+            Some((event, source))
+        })
+    }
+}
+
+/// Returns the number of the last event that the client has received, if it names one.
+pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Error> {
+    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    number.map(Some).ok_or_else(|| Error::Invalid("`Last-Event-ID` is not the number of an event".to_owned()))
 }

@@ -3,41 +3,33 @@
 //! The id of a server-sent event is the number of the stored event. A client that reconnects sends the last one as
 //! `Last-Event-ID`, as browsers do by themselves, and gets each later event once. Live text has no id.
 
-use std::{convert::Infallible, time::Duration};
+use std::future::ready;
 
 use axum::{
     Extension,
-    body::Body,
     extract::{Path, Request, State},
-    http::{
-        HeaderMap, HeaderValue, StatusCode,
-        header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE},
-    },
-    response::{
-        IntoResponse, Response, Sse,
-        sse::{self, KeepAlive},
-    },
+    http::StatusCode,
+    response::{IntoResponse, Response},
 };
-use futures_util::{Stream, StreamExt, stream::unfold};
+use futures_util::StreamExt;
 use platform_core::event::AgentEvent;
-use platform_runtime::report;
 use runner_engine::follow::FollowEvent;
 use runner_store::{Error as StoreError, UnixMillis};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    event_source::{EventSource, SourceItem},
-    find,
+    event_source::{EventSource, last_event},
     view::rfc3339,
 };
-use crate::{body::read_query, caller::Caller, context::ApiContext, error::Error};
-
-/// Header with the id of the last event that a client has received (WHATWG HTML, server-sent events).
-const LAST_EVENT_ID: &str = "last-event-id";
-/// Interval of comments that show that a silent stream is alive.
-pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
-const EVENT_STREAM: &str = "text/event-stream";
+use crate::{
+    body::read_query,
+    caller::Caller,
+    context::ApiContext,
+    error::Error,
+    stream_guard::or_end,
+    stream_response::{StreamItem, stream_response},
+};
 
 /// Query of the events of a run.
 #[derive(Debug, Deserialize)]
@@ -45,13 +37,6 @@ const EVENT_STREAM: &str = "text/event-stream";
 struct EventsQuery {
     /// Number of the last event that the client has.
     after: Option<u64>,
-}
-
-/// Event of a stream.
-struct StreamEvent {
-    /// Number of the event; live text has none.
-    seq: Option<u64>,
-    json: Value,
 }
 
 /// Streams the events of a run until it has ended.
@@ -63,69 +48,20 @@ pub(crate) async fn follow(
 ) -> Result<Response, Error> {
     let query: EventsQuery = read_query(request.uri())?;
     let after = last_event(request.headers())?.or(query.after).unwrap_or_default();
-    let opened = context.opened().await?;
-    let run = find(&opened.store, &caller, &run_id).await?;
-    let last = opened.store.last_event(&run.run_id).await?;
-    if after > last {
-        return Err(Error::Invalid(format!("the run has {last} events, and none after {after}")));
-    }
-    if run.state.is_final() && after == last {
+    let Some(source) = EventSource::open(&context, caller, &run_id, after).await? else {
         // Browsers reconnect after the end of a stream, until they get this answer.
         return Ok(StatusCode::NO_CONTENT.into_response());
-    }
-    let source = EventSource::open(&context, opened, caller, &run.run_id, after)?;
-    let wants_lines = !accepts_event_stream(request.headers());
-    Ok(if wants_lines { json_lines(events(source)) } else { server_sent(events(source)) })
+    };
+    let items = source.events().scan((), |(), event| ready(or_end(StreamItem::of(event).map(Some))));
+    Ok(stream_response(request.headers(), items))
 }
 
-/// Returns the number of the last event that the client has received, if it names one.
-fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Error> {
-    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
-    let number = value.to_str().ok().and_then(|text| text.parse().ok());
-    number.map(Some).ok_or_else(|| Error::Invalid("`Last-Event-ID` is not the number of an event".to_owned()))
-}
-
-fn accepts_event_stream(headers: &HeaderMap) -> bool {
-    headers.get_all(ACCEPT).iter().any(|value| value.to_str().is_ok_and(|value| value.contains(EVENT_STREAM)))
-}
-
-fn server_sent(events: impl Stream<Item = StreamEvent> + Send + 'static) -> Response {
-    let events = events.map(|StreamEvent { seq, json }| {
-        let event = sse::Event::default().data(json.to_string());
-        Ok::<_, Infallible>(match seq {
-            Some(seq) => event.id(seq.to_string()),
-            None => event,
-        })
-    });
-    Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL)).into_response()
-}
-
-fn json_lines(events: impl Stream<Item = StreamEvent> + Send + 'static) -> Response {
-    let lines = events.map(|event| Ok::<_, Infallible>(format!("{}\n", event.json)));
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-    ];
-    (headers, Body::from_stream(lines)).into_response()
-}
-
-/// Returns the events of `source`, up to the end of the run. After an interruption, the client asks again for the events
-/// after the last one it has.
-fn events(source: EventSource) -> impl Stream<Item = StreamEvent> + Send {
-    unfold(source, async |mut source| {
-        let SourceItem::Event(item) = source.next().await else { return None };
-        match StreamEvent::of(item) {
-            Ok(event) => Some((event, source)),
-            Err(error) => {
-                tracing::warn!(error = report::chain(&error), "a stream of events breaks off");
-                None
-            }
-        }
-    })
-}
-
-impl StreamEvent {
-    fn of(item: FollowEvent) -> Result<Self, StoreError> {
+impl StreamItem {
+    /// Returns an event of a run as an item of a stream.
+    ///
+    /// # Errors
+    /// If the stored event cannot be read.
+    pub(super) fn of(item: FollowEvent) -> Result<Self, StoreError> {
         Ok(match item {
             FollowEvent::Stored(stored) => Self::numbered(stored.seq, Some(stored.at), &stored.event()?),
             FollowEvent::Pruned { count, upto } => Self::numbered(upto, None, &AgentEvent::Pruned { count }),
@@ -179,7 +115,7 @@ mod tests {
     fn keys_are_camel_case_and_texts_stay() {
         let report =
             AgentEvent::UsageReport { calls: 1, tokens: Tokens { cache_written: 2, ..Tokens::default() } };
-        let json = StreamEvent::numbered(7, Some(UnixMillis(1_500)), &report).json;
+        let json = StreamItem::numbered(7, Some(UnixMillis(1_500)), &report).json;
         assert_eq!((&json["type"], &json["seq"]), (&json!("usage_report"), &json!(7)));
         assert_eq!(
             (&json["at"], &json["tokens"]["cacheWritten"]),
@@ -191,7 +127,7 @@ mod tests {
             arguments: r#"{"file_path":"a_b"}"#.to_owned(),
             cut_bytes: 3,
         };
-        let json = StreamEvent::of(FollowEvent::Live(call)).unwrap().json;
+        let json = StreamItem::of(FollowEvent::Live(call)).unwrap().json;
         let expected = json!({
             "type": "tool_call", "id": "c_1", "name": "read_file", "arguments": r#"{"file_path":"a_b"}"#,
             "cutBytes": 3, "live": true,

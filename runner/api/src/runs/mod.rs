@@ -1,7 +1,13 @@
 //! Serves the routes of runs: lists, orders and cancels them.
 
+mod again;
+mod changes;
+mod download;
 pub(crate) mod event_source;
-pub(crate) mod events;
+mod events;
+mod file_job;
+mod files;
+mod logs;
 mod order;
 mod submit;
 mod view;
@@ -19,7 +25,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 pub(crate) use self::{
+    again::again,
+    changes::changes,
+    download::download,
     events::follow,
+    files::{diff, list_files},
+    logs::logs,
     order::{derived_run_id, hash, new_run_id},
     submit::submit,
     view::rfc3339,

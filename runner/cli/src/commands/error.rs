@@ -13,7 +13,7 @@ use platform_runtime::{
 use runner_api as api;
 use runner_control_client as data_plane;
 use runner_docker as docker;
-use runner_engine::{order::OrderError, run::LeaseError};
+use runner_engine::{order::OrderError, run::LeaseError, run_files::RunFilesError};
 use runner_files as files;
 use runner_gateways::{self as gateways, managed};
 use runner_model::lifecycle::State;
@@ -134,10 +134,25 @@ pub(super) struct Unknown(pub(super) String);
 
 /// Error for a run whose files may still change.
 #[derive(Debug, thiserror::Error)]
-#[error("{run_id} is {state}: apply its changes when it has ended (`sluice runs wait {run_id}`)")]
+#[error("{run_id} is {state}: do this when it has ended (`sluice runs wait {run_id}`)")]
 pub(super) struct NotEnded {
     pub(super) run_id: RunId,
     pub(super) state: State,
+}
+
+impl From<RunFilesError> for Error {
+    fn from(error: RunFilesError) -> Self {
+        match error {
+            RunFilesError::Store(error) => error.into(),
+            RunFilesError::Files(error) => error.into(),
+            RunFilesError::Workspace(error) => error.into(),
+            RunFilesError::Id(error) => error.into(),
+            gone @ (RunFilesError::NoLongerKept { .. } | RunFilesError::NotYet { .. }) => {
+                Unknown(gone.to_string()).into()
+            }
+            RunFilesError::Thread => workspace::Error::Thread.into(),
+        }
+    }
 }
 
 impl Error {

@@ -1,10 +1,16 @@
 //! Tests the HTTP API of `sluice up`: what it reports to an application, and that it reports nothing to others.
 
+mod again;
+mod changes;
 mod chat;
 mod events;
+mod files;
+mod host;
+mod logs;
 mod openai;
 mod orders;
 mod sessions;
+mod spending;
 mod tls;
 
 use std::{fs, net::SocketAddr, time::Duration};
