@@ -1,7 +1,7 @@
-//! Remembers closed runs, also across restarts, so that no run is opened twice and exceeds its limits.
+//! Remembers closed runs, also across restarts, so that no attempt of a run is opened twice and exceeds its limits.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     io,
     path::Path,
     sync::MutexGuard,
@@ -10,7 +10,7 @@ use std::{
 use platform_core::{control::RunView, id::RunId};
 use platform_runtime::sync::Mutex;
 
-use crate::log::{self, Log};
+use crate::log::Log;
 
 /// Number of runs that are remembered. The oldest are forgotten first: control never gives an id twice.
 const MAX_REMEMBERED: usize = 100_000;
@@ -27,8 +27,61 @@ pub(crate) struct ClosedRuns {
 #[derive(Debug)]
 struct Closed {
     log: Log,
-    ids: HashSet<RunId>,
+    /// Latest attempt of each run that was closed. Earlier ones are closed, too.
+    attempts: HashMap<RunId, u32>,
+    /// All runs, those first that were closed first.
     order: VecDeque<RunId>,
+}
+
+/// Attempt of a run that was closed, as a line of the log has it.
+struct ClosedAttempt {
+    run_id: RunId,
+    attempt: u32,
+}
+
+impl ClosedAttempt {
+    /// Parses a line. The first attempt has no number there.
+    fn parse(line: &str) -> Option<Self> {
+        let (run_id, attempt) = match line.split_once(' ') {
+            Some((run_id, attempt)) => (run_id, attempt.parse().ok().filter(|attempt| *attempt > 0)?),
+            None => (line, 0),
+        };
+        Some(Self { run_id: RunId::parse(run_id).ok()?, attempt })
+    }
+
+    fn line(run_id: &RunId, attempt: u32) -> String {
+        if attempt == 0 { format!("{run_id}\n") } else { format!("{run_id} {attempt}\n") }
+    }
+}
+
+impl Closed {
+    /// Notes that an attempt of a run is closed; returns when that became known.
+    fn note(&mut self, run_id: &RunId, attempt: u32) -> Noted {
+        match self.attempts.get_mut(run_id) {
+            Some(known) if *known >= attempt => return Noted::Before,
+            Some(known) => *known = attempt,
+            None => {
+                self.attempts.insert(run_id.clone(), attempt);
+                self.order.push_back(run_id.clone());
+            }
+        }
+        Noted::Now
+    }
+
+    /// Forgets the oldest runs beyond those that are remembered.
+    fn forget_oldest(&mut self) {
+        let surplus = self.order.len().saturating_sub(MAX_REMEMBERED);
+        for run_id in self.order.drain(..surplus) {
+            self.attempts.remove(&run_id);
+        }
+    }
+}
+
+/// Time at which an attempt was noted as closed.
+#[derive(Debug, PartialEq, Eq)]
+enum Noted {
+    Before,
+    Now,
 }
 
 impl ClosedRuns {
@@ -37,37 +90,39 @@ impl ClosedRuns {
     /// # Errors
     /// If it cannot be read or written.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let (mut log, run_ids) = log::open_run_log(file)?;
-        let mut order = VecDeque::from(run_ids);
-        if order.len() > 2 * MAX_REMEMBERED {
-            order.drain(..order.len() - MAX_REMEMBERED);
-            log.compact(&order.iter().map(|run_id| format!("{run_id}\n")).collect::<String>());
+        let (log, text) = Log::open(file, |line| ClosedAttempt::parse(line).is_some())?;
+        let mut closed = Closed { log, attempts: HashMap::new(), order: VecDeque::new() };
+        for ClosedAttempt { run_id, attempt } in text.lines().filter_map(ClosedAttempt::parse) {
+            closed.note(&run_id, attempt);
         }
-        order.drain(..order.len().saturating_sub(MAX_REMEMBERED));
-        let closed = Closed { log, ids: order.iter().cloned().collect(), order };
+        let has_grown = text.lines().count() > 2 * MAX_REMEMBERED;
+        closed.forget_oldest();
+        if has_grown {
+            let Closed { log, attempts, order } = &mut closed;
+            let lines = order
+                .iter()
+                .map(|run_id| ClosedAttempt::line(run_id, attempts.get(run_id).copied().unwrap_or_default()));
+            log.compact(&lines.collect::<String>());
+        }
         Ok(Self { closed: Mutex::new(closed), views: Mutex::default() })
     }
 
-    pub(crate) fn contains(&self, run_id: &RunId) -> bool {
-        self.closed().ids.contains(run_id)
+    /// Returns whether this attempt of a run was closed, or a later one.
+    pub(crate) fn contains(&self, run_id: &RunId, attempt: u32) -> bool {
+        self.closed().attempts.get(run_id).is_some_and(|closed| *closed >= attempt)
     }
 
-    /// Records that the run `run_id` is closed. The record survives if this process is killed.
+    /// Records that an attempt of the run `run_id` is closed. The record survives if this process is killed.
     ///
     /// # Errors
     /// If the record is not stored: a restart would forget it. [`ClosedRuns::store`] tries again.
-    pub(crate) fn add(&self, run_id: &RunId) -> io::Result<()> {
+    pub(crate) fn add(&self, run_id: &RunId, attempt: u32) -> io::Result<()> {
         let mut closed = self.closed();
-        if !closed.ids.insert(run_id.clone()) {
+        if closed.note(run_id, attempt) == Noted::Before {
             return Ok(());
         }
-        closed.order.push_back(run_id.clone());
-        if closed.order.len() > MAX_REMEMBERED
-            && let Some(oldest) = closed.order.pop_front()
-        {
-            closed.ids.remove(&oldest);
-        }
-        closed.log.append(&format!("{run_id}\n"))
+        closed.forget_oldest();
+        closed.log.append(&ClosedAttempt::line(run_id, attempt))
     }
 
     /// Stores the closed runs that are not stored yet.
@@ -100,6 +155,11 @@ impl ClosedRuns {
         }
     }
 
+    /// Drops the last state of a run, of which a later attempt is opened.
+    pub(crate) fn drop_view(&self, run_id: &RunId) {
+        self.views().retain(|view| view.grant.run_id != *run_id);
+    }
+
     /// Keeps the last state of a run; returns the run whose state is dropped for it.
     pub(crate) fn keep_view(&self, view: RunView) -> Option<RunId> {
         let mut views = self.views();
@@ -116,5 +176,41 @@ impl ClosedRuns {
 
     fn views(&self) -> MutexGuard<'_, VecDeque<RunView>> {
         self.views.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> RunId {
+        RunId::parse(text).unwrap()
+    }
+
+    #[test]
+    fn closed_attempts_outlive_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("closed");
+        // As an earlier program wrote it.
+        std::fs::write(&file, "r1\nr2\n").unwrap();
+        let closed = ClosedRuns::open(&file).unwrap();
+        assert!(closed.contains(&id("r1"), 0) && !closed.contains(&id("r1"), 1));
+        for attempt in [2, 1, 2] {
+            closed.add(&id("r1"), attempt).unwrap();
+        }
+        closed.add(&id("r3"), 0).unwrap();
+        drop(closed);
+        let again = ClosedRuns::open(&file).unwrap();
+        for (run, attempt, is_closed) in [
+            ("r1", 0, true),
+            ("r1", 2, true),
+            ("r1", 3, false),
+            ("r2", 1, false),
+            ("r3", 0, true),
+            ("r4", 0, false),
+        ] {
+            assert_eq!(again.contains(&id(run), attempt), is_closed, "{run} {attempt}");
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap().trim_end_matches('\0'), "r1\nr2\nr1 2\nr3\n");
     }
 }

@@ -177,7 +177,7 @@ impl App {
             connection_limits: ConnectionLimits::new(proxy.connections, thread_count),
         };
         let closed = Arc::clone(&recovered.closed);
-        let maintenance = Maintenance::start(Arc::clone(&journal), move |run| closed.contains(run))
+        let maintenance = Maintenance::start(Arc::clone(&journal), move |run, n| closed.contains(run, n))
             .map_err(Error::Thread)?;
         let (data_plane, threads) = start_threads(&config, &shared_state, shared_listener)?;
         let setup =
@@ -289,7 +289,8 @@ impl StoredState {
         let state = |name: &str| settings.proxy.state_dir.join(name);
         let unreadable = |name| move |source| Error::State { path: state(name), source };
         let closed = Arc::new(ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?);
-        let UsageTotals { by_account, by_run } = journal.usage_totals(|run| closed.contains(run))?;
+        let UsageTotals { by_account, by_run } =
+            journal.usage_totals(|run, attempt| closed.contains(run, attempt))?;
         let accounts = Arc::new(Accounts::new(settings.accounts.clone(), by_account));
         let state_dir = RunStateDir::open(&settings.proxy.persisted_runs_dir())?;
         Ok(Self {

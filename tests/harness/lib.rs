@@ -50,6 +50,7 @@ pub mod raw;
 pub mod raw_scripted_upstream;
 pub mod runner_chaos;
 pub mod sdks;
+pub mod server_identity;
 pub mod sessions;
 pub mod shared;
 pub mod sluice;

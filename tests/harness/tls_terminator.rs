@@ -77,7 +77,8 @@ impl TlsTerminator {
     }
 }
 
-fn ca() -> (String, Issuer<'static, KeyPair>) {
+/// Returns the certificate of a new CA in PEM, and what it issues certificates with.
+pub(crate) fn ca() -> (String, Issuer<'static, KeyPair>) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,12 +1,18 @@
 //! Starts and stops `sluice up`.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use platform_runtime::task;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines},
-    process::{Child, ChildStdout},
+    process::{Child, ChildStderr, ChildStdout},
 };
 
-use crate::sluice::Sluice;
+use crate::{
+    failure::{self, end_of},
+    sluice::Sluice,
+};
 
 /// A `sluice up` that is ready. If a test fails before the stop, drop kills it and the proxy it supervises.
 #[derive(Debug)]
@@ -18,6 +24,8 @@ pub struct Up {
     /// Process id of the supervised proxy. A test that replaces the proxy updates this.
     pub proxy_pid: u32,
     rest: Lines<BufReader<ChildStdout>>,
+    /// Its log, unless the log goes to a file.
+    log: Arc<Mutex<String>>,
 }
 
 impl Up {
@@ -27,18 +35,22 @@ impl Up {
     /// If it ends before that.
     pub async fn start(sluice: Sluice) -> Self {
         let mut child = sluice.spawn(&["up"]);
+        let log = Arc::<Mutex<String>>::default();
+        let logging = child.stderr.take().map(|stderr| task::spawn("log", collect(stderr, Arc::clone(&log))));
         let mut rest = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut said = String::new();
         while let Some(line) = rest.next_line().await.unwrap() {
             said += &format!("{line}\n");
             if line.starts_with("ready") {
                 let pid = said.split_once(", pid ").and_then(|(_, rest)| rest.lines().next()?.parse().ok());
-                return Self { child, proxy_pid: pid.expect(&said), said, rest };
+                return Self { child, proxy_pid: pid.expect(&said), said, rest, log };
             }
         }
-        let mut stderr = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut stderr).await.unwrap();
-        panic!("`sluice up` ended before it was ready: {said}{stderr}");
+        if let Some(logging) = logging {
+            logging.await.unwrap();
+        }
+        let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        panic!("`sluice up` ended before it was ready: {said}{log}");
     }
 
     /// Sends `signal`, waits for the end, and returns exit code and last line.
@@ -60,6 +72,19 @@ impl Drop for Up {
         if self.child.id().is_some() {
             kill(self.proxy_pid, Signal::KILL);
         }
+        failure::show(|| {
+            let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            format!("The log of `sluice up` ends:\n{}", end_of(&log))
+        });
+    }
+}
+
+/// Reads a log to its end: a process whose log is not read would wait for its reader.
+async fn collect(mut stderr: ChildStderr, log: Arc<Mutex<String>>) {
+    let mut piece = vec![0; 8192];
+    while let Ok(bytes @ 1..) = stderr.read(&mut piece).await {
+        let text = String::from_utf8_lossy(&piece[..bytes]);
+        log.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
     }
 }
 

@@ -27,6 +27,19 @@ const OPTIONS: [&str; 10] = [
     "positive_data_acceptance",
 ];
 
+/// Operations that are left out. The stream of all runs has no end. Freezes and limits of accounts stop what the other
+/// operations need.
+const LEFT_OUT: [&str; 8] = [
+    "followRuns",
+    "limitAccount",
+    "freezeAll",
+    "thawAll",
+    "freezeAccount",
+    "thawAccount",
+    "freezeModel",
+    "thawModel",
+];
+
 #[tokio::test]
 async fn the_api_answers_as_its_document_says() {
     let address = free_port();
@@ -43,12 +56,13 @@ async fn the_api_answers_as_its_document_says() {
     let header = format!("Authorization: Bearer {token}");
     let directory = tempfile::tempdir().unwrap();
     let own = ["run", DOCUMENT, "--url", &url, "--header", &header];
-    let report = schemathesis(directory.path(), &[&own[..], &OPTIONS].concat()).await;
+    let left_out: Vec<_> = LEFT_OUT.iter().flat_map(|name| ["--exclude-operation-id", name]).collect();
+    let report = schemathesis(directory.path(), &[&own[..], &OPTIONS, &left_out].concat()).await;
     let report = report.unwrap_or_else(|report| panic!("{report}"));
     let document: Value = serde_json::from_str(&fs::read_to_string(DOCUMENT).unwrap()).unwrap();
     let paths = document["paths"].as_object().unwrap();
     let operations: usize = paths.values().map(|path| path.as_object().unwrap().len()).sum();
-    let selected = format!("{operations} selected / {operations} total");
+    let selected = format!("{} selected / {operations} total", operations - LEFT_OUT.len());
     assert!(report.contains(&selected), "control: {selected}:\n{report}");
     for phase in ["Examples", "Coverage", "Fuzzing", "Stateful"] {
         assert!(report.contains(&format!("✅ {phase}")), "control: {phase} ran:\n{report}");

@@ -197,7 +197,7 @@ fn write_files(world: &World, upstream: &str) -> Vec<(&'static str, String)> {
     let etc = proxy_dir(&dir("etc"));
     private_file(&dir("etc/key"), harness::CANARY_KEY);
     chown(dir("etc/key"), Some(PROXY), Some(PROXY)).unwrap();
-    let serves = "listen = '0.0.0.0:8080'\nlisten_serves = 'gateways'\n";
+    let serves = "listen = '0.0.0.0:8080'\nlisten_plaintext = true\nlisten_serves = 'gateways'\n";
     let config = format!(
         "[upstream]\nbase_url = '{upstream}'\nkey_file = '/etc/sluicegate/key'\n[proxy]\nthreads = 1\n{serves}"
     );

@@ -12,7 +12,7 @@
 //! | `GET /v1/runs` | list of [`RunView`] |
 //! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`], once agents can connect; 409 `fenced` if the run is in a later epoch, `socket_in_use` if another listener has its directory |
 //! | `GET /v1/runs/{run}` | [`RunView`] |
-//! | `DELETE /v1/runs/{run}?drain_ms=N&epoch=N` | [`RunView`], after the calls in flight have ended or were cut; 409 `fenced` if the run is in a later epoch |
+//! | `DELETE /v1/runs/{run}?drain_ms=N&attempt=N&epoch=N` | [`RunView`], after the calls in flight have ended or were cut; this attempt and earlier ones are closed for good; 409 `fenced` if the run is in a later epoch |
 //! | `PUT /v1/runs/{run}/traces/{id}`, `PUT /v1/runs/{run}/slots/{id}` | `{}`; calls with this [`Correlation`] belong to the run |
 //! | `DELETE` of the same, `?grace_ms=N` | `{}`; after the grace such calls no longer belong to the run |
 //! | `PUT /v1/runs/{run}/revoked` | [`Revoked`]; all tokens of the run are invalid for good, and calls in flight that used one are cut; 507 `not_stored` as below |

@@ -77,6 +77,8 @@ pub mod header {
     pub const LITELLM_COST: &str = "x-litellm-response-cost";
     /// Run id, for readers of the upstream's access log (*specified*).
     pub const COGNI_RUN_ID: &str = "x-cogni-run-id";
+    /// Key of the thread that a chat continues, on its answer.
+    pub const STATE_KEY: &str = "x-state-key";
     /// Signed run token (*specified*).
     pub const RUN_TOKEN: &str = "x-run-token";
     /// Instructs official SDKs not to repeat a request that can only fail again.

@@ -22,7 +22,7 @@ use super::{
     request::{milliseconds, number, parse_body},
     streams,
 };
-use crate::{freezes::Change, journal::AcknowledgeError};
+use crate::{freezes::Change, journal::AcknowledgeError, runs::Holder};
 
 /// Answers one request.
 pub(super) async fn respond(control: Arc<Control>, request: Request<Incoming>) -> ControlResponse {
@@ -258,13 +258,16 @@ fn not_stored(error: std::io::Error) -> Error {
 
 async fn close(control: &Arc<Control>, run_id: &RunId, uri: &Uri) -> Result<ControlResponse, Error> {
     let epoch = number(uri, "epoch")?.unwrap_or_default();
+    let attempt = number(uri, "attempt")?.unwrap_or_default();
+    let attempt = u32::try_from(attempt).map_err(|_large| Error::Invalid("attempt: too large".to_owned()))?;
+    let holder = Holder { attempt, epoch };
     let drain = milliseconds(uri, "drain_ms")?
         .unwrap_or(control.config.load().settings.proxy.drain_timeout.duration());
     // In a task of its own: a client that gives up waiting must not leave the run half closed.
     let control = Arc::clone(control);
     let closed = run_id.clone();
     let closing =
-        task::spawn("closing a run", async move { control.runs.close(&closed, epoch, drain).await });
+        task::spawn("closing a run", async move { control.runs.close(&closed, holder, drain).await });
     let view = closing.await.map_err(|_panicked| Error::Failed("closing the run"))??;
     view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run_id.to_string()))
 }

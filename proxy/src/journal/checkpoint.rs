@@ -16,7 +16,11 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Journal, segments};
+use super::{
+    Error, Journal,
+    attempt_usage::{AttemptUsage, LineTotalsOfRun},
+    segments,
+};
 use crate::{run_usage::RunUsage, state};
 
 /// Usage of each account, and of each run that may call again.
@@ -30,15 +34,7 @@ pub(crate) struct UsageTotals {
 #[derive(Debug, Default)]
 pub(super) struct LineTotals {
     by_account: HashMap<AccountId, Usage>,
-    by_run: HashMap<RunId, RunTotals>,
-}
-
-/// Sums over some lines of a run.
-#[derive(Debug, Default)]
-struct RunTotals {
-    run_usage: RunUsage,
-    /// Number of the line whose call was the last to end. Lines of one run may come from several threads.
-    last_line: u64,
+    by_run: HashMap<RunId, LineTotalsOfRun>,
 }
 
 impl LineTotals {
@@ -55,17 +51,6 @@ impl LineTotals {
     }
 }
 
-impl RunTotals {
-    fn add(&mut self, seq: u64, record: &ExchangeRecord) {
-        self.run_usage.usage.add(record);
-        // A line for several calls reports calls that ended at some time before.
-        if record.calls == 1 {
-            self.run_usage.last = Some(record.into());
-            self.last_line = seq;
-        }
-    }
-}
-
 /// Sums over all lines up to and with `seq`, as they are in the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
@@ -78,7 +63,7 @@ pub(super) struct Checkpoint {
     seq: u64,
     hash: String,
     accounts: BTreeMap<AccountId, Usage>,
-    runs: BTreeMap<RunId, RunUsage>,
+    runs: BTreeMap<RunId, AttemptUsage>,
     /// Last line that is included in the file.
     #[serde(skip)]
     written: u64,
@@ -161,14 +146,9 @@ impl Checkpoint {
             for (account, usage) in by_account {
                 *self.accounts.entry(account).or_default() += usage;
             }
-            for (run_id, RunTotals { run_usage: RunUsage { usage, last }, last_line }) in by_run {
-                let run_usage = self.runs.entry(run_id.clone()).or_default();
-                run_usage.usage += usage;
-                let newest = last_lines.entry(run_id).or_insert(0);
-                if last_line > *newest {
-                    *newest = last_line;
-                    run_usage.last = last;
-                }
+            for (run_id, totals) in by_run {
+                let last_line = last_lines.entry(run_id.clone()).or_insert(0);
+                self.runs.entry(run_id).or_default().add(totals, last_line);
             }
         }
     }
@@ -187,18 +167,18 @@ impl Journal {
     ///
     /// # Errors
     /// If a line cannot be read, or one is missing.
-    pub(crate) fn usage_totals(&self, is_closed: impl Fn(&RunId) -> bool) -> Result<UsageTotals, Error> {
+    pub(crate) fn usage_totals(&self, is_closed: impl Fn(&RunId, u32) -> bool) -> Result<UsageTotals, Error> {
         let mut sums = self.checkpoint.lock();
         let sums = sums.insert(self.catch_up()?);
-        sums.runs.retain(|run_id, _| !is_closed(run_id));
+        sums.runs.retain(|run_id, used| !is_closed(run_id, used.attempt));
         let by_account = sums.accounts.iter().map(|(account, usage)| (account.clone(), *usage)).collect();
-        let by_run = sums.runs.iter().map(|(run_id, run_usage)| (run_id.clone(), *run_usage)).collect();
+        let by_run = sums.runs.iter().map(|(run_id, used)| (run_id.clone(), used.run_usage)).collect();
         Ok(UsageTotals { by_account, by_run })
     }
 
     /// Sums up everything up to and with the last line, except runs that are `is_closed`, and writes the sums. Returns
     /// that line.
-    pub(super) fn make_checkpoint(&self, is_closed: &dyn Fn(&RunId) -> bool) -> Result<u64, Error> {
+    pub(super) fn make_checkpoint(&self, is_closed: &dyn Fn(&RunId, u32) -> bool) -> Result<u64, Error> {
         let mut sums = self.checkpoint.lock();
         let sums = match &mut *sums {
             Some(sums) => sums,
@@ -210,7 +190,7 @@ impl Journal {
             sums.seq = seq;
             sums.hash = String::from_utf8_lossy(&hash).into_owned();
         }
-        sums.runs.retain(|run_id, _| !is_closed(run_id));
+        sums.runs.retain(|run_id, used| !is_closed(run_id, used.attempt));
         if sums.seq != sums.written {
             self.write_checkpoint(sums)?;
         }

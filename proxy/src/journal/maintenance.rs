@@ -16,7 +16,7 @@ use std::{
 use platform_core::id::RunId;
 use platform_runtime::report;
 
-use super::{Error, Journal, refusals::Flush};
+use super::{Error, Journal, attempt_usage::IsClosed, refusals::Flush};
 
 /// Interval between two rounds of maintenance.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(super) enum Signal {
 
 struct MaintenanceThread {
     journal: Arc<Journal>,
-    is_closed: Box<dyn Fn(&RunId) -> bool + Send>,
+    is_closed: Box<IsClosed>,
     /// Last line that is summed up on the disk; 0 before the first checkpoint.
     summed: u64,
     /// Time of the next checkpoint.
@@ -49,13 +49,13 @@ struct MaintenanceThread {
 }
 
 impl Maintenance {
-    /// Prepares the journal's growth, and starts the thread. No usage is kept for runs that are `is_closed`.
+    /// Prepares the journal's growth, and starts the thread. No usage is kept for attempts of runs that are `is_closed`.
     ///
     /// # Errors
     /// If no thread can be started.
     pub(crate) fn start(
         journal: Arc<Journal>,
-        is_closed: impl Fn(&RunId) -> bool + Send + 'static,
+        is_closed: impl Fn(&RunId, u32) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let (signals, received) = sync_channel(1);
         journal.space.demand().serve(signals.clone());

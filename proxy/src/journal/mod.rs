@@ -10,6 +10,7 @@
 
 mod ahead;
 mod appended;
+mod attempt_usage;
 mod checkpoint;
 mod committer;
 mod consumers;

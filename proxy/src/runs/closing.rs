@@ -16,21 +16,31 @@ use crate::{
 /// Interval between two checks for expired runs. No call begins after a run's expiry, whatever the interval.
 const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
+/// Holder of a run that asks to close it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Holder {
+    /// Attempt that it executed. An open run is closed whatever its attempt: a later one has a later epoch.
+    pub(crate) attempt: u32,
+    /// Epoch of its lease.
+    pub(crate) epoch: u64,
+}
+
 impl Runs {
-    /// Closes a run in the name of `epoch` and returns its usage. `None`: this proxy does not know it.
+    /// Closes a run in the name of its `holder` and returns its usage. `None`: this proxy does not know it.
     pub(crate) async fn close(
         &self,
         run_id: &RunId,
-        epoch: u64,
+        holder: Holder,
         grace: Duration,
     ) -> Result<Option<RunView>, Error> {
-        self.mark_closed(run_id, epoch)?;
+        self.mark_closed(run_id, holder)?;
         Ok(self.finish_close(run_id, Closing::Closed, grace).await)
     }
 
-    /// Marks a run as closed for good, unless it was taken over since `epoch`.
-    fn mark_closed(&self, run_id: &RunId, epoch: u64) -> Result<(), Error> {
+    /// Marks an attempt of a run as closed for good, unless the run was taken over since the epoch of `holder`.
+    fn mark_closed(&self, run_id: &RunId, Holder { attempt, epoch }: Holder) -> Result<(), Error> {
         let live = self.find(run_id);
+        let attempt = live.as_ref().map_or(attempt, |live| live.run.grant.attempt);
         let mut persisted = live.as_ref().and_then(|live| live.persisted());
         let known = persisted.as_ref().map_or_else(|| self.closed.epoch(run_id), |persisted| persisted.epoch);
         fence(run_id, known, epoch)?;
@@ -39,13 +49,13 @@ impl Runs {
             Some(persisted) => persisted.epoch = epoch,
             None => self.closed.raise(run_id, epoch),
         }
-        self.record_closed(run_id);
+        self.record_closed(run_id, attempt);
         Ok(())
     }
 
-    /// Records that the run is closed. It need not be open: it may have been open under an earlier proxy.
-    fn record_closed(&self, run_id: &RunId) {
-        if let Err(error) = self.closed.add(run_id) {
+    /// Records that an attempt of the run is closed. It need not be open: it may have been under an earlier proxy.
+    fn record_closed(&self, run_id: &RunId, attempt: u32) {
+        if let Err(error) = self.closed.add(run_id, attempt) {
             let error = report::chain(&error);
             tracing::error!(run = %run_id, error, "closed run not recorded: a restart may open it again");
         }
@@ -85,10 +95,13 @@ impl Runs {
     async fn close_expired(&self, now: Duration) {
         let is_expired = |run: &Run| run.is_expired(now) && run.cut().is_none();
         let expired: Vec<_> =
-            self.live.iter().filter(|live| is_expired(&live.run)).map(|live| live.key().clone()).collect();
-        expired.iter().for_each(|run_id| self.record_closed(run_id));
-        join_all(expired.iter().map(|run_id| self.finish_close(run_id, Closing::Expired, Duration::ZERO)))
-            .await;
+            self.live.iter().filter(|live| is_expired(&live.run)).map(|live| Arc::clone(&live.run)).collect();
+        expired.iter().for_each(|run| self.record_closed(&run.grant.run_id, run.grant.attempt));
+        let closing = |run: &Arc<Run>| {
+            let run_id = run.grant.run_id.clone();
+            async move { self.finish_close(&run_id, Closing::Expired, Duration::ZERO).await }
+        };
+        join_all(expired.iter().map(closing)).await;
     }
 
     /// Stops everything. Calls in flight may end, and their answers may be read, within `grace` or until `hurry` is

@@ -17,8 +17,8 @@ pub(crate) enum Error {
         /// Id of the run.
         run_id: RunId,
     },
-    /// The run was closed. A new attempt is a new run here.
-    #[error("run {run_id} was closed; a closed run is not opened again")]
+    /// This attempt of the run was closed, or a later one.
+    #[error("run {run_id} was closed; a closed run is not opened again, except as its next attempt")]
     Closed {
         /// Id of the run.
         run_id: RunId,

@@ -42,7 +42,7 @@ use self::{
     persisted_run::PersistedRun,
     run_listener::RunListener,
 };
-pub(crate) use self::{error::Error, persisted_run::RunStateDir, static_runs::StaticRuns};
+pub(crate) use self::{closing::Holder, error::Error, persisted_run::RunStateDir, static_runs::StaticRuns};
 use crate::{
     accounts::Accounts,
     closed::ClosedRuns,
@@ -216,7 +216,7 @@ impl Runs {
 
     /// Returns whether the run `run_id` is open, or was closed.
     pub(crate) fn knows(&self, run_id: &RunId) -> bool {
-        self.find(run_id).is_some() || self.closed.contains(run_id)
+        self.find(run_id).is_some() || self.closed.contains(run_id, 0)
     }
 
     /// Returns whether an open run was granted `model` by name.

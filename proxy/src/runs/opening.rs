@@ -58,9 +58,11 @@ impl Runs {
     async fn open_new(&self, register: Register) -> Result<Arc<LiveRun>, Error> {
         let Register { grant, socket_dir, epoch } = register;
         let run_id = grant.run_id.clone();
-        if self.closed.contains(&run_id) {
+        if self.closed.contains(&run_id, grant.attempt) {
             return Err(Error::Closed { run_id });
         }
+        // The state of an earlier attempt must not be dropped later, and take the registry's entry with it.
+        self.closed.drop_view(&run_id);
         let socket_dir = matches!(grant.listener, Listener::Unix { .. })
             .then(|| socket_dir.unwrap_or_else(|| SocketDirName::from_random(random::bits())));
         let persisted =
@@ -82,7 +84,7 @@ impl Runs {
         let mut persisted = live.persisted();
         let run_id = &live.run.grant.run_id;
         fence(run_id, persisted.as_ref().map_or(0, |persisted| persisted.epoch), register.epoch)?;
-        if self.closed.contains(run_id) {
+        if self.closed.contains(run_id, live.run.grant.attempt) {
             return Err(Error::Closed { run_id: run_id.clone() });
         }
         if live.run.grant != register.grant || live.run.closing().is_some() {

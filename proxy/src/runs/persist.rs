@@ -53,12 +53,13 @@ impl Runs {
     /// Opens a stored run again. Returns `false` if it has expired.
     pub(super) async fn restore_one(&self, persisted: PersistedRun) -> Result<bool, Error> {
         let run_id = persisted.grant.run_id.clone();
+        let attempt = persisted.grant.attempt;
         let is_expired = persisted.grant.expires.is_some_and(|expires| clock::now().as_secs() >= expires.0);
-        if is_expired && let Err(error) = self.closed.add(&run_id) {
+        if is_expired && let Err(error) = self.closed.add(&run_id, attempt) {
             let error = report::chain(&error);
             tracing::error!(run = %run_id, error, "closed run not recorded: a restart may open it again");
         }
-        if is_expired || self.closed.contains(&run_id) {
+        if is_expired || self.closed.contains(&run_id, attempt) {
             let is_slot = |correlation: &Correlation| matches!(correlation, Correlation::Slot(_));
             self.quarantine(&run_id, persisted.correlations.iter().copied().filter(is_slot).collect());
             self.run_listener(&persisted).remove();

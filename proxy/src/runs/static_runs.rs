@@ -88,7 +88,7 @@ impl Runs {
         if self.is_taken(run_id) {
             return Err(Error::NameTaken { run_id: run_id.clone() });
         }
-        if self.closed.contains(run_id) {
+        if self.closed.contains(run_id, wanted.grant.attempt) {
             if before != Some(wanted) {
                 tracing::warn!(run = %run_id, "the run was closed for good: to have it again, give it another name");
             }

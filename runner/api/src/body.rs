@@ -1,7 +1,7 @@
 //! Reads paths, queries and bodies of requests, and names what is wrong in them.
 
 use axum::{
-    body::to_bytes,
+    body::{Bytes, to_bytes},
     extract::{FromRequestParts, Path, Query, Request},
     http::{
         HeaderMap, Uri,
@@ -10,7 +10,7 @@ use axum::{
     },
 };
 use http_body_util::LengthLimitError;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -33,18 +33,33 @@ pub(crate) async fn read_json(request: Request, most: usize) -> Result<Value, Er
     if !is_json(request.headers()) {
         return Err(Error::MediaType);
     }
+    let bytes = read_bytes(request, most).await?;
+    serde_json::from_slice(&bytes).map_err(|error| invalid_body(&error))
+}
+
+/// Reads a JSON body of at most `most` bytes, if there is one.
+pub(crate) async fn read_optional_json(request: Request, most: usize) -> Result<Option<Value>, Error> {
+    let has_type = is_json(request.headers());
+    let bytes = read_bytes(request, most).await?;
+    match (bytes.is_empty(), has_type) {
+        (true, _) => Ok(None),
+        (false, true) => serde_json::from_slice(&bytes).map(Some).map_err(|error| invalid_body(&error)),
+        (false, false) => Err(Error::MediaType),
+    }
+}
+
+async fn read_bytes(request: Request, most: usize) -> Result<Bytes, Error> {
     if declared_length(request.headers()).is_some_and(|length| length > most as u64) {
         return Err(Error::TooLarge { most });
     }
-    let bytes = to_bytes(request.into_body(), most).await.map_err(|error| {
+    to_bytes(request.into_body(), most).await.map_err(|error| {
         let source = std::error::Error::source(&error);
         if source.is_some_and(|source| source.is::<LengthLimitError>()) {
             Error::TooLarge { most }
         } else {
             Error::Invalid("the body breaks off".to_owned())
         }
-    })?;
-    serde_json::from_slice(&bytes).map_err(|error| invalid_body(&error))
+    })
 }
 
 /// Returns the error for a body that is not the expected JSON.
@@ -58,7 +73,17 @@ pub(crate) fn read_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
     read.map_err(|rejection| Error::Invalid(rejection.body_text()))
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// Refuses every parameter in the query of `uri`.
+pub(crate) fn refuse_query(uri: &Uri) -> Result<(), Error> {
+    /// Query without a parameter.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NoQuery {}
+    read_query::<NoQuery>(uri).map(drop)
+}
+
+/// Returns whether the body is JSON, according to its content type.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json")

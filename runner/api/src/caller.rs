@@ -2,16 +2,18 @@
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, header::AUTHORIZATION},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use platform_core::id::{AccountId, AgentId, ExternalId};
+use platform_core::{
+    grant::Correlation,
+    id::{AccountId, AgentId, ExternalId},
+};
 use runner_engine::order::OrderLimits;
-use runner_model::principal::{ApiToken, PrincipalRole};
+use runner_model::principal::{BrowserSessionHash, PrincipalRole};
 use runner_store::{AccountScope, Error as StoreError, Principal, Store};
 
-use crate::{context::ApiContext, error::Error};
+use crate::{context::ApiContext, credentials::Credential, error::Error};
 
 /// Sender of a request.
 #[derive(Debug, Clone)]
@@ -20,6 +22,8 @@ pub(crate) enum Caller {
     Anonymous(AccountId),
     /// Principal that a token identifies.
     Principal(Box<Principal>),
+    /// Principal that a browser session identifies.
+    Browser(Box<Principal>, BrowserSessionHash),
 }
 
 /// Demand of a route on its callers.
@@ -32,8 +36,8 @@ pub(crate) struct Guard {
 
 /// Passes on requests whose caller has the role that the route demands.
 pub(crate) async fn require_role(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    let token = bearer_token(request.headers());
-    match guard.admit(token).await {
+    let credential = Credential::of(request.method(), request.headers(), &guard.context.origins);
+    match guard.admit(credential).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -42,52 +46,47 @@ pub(crate) async fn require_role(State(guard): State<Guard>, mut request: Reques
     }
 }
 
-/// Returns the token of a request; `None` if it sends none.
-fn bearer_token(headers: &HeaderMap) -> Result<Option<ApiToken>, Error> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let value = match (values.next(), values.next()) {
-        (None, _) => return Ok(None),
-        (Some(value), None) => value.to_str().ok(),
-        (Some(_), Some(_)) => None,
-    };
-    let scheme_and_token = value.and_then(|value| value.split_once(' '));
-    let token = scheme_and_token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    let token = token.and_then(|(_, token)| ApiToken::parse(token.trim_start_matches(' ')));
-    token.map(Some).ok_or(Error::Unauthenticated)
-}
-
 impl Guard {
-    /// Returns the caller with this token, if the route is for its role.
-    async fn admit(&self, token: Result<Option<ApiToken>, Error>) -> Result<Caller, Error> {
-        let caller = match token? {
-            Some(token) => {
+    /// Returns the caller with this credential, if the route is for its role.
+    async fn admit(&self, credential: Result<Credential, Error>) -> Result<Caller, Error> {
+        let caller = self.identify(credential?).await?.ok_or(Error::Unauthenticated)?;
+        let role = caller.role();
+        if role < self.role { Err(Error::Role { needed: self.role, role }) } else { Ok(caller) }
+    }
+
+    async fn identify(&self, credential: Credential) -> Result<Option<Caller>, Error> {
+        Ok(match credential {
+            Credential::Token(token) => {
                 let principal = self.context.opened().await?.store.authenticate(&token).await?;
                 principal.map(|principal| Caller::Principal(Box::new(principal)))
             }
-            None => self.context.anonymous_account.clone().map(Caller::Anonymous),
-        };
-        let caller = caller.ok_or(Error::Unauthenticated)?;
-        if caller.role() < self.role {
-            return Err(Error::Role { needed: self.role, role: caller.role() });
-        }
-        Ok(caller)
+            Credential::Session(session) => {
+                let principal = self.context.opened().await?.store.authenticate_browser(&session).await?;
+                principal.map(|principal| Caller::Browser(Box::new(principal), session))
+            }
+            Credential::Absent => self.context.anonymous_account.clone().map(Caller::Anonymous),
+        })
     }
 }
 
 impl Caller {
+    fn principal(&self) -> Option<&Principal> {
+        match self {
+            Self::Anonymous(_) => None,
+            Self::Principal(principal) | Self::Browser(principal, _) => Some(principal),
+        }
+    }
+
     /// Returns the caller's role. A client without a token is a member of its account.
     pub(crate) fn role(&self) -> PrincipalRole {
-        match self {
-            Self::Anonymous(_) => PrincipalRole::Member,
-            Self::Principal(principal) => principal.role,
-        }
+        self.principal().map_or(PrincipalRole::Member, |principal| principal.role)
     }
 
     /// Returns the account that pays for the caller's runs.
     pub(crate) fn account(&self) -> &AccountId {
         match self {
             Self::Anonymous(account) => account,
-            Self::Principal(principal) => &principal.account,
+            Self::Principal(principal) | Self::Browser(principal, _) => &principal.account,
         }
     }
 
@@ -113,79 +112,45 @@ impl Caller {
 
     /// Checks that the caller may run `agent`.
     pub(crate) fn may_run(&self, agent: &AgentId) -> Result<(), Error> {
-        match self {
-            Self::Principal(principal)
-                if principal.agents.as_ref().is_some_and(|agents| !agents.contains(agent)) =>
-            {
-                Err(Error::Agent { agent: agent.clone() })
-            }
+        let agents = self.principal().and_then(|principal| principal.agents.as_ref());
+        match agents {
+            Some(agents) if !agents.contains(agent) => Err(Error::Agent { agent: agent.clone() }),
             _ => Ok(()),
         }
     }
 
     /// Returns the limits on each of the caller's runs.
     pub(crate) fn limits(&self) -> OrderLimits {
-        match self {
-            Self::Anonymous(_) => OrderLimits::default(),
-            Self::Principal(principal) => OrderLimits {
-                total_tokens: principal.limits.total_tokens,
-                cost: principal.limits.cost_nanodollars,
-            },
-        }
+        self.principal().map_or_else(OrderLimits::default, |principal| OrderLimits {
+            total_tokens: principal.limits.total_tokens,
+            cost: principal.limits.cost_nanodollars,
+        })
     }
 
-    /// Returns whether the caller's token is as valid as it was.
+    /// Returns whether the caller's token, and the session that identifies it, are as valid as they were.
     pub(crate) async fn is_still_valid(&self, store: &Store) -> Result<bool, StoreError> {
-        match self {
-            Self::Anonymous(_) => Ok(true),
-            Self::Principal(principal) => store.is_key_valid(&principal.key_id).await,
+        if let Self::Browser(_, session) = self
+            && !store.is_browser_session_valid(session).await?
+        {
+            return Ok(false);
+        }
+        match self.principal() {
+            None => Ok(true),
+            Some(principal) => store.is_key_valid(&principal.key_id).await,
         }
     }
 
-    /// Returns the user of the caller's runs, for the upstream's records.
-    pub(crate) fn user(&self) -> Option<ExternalId> {
-        match self {
-            Self::Anonymous(_) => None,
-            Self::Principal(principal) => ExternalId::parse(principal.id.as_str()).ok(),
-        }
+    /// Returns the ids of the caller's runs for the upstream's records: the principal is the user, the thread the session.
+    pub(crate) fn correlation(&self, thread: Option<ExternalId>) -> Correlation {
+        let user = self.principal().and_then(|principal| ExternalId::parse(principal.id.as_str()).ok());
+        Correlation { trace_user: user.clone(), user, session: thread, existing_trace: None }
     }
 
     /// Returns a name that no other caller has, for keys that the caller chooses.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Anonymous(account) => format!("anonymous/{account}"),
-            Self::Principal(principal) => format!("principal/{}", principal.id),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::http::HeaderValue;
-
-    use super::*;
-
-    fn headers(values: &[&str]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-        }
-        headers
-    }
-
-    #[test]
-    fn one_bearer_token_is_read() {
-        let token = ApiToken::from_random(7, [8, 9]).expose().to_owned();
-        for accepted in [format!("Bearer {token}"), format!("bearer {token}"), format!("BEARER   {token}")] {
-            let read = bearer_token(&headers(&[&accepted])).unwrap().unwrap();
-            assert_eq!(read.expose(), token, "{accepted}");
-        }
-        assert!(bearer_token(&headers(&[])).unwrap().is_none());
-        let twice = format!("Bearer {token}");
-        for refused in
-            [vec!["Bearer"], vec!["Bearer x"], vec![&token], vec!["Basic eDp5"], vec![&twice, &twice]]
-        {
-            assert!(bearer_token(&headers(&refused)).is_err(), "{refused:?}");
+            Self::Principal(principal) | Self::Browser(principal, _) => format!("principal/{}", principal.id),
         }
     }
 }

@@ -5,7 +5,12 @@ use std::{sync::Arc, time::Duration};
 use platform_core::id::AccountId;
 use platform_runtime::settings::Settings;
 use runner_control_client::DataPlane;
-use runner_engine::{agents::Catalog, current_settings::CurrentSettings, follow::Feeds, observer::Observer};
+use runner_engine::{
+    agents::Catalog,
+    current_settings::CurrentSettings,
+    follow::{Feeds, RunFeed},
+    observer::Observer,
+};
 use runner_store::Store;
 use tokio::{
     sync::{Semaphore, watch},
@@ -13,12 +18,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::Error, stream_permits::StreamPermits};
+use crate::{error::Error, origins::Origins, stream_permits::StreamPermits};
 
 /// Longest time for which a request waits for the store to be opened.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most orders whose bodies are in memory at a time.
 const MAX_ORDERS: usize = 8;
+/// Most requests that read the files of runs at a time.
+const MAX_FILE_JOBS: usize = 2;
 
 /// State that all requests share. Clones share it, too.
 #[derive(Debug, Clone)]
@@ -28,9 +35,13 @@ pub struct ApiContext {
     /// Account of requests without a token; absent if each needs one.
     pub(crate) anonymous_account: Option<AccountId>,
     pub(crate) stream_permits: StreamPermits,
+    /// Origins of the API's own pages.
+    pub(crate) origins: Origins,
     /// Token that ends streams, so that their clients resume them elsewhere.
     pub(crate) stop: CancellationToken,
-    data_plane: DataPlane,
+    pub(crate) data_plane: DataPlane,
+    /// Permits for work on the files of runs, which blocks threads.
+    pub(crate) file_jobs: Arc<Semaphore>,
     /// Permits for orders, whose bodies may be large.
     pub(crate) orders: Arc<Semaphore>,
     opened: Arc<watch::Sender<Option<Arc<OpenedStore>>>>,
@@ -41,6 +52,7 @@ pub struct ApiContext {
 pub(crate) struct OpenedStore {
     pub(crate) store: Store,
     pub(crate) feeds: Feeds,
+    pub(crate) run_feed: RunFeed,
 }
 
 impl ApiContext {
@@ -57,17 +69,25 @@ impl ApiContext {
             observer,
             anonymous_account: settings.api.anonymous_account.clone(),
             stream_permits: StreamPermits::default(),
+            origins: Origins::default(),
             stop,
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
+            file_jobs: Arc::new(Semaphore::new(MAX_FILE_JOBS)),
             orders: Arc::new(Semaphore::new(MAX_ORDERS)),
             opened: Arc::default(),
         }
     }
 
+    /// Returns the same state for an API whose pages have these origins.
+    pub(crate) fn with_origins(self, origins: Origins) -> Self {
+        Self { origins, ..self }
+    }
+
     /// Gives the API its store, for requests from now on.
     pub fn open(&self, store: Store) {
         let feeds = Feeds::of(store.clone(), self.data_plane.clone());
-        self.opened.send_replace(Some(Arc::new(OpenedStore { store, feeds })));
+        let run_feed = RunFeed::of(store.clone());
+        self.opened.send_replace(Some(Arc::new(OpenedStore { store, feeds, run_feed })));
     }
 
     /// Stops the API, and all else that shares its token.

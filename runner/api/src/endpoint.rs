@@ -16,8 +16,10 @@ use axum::{
 use runner_model::principal::PrincipalRole;
 
 use crate::{
+    answer_timeout::answer_in_time,
     caller::{Guard, require_role},
     context::ApiContext,
+    openai::in_openai_form,
     operation::Operation,
     problem::Problem,
 };
@@ -28,6 +30,25 @@ pub(crate) struct Route {
     /// Smallest role that it demands; absent if it is open to every client on this host.
     pub(crate) role: Option<PrincipalRole>,
     pub(crate) endpoint: Endpoint,
+    begin: Begin,
+    pub(crate) errors: ErrorForm,
+}
+
+/// Time at which the answer of a route begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// Within [`crate::answer_timeout::ANSWER_TIMEOUT`].
+    Soon,
+    /// At the end of a run, if the client waits for it.
+    AtEndOfRun,
+}
+
+/// Form of a route's errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorForm {
+    /// Problem details (RFC 9457).
+    Problem,
+    OpenAi,
 }
 
 /// Handler of a route, with its method and its description.
@@ -39,13 +60,21 @@ pub(crate) struct Endpoint {
 
 /// Returns a route that is open to every client on this host.
 pub(crate) fn open(path: &'static str, endpoint: Endpoint) -> Route {
-    Route { path, role: None, endpoint: endpoint.refusing(Problem::EVERYWHERE).below(path) }
+    let endpoint = endpoint.refusing(Problem::EVERYWHERE).below(path);
+    Route { path, role: None, endpoint, begin: Begin::Soon, errors: ErrorForm::Problem }
 }
 
 /// Returns a route that demands a role.
 pub(crate) fn guarded(path: &'static str, role: PrincipalRole, endpoint: Endpoint) -> Route {
-    let endpoint = endpoint.refusing(Problem::EVERYWHERE).refusing(Problem::GUARDED);
-    Route { path, role: Some(role), endpoint: endpoint.below(path) }
+    let changes = !endpoint.method.is_safe();
+    let endpoint = endpoint.refusing(Problem::GUARDED);
+    let endpoint = if changes { endpoint.refusing(Problem::GUARDED_CHANGES) } else { endpoint };
+    Route { role: Some(role), ..open(path, endpoint) }
+}
+
+/// Returns a route of the part of OpenAI's API that is served.
+pub(crate) fn openai(path: &'static str, role: PrincipalRole, endpoint: Endpoint) -> Route {
+    Route { errors: ErrorForm::OpenAi, ..guarded(path, role, endpoint) }
 }
 
 /// Declares the functions that return an endpoint for a method.
@@ -66,6 +95,7 @@ endpoints! {
     get GET;
     post POST;
     put PUT;
+    delete DELETE;
 }
 
 impl Endpoint {
@@ -82,21 +112,29 @@ impl Endpoint {
 }
 
 impl Route {
-    /// Returns the handler, behind the check of the caller's role.
-    pub(crate) fn handler(self, context: &ApiContext) -> MethodRouter<ApiContext> {
-        let Endpoint { handler, operation, .. } = self.endpoint;
-        let handler = match self.role {
-            Some(role) => {
-                let guard = Guard { context: context.clone(), role };
-                handler.route_layer(middleware::from_fn_with_state(guard, require_role))
-            }
-            None => handler,
-        };
+    /// Returns the same route, whose answer may begin at the end of a run.
+    pub(crate) const fn at_end_of_run(mut self) -> Self {
+        self.begin = Begin::AtEndOfRun;
+        self
+    }
+
+    /// Returns the handler, with all that the route demands of its requests and answers.
+    pub(crate) fn layered(self, context: &ApiContext) -> MethodRouter<ApiContext> {
+        let Endpoint { mut handler, operation, .. } = self.endpoint;
+        if let Some(role) = self.role {
+            let guard = Guard { context: context.clone(), role };
+            handler = handler.route_layer(middleware::from_fn_with_state(guard, require_role));
+        }
+        if self.begin == Begin::Soon {
+            handler = handler.route_layer(middleware::from_fn(answer_in_time));
+        }
         if cfg!(debug_assertions) {
             let operation = Arc::new(operation);
-            handler.route_layer(middleware::map_response_with_state(operation, check_documented))
-        } else {
-            handler
+            handler = handler.route_layer(middleware::map_response_with_state(operation, check_documented));
+        }
+        match self.errors {
+            ErrorForm::Problem => handler,
+            ErrorForm::OpenAi => handler.route_layer(middleware::from_fn(in_openai_form)),
         }
     }
 }

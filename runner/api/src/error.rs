@@ -7,18 +7,29 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use platform_core::id::{AccountId, AgentId, ModelName};
+use platform_core::{
+    event::RunErrorCode,
+    id::{AccountId, AgentId, ModelName},
+};
 use platform_runtime::{report, retry::Transient};
+use runner_control_client as data_plane;
 use runner_engine::{
     order::OrderError,
-    run::{LeaseError, NotAdmitted},
+    run::{LeaseError, NotAttempted},
+    run_files::RunFilesError,
 };
+use runner_files::Unreadable;
 use runner_model::principal::PrincipalRole;
 use runner_store as store;
 use serde_json::json;
 
 use crate::{
-    problem::{Problem, ProblemDetails},
+    foreign_error::{
+        admission_problem, attempt_problem, data_plane_problem, files_detail, files_problem, order_problem,
+        store_problem,
+    },
+    problem::Problem,
+    problem_details::ProblemDetails,
     stream_permits::MAX_STREAMS,
 };
 
@@ -34,13 +45,16 @@ pub(super) enum Error {
     /// The path exists, but not for this method.
     #[error("the path does not take this method")]
     Method,
-    /// The request was sent to a name that is not this host's own.
-    #[error("only requests to localhost, 127.0.0.1 or [::1] are answered")]
+    /// The request was sent to a name that is not the API's own.
+    #[error("only requests to the API's own names are answered")]
     Host,
     /// A browser sent the request for a page from another site.
     #[error("requests from pages of other sites are refused")]
     Site,
-    /// The request carries no token of a principal. A wrong one gets the same answer.
+    /// A page of another origin sent the request, or none that is known, and a cookie identifies the sender.
+    #[error("with a session, only pages of the API's own origins change something")]
+    Origin,
+    /// The request carries no token and no session of a principal. A wrong one gets the same answer.
     #[error("the request carries no valid token")]
     Unauthenticated,
     /// The role of the principal does not allow the action.
@@ -87,12 +101,38 @@ pub(super) enum Error {
     /// The settings do not allow the order.
     #[error(transparent)]
     Order(#[from] OrderError),
+    /// The run is not attempted again.
+    #[error(transparent)]
+    NotAttempted(#[from] NotAttempted),
     /// The run is not stored.
     #[error(transparent)]
     Lease(#[from] LeaseError),
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// The files of the run are not there, or cannot be read.
+    #[error(transparent)]
+    Files(#[from] RunFilesError),
+    /// The file is not given out.
+    #[error("the file {0}")]
+    File(Unreadable),
+    /// The difference is larger than an answer may be.
+    #[error("the difference has more than {most} bytes")]
+    LargeDiff {
+        /// Largest difference, in bytes.
+        most: usize,
+    },
+    /// The data plane failed or refused.
+    #[error(transparent)]
+    DataPlane(#[from] data_plane::Error),
+    /// The run that a client waited for has failed.
+    #[error("{message}")]
+    RunFailed {
+        /// Reason of the failure.
+        code: RunErrorCode,
+        /// Message for people.
+        message: String,
+    },
     /// The API itself failed.
     #[error("the request failed")]
     Internal,
@@ -106,6 +146,7 @@ impl Error {
             Self::Method => Problem::METHOD_NOT_ALLOWED,
             Self::Host => Problem::WRONG_HOST,
             Self::Site => Problem::WRONG_SITE,
+            Self::Origin => Problem::WRONG_ORIGIN,
             Self::Unauthenticated => Problem::UNAUTHENTICATED,
             Self::Role { .. } => Problem::FORBIDDEN,
             Self::Agent { .. } => Problem::AGENT_FORBIDDEN,
@@ -116,9 +157,15 @@ impl Error {
             Self::TooManyStreams => Problem::TOO_MANY_STREAMS,
             Self::Starting => Problem::STARTING,
             Self::TimedOut => Problem::TIMED_OUT,
+            Self::Files(error) => files_problem(error),
+            Self::File(_) => Problem::FILE_REFUSED,
+            Self::LargeDiff { .. } => Problem::DIFFERENCE_TOO_LARGE,
+            Self::DataPlane(error) => data_plane_problem(error),
             Self::Order(error) => order_problem(error),
+            Self::NotAttempted(error) => attempt_problem(error),
             Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_problem(error),
             Self::Lease(LeaseError::NotAdmitted(error)) => admission_problem(error),
+            Self::RunFailed { .. } => Problem::RUN_FAILED,
             Self::Lease(_) | Self::Internal => Problem::INTERNAL,
         }
     }
@@ -130,7 +177,10 @@ impl Error {
                 tracing::error!(error = report::chain(error), "a request of the API failed");
                 "the request failed".to_owned()
             }
-            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => match error {
+            Self::Lease(LeaseError::NotStored(error))
+            | Self::NotAttempted(NotAttempted::Store(error))
+            | Self::Order(OrderError::Store(error))
+            | Self::Store(error) => match error {
                 store::Error::Unknown { run_id } => format!("no run {run_id}"),
                 store::Error::Conflict { run_id } => format!("run id {run_id} belongs to another order"),
                 error if error.is_transient() => {
@@ -139,6 +189,11 @@ impl Error {
                 }
                 error => error.to_string(),
             },
+            Self::Files(error) => files_detail(error),
+            Self::DataPlane(error) if !error.is_refusal() => {
+                tracing::warn!(error = report::chain(error), "a request of the API found no data plane");
+                "the data plane does not answer".to_owned()
+            }
             error => report::chain(error),
         }
     }
@@ -152,6 +207,8 @@ impl Error {
             Self::Order(OrderError::NotGranted { models, .. }) => {
                 details.models = models.iter().map(ModelName::to_string).collect();
             }
+            // Clients act on the reason of the run's failure.
+            Self::RunFailed { code, .. } => details = details.with_code(code.code()),
             _ => {}
         }
         details
@@ -161,7 +218,11 @@ impl Error {
     fn retry_after(&self) -> Option<u64> {
         match self {
             Self::Starting | Self::TimedOut | Self::TooManyStreams => Some(RETRY_SECONDS),
-            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => match error {
+            Self::DataPlane(error) if !error.is_refusal() => Some(RETRY_SECONDS),
+            Self::Lease(LeaseError::NotStored(error))
+            | Self::NotAttempted(NotAttempted::Store(error))
+            | Self::Order(OrderError::Store(error))
+            | Self::Store(error) => match error {
                 store::Error::Full(full) => Some(full.retry_after.as_secs().max(1)),
                 error if error.is_transient() => Some(RETRY_SECONDS),
                 _ => None,
@@ -171,31 +232,9 @@ impl Error {
     }
 }
 
-const fn order_problem(error: &OrderError) -> Problem {
-    match error {
-        OrderError::UnknownAgent { .. } => Problem::UNKNOWN_AGENT,
-        OrderError::NotGranted { .. } => Problem::MODEL_NOT_GRANTED,
-        OrderError::NoModel { .. } => Problem::NO_MODEL,
-        OrderError::Unpriced(_) => Problem::MODEL_UNPRICED,
-        OrderError::InvalidModel { .. } | OrderError::Behaviour(_) => Problem::CONFIGURATION_INVALID,
-    }
-}
-
-const fn admission_problem(error: &NotAdmitted) -> Problem {
-    match error {
-        NotAdmitted::NoSession { .. } => Problem::NO_SESSION,
-        NotAdmitted::TooUrgent { .. } => Problem::PRIORITY_TOO_HIGH,
-    }
-}
-
-fn store_problem(error: &store::Error) -> Problem {
-    match error {
-        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } => Problem::NOT_FOUND,
-        store::Error::Conflict { .. } => Problem::RUN_ID_TAKEN,
-        store::Error::Full(_) => Problem::QUEUE_FULL,
-        store::Error::TooLarge { .. } => Problem::TOO_LARGE,
-        error if error.is_transient() => Problem::STORE_UNAVAILABLE,
-        _ => Problem::INTERNAL,
+impl From<runner_files::Error> for Error {
+    fn from(error: runner_files::Error) -> Self {
+        Self::Files(error.into())
     }
 }
 

@@ -1,33 +1,54 @@
-//! Serves the HTTP API of `sluice up`, for applications on this host.
+//! Serves the HTTP API of `sluice up`, for applications and browsers.
 //!
 //! axum routes requests. This crate accepts connections itself, because `axum::serve` has no timeouts. The API has a
-//! thread of its own, so that neither a slow client nor a slow query delays the worker. It has no TLS yet, so it listens
-//! on the loopback alone. It refuses what a browser sends for another site's page, even if that site points its own name
-//! at this host.
+//! thread of its own, so that neither a slow client nor a slow query delays the worker. Off the loopback it always has
+//! TLS (`tls`). It refuses what a browser sends for another origin's page, even if that site points its own name at this
+//! host (`own_host`, `own_page`, `origins`).
 //!
-//! A principal is identified by its token (`caller`), and each route names the role that it demands (`routes`). The
-//! table of routes is also the source of the OpenAPI document (`openapi`). Runs of other accounts do not exist for a
-//! caller that is no operator.
+//! A principal is identified by its token or a browser session (`caller`, `credentials`), and each route names the role
+//! that it demands (`routes`). The table of routes is also the source of the OpenAPI document (`openapi`). Runs of other
+//! accounts do not exist for a caller that is no operator.
+//!
+//! Three modules take orders, and each order becomes a stored run: `runs`, `chat` in the AI SDK's protocol, and `openai`.
+//! In the last one a model is an agent.
 //!
 //! Does not execute runs. Start reading at [`Api`], then `routes`.
 //!
-//! Invariants: only requests to this host's own names are answered. No route answers with a run of another account.
+//! Invariants: only requests to the API's own names are answered. No route answers with a run of another account. With
+//! a cookie, only a page of the API's own origins changes something.
 
+mod accounts;
 mod agents;
+mod answer_timeout;
 mod body;
+mod browser_sessions;
 mod caller;
+mod chat;
 mod context;
+mod credentials;
+mod data_plane;
 mod endpoint;
 mod error;
+mod foreign_error;
+mod freezes;
+mod gateways;
 mod monitoring;
+mod openai;
 mod openapi;
 mod operation;
+mod origins;
 mod own_host;
+mod own_page;
 mod problem;
+mod problem_details;
 mod routes;
 mod runs;
 mod server;
+mod stream_guard;
 mod stream_permits;
+mod stream_response;
+mod threads;
+mod tls;
 mod trace_parent;
 
 use axum::{
@@ -39,7 +60,8 @@ use serde::Serialize;
 pub use self::{
     context::ApiContext,
     routes::openapi_document,
-    server::{Api, Unbound},
+    server::{Api, StartError},
+    tls::{ReadIdentity, TlsError, TlsIdentity},
 };
 
 /// Returns an answer with `value` as JSON.

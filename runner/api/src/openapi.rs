@@ -5,24 +5,31 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    endpoint::Route,
-    operation::{Operation, Reference, Schemas, schemas::RunId},
-    problem::{Problem, ProblemDetails},
+    endpoint::{ErrorForm, Route},
+    openai::OpenAiError,
+    operation::{
+        Reference, Schemas,
+        schemas::{AccountId, ModelName, RunId, ThreadKey},
+    },
+    problem::Problem,
+    problem_details::ProblemDetails,
 };
 
 /// Version of the specification that the document follows.
 const OPENAPI: &str = "3.1.0";
+const JSON: &str = "application/json";
 /// Name of the scheme under which a request sends its token.
 const BEARER: &str = "bearer";
 
 const DESCRIPTION: &str = "Orders and follows runs of sandboxed agents. Requests with a body send `application/json`. \
-    Errors are problem details (RFC 9457), whose `code` is stable.";
+    Errors are problem details (RFC 9457), whose `code` is stable. Below `/v1` they have OpenAI's form. A browser sends the \
+    cookie of a session in place of a token.";
 
 /// Returns the document of `routes`, as JSON.
 pub(crate) fn document(routes: &[Route]) -> String {
     let mut paths = BTreeMap::<String, Map<String, Value>>::new();
     let mut schemas = Schemas::new();
-    let problem = schemas.reference::<ProblemDetails>();
+    let forms = [schemas.reference::<ProblemDetails>(), schemas.reference::<OpenAiError>()];
     for route in routes {
         let operation = &route.endpoint.operation;
         schemas.extend(operation.schemas.clone());
@@ -30,7 +37,7 @@ pub(crate) fn document(routes: &[Route]) -> String {
         paths
             .entry(template(route.path))
             .or_default()
-            .insert(method, operation_of(route, &problem, &mut schemas));
+            .insert(method, operation_of(route, &forms, &mut schemas));
     }
     let document = json!({
         "openapi": OPENAPI,
@@ -59,6 +66,9 @@ fn template(path: &str) -> String {
 
 /// Returns the group of a route, by its path: the collection that it is about.
 fn tag(path: &str) -> &str {
+    if path.starts_with("/v1/") {
+        return "openai";
+    }
     let below = path.strip_prefix("/api/v1/").map(|rest| rest.strip_prefix("ai/").unwrap_or(rest));
     let collection = below.and_then(|rest| rest.split('/').next()).filter(|name| !name.contains('.'));
     collection.unwrap_or("service")
@@ -69,15 +79,16 @@ fn placeholders(path: &str) -> impl Iterator<Item = &str> {
     path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0.trim_start_matches('*')))
 }
 
-fn operation_of(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value {
+/// Returns a route as the document has it. `forms` are the schemas of problem details and of OpenAI's errors.
+fn operation_of(route: &Route, forms: &[Value; 2], schemas: &mut Schemas) -> Value {
     let operation = &route.endpoint.operation;
-    let path_parameters = placeholders(route.path).map(|name| path_parameter(name, schemas));
+    let path_parameters = placeholders(route.path).map(|name| path_parameter(route, name, schemas));
     let parameters: Vec<_> = path_parameters.chain(operation.parameters.iter().cloned()).collect();
     let mut written = json!({
         "operationId": operation.id,
         "summary": operation.summary,
         "tags": [tag(route.path)],
-        "responses": responses(operation, problem),
+        "responses": responses(route, forms),
     });
     if let Some(description) = operation.description {
         written["description"] = description.into();
@@ -95,17 +106,26 @@ fn operation_of(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value 
     written
 }
 
-fn path_parameter(name: &str, schemas: &mut Schemas) -> Value {
+fn path_parameter(route: &Route, name: &str, schemas: &mut Schemas) -> Value {
     let schema = match name {
         "run" => schemas.reference::<RunId>(),
+        "account" => schemas.reference::<AccountId>(),
+        "thread" => schemas.reference::<ThreadKey>(),
+        "model" if route.errors == ErrorForm::Problem => schemas.reference::<ModelName>(),
         _ => json!({ "type": "string", "minLength": 1 }),
     };
-    let description = format!("Id of the {name}.");
+    let description = match name {
+        "account" | "run" => format!("Id of the {name}."),
+        "thread" => "Key of the thread.".to_owned(),
+        "path" => "Path of the file in the workspace.".to_owned(),
+        _ => format!("Name of the {name}."),
+    };
     json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
 }
 
-/// Returns the answers of an operation, by status. Problems with the same status are one answer.
-fn responses(operation: &Operation, problem: &Value) -> Value {
+/// Returns the answers of a route, by status. Problems with the same status are one answer.
+fn responses(route: &Route, forms: &[Value; 2]) -> Value {
+    let operation = &route.endpoint.operation;
     let answers = operation.answers.iter();
     let mut responses: BTreeMap<_, _> =
         answers.map(|answer| (answer.status.as_u16().to_string(), answer.to_json())).collect();
@@ -115,17 +135,25 @@ fn responses(operation: &Operation, problem: &Value) -> Value {
     }
     for (status, mut problems) in by_status {
         problems.sort_by_key(|problem| problem.code);
-        responses.insert(status, refusal(&problems, problem));
+        responses.insert(status, refusal(route.errors, &problems, forms));
     }
     json!(responses)
 }
 
-fn refusal(problems: &[&Problem], schema: &Value) -> Value {
+fn refusal(form: ErrorForm, problems: &[&Problem], [details, openai]: &[Value; 2]) -> Value {
     let text: Vec<_> = problems.iter().map(|it| format!("`{}`: {}.", it.code, it.when)).collect();
     let cases = problems.iter().map(|it| json!({ "code": it.code, "when": it.when, "help": it.help }));
+    let is_in_openai_form =
+        |problem: &Problem| form == ErrorForm::OpenAi && !Problem::BEFORE_ROUTES.contains(problem);
+    let mut content = Map::new();
+    for problem in problems {
+        let (media_type, schema) =
+            if is_in_openai_form(problem) { (JSON, openai) } else { (ProblemDetails::MEDIA_TYPE, details) };
+        content.insert(media_type.to_owned(), json!({ "schema": schema }));
+    }
     json!({
         "description": text.join(" "),
-        "content": { ProblemDetails::MEDIA_TYPE: { "schema": schema } },
+        "content": content,
         "x-problems": cases.collect::<Vec<_>>(),
     })
 }

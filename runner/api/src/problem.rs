@@ -1,14 +1,14 @@
-//! Defines the problems that the API answers with, and their form on the wire (RFC 9457).
+//! Defines the problems that the API answers with.
 //!
-//! Does not decide which error is which problem: `error` does.
+//! Does not decide which error is which problem: `error` and `foreign_error` do.
 
 use axum::http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// Help for requests whose outcome is not known.
 const ASK_AGAIN: &str =
     "send the request again; repeat an order only with its `Idempotency-Key`, or it may run twice";
+/// Help for requests that a browser may have sent for a page of another origin.
+const OWN_PAGE: &str = "send it from a page whose origin is in `api.origins`";
 
 /// Kind of problem. Its code is stable: clients act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,20 +37,26 @@ impl Problem {
     pub(crate) const WRONG_HOST: Self = Self::new(
         StatusCode::MISDIRECTED_REQUEST,
         "wrong_host",
-        "the `Host` header is none of the host's own names, or there are several",
-        "send one Host header, such as localhost",
+        "the `Host` header is none of the API's own names, or there are several",
+        "send one Host header: localhost on the API's host, else a host of `api.origins`",
     );
     pub(crate) const WRONG_SITE: Self = Self::new(
         StatusCode::FORBIDDEN,
         "wrong_site",
-        "a browser sent the request for a page of another site",
-        "send the request from a page of this host",
+        "a browser sent the request for a page of another site, or of an origin that is not in `api.origins`",
+        OWN_PAGE,
+    );
+    pub(crate) const WRONG_ORIGIN: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        "wrong_origin",
+        "with a session, a request that changes something, and not for certain from a page of the API itself",
+        OWN_PAGE,
     );
     pub(crate) const UNAUTHENTICATED: Self = Self::new(
         StatusCode::UNAUTHORIZED,
         "unauthenticated",
-        "no valid token; no answer says what is wrong with it",
-        "send `Authorization: Bearer TOKEN`; `sluice principals add` prints a token",
+        "no valid token or session; no answer says what is wrong with it",
+        "send `Authorization: Bearer TOKEN`, or sign in again; `sluice principals add` prints a token",
     );
     pub(crate) const FORBIDDEN: Self = Self::new(
         StatusCode::FORBIDDEN,
@@ -79,7 +85,7 @@ impl Problem {
     pub(crate) const UNSUPPORTED_MEDIA_TYPE: Self = Self::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "unsupported_media_type",
-        "the body is not `application/json`",
+        "the body is not `application/json`; with a session, a request without a body says so, too",
         "send `Content-Type: application/json`",
     );
     pub(crate) const INVALID_REQUEST: Self = Self::new(
@@ -91,7 +97,7 @@ impl Problem {
     pub(crate) const TOO_MANY_STREAMS: Self = Self::new(
         StatusCode::TOO_MANY_REQUESTS,
         "too_many_streams",
-        "the caller holds as many streams open as it may",
+        "the caller holds 32 streams open; a file that is being sent counts",
         "close a stream before opening another",
     );
     pub(crate) const STARTING: Self = Self::new(
@@ -148,12 +154,6 @@ impl Problem {
         "the run has a limit of cost, and the model has no price",
         "order a model with a price",
     );
-    pub(crate) const NO_SESSION: Self = Self::new(
-        StatusCode::BAD_REQUEST,
-        "no_session",
-        "`stateKey`, and the agent has no conversations",
-        "leave `stateKey` out, or order an agent of a gateway",
-    );
     pub(crate) const PRIORITY_TOO_HIGH: Self = Self::new(
         StatusCode::FORBIDDEN,
         "priority_too_high",
@@ -172,60 +172,110 @@ impl Problem {
         "too many runs wait; `retry-after` says when to order again",
         "order again after `retry-after`",
     );
+    pub(crate) const THREAD_BUSY: Self = Self::new(
+        StatusCode::CONFLICT,
+        "thread_busy",
+        "the last run of the thread has not ended",
+        "wait for the end of the thread's last run, or cancel it",
+    );
+    pub(crate) const RUN_ACTIVE: Self = Self::new(
+        StatusCode::CONFLICT,
+        "run_active",
+        "a run of the thread has not ended",
+        "cancel the run, or wait for its end",
+    );
+    pub(crate) const RUN_NOT_ENDED: Self = Self::new(
+        StatusCode::CONFLICT,
+        "run_not_ended",
+        "the run has not ended",
+        "ask again when the run has ended",
+    );
+    pub(crate) const OTHER_ATTEMPT: Self = Self::new(
+        StatusCode::CONFLICT,
+        "other_attempt",
+        "the next attempt of the run has another number",
+        "read the run, and ask for the attempt after its `attempt`, or for none",
+    );
+    pub(crate) const NOT_REPEATABLE: Self = Self::new(
+        StatusCode::CONFLICT,
+        "not_repeatable",
+        "the agent runs on a gateway, or the run's files are no longer kept",
+        "order a new run",
+    );
+    /// Failure of a run for which the client waits. Answers have the code of the failure in place of this one.
+    pub(crate) const RUN_FAILED: Self = Self::new(
+        StatusCode::BAD_GATEWAY,
+        "run_failed",
+        "the run has failed; `code` is the code of its failure, such as `timeout`",
+        "`sluice runs show` has the details of the run",
+    );
+    pub(crate) const NO_FILES: Self = Self::new(
+        StatusCode::NOT_FOUND,
+        "no_files",
+        "the run received no files, or they are no longer kept",
+        "start runs with `sluice run --workspace`; the agent's `keep` says how long files stay",
+    );
+    pub(crate) const NO_FILES_YET: Self = Self::new(
+        StatusCode::CONFLICT,
+        "no_files_yet",
+        "the run has no workspace yet",
+        "ask again when the run has started",
+    );
+    pub(crate) const FILE_REFUSED: Self = Self::new(
+        StatusCode::CONFLICT,
+        "file_refused",
+        "the file is a link, has several names or changes",
+        "only plain files with one name are given out; `sluice runs files` says why others are not",
+    );
+    pub(crate) const TOO_MANY_FILES: Self = Self::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "result_too_large",
+        "the run has too many files",
+        "let the agent remove what it does not need",
+    );
+    pub(crate) const DIFFERENCE_TOO_LARGE: Self = Self::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "result_too_large",
+        "the difference is too large for one answer",
+        "name a directory with `?path=`, or use `sluice runs diff`",
+    );
+    pub(crate) const DATA_PLANE_UNAVAILABLE: Self = Self::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "data_plane_unavailable",
+        "the data plane does not answer",
+        "send the request again; `sluice status` says what the data plane lacks",
+    );
+    pub(crate) const NOT_STORED: Self = Self::new(
+        StatusCode::INSUFFICIENT_STORAGE,
+        "not_stored",
+        "the change holds, but the data plane's disk is full, so a restart may lose it",
+        "the change holds, and a restart may lose it: free the data plane's disk",
+    );
 
     /// Problems of every route.
     pub(crate) const EVERYWHERE: [Self; 4] =
         [Self::WRONG_SITE, Self::WRONG_HOST, Self::INTERNAL, Self::TIMED_OUT];
+    /// Problems that are found before a request reaches its route. They are problem details on every route.
+    pub(crate) const BEFORE_ROUTES: [Self; 2] = [Self::WRONG_SITE, Self::WRONG_HOST];
     /// Problems of every route that demands a role.
     pub(crate) const GUARDED: [Self; 4] =
         [Self::UNAUTHENTICATED, Self::FORBIDDEN, Self::STARTING, Self::STORE_UNAVAILABLE];
+    /// Problems of every route that demands a role and changes something, for callers with a session.
+    pub(crate) const GUARDED_CHANGES: [Self; 2] = [Self::WRONG_ORIGIN, Self::UNSUPPORTED_MEDIA_TYPE];
+    /// Problems of an order, beyond those of its form.
+    pub(crate) const OF_ORDERS: [Self; 9] = [
+        Self::UNKNOWN_AGENT,
+        Self::MODEL_NOT_GRANTED,
+        Self::NO_MODEL,
+        Self::MODEL_UNPRICED,
+        Self::AGENT_FORBIDDEN,
+        Self::PRIORITY_TOO_HIGH,
+        Self::RUN_ID_TAKEN,
+        Self::QUEUE_FULL,
+        Self::CONFIGURATION_INVALID,
+    ];
 
     const fn new(status: StatusCode, code: &'static str, when: &'static str, help: &'static str) -> Self {
         Self { status, code, when, help }
-    }
-}
-
-/// Answer to a request that fails, as problem details (RFC 9457).
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Problem)]
-pub(crate) struct ProblemDetails {
-    /// `urn:sluicegate:error:` and the code.
-    pub(crate) r#type: String,
-    /// Meaning of the status.
-    pub(crate) title: &'static str,
-    /// Status of the answer.
-    pub(crate) status: u16,
-    /// Code of the problem, on which programs may act.
-    pub(crate) code: &'static str,
-    /// Explanation of this case, for people.
-    pub(crate) detail: String,
-    /// Action that would change the outcome, for people.
-    pub(crate) help: &'static str,
-    /// Agents that exist, if the code is `unknown_agent`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    pub(crate) agents: Vec<String>,
-    /// Models that the agent may ask, if the code is `model_not_granted`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    pub(crate) models: Vec<String>,
-}
-
-impl ProblemDetails {
-    /// Media type of problem details.
-    pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
-
-    /// Returns the answer for a problem of this kind.
-    pub(crate) fn of(problem: Problem, detail: String) -> Self {
-        Self {
-            r#type: format!("urn:sluicegate:error:{}", problem.code),
-            title: problem.status.canonical_reason().unwrap_or_default(),
-            status: problem.status.as_u16(),
-            code: problem.code,
-            detail,
-            help: problem.help,
-            agents: Vec::new(),
-            models: Vec::new(),
-        }
     }
 }

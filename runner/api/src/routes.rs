@@ -1,9 +1,6 @@
 //! Lists the routes of the API, with the role that each demands.
 
-use std::{
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::sync::{Arc, LazyLock};
 
 use axum::{
     Router,
@@ -14,23 +11,26 @@ use axum::{
 };
 use runner_model::principal::PrincipalRole;
 use runner_telemetry::traces::{ApiRequest, Traces};
-use tokio::time::timeout;
 
 use crate::{
-    agents,
+    accounts, agents,
+    browser_sessions::{self, SESSION},
+    chat::{self, operations as chats},
     context::ApiContext,
-    endpoint::{Route, get, guarded, open, post, put},
+    endpoint::{Route, delete, get, guarded, open, openai, post, put},
     error::Error,
-    monitoring, openapi,
+    freezes::{self, FREEZE_OF_ACCOUNT, FREEZE_OF_ALL, FREEZE_OF_MODEL, FREEZES},
+    gateways, monitoring,
+    openai::{self, operations as completions},
+    openapi,
     operation::{AnswerSpec, Operation},
     own_host::require_own_host,
     runs::{self, RUNS, operations},
+    threads,
     trace_parent::trace_parent,
 };
 
 const METRICS: &str = "/metrics";
-/// Longest time of an answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The OpenAPI document of the table below.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi::document(&table()));
@@ -43,22 +43,82 @@ pub fn openapi_document() -> &'static str {
 
 /// Returns all routes. A path may have several, one for each method.
 fn table() -> Vec<Route> {
+    [service_routes(), chat_routes(), data_plane_routes(), run_routes()].into_iter().flatten().collect()
+}
+
+fn service_routes() -> Vec<Route> {
+    use PrincipalRole::Viewer;
+    use browser_sessions as sessions;
     vec![
-        open("/api/v1/ai/agents", get(agents::list, agents::list_operation())),
+        open("/api/v1/ai/agents", get(agents::list_runnable, agents::list_runnable_operation())),
         open("/api/v1/openapi.json", get(serve_document, document_operation())),
         open(METRICS, get(monitoring::render_metrics, monitoring::metrics_operation())),
         open("/healthz", get(monitoring::alive, monitoring::alive_operation())),
         open("/readyz", get(monitoring::ready, monitoring::ready_operation())),
-        guarded(RUNS, PrincipalRole::Viewer, get(runs::list, operations::list())),
-        guarded(RUNS, PrincipalRole::Member, post(runs::create, operations::create())),
-        guarded("/api/v1/runs/{run}", PrincipalRole::Viewer, get(runs::show, operations::show())),
+        guarded(SESSION, Viewer, get(sessions::show, sessions::show_operation())),
+        guarded(SESSION, Viewer, post(sessions::sign_in, sessions::sign_in_operation())),
+        guarded(SESSION, Viewer, delete(sessions::sign_out, sessions::sign_out_operation())),
+        guarded("/api/v1/agents", Viewer, get(agents::list, agents::list_operation())),
+    ]
+}
+
+fn chat_routes() -> Vec<Route> {
+    use PrincipalRole::{Member, Viewer};
+    vec![
+        guarded("/api/v1/ai/chat", Member, post(chat::create, chats::create())),
+        guarded("/api/v1/ai/chat/{thread}/stream", Viewer, get(chat::resume, chats::resume())),
+        guarded("/api/v1/ai/chat/{thread}/stop", Member, post(chat::stop, chats::stop())),
+        guarded("/api/v1/threads", Viewer, get(threads::list, threads::list_operation())),
+        guarded("/api/v1/threads/{thread}", Viewer, get(threads::show, threads::show_operation())),
+        guarded("/api/v1/threads/{thread}", Member, delete(threads::remove, threads::remove_operation())),
+        openai("/v1/models", Viewer, get(openai::list_models, completions::list_models())),
+        openai("/v1/models/{model}", Viewer, get(openai::show_model, completions::show_model())),
+        openai("/v1/chat/completions", Member, post(openai::complete, completions::complete()))
+            .at_end_of_run(),
+    ]
+}
+
+fn data_plane_routes() -> Vec<Route> {
+    use PrincipalRole::{Operator, Viewer};
+    use freezes::{freeze, freeze_operation, thaw, thaw_operation};
+    let freezes = [
+        (FREEZE_OF_ALL, ["freezeAll", "thawAll"]),
+        (FREEZE_OF_ACCOUNT, ["freezeAccount", "thawAccount"]),
+        (FREEZE_OF_MODEL, ["freezeModel", "thawModel"]),
+    ];
+    let freezes = freezes.into_iter().flat_map(|(path, [frozen, thawed])| {
+        let freeze = guarded(path, Operator, put(freeze, freeze_operation(frozen)));
+        [freeze, guarded(path, Operator, delete(thaw, thaw_operation(thawed)))]
+    });
+    let others = [
+        guarded("/api/v1/accounts", Viewer, get(accounts::list, accounts::list_operation())),
+        guarded("/api/v1/accounts/{account}", Viewer, get(accounts::show, accounts::show_operation())),
         guarded(
-            "/api/v1/runs/{run}",
-            PrincipalRole::Member,
-            put(runs::create_named, operations::create_named()),
+            "/api/v1/accounts/{account}/limits",
+            Operator,
+            put(accounts::limit, accounts::limit_operation()),
         ),
-        guarded("/api/v1/runs/{run}/events", PrincipalRole::Viewer, get(runs::follow, operations::follow())),
-        guarded("/api/v1/runs/{run}/cancel", PrincipalRole::Member, post(runs::cancel, operations::cancel())),
+        guarded(FREEZES, Operator, get(freezes::list, freezes::list_operation())),
+        guarded("/api/v1/gateways", Operator, get(gateways::list, gateways::list_operation())),
+    ];
+    others.into_iter().chain(freezes).collect()
+}
+
+fn run_routes() -> Vec<Route> {
+    use PrincipalRole::{Member, Viewer};
+    vec![
+        guarded(RUNS, Viewer, get(runs::list, operations::list())),
+        guarded(RUNS, Member, post(runs::create, operations::create())),
+        guarded("/api/v1/runs/changes", Viewer, get(runs::changes, operations::changes())),
+        guarded("/api/v1/runs/{run}", Viewer, get(runs::show, operations::show())),
+        guarded("/api/v1/runs/{run}", Member, put(runs::create_named, operations::create_named())),
+        guarded("/api/v1/runs/{run}/events", Viewer, get(runs::follow, operations::follow())),
+        guarded("/api/v1/runs/{run}/logs", Viewer, get(runs::logs, operations::logs())),
+        guarded("/api/v1/runs/{run}/files", Viewer, get(runs::list_files, operations::list_files())),
+        guarded("/api/v1/runs/{run}/files/{*path}", Viewer, get(runs::download, operations::download())),
+        guarded("/api/v1/runs/{run}/diff", Viewer, get(runs::diff, operations::diff())),
+        guarded("/api/v1/runs/{run}/cancel", Member, post(runs::cancel, operations::cancel())),
+        guarded("/api/v1/runs/{run}/again", Member, post(runs::again, operations::again())),
     ]
 }
 
@@ -69,14 +129,13 @@ pub(crate) fn router(context: &ApiContext) -> Router {
     let tracer = RequestTracer { traces: context.observer.traces.clone(), paths };
     let mut router = Router::new();
     for route in table {
-        router = router.route(route.path, route.handler(context));
+        router = router.route(route.path, route.layered(context));
     }
     router
         .with_state(context.clone())
         .method_not_allowed_fallback(async || Error::Method)
         .fallback(async || Error::Route)
-        .layer(middleware::from_fn(answer_in_time))
-        .layer(middleware::from_fn(require_own_host))
+        .layer(middleware::from_fn_with_state(context.origins.clone(), require_own_host))
         .layer(middleware::from_fn_with_state(tracer, trace_request))
 }
 
@@ -88,13 +147,6 @@ async fn serve_document() -> impl IntoResponse {
 fn document_operation() -> Operation {
     let document = AnswerSpec::object("The document.");
     Operation::new("readDocument", "Answers with the OpenAPI document of this API.", document)
-}
-
-/// Answers for a handler that takes too long.
-async fn answer_in_time(request: Request, next: Next) -> Response {
-    timeout(ANSWER_TIMEOUT, next.run(request))
-        .await
-        .unwrap_or_else(|_elapsed| Error::TimedOut.into_response())
 }
 
 /// Recorder of requests as spans.

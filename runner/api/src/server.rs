@@ -1,4 +1,4 @@
-//! Accepts connections and serves them on a thread of its own.
+//! Accepts connections, opens their TLS sessions, and serves them on a thread of its own.
 
 use std::{
     io,
@@ -15,8 +15,14 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use platform_runtime::{accept::Acceptor, report, task};
+use platform_runtime::{
+    accept::Acceptor,
+    report,
+    settings::{self, Scheme, WebOrigin},
+    task,
+};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::timeout,
@@ -24,7 +30,12 @@ use tokio::{
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{context::ApiContext, routes};
+use crate::{
+    context::ApiContext,
+    origins::Origins,
+    routes,
+    tls::{TlsError, TlsIdentity},
+};
 
 /// Most connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -37,15 +48,26 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time in which answers are completed after the stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Error for an address that the API cannot listen on: it is in use, or not of this host.
+/// Longest time of a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Reason why the API does not start.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "api.listen {address} cannot be listened on: set another address, or stop the program that has it (`ss -ltnp` shows it)"
-)]
-pub struct Unbound {
-    address: SocketAddr,
-    #[source]
-    source: io::Error,
+pub enum StartError {
+    /// The address is in use, or not of this host.
+    #[error(
+        "api.listen {address} cannot be listened on: set another address, or stop the program that has it (`ss -ltnp` shows it)"
+    )]
+    Unbound {
+        /// The address.
+        address: SocketAddr,
+        /// Error of the system.
+        #[source]
+        source: io::Error,
+    },
+    /// The certificate or the key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// HTTP API with its bound listener.
@@ -53,27 +75,36 @@ pub struct Unbound {
 pub struct Api {
     listener: net::TcpListener,
     address: SocketAddr,
+    scheme: Scheme,
+    tls: Option<TlsIdentity>,
+    origins: Origins,
 }
 
 impl Api {
-    /// Binds `address`. Connections wait there until [`Self::serve`] accepts them.
+    /// Reads the certificate and binds `api.listen`. Connections wait there until [`Self::serve`] accepts them. `None`
+    /// if no address is set.
     ///
     /// # Errors
-    /// If the address is in use, or not of this host.
-    pub fn bind(address: SocketAddr) -> Result<Self, Unbound> {
-        let unbound = |source| Unbound { address, source };
-        let listener = net::TcpListener::bind(address).map_err(unbound)?;
-        // The standard library asks for 128 waiting connections.
-        rustix::net::listen(&listener, BACKLOG).map_err(|error| unbound(error.into()))?;
-        listener.set_nonblocking(true).map_err(unbound)?;
-        let address = listener.local_addr().map_err(unbound)?;
-        Ok(Self { listener, address })
+    /// If the address is in use, or not of this host, or if the certificate or the key cannot be used.
+    pub fn bind(settings: &settings::Api) -> Result<Option<Self>, StartError> {
+        let Some(address) = settings.listen else { return Ok(None) };
+        let tls = settings.tls.as_ref().map(TlsIdentity::load).transpose()?;
+        let listener = listen(address).map_err(|source| StartError::Unbound { address, source })?;
+        let bound = listener.local_addr().map_err(|source| StartError::Unbound { address, source })?;
+        let origins = Origins::of(settings, bound);
+        Ok(Some(Self { listener, address: bound, scheme: settings.scheme(), tls, origins }))
     }
 
-    /// Returns the address on which the API listens.
+    /// Returns the URL on which the API listens.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    pub fn url(&self) -> String {
+        WebOrigin::of(self.scheme, self.address).to_string()
+    }
+
+    /// Returns the certificate and key of the API, for a reload.
+    #[must_use]
+    pub fn tls(&self) -> Option<TlsIdentity> {
+        self.tls.clone()
     }
 
     /// Serves requests on a thread of its own until the stop of `context`, and then ends what is open.
@@ -84,61 +115,90 @@ impl Api {
         let (ended, end) = oneshot::channel();
         thread::Builder::new().name("api".to_owned()).spawn(move || {
             // The receiver waits for it.
-            drop(ended.send(self.run(&context)));
+            drop(ended.send(self.run(context)));
         })?;
         end.await.unwrap_or_else(|_panicked| Err(io::Error::other("the thread of the API panicked")))
     }
 
-    fn run(self, context: &ApiContext) -> io::Result<()> {
+    fn run(self, context: ApiContext) -> io::Result<()> {
+        let context = context.with_origins(self.origins);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let listener = TcpListener::from_std(self.listener)?;
-            accept(listener, &routes::router(context), &context.stop).await;
+            let server = Server { router: routes::router(&context), tls: self.tls, stop: context.stop };
+            server.accept(listener).await;
             Ok(())
         })
     }
 }
 
-/// Accepts connections until `stop` is triggered, and waits a moment for those that are open.
-async fn accept(listener: TcpListener, router: &Router, stop: &CancellationToken) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut acceptor = Acceptor::new(listener, Arc::default());
-    let connections = TaskTracker::new();
-    let accepting = async {
-        // The semaphore is never closed.
-        while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
-            let stream = acceptor.accept().await;
-            let connection = serve_connection(stream, router.clone(), stop.clone(), permit);
-            task::spawn("api connection", connections.track_future(connection));
-        }
-    };
-    stop.run_until_cancelled(accepting).await;
-    connections.close();
-    if timeout(STOP_TIMEOUT, connections.wait()).await.is_err() {
-        tracing::debug!(connections = connections.len(), "API connections cut at the stop");
-    }
+fn listen(address: SocketAddr) -> io::Result<net::TcpListener> {
+    let listener = net::TcpListener::bind(address)?;
+    // The standard library asks for 128 waiting connections.
+    rustix::net::listen(&listener, BACKLOG)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
-async fn serve_connection(
-    stream: TcpStream,
+/// Server of connections, with what all of them share.
+#[derive(Clone)]
+struct Server {
     router: Router,
+    tls: Option<TlsIdentity>,
     stop: CancellationToken,
-    _permit: OwnedSemaphorePermit,
-) {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(WRITE_TIMEOUT));
-    let stream = TokioIo::new(Box::pin(stream));
-    let mut connection = pin!(http.serve_connection(stream, TowerToHyperService::new(router)));
-    let served = tokio::select! {
-        served = connection.as_mut() => served,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+}
+
+impl Server {
+    /// Accepts connections until the stop, and waits a moment for those that are open.
+    async fn accept(self, listener: TcpListener) {
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let mut acceptor = Acceptor::new(listener, Arc::default());
+        let connections = TaskTracker::new();
+        let accepting = async {
+            // The semaphore is never closed.
+            while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
+                let stream = acceptor.accept().await;
+                let connection = self.clone().serve(stream, permit);
+                task::spawn("api connection", connections.track_future(connection));
+            }
+        };
+        self.stop.run_until_cancelled(accepting).await;
+        connections.close();
+        if timeout(STOP_TIMEOUT, connections.wait()).await.is_err() {
+            tracing::debug!(connections = connections.len(), "API connections cut at the stop");
         }
-    };
-    if let Err(error) = served {
-        tracing::debug!(error = report::chain(&error), "API connection broke");
+    }
+
+    async fn serve(self, stream: TcpStream, _permit: OwnedSemaphorePermit) {
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(WRITE_TIMEOUT));
+        let stream = Box::pin(stream);
+        let Some(tls) = &self.tls else { return self.serve_http(stream).await };
+        let handshake = timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream));
+        match self.stop.run_until_cancelled(handshake).await {
+            Some(Ok(Ok(stream))) => self.serve_http(stream).await,
+            Some(Ok(Err(error))) => {
+                tracing::debug!(error = report::chain(&error), "API connection without a TLS session");
+            }
+            Some(Err(_elapsed)) => tracing::debug!("API connection cut: its TLS handshake took too long"),
+            None => {}
+        }
+    }
+
+    async fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) {
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+        let service = TowerToHyperService::new(self.router);
+        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+        let served = tokio::select! {
+            served = connection.as_mut() => served,
+            () = self.stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!(error = report::chain(&error), "API connection broke");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the configuration again while `sluice up` runs: all of it or nothing, here and in the proxy.
 //!
 //! Of the control plane's own settings, only agents change, and models, which each request reads anew. The log names other
-//! changed settings, which need a restart.
+//! changed settings, which need a restart. The certificate and the key of the API are read again, too.
 //! A run keeps the agent's entry with which it was submitted.
 
 use std::{
@@ -15,6 +15,7 @@ use platform_runtime::{
     report,
     settings::{OwningProgram, SectionName, Settings},
 };
+use runner_api::{TlsError, TlsIdentity};
 use runner_control_client::{self as data_plane, DataPlane};
 use runner_engine::agents::Catalog;
 use runner_telemetry::metrics::Metrics;
@@ -52,6 +53,8 @@ pub(crate) enum Purpose {
 enum Error {
     #[error("nothing was changed")]
     Invalid(#[from] ConfigErrors),
+    #[error("nothing was changed, and the API keeps its certificate")]
+    Tls(#[from] TlsError),
     #[error("nothing was changed, neither in the proxy nor here")]
     Proxy(#[from] data_plane::Error),
 }
@@ -59,12 +62,14 @@ enum Error {
 /// Reader of the configuration after the start, with everything that a reload changes.
 #[derive(Debug)]
 pub(crate) struct Reloader {
-    sources: ConfigSources,
+    pub(crate) sources: ConfigSources,
     /// Values of the settings at the start.
-    values: Values,
-    catalog: Arc<Catalog>,
-    metrics: Arc<Metrics>,
-    data_plane: DataPlane,
+    pub(crate) values: Values,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) data_plane: DataPlane,
+    /// Certificate and key of the API, if it has TLS.
+    pub(crate) api_tls: Option<TlsIdentity>,
 }
 
 impl ConfigSources {
@@ -107,16 +112,6 @@ impl ConfigSources {
 }
 
 impl Reloader {
-    pub(crate) const fn new(
-        sources: ConfigSources,
-        values: Values,
-        catalog: Arc<Catalog>,
-        metrics: Arc<Metrics>,
-        data_plane: DataPlane,
-    ) -> Self {
-        Self { sources, values, catalog, metrics, data_plane }
-    }
-
     /// Reads the configuration here and in the proxy, and logs the outcome.
     pub(crate) async fn reload(&self) {
         match self.try_reload().await {
@@ -130,6 +125,7 @@ impl Reloader {
     /// Returns the agents that have changed, in words.
     async fn try_reload(&self) -> Result<Vec<String>, Error> {
         let (settings, values) = self.sources.read(Purpose::Execute)?;
+        let identity = self.api_tls.as_ref().map(TlsIdentity::read_again).transpose()?;
         match self.data_plane.reload().await {
             Ok(Reloaded { changed, not_open }) => {
                 let not_open = not_open.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -153,6 +149,10 @@ impl Reloader {
         let differs = |key: &&String| is_read_once(key) && self.values.get(*key) != values.get(*key);
         for key in keys.filter(differs).collect::<std::collections::BTreeSet<_>>() {
             tracing::warn!(key, "setting keeps its value until `sluice up` is restarted");
+        }
+        if let Some((api_tls, identity)) = self.api_tls.as_ref().zip(identity) {
+            api_tls.replace(identity);
+            tracing::info!("API serves later connections with the certificate and key that were read now");
         }
         self.metrics.register_agents(settings.agents.keys());
         Ok(self.catalog.replace(&settings).await)

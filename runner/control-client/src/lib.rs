@@ -138,6 +138,15 @@ pub struct DataPlane {
     socket: PathBuf,
 }
 
+/// Holder of a run that asks to close it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// Attempt that it executes, which is closed for good.
+    pub attempt: u32,
+    /// Epoch of its lease.
+    pub epoch: u64,
+}
+
 /// Stream of JSON lines from the proxy.
 #[derive(Debug)]
 pub struct Lines {
@@ -221,10 +230,11 @@ impl DataPlane {
         self.request(Method::DELETE, &path, None::<&()>).await.map(|Confirmation {}| ())
     }
 
-    /// Closes a run in the name of `epoch`, and returns its final view with its usage. Calls in flight have `drain` to
-    /// end.
-    pub async fn close(&self, run_id: &RunId, epoch: u64, drain: Millis) -> Result<RunView, Error> {
-        let path = format!("{}?drain_ms={}&epoch={epoch}", run_path(run_id), drain.0);
+    /// Closes a run in the name of its `holder`, and returns its final view with its usage. Calls in flight have `drain`
+    /// to end.
+    pub async fn close(&self, run_id: &RunId, holder: Holder, drain: Millis) -> Result<RunView, Error> {
+        let Holder { attempt, epoch } = holder;
+        let path = format!("{}?drain_ms={}&attempt={attempt}&epoch={epoch}", run_path(run_id), drain.0);
         self.request(Method::DELETE, &path, None::<&()>).await
     }
 

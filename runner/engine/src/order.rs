@@ -5,20 +5,22 @@ use std::time::Duration;
 use platform_core::{
     budget::Budget,
     grant::Correlation,
-    id::{AccountId, AgentId, ExternalId, InvalidId, ModelName, RunId},
+    id::{AccountId, AgentId, InvalidId, ModelName, RunId},
     money::NanoDollars,
     priority::Priority,
 };
 use platform_runtime::{
     random,
-    settings::{Agent, Image, Settings},
+    settings::{Agent, Execution, Image, Settings},
 };
 use runner_model::conversation::{Message, Role};
+use runner_store::{NewTurn, Store};
 
 use crate::{
     agent_data::{AgentData, BehaviourError},
     pricing::{Unpriced, check_price},
     request::{Keep, RunRequest, RunSpec},
+    thread::{Continued, History, ThreadOrder},
 };
 
 /// Order of a run. The configuration adds the rest of a request.
@@ -44,8 +46,8 @@ pub struct RunOrder {
     pub history: Vec<Message>,
     /// Question to ask.
     pub question: String,
-    /// Conversation to continue.
-    pub state_key: Option<ExternalId>,
+    /// Thread to continue.
+    pub thread: Option<ThreadOrder>,
     /// Resources that stay when the run has ended.
     pub keep: Keep,
     /// Hash of the order as an application sent it.
@@ -124,6 +126,9 @@ pub enum OrderError {
     /// A limit of cost applies, and the model has no price.
     #[error(transparent)]
     Unpriced(#[from] Unpriced),
+    /// The run's thread cannot be read.
+    #[error(transparent)]
+    Store(#[from] runner_store::Error),
 }
 
 impl OrderLimits {
@@ -172,17 +177,22 @@ impl OrderedAgent {
 }
 
 impl RunOrder {
-    /// Returns the request for this run under `settings`.
+    /// Returns the request for this run under `settings`, as the next turn of its thread in `store`.
     ///
     /// # Errors
-    /// If the settings do not allow such a run.
-    pub fn request(self, settings: &Settings) -> Result<RunRequest, OrderError> {
-        let OrderedAgent { mut agent, model } = OrderedAgent::find(settings, &self.agent_id, self.model)?;
+    /// If the settings do not allow such a run, or its thread cannot be read.
+    pub async fn request(mut self, settings: &Settings, store: &Store) -> Result<RunRequest, OrderError> {
+        let OrderedAgent { mut agent, model } =
+            OrderedAgent::find(settings, &self.agent_id, self.model.take())?;
         self.limits.apply_to(&mut agent.budget);
-        agent.image = self.image.unwrap_or(agent.image);
+        if let Some(image) = self.image.take() {
+            agent.image = image;
+        }
         let AgentData { instructions, behaviour, model_limits } =
             AgentData::of(&agent, model.as_str(), settings)?;
-        let mut messages: Vec<_> = instructions.into_iter().chain(self.history).collect();
+        let state_key = self.thread.as_ref().map(|thread| thread.key.clone());
+        let (turn, earlier) = self.continue_thread(&agent, store).await?;
+        let mut messages: Vec<_> = instructions.into_iter().chain(earlier).chain(self.history).collect();
         messages.push(Message { role: Role::User, content: self.question });
         let request = RunRequest {
             run_id: self.run_id,
@@ -190,6 +200,7 @@ impl RunOrder {
             correlation: self.correlation,
             agent_id: self.agent_id,
             priority: self.priority,
+            turn,
             spec: RunSpec {
                 agent,
                 model: model.to_string(),
@@ -197,7 +208,7 @@ impl RunOrder {
                 behaviour,
                 model_limits,
                 files: None,
-                state_key: self.state_key,
+                state_key,
                 keep: self.keep,
                 order_hash: self.hash,
                 caller: None,
@@ -205,5 +216,20 @@ impl RunOrder {
         };
         check_price(settings, &request)?;
         Ok(request)
+    }
+
+    /// Returns the turn that the run is of its thread, and the messages before it.
+    async fn continue_thread(
+        &mut self,
+        agent: &Agent,
+        store: &Store,
+    ) -> Result<(Option<NewTurn>, Vec<Message>), OrderError> {
+        let Some(thread) = self.thread.take() else { return Ok((None, Vec::new())) };
+        let kept = match agent.mode {
+            Execution::Ephemeral => History::Given,
+            Execution::Gateway => History::AtGateway,
+        };
+        let Continued { turn, history } = thread.continued(store, &self.account, &self.run_id, kept).await?;
+        Ok((Some(NewTurn { question: self.question.clone(), ..turn }), history))
     }
 }

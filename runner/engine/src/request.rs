@@ -10,7 +10,7 @@ use platform_core::{
 use platform_runtime::settings::{Agent, Execution, ModelLimits};
 use runner_files::StagedFiles;
 use runner_model::{behaviour::BehaviourFiles, conversation::Message};
-use runner_store::{NewRun, Record};
+use runner_store::{NewRun, NewTurn, Record};
 use serde::{Deserialize, Serialize};
 
 /// A request to run an agent. Equal requests have the same meaning, even if their stored JSON differs.
@@ -26,6 +26,8 @@ pub struct RunRequest {
     pub agent_id: AgentId,
     /// Urgency of the run in the queue.
     pub priority: Priority,
+    /// Turn of a thread that the run is to become. The store keeps it; a stored request has none.
+    pub turn: Option<NewTurn>,
     /// Agent, model, messages and options of the run.
     pub spec: RunSpec,
 }
@@ -49,7 +51,7 @@ pub struct RunSpec {
     /// Tokens that the model takes and gives.
     #[serde(default, skip_serializing_if = "ModelLimits::is_unknown")]
     pub model_limits: ModelLimits,
-    /// Conversation that the run continues at a gateway; a new one if absent.
+    /// Thread that the run continues. At a gateway, it is the run's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_key: Option<ExternalId>,
     /// Resources that stay when the run has ended.
@@ -148,6 +150,7 @@ impl RunRequest {
             correlation: self.correlation.clone(),
             priority: self.priority,
             session: self.shared_session(),
+            turn: self.turn.clone(),
             wanted: serde_json::to_string(&self.spec)?,
         })
     }
@@ -165,6 +168,7 @@ impl RunRequest {
             correlation: run.correlation.clone(),
             agent_id: run.agent.clone(),
             priority: run.priority,
+            turn: None,
             spec: serde_json::from_str(&record.wanted).map_err(unreadable)?,
         })
     }

@@ -14,6 +14,7 @@ mod diff;
 mod error;
 mod git_dirs;
 mod ignores;
+mod listing;
 mod manifest;
 mod path;
 mod pull;
@@ -40,6 +41,7 @@ pub use self::{
     clone::FreshClone,
     diff::{DiffFigures, DiffReader, FileDiff},
     error::{CopyProblem, Error},
+    listing::{ListedFile, listing},
     manifest::{ContentHash, Manifest, ManifestEntry, StoredFile, StoredForm},
     path::{InvalidPath, RelativePath},
     pull::PulledFiles,

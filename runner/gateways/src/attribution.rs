@@ -9,9 +9,9 @@ use std::time::Duration;
 use gateway_bridge::{Attribution, OutboundHeaders};
 use platform_core::{
     control::Correlation,
+    grant::RunGrant,
     id::{GatewayProvider, RunId},
     name::header,
-    token::UnixSeconds,
 };
 use platform_runtime::{random, retry::Transient, settings};
 use runner_control_client::{self as data_plane, DataPlane};
@@ -55,21 +55,19 @@ impl Registered {
     }
 }
 
-/// Attributes the calls that the gateway of `connection` makes in a turn of `run_id` to that run. The run is open at
-/// the proxy until `expiry`.
+/// Attributes the calls that the gateway of `connection` makes in a turn to the run of `grant`, which is open at the
+/// proxy until it expires.
 pub async fn register(
     connection: &GatewayConnection,
     data_plane: &DataPlane,
-    run_id: &RunId,
-    expiry: UnixSeconds,
+    grant: &RunGrant,
 ) -> Result<Registered, Unattributable> {
+    let run_id = &grant.run_id;
     let attribution = match connection.gateway.attribution {
         settings::Attribution::Slot => return lease_slot(connection, data_plane, run_id).await,
         settings::Attribution::Trace => register_trace(data_plane, run_id).await?,
-        settings::Attribution::Headers => {
-            Attribution::Headers(run_token_headers(connection, run_id, expiry)?)
-        }
-        settings::Attribution::Plugin => Attribution::Plugin(run_token_headers(connection, run_id, expiry)?),
+        settings::Attribution::Headers => Attribution::Headers(run_token_headers(connection, grant)?),
+        settings::Attribution::Plugin => Attribution::Plugin(run_token_headers(connection, grant)?),
     };
     Ok(Registered::without_slot(attribution))
 }
@@ -110,11 +108,7 @@ async fn lease_slot(
     Err(Error::NoSlot(connection.id.clone()).into())
 }
 
-fn run_token_headers(
-    connection: &GatewayConnection,
-    run_id: &RunId,
-    expiry: UnixSeconds,
-) -> Result<OutboundHeaders, Error> {
-    let token = connection.run_token(run_id, expiry)?;
+fn run_token_headers(connection: &GatewayConnection, grant: &RunGrant) -> Result<OutboundHeaders, Error> {
+    let token = connection.run_token(grant)?;
     Ok(OutboundHeaders::new([(header::RUN_TOKEN, token.expose())])?)
 }

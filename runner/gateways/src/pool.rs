@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use gateway_bridge::{DeviceKey, Endpoint, Hello};
 use platform_core::{
-    grant::Listener,
-    id::{AccountId, GatewayId, GatewayProvider, RunId},
+    grant::{Listener, RunGrant},
+    id::{AccountId, GatewayId, GatewayProvider},
     secret::Secret,
     token::{RunToken, UnixSeconds},
 };
@@ -131,10 +131,11 @@ impl GatewayConnection {
         Ok(settings)
     }
 
-    /// Returns a token of the run `run_id`, for a gateway that sends it with the run's calls.
-    pub(super) fn run_token(&self, run_id: &RunId, expiry: UnixSeconds) -> Result<Secret, Error> {
+    /// Returns a token of the run of `grant`, for a gateway that sends it with the run's calls.
+    pub(super) fn run_token(&self, grant: &RunGrant) -> Result<Secret, Error> {
         let secrets = token_secrets::read(self.token_secrets_file.as_deref(), None, &Trusted::own())?;
         let secret = secrets.minting().ok_or_else(|| Error::NoSecret(self.id.clone()))?;
-        Ok(RunToken { run_id: run_id.clone(), attempt: 0, expiry }.mint(secret))
+        let expiry = grant.expires.unwrap_or(UnixSeconds(u64::MAX));
+        Ok(RunToken { run_id: grant.run_id.clone(), attempt: grant.attempt, expiry }.mint(secret))
     }
 }

@@ -32,6 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             correlation: Correlation::default(),
             priority: Priority::default(),
             session: None,
+            turn: None,
             wanted: "{}".to_owned(),
         };
         let Created::New(run) = store.create(&new, Claimant::Worker(&worker, Millis(0))).await? else {

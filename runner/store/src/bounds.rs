@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use platform_core::id::RunId;
+use platform_core::id::{AccountId, RunId};
 use sqlx::Row;
 
 use super::{
@@ -72,17 +72,29 @@ impl Store {
 
     /// Refuses a new order if enough runs wait. No other process stores an order until `tx` ends.
     pub(super) async fn refuse_if_full(&self, tx: &mut Tx, new: &NewRun) -> Result<(), Error> {
+        self.lock_orders(tx).await?;
+        if self.is_stored(tx, &new.run_id).await? {
+            Ok(())
+        } else {
+            self.refuse_beyond(tx, &new.account).await
+        }
+    }
+
+    /// Locks orders: no other process stores one until `tx` ends.
+    pub(super) async fn lock_orders(&self, tx: &mut Tx) -> Result<(), Error> {
         if let Some(lock) = self.backend.lock_orders() {
             let lock = sqlx::query(lock).bind(self.installation.as_str());
             lock.execute(tx.connection()).await.map_err(failed("wait for the lock on orders"))?;
         }
-        if self.is_stored(tx, &new.run_id).await? {
-            return Ok(());
-        }
+        Ok(())
+    }
+
+    /// Refuses another waiting run of `account` if enough wait. Orders are locked.
+    pub(super) async fn refuse_beyond(&self, tx: &mut Tx, account: &AccountId) -> Result<(), Error> {
         let Bounds { all, of_account } = self.bounds;
-        let (waiting, waiting_of_account) = self.waiting(tx, &new.account).await?;
+        let (waiting, waiting_of_account) = self.waiting(tx, account).await?;
         let (bound, waiting, most) = if waiting_of_account >= u64::from(of_account) {
-            (QueueBound::Account(new.account.clone()), waiting_of_account, of_account)
+            (QueueBound::Account(account.clone()), waiting_of_account, of_account)
         } else if waiting >= u64::from(all) {
             (QueueBound::All, waiting, all)
         } else {

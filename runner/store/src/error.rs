@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use platform_core::{
-    id::{PrincipalId, RunId},
+    id::{ExternalId, PrincipalId, RunId},
     limit::Millis,
 };
 use platform_runtime::{retry::Transient, trust::Exposure};
@@ -144,6 +144,26 @@ pub enum Error {
     SessionBusy {
         /// Run that is active.
         by: String,
+    },
+    /// The thread has another last turn than the one that the new turn continues, or that one is not answered yet.
+    #[error(
+        "run {by} is the last one of this thread and has not been seen to end: wait for its end, and order again"
+    )]
+    ThreadBusy {
+        /// Last run of the thread.
+        by: String,
+    },
+    /// The account has no such thread.
+    #[error("no thread {thread}")]
+    NoThread {
+        /// Key of the thread.
+        thread: ExternalId,
+    },
+    /// Texts of a run that has not ended are not removed.
+    #[error("run {run_id} has not ended: cancel it first, or wait for its end")]
+    StillActive {
+        /// The run.
+        run_id: String,
     },
     /// This installation has no such run.
     #[error("no run {run_id}: `sluice runs ls` lists those that the store knows")]
@@ -346,6 +366,9 @@ impl Error {
             | Self::TooLarge { .. }
             | Self::Full(_)
             | Self::SessionBusy { .. }
+            | Self::ThreadBusy { .. }
+            | Self::NoThread { .. }
+            | Self::StillActive { .. }
             | Self::PrincipalExists { .. }
             | Self::NoPrincipal { .. }
             | Self::PrincipalRevoked { .. }

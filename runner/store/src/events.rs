@@ -183,7 +183,7 @@ impl Tx {
             let query = sqlx::query(ADD_EVENT).bind(run_id.as_str()).bind(seq).bind(now).bind(event.kind());
             query.bind(storable(&payload)).execute(self.connection()).await.map_err(failed(action))?;
         }
-        self.changed.push(run_id.clone());
+        self.changed.events.push(run_id.clone());
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use platform_runtime::random;
 use sqlx::AnyConnection;
 
 use super::{
-    RetryWhen, Store, Tx,
+    NewTurn, RetryWhen, Store, Tx,
     error::{Committed, Error, failed},
     row::{Run, columns, count, rank},
 };
@@ -73,6 +73,8 @@ pub struct NewRun {
     /// Session that the run is a turn of, if other runs may be turns of it, too. Runs of one session are executed one
     /// at a time.
     pub session: Option<String>,
+    /// Turn of a thread that the run is; absent if it belongs to none.
+    pub turn: Option<NewTurn>,
     /// Rest of the order, as JSON. The same order has the same text.
     pub wanted: String,
 }
@@ -123,7 +125,8 @@ impl Store {
     /// # Errors
     /// [`Error::ServesAnother`] if the store serves another host. [`Error::Conflict`] if the id belongs to another
     /// order. [`Error::Full`] if the queue is full and the run is a new one for any worker. [`Error::SessionBusy`] if a
-    /// worker orders a run for itself while another run of its session is active.
+    /// worker orders a run for itself while another run of its session is active. [`Error::ThreadBusy`] if the run's
+    /// thread has gone on meanwhile.
     pub async fn create(&self, new: &NewRun, claimant: Claimant<'_>) -> Result<Created, Error> {
         if new.wanted.len() > MAX_ORDER {
             return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: MAX_ORDER });
@@ -167,22 +170,13 @@ impl Store {
             .execute(tx.connection())
             .await
             .map_err(failed(action))?;
-        let same_orders: i64 = sqlx::query_scalar(COUNT_SAME)
-            .bind(new.run_id.as_str())
-            .bind(self.installation.as_str())
-            .bind(new.account.as_str())
-            .bind(new.agent.as_str())
-            .bind(&correlation)
-            .bind(&new.wanted)
-            .bind(rank(new.priority))
-            .fetch_one(tx.connection())
-            .await
-            .map_err(failed(action))?;
-        if same_orders == 0 {
-            return Err(Error::Conflict { run_id: new.run_id.clone() });
+        self.refuse_if_other(&mut tx, new, &correlation).await?;
+        if let Some(turn) = &new.turn {
+            self.add_turn(&mut tx, &new.run_id, &new.account, turn).await?;
         }
         let run = self.find(&mut tx, &new.run_id).await?;
         self.check_host(&mut tx).await?;
+        tx.changed.states.push(new.run_id.clone());
         tx.commit(action).await?;
         // An earlier try may have been committed without an answer. Then the run is new if the caller still has its
         // first lease.
@@ -195,6 +189,22 @@ impl Store {
         } else {
             Created::Existing(run)
         })
+    }
+
+    /// Refuses a run whose id belongs to another order.
+    async fn refuse_if_other(&self, tx: &mut Tx, new: &NewRun, correlation: &str) -> Result<(), Error> {
+        let same_orders: i64 = sqlx::query_scalar(COUNT_SAME)
+            .bind(new.run_id.as_str())
+            .bind(self.installation.as_str())
+            .bind(new.account.as_str())
+            .bind(new.agent.as_str())
+            .bind(correlation)
+            .bind(&new.wanted)
+            .bind(rank(new.priority))
+            .fetch_one(tx.connection())
+            .await
+            .map_err(failed("order a run"))?;
+        if same_orders == 0 { Err(Error::Conflict { run_id: new.run_id.clone() }) } else { Ok(()) }
     }
 
     /// Refuses a run for the ordering worker while another run of its session is active.

@@ -23,6 +23,7 @@ mod address;
 mod backend;
 mod backup;
 mod bounds;
+mod browser_sessions;
 mod cancel;
 mod changes;
 mod claim;
@@ -31,6 +32,7 @@ mod error;
 mod error_class;
 mod events;
 mod find;
+mod forget;
 mod host;
 mod host_file;
 mod identity;
@@ -49,11 +51,13 @@ mod retry;
 mod row;
 mod schema;
 mod step;
+mod thread_list;
+mod threads;
 mod time;
 
 use std::{sync::Arc, time::Duration};
 
-use platform_core::id::{InstallationId, RunId};
+use platform_core::id::InstallationId;
 use sqlx::{
     Any, AnyConnection, ConnectOptions, Connection, Transaction,
     any::{AnyPoolOptions, install_default_drivers},
@@ -64,7 +68,8 @@ pub use self::{
     address::Address,
     backup::{Onto, Rows},
     bounds::Bounds,
-    changes::{RunChanges, RunWatcher},
+    browser_sessions::{BROWSER_SESSION_IDLE_TIMEOUT, MAX_BROWSER_SESSION_AGE},
+    changes::{ChangesLost, RunChanges, RunWatcher, StateWatcher},
     cursors::ConsumerCursor,
     error::{Committed, Error, HostIdFault},
     error_class::ErrorClass,
@@ -86,10 +91,13 @@ pub use self::{
     row::{Lease, Run},
     schema::SCHEMA,
     step::Step,
+    thread_list::Thread,
+    threads::{NewTurn, ThreadTurn, TurnPlace},
     time::UnixMillis,
 };
 use self::{
     backend::Backend,
+    changes::ChangedRuns,
     error::failed,
     meter::Meter,
     retry::{Retrier, RetryWhen},
@@ -119,8 +127,7 @@ struct Tx {
     inner: Transaction<'static, Any>,
     backend: Backend,
     now: i64,
-    /// Runs with new events, which are reported once the transaction is committed.
-    changed: Vec<RunId>,
+    changed: ChangedRuns,
     changes: RunChanges,
 }
 
@@ -205,7 +212,13 @@ impl Store {
         let mut inner = self.pool.begin_with(statement).await.map_err(failed(action))?;
         let now = sqlx::query_scalar(self.backend.now());
         let now = now.fetch_one(&mut *inner).await.map_err(failed(action))?;
-        Ok(Tx { inner, backend: self.backend, now, changed: Vec::new(), changes: self.changes.clone() })
+        Ok(Tx {
+            inner,
+            backend: self.backend,
+            now,
+            changed: ChangedRuns::default(),
+            changes: self.changes.clone(),
+        })
     }
 
     /// Returns the counters of the store's operations: their durations, retries and failures.
@@ -237,9 +250,7 @@ impl Tx {
     async fn commit(self, action: &'static str) -> Result<(), Error> {
         let unconfirmed = |source| Error::Failed { action, committed: Committed::Perhaps, source };
         self.inner.commit().await.map_err(unconfirmed)?;
-        for run_id in self.changed {
-            self.changes.report(run_id);
-        }
+        self.changes.report(self.changed);
         Ok(())
     }
 }

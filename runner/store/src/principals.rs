@@ -77,7 +77,7 @@ const FIND: &str =
     concat!("SELECT ", columns!(), " FROM principals WHERE installation = $1 AND principal = $2");
 const LIST: &str =
     concat!("SELECT ", columns!(), " FROM principals WHERE installation = $1 ORDER BY principal");
-const FIND_BY_KEY: &str = concat!(
+pub(super) const FIND_BY_KEY: &str = concat!(
     "SELECT ",
     columns!(),
     ", token_hash FROM principals WHERE installation = $1 AND key_id = $2 AND revoked IS NULL"
@@ -92,7 +92,7 @@ const IS_VALID: &str =
     "SELECT count(*) FROM principals WHERE installation = $1 AND key_id = $2 AND revoked IS NULL";
 
 impl Principal {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
+    pub(super) fn read(row: &AnyRow) -> Result<Self, Error> {
         let agents: Option<String> = row.try_get("agents").map_err(failed("read a row"))?;
         let agents = agents.map(|text| {
             serde_json::from_str(&text).map_err(|_not_a_list| Error::Corrupt { what: "agents", value: text })

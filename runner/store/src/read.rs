@@ -115,6 +115,11 @@ const LIST: &str = concat!(
      AND ($5 IS NULL OR created < $5 OR (created = $5 AND run < $6)) \
      AND ($7 IS NULL OR account <> $7) ORDER BY created DESC, run DESC LIMIT $8"
 );
+const LIST_HELD: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM runs WHERE installation = $1 AND ended IS NULL AND lease_owner IS NOT NULL LIMIT $2"
+);
 const RECORD_COLUMNS: &str = "SELECT wanted, answer, answer_bytes, events_recorded, stopping, image, \
      (SELECT min(seq) FROM events WHERE events.run = runs.run) AS first_event FROM runs WHERE run = $1";
 const EVENTS: &str = "SELECT seq, at, kind, payload FROM events WHERE run = $1 \
@@ -151,6 +156,23 @@ impl Store {
         runs.truncate(max_runs as usize);
         let next = runs.last().filter(|_| has_more).map(|run| (run.created, run.run_id.clone()));
         Ok(Page { runs, next, now })
+    }
+
+    /// Returns at most `max_runs` of the runs that a worker of any process holds, in no order.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn held_runs(&self, max_runs: u32) -> Result<Vec<Run>, Error> {
+        let action = "list the runs that workers hold";
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let query = sqlx::query(LIST_HELD).bind(self.installation.as_str()).bind(i64::from(max_runs));
+            let rows = query.fetch_all(tx.connection()).await.map_err(failed(action))?;
+            let now = tx.now;
+            tx.commit(action).await?;
+            rows.iter().map(|row| Run::read(row, now)).collect()
+        })
+        .await
     }
 
     /// Returns the run `run_id` as it is now.

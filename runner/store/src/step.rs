@@ -142,15 +142,19 @@ impl Store {
     /// Starts the next attempt of an ended run: puts it into the queue again, for any worker.
     ///
     /// # Errors
-    /// [`Error::Illegal`] if the run has not ended, and the errors of [`Store::step`].
+    /// [`Error::Illegal`] if the run has not ended, [`Error::Full`] if the queue is full, and the errors of
+    /// [`Store::step`].
     pub async fn restart(&self, token: &FencingToken) -> Result<Run, Error> {
         self.retry(RetryWhen::UnlessDone, async |_| self.restart_once(token).await).await
     }
 
     async fn restart_once(&self, token: &FencingToken) -> Result<Run, Error> {
         let mut tx = self.begin().await?;
+        self.lock_orders(&mut tx).await?;
         let run = self.fence(&mut tx, token).await?;
         run.state.restart().map_err(|source| Error::Illegal { run_id: token.run_id.clone(), source })?;
+        self.refuse_beyond(&mut tx, &run.account).await?;
+        self.check_host(&mut tx).await?;
         let now = tx.now;
         sqlx::query(RESTART)
             .bind(now)
@@ -159,6 +163,7 @@ impl Store {
             .await
             .map_err(failed("restart a run"))?;
         tx.append(&token.run_id, &[status_event(Phase::Queued)]).await?;
+        tx.changed.states.push(token.run_id.clone());
         let run = self.find(&mut tx, &token.run_id).await?;
         tx.commit("restart a run").await?;
         Ok(run)
@@ -221,6 +226,7 @@ impl Tx {
             run.lease = None;
         }
         self.save(run, answer.map(String::as_str)).await?;
+        self.changed.states.push(run.run_id.clone());
         let events = match phase {
             Some(phase) => vec![status_event(phase)],
             None => self.last_events(run).await?,

@@ -54,7 +54,7 @@ impl Script {
         let entry = |script: Self| {
             let runtime = if script == Self::Hangs { "4s" } else { "2min" };
             format!(
-                "[agents.'{}']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nrun_timeout = '{runtime}'\n",
+                "[agents.'{}']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nrun_timeout = '{runtime}'\ndisk = '64 MiB'\n",
                 script.agent(),
                 // A JSON string is a TOML string; the configuration needs doubled braces.
                 json!(script.shell().replace('{', "{{").replace('}', "}}"))

@@ -22,6 +22,8 @@ async fn the_http_api_works_as_written() {
     assert_eq!(answers[0]["defaultAgentId"], "sandbox:agent", "{stdout}");
     let run = &answers[1];
     assert_eq!((&run["account"], &run["user"]), (&"acct-7".into(), &"app".into()), "{stdout}");
+    let signed_in: Value = serde_json::json!({ "principal": "app", "account": "acct-7", "role": "member" });
+    assert_eq!(answers[2..], [signed_in.clone(), signed_in], "{stdout}");
     let id = run["runId"].as_str().unwrap();
     let waited = world.sluice().run(&["runs", "wait", id]).await;
     assert_eq!(waited.code, Some(0), "{waited:?}");

@@ -96,7 +96,9 @@ fn answers(page: &mut String, operation: &Value) {
     for (status, answer) in operation["responses"].as_object().unwrap() {
         if let Some(cases) = answer["x-problems"].as_array() {
             let codes: Vec<_> = cases.iter().map(|case| format!("`{}`", text(&case["code"]))).collect();
-            writeln!(page, "| {status} | [Problem](#problem) | {} |", codes.join(", ")).unwrap();
+            let forms = answer["content"].as_object().unwrap().values().map(|form| kind(&form["schema"]));
+            let forms = forms.collect::<Vec<_>>().join(" or ");
+            writeln!(page, "| {status} | {forms} | {} |", codes.join(", ")).unwrap();
             continue;
         }
         let contents = answer["content"].as_object().into_iter().flatten();
@@ -135,24 +137,30 @@ fn fields(page: &mut String, schema: &Value) {
     }
 }
 
+fn is_object(schema: &Value) -> bool {
+    schema["properties"].is_object()
+}
+
 /// Writes a named schema.
 fn schema(page: &mut String, name: &str, schema: &Value) {
     writeln!(page, "\n### {name}\n\n{}", text(&schema["description"])).unwrap();
     if let Some(parts) = schema["allOf"].as_array() {
         for part in parts {
-            if part["properties"].is_object() {
+            if is_object(part) {
                 fields(page, part);
             } else {
                 writeln!(page, "\nAll fields of {}, and these:", kind(part)).unwrap();
             }
         }
-    } else if let Some(choices) = schema["oneOf"].as_array() {
+    } else if let Some(choices) = schema["oneOf"].as_array().filter(|choices| choices.iter().all(is_object)) {
         for choice in choices {
             writeln!(page, "\n{}", text(&choice["description"])).unwrap();
             fields(page, choice);
         }
-    } else if schema["properties"].is_object() {
+    } else if is_object(schema) {
         fields(page, schema);
+    } else if schema["oneOf"].is_array() {
+        writeln!(page, "\nIt is {}.", kind(schema)).unwrap();
     } else if let Some(pattern) = schema["pattern"].as_str() {
         writeln!(page, "\nA text that matches `{pattern}`.").unwrap();
     } else {

@@ -4,6 +4,7 @@
 use harness::{Agent, World, grant};
 use http::Method;
 use platform_core::{
+    budget::Budget,
     control::{RunState, RunView},
     grant::RunGrant,
     id::{AccountId, RunId},
@@ -59,6 +60,42 @@ async fn a_fenced_worker_cannot_register_or_close() {
     assert_eq!(late, RunView { epoch: 3, ..closed }, "asking late is harmless");
     assert_eq!(stale(&world, 2).await, ["fenced", "fenced"], "also while a closed run is remembered");
     assert_eq!(world.control.register_in(3, &granted).await.unwrap_err().error.code, "run_closed");
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_closed_run_opens_as_its_next_attempt() {
+    let mut world = World::start().await;
+    let budget = Budget { requests: Some(2), ..Budget::default() };
+    let attempt = |attempt| RunGrant { attempt, budget, ..grant("r1", "acct-1") };
+    for number in 0..2_u32 {
+        let epoch = u64::from(number) + 1;
+        let opened = world.control.register_in(epoch, &attempt(number)).await.unwrap();
+        let agent = Agent::on(&opened.socket.unwrap().path.join("llm.sock"));
+        assert_eq!(agent.chat("fake").await.status, 200);
+        // Its budget, and what it has used, outlive a restart, and end with the attempt.
+        world.kill_proxy().await;
+        world.start_proxy().await;
+        assert_eq!(view(&world).await.usage.calls, 1, "attempt {number}");
+        assert_eq!(agent.chat("fake").await.status, 200);
+        assert_eq!(agent.chat("fake").await.status, 400, "control: the budget of one attempt is used up");
+        let next = world.control.register_in(epoch + 1, &attempt(number + 1)).await;
+        assert_eq!(next.unwrap_err().error.code, "run_conflict", "one attempt at a time");
+        world.control.close_in(epoch + 1, &id(), 0).await.unwrap();
+        for restarted in [false, true] {
+            if restarted {
+                world.kill_proxy().await;
+                world.start_proxy().await;
+            }
+            for before in 0..=number {
+                let again = world.control.register_in(9, &attempt(before)).await;
+                assert_eq!(again.unwrap_err().error.code, "run_closed", "attempt {before}, {restarted}");
+            }
+        }
+    }
+    let records = world.journal().await.into_iter().map(|line| line.record);
+    let sent: Vec<_> = records.filter(|record| record.status == 200).map(|record| record.attempt).collect();
+    assert_eq!(sent, [0, 0, 1, 1], "the journal names the attempt");
     world.assert_nothing_left().await;
 }
 

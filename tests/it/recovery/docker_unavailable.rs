@@ -25,7 +25,7 @@ const AGENT: &str = "test:sh";
 /// Starts a world with an agent and another one whose time is limited to seconds, on `dockerd`, with a worker.
 async fn at_work(dockerd: &Dockerd) -> (World, Up) {
     let hasty = "[agents.'test:hasty']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nrun_timeout = '4s'\n";
-    let agents = shell_agent(COUNTS, "run_timeout = '100s'") + hasty;
+    let agents = shell_agent(COUNTS, "run_timeout = '100s'\ndisk = '32 MiB'") + hasty;
     let mut world = World::with(&format!("{agents}{LEASE}max_concurrent_runs = 12\n")).await;
     assert!(world.stop_proxy().await);
     world.use_docker_on(&dockerd.socket());

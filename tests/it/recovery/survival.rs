@@ -128,9 +128,11 @@ async fn the_reason_of_an_end_outlives_its_worker() {
     world.assert_nothing_left().await;
 }
 
-/// Returns an agent that says something, waits until it may go on, and says something else.
+/// Returns an agent that says something, waits until it may go on, and says something else. Its workspace is small: runs
+/// wait while the disk has less space than all of them may use.
 fn patient() -> String {
-    shell_agent("echo before; until [ -e go ]; do sleep 0.1; done; echo after", "run_timeout = '60s'")
+    let settings = "run_timeout = '60s'\ndisk = '32 MiB'";
+    shell_agent("echo before; until [ -e go ]; do sleep 0.1; done; echo after", settings)
 }
 
 #[tokio::test]

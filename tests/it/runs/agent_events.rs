@@ -11,12 +11,12 @@ use crate::{
 };
 
 /// Returns an entry of an agent that runs `script`, whose lines are events.
-fn reporting_agent(script: &str, settings: &str) -> String {
+pub(crate) fn reporting_agent(script: &str, settings: &str) -> String {
     shell_agent(script, settings).replace("protocol = 'text'", "protocol = 'events'")
 }
 
 /// Returns a script that prints `lines`.
-fn prints(lines: &[Value]) -> String {
+pub(crate) fn prints(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("echo '{line}'; ")).collect()
 }
 

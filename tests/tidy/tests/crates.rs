@@ -45,6 +45,8 @@ const BELOW: [(&str, &[&str]); 22] = [
             "platform-runtime",
             "runner-control-client",
             "runner-engine",
+            "runner-files",
+            "runner-gateways",
             "runner-model",
             "runner-store",
             "runner-telemetry",

@@ -177,6 +177,24 @@ written_as_text!(
 );
 written_as_integer!(u16: 0xffff, u32: 0xffff_ffff, u64: u64::MAX);
 
+impl Value for bool {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_error| format!("expected `true` or `false`, found `{text}`"))
+    }
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        match value {
+            DeValue::Boolean(value) => Ok(*value),
+            other => Err(format!("expected `true` or `false`, found {}", kind(other))),
+        }
+    }
+    fn schema() -> serde_json::Value {
+        json!({ "type": "boolean" })
+    }
+    fn to_json(&self) -> serde_json::Value {
+        json!(self)
+    }
+}
+
 impl Value for SocketAddr {
     const EXAMPLE: Option<&'static str> = Some("127.0.0.1:8080");
 

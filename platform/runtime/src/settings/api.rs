@@ -1,30 +1,109 @@
 //! Reads the settings of the HTTP API of `sluice up`.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use platform_core::id::AccountId;
 
+use super::{Scheme, WebOrigin};
 use crate::config::Section;
 
 /// `[api]`
 #[derive(Debug, Clone)]
 pub struct Api {
-    /// Address of the listener; none if absent. Always on this host's loopback, because the API has no TLS.
+    /// Address of the listener; none if absent.
     pub listen: Option<SocketAddr>,
+    /// Certificate and key of the listener; plain HTTP if absent.
+    pub tls: Option<ApiTls>,
+    /// Origins of pages that may act with a browser's session; the API's own address if absent.
+    pub origins: Option<Vec<WebOrigin>>,
     /// Account that pays for runs of clients without a token; without it, each client needs one.
     pub anonymous_account: Option<AccountId>,
 }
 
+/// Files of the listener's TLS identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiTls {
+    /// PEM file of the certificate, followed by those that lead to its CA.
+    pub certificate: PathBuf,
+    /// PEM file of the certificate's private key.
+    pub key: PathBuf,
+}
+
 impl Api {
     pub(super) fn section(section: &Section<'_>) -> Self {
-        const LISTEN: &str = "listen";
-        let doc = "Address for applications on this host, which `sluice up` serves; nowhere if absent. Loopback only: tokens would be sent in clear.";
-        let listen: Option<SocketAddr> = section.field(LISTEN, doc).optional();
-        if let Some(address) = listen.filter(|address| !address.ip().is_loopback()) {
-            section.reject(LISTEN, format!("{address} is not on the loopback: such as `127.0.0.1:4180`"));
-        }
-        let doc = "Account that pays for runs which clients order without a token; if absent, ordering and reading runs needs a token of `sluice principals add`.";
+        let doc = "Address for applications, which `sluice up` serves; nowhere if absent. Off the loopback it needs TLS, and a token of each client.";
+        let listen = section.field("listen", doc).optional();
+        let doc = "PEM file of the certificate for `listen`, followed by those that lead to its CA. It and the key are read again at SIGHUP to `sluice up`.";
+        let certificate = section.field("tls_certificate", doc).optional();
+        let doc = "PEM file of the certificate's private key; closed to other users.";
+        let key = section.field("tls_key", doc).optional();
+        let doc = "Origins of pages that may act with a browser's session, such as `https://sluice.example`; only the API's own address if absent. Their hosts are names at which the API is called, so off the loopback the certificate has to be for them.";
+        let origins = section.field("origins", doc).at_least(&1u64).list();
+        let doc = "Account that pays for runs which clients order without a token; if absent, ordering and reading runs needs a token of `sluice principals add`. On the loopback only.";
         let anonymous_account = section.field("anonymous_account", doc).optional();
-        Self { listen, anonymous_account }
+        let tls = read_tls(section, certificate, key);
+        let settings = Self { listen, tls, origins, anonymous_account };
+        settings.reject_exposure(section);
+        settings.reject_insecure_origins(section);
+        settings
+    }
+
+    /// Returns the scheme of the listener.
+    #[must_use]
+    pub const fn scheme(&self) -> Scheme {
+        if self.tls.is_some() { Scheme::Https } else { Scheme::Http }
+    }
+
+    /// Returns the address of the listener if it is off the loopback.
+    fn public_address(&self) -> Option<SocketAddr> {
+        self.listen.filter(|address| !address.ip().is_loopback())
+    }
+
+    /// Rejects an address off the loopback without what keeps the tokens and runs of others safe there.
+    fn reject_exposure(&self, section: &Section<'_>) {
+        let Some(address) = self.public_address() else { return };
+        if self.tls.is_none() {
+            let problem = format!(
+                "{address} is not on the loopback, so tokens would be sent in clear: set `tls_certificate` and `tls_key`, or listen on the loopback, such as `127.0.0.1:4180`"
+            );
+            section.reject("listen", problem);
+        }
+        if self.anonymous_account.is_some() {
+            let problem = format!(
+                "every host that reaches {address} could spend the account's money: leave it out and give each client a token (`sluice principals add`), or listen on the loopback"
+            );
+            section.reject("anonymous_account", problem);
+        }
+        if address.ip().is_unspecified() && self.origins.is_none() {
+            let problem = format!(
+                "{address} is no name that clients call: set `origins` to the names in the certificate, such as `[\"https://sluice.example:{}\"]`",
+                address.port()
+            );
+            section.reject("listen", problem);
+        }
+    }
+
+    /// Rejects origins whose pages would get the session's cookie in clear, although the listener has TLS.
+    fn reject_insecure_origins(&self, section: &Section<'_>) {
+        let mut origins = self.origins.iter().flatten();
+        if let Some(origin) = origins.find(|origin| self.tls.is_some() && !origin.is_secure()) {
+            section.reject("origins", format!("`{origin}` is without TLS, and the API has TLS: `https://`"));
+        }
+    }
+}
+
+/// Returns the files of the TLS identity; rejects one without the other.
+fn read_tls(section: &Section<'_>, certificate: Option<PathBuf>, key: Option<PathBuf>) -> Option<ApiTls> {
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => Some(ApiTls { certificate, key }),
+        (Some(_), None) => {
+            section.reject("tls_certificate", "it needs its private key: set `tls_key`".to_owned());
+            None
+        }
+        (None, Some(_)) => {
+            section.reject("tls_key", "it needs its certificate: set `tls_certificate`".to_owned());
+            None
+        }
+        (None, None) => None,
     }
 }

@@ -211,7 +211,12 @@ impl Settings {
             let dir = agent.behaviour_dir.as_ref()?;
             Some(CheckedPath::of(&format!("agents.{id}.behaviour_dir"), dir, check_directory))
         });
-        ca_files.chain(behaviour_dirs).collect()
+        let certificate = self
+            .api
+            .tls
+            .iter()
+            .map(|tls| CheckedPath::of("api.tls_certificate", &tls.certificate, check_file));
+        ca_files.chain(behaviour_dirs).chain(certificate).collect()
     }
 
     fn secrets_of_control_plane(&self) -> Vec<CheckedPath> {
@@ -227,6 +232,7 @@ impl Settings {
                 .iter()
                 .filter_map(|(name, path)| Some(CheckedPath::of(name, path.as_ref()?, check_secret))),
         );
+        named.extend(self.api.tls.iter().map(|tls| CheckedPath::of("api.tls_key", &tls.key, check_secret)));
         for (id, gateway) in &self.gateways {
             let secrets = [
                 ("token_file", &gateway.token_file),

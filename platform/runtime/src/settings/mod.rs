@@ -10,6 +10,7 @@ mod exposure;
 pub mod gateways;
 mod journal;
 mod models;
+mod origin;
 mod proxy;
 mod runs;
 mod sandbox;
@@ -34,11 +35,12 @@ pub use self::{
         Agent, DEFAULT_AGENT, Execution, Filling, Image, InvalidImage, InvalidTemplate, Protocol, Stream,
         Template, Volume, WorkspaceSetup, is_optional,
     },
-    api::Api,
+    api::{Api, ApiTls},
     budgets::{Account, Accounts},
     gateways::{Attribution, Gateway, ManagedSettings, NoGateway},
     journal::{Durability, Journal},
     models::ModelLimits,
+    origin::{InvalidOrigin, WebOrigin},
     proxy::{Connections, Proxy, Serves},
     runs::StaticRun,
     sandbox::{Sandbox, WorkspaceForm},

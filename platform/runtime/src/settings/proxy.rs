@@ -36,6 +36,8 @@ pub struct Proxy {
     pub extra_body_fields: Vec<String>,
     /// Address of the listener that runs share; none if absent.
     pub listen: Option<SocketAddr>,
+    /// Permission for `listen` to be an address off the loopback, where run tokens cross a network in clear.
+    pub listen_plaintext: bool,
     /// Clients of the shared listener.
     pub listen_serves: Serves,
     /// Address where Prometheus reads metrics; none if absent.
@@ -119,6 +121,22 @@ written_as_word!(Serves { Gateways: "gateways", Clients: "clients" });
 
 impl Proxy {
     pub(super) fn section(section: &Section<'_>) -> Self {
+        let settings = Self::read(section);
+        if let Some(address) = settings.exposed_address() {
+            let problem = format!(
+                "{address} is not on the loopback, and the listener has no TLS: run tokens would cross the network in clear; listen on the loopback, such as `127.0.0.1:4100`, or accept it with `listen_plaintext = true`"
+            );
+            section.reject("listen", problem);
+        }
+        settings
+    }
+
+    /// Returns the address of the shared listener if it is off the loopback, and no setting accepts that.
+    fn exposed_address(&self) -> Option<SocketAddr> {
+        self.listen.filter(|address| !address.ip().is_loopback() && !self.listen_plaintext)
+    }
+
+    fn read(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
         Self {
             run_dir: field(
@@ -148,6 +166,7 @@ impl Proxy {
                 "Address of the listener that runs share, known by run tokens and correlations; none if absent.",
             )
             .optional(),
+            listen_plaintext: read_listen_plaintext(section),
             listen_serves: field(
                 "listen_serves",
                 "Clients of the shared listener: `gateways` (run tokens, trace ids, slots; calls of no run are refused with 400, because gateways lock a provider for all sessions on 401) or `clients` (run tokens only; 401 with a code).",
@@ -214,6 +233,11 @@ impl Proxy {
     pub fn persisted_runs_dir(&self) -> PathBuf {
         self.run_dir.join("kept")
     }
+}
+
+fn read_listen_plaintext(section: &Section<'_>) -> bool {
+    let doc = "Allows `listen` to be an address off the loopback. Run tokens and answers cross that network in clear, so set it only where no host but the clients' own reaches the address.";
+    section.field("listen_plaintext", doc).or(false)
 }
 
 /// Reads the fields that pass besides the listed ones.

@@ -20,6 +20,8 @@ pub struct Store {
     pub event_retention: Millis,
     /// Number of ended runs of an account whose events and logs are kept.
     pub event_retention_max_runs: u32,
+    /// Time that questions, answers, events and threads are kept after a run's end; for ever if absent.
+    pub retention: Option<Millis>,
 }
 
 impl Store {
@@ -44,6 +46,12 @@ impl Store {
                 "Number of ended runs of an account, the latest ones, whose events and logs are kept at any age. Runs with no event but their end do not count.",
             )
             .renamed_from("keep_events_of").or(limit::KEEP_OF),
+            retention: field(
+                "retention",
+                "Time that questions, answers, events and threads are kept after a run's end. Its row and its usage stay. For ever if absent.",
+            )
+            .at_least(&MIN_RETENTION)
+            .optional(),
         };
         if let Err(problem) = Self::check(&settings.url) {
             section.reject("url", problem.to_owned());

@@ -133,7 +133,7 @@ impl BaseUrl {
 }
 
 impl Scheme {
-    const fn port(self) -> u16 {
+    pub(super) const fn port(self) -> u16 {
         match self {
             Self::Http => 80,
             Self::Https => 443,

@@ -220,7 +220,7 @@ fn corruption_is_reported_with_file_and_byte() {
     let second = text.find('\n').unwrap() + 1;
     fs::write(first_file(state.path()), text.replacen("\"seq\":2", "\"seq\",2", 1)).unwrap();
     let journal = open_small(state.path());
-    match journal.usage_totals(|_| false) {
+    match journal.usage_totals(|_, _| false) {
         Err(Error::Corrupt { path, offset }) => {
             assert_eq!((path, offset), (first_file(state.path()), second as u64));
         }
@@ -228,7 +228,7 @@ fn corruption_is_reported_with_file_and_byte() {
     }
     drop(journal);
     fs::remove_file(first_file(state.path())).unwrap();
-    assert!(matches!(open_small(state.path()).usage_totals(|_| false), Err(Error::Missing { seq: 1 })));
+    assert!(matches!(open_small(state.path()).usage_totals(|_, _| false), Err(Error::Missing { seq: 1 })));
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn power_loss_may_cost_the_last_lines_only() {
         (assert_chained(state.path(), 1), outcomes(state.path()).last().unwrap().0),
         (kept + 1, id(10))
     );
-    assert!(journal.usage_totals(|_| false).is_ok());
+    assert!(journal.usage_totals(|_, _| false).is_ok());
 }
 
 #[tokio::test]

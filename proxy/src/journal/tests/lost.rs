@@ -12,7 +12,7 @@ const LINES: u64 = 20;
 /// Ends a journal's work, as a proxy does that stops.
 fn stop(journal: &Thread) {
     journal.clear_stale_marks();
-    journal.make_checkpoint(&|_| false).unwrap();
+    journal.make_checkpoint(&|_, _| false).unwrap();
 }
 
 /// Leaves a journal of many files, as a proxy does that was stopped.
@@ -21,13 +21,13 @@ fn stopped(state: &Path) -> Vec<Segment> {
     for _ in 0..LINES {
         append(&journal, &record("r1"));
     }
-    journal.usage_totals(|_| false).unwrap();
+    journal.usage_totals(|_, _| false).unwrap();
     stop(&journal);
     segments::list(&state.join("journal")).unwrap()
 }
 
 fn calls(journal: &Thread) -> u64 {
-    journal.usage_totals(|_| false).unwrap().by_account.values().map(|usage| usage.calls).sum()
+    journal.usage_totals(|_, _| false).unwrap().by_account.values().map(|usage| usage.calls).sum()
 }
 
 /// Returns all lines, as a client reads them that asks for everything.

@@ -39,7 +39,7 @@ fn a_flood_is_summed_up_and_no_call_is_lost() {
     assert_eq!(all.iter().map(|record| record.request_bytes).sum::<u64>(), 5001);
     journal.flush_refusals(Flush::Due);
     assert_eq!(records(state.path()).len(), all.len(), "and none twice");
-    let totals = journal.usage_totals(|_| false).unwrap();
+    let totals = journal.usage_totals(|_, _| false).unwrap();
     assert_eq!(totals.by_run.values().map(|tally| tally.usage.refused).sum::<u64>(), 5001);
 }
 
@@ -58,7 +58,7 @@ fn calls_that_ended_differently_have_own_sums() {
         let calls: u64 = all.iter().filter(|record| record.outcome == end).map(|record| record.calls).sum();
         assert_eq!(calls, 1000, "{end}");
     }
-    let totals = journal.usage_totals(|_| false).unwrap();
+    let totals = journal.usage_totals(|_, _| false).unwrap();
     assert_eq!(
         totals.by_run.values().map(|tally| (tally.usage.calls, tally.usage.refused)).next(),
         Some((3000, 0))
@@ -108,7 +108,7 @@ fn floods_push_no_sent_call_out_of_the_journal() {
     let refused = lines(state.path()).concat().len() - sent;
     assert!(refused < 96 << 10, "{refused} bytes of lines of refused calls");
     journal.flush_refusals(Flush::All);
-    let last = journal.make_checkpoint(&|_| false).unwrap();
+    let last = journal.make_checkpoint(&|_, _| false).unwrap();
     journal.remove_old(last, std::time::SystemTime::now()).unwrap();
     let kept = records(state.path());
     assert_eq!(kept.iter().filter(|record| record.run_id.as_str() == "sent").count(), 300);
@@ -135,7 +135,7 @@ fn a_flood_leaves_a_share_to_each_other_run() {
     journal.flush_refusals(Flush::Due);
     assert!(journal.refusals.used() < before + (4 << 10), "their sums and what came back");
     // A restart does not.
-    journal.make_checkpoint(&|_| false).unwrap();
+    journal.make_checkpoint(&|_, _| false).unwrap();
     let used = journal.refusals.used();
     drop(journal);
     assert_eq!(open_with_share(state.path()).refusals.used(), used);

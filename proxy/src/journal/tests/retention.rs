@@ -35,7 +35,7 @@ fn filled(state: &Path, settings: settings::Journal) -> Thread {
 /// Runs one round of maintenance.
 fn run_maintenance(journal: &Thread, now: SystemTime) {
     journal.end_old_segment(now).unwrap();
-    let summed = journal.make_checkpoint(&|run_id| run_id.as_str() == "odd").unwrap();
+    let summed = journal.make_checkpoint(&|run_id, _| run_id.as_str() == "odd").unwrap();
     journal.remove_old(summed, now).unwrap();
 }
 
@@ -52,11 +52,11 @@ fn usage_outlives_its_lines() {
         state.path(),
         settings::Journal { disk_budget: ByteSize(4000), ..settings::Journal::default() },
     );
-    let before = journal.usage_totals(|_| false).unwrap();
+    let before = journal.usage_totals(|_, _| false).unwrap();
     run_maintenance(&journal, SystemTime::now());
     assert!(journal.oldest().unwrap() > 20, "{:?}", journal.oldest());
     append(&journal, &paid("even"));
-    let after = journal.usage_totals(|run_id| run_id.as_str() == "odd").unwrap();
+    let after = journal.usage_totals(|run_id, _| run_id.as_str() == "odd").unwrap();
     let cost = |usage: &platform_core::control::Usage| usage.cost_nanodollars.0;
     assert_eq!(before.by_account.values().map(cost).sum::<u64>(), 40);
     assert_eq!(after.by_account.values().map(cost).sum::<u64>(), 41);
@@ -72,13 +72,13 @@ fn usage_outlives_its_lines() {
     drop(journal);
     let journal = open_small(state.path());
     assert_eq!(
-        journal.usage_totals(|_| true).unwrap().by_account.values().map(cost).sum::<u64>(),
+        journal.usage_totals(|_, _| true).unwrap().by_account.values().map(cost).sum::<u64>(),
         41,
         "after a restart"
     );
     // The control: without the sums, removed lines are missed.
     fs::remove_file(state.path().join("journal/sums")).unwrap();
-    assert!(matches!(journal.usage_totals(|_| true), Err(Error::Missing { seq: 1 })));
+    assert!(matches!(journal.usage_totals(|_, _| true), Err(Error::Missing { seq: 1 })));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn sums_that_do_not_fit_are_not_believed() {
         text[..60].to_owned(),
     ] {
         fs::write(&path, spoilt).unwrap();
-        let totals = journal.usage_totals(|_| false).unwrap();
+        let totals = journal.usage_totals(|_, _| false).unwrap();
         assert_eq!(totals.by_account.values().map(|usage| usage.calls).sum::<u64>(), 40);
     }
 }
@@ -233,14 +233,14 @@ fn the_last_call_of_a_run_is_the_newest_line() {
         let state = tempfile::tempdir().unwrap();
         let first = open(state.path()).unwrap();
         let second = Thread(Committer::new(Arc::clone(&first.0.journal), 1).unwrap());
-        first.usage_totals(|_| false).unwrap();
+        first.usage_totals(|_, _| false).unwrap();
         let threads = [&first, &second];
         for (at, outcome) in order.into_iter().zip([Outcome::ClientGone, Outcome::Complete]) {
             append(threads[at], &ended(outcome));
         }
-        first.make_checkpoint(&|_| false).unwrap();
+        first.make_checkpoint(&|_, _| false).unwrap();
         drop((first, second));
-        let totals = open(state.path()).unwrap().usage_totals(|_| false).unwrap();
+        let totals = open(state.path()).unwrap().usage_totals(|_, _| false).unwrap();
         let run_usage = totals.by_run.values().next().unwrap();
         assert_eq!((run_usage.usage.calls, run_usage.last.unwrap().outcome), (2, Outcome::Complete));
     }

@@ -38,20 +38,17 @@ impl AnswerSpec {
 
     /// Describes a text of this media type.
     pub(crate) fn text(media_type: &str, description: &'static str) -> Self {
-        let schema = json!({ "type": "string" });
-        Self::empty(StatusCode::OK, description).with_content(media_type, json!({ "schema": schema }))
+        Self::empty(StatusCode::OK, description).or_text(media_type)
+    }
+
+    /// Describes bytes of any form.
+    pub(crate) fn bytes(description: &'static str) -> Self {
+        Self::empty(StatusCode::OK, description).with_content("application/octet-stream", json!({}))
     }
 
     /// Describes a stream of items of the type `T`, in each of these media types.
     pub(crate) fn stream<T: ToSchema>(media_types: &[&str], description: &'static str) -> Self {
-        let mut answer = Self::empty(StatusCode::OK, description);
-        // OpenAPI 3.1 has no schema for the items of a stream. 3.2 calls it `itemSchema`.
-        let item = answer.schemas.reference::<T>();
-        for media_type in media_types {
-            let content = json!({ "schema": { "type": "string" }, "x-item-schema": item });
-            answer = answer.with_content(media_type, content);
-        }
-        answer
+        Self::empty(StatusCode::OK, description).or_stream::<T>(media_types)
     }
 
     /// Adds a header that the answer has.
@@ -61,7 +58,7 @@ impl AnswerSpec {
         self
     }
 
-    fn with_content(mut self, media_type: &str, content: Value) -> Self {
+    pub(super) fn with_content(mut self, media_type: &str, content: Value) -> Self {
         self.content.insert(media_type.to_owned(), content);
         self
     }

@@ -3,6 +3,7 @@
 //! An operation stands beside its handler. The table of routes pairs both, so that no route lacks one.
 
 mod answer;
+mod media;
 pub(crate) mod schemas;
 
 use std::collections::BTreeMap;
@@ -86,6 +87,20 @@ impl Operation {
         let content = json!({ "schema": self.schemas.reference::<B>(), "example": example });
         self.body = Some(json!({ "required": true, "content": { "application/json": content } }));
         self.refuses([Problem::INVALID_REQUEST, Problem::TOO_LARGE, Problem::UNSUPPORTED_MEDIA_TYPE])
+    }
+
+    /// Adds a JSON body of the type `B` that a request may leave out.
+    pub(crate) fn optional_body<B: ToSchema>(self, example: &Value) -> Self {
+        let mut operation = self.body::<B>(example);
+        if let Some(body) = &mut operation.body {
+            body["required"] = false.into();
+        }
+        operation
+    }
+
+    /// Adds the problem of a route that refuses every parameter of a query.
+    pub(crate) fn without_query(self) -> Self {
+        self.refuses([Problem::INVALID_REQUEST])
     }
 
     /// Adds problems with which the route answers, beyond those of every route.

@@ -56,6 +56,8 @@ texts! {
     ModelName = pattern(r"^[!#-+\--\[\]-~]{1,256}$");
     /// Id that an application has assigned.
     ExternalId = pattern(r"^[^\u0000-\u001f\u007f-\u009f]{1,256}$");
+    /// Key of a thread.
+    ThreadKey = pattern("^[A-Za-z0-9._:-]{1,128}$");
     /// Amount of dollars, as text, so that no float rounds it.
     Dollars = pattern(r"^\$?[0-9]{1,9}(\.[0-9]{1,9})?$");
     /// State of a run.

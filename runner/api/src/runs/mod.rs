@@ -1,9 +1,18 @@
 //! Serves the routes of runs: lists, orders and cancels them.
 
+mod again;
+mod changes;
+mod download;
+pub(crate) mod event_source;
 mod event_view;
 mod events;
+mod file_job;
+mod file_view;
+mod files;
+mod logs;
 pub(crate) mod operations;
 mod order;
+mod submit;
 mod view;
 
 use axum::{
@@ -13,13 +22,22 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use platform_core::id::{AccountId, AgentId, RunId};
-use runner_engine::{request::RunRequest, run::LeasedRun};
 use runner_model::lifecycle::State as RunState;
-use runner_store::{self as store, Created, Filter, Run, Store, UnixMillis};
+use runner_store::{Created, Filter, Run, Store, UnixMillis};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-pub(crate) use self::events::follow;
+pub(crate) use self::{
+    again::again,
+    changes::changes,
+    download::download,
+    events::follow,
+    files::{diff, list_files},
+    logs::logs,
+    order::{IDEMPOTENCY_KEY, MAX_KEY, derived_run_id, hash, new_run_id},
+    submit::submit,
+    view::rfc3339,
+};
 use self::{
     order::OrderBody,
     view::{RunDetailsView, RunPageView, RunView},
@@ -37,7 +55,7 @@ use crate::{
 /// Path of the list of runs.
 pub(crate) const RUNS: &str = "/api/v1/runs";
 /// Largest body of an order: a long conversation.
-const MAX_ORDER: usize = 16 << 20;
+pub(crate) const MAX_ORDER: usize = 16 << 20;
 /// Runs of a page, if the client names no number, and most that it may name.
 const PAGE: u32 = 50;
 const MAX_PAGE: u32 = 200;
@@ -162,8 +180,8 @@ pub(crate) async fn create_named(
     request: Request,
 ) -> Result<Response, Error> {
     let run_id = RunId::parse(&run_id).map_err(|error| Error::Invalid(error.to_string()))?;
-    if order::is_of_a_key(&run_id) {
-        let problem = format!("{run_id} has the form of an id that the API makes from an `Idempotency-Key`");
+    if order::is_derived(&run_id) {
+        let problem = format!("{run_id} has the form of an id that the API makes itself");
         return Err(Error::Invalid(problem));
     }
     order_run(&context, &caller, run_id, request).await
@@ -175,40 +193,16 @@ async fn order_run(
     run_id: RunId,
     request: Request,
 ) -> Result<Response, Error> {
-    let opened = context.opened().await?;
     // The semaphore is never closed.
     let _permit = context.orders.acquire().await.map_err(|_closed| Error::Internal)?;
     let trace = trace_parent(request.headers());
     let body = read_json(request, MAX_ORDER).await?;
     let hash = order::hash(&body);
-    if let Some(run) = ordered_before(&opened.store, caller, &run_id, &hash).await? {
-        return Ok(created_response(&run, caller));
-    }
-    let settings = context.settings().get();
     let order = OrderBody::read(body)?.order(run_id, hash, caller)?;
-    let request = order.request(&settings)?.part_of(trace);
-    let created = LeasedRun::enqueue(&opened.store, &request, &settings.accounts).await?;
-    Ok(match &created {
+    Ok(match &submit(context, caller, order, trace).await? {
         Created::New(run) => (StatusCode::CREATED, created_response(run, caller)).into_response(),
         Created::Existing(run) => created_response(run, caller),
     })
-}
-
-/// Returns the run `run_id` if the same order has made it. A retry gets its run even if the configuration would not allow
-/// it any more.
-async fn ordered_before(
-    store: &Store,
-    caller: &Caller,
-    run_id: &RunId,
-    hash: &str,
-) -> Result<Option<Run>, Error> {
-    match store.run_within(run_id, &caller.scope()).await {
-        Err(store::Error::Unknown { .. }) => return Ok(None),
-        found => drop(found?),
-    }
-    let record = store.record(run_id).await?;
-    let stored = RunRequest::stored(&record).ok().and_then(|request| request.spec.order_hash);
-    Ok((stored.as_deref() == Some(hash)).then_some(record.run))
 }
 
 fn created_response(run: &Run, caller: &Caller) -> Response {

@@ -5,30 +5,25 @@ use serde_json::{Value, json};
 
 use super::{
     ListQuery,
+    again::AttemptBody,
+    event_source::LAST_EVENT_ID,
     event_view::EventView,
-    events::{EVENT_STREAM, EventsQuery, JSON_LINES, LAST_EVENT_ID},
+    events::EventsQuery,
+    file_view::{RunDiffSchema, RunFilesSchema},
+    files::FilesQuery,
+    logs::LogsQuery,
     order::{IDEMPOTENCY_KEY, MAX_KEY, OrderBody},
     view::{RunDetailsView, RunPageView, RunView},
 };
 use crate::{
     operation::{AnswerSpec, Operation, schemas},
     problem::Problem,
+    stream_response::{EVENT_STREAM, JSON_LINES},
 };
 
-/// Problems of an order, beyond those of its form.
-const PROBLEMS_OF_ORDERS: [Problem; 11] = [
-    Problem::UNKNOWN_AGENT,
-    Problem::MODEL_NOT_GRANTED,
-    Problem::NO_MODEL,
-    Problem::MODEL_UNPRICED,
-    Problem::NO_SESSION,
-    Problem::AGENT_FORBIDDEN,
-    Problem::ACCOUNT_FORBIDDEN,
-    Problem::PRIORITY_TOO_HIGH,
-    Problem::RUN_ID_TAKEN,
-    Problem::QUEUE_FULL,
-    Problem::CONFIGURATION_INVALID,
-];
+/// Sentences about the two forms of a stream.
+const FORMS: &str =
+    "With `Accept: text/event-stream` they are server-sent events. Otherwise they are lines of JSON.";
 
 pub(crate) fn list() -> Operation {
     let page = AnswerSpec::json::<RunPageView<'_>>(StatusCode::OK, "A page of runs.");
@@ -66,7 +61,8 @@ fn order(id: &'static str, summary: &'static str) -> Operation {
         .or(answer(StatusCode::OK, "The run that the same order has made before."))
         .described("An unknown field is refused with its name.")
         .body::<OrderBody>(&example())
-        .refuses(PROBLEMS_OF_ORDERS)
+        .refuses(Problem::OF_ORDERS)
+        .refuses([Problem::ACCOUNT_FORBIDDEN])
 }
 
 fn example() -> Value {
@@ -87,4 +83,73 @@ pub(crate) fn follow() -> Operation {
         .query::<EventsQuery>()
         .header(LAST_EVENT_ID, last, schemas::event_number())
         .refuses([Problem::TOO_MANY_STREAMS])
+}
+
+pub(crate) fn logs() -> Operation {
+    let last = "Number of the last event that the client has, which browsers send when they reconnect.";
+    let events = AnswerSpec::stream::<EventView>(&[EVENT_STREAM, JSON_LINES], "Output, as it is written.");
+    let none = AnswerSpec::empty(StatusCode::NO_CONTENT, "The run has ended, and the client has all output.");
+    Operation::new("readLogs", "Streams the output of a run's agent until the run has ended.", events)
+        .described(FORMS)
+        .or(none)
+        .query::<LogsQuery>()
+        .header(LAST_EVENT_ID, last, schemas::event_number())
+        .refuses([Problem::TOO_MANY_STREAMS])
+}
+
+pub(crate) fn changes() -> Operation {
+    let runs = AnswerSpec::stream::<RunView<'_>>(&[EVENT_STREAM, JSON_LINES], "Runs, as they change.");
+    Operation::new("followRuns", "Streams runs whenever one is new or in another state.", runs)
+        .described(FORMS)
+        .without_query()
+        .refuses([Problem::TOO_MANY_STREAMS])
+}
+
+/// Problems of a run whose files are read.
+const OF_FILES: [Problem; 3] = [Problem::NO_FILES, Problem::NO_FILES_YET, Problem::TOO_MANY_FILES];
+
+pub(crate) fn list_files() -> Operation {
+    let files = AnswerSpec::json::<RunFilesSchema>(StatusCode::OK, "The files.");
+    Operation::new("listFiles", "Lists the files that a run has now, with the change of each.", files)
+        .query::<FilesQuery>()
+        .refuses(OF_FILES)
+}
+
+pub(crate) fn diff() -> Operation {
+    let diff = AnswerSpec::json::<RunDiffSchema>(StatusCode::OK, "The differences.")
+        .or_text("text/plain; charset=utf-8");
+    let summary = "Answers with the differences between the files that a run received and those it has now.";
+    Operation::new("diffFiles", summary, diff)
+        .described("With `Accept: application/json` they come with figures, otherwise in git's format.")
+        .query::<FilesQuery>()
+        .refuses(OF_FILES)
+        .refuses([Problem::DIFFERENCE_TOO_LARGE])
+}
+
+pub(crate) fn download() -> Operation {
+    let content = AnswerSpec::bytes("The content of the file.")
+        .with_header("content-disposition", "Name under which a browser stores the file.");
+    Operation::new("readFile", "Answers with the content of one file.", content)
+        .described("The path's slashes may be escaped.")
+        .without_query()
+        .refuses(OF_FILES)
+        .refuses([Problem::FILE_REFUSED, Problem::TOO_MANY_STREAMS])
+}
+
+pub(crate) fn again() -> Operation {
+    let run = AnswerSpec::json::<RunView<'_>>(StatusCode::ACCEPTED, "The run, in its next attempt.");
+    let before =
+        AnswerSpec::json::<RunView<'_>>(StatusCode::OK, "The run, which is in that attempt already.");
+    Operation::new("runAgain", "Starts the next attempt of an ended run.", run)
+        .described("The same expected attempt again answers with the same attempt.")
+        .or(before)
+        .without_query()
+        .optional_body::<AttemptBody>(&json!({}))
+        .refuses([
+            Problem::AGENT_FORBIDDEN,
+            Problem::RUN_NOT_ENDED,
+            Problem::OTHER_ATTEMPT,
+            Problem::NOT_REPEATABLE,
+        ])
+        .refuses([Problem::QUEUE_FULL])
 }

@@ -4,7 +4,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
 use platform_core::{
-    grant::Correlation,
     id::{AccountId, AgentId, ExternalId, ModelName, RunId},
     money::NanoDollars,
     priority::Priority,
@@ -13,6 +12,7 @@ use platform_runtime::settings::DEFAULT_AGENT;
 use runner_engine::{
     order::{self, OrderLimits, RunOrder},
     request::Keep,
+    thread::ThreadOrder,
 };
 use runner_model::conversation::Message;
 use serde::Deserialize;
@@ -23,12 +23,12 @@ use utoipa::ToSchema;
 use crate::{body::invalid_body, caller::Caller, error::Error, operation::schemas};
 
 /// Header with the key under which a client repeats an order safely.
-pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest idempotency key, in bytes.
-pub(super) const MAX_KEY: usize = 255;
-/// First characters of ids that are made from a key, and bytes of the hash after them.
-const PREFIX_OF_KEYS: &str = "run-key-";
-const KEY_HASH_SIZE: usize = 16;
+pub(crate) const MAX_KEY: usize = 255;
+/// First characters of ids that are derived from a key, and bytes of the hash after them.
+const DERIVED_PREFIX: &str = "run-key-";
+const DERIVED_SIZE: usize = 16;
 
 /// Order of a run, as a client sends it.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -55,7 +55,7 @@ pub(super) struct OrderBody {
     #[serde(default)]
     #[schema(value_type = schemas::Priority)]
     priority: Priority,
-    /// Conversation to continue, for agents of a gateway.
+    /// Thread to continue.
     #[schema(value_type = Option<schemas::ExternalId>, nullable = false)]
     state_key: Option<ExternalId>,
     /// Limits of the run. The tightest of the order's, the principal's and the agent's applies.
@@ -109,7 +109,7 @@ impl OrderBody {
         Ok(RunOrder {
             run_id,
             account: caller.account_of_order(self.account)?,
-            correlation: Correlation { user: caller.user(), ..Correlation::default() },
+            correlation: caller.correlation(self.state_key.clone()),
             agent_id,
             model: self.model,
             image: None,
@@ -117,7 +117,7 @@ impl OrderBody {
             priority: self.priority,
             history: self.messages,
             question: self.input,
-            state_key: self.state_key,
+            thread: self.state_key.map(ThreadOrder::behind),
             keep: if self.keep_workspace { Keep::Workspace } else { Keep::Nothing },
             hash: Some(hash),
         })
@@ -125,40 +125,48 @@ impl OrderBody {
 }
 
 /// Returns the hash of an order's body, which does not depend on the order of its fields.
-pub(super) fn hash(body: &Value) -> String {
+pub(crate) fn hash(body: &Value) -> String {
     hex(&Sha256::digest(body.to_string().as_bytes()))
 }
 
-/// Returns whether `run_id` has the form of an id that [`new_run_id`] makes from a key.
-pub(super) fn is_of_a_key(run_id: &RunId) -> bool {
-    let digits = run_id.as_str().strip_prefix(PREFIX_OF_KEYS);
+/// Returns whether `run_id` has the form of an id that [`derived_run_id`] makes.
+pub(super) fn is_derived(run_id: &RunId) -> bool {
+    let digits = run_id.as_str().strip_prefix(DERIVED_PREFIX);
     digits.is_some_and(|digits| {
-        digits.len() == 2 * KEY_HASH_SIZE && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        digits.len() == 2 * DERIVED_SIZE && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
 }
 
 /// Returns the id of a new run: always the same for an idempotency key of `caller`, else another one each time.
-pub(super) fn new_run_id(headers: &HeaderMap, caller: &Caller) -> Result<RunId, Error> {
+pub(crate) fn new_run_id(headers: &HeaderMap, caller: &Caller) -> Result<RunId, Error> {
     let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
-    let run_id = match (keys.next(), keys.next()) {
+    match (keys.next(), keys.next()) {
         (None, _) => {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-            order::new_run_id(since_epoch.map_err(|_before_1970| Error::Internal)?)
+            let run_id = order::new_run_id(since_epoch.map_err(|_before_1970| Error::Internal)?);
+            run_id.map_err(|_never| Error::Internal)
         }
-        (Some(key), None) if (1..=MAX_KEY).contains(&key.len()) => {
-            // A length comes first, so that no name and key together read as another name and key.
-            let name = caller.name();
-            let hash = Sha256::new()
-                .chain_update(format!("{}:{name}", name.len()).as_bytes())
-                .chain_update(key.as_bytes())
-                .finalize();
-            RunId::parse(&format!("{PREFIX_OF_KEYS}{}", hex(&hash[..KEY_HASH_SIZE])))
-        }
+        (Some(key), None) if (1..=MAX_KEY).contains(&key.len()) => derived_run_id(caller, &[key.as_bytes()]),
         _ => {
             let problem = format!("send one `Idempotency-Key` of 1 to {MAX_KEY} bytes, or none");
-            return Err(Error::Invalid(problem));
+            Err(Error::Invalid(problem))
         }
-    };
+    }
+}
+
+/// Returns the id of the run that `caller` orders under the key of these `parts`. Other callers and keys have other ids.
+pub(crate) fn derived_run_id(caller: &Caller, parts: &[&[u8]]) -> Result<RunId, Error> {
+    let name = caller.name();
+    // Lengths come first, so that no name and parts together read as others.
+    let mut hash = Sha256::new().chain_update(format!("{}:{name}", name.len()).as_bytes());
+    if let [parts @ .., last] = parts {
+        for part in parts {
+            hash.update(format!("{}:", part.len()).as_bytes());
+            hash.update(part);
+        }
+        hash.update(last);
+    }
+    let run_id = RunId::parse(&format!("{DERIVED_PREFIX}{}", hex(&hash.finalize()[..DERIVED_SIZE])));
     run_id.map_err(|_never| Error::Internal)
 }
 

@@ -180,7 +180,7 @@ impl UsageView {
 }
 
 /// Formats a time as RFC 3339 with milliseconds.
-pub(super) fn rfc3339(time: UnixMillis) -> String {
+pub(crate) fn rfc3339(time: UnixMillis) -> String {
     let since = Duration::from_millis(u64::try_from(time.0).unwrap_or_default());
     humantime::format_rfc3339_millis(UNIX_EPOCH + since).to_string()
 }

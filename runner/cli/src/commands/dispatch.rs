@@ -75,7 +75,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
     runtime()?.block_on(async {
         match command {
             Command::Up => up::up(&context).await,
-            Command::Run(arguments) => run::run(&context, arguments).await,
+            Command::Run(arguments) => Box::pin(run::run(&context, arguments)).await,
             Command::Runs(command) => runs::runs(&context, command).await,
             Command::Backup(arguments) => backup::backup(&context, arguments).await,
             Command::Restore(arguments) => backup::restore(&context, arguments).await,

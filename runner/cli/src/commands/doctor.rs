@@ -58,6 +58,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         correlation: Correlation::default(),
         agent_id,
         priority: Priority::default(),
+        turn: None,
         // The image's entrypoint waits for an answer of /health through the socket, and then runs `true`.
         spec: RunSpec {
             files: None,

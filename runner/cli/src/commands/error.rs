@@ -13,7 +13,7 @@ use platform_runtime::{
 use runner_api as api;
 use runner_control_client as data_plane;
 use runner_docker as docker;
-use runner_engine::{order::OrderError, run::LeaseError};
+use runner_engine::{order::OrderError, run::LeaseError, run_files::RunFilesError};
 use runner_files as files;
 use runner_gateways::{self as gateways, managed};
 use runner_model::lifecycle::State;
@@ -90,9 +90,9 @@ pub(super) enum Error {
     /// `sluice init` could not set Sluicegate up.
     #[error(transparent)]
     Setup(#[from] setup::Error),
-    /// The API cannot listen on its address.
+    /// The API cannot listen on its address, or has no certificate for it.
     #[error(transparent)]
-    Api(#[from] api::Unbound),
+    Api(#[from] api::StartError),
     /// The settings of a connection to a gateway cannot be used.
     #[error(transparent)]
     Gateway(#[from] gateways::Error),
@@ -134,10 +134,25 @@ pub(super) struct Unknown(pub(super) String);
 
 /// Error for a run whose files may still change.
 #[derive(Debug, thiserror::Error)]
-#[error("{run_id} is {state}: apply its changes when it has ended (`sluice runs wait {run_id}`)")]
+#[error("{run_id} is {state}: do this when it has ended (`sluice runs wait {run_id}`)")]
 pub(super) struct NotEnded {
     pub(super) run_id: RunId,
     pub(super) state: State,
+}
+
+impl From<RunFilesError> for Error {
+    fn from(error: RunFilesError) -> Self {
+        match error {
+            RunFilesError::Store(error) => error.into(),
+            RunFilesError::Files(error) => error.into(),
+            RunFilesError::Workspace(error) => error.into(),
+            RunFilesError::Id(error) => error.into(),
+            gone @ (RunFilesError::NoLongerKept { .. } | RunFilesError::NotYet { .. }) => {
+                Unknown(gone.to_string()).into()
+            }
+            RunFilesError::Thread => workspace::Error::Thread.into(),
+        }
+    }
 }
 
 impl Error {
@@ -150,11 +165,13 @@ impl Error {
     pub(super) fn exit_code(&self) -> Exit {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::ClosedPipe,
+            Self::Order(OrderError::Store(error)) => store_exit(error),
             Self::Configuration(_)
             | Self::Misused(_)
             | Self::Order(_)
             | Self::NoGateway(_)
             | Self::TokenSecrets(_)
+            | Self::Api(api::StartError::Tls(_))
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_) => Exit::Failure,
             Self::NotEnded(_) => Exit::TryAgain,
@@ -170,7 +187,7 @@ impl Error {
             | Self::InsufficientDisk(_)
             | Self::Proxy(_)
             | Self::Upstream(_)
-            | Self::Api(_) => Exit::Unavailable,
+            | Self::Api(api::StartError::Unbound { .. }) => Exit::Unavailable,
             Self::Setup(error) => init::exit_code(error),
             Self::Gateway(_)
             | Self::GatewayConnection(_)
@@ -241,9 +258,11 @@ const fn apply_exit(error: &files::ApplyError) -> Exit {
 const fn store_exit(error: &store::Error) -> Exit {
     use store::Error;
     match error {
-        Error::Unknown { .. } | Error::NoPrincipal { .. } => Exit::Failure,
+        Error::Unknown { .. } | Error::NoPrincipal { .. } | Error::NoThread { .. } => Exit::Failure,
         Error::Full(_)
         | Error::SessionBusy { .. }
+        | Error::ThreadBusy { .. }
+        | Error::StillActive { .. }
         | Error::HostAtWork { .. }
         | Error::OthersAtWork { .. } => Exit::TryAgain,
         Error::Conflict { .. }
@@ -276,10 +295,7 @@ const fn store_exit(error: &store::Error) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        net::TcpListener,
-        time::{SystemTime, UNIX_EPOCH},
-    };
+    use std::time::{SystemTime, UNIX_EPOCH};
 
     use platform_core::id::GatewayId;
     use platform_runtime::{
@@ -314,16 +330,18 @@ mod tests {
     #[tokio::test]
     async fn every_error_has_its_exit_code() {
         let gateway = || GatewayId::parse("coding").unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let unbound = api::Api::bind(listener.local_addr().unwrap()).unwrap_err();
+        let address = "127.0.0.1:4180".parse().unwrap();
+        let unbound = api::StartError::Unbound { address, source: io::ErrorKind::AddrInUse.into() };
+        let no_certificate = api::StartError::from(api::TlsError::NoCertificate { path: "/c.pem".into() });
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
         let run_id = || RunId::parse("run-1").unwrap();
-        let cases: [(Error, Exit); 36] = [
+        let cases: [(Error, Exit); 37] = [
             (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
             (OrderError::from(BehaviourError::Missing { dir: "/agents".into() }).into(), Exit::Usage),
             (NoGateway::among([], "coding").into(), Exit::Usage),
             (token_secrets::Error::Empty { path: "/secrets".into() }.into(), Exit::Usage),
+            (no_certificate.into(), Exit::Usage),
             (traces::Unusable::Endpoint(String::new()).into(), Exit::Usage),
             (OrderError::from(Unpriced::UnderRunLimit { model: String::new() }).into(), Exit::Usage),
             (Unknown(String::new()).into(), Exit::Failure),

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use clap::{ArgMatches, error::ErrorKind};
 use platform_runtime::{report, terminal};
+use runner_api as api;
 use runner_control_client as data_plane;
 use runner_engine::{
     order::OrderError,
@@ -44,7 +45,8 @@ impl Error {
             Self::AgentImage(_) => "agent_not_added",
             Self::Workspace(_) => "workspace_failed",
             Self::InsufficientDisk(_) => "insufficient_disk",
-            Self::Api(_) => "address_in_use",
+            Self::Api(api::StartError::Unbound { .. }) => "address_in_use",
+            Self::Api(api::StartError::Tls(_)) => "certificate_unusable",
             Self::ManagedGateway(_) | Self::Gateway(_) | Self::GatewayConnection(_) | Self::DeviceKey(_) => {
                 "gateway_failed"
             }
@@ -76,13 +78,13 @@ const fn order_code(error: &OrderError) -> &'static str {
         | OrderError::InvalidModel { .. } => USAGE,
         OrderError::Behaviour(_) => "configuration_invalid",
         OrderError::Unpriced(_) => "model_unpriced",
+        OrderError::Store(error) => store_code(error),
     }
 }
 
 fn lease_code(error: &LeaseError) -> &'static str {
     match error {
         LeaseError::NotStored(error) => store_code(error),
-        LeaseError::NotAdmitted(NotAdmitted::NoSession { .. }) => "no_session",
         LeaseError::NotAdmitted(NotAdmitted::TooUrgent { .. }) => "priority_too_high",
         LeaseError::Exists(_) | LeaseError::Unwritable(_) | LeaseError::Unreadable(_) => "internal",
     }
@@ -95,6 +97,9 @@ const fn store_code(error: &store::Error) -> &'static str {
         Error::PrincipalExists { .. } | Error::PrincipalRevoked { .. } => "principal_id_taken",
         Error::Full(_) => "queue_full",
         Error::SessionBusy { .. } => "session_busy",
+        Error::ThreadBusy { .. } => "thread_busy",
+        Error::NoThread { .. } => "thread_unknown",
+        Error::StillActive { .. } => "run_active",
         Error::Conflict { .. } => "run_id_taken",
         Error::HostAtWork { .. } | Error::OthersAtWork { .. } => "store_busy",
         Error::ServesAnother { .. } => "store_serves_another_host",

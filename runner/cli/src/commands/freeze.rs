@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 
 use platform_core::{
-    control::{FreezeChange, Frozen, UpstreamHealth},
+    control::{FreezeChange, Frozen},
     id::{AccountId, ModelName},
 };
 use runner_audit::advice::shell;
 use runner_control_client::DataPlane;
+use runner_engine::freezes;
 use serde_json::json;
 
 use super::{Context, Error, error::Misused, exit::Exit, table::Table};
@@ -46,7 +47,7 @@ pub(super) async fn freeze(context: &Context, arguments: Arguments) -> Result<Ex
         return Ok(Exit::Success);
     }
     let FreezeChange { frozen, unmatched } = data_plane.freeze(&targets).await?;
-    let unknown = without_known(unmatched, context, &data_plane).await;
+    let unknown = freezes::unknown_targets(unmatched, &context.settings.agents, &data_plane).await;
     show(&frozen, Some(("unknown", unknown.as_slice())), &arguments)?;
     for target in &unknown {
         writeln!(
@@ -89,23 +90,6 @@ pub(super) async fn thaw(context: &Context, arguments: Arguments) -> Result<Exit
         )?;
     }
     Ok(if unmatched.is_empty() && !remains { Exit::Success } else { Exit::Failure })
-}
-
-/// Returns `unmatched` without the models that an agent's entry or the upstream's list of models names.
-async fn without_known(mut unmatched: Vec<Frozen>, context: &Context, data_plane: &DataPlane) -> Vec<Frozen> {
-    let agents = &context.settings.agents;
-    let is_configured = |model: &ModelName| {
-        agents
-            .values()
-            .any(|agent| agent.models.contains(model) || agent.model.as_deref() == Some(model.as_str()))
-    };
-    unmatched.retain(|target| !matches!(target, Frozen::Model(model) if is_configured(model)));
-    if unmatched.iter().any(|target| matches!(target, Frozen::Model(_)))
-        && let Ok(UpstreamHealth::Ready { models, .. }) = data_plane.upstream().await
-    {
-        unmatched.retain(|target| !matches!(target, Frozen::Model(model) if models.iter().any(|offered| offered == model.as_str())));
-    }
-    unmatched
 }
 
 /// Returns `target` in words.

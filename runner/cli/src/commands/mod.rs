@@ -1,5 +1,6 @@
 //! Implements the commands of `sluice`: turns arguments into calls of library crates, and results into exit codes.
 
+mod again;
 mod agents;
 mod api;
 mod audit;

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Context, Error, doctor, events,
+    Context, Error, again, doctor, events,
     exit::Exit,
     figures, files, gc, logs, record,
     run::{OutputArguments, cancel_on_signals},
@@ -85,6 +85,8 @@ Examples:
   sluice runs cancel run-19c1-5f0e
   sluice runs ls --state running --json | jq -r '.runs[].run_id' | xargs sluice runs cancel")]
     Cancel(CancelArguments),
+    /// Start an ended run again: the same order, as its next attempt with a budget of its own
+    Again(again::Arguments),
 }
 
 #[derive(clap::Args)]
@@ -188,6 +190,7 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
             wait::wait(&store, &run_id, arguments.output, &cancel_on_signals()?).await
         }
         Command::Cancel(arguments) => cancel(context, arguments).await,
+        Command::Again(arguments) => again::again(context, arguments).await,
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let proxy_stop = CancellationToken::new();
     // Comes before the error of an address that the other process has already.
     warn_of_other_supervisor(&data_plane).await;
-    let api = settings.api.listen.map(Api::bind).transpose()?;
+    let api = Api::bind(&settings.api)?;
     let (proxy, health) = supervise::start(&plan, &data_plane).await?;
     announce(context, &proxy, &health, api.as_ref())?;
     let obstacles = doctor::obstacles(settings, &data_plane).await;
@@ -62,13 +62,14 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let leave_runs = CancellationToken::new();
     // The worker's store reports to the API's.
     let changes = RunChanges::default();
-    let reloader = Reloader::new(
-        context.sources.clone(),
-        context.values.clone(),
-        Arc::clone(&catalog),
-        Arc::clone(&observer.metrics),
-        data_plane.clone(),
-    );
+    let reloader = Reloader {
+        sources: context.sources.clone(),
+        values: context.values.clone(),
+        catalog: Arc::clone(&catalog),
+        metrics: Arc::clone(&observer.metrics),
+        data_plane: data_plane.clone(),
+        api_tls: api.as_ref().and_then(Api::tls),
+    };
     let signal_task = handle_signals(signals, reloader, [cancel.clone(), leave_runs.clone()]);
     let supervised = async {
         let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
@@ -248,7 +249,7 @@ fn announce(context: &Context, proxy: &Proxy, health: &Health, api: Option<&Api>
     writeln!(out, "upstream  {}", health.upstream)?;
     writeln!(out, "control   {}", context.settings.proxy.control_socket().display())?;
     if let Some(api) = api {
-        writeln!(out, "api       http://{}", api.address())?;
+        writeln!(out, "api       {}", api.url())?;
     }
     Ok(())
 }

@@ -45,6 +45,13 @@ impl AgentStatus {
         }
         entry
     }
+
+    /// Returns the agent's reasons, each with its code and its text.
+    pub fn reasons_json(&self) -> Value {
+        let reason_json =
+            |reason: &BlockReason| json!({ "code": reason.code(), "message": reason.to_string() });
+        self.block_reasons.iter().map(reason_json).collect()
+    }
 }
 
 /// Judges all `agents` by `facts`, in the order of their ids. `model` is the default for agents that name none.

@@ -6,6 +6,7 @@
 //! new follower gets the lines that the tap holds, then each new line once. This module does not format events.
 
 mod feed;
+mod run_feed;
 mod stored_events;
 mod subscription;
 #[cfg(test)]
@@ -25,7 +26,11 @@ use runner_store::{Error, Event, RunWatcher, Store};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::stored_events::StoredEvents;
-pub use self::{feed::Feeds, subscription::Subscription};
+pub use self::{
+    feed::Feeds,
+    run_feed::{RunFeed, RunSubscription},
+    subscription::Subscription,
+};
 use crate::request::RunRequest;
 
 /// Interval between two reads of the store, if another process may write to it.

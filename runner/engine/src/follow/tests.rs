@@ -46,6 +46,7 @@ impl Scene {
             correlation: Correlation::default(),
             priority: Priority::default(),
             session: None,
+            turn: None,
             wanted: "{}".to_owned(),
         };
         let worker = Worker::named("worker");

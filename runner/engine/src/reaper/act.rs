@@ -5,7 +5,7 @@ use platform_core::{
     limit::Millis,
 };
 use platform_runtime::report;
-use runner_control_client as data_plane;
+use runner_control_client::{self as data_plane, Holder};
 use runner_docker::{self as docker, Docker, Removal};
 use runner_store::{self as store, FencingToken, Resource, ResourceKind, ResourceState, WarmContainer};
 use runner_workspace as workspace;
@@ -101,8 +101,9 @@ impl Reaper {
             FoundResource::Grant(grant) => {
                 // The close names the judged epoch, so it does not affect a later one.
                 let epoch = stored_run.map_or(grant.epoch, |stored_run| stored_run.epoch);
+                let holder = Holder { attempt: grant.attempt, epoch };
                 // No client is left to read an answer, so calls in flight are cut at once.
-                match self.data_plane.close(&grant.run_id, epoch, Millis(0)).await {
+                match self.data_plane.close(&grant.run_id, holder, Millis(0)).await {
                     Ok(view) => {
                         let token = FencingToken { run_id: grant.run_id.clone(), epoch };
                         self.store.correct_usage(&token, &view.usage).await?;

@@ -38,6 +38,7 @@ const LIVE_STATES: [&str; 5] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) run_id: RunId,
+    pub(super) attempt: u32,
     pub(super) state: RunState,
     /// Latest epoch that the proxy has received.
     pub(super) epoch: u64,
@@ -49,6 +50,7 @@ impl From<RunView> for Grant {
     fn from(view: RunView) -> Self {
         Self {
             run_id: view.grant.run_id,
+            attempt: view.grant.attempt,
             state: view.state,
             epoch: view.epoch,
             socket_dir: view.socket.map(|socket| socket.name),

@@ -1,25 +1,14 @@
 //! Checks whether a request may be stored, whatever its origin. The store itself checks whether the queue has room for
 //! it.
 
-use platform_core::{
-    id::{AccountId, AgentId},
-    priority::Priority,
-};
-use platform_runtime::settings::{Accounts, Execution};
+use platform_core::{id::AccountId, priority::Priority};
+use platform_runtime::settings::Accounts;
 
 use crate::request::RunRequest;
 
 /// Reason why a request is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
-    /// The request names a conversation to continue, and its agent has none.
-    #[error(
-        "each run of {agent} starts afresh, in a container of its own: only agents with `mode = \"gateway\"` can continue a conversation"
-    )]
-    NoSession {
-        /// Agent without conversations.
-        agent: AgentId,
-    },
     /// The request is more urgent than its account allows.
     #[error(
         "runs of account {account} have at most priority {most}, and this one asks for {asked}: \
@@ -37,9 +26,6 @@ pub enum NotAdmitted {
 
 /// Checks that a request may be stored.
 pub(super) fn admit(request: &RunRequest, accounts: &Accounts) -> Result<(), NotAdmitted> {
-    if request.spec.state_key.is_some() && request.spec.agent.mode == Execution::Ephemeral {
-        return Err(NotAdmitted::NoSession { agent: request.agent_id.clone() });
-    }
     let requested = request.priority;
     let max = accounts.of(&request.account).priority;
     if requested > max {

@@ -21,6 +21,7 @@ mod event_recorder;
 mod executor;
 mod launch;
 mod leased_run;
+mod next_attempt;
 mod plan;
 mod preflight;
 mod provision;
@@ -41,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::{
     admission::NotAdmitted,
     leased_run::{LeaseError, LeasedRun},
+    next_attempt::{NotAttempted, start_next_attempt},
     result::RunResult,
 };
 use self::{context::RunContext, executor::RunExecutor};

@@ -40,7 +40,7 @@ impl RunContext<'_> {
         let agent = self.agent();
         RunGrant {
             run_id: request.run_id.clone(),
-            attempt: 0,
+            attempt: self.run.attempt(),
             account: request.account.clone(),
             graph: request.agent_id.clone(),
             correlation: request.correlation.clone(),

@@ -92,7 +92,9 @@ impl RunContext<'_> {
         };
         let grant = match registered_before {
             // The grant must be exactly the registered one: previous workers chose its expiry.
-            Some(view) if view.state == RunState::Open => view.grant,
+            Some(view) if view.state == RunState::Open && view.grant.attempt == self.run.attempt() => {
+                view.grant
+            }
             _ => self.grant(listener),
         };
         let register = Register { grant, socket_dir, epoch: self.run.epoch() };

@@ -173,7 +173,7 @@ impl RunExecutor<'_> {
     async fn close_grant(&self, grant: &ResourceChange) -> Result<Option<Usage>, Error> {
         let run = self.ctx.run;
         let data_plane = &self.ctx.engine.data_plane;
-        let close = async || data_plane.close(self.ctx.run_id(), run.epoch(), DRAIN_TIMEOUT).await;
+        let close = async || data_plane.close(self.ctx.run_id(), run.holder(), DRAIN_TIMEOUT).await;
         match run.retry(close).await {
             Ok(view) => Ok(Some(view.usage)),
             // A wanted grant was never registered. The data plane has forgotten any other, and its usage is unknown.

@@ -1,15 +1,19 @@
-//! Defines the roles of principals and their tokens.
+//! Defines the roles of principals, their tokens and their browser sessions.
 //!
 //! A principal is a person or a program that uses the HTTP API for one account. The store keeps principals; the API
 //! decides by their role.
 
+mod browser_session;
 mod token;
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::token::{ApiToken, KeyId, TokenHash};
+pub use self::{
+    browser_session::{BrowserSessionHash, BrowserSessionId},
+    token::{ApiToken, KeyId, TokenHash},
+};
 
 /// Role of a principal. A greater role may do all that a smaller one may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -235,6 +235,7 @@ pub(crate) fn order(run: &str) -> NewRun {
         correlation: Correlation::default(),
         priority: Priority::default(),
         session: None,
+        turn: None,
         wanted: r#"{"model":"fake"}"#.to_owned(),
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
 mod backups;
+mod browser_sessions;
 mod crashes;
 mod database;
 mod holders;
@@ -15,6 +16,7 @@ mod queue;
 mod runs;
 mod schemas;
 mod secrets;
+mod threads;
 
 /// Declares each function, which takes a [`database::Database`], as a test on each backend.
 macro_rules! on_both {

@@ -91,6 +91,7 @@ impl Model {
             account: account(self.random.below(5)),
             priority: self.random.priority(),
             session,
+            turn: None,
             ..order(&run)
         };
         self.sessions.extend(new.session.clone().map(|session| (new.run_id.clone(), session)));

@@ -26,6 +26,7 @@ async fn a_password_is_used_and_never_shown() {
     fs::write(&file, format!("{SECRET}\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let settings = settings::Store {
+        retention: None,
         url: database.url(),
         password_file: Some(file.clone()),
         event_retention: Millis::seconds(60),

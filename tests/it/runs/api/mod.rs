@@ -1,8 +1,17 @@
-//! Tests the HTTP API of `sluice up`: what it reports to an application on this host, and that it reports nothing to
-//! others.
+//! Tests the HTTP API of `sluice up`: what it reports to an application, and that it reports nothing to others.
 
+mod again;
+mod changes;
+mod chat;
 mod events;
+mod files;
+mod host;
+mod logs;
+mod openai;
 mod orders;
+mod sessions;
+mod spending;
+mod tls;
 mod walk;
 
 use std::{fs, net::SocketAddr, time::Duration};
@@ -161,6 +170,12 @@ async fn a_taken_or_public_address_is_refused() {
             world.sluice().run(&["config", "check", "--set", &format!("api.listen={address}")]).await;
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.stderr.contains("is not on the loopback"), "{refused:?}");
+        let set = format!("proxy.listen={address}");
+        let refused = world.sluice().run(&["config", "check", "--set", &set]).await;
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("`listen_plaintext = true`"), "{refused:?}");
+        let accepted = ["config", "check", "--set", &set, "--set", "proxy.listen_plaintext=true"];
+        assert_eq!(world.sluice().run(&accepted).await.code, Some(0), "control");
     }
     up.stop(Signal::TERM).await;
 }

@@ -57,7 +57,7 @@ pub(super) async fn ended(api: &Agent, run: &str) -> Value {
 }
 
 /// Checks that the answer is a problem with this status and code.
-fn assert_problem(answer: &Answer, status: u16, code: &str) {
+pub(super) fn assert_problem(answer: &Answer, status: u16, code: &str) {
     let problem = answer.json();
     assert_eq!((answer.status.as_u16(), &problem["code"]), (status, &json!(code)), "{problem}");
     assert_eq!(answer.headers["content-type"], "application/problem+json");
@@ -228,7 +228,6 @@ async fn a_bad_order_stores_nothing() {
         (r#"{"input":"q","limits":{"totalTokens":0}}"#, 400, "invalid_request", "a limit of 0"),
         ("{", 400, "invalid_request", "the body"),
         (r#"{"input":"q","agentId":"test:none"}"#, 404, "unknown_agent", "test:sh"),
-        (r#"{"input":"q","agentId":"test:sh","model":"fake","stateKey":"s"}"#, 400, "no_session", "afresh"),
         (
             r#"{"input":"q","agentId":"test:sh","model":"fake","priority":"high"}"#,
             403,

@@ -6,6 +6,7 @@ use platform_core::{
 };
 
 mod limits;
+mod listeners;
 
 use super::{Attribution, DEFAULT_AGENT, Execution, SectionName, Settings, Stream, Template, Volume};
 use crate::config::{ConfigErrors, Environment, Sources};

@@ -7,7 +7,6 @@ use std::io::{self, Write};
 
 use platform_runtime::terminal;
 use runner_engine::agents::{self, AgentStatus, BlockReason, Probes};
-use serde_json::json;
 
 use self::add::Style;
 pub(super) use self::add::exit_code;
@@ -102,11 +101,10 @@ fn exit_of_check(statuses: &[AgentStatus]) -> Exit {
 
 /// Returns the catalogue. Adds the agents that cannot run, and the notes on those that can.
 fn as_json(statuses: &[AgentStatus]) -> serde_json::Value {
-    let reason_json = |reason: &BlockReason| json!({ "code": reason.code(), "message": reason.to_string() });
     let mut listing = agents::listing(statuses);
     let with_reasons = |agent: &AgentStatus| {
         let mut entry = agent.to_json();
-        entry["reasons"] = agent.block_reasons.iter().map(reason_json).collect();
+        entry["reasons"] = agent.reasons_json();
         entry
     };
     listing["cannotRun"] = statuses.iter().filter(|agent| !agent.can_run()).map(with_reasons).collect();

@@ -6,6 +6,7 @@ use std::{
 };
 
 use platform_runtime::terminal;
+use runner_engine::run_files::RunFiles;
 use runner_files::{Applicable, ApplyRules, Changes, Patterns, stat_text};
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use super::{
         exit::Exit,
         palette::Palette,
     },
-    IgnoredFiles, RunFiles, diff,
+    IgnoredFiles, diff,
     run_and_paths::{ChosenFiles, RunAndPaths},
     text,
 };
@@ -78,7 +79,7 @@ pub(in super::super) async fn apply(context: &Context, arguments: Arguments) -> 
     }
     let store = context.store().await?;
     let ChosenFiles { run_id, paths } = choice.in_store(&store).await?;
-    let files = RunFiles::open(context, &store, &run_id).await?;
+    let files = RunFiles::open(&store, &context.settings.sandbox, &run_id).await?;
     if !files.state.is_final() {
         return Err(NotEnded { run_id, state: files.state }.into());
     }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use platform_core::id::RunId;
 use platform_runtime::terminal;
+use runner_engine::run_files::RunFiles;
 use runner_files::{
     Change, Changes, DiffFigures, DiffReader, FileFigures, HiddenEntries, ResultTree, UnreadableEntry,
     stat_text,
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use super::{
     super::{Context, Error, exit::Exit, palette::Palette},
-    IgnoredFiles, RunFiles,
+    IgnoredFiles,
     run_and_paths::{ChosenFiles, RunAndPaths},
     text,
 };
@@ -83,7 +84,7 @@ pub(in super::super) async fn diff(context: &Context, arguments: Arguments) -> R
     let Arguments { choice, stat, json, ignored } = arguments;
     let store = context.store().await?;
     let ChosenFiles { run_id, paths } = choice.in_store(&store).await?;
-    let files = RunFiles::open(context, &store, &run_id).await?;
+    let files = RunFiles::open(&store, &context.settings.sandbox, &run_id).await?;
     let result = files.result(ignored.scope())?;
     let changes = Changes::between(&files.stage, &result)?.within(&paths);
     if json {

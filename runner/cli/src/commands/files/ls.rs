@@ -1,18 +1,15 @@
 //! Implements `sluice runs files`: lists the files a run has now, with the change of each.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use platform_runtime::terminal;
-use runner_files::{ChangeForm, Changes, RelativePath, ResultForm};
-use serde::Serialize;
+use runner_engine::run_files::RunFiles;
+use runner_files::{ChangeForm, Changes, ListedFile, ResultForm, listing};
 use serde_json::json;
 
 use super::{
     super::{Context, Error, exit::Exit, run_reference::RunChoice, table::Table},
-    IgnoredFiles, RunFiles, text,
+    IgnoredFiles, text,
 };
 
 #[derive(clap::Args)]
@@ -32,39 +29,22 @@ pub(in super::super) struct Arguments {
     ignored: IgnoredFiles,
 }
 
-/// File of a run, with its change.
-#[derive(Serialize)]
-struct ListedFile<'l> {
-    path: &'l RelativePath,
-    form: Option<&'l ResultForm>,
-    change: Option<ChangeForm>,
-}
-
 pub(in super::super) async fn files(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { choice, json, ignored } = arguments;
     let store = context.store().await?;
     let run_id = choice.in_store(&store).await?;
-    let files = RunFiles::open(context, &store, &run_id).await?;
+    let files = RunFiles::open(&store, &context.settings.sandbox, &run_id).await?;
     let result = files.result(ignored.scope())?;
     let changes = Changes::between(&files.stage, &result)?;
-    let mut listed: BTreeMap<_, _> = result
-        .entries()
-        .filter(|(_, form)| **form != ResultForm::Directory)
-        .map(|(path, form)| (path, ListedFile { path, form: Some(form), change: None }))
-        .collect();
-    for change in changes.all() {
-        let file = ListedFile { path: &change.path, form: None, change: None };
-        listed.entry(&change.path).or_insert(file).change = Some(change.form);
-    }
+    let listed = listing(&result, &changes);
     let mut out = io::stdout();
     if json {
-        let files: Vec<_> = listed.into_values().collect();
-        let line = json!({ "run_id": run_id, "files": files, "hidden": result.hidden() }).to_string();
+        let line = json!({ "run_id": run_id, "files": listed, "hidden": result.hidden() }).to_string();
         writeln!(out, "{}", terminal::safe_json(&line))?;
         return Ok(Exit::Success);
     }
     let mut table = Table::new(["CHANGE", "SIZE", "PATH"]);
-    listed.into_values().for_each(|file| table.row(row(&file)));
+    listed.iter().for_each(|file| table.row(row(file)));
     write!(out, "{table}")?;
     text::print_notes(&changes, result.hidden())?;
     Ok(Exit::Success)

@@ -6,11 +6,12 @@ use std::{
 };
 
 use platform_runtime::terminal;
+use runner_engine::run_files::RunFiles;
 use serde_json::json;
 
 use super::{
     super::{Context, Error, error::Misused, exit::Exit},
-    IgnoredFiles, RunFiles,
+    IgnoredFiles,
     run_and_paths::{ChosenFiles, RunAndPaths},
 };
 use crate::plural::counted;
@@ -44,7 +45,7 @@ pub(in super::super) async fn pull(context: &Context, arguments: Arguments) -> R
     if paths.len() > 1 {
         return Err(Misused("a pull copies one path: name the directory that they are in".to_owned()).into());
     }
-    let files = RunFiles::open(context, &store, &run_id).await?;
+    let files = RunFiles::open(&store, &context.settings.sandbox, &run_id).await?;
     let to = to.unwrap_or_else(|| PathBuf::from(format!("{run_id}-files")));
     let pulled = files.result(ignored.scope())?.pull(paths.first(), &to, &files.bounds)?;
     let mut out = io::stdout();

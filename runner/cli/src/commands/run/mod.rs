@@ -13,6 +13,7 @@ use platform_core::{
     event::AgentEvent,
     id::{AccountId, AgentId, ExternalId, InvalidId, ModelName, RunId},
     money::NanoDollars,
+    name,
     priority::Priority,
     traceparent::Traceparent,
 };
@@ -38,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     files::{FilesArguments, Staging},
-    request::build_request,
+    request::read_order,
 };
 use super::{Context, Error, count::parse_count, exit::Exit, show::Show, status::REDRAW_INTERVAL, wait};
 
@@ -96,8 +97,8 @@ pub(super) struct Arguments {
     /// W3C trace context that the run is part of [default: $TRACEPARENT, if set]
     #[arg(long, value_name = "TRACEPARENT")]
     traceparent: Option<Traceparent>,
-    /// Conversation to continue, if the agent's runs are sessions of a gateway. Runs of one conversation wait for each
-    /// other
+    /// Thread to continue: the agent gets its earlier questions and answers. Runs of a gateway's agents wait for each
+    /// other; others are refused while the thread's last run has not ended
     #[arg(long, value_name = "KEY")]
     state_key: Option<ExternalId>,
     /// Keep the workspace after the run, for as long as `keep` of its agent says; `sluice runs show` prints its path
@@ -147,8 +148,12 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let settings = &context.settings;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let files = arguments.files.clone();
-    let mut request = build_request(context, &data_plane, arguments).await?;
+    // W3C Trace Context demands that an invalid trace context is ignored.
+    let caller = context.sources.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
+    let caller = arguments.traceparent.or(caller);
+    let order = read_order(context, &data_plane, arguments).await?;
     let store = context.serving_store().await?;
+    let mut request = order.request(settings, &store).await?.part_of(caller);
     let staging = Staging::of(&settings.sandbox, output);
     if detach {
         staging.add(&mut request, &files)?;
@@ -237,9 +242,11 @@ async fn submit(
 /// named alone.
 fn not_created(error: LeaseError) -> Error {
     match error {
-        LeaseError::NotStored(refused @ (store::Error::Conflict { .. } | store::Error::Full(_))) => {
-            refused.into()
-        }
+        LeaseError::NotStored(
+            refused @ (store::Error::Conflict { .. }
+            | store::Error::Full(_)
+            | store::Error::ThreadBusy { .. }),
+        ) => refused.into(),
         error => error.into(),
     }
 }

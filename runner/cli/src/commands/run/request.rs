@@ -1,4 +1,4 @@
-//! Builds the request for a run from the arguments and the configuration.
+//! Reads the order of a run from the arguments.
 
 use std::{
     fs,
@@ -6,23 +6,24 @@ use std::{
     path::Path,
 };
 
-use platform_core::{control::UpstreamHealth, grant::Correlation, name};
+use platform_core::{control::UpstreamHealth, grant::Correlation};
 use runner_control_client::DataPlane;
 use runner_engine::{
     order::{OrderError, OrderLimits, OrderedAgent, RunOrder},
-    request::{Keep, RunRequest},
+    request::Keep,
+    thread::ThreadOrder,
 };
 use runner_model::conversation::Message;
 
 use super::{Arguments, new_run_id};
 use crate::commands::{Context, Error, error::Misused};
 
-/// Builds the request that the arguments describe.
-pub(super) async fn build_request(
+/// Reads the order that the arguments describe.
+pub(super) async fn read_order(
     context: &Context,
     data_plane: &DataPlane,
     arguments: Arguments,
-) -> Result<RunRequest, Error> {
+) -> Result<RunOrder, Error> {
     let settings = &context.settings;
     // Before a person is asked for the question on a terminal.
     match OrderedAgent::find(settings, &arguments.agent, arguments.model.clone()) {
@@ -33,9 +34,7 @@ pub(super) async fn build_request(
         }
         found => drop(found?),
     }
-    // W3C Trace Context demands that an invalid trace context is ignored.
-    let caller = context.sources.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
-    let order = RunOrder {
+    Ok(RunOrder {
         limits: limits(&arguments)?,
         history: arguments.history.as_deref().map_or(Ok(vec![]), read_history)?,
         question: read_question(arguments.question)?,
@@ -46,11 +45,10 @@ pub(super) async fn build_request(
         model: arguments.model,
         image: arguments.image,
         priority: arguments.priority,
-        state_key: arguments.state_key,
+        thread: arguments.state_key.map(ThreadOrder::behind),
         keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
         hash: None,
-    };
-    Ok(order.request(settings)?.part_of(arguments.traceparent.or(caller)))
+    })
 }
 
 /// Returns the limits of the options.

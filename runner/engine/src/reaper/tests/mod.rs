@@ -85,6 +85,7 @@ fn grant(state: RunState, socket: Option<u128>) -> FoundResource {
     let run_id = RunId::parse("r1").unwrap();
     FoundResource::Grant(Grant {
         run_id,
+        attempt: 0,
         state,
         epoch: 1,
         socket_dir: socket.map(SocketDirName::from_random),
@@ -239,6 +240,7 @@ fn a_grant_is_closed_when_its_run_has_ended() {
     let nothing = Some(stored(ENDED, 1, Vec::new()));
     let configured = FoundResource::Grant(Grant {
         run_id: RunId::parse("configured").unwrap(),
+        attempt: 0,
         state: Open,
         epoch: 1,
         socket_dir: None,
@@ -364,6 +366,7 @@ async fn ended(dir: &Path) -> (Store, FencingToken) {
         correlation: Correlation::default(),
         priority: Priority::default(),
         session: None,
+        turn: None,
         wanted: "{}".to_owned(),
     };
     let worker = Worker::this_process();

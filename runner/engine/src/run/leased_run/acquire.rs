@@ -73,7 +73,7 @@ impl LeasedRun {
     pub(crate) async fn load(engine: &EngineHandles, run: &Run, since: Duration) -> Result<Self, LeaseError> {
         let record = engine.store.record(&run.run_id).await.map_err(LeaseError::NotStored)?;
         let request = RunRequest::stored(&record)?;
-        let age = run.created.until(record.now);
+        let age = run.queued.until(record.now);
         let acquired = Acquired { since, age, recovered: RecoveredState::of(run, record) };
         Ok(Self::acquired(engine, request, run, acquired))
     }
@@ -84,6 +84,7 @@ impl LeasedRun {
             request,
             store: engine.store.clone(),
             token: run.fencing_token(),
+            attempt: run.attempt,
             lease: engine.lease,
             state: Cell::new(run.state),
             held_until: Cell::new(Duration::ZERO),

@@ -16,6 +16,7 @@ use platform_runtime::{
     report,
     retry::{Backoff, Transient, retry_transient},
 };
+use runner_control_client::Holder;
 use runner_docker::KilledBy;
 use runner_model::lifecycle::{Completion, StartKind, State, Transition};
 use runner_store::{
@@ -40,6 +41,7 @@ pub struct LeasedRun {
     pub request: RunRequest,
     store: Store,
     token: FencingToken,
+    attempt: u32,
     lease: Millis,
     state: Cell<State>,
     /// Moment of the boot clock before which no other worker can have taken the run over.
@@ -76,6 +78,16 @@ pub(super) struct RecoveredState {
 impl LeasedRun {
     pub(super) const fn epoch(&self) -> u64 {
         self.token.epoch
+    }
+
+    /// Returns the number of the attempt.
+    pub(super) const fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns the holder that the data plane knows.
+    pub(super) const fn holder(&self) -> Holder {
+        Holder { attempt: self.attempt, epoch: self.token.epoch }
     }
 
     pub(super) const fn state(&self) -> State {

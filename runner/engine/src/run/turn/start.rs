@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gateway_bridge::{Attribution, Begun, Delivery, Running, Turn};
-use platform_core::{control::Correlation, event::Phase, id::ModelName, token::UnixSeconds};
+use platform_core::{control::Correlation, event::Phase, id::ModelName};
 use runner_gateways::{
     self as gateway,
     attribution::{self, Registered},
@@ -60,11 +60,8 @@ impl RunExecutor<'_> {
     async fn register_attribution(&self, prepared: &PreparedTurn<'_>) -> Result<Registered, Error> {
         let ctx = self.ctx;
         let data_plane = &ctx.engine.data_plane;
-        let expiry = prepared.grant.expires.unwrap_or(UnixSeconds(u64::MAX));
         let connection = prepared.target.connection;
-        ctx.run
-            .retry(async || attribution::register(connection, data_plane, ctx.run_id(), expiry).await)
-            .await
+        ctx.run.retry(async || attribution::register(connection, data_plane, &prepared.grant).await).await
     }
 
     /// Stores that the turn may run, and the boot of the gateway that receives it.

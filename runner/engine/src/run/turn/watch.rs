@@ -157,7 +157,7 @@ impl<'r> RunExecutor<'r> {
         let run = self.ctx.run;
         let data_plane = &self.ctx.engine.data_plane;
         let close = async {
-            let close = async || data_plane.close(self.ctx.run_id(), run.epoch(), Millis(0)).await;
+            let close = async || data_plane.close(self.ctx.run_id(), run.holder(), Millis(0)).await;
             match run.enforce(by, close).await {
                 Err(Error::DataPlane(error)) if error.is_unknown_run() => Ok(()),
                 closed => closed.map(|_view| ()),

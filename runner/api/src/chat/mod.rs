@@ -1,0 +1,185 @@
+//! Serves the chat in the AI SDK's protocol: each message orders a run, and the answer is the run's events.
+//!
+//! A client that disconnects leaves its run alone, because browsers disconnect at each reload. It resumes the stream, or
+//! asks for the run's end.
+
+mod body;
+pub(crate) mod operations;
+mod parts;
+mod ui_stream;
+
+use std::{collections::VecDeque, convert::Infallible};
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::{HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL},
+    response::{
+        IntoResponse, Response, Sse,
+        sse::{self, KeepAlive},
+    },
+};
+use futures_util::{Stream, stream::unfold};
+use platform_core::{event::AgentEvent, id::ExternalId, name};
+use runner_engine::follow::FollowEvent;
+use runner_store::{Created, Run, ThreadTurn};
+use serde_json::Value;
+
+pub(crate) use self::{body::thread_key, parts::parts, ui_stream::UiStream};
+use self::{
+    body::{ChatBody, ChatOrder},
+    operations::StopView,
+};
+use crate::{
+    body::{ObjectId, read_json},
+    caller::Caller,
+    context::ApiContext,
+    error::Error,
+    json_response,
+    runs::{self, MAX_ORDER, event_source::EventSource},
+    stream_response::HEARTBEAT_INTERVAL,
+    trace_parent::trace_parent,
+};
+
+const STATE_KEY: HeaderName = HeaderName::from_static(name::header::STATE_KEY);
+const RUN_ID: HeaderName = HeaderName::from_static(name::header::COGNI_RUN_ID);
+/// Headers that the AI SDK documents: the version of the protocol, and no buffering by nginx.
+const STREAM_HEADERS: [(HeaderName, HeaderValue); 3] = [
+    (HeaderName::from_static("x-vercel-ai-ui-message-stream"), HeaderValue::from_static("v1")),
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+];
+/// Text of the last event of a stream.
+const LAST: &str = "[DONE]";
+
+/// Stream of one answer, with the chunks that wait to be sent.
+struct ChatStream {
+    source: EventSource,
+    writer: UiStream,
+    waiting: VecDeque<String>,
+    /// True once the last chunk waits.
+    is_last: bool,
+}
+
+/// Orders a run for a message, and streams its answer.
+pub(crate) async fn create(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Error> {
+    let trace = trace_parent(request.headers());
+    let ChatOrder { thread, order } = {
+        // The semaphore is never closed.
+        let _permit = context.orders.acquire().await.map_err(|_closed| Error::Internal)?;
+        ChatBody::read(read_json(request, MAX_ORDER).await?)?.order(&caller)?
+    };
+    let (Created::New(run) | Created::Existing(run)) = runs::submit(&context, &caller, order, trace).await?;
+    stream(&context, caller, &run, &thread).await
+}
+
+/// Streams the answer that is being given in a thread, from its beginning. Answers 204 if there is none.
+pub(crate) async fn resume(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    ObjectId(thread): ObjectId,
+) -> Result<Response, Error> {
+    let thread = thread_key(Some(&thread))?;
+    match active_turn(&context, &caller, &thread).await? {
+        Some(turn) => stream(&context, caller, &turn.run, &thread).await,
+        None => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
+}
+
+/// Asks for the end of the run that is active in a thread. Does nothing if there is none.
+pub(crate) async fn stop(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    ObjectId(thread): ObjectId,
+) -> Result<Response, Error> {
+    let thread = thread_key(Some(&thread))?;
+    let Some(turn) = active_turn(&context, &caller, &thread).await? else {
+        return Ok(json_response(&StopView { run_id: None }));
+    };
+    context.opened().await?.store.request_cancel(&turn.run.run_id).await?;
+    Ok((StatusCode::ACCEPTED, json_response(&StopView { run_id: Some(turn.run.run_id.as_str()) }))
+        .into_response())
+}
+
+/// Returns the last turn of the caller's thread, if its run has not ended.
+async fn active_turn(
+    context: &ApiContext,
+    caller: &Caller,
+    thread: &ExternalId,
+) -> Result<Option<ThreadTurn>, Error> {
+    let turn = context.opened().await?.store.last_turn(caller.account(), thread).await?;
+    Ok(turn.filter(|turn| turn.run.ended.is_none()))
+}
+
+/// Returns the stream of a run's answer, from its beginning.
+async fn stream(
+    context: &ApiContext,
+    caller: Caller,
+    run: &Run,
+    thread: &ExternalId,
+) -> Result<Response, Error> {
+    let opened = context.opened().await?;
+    let writer = UiStream::of(run.run_id.as_str());
+    let mut chunks = writer.start(run.agent.as_str(), thread.as_str());
+    if let Some(position) = opened.store.queue_position(run).await? {
+        chunks.push(ui_stream::queued(position.ahead, position.waiting));
+    }
+    let source = EventSource::open(context, caller, run.run_id.as_str(), 0).await?.ok_or(Error::Route)?;
+    let waiting = chunks.iter().map(Value::to_string).collect();
+    let chat = ChatStream { source, writer, waiting, is_last: false };
+    let events = Sse::new(chat.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL));
+    let mut response = (STREAM_HEADERS, events).into_response();
+    let own = [(STATE_KEY, thread.as_str()), (RUN_ID, run.run_id.as_str())];
+    for (header, value) in own {
+        response
+            .headers_mut()
+            .insert(header, HeaderValue::from_str(value).map_err(|_never| Error::Internal)?);
+    }
+    Ok(response)
+}
+
+impl ChatStream {
+    fn events(self) -> impl Stream<Item = Result<sse::Event, Infallible>> + Send {
+        unfold(self, async |mut chat| {
+            let data = chat.next().await?;
+            Some((Ok(sse::Event::default().data(data)), chat))
+        })
+    }
+
+    /// Returns the data of the next event; `None` at the end.
+    async fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some(data) = self.waiting.pop_front() {
+                return Some(data);
+            }
+            if self.is_last {
+                return None;
+            }
+            let chunks = match self.source.next().await {
+                Some(event) => self.write(event),
+                None => self.writer.interrupted(),
+            };
+            self.waiting.extend(chunks.iter().map(Value::to_string));
+            if self.writer.has_ended() {
+                self.waiting.push_back(LAST.to_owned());
+                self.is_last = true;
+            }
+        }
+    }
+
+    fn write(&mut self, event: FollowEvent) -> Vec<Value> {
+        let (seq, event) = match event {
+            FollowEvent::Stored(stored) => match stored.event() {
+                Ok(event) => (Some(stored.seq), event),
+                Err(_corrupt) => return Vec::new(),
+            },
+            FollowEvent::Pruned { count, .. } => (None, AgentEvent::Pruned { count }),
+            FollowEvent::Live(event) => (None, event),
+        };
+        self.writer.event(seq, &event)
+    }
+}

@@ -1,0 +1,294 @@
+//! Writes the events of a run as chunks of the AI SDK's UI message stream.
+//!
+//! Majors 5, 6 and 7 of the SDK all announce `v1`, and each kills the stream at a chunk that it does not know. So only
+//! chunks are sent that all of them take. A stream ends with `finish`, `error` or `abort`: its end alone would look like
+//! success.
+
+use std::collections::HashSet;
+
+use platform_core::event::{AgentEvent, Phase, RunErrorCode};
+use serde_json::{Value, json};
+
+/// Message for a client whose stream ends before the run.
+const INTERRUPTED: &str = "the stream broke off; the run goes on: resume the stream, or read the thread";
+
+/// Writer of one assistant message, the answer of a run.
+#[derive(Debug)]
+pub(crate) struct UiStream {
+    run_id: String,
+    /// Text part that is open, with its text so far.
+    open_text: Option<String>,
+    /// Number of text parts that were opened.
+    text_parts: u32,
+    /// Ids of tool calls whose output may follow.
+    tool_calls: HashSet<String>,
+    usage: Option<Value>,
+    has_ended: bool,
+}
+
+impl UiStream {
+    /// Returns a writer of the answer of run `run_id`.
+    pub(crate) fn of(run_id: &str) -> Self {
+        Self {
+            run_id: run_id.to_owned(),
+            open_text: None,
+            text_parts: 0,
+            tool_calls: HashSet::new(),
+            usage: None,
+            has_ended: false,
+        }
+    }
+
+    /// Returns the chunks that begin the message. The message has the id of its run.
+    pub(crate) fn start(&self, agent_id: &str, thread: &str) -> Vec<Value> {
+        let metadata = json!({ "runId": self.run_id, "agentId": agent_id, "stateKey": thread });
+        vec![
+            json!({ "type": "start", "messageId": self.run_id, "messageMetadata": metadata }),
+            json!({ "type": "start-step" }),
+        ]
+    }
+
+    /// Returns the chunks for an event of the run, which has the number `seq` if it is stored.
+    pub(crate) fn event(&mut self, seq: Option<u64>, event: &AgentEvent) -> Vec<Value> {
+        match event {
+            AgentEvent::Status { phase } => vec![status(phase.name())],
+            AgentEvent::TextDelta { delta } => self.text(delta),
+            AgentEvent::Progress { text } => {
+                vec![json!({ "type": "data-progress", "data": { "text": text }, "transient": true })]
+            }
+            AgentEvent::Tool { name } => self.named_tool(seq, name),
+            AgentEvent::ToolCall { id, name, arguments, .. } => self.tool_call(id, name, arguments),
+            AgentEvent::ToolResult { id, result, is_error: true, .. } => {
+                self.tool_output(id, &json!({ "error": result }))
+            }
+            AgentEvent::ToolResult { id, result, .. } => self.tool_output(id, &json!(result)),
+            AgentEvent::Missed { count } | AgentEvent::Pruned { count } => {
+                vec![json!({ "type": "data-missed", "data": { "count": count }, "transient": true })]
+            }
+            AgentEvent::UsageReport { calls, tokens } => {
+                self.usage = Some(json!({
+                    "calls": calls, "inputTokens": tokens.input, "outputTokens": tokens.output,
+                    "totalTokens": tokens.input.saturating_add(tokens.output),
+                }));
+                Vec::new()
+            }
+            AgentEvent::AssistantFinal { content, .. } => self.answer(content),
+            AgentEvent::Done => self.finish(),
+            AgentEvent::Error { code: RunErrorCode::Cancelled, .. } => self.cancelled(),
+            AgentEvent::Error { code, message } => self.error(code.code(), message),
+            AgentEvent::AgentUsage { .. } | AgentEvent::Log { .. } | AgentEvent::LogCut { .. } => Vec::new(),
+        }
+    }
+
+    /// Returns the chunks of a stream that ends before its run.
+    pub(crate) fn interrupted(&mut self) -> Vec<Value> {
+        self.error("interrupted", INTERRUPTED)
+    }
+
+    /// Returns whether the message is complete.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    fn text(&mut self, delta: &str) -> Vec<Value> {
+        let mut chunks = Vec::new();
+        if self.open_text.is_none() {
+            self.text_parts += 1;
+            self.open_text = Some(String::new());
+            chunks.push(json!({ "type": "text-start", "id": self.text_id() }));
+        }
+        if let Some(text) = &mut self.open_text {
+            text.push_str(delta);
+        }
+        chunks.push(json!({ "type": "text-delta", "id": self.text_id(), "delta": delta }));
+        chunks
+    }
+
+    fn end_text(&mut self) -> Vec<Value> {
+        let was_open = self.open_text.take().is_some();
+        was_open.then(|| json!({ "type": "text-end", "id": self.text_id() })).into_iter().collect()
+    }
+
+    fn text_id(&self) -> String {
+        format!("text-{}", self.text_parts)
+    }
+
+    /// Returns the chunks that make the last text part equal to the answer.
+    fn answer(&mut self, content: &str) -> Vec<Value> {
+        let is_streamed = self.open_text.as_deref() == Some(content);
+        let mut chunks = self.end_text();
+        if !is_streamed {
+            chunks.extend(self.text(content));
+            chunks.extend(self.end_text());
+        }
+        chunks
+    }
+
+    /// Returns the chunks of a tool of which only the name is known.
+    fn named_tool(&mut self, seq: Option<u64>, name: &str) -> Vec<Value> {
+        let Some(seq) = seq else { return Vec::new() };
+        let id = format!("{}-{seq}", self.run_id);
+        let mut chunks = self.tool_call(&id, name, "{}");
+        chunks.extend(self.tool_output(&id, &json!("")));
+        chunks
+    }
+
+    fn tool_call(&mut self, id: &str, name: &str, arguments: &str) -> Vec<Value> {
+        if !self.tool_calls.insert(id.to_owned()) {
+            return Vec::new();
+        }
+        // Arguments that were cut are no JSON any more.
+        let input = serde_json::from_str(arguments).unwrap_or_else(|_cut| json!({ "text": arguments }));
+        let mut chunks = self.end_text();
+        let start = json!({ "type": "tool-input-start" });
+        let available = json!({ "type": "tool-input-available", "input": input });
+        chunks.extend([start, available].into_iter().map(|chunk| {
+            let mut chunk = tool_chunk(chunk, id);
+            chunk["toolName"] = name.into();
+            chunk
+        }));
+        chunks
+    }
+
+    fn tool_output(&self, id: &str, output: &Value) -> Vec<Value> {
+        // An output without its input kills the stream.
+        if !self.tool_calls.contains(id) {
+            return Vec::new();
+        }
+        vec![tool_chunk(json!({ "type": "tool-output-available", "output": output }), id)]
+    }
+
+    fn finish(&mut self) -> Vec<Value> {
+        self.has_ended = true;
+        let mut chunks = self.end_text();
+        let mut metadata = json!({ "done": true });
+        if self.text_parts > 0 {
+            metadata["answerPart"] = self.text_id().into();
+        }
+        if let Some(usage) = self.usage.take() {
+            metadata["usage"] = usage;
+        }
+        chunks.push(json!({ "type": "finish-step" }));
+        chunks.push(json!({ "type": "finish", "messageMetadata": metadata }));
+        chunks
+    }
+
+    fn cancelled(&mut self) -> Vec<Value> {
+        self.has_ended = true;
+        let mut chunks = self.end_text();
+        // The client does nothing about `abort`.
+        chunks.push(status("cancelled"));
+        chunks.push(json!({ "type": "abort" }));
+        chunks
+    }
+
+    fn error(&mut self, code: &str, message: &str) -> Vec<Value> {
+        self.has_ended = true;
+        let mut chunks = self.end_text();
+        // After `error`, the client reads nothing.
+        chunks.push(json!({ "type": "data-error", "data": { "code": code, "message": message } }));
+        chunks.push(json!({ "type": "error", "errorText": message }));
+        chunks
+    }
+}
+
+/// Returns a chunk of the part that shows the phase of the run. Each replaces the one before.
+pub(crate) fn status(phase: &str) -> Value {
+    json!({ "type": "data-status", "id": "status", "data": { "phase": phase } })
+}
+
+/// Returns the chunk of the part that shows a run's place in the queue.
+pub(crate) fn queued(ahead: u64, waiting: u64) -> Value {
+    let mut chunk = status(Phase::Queued.name());
+    chunk["data"]["ahead"] = ahead.into();
+    chunk["data"]["waiting"] = waiting.into();
+    chunk
+}
+
+/// Marks a chunk as that of a tool which the client does not know and must not execute.
+fn tool_chunk(mut chunk: Value, id: &str) -> Value {
+    chunk["toolCallId"] = id.into();
+    chunk["dynamic"] = true.into();
+    chunk["providerExecuted"] = true.into();
+    chunk
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_core::record::Tokens;
+
+    use super::*;
+
+    /// Returns the types of all chunks of these events, and the text of the last text part.
+    fn written(events: &[AgentEvent]) -> (Vec<String>, String) {
+        let mut stream = UiStream::of("r1");
+        let chunks: Vec<_> =
+            events.iter().zip(1..).flat_map(|(event, seq)| stream.event(Some(seq), event)).collect();
+        let types = chunks.iter().map(|chunk| chunk["type"].as_str().unwrap().to_owned()).collect();
+        let last = format!("text-{}", stream.text_parts);
+        let deltas = chunks.iter().filter(|chunk| chunk["id"] == last.as_str());
+        (types, deltas.filter_map(|chunk| chunk["delta"].as_str()).collect())
+    }
+
+    fn delta(text: &str) -> AgentEvent {
+        AgentEvent::TextDelta { delta: text.to_owned() }
+    }
+
+    fn answer(text: &str) -> AgentEvent {
+        AgentEvent::AssistantFinal { content: text.to_owned(), cut_bytes: 0 }
+    }
+
+    fn call(id: &str) -> AgentEvent {
+        AgentEvent::ToolCall {
+            id: id.to_owned(),
+            name: "sh".to_owned(),
+            arguments: "{\"a\":".to_owned(),
+            cut_bytes: 3,
+        }
+    }
+
+    fn result(id: &str) -> AgentEvent {
+        AgentEvent::ToolResult { id: id.to_owned(), result: "out".to_owned(), is_error: false, cut_bytes: 0 }
+    }
+
+    #[test]
+    fn the_last_text_part_is_the_answer() {
+        let text = ["text-start", "text-delta", "text-end"];
+        assert_eq!(written(&[delta("a"), delta("b"), answer("ab")]).1, "ab");
+        assert_eq!(written(&[delta("a"), delta("b"), answer("ab")]).0, [text[0], text[1], text[1], text[2]]);
+        assert_eq!(
+            written(&[delta("thinking"), answer("ab")]),
+            ([text, text].concat().iter().map(|t| (*t).to_owned()).collect(), "ab".to_owned())
+        );
+        assert_eq!(written(&[answer("ab")]).1, "ab");
+        assert_eq!(written(&[delta("ab"), call("c"), answer("ab")]).1, "ab");
+    }
+
+    #[test]
+    fn no_tool_output_comes_before_its_input() {
+        let (types, _) = written(&[result("lost"), call("c"), call("c"), result("c")]);
+        assert_eq!(types, ["tool-input-start", "tool-input-available", "tool-output-available"]);
+        let mut stream = UiStream::of("r1");
+        let chunks = stream.event(Some(1), &call("c"));
+        assert_eq!(chunks[1]["input"], json!({ "text": "{\"a\":" }), "what was cut stays text");
+        assert!(chunks.iter().all(|chunk| chunk["providerExecuted"] == true), "a client would run it again");
+    }
+
+    #[test]
+    fn each_stream_has_an_end_of_its_kind() {
+        let usage =
+            AgentEvent::UsageReport { calls: 1, tokens: Tokens { input: 3, output: 4, ..Tokens::default() } };
+        let mut stream = UiStream::of("r1");
+        stream.event(None, &delta("a"));
+        stream.event(Some(1), &usage);
+        let ends = stream.event(Some(2), &AgentEvent::Done);
+        assert_eq!(ends[0]["type"], "text-end", "an open part is closed");
+        assert_eq!(ends[2]["messageMetadata"]["usage"]["totalTokens"], 7);
+        let failed = |code| AgentEvent::Error { code, message: "why".to_owned() };
+        let cases = [(RunErrorCode::Cancelled, "abort"), (RunErrorCode::Timeout, "error")];
+        for (code, end) in cases {
+            assert_eq!(written(&[failed(code)]).0.last().unwrap(), end);
+        }
+        assert_eq!(stream.interrupted().last().unwrap()["type"], "error");
+    }
+}

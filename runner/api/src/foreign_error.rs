@@ -1,0 +1,92 @@
+//! Decides which problem an error of another crate is, and what clients are told of it.
+
+use platform_runtime::{report, retry::Transient};
+use runner_control_client as data_plane;
+use runner_engine::{
+    order::OrderError,
+    run::{NotAdmitted, NotAttempted},
+    run_files::RunFilesError,
+};
+use runner_files as files;
+use runner_store as store;
+
+use crate::problem::Problem;
+
+pub(super) fn order_problem(error: &OrderError) -> Problem {
+    match error {
+        OrderError::UnknownAgent { .. } => Problem::UNKNOWN_AGENT,
+        OrderError::NotGranted { .. } => Problem::MODEL_NOT_GRANTED,
+        OrderError::NoModel { .. } => Problem::NO_MODEL,
+        OrderError::Unpriced(_) => Problem::MODEL_UNPRICED,
+        OrderError::Store(error) => store_problem(error),
+        OrderError::InvalidModel { .. } | OrderError::Behaviour(_) => Problem::CONFIGURATION_INVALID,
+    }
+}
+
+pub(super) const fn admission_problem(error: &NotAdmitted) -> Problem {
+    match error {
+        NotAdmitted::TooUrgent { .. } => Problem::PRIORITY_TOO_HIGH,
+    }
+}
+
+/// Returns the problem of a run that is not attempted again.
+pub(super) fn attempt_problem(error: &NotAttempted) -> Problem {
+    match error {
+        NotAttempted::Store(store::Error::Illegal { .. } | store::Error::Fenced { .. })
+        | NotAttempted::NotEnded { .. } => Problem::RUN_NOT_ENDED,
+        NotAttempted::Store(error) => store_problem(error),
+        NotAttempted::OtherAttempt { .. } => Problem::OTHER_ATTEMPT,
+        NotAttempted::FilesGone { .. } | NotAttempted::OnGateway { .. } => Problem::NOT_REPEATABLE,
+        NotAttempted::Unreadable(_) => Problem::INTERNAL,
+    }
+}
+
+pub(super) fn store_problem(error: &store::Error) -> Problem {
+    match error {
+        store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } | store::Error::NoThread { .. } => {
+            Problem::NOT_FOUND
+        }
+        store::Error::ThreadBusy { .. } => Problem::THREAD_BUSY,
+        store::Error::StillActive { .. } => Problem::RUN_ACTIVE,
+        store::Error::Conflict { .. } => Problem::RUN_ID_TAKEN,
+        store::Error::Full(_) => Problem::QUEUE_FULL,
+        store::Error::TooLarge { .. } => Problem::TOO_LARGE,
+        error if error.is_transient() => Problem::STORE_UNAVAILABLE,
+        _ => Problem::INTERNAL,
+    }
+}
+
+/// Returns the problem of an error of the files of a run.
+pub(super) fn files_problem(error: &RunFilesError) -> Problem {
+    match error {
+        RunFilesError::Store(error) => store_problem(error),
+        RunFilesError::NotYet { .. } => Problem::NO_FILES_YET,
+        RunFilesError::NoLongerKept { .. }
+        | RunFilesError::Files(
+            files::Error::NoFiles { .. } | files::Error::NoResult { .. } | files::Error::ResultRemoved { .. },
+        ) => Problem::NO_FILES,
+        RunFilesError::Files(files::Error::TooManyResults { .. }) => Problem::TOO_MANY_FILES,
+        _ => Problem::INTERNAL,
+    }
+}
+
+/// Returns the problem of an error of the data plane.
+pub(super) fn data_plane_problem(error: &data_plane::Error) -> Problem {
+    match error {
+        data_plane::Error::Refused { code, .. } if code == Problem::NOT_STORED.code => Problem::NOT_STORED,
+        error if error.is_refusal() => Problem::INTERNAL,
+        _ => Problem::DATA_PLANE_UNAVAILABLE,
+    }
+}
+
+/// Returns the text for a client whose run has no files. Paths of this host are for operators, in the log.
+pub(super) fn files_detail(error: &RunFilesError) -> String {
+    use runner_files::Error as FilesError;
+    match error {
+        RunFilesError::Files(error @ (FilesError::NoResult { .. } | FilesError::ResultRemoved { .. })) => {
+            tracing::debug!(error = report::chain(error), "a run has no files for the API");
+            "the workspace has no files of the run any more".to_owned()
+        }
+        error => report::chain(error),
+    }
+}

@@ -1,0 +1,103 @@
+//! Serves the list of configured gateways, with the state of each. Starts none of them.
+
+use std::time::Duration;
+
+use axum::{
+    extract::{Request, State},
+    http::StatusCode,
+    response::Response,
+};
+use futures_util::future::join_all;
+use platform_core::id::GatewayId;
+use platform_runtime::{
+    report,
+    settings::{Gateway, Settings},
+};
+use runner_gateways::managed;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use utoipa::ToSchema;
+
+use crate::{
+    body::refuse_query,
+    context::ApiContext,
+    error::Error,
+    json_response,
+    operation::{AnswerSpec, Operation, schemas},
+};
+
+/// Longest wait for the state of a gateway.
+const STATE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Gateways of the configuration.
+#[derive(ToSchema)]
+#[schema(as = GatewayList)]
+#[expect(dead_code, reason = "schema of what `list` writes")]
+struct GatewayListSchema {
+    gateways: Vec<GatewaySchema>,
+}
+
+/// Gateway of the configuration, with its state.
+#[derive(ToSchema)]
+#[schema(as = Gateway, rename_all = "camelCase")]
+#[expect(dead_code, reason = "schema of what `gateway_json` writes")]
+struct GatewaySchema {
+    id: String,
+    /// True if `sluice gateway` runs its container.
+    managed: bool,
+    /// Address of the gateway; null for a managed one.
+    #[schema(required = true)]
+    url: Option<String>,
+    /// The only account that the gateway serves; null if it is shared.
+    #[schema(value_type = Option<schemas::AccountId>, required = true)]
+    account: Option<String>,
+    max_concurrent_sessions: u32,
+    /// Way in which calls of the gateway are matched to runs: `trace`, `slot`, `headers` or `plugin`.
+    attribution: String,
+    /// Agents of a managed gateway; null for another one.
+    #[schema(required = true)]
+    agents: Option<Vec<String>>,
+    /// `up`, `starting`, `down` or `unknown`.
+    state: String,
+    /// Reason why the state is unknown.
+    #[schema(nullable = false)]
+    reason: Option<String>,
+}
+
+/// Lists the gateways of the configuration.
+pub(crate) async fn list(State(context): State<ApiContext>, request: Request) -> Result<Response, Error> {
+    refuse_query(request.uri())?;
+    let settings = context.settings().get();
+    let views = settings.gateways.iter().map(|(id, gateway)| gateway_json(&settings, id, gateway));
+    Ok(json_response(&json!({ "gateways": join_all(views).await })))
+}
+
+pub(crate) fn list_operation() -> Operation {
+    let gateways = AnswerSpec::json::<GatewayListSchema>(StatusCode::OK, "The gateways.");
+    Operation::new("listGateways", "Lists the configured gateways, with the state of each.", gateways)
+        .without_query()
+}
+
+async fn gateway_json(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Value {
+    let state = timeout(STATE_TIMEOUT, managed::state(settings, id, gateway)).await;
+    let mut view = json!({
+        "id": id,
+        "managed": gateway.is_managed(),
+        "url": gateway.url,
+        "account": gateway.account,
+        "maxConcurrentSessions": gateway.max_concurrent_sessions,
+        "attribution": gateway.attribution,
+        "agents": gateway.is_managed().then_some(&gateway.managed.agents),
+    });
+    let reason = match state {
+        Ok(Ok(state)) => {
+            view["state"] = state.word().into();
+            return view;
+        }
+        Ok(Err(error)) => report::chain(&error),
+        Err(_elapsed) => "it did not answer in time".to_owned(),
+    };
+    view["state"] = "unknown".into();
+    view["reason"] = reason.into();
+    view
+}

@@ -1,0 +1,83 @@
+//! Writes errors in OpenAI's form, for clients that know no other.
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::Request,
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    middleware::Next,
+    response::Response,
+};
+use platform_core::event::RunErrorCode;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::SHOULD_RETRY;
+
+/// Largest problem that is read: the API writes them itself, and they are short.
+const MAX_PROBLEM: usize = 64 << 10;
+
+/// Answer to a request that fails, in OpenAI's form.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "schema of what `error` writes")]
+pub(crate) struct OpenAiError {
+    error: OpenAiErrorDetails,
+}
+
+/// Problem, in OpenAI's form.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "schema of what `error` writes")]
+struct OpenAiErrorDetails {
+    /// Explanation for people, with what would change the outcome.
+    message: String,
+    /// Kind of the problem, such as `invalid_request_error`.
+    r#type: String,
+    /// Always null.
+    #[schema(required = true)]
+    param: Option<String>,
+    /// Code of the problem, on which programs may act.
+    code: String,
+}
+
+/// Answers with the errors of other layers in OpenAI's form.
+pub(crate) async fn in_openai_form(request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let status = response.status();
+    if status.is_success() {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let problem = to_bytes(body, MAX_PROBLEM).await.unwrap_or_default();
+    let problem: Value = serde_json::from_slice(&problem).unwrap_or_default();
+    let text = |key: &str| problem[key].as_str().unwrap_or_default().to_owned();
+    let message = [text("detail"), text("help")]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ");
+    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // Another try would order another run.
+    if status == StatusCode::BAD_GATEWAY {
+        parts.headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+    }
+    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(error(kind(status), &text("code"), &message).to_string()))
+}
+
+/// Returns the chunk of a stream whose run has failed.
+pub(super) fn of_run(code: RunErrorCode, message: &str) -> Value {
+    error("server_error", code.code(), message)
+}
+
+fn error(kind: &str, code: &str, message: &str) -> Value {
+    json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
+}
+
+fn kind(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED => "authentication_error",
+        StatusCode::FORBIDDEN => "permission_error",
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+        status if status.is_server_error() => "server_error",
+        _ => "invalid_request_error",
+    }
+}

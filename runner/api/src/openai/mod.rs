@@ -1,0 +1,227 @@
+//! Serves the part of OpenAI's API that chat programs use, in which a model is an agent.
+//!
+//! These clients can stop an answer in one way: they disconnect. So a disconnect cancels the run.
+
+mod answer;
+mod body;
+mod errors;
+pub(crate) mod operations;
+
+use std::{collections::VecDeque, convert::Infallible};
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::{HeaderName, HeaderValue},
+    response::{
+        IntoResponse, Response, Sse,
+        sse::{self, KeepAlive},
+    },
+};
+use futures_util::{Stream, stream::unfold};
+use platform_core::{event::RunErrorCode, id::RunId, name};
+use platform_runtime::{report, task};
+use runner_engine::{agents::AgentStatus, follow::FollowEvent};
+use runner_store::{Created, Store};
+use serde_json::Value;
+use tokio::time::timeout;
+
+pub(crate) use self::errors::{OpenAiError, in_openai_form};
+use self::{
+    answer::{Completion, CompletionPiece},
+    body::{CompletionBody, Form},
+    operations::{ModelListView, ModelView},
+};
+use crate::{
+    answer_timeout::ANSWER_TIMEOUT,
+    body::{ObjectId, read_json},
+    caller::Caller,
+    context::ApiContext,
+    error::Error,
+    json_response,
+    runs::{self, MAX_ORDER, event_source::EventSource},
+    stream_response::HEARTBEAT_INTERVAL,
+    trace_parent::trace_parent,
+};
+
+const SHOULD_RETRY: HeaderName = HeaderName::from_static(name::header::SHOULD_RETRY);
+/// Text of the last event of a stream.
+const LAST: &str = "[DONE]";
+const RUN_ID: HeaderName = HeaderName::from_static(name::header::COGNI_RUN_ID);
+
+/// Completion that a client waits for. Cancels the run if the client leaves before its end.
+struct PendingCompletion {
+    source: EventSource,
+    completion: Completion,
+    form: Form,
+    run: CancelOnDrop,
+}
+
+/// Run whose end is asked for on drop.
+struct CancelOnDrop {
+    store: Store,
+    run_id: RunId,
+    has_ended: bool,
+}
+
+/// Chunks of a stream that wait to be sent, and whether others follow.
+struct Chunks {
+    answer: PendingCompletion,
+    waiting: VecDeque<String>,
+}
+
+/// Lists the agents that can run here and that the caller may run, as models.
+pub(crate) async fn list_models(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+) -> Response {
+    let statuses = context.catalog.statuses().await;
+    json_response(&ModelListView { object: "list", data: models(&statuses, &caller).collect() })
+}
+
+/// Answers with one agent, as a model.
+pub(crate) async fn show_model(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    ObjectId(model): ObjectId,
+) -> Result<Response, Error> {
+    let statuses = context.catalog.statuses().await;
+    let found = models(&statuses, &caller).find(|listed| listed.id == model);
+    found.map(|model| json_response(&model)).ok_or(Error::Route)
+}
+
+fn models<'m>(statuses: &'m [AgentStatus], caller: &Caller) -> impl Iterator<Item = ModelView<'m>> {
+    let listed = statuses.iter().filter(|agent| agent.can_run() && caller.may_run(&agent.id).is_ok());
+    listed.map(|AgentStatus { id, agent, .. }| ModelView {
+        id: id.as_str(),
+        object: "model",
+        created: 0,
+        owned_by: "sluicegate",
+        name: &agent.name,
+    })
+}
+
+/// Orders a run for a conversation, and answers with its completion.
+pub(crate) async fn complete(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Error> {
+    let ordered = timeout(ANSWER_TIMEOUT, PendingCompletion::order(&context, &caller, request)).await;
+    let answer = ordered.map_err(|_elapsed| Error::TimedOut)??;
+    let run_id = HeaderValue::from_str(answer.run.run_id.as_str()).map_err(|_never| Error::Internal)?;
+    let mut response = match answer.form {
+        Form::Streamed => answer.stream(),
+        Form::Whole => answer.whole().await?,
+    };
+    response.headers_mut().insert(RUN_ID, run_id);
+    Ok(response)
+}
+
+impl PendingCompletion {
+    /// Orders the run of a request.
+    async fn order(context: &ApiContext, caller: &Caller, request: Request) -> Result<Self, Error> {
+        let trace = trace_parent(request.headers());
+        let headers = request.headers().clone();
+        // The semaphore is never closed.
+        let permit = context.orders.acquire().await.map_err(|_closed| Error::Internal)?;
+        let json = read_json(request, MAX_ORDER).await?;
+        let body = CompletionBody::read(&json)?;
+        let form = body.form();
+        let usage = body.usage();
+        let model = body.model().to_owned();
+        let order = body.order(&json, &headers, caller)?;
+        drop((json, permit));
+        let (Created::New(run) | Created::Existing(run)) =
+            runs::submit(context, caller, order, trace).await?;
+        let opened = context.opened().await?;
+        let cancel =
+            CancelOnDrop { store: opened.store.clone(), run_id: run.run_id.clone(), has_ended: false };
+        let source = EventSource::open(context, caller.clone(), run.run_id.as_str(), 0).await?;
+        let completion = Completion::new(run.run_id.as_str(), &model, run.created.0 / 1000, usage);
+        Ok(Self { source: source.ok_or(Error::Route)?, completion, form, run: cancel })
+    }
+
+    /// Waits for the next piece of the completion. An end without an outcome is a failure.
+    async fn piece(&mut self) -> CompletionPiece {
+        loop {
+            let event = match self.source.next().await {
+                Some(FollowEvent::Stored(stored)) => stored.event().ok(),
+                Some(FollowEvent::Live(event)) => Some(event),
+                Some(FollowEvent::Pruned { .. }) => None,
+                None => {
+                    let message = "the answer broke off before its end".to_owned();
+                    return CompletionPiece::Failed { code: RunErrorCode::Internal, message };
+                }
+            };
+            let piece = event.and_then(|event| self.completion.piece(event));
+            if let Some(piece) = piece {
+                self.run.has_ended = !matches!(piece, CompletionPiece::Text(_));
+                return piece;
+            }
+        }
+    }
+
+    /// Waits for the end of the run, and returns the whole completion.
+    async fn whole(mut self) -> Result<Response, Error> {
+        loop {
+            match self.piece().await {
+                CompletionPiece::Text(_) => {}
+                CompletionPiece::Done => return Ok(json_response(&self.completion.whole())),
+                CompletionPiece::Failed { code, message } => return Err(Error::RunFailed { code, message }),
+            }
+        }
+    }
+
+    /// Returns the completion in chunks, as they come.
+    fn stream(self) -> Response {
+        let waiting = VecDeque::from([self.completion.first_chunk().to_string()]);
+        let chunks = Chunks { answer: self, waiting };
+        Sse::new(chunks.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL)).into_response()
+    }
+}
+
+impl Chunks {
+    fn events(self) -> impl Stream<Item = Result<sse::Event, Infallible>> + Send {
+        unfold(self, async |mut chunks| {
+            let data = chunks.next().await?;
+            Some((Ok(sse::Event::default().data(data)), chunks))
+        })
+    }
+
+    /// Returns the data of the next event; `None` at the end.
+    async fn next(&mut self) -> Option<String> {
+        if let Some(data) = self.waiting.pop_front() {
+            return Some(data);
+        }
+        if self.answer.run.has_ended {
+            return None;
+        }
+        let data = match self.answer.piece().await {
+            CompletionPiece::Text(text) => vec![self.answer.completion.text_chunk(&text)],
+            CompletionPiece::Done => self.answer.completion.last_chunks(),
+            CompletionPiece::Failed { code, message } => vec![errors::of_run(code, &message)],
+        };
+        self.waiting.extend(data.iter().map(Value::to_string));
+        if self.answer.run.has_ended {
+            self.waiting.push_back(LAST.to_owned());
+        }
+        self.waiting.pop_front()
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        let store = self.store.clone();
+        let run_id = self.run_id.clone();
+        task::spawn("cancel", async move {
+            if let Err(error) = store.request_cancel(&run_id).await {
+                let error = report::chain(&error);
+                tracing::warn!(run = %run_id, error, "run not cancelled, though its client has left");
+            }
+        });
+    }
+}

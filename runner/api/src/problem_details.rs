@@ -1,0 +1,61 @@
+//! Defines the form in which the API answers with a problem (RFC 9457).
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::problem::Problem;
+
+/// Answer to a request that fails, as problem details (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemDetails {
+    /// `urn:sluicegate:error:` and the code.
+    pub(crate) r#type: String,
+    /// Meaning of the status.
+    pub(crate) title: &'static str,
+    /// Status of the answer.
+    pub(crate) status: u16,
+    /// Code of the problem, on which programs may act.
+    pub(crate) code: &'static str,
+    /// Explanation of this case, for people.
+    pub(crate) detail: String,
+    /// Action that would change the outcome, for people.
+    pub(crate) help: &'static str,
+    /// Agents that exist, if the code is `unknown_agent`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(crate) agents: Vec<String>,
+    /// Models that the agent may ask, if the code is `model_not_granted`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(crate) models: Vec<String>,
+}
+
+impl ProblemDetails {
+    /// Media type of problem details.
+    pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+
+    /// Returns the answer for a problem of this kind.
+    pub(crate) fn of(problem: Problem, detail: String) -> Self {
+        Self {
+            r#type: urn(problem.code),
+            title: problem.status.canonical_reason().unwrap_or_default(),
+            status: problem.status.as_u16(),
+            code: problem.code,
+            detail,
+            help: problem.help,
+            agents: Vec::new(),
+            models: Vec::new(),
+        }
+    }
+
+    /// Returns the same answer with another code.
+    pub(crate) fn with_code(self, code: &'static str) -> Self {
+        Self { r#type: urn(code), code, ..self }
+    }
+}
+
+/// Returns the type of the problems with this code.
+fn urn(code: &str) -> String {
+    format!("urn:sluicegate:error:{code}")
+}

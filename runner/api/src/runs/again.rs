@@ -1,0 +1,54 @@
+//! Serves the next attempt of an ended run.
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use runner_engine::run::start_next_attempt;
+use runner_store::Created;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{RunView, find};
+use crate::{
+    body::{ObjectId, invalid_body, read_optional_json, refuse_query},
+    caller::Caller,
+    context::ApiContext,
+    error::Error,
+    json_response,
+};
+
+/// Largest body of the request.
+const MAX_BODY: usize = 4 << 10;
+
+/// Attempt that a client asks for.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = NextAttempt)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AttemptBody {
+    /// Number that the attempt must have; the next one if absent.
+    attempt: Option<u32>,
+}
+
+/// Starts the next attempt of a run. The same expected attempt again answers with the same attempt.
+pub(crate) async fn again(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    ObjectId(run_id): ObjectId,
+    request: Request,
+) -> Result<Response, Error> {
+    refuse_query(request.uri())?;
+    let opened = context.opened().await?;
+    let run = find(&opened.store, &caller, &run_id).await?;
+    caller.may_run(&run.agent)?;
+    let body = read_optional_json(request, MAX_BODY).await?.map(serde_json::from_value);
+    let AttemptBody { attempt } = body.transpose().map_err(|error| invalid_body(&error))?.unwrap_or_default();
+    Ok(match start_next_attempt(&opened.store, &run.run_id, attempt).await? {
+        Created::New(run) => {
+            (StatusCode::ACCEPTED, json_response(&RunView::of(&run, &caller))).into_response()
+        }
+        Created::Existing(run) => json_response(&RunView::of(&run, &caller)),
+    })
+}

@@ -1,0 +1,38 @@
+//! Reads the files of runs on threads for blocking work, so that the thread of the API waits for no disk.
+
+use std::sync::Arc;
+
+use runner_engine::run_files::RunFiles;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use super::find;
+use crate::{caller::Caller, context::ApiContext, error::Error};
+
+/// Finds the files of the run `run_id`, if it exists for `caller`.
+pub(super) async fn find_files(
+    context: &ApiContext,
+    caller: &Caller,
+    run_id: &str,
+) -> Result<RunFiles, Error> {
+    let opened = context.opened().await?;
+    let run = find(&opened.store, caller, run_id).await?;
+    Ok(RunFiles::open(&opened.store, &context.settings().get().sandbox, &run.run_id).await?)
+}
+
+/// Does `work` on a thread of its own, one of a few at a time. Cancels the token if the request is given up.
+pub(super) async fn do_blocking<T: Send + 'static>(
+    context: &ApiContext,
+    work: impl FnOnce(&CancellationToken) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    // The semaphore is never closed.
+    let permit = Arc::clone(&context.file_jobs).acquire_owned().await.map_err(|_closed| Error::Internal)?;
+    let given_up = CancellationToken::new();
+    let _cancel = given_up.clone().drop_guard();
+    let job = move || {
+        // Held until the work ends, even if the client does not wait for it.
+        let _permit = permit;
+        work(&given_up)
+    };
+    spawn_blocking(job).await.unwrap_or(Err(Error::Internal))
+}

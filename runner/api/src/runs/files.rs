@@ -1,0 +1,214 @@
+//! Lists the files of a run, and shows what the run changed in them.
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::{HeaderValue, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use runner_engine::run_files::RunFiles;
+use runner_files::{
+    Change, ChangeForm, Changes, DiffFigures, DiffReader, HiddenEntries, ListedFile, RelativePath,
+    ResultForm, Scope, UnreadableEntry, listing,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use utoipa::IntoParams;
+
+use super::file_job::{do_blocking, find_files};
+use crate::{
+    body::{ObjectId, read_query},
+    caller::Caller,
+    context::ApiContext,
+    error::Error,
+    json_response,
+    stream_response::accepts,
+};
+
+/// Most files that one answer lists.
+const MAX_LISTED: usize = 10_000;
+/// Largest difference of one answer, in bytes.
+const MAX_DIFF: usize = 16 << 20;
+
+/// Query of the files of a run.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FilesQuery {
+    /// Only the files at or below this path.
+    #[param(nullable = false)]
+    path: Option<String>,
+    /// Also new files that the run's ignore rules name.
+    #[serde(default)]
+    #[param(required = false)]
+    all: bool,
+}
+
+/// File of a run, as clients see it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FileView<'l> {
+    path: &'l RelativePath,
+    #[serde(rename = "type")]
+    form: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executable: Option<bool>,
+    /// Reason why an entry cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'l str>,
+    change: Option<ChangeForm>,
+}
+
+impl FilesQuery {
+    const fn scope(&self) -> Scope {
+        if self.all { Scope::All } else { Scope::Tracked }
+    }
+
+    fn paths(&self) -> Result<Vec<RelativePath>, Error> {
+        let paths = self.path.iter().map(RelativePath::parse);
+        paths.collect::<Result<_, _>>().map_err(|error| Error::Invalid(format!("`path`: {error}")))
+    }
+}
+
+/// Lists the files that a run has now, with the change of each.
+pub(crate) async fn list_files(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    ObjectId(run_id): ObjectId,
+    request: Request,
+) -> Result<Response, Error> {
+    let query: FilesQuery = read_query(request.uri())?;
+    let paths = query.paths()?;
+    let files = find_files(&context, &caller, &run_id).await?;
+    let listed = do_blocking(&context, move |_given_up| {
+        let result = files.result(query.scope())?;
+        let changes = Changes::between(&files.stage, &result)?;
+        let is_wanted =
+            |file: &ListedFile<'_>| paths.is_empty() || paths.iter().any(|above| file.path.is_within(above));
+        let mut listed = listing(&result, &changes);
+        listed.retain(is_wanted);
+        let views: Vec<_> = listed.iter().take(MAX_LISTED).map(FileView::of).collect();
+        Ok(json!({
+            "runId": run_id,
+            "files": views,
+            "omittedFiles": listed.len().saturating_sub(MAX_LISTED),
+            "hidden": hidden_json(result.hidden()),
+        }))
+    });
+    Ok(json_response(&listed.await?))
+}
+
+/// Answers with the differences between the files that a run received and those it has now.
+pub(crate) async fn diff(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    ObjectId(run_id): ObjectId,
+    request: Request,
+) -> Result<Response, Error> {
+    let query: FilesQuery = read_query(request.uri())?;
+    let paths = query.paths()?;
+    let wants_json = accepts(request.headers(), "application/json");
+    let files = find_files(&context, &caller, &run_id).await?;
+    let diff = do_blocking(&context, move |given_up| RunDiff::read(&files, query.scope(), &paths, given_up));
+    let diff = diff.await?;
+    if wants_json {
+        return Ok(json_response(&diff.as_json(&run_id)));
+    }
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    let no_sniff = ("x-content-type-options", HeaderValue::from_static("nosniff"));
+    Ok(([(CONTENT_TYPE, plain)], [no_sniff], diff.text).into_response())
+}
+
+/// Differences of a run.
+#[derive(Debug, Default)]
+struct RunDiff {
+    files: Vec<Value>,
+    insertions: u64,
+    deletions: u64,
+    unreadable: Vec<UnreadableEntry>,
+    hidden: HiddenEntries,
+    /// All differences in git's format.
+    text: Vec<u8>,
+}
+
+impl RunDiff {
+    /// Reads the differences at or below `paths`, until the request is given up.
+    fn read(
+        files: &RunFiles,
+        scope: Scope,
+        paths: &[RelativePath],
+        given_up: &CancellationToken,
+    ) -> Result<Self, Error> {
+        let result = files.result(scope)?;
+        let changes = Changes::between(&files.stage, &result)?.within(paths);
+        let reader = DiffReader { stage: &files.stage, result: &result };
+        let mut diff = Self {
+            unreadable: changes.unreadable().to_vec(),
+            hidden: result.hidden().clone(),
+            ..Self::default()
+        };
+        for change in changes.all() {
+            if given_up.is_cancelled() {
+                return Err(Error::TimedOut);
+            }
+            let of_file = reader.diff(change)?;
+            if diff.text.len() + of_file.text.len() > MAX_DIFF {
+                return Err(Error::LargeDiff { most: MAX_DIFF });
+            }
+            diff.text.extend_from_slice(&of_file.text);
+            diff.insertions += of_file.figures.insertions();
+            diff.deletions += of_file.figures.deletions();
+            diff.files.push(changed_json(change, &of_file.figures));
+        }
+        Ok(diff)
+    }
+
+    fn as_json(&self, run_id: &str) -> Value {
+        let unreadable = |entry: &UnreadableEntry| json!({ "path": entry.path, "reason": entry.why });
+        json!({
+            "runId": run_id,
+            "files": self.files,
+            "insertions": self.insertions,
+            "deletions": self.deletions,
+            "unreadable": self.unreadable.iter().map(unreadable).collect::<Vec<_>>(),
+            "hidden": hidden_json(&self.hidden),
+            "diff": String::from_utf8_lossy(&self.text),
+        })
+    }
+}
+
+fn hidden_json(hidden: &HiddenEntries) -> Value {
+    let first = |paths: &[RelativePath]| json!(&paths[..paths.len().min(MAX_LISTED)]);
+    json!({ "gitDirs": first(&hidden.git_dirs), "ignored": first(&hidden.ignored) })
+}
+
+fn changed_json(change: &Change, figures: &DiffFigures) -> Value {
+    let mut view = json!({ "path": change.path, "change": change.form });
+    match figures {
+        DiffFigures::Lines { insertions, deletions } => {
+            view["insertions"] = json!(insertions);
+            view["deletions"] = json!(deletions);
+        }
+        DiffFigures::Binary { old_size, new_size } => {
+            view["binary"] = json!({ "oldSize": old_size, "newSize": new_size });
+        }
+        DiffFigures::Uncompared(why) => view["uncompared"] = json!(why),
+    }
+    view
+}
+
+impl<'l> FileView<'l> {
+    fn of(file: &ListedFile<'l>) -> Self {
+        let (form, size, executable, reason) = match file.form {
+            Some(ResultForm::File { size, executable }) => ("file", Some(*size), Some(*executable), None),
+            Some(ResultForm::Link(_)) => ("link", None, None, None),
+            Some(ResultForm::Directory) => ("directory", None, None, None),
+            Some(ResultForm::Unreadable(why)) => ("unreadable", None, None, Some(why.as_str())),
+            None => ("deleted", None, None, None),
+        };
+        Self { path: file.path, form, size, executable, reason, change: file.change }
+    }
+}

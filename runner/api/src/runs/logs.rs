@@ -1,0 +1,81 @@
+//! Streams the output of an agent: its standard output and standard error, out of the events of its run.
+
+use std::future::ready;
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use futures_util::{StreamExt, stream::once};
+use platform_core::event::{AgentEvent, OutputStream};
+use runner_engine::follow::FollowEvent;
+use runner_store::Error as StoreError;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::event_source::{EventSource, last_event};
+use crate::{
+    body::{ObjectId, read_query},
+    caller::Caller,
+    context::ApiContext,
+    error::Error,
+    operation::{schemas, schemas::event_number},
+    stream_guard::or_end,
+    stream_response::{StreamItem, stream_response},
+};
+
+/// Query of the output of an agent.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LogsQuery {
+    /// Number of the last event that the client has.
+    #[param(schema_with = event_number, required = false)]
+    after: Option<u64>,
+    /// Only this output; both if absent.
+    #[param(value_type = Option<schemas::ProcessOutput>, nullable = false)]
+    stream: Option<OutputStream>,
+}
+
+/// Streams the output of a run's agent until the run has ended.
+pub(crate) async fn logs(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    ObjectId(run_id): ObjectId,
+    request: Request,
+) -> Result<Response, Error> {
+    let LogsQuery { after, stream } = read_query(request.uri())?;
+    let after = last_event(request.headers())?.or(after).unwrap_or_default();
+    let no_more = || StatusCode::NO_CONTENT.into_response();
+    let Some(source) = EventSource::open(&context, caller, &run_id, after).await? else {
+        return Ok(no_more());
+    };
+    let has_ended = source.has_ended();
+    let pieces = source.events().scan((), move |(), event| ready(or_end(piece(event, stream).map(Some))));
+    let mut pieces = Box::pin(pieces.filter_map(ready));
+    if !has_ended {
+        return Ok(stream_response(request.headers(), pieces));
+    }
+    // The last events of a run are no output, so their numbers do not show that a client has all of it.
+    Ok(match pieces.next().await {
+        Some(first) => stream_response(request.headers(), once(ready(first)).chain(pieces)),
+        None => no_more(),
+    })
+}
+
+/// Returns the piece of output in `event`, if it has one of the stream `only`, or of any if there is no choice.
+fn piece(event: FollowEvent, only: Option<OutputStream>) -> Result<Option<StreamItem>, StoreError> {
+    let is_wanted = match &event {
+        FollowEvent::Pruned { .. } => true,
+        FollowEvent::Live(_) => false,
+        FollowEvent::Stored(stored) => match stored.event()? {
+            AgentEvent::Log { stream, .. } | AgentEvent::LogCut { stream, .. } => {
+                only.is_none_or(|only| only == stream)
+            }
+            _ => false,
+        },
+    };
+    is_wanted.then(|| StreamItem::of(event)).transpose()
+}

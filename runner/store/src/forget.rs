@@ -1,0 +1,136 @@
+//! Removes the texts of ended runs: questions, answers and what agents printed. The run itself stays, with its usage,
+//! its times and the end of its events, because receipts refer to it.
+
+use platform_core::{
+    id::{AccountId, ExternalId, RunId},
+    limit::Millis,
+};
+use serde_json::{Value, json};
+
+use super::{
+    AccountScope, RetryWhen, Store, Tx,
+    error::{Error, failed},
+    row::{number, parsed, text},
+};
+
+/// Maximum number of runs in one transaction.
+const MAX_RUNS: i64 = 64;
+const ACTION: &str = "remove the texts of runs";
+
+const DUE: &str = "SELECT run FROM runs WHERE installation = $1 AND ended IS NOT NULL AND forgotten IS NULL AND ended < $2 \
+     ORDER BY ended LIMIT $3";
+const OF_THREAD: &str = "SELECT turns.run, CASE WHEN runs.ended IS NULL THEN 1 ELSE 0 END AS active FROM turns \
+     JOIN runs ON runs.run = turns.run WHERE turns.installation = $1 AND turns.account = $2 AND turns.thread = $3 \
+     ORDER BY active DESC, turns.number";
+const GET_ORDER: &str = "SELECT wanted FROM runs WHERE run = $1";
+const CLEAR: &str = "UPDATE runs SET wanted = $1, answer = NULL, error_detail = NULL, forgotten = $2, \
+     pruned = COALESCE(pruned, 0) WHERE run = $3 AND ended IS NOT NULL";
+const REMOVE_EVENTS: &str =
+    "DELETE FROM events WHERE run = $1 AND kind NOT IN ('usage_report', 'done', 'error')";
+const REMOVE_TURN: &str = "DELETE FROM turns WHERE run = $1";
+
+impl Store {
+    /// Removes the texts of runs that ended longer than `age` ago, as many as fit one short transaction. Returns their
+    /// number.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn forget_old(&self, age: Millis) -> Result<u64, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let too_old = tx.now.saturating_sub(i64::try_from(age.0).unwrap_or(i64::MAX));
+            let rows = sqlx::query(DUE)
+                .bind(self.installation.as_str())
+                .bind(too_old)
+                .bind(MAX_RUNS)
+                .fetch_all(tx.connection())
+                .await
+                .map_err(failed(ACTION))?;
+            for row in &rows {
+                tx.forget(&parsed(row, "run", |text| RunId::parse(text).ok())?).await?;
+            }
+            tx.commit(ACTION).await?;
+            Ok(rows.len() as u64)
+        })
+        .await
+    }
+
+    /// Removes the texts of the ended run `run_id`, if its account is within `scope`.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run, [`Error::StillActive`] if it has not ended.
+    pub async fn forget_run(&self, run_id: &RunId, scope: &AccountScope) -> Result<(), Error> {
+        let run = self.run_within(run_id, scope).await?;
+        if run.ended.is_none() {
+            return Err(Error::StillActive { run_id: run_id.to_string() });
+        }
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            tx.forget(run_id).await?;
+            tx.commit(ACTION).await
+        })
+        .await
+    }
+
+    /// Removes a thread of `account`, with the texts of its runs.
+    ///
+    /// # Errors
+    /// [`Error::NoThread`] if there is no such thread, [`Error::StillActive`] if one of its runs has not ended. Then
+    /// nothing is removed.
+    pub async fn remove_thread(&self, account: &AccountId, thread: &ExternalId) -> Result<(), Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let rows = sqlx::query(OF_THREAD)
+                .bind(self.installation.as_str())
+                .bind(account.as_str())
+                .bind(thread.as_str())
+                .fetch_all(tx.connection())
+                .await
+                .map_err(failed(ACTION))?;
+            let Some(first) = rows.first() else { return Err(Error::NoThread { thread: thread.clone() }) };
+            if number(first, "active")? > 0 {
+                return Err(Error::StillActive { run_id: text(first, "run")? });
+            }
+            for row in &rows {
+                tx.forget(&parsed(row, "run", |text| RunId::parse(text).ok())?).await?;
+            }
+            tx.commit(ACTION).await
+        })
+        .await
+    }
+}
+
+impl Tx {
+    /// Removes the texts of an ended run.
+    async fn forget(&mut self, run_id: &RunId) -> Result<(), Error> {
+        let order: String = sqlx::query_scalar(GET_ORDER)
+            .bind(run_id.as_str())
+            .fetch_one(self.connection())
+            .await
+            .map_err(failed(ACTION))?;
+        let now = self.now;
+        sqlx::query(CLEAR)
+            .bind(without_messages(&order))
+            .bind(now)
+            .bind(run_id.as_str())
+            .execute(self.connection())
+            .await
+            .map_err(failed(ACTION))?;
+        for statement in [REMOVE_EVENTS, REMOVE_TURN] {
+            let removal = sqlx::query(statement).bind(run_id.as_str());
+            removal.execute(self.connection()).await.map_err(failed(ACTION))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns an order without its messages. What cannot be read as an order is removed whole.
+fn without_messages(order: &str) -> String {
+    match serde_json::from_str::<Value>(order) {
+        Ok(Value::Object(mut fields)) => {
+            fields.insert("messages".to_owned(), json!([]));
+            Value::Object(fields).to_string()
+        }
+        _ => "{}".to_owned(),
+    }
+}
