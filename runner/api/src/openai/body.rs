@@ -42,12 +42,12 @@ struct StreamOptions {
 #[derive(Debug, Deserialize)]
 struct MessageBody {
     role: String,
-    content: Option<Content>,
+    content: Option<MessageContent>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum MessageContent {
     Text(String),
     Parts(Vec<Value>),
 }
@@ -117,8 +117,10 @@ impl MessageBody {
         };
         let content = match &self.content {
             None => String::new(),
-            Some(Content::Text(text)) => text.clone(),
-            Some(Content::Parts(parts)) => parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.concat(),
+            Some(MessageContent::Text(text)) => text.clone(),
+            Some(MessageContent::Parts(parts)) => {
+                parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.concat()
+            }
         };
         Ok((role == Role::User || !content.is_empty()).then_some(Message { role, content }))
     }

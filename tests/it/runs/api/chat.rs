@@ -12,7 +12,7 @@ use crate::{
 
 pub(super) const CHAT: &str = "/api/v1/ai/chat";
 /// Script of an agent that answers with the conversation that it was given.
-pub(super) const RECALLS: &str =
+pub(crate) const RECALLS: &str =
     r#"jq -j '[.[] | .role + ":" + .content] | join("|")' /workspace/.cogni/messages.json"#;
 
 /// Returns a chat's request with one message.

@@ -2,7 +2,7 @@
 
 mod again;
 mod changes;
-mod chat;
+pub(crate) mod chat;
 mod events;
 mod files;
 mod host;

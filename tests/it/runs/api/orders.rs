@@ -228,7 +228,6 @@ async fn a_bad_order_stores_nothing() {
         (r#"{"input":"q","limits":{"totalTokens":0}}"#, 400, "invalid_request", "a limit of 0"),
         ("{", 400, "invalid_request", "the body"),
         (r#"{"input":"q","agentId":"test:none"}"#, 404, "unknown_agent", "test:sh"),
-        (r#"{"input":"q","agentId":"test:sh","model":"fake","stateKey":"s"}"#, 400, "no_session", "afresh"),
         (
             r#"{"input":"q","agentId":"test:sh","model":"fake","priority":"high"}"#,
             403,
