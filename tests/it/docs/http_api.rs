@@ -30,3 +30,26 @@ async fn the_http_api_works_as_written() {
     up.stop(Signal::TERM).await;
     world.assert_nothing_left().await;
 }
+
+#[tokio::test]
+async fn chat_and_completions_work_as_written() {
+    let mut world = World::with("").await;
+    assert!(world.stop_proxy().await);
+    let address = free_port().to_string();
+    let sluice = world.sluice().env("SLUICE_API_LISTEN", &address);
+    let up = Up::start(sluice.env("SLUICE_UPSTREAM_DEFAULT_MODEL", "fake")).await;
+    let page = Page::read("docs/src/reference/chat-api.md").with("127.0.0.1:4180", &address);
+    let added = world.sluice().run(&["principals", "add", "app", "--account", "acct-7"]).await;
+    canary::hand_out(added.stdout.trim());
+    fs::write(format!("{}/app.token", page.root()), &added.stdout).unwrap();
+    let stdout = page.succeeds(&[("SLUICE_CONFIG", world.config().to_str().unwrap())]).await;
+    let (threads, rest) = stdout.split_once("data: ").expect(&stdout);
+    assert_eq!(threads, "{\"nextCursor\":null,\"threads\":[]}", "{stdout}");
+    let (chat, rest) = rest.split_once("data: [DONE]").expect(&stdout);
+    assert!(chat.contains("\"type\":\"finish\""), "{stdout}");
+    let answers: Vec<Value> = Deserializer::from_str(rest).into_iter().map(Result::unwrap).collect();
+    assert_eq!(answers[0]["data"][0]["id"], "sandbox:agent", "{stdout}");
+    assert_eq!(answers[1]["object"], "chat.completion", "{stdout}");
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
