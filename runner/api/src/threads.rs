@@ -15,13 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    body::read_query,
-    caller::Caller,
-    chat::{self, thread_key},
-    context::ApiContext,
-    error::Error,
-    json_response,
-    runs::rfc3339,
+    body::read_query, caller::Caller, chat, context::ApiContext, error::Error, json_response, runs::rfc3339,
 };
 
 /// Threads of a page, if the client names no number, and most that it may name.
@@ -124,7 +118,7 @@ fn account(caller: &Caller, named: Option<AccountId>) -> Result<AccountId, Error
 
 /// Returns the key of a thread. A text that can be no key names no thread.
 fn known_key(text: &str) -> Result<ExternalId, Error> {
-    thread_key(Some(text)).map_err(|_invalid| Error::Route)
+    ExternalId::parse(text).map_err(|_invalid| Error::Route)
 }
 
 fn cursor(text: &str) -> Result<(UnixMillis, ExternalId), Error> {

@@ -29,10 +29,11 @@ pub(crate) use self::{body::thread_key, parts::parts, ui_stream::UiStream};
 use crate::{
     body::read_json,
     caller::Caller,
-    context::ApiContext,
+    context::{ApiContext, OpenedStore},
     error::Error,
     json_response,
     runs::{self, MAX_ORDER, event_source::EventSource},
+    stream_guard::StreamGuard,
     stream_response::HEARTBEAT_INTERVAL,
     trace_parent::trace_parent,
 };
@@ -69,8 +70,11 @@ pub(crate) async fn create(
         let _permit = context.orders.acquire().await.map_err(|_closed| Error::Internal)?;
         ChatBody::read(read_json(request, MAX_ORDER).await?)?.order(&caller)?
     };
+    let opened = context.opened().await?;
+    // No run is ordered for a client that may not read its answer.
+    let guard = StreamGuard::acquire(&context, &opened, caller.clone())?;
     let (Created::New(run) | Created::Existing(run)) = runs::submit(&context, &caller, order, trace).await?;
-    stream(&context, caller, &run, &thread).await
+    stream(&opened, guard, &run, &thread).await
 }
 
 /// Streams the answer that is being given in a thread, from its beginning. Answers 204 if there is none.
@@ -80,10 +84,12 @@ pub(crate) async fn resume(
     Path(thread): Path<String>,
 ) -> Result<Response, Error> {
     let thread = thread_key(Some(&thread))?;
-    match active_turn(&context, &caller, &thread).await? {
-        Some(turn) => stream(&context, caller, &turn.run, &thread).await,
-        None => Ok(StatusCode::NO_CONTENT.into_response()),
-    }
+    let Some(turn) = active_turn(&context, &caller, &thread).await? else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    let opened = context.opened().await?;
+    let guard = StreamGuard::acquire(&context, &opened, caller)?;
+    stream(&opened, guard, &turn.run, &thread).await
 }
 
 /// Asks for the end of the run that is active in a thread. Does nothing if there is none.
@@ -112,18 +118,17 @@ async fn active_turn(
 
 /// Returns the stream of a run's answer, from its beginning.
 async fn stream(
-    context: &ApiContext,
-    caller: Caller,
+    opened: &OpenedStore,
+    guard: StreamGuard,
     run: &Run,
     thread: &ExternalId,
 ) -> Result<Response, Error> {
-    let opened = context.opened().await?;
     let writer = UiStream::of(run.run_id.as_str());
     let mut chunks = writer.start(run.agent.as_str(), thread.as_str());
     if let Some(position) = opened.store.queue_position(run).await? {
         chunks.push(ui_stream::queued(position.ahead, position.waiting));
     }
-    let source = EventSource::open(context, caller, run.run_id.as_str(), 0).await?.ok_or(Error::Route)?;
+    let source = EventSource::of_ordered(opened, guard, run);
     let waiting = chunks.iter().map(Value::to_string).collect();
     let chat = ChatStream { source, writer, waiting, is_last: false };
     let events = Sse::new(chat.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL));

@@ -38,6 +38,7 @@ use crate::{
     error::Error,
     json_response,
     runs::{self, MAX_ORDER, event_source::EventSource},
+    stream_guard::StreamGuard,
     stream_response::HEARTBEAT_INTERVAL,
     trace_parent::trace_parent,
 };
@@ -124,14 +125,16 @@ impl PendingCompletion {
         let model = body.model().to_owned();
         let order = body.order(&json, &headers, caller)?;
         drop((json, permit));
+        let opened = context.opened().await?;
+        // No run is ordered for a client that may not read its answer.
+        let guard = StreamGuard::acquire(context, &opened, caller.clone())?;
         let (Created::New(run) | Created::Existing(run)) =
             runs::submit(context, caller, order, trace).await?;
-        let opened = context.opened().await?;
         let cancel =
             CancelOnDrop { store: opened.store.clone(), run_id: run.run_id.clone(), has_ended: false };
-        let source = EventSource::open(context, caller.clone(), run.run_id.as_str(), 0).await?;
+        let source = EventSource::of_ordered(&opened, guard, &run);
         let completion = Completion::new(run.run_id.as_str(), &model, run.created.0 / 1000, usage);
-        Ok(Self { source: source.ok_or(Error::Route)?, completion, form, run: cancel })
+        Ok(Self { source, completion, form, run: cancel })
     }
 
     /// Waits for the next piece of the completion. An end without an outcome is a failure.

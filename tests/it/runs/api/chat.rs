@@ -257,3 +257,32 @@ async fn what_no_chat_can_be_is_refused() {
     assert_eq!(asks(&app, &with("messageId", json!("m1"))).await, "user:one", "control");
     there.end().await;
 }
+
+/// A client that holds all its streams could not read the answer.
+#[tokio::test]
+async fn no_run_is_ordered_without_a_stream() {
+    let there = Served::of("", RECALLS).await;
+    let app = there.principal(&["app", "--account", "acct-7"]).await;
+    let order = json!({ "agentId": "test:long", "model": "fake", "input": "q" });
+    let long = app.post("/api/v1/runs", &order).await.json()["runId"].as_str().unwrap().to_owned();
+    let mut open = Vec::new();
+    for _ in 0..32 {
+        let events = format!("/api/v1/runs/{long}/events");
+        open.push(app.send(Method::GET, &events, "".into()).await.unwrap());
+    }
+    let completion = json!({ "model": "test:sh", "messages": [{ "role": "user", "content": "q" }] });
+    assert_problem(&app.post(CHAT, &says("t1", "m1", "one")).await, 429, "too_many_streams");
+    let refused = app.post("/v1/chat/completions", &completion).await;
+    assert_eq!(
+        (refused.status.as_u16(), &refused.json()["error"]["code"]),
+        (429, &json!("too_many_streams"))
+    );
+    let runs = app.get("/api/v1/runs").await.json()["runs"].as_array().unwrap().len();
+    assert_eq!(runs, 1, "only the one that is followed");
+    drop(open);
+    let asked = || async { app.post(CHAT, &says("t1", "m1", "one")).await.status };
+    eventually_within(PATIENCE, "control: with a stream it is", asked, |status| *status == 200).await;
+    assert_eq!(app.post(&format!("/api/v1/runs/{long}/cancel"), &Value::Null).await.status, 202);
+    ended(&app, &long).await;
+    there.end().await;
+}
