@@ -72,6 +72,9 @@ pub(super) enum Error {
         /// Agent that was ordered.
         agent: AgentId,
     },
+    /// The run has limits that the principal may not give.
+    #[error("the run may use more than runs of the principal")]
+    Limits,
     /// The principal orders a run for an account of others.
     #[error("the principal orders runs for its own account alone, and the order names {account}")]
     Account {
@@ -152,6 +155,7 @@ impl Error {
             | Self::Unauthenticated
             | Self::Role { .. }
             | Self::Agent { .. }
+            | Self::Limits
             | Self::Account { .. } => self.access_explanation(),
             Self::TooLarge { .. } => explanation(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "send less"),
             Self::MediaType => explanation(
@@ -219,6 +223,9 @@ impl Error {
                 "agent_forbidden",
                 "order another agent, or add a principal that may run this one",
             ),
+            Self::Limits => {
+                explanation(StatusCode::FORBIDDEN, "limits_exceeded", "order a new run, or ask an operator")
+            }
             Self::Account { .. } => explanation(
                 StatusCode::FORBIDDEN,
                 "account_forbidden",

@@ -71,6 +71,7 @@ pub(super) fn attempt_explanation(error: &NotAttempted) -> Explanation {
     match error {
         NotAttempted::Store(store::Error::Illegal { .. } | store::Error::Fenced { .. })
         | NotAttempted::NotEnded { .. } => conflict("run_not_ended", "ask again when the run has ended"),
+        NotAttempted::Store(store::Error::Forgotten { .. }) => conflict("not_repeatable", "order a new run"),
         NotAttempted::Store(error) => store_explanation(error),
         NotAttempted::OtherAttempt { .. } => conflict(
             "other_attempt",

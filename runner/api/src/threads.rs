@@ -22,7 +22,7 @@ use crate::{
 const PAGE: u32 = 50;
 const MAX_PAGE: u32 = 200;
 /// Most turns of a thread that are shown: the last ones.
-const MAX_TURNS: usize = 100;
+const MAX_TURNS: u32 = 100;
 
 /// Query of the list of threads.
 #[derive(Debug, Deserialize)]
@@ -86,9 +86,9 @@ pub(crate) async fn show(
     let thread = known_key(&thread)?;
     let store = &context.opened().await?.store;
     let last = store.last_turn(&account, &thread).await?.ok_or(Error::Route)?;
-    let turns = store.turns(&account, &thread, &last.run.run_id).await?;
+    let turns = store.turns(&account, &thread, &last.run.run_id, MAX_TURNS).await?;
     let mut messages = Vec::new();
-    for turn in turns.iter().skip(turns.len().saturating_sub(MAX_TURNS)) {
+    for turn in &turns {
         messages.push(question(turn));
         messages.push(answer(store, turn).await?);
     }

@@ -25,7 +25,8 @@ use runner_store::{Created, Run, ThreadTurn};
 use serde_json::{Value, json};
 
 use self::body::{ChatBody, ChatOrder};
-pub(crate) use self::{body::thread_key, parts::parts, ui_stream::UiStream};
+pub(crate) use self::parts::parts;
+use self::{body::thread_key, ui_stream::UiStream};
 use crate::{
     body::read_json,
     caller::Caller,
@@ -83,7 +84,7 @@ pub(crate) async fn resume(
     Extension(caller): Extension<Caller>,
     Path(thread): Path<String>,
 ) -> Result<Response, Error> {
-    let thread = thread_key(Some(&thread))?;
+    let thread = thread_key(&thread)?;
     let Some(turn) = active_turn(&context, &caller, &thread).await? else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
@@ -98,7 +99,7 @@ pub(crate) async fn stop(
     Extension(caller): Extension<Caller>,
     Path(thread): Path<String>,
 ) -> Result<Response, Error> {
-    let thread = thread_key(Some(&thread))?;
+    let thread = thread_key(&thread)?;
     let Some(turn) = active_turn(&context, &caller, &thread).await? else {
         return Ok(json_response(&json!({ "runId": null })));
     };
@@ -128,7 +129,7 @@ async fn stream(
     if let Some(position) = opened.store.queue_position(run).await? {
         chunks.push(ui_stream::queued(position.ahead, position.waiting));
     }
-    let source = EventSource::of_ordered(opened, guard, run);
+    let source = EventSource::of_ordered(opened, guard, run).await?;
     let waiting = chunks.iter().map(Value::to_string).collect();
     let chat = ChatStream { source, writer, waiting, is_last: false };
     let events = Sse::new(chat.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL));

@@ -14,7 +14,7 @@ const INTERRUPTED: &str = "the stream broke off; the run goes on: resume the str
 
 /// Writer of one assistant message, the answer of a run.
 #[derive(Debug)]
-pub(crate) struct UiStream {
+pub(super) struct UiStream {
     run_id: String,
     /// Text part that is open, with its text so far.
     open_text: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct UiStream {
 
 impl UiStream {
     /// Returns a writer of the answer of run `run_id`.
-    pub(crate) fn of(run_id: &str) -> Self {
+    pub(super) fn of(run_id: &str) -> Self {
         Self {
             run_id: run_id.to_owned(),
             open_text: None,
@@ -40,7 +40,7 @@ impl UiStream {
     }
 
     /// Returns the chunks that begin the message. The message has the id of its run.
-    pub(crate) fn start(&self, agent_id: &str, thread: &str) -> Vec<Value> {
+    pub(super) fn start(&self, agent_id: &str, thread: &str) -> Vec<Value> {
         let metadata = json!({ "runId": self.run_id, "agentId": agent_id, "stateKey": thread });
         vec![
             json!({ "type": "start", "messageId": self.run_id, "messageMetadata": metadata }),
@@ -49,7 +49,7 @@ impl UiStream {
     }
 
     /// Returns the chunks for an event of the run, which has the number `seq` if it is stored.
-    pub(crate) fn event(&mut self, seq: Option<u64>, event: &AgentEvent) -> Vec<Value> {
+    pub(super) fn event(&mut self, seq: Option<u64>, event: &AgentEvent) -> Vec<Value> {
         match event {
             AgentEvent::Status { phase } => vec![status(phase.name())],
             AgentEvent::TextDelta { delta } => self.text(delta),
@@ -81,12 +81,12 @@ impl UiStream {
     }
 
     /// Returns the chunks of a stream that ends before its run.
-    pub(crate) fn interrupted(&mut self) -> Vec<Value> {
+    pub(super) fn interrupted(&mut self) -> Vec<Value> {
         self.error("interrupted", INTERRUPTED)
     }
 
     /// Returns whether the message is complete.
-    pub(crate) const fn has_ended(&self) -> bool {
+    pub(super) const fn has_ended(&self) -> bool {
         self.has_ended
     }
 
@@ -193,12 +193,12 @@ impl UiStream {
 }
 
 /// Returns a chunk of the part that shows the phase of the run. Each replaces the one before.
-pub(crate) fn status(phase: &str) -> Value {
+pub(super) fn status(phase: &str) -> Value {
     json!({ "type": "data-status", "id": "status", "data": { "phase": phase } })
 }
 
 /// Returns the chunk of the part that shows a run's place in the queue.
-pub(crate) fn queued(ahead: u64, waiting: u64) -> Value {
+pub(super) fn queued(ahead: u64, waiting: u64) -> Value {
     let mut chunk = status(Phase::Queued.name());
     chunk["data"]["ahead"] = ahead.into();
     chunk["data"]["waiting"] = waiting.into();

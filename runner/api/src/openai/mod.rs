@@ -5,6 +5,7 @@
 mod answer;
 mod body;
 mod errors;
+mod waiters;
 
 use std::{collections::VecDeque, convert::Infallible};
 
@@ -18,18 +19,18 @@ use axum::{
     },
 };
 use futures_util::{Stream, stream::unfold};
-use platform_core::{event::RunErrorCode, id::RunId, name};
-use platform_runtime::{report, task};
+use platform_core::{event::RunErrorCode, name};
 use runner_engine::{agents::AgentStatus, follow::FollowEvent};
-use runner_store::{Created, Store};
+use runner_store::Created;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-pub(crate) use self::errors::in_openai_form;
 use self::{
     answer::{Completion, CompletionPiece},
     body::{CompletionBody, Form},
+    waiters::{Repeat, Waiter},
 };
+pub(crate) use self::{errors::in_openai_form, waiters::Waiters};
 use crate::{
     answer_timeout::ANSWER_TIMEOUT,
     body::read_json,
@@ -37,7 +38,7 @@ use crate::{
     context::ApiContext,
     error::Error,
     json_response,
-    runs::{self, MAX_ORDER, event_source::EventSource},
+    runs::{self, IDEMPOTENCY_KEY, MAX_ORDER, event_source::EventSource},
     stream_guard::StreamGuard,
     stream_response::HEARTBEAT_INTERVAL,
     trace_parent::trace_parent,
@@ -53,14 +54,7 @@ struct PendingCompletion {
     source: EventSource,
     completion: Completion,
     form: Form,
-    run: CancelOnDrop,
-}
-
-/// Run whose end is asked for on drop.
-struct CancelOnDrop {
-    store: Store,
-    run_id: RunId,
-    has_ended: bool,
+    run: Waiter,
 }
 
 /// Chunks of a stream that wait to be sent, and whether others follow.
@@ -128,13 +122,14 @@ impl PendingCompletion {
         let opened = context.opened().await?;
         // No run is ordered for a client that may not read its answer.
         let guard = StreamGuard::acquire(context, &opened, caller.clone())?;
+        let repeat = if headers.contains_key(IDEMPOTENCY_KEY) { Repeat::SameRun } else { Repeat::OtherRun };
+        // The client may leave while the run is stored.
+        let waiter = context.waiters.wait(&opened.store, &order.run_id, repeat);
         let (Created::New(run) | Created::Existing(run)) =
             runs::submit(context, caller, order, trace).await?;
-        let cancel =
-            CancelOnDrop { store: opened.store.clone(), run_id: run.run_id.clone(), has_ended: false };
-        let source = EventSource::of_ordered(&opened, guard, &run);
+        let source = EventSource::of_ordered(&opened, guard, &run).await?;
         let completion = Completion::new(run.run_id.as_str(), &model, run.created.0 / 1000, usage);
-        Ok(Self { source, completion, form, run: cancel })
+        Ok(Self { source, completion, form, run: waiter })
     }
 
     /// Waits for the next piece of the completion. An end without an outcome is a failure.
@@ -202,21 +197,5 @@ impl Chunks {
             self.waiting.push_back(LAST.to_owned());
         }
         self.waiting.pop_front()
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        if self.has_ended {
-            return;
-        }
-        let store = self.store.clone();
-        let run_id = self.run_id.clone();
-        task::spawn("cancel", async move {
-            if let Err(error) = store.request_cancel(&run_id).await {
-                let error = report::chain(&error);
-                tracing::warn!(run = %run_id, error, "run not cancelled, though its client has left");
-            }
-        });
     }
 }

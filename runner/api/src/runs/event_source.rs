@@ -49,10 +49,15 @@ impl EventSource {
         Ok(Some(Self { subscription, guard, has_ended }))
     }
 
-    /// Returns a source of all events of a run. Its stream was admitted before the run was ordered.
-    pub(crate) fn of_ordered(opened: &OpenedStore, guard: StreamGuard, run: &Run) -> Self {
-        let subscription = opened.feeds.subscribe(&run.run_id, 0);
-        Self { subscription, guard, has_ended: run.state.is_final() }
+    /// Returns a source of all events of a run's attempt. Its stream was admitted before the run was ordered.
+    pub(crate) async fn of_ordered(
+        opened: &OpenedStore,
+        guard: StreamGuard,
+        run: &Run,
+    ) -> Result<Self, Error> {
+        let after = opened.store.attempt_begin(run).await?;
+        let subscription = opened.feeds.subscribe(&run.run_id, after);
+        Ok(Self { subscription, guard, has_ended: run.state.is_final() })
     }
 
     /// Returns whether the run had ended when the source was opened: then no event has to be waited for.

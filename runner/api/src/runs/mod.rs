@@ -31,7 +31,7 @@ pub(crate) use self::{
     events::follow,
     files::{diff, list_files},
     logs::logs,
-    order::{derived_run_id, hash, new_run_id},
+    order::{IDEMPOTENCY_KEY, derived_run_id, hash, new_run_id},
     submit::submit,
     view::rfc3339,
 };

@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 use crate::{body::invalid_body, caller::Caller, error::Error};
 
 /// Header with the key under which a client repeats an order safely.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest idempotency key, in bytes.
 const MAX_KEY: usize = 255;
 /// First characters of ids that are derived from a key, and bytes of the hash after them.

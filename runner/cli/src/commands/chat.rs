@@ -36,7 +36,7 @@ use super::{
 };
 
 /// Earlier turns of a thread that are shown at the start.
-const SHOWN_TURNS: usize = 5;
+const SHOWN_TURNS: u32 = 5;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -151,9 +151,9 @@ impl Chat<'_> {
         let Some(last) = store.last_turn(account, &self.thread).await?.filter(|_| self.is_watched) else {
             return Ok(());
         };
-        let turns = store.turns(account, &self.thread, &last.run.run_id).await?;
+        let turns = store.turns(account, &self.thread, &last.run.run_id, SHOWN_TURNS).await?;
         let mut err = io::stderr();
-        for turn in turns.iter().skip(turns.len().saturating_sub(SHOWN_TURNS)) {
+        for turn in &turns {
             writeln!(err, "> {}", terminal::safe(&turn.question))?;
             let answer = turn.answer.as_deref().unwrap_or("(no answer)");
             writeln!(err, "{}", terminal::safe(answer))?;
