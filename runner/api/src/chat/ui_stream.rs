@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use platform_core::event::{AgentEvent, Phase, RunErrorCode};
+use platform_core::event::{ActivityKind, AgentEvent, Phase, RunErrorCode};
 use serde_json::{Value, json};
 
 /// Message for a client whose stream ends before the run.
@@ -52,6 +52,7 @@ impl UiStream {
     pub(super) fn event(&mut self, seq: Option<u64>, event: &AgentEvent) -> Vec<Value> {
         match event {
             AgentEvent::Status { phase } => vec![status(phase.name())],
+            AgentEvent::Activity { kind, label } => vec![activity(*kind, label.as_deref())],
             AgentEvent::TextDelta { delta } => self.text(delta),
             AgentEvent::Progress { text } => {
                 vec![json!({ "type": "data-progress", "data": { "text": text }, "transient": true })]
@@ -197,6 +198,15 @@ pub(super) fn status(phase: &str) -> Value {
     json!({ "type": "data-status", "id": "status", "data": { "phase": phase } })
 }
 
+/// Returns a chunk of the part that shows what the agent does now. Each replaces the one before.
+fn activity(kind: ActivityKind, label: Option<&str>) -> Value {
+    let mut data = json!({ "kind": kind.name() });
+    if let Some(label) = label {
+        data["label"] = label.into();
+    }
+    json!({ "type": "data-activity", "id": "activity", "data": data })
+}
+
 /// Returns the chunk of the part that shows a run's place in the queue.
 pub(super) fn queued(ahead: u64, waiting: u64) -> Value {
     let mut chunk = status(Phase::Queued.name());
@@ -272,6 +282,18 @@ mod tests {
         let chunks = stream.event(Some(1), &call("c"));
         assert_eq!(chunks[1]["input"], json!({ "text": "{\"a\":" }), "what was cut stays text");
         assert!(chunks.iter().all(|chunk| chunk["providerExecuted"] == true), "a client would run it again");
+    }
+
+    #[test]
+    fn an_activity_is_one_part_that_is_replaced() {
+        let mut stream = UiStream::of("r1");
+        for (label, data) in [
+            (None, json!({ "kind": "tool_use" })),
+            (Some("exec"), json!({ "kind": "tool_use", "label": "exec" })),
+        ] {
+            let chunks = stream.event(Some(1), &AgentEvent::activity(ActivityKind::ToolUse, label));
+            assert_eq!(chunks, [json!({ "type": "data-activity", "id": "activity", "data": data })]);
+        }
     }
 
     #[test]
