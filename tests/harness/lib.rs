@@ -11,6 +11,7 @@ pub mod bridge;
 pub mod canary;
 pub mod cancels;
 pub mod chaos;
+pub mod chat_clients;
 pub mod coding_agents;
 pub mod collector;
 pub mod control;

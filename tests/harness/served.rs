@@ -47,11 +47,35 @@ impl Served {
 
     /// Adds a principal; returns the API as it uses it.
     pub async fn principal(&self, arguments: &[&str]) -> Agent {
+        self.authorized(&self.token(arguments).await)
+    }
+
+    /// Adds a principal; returns its token.
+    ///
+    /// # Panics
+    /// If the principal cannot be added.
+    pub async fn token(&self, arguments: &[&str]) -> String {
         let added = self.world.sluice().run(&[&["principals", "add"], arguments].concat()).await;
         assert_eq!(added.code, Some(0), "{added:?}");
         let token = added.stdout.trim();
         canary::hand_out(token);
+        token.to_owned()
+    }
+
+    /// Returns the API as the principal with this token uses it.
+    #[must_use]
+    pub fn authorized(&self, token: &str) -> Agent {
         self.api.clone().with_header("authorization", &format!("Bearer {token}"))
+    }
+
+    /// Returns the URL of the API.
+    ///
+    /// # Panics
+    /// If it is not served.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let url = self.up.said.lines().find_map(|line| line.strip_prefix("api       "));
+        url.unwrap_or_else(|| panic!("{}", self.up.said)).to_owned()
     }
 
     /// Adds a principal of an account, with a role; returns the API as it uses it.

@@ -8,6 +8,7 @@
 mod billing;
 mod calls;
 mod cancels;
+mod chat_clients;
 mod coding_agents;
 mod compose;
 mod container;
