@@ -18,6 +18,7 @@ mod gateway;
 mod killed;
 mod managed_gateway;
 mod metering;
+mod openai_clients;
 mod openclaw;
 mod openclaw_frames;
 mod openclaw_plugin;
