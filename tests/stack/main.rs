@@ -8,6 +8,7 @@
 mod billing;
 mod calls;
 mod cancels;
+mod chat_clients;
 mod coding_agents;
 mod compose;
 mod container;
@@ -17,6 +18,7 @@ mod gateway;
 mod killed;
 mod managed_gateway;
 mod metering;
+mod openai_clients;
 mod openclaw;
 mod openclaw_frames;
 mod openclaw_plugin;

@@ -2,13 +2,10 @@
 
 use std::fs::{self, File};
 
-use harness::{World, process::binary, terminal::converse};
+use harness::{World, process::binary, shell_agents::RECALLS, terminal::converse};
 use tokio::process::Command;
 
-use crate::{
-    runs::api::chat::RECALLS,
-    sandbox::{run, shell_agent},
-};
+use crate::sandbox::{run, shell_agent};
 
 const AGENT: [&str; 5] = ["chat", "--agent", "test:sh", "--model", "fake"];
 

@@ -4,7 +4,7 @@ mod admission;
 mod agent_data;
 mod agent_events;
 pub(crate) mod agents;
-pub(crate) mod api;
+mod api;
 mod cleanup;
 mod events;
 mod files;

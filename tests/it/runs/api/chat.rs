@@ -1,19 +1,17 @@
 //! Tests the chat of the HTTP API: streams in the AI SDK's protocol, threads, and what a client may not do.
 
-use harness::{Agent, Answer, eventually::eventually_within};
+use harness::{
+    Agent, Answer,
+    eventually::eventually_within,
+    shell_agents::{RECALLS, prints, reporting_agent, toml_argument},
+};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::orders::{Served, assert_problem, ended};
-use crate::{
-    recovery::survival::{PATIENCE, let_go},
-    runs::agent_events::{prints, reporting_agent},
-};
+use crate::recovery::survival::{PATIENCE, let_go};
 
 pub(super) const CHAT: &str = "/api/v1/ai/chat";
-/// Script of an agent that answers with the conversation that it was given.
-pub(crate) const RECALLS: &str =
-    r#"jq -j '[.[] | .role + ":" + .content] | join("|")' /workspace/.cogni/messages.json"#;
 
 /// Returns a chat's request with one message.
 pub(super) fn says(thread: &str, id: &str, text: &str) -> Value {
@@ -101,7 +99,7 @@ async fn a_chat_remembers_what_was_said() {
 async fn any_agent_continues_a_thread() {
     let other = format!(
         "[agents.'test:other']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nprompt = 'Be short.'\nrun_timeout = '20s'",
-        crate::sandbox::toml_argument(RECALLS)
+        toml_argument(RECALLS)
     );
     let there = Served::of(&format!("\n{other}\n"), RECALLS).await;
     let app = there.principal(&["app", "--account", "acct-7"]).await;
