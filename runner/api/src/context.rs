@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::Error, openai::Waiters, origins::Origins, stream_permits::StreamPermits};
+use crate::{error::Error, origins::Origins, stream_permits::StreamPermits, waiters::Waiters};
 
 /// Longest time for which a request waits for the store to be opened.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);

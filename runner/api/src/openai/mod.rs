@@ -5,7 +5,6 @@
 mod answer;
 mod body;
 mod errors;
-mod waiters;
 
 use std::{collections::VecDeque, convert::Infallible};
 
@@ -25,12 +24,11 @@ use runner_store::Created;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+pub(crate) use self::errors::in_openai_form;
 use self::{
     answer::{Completion, CompletionPiece},
     body::{CompletionBody, Form},
-    waiters::{Repeat, Waiter},
 };
-pub(crate) use self::{errors::in_openai_form, waiters::Waiters};
 use crate::{
     answer_timeout::ANSWER_TIMEOUT,
     body::read_json,
@@ -42,6 +40,7 @@ use crate::{
     stream_guard::StreamGuard,
     stream_response::HEARTBEAT_INTERVAL,
     trace_parent::trace_parent,
+    waiters::{Repeat, Waiter},
 };
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static(name::header::SHOULD_RETRY);

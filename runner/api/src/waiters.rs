@@ -23,25 +23,26 @@ pub(crate) struct Waiters(Arc<Mutex<HashMap<RunId, usize>>>);
 
 /// Client that waits for the answer of a run. Its drop cancels the run, unless the run has ended or others wait.
 #[derive(Debug)]
-pub(super) struct Waiter {
+pub(crate) struct Waiter {
     waiters: Waiters,
     store: Store,
-    pub(super) run_id: RunId,
-    pub(super) has_ended: bool,
+    pub(crate) run_id: RunId,
+    pub(crate) has_ended: bool,
     repeat: Repeat,
 }
 
 /// Possibility that the client repeats its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Repeat {
-    /// It has an idempotency key: a repeated request is the same run.
+pub(crate) enum Repeat {
+    /// A repeated request is the same run, because it has an idempotency key.
     SameRun,
+    /// A repeated request is another run.
     OtherRun,
 }
 
 impl Waiters {
     /// Adds a client that waits for `run_id`.
-    pub(super) fn wait(&self, store: &Store, run_id: &RunId, repeat: Repeat) -> Waiter {
+    pub(crate) fn wait(&self, store: &Store, run_id: &RunId, repeat: Repeat) -> Waiter {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *waiting.entry(run_id.clone()).or_default() += 1;
         drop(waiting);
