@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prepares a Debian 12 with Rust for demonstrations and tests. Installs packages, a running Docker daemon, sandbox images,
-# LiteLLM, OpenClaw, official SDKs, generators of clients and cargo tools. Uses package registries only and skips what is
-# installed already.
+# LiteLLM, OpenClaw, official SDKs, chat clients, generators of clients and cargo tools. Uses package registries only and
+# skips what is installed already.
 # Not for production hosts: there an operator chooses the engine, the images, LiteLLM and OpenClaw.
 #
 # usage: setup.sh [all|tests|docker|images|litellm|openclaw|sdks|clients|tools|lint|fuzz|bench|peers|book]
@@ -133,6 +133,7 @@ clients() {
   python_environments clients
   packages clients "tools that install and run clients" npm:npm node:nodejs
   scripts/clients.sh install
+  scripts/chat-clients.sh install
 }
 
 tools() {

@@ -51,7 +51,7 @@ pub use self::{
     headers::{InvalidHeaders, MAX_HEADERS_SIZE, OutboundHeaders},
     hello::{GatewayVersion, Generation, Hello},
     history::{Message, MessageRole, Waited},
-    outcome::{Code, Ending, ToolState, TurnEvent, TurnFailure, TurnPhase, Usage},
+    outcome::{Code, Ending, ToolCall, ToolState, TurnEvent, TurnFailure, TurnPhase, Usage},
     running::Running,
     session::{InvalidSession, SessionKey},
     settings::{GatewayLimits, Scope, Scopes, Settings},

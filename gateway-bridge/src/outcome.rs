@@ -13,6 +13,8 @@ pub enum TurnEvent {
         name: Option<ToolName>,
         /// State of the tool.
         state: ToolState,
+        /// Details of the call; `None` if the gateway names no call.
+        call: Option<ToolCall>,
     },
     /// The turn has reached this phase.
     Status(TurnPhase),
@@ -23,6 +25,17 @@ pub enum TurnEvent {
         /// Number of dropped bytes.
         bytes: usize,
     },
+}
+
+/// Call of a tool, as a gateway describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Id of the call, in the words of the model.
+    pub id: String,
+    /// Arguments as JSON text when the tool starts, and the text of its result when it has returned. Both are cut.
+    pub text: String,
+    /// Number of bytes that were cut from the end of the text.
+    pub cut_bytes: usize,
 }
 
 /// State of a tool.
@@ -53,10 +66,14 @@ pub enum TurnPhase {
     ApprovalResolved,
     /// The conversation is being shortened.
     Compacting,
+    /// The conversation was shortened.
+    Compacted,
     /// The answer is complete.
     Finishing,
     /// The connection broke; the turn continues, and its end will be fetched.
     Reconnecting,
+    /// The connection is back.
+    Reconnected,
 }
 
 /// Tokens as a gateway counts them; the journal's figures are the ones to bill.

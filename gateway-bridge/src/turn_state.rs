@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use crate::{
     counts::Cells,
     delta::Deltas,
-    outcome::{Ending, TurnEvent, TurnFailure, TurnPhase},
+    outcome::{Ending, ToolCall, TurnEvent, TurnFailure, TurnPhase},
     session::SessionKey,
     verdict::Evidence,
     wire::run::{ConversationEnd, Signal},
@@ -69,8 +69,8 @@ impl TurnState {
                 }
                 state.evidence.answered = state.deltas.has_text();
             }
-            Signal::Tool { name, state: tool } => {
-                self.push(&mut state, TurnEvent::Tool { name, state: tool })
+            Signal::Tool { name, state: tool, call } => {
+                self.push(&mut state, TurnEvent::Tool { name, state: tool, call });
             }
             Signal::Phase(phase) => self.push(&mut state, TurnEvent::Status(phase)),
             Signal::Usage(usage) => self.push(&mut state, TurnEvent::Usage(usage)),
@@ -116,6 +116,12 @@ impl TurnState {
         }
         match event {
             TurnEvent::Text(text) => self.push_text(state, text),
+            TurnEvent::Tool { name, state: tool, call: Some(call) }
+                if state.queue.len() < MAX_QUEUED_EVENTS =>
+            {
+                let call = self.within_bound(state, call);
+                state.queue.push_back(TurnEvent::Tool { name, state: tool, call: Some(call) });
+            }
             other if state.queue.len() < MAX_QUEUED_EVENTS => state.queue.push_back(other),
             _ => {}
         }
@@ -140,6 +146,16 @@ impl TurnState {
             Some(TurnEvent::Text(last)) => last.push_str(&text),
             _ => state.queue.push_back(TurnEvent::Text(text)),
         }
+    }
+
+    /// Counts the text of a tool call as unread. Cuts it if the reader is behind.
+    fn within_bound(&self, state: &mut State, mut call: ToolCall) -> ToolCall {
+        if state.unread + call.text.len() > self.max_unread {
+            call.cut_bytes += call.text.len();
+            call.text.clear();
+        }
+        state.unread += call.text.len();
+        call
     }
 
     pub(crate) fn evidence(&self) -> Evidence {
@@ -185,8 +201,10 @@ impl TurnState {
             {
                 let mut state = self.state.lock();
                 if let Some(event) = state.queue.pop_front() {
-                    if let TurnEvent::Text(text) = &event {
-                        state.unread -= text.len();
+                    match &event {
+                        TurnEvent::Text(text) => state.unread -= text.len(),
+                        TurnEvent::Tool { call: Some(call), .. } => state.unread -= call.text.len(),
+                        _ => {}
                     }
                     return Some(event);
                 }

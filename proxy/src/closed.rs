@@ -59,12 +59,16 @@ impl Closed {
     fn note(&mut self, run_id: &RunId, attempt: u32) -> Noted {
         match self.attempts.get_mut(run_id) {
             Some(known) if *known >= attempt => return Noted::Before,
-            Some(known) => *known = attempt,
+            Some(known) => {
+                *known = attempt;
+                // A later attempt is as new as any other run.
+                self.order.retain(|other| other != run_id);
+            }
             None => {
                 self.attempts.insert(run_id.clone(), attempt);
-                self.order.push_back(run_id.clone());
             }
         }
+        self.order.push_back(run_id.clone());
         Noted::Now
     }
 

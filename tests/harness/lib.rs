@@ -11,6 +11,7 @@ pub mod bridge;
 pub mod canary;
 pub mod cancels;
 pub mod chaos;
+pub mod chat_clients;
 pub mod clients;
 pub mod coding_agents;
 pub mod collector;
@@ -50,9 +51,11 @@ pub mod raw;
 pub mod raw_scripted_upstream;
 pub mod runner_chaos;
 pub mod sdks;
+pub mod served;
 pub mod server_identity;
 pub mod sessions;
 pub mod shared;
+pub mod shell_agents;
 pub mod sluice;
 pub mod soak;
 pub mod start_times;
@@ -88,6 +91,7 @@ pub use self::{
     raw::Raw,
     raw_scripted_upstream::RawScriptedUpstream,
     sdks::{AiMock, Sdk},
+    served::Served,
     sluice::Outcome,
     up::Up,
     world::{Run, World, grant, private_file},

@@ -56,7 +56,8 @@ pub async fn documented_fields() -> BTreeMap<String, Vec<String>> {
     serde_json::from_value(output_of(program).await.remove(0)).unwrap()
 }
 
-async fn output_of(mut program: Command) -> Vec<Value> {
+/// Runs a program; returns the JSON lines that it printed.
+pub(crate) async fn output_of(mut program: Command) -> Vec<Value> {
     let output = program.stdin(Stdio::null()).output().await.unwrap();
     assert!(output.status.success(), "{program:?}: {output:?}");
     let lines = String::from_utf8(output.stdout).unwrap();

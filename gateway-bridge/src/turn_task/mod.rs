@@ -172,7 +172,7 @@ impl TurnTask {
                 TurnUpdate::Response(answer) => self.handle_reply(&answer).await,
                 TurnUpdate::Conversation(end) => self.handle_conversation_end(end).await,
                 TurnUpdate::Unsent(failure) => Some(Ending::Failed(failure)),
-                TurnUpdate::Broken => self.resume().await,
+                TurnUpdate::Broken => self.reconnect().await,
             };
             if let Some(ending) = ending {
                 return ending;

@@ -30,9 +30,14 @@ const RESPONSE_GRACE: Duration = Duration::from_secs(5);
 const QUERY_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 impl TurnTask {
+    /// Resumes the turn after its connection broke, and reports both.
+    pub(super) async fn reconnect(&mut self) -> Option<Ending> {
+        self.state.report(TurnEvent::Status(TurnPhase::Reconnecting));
+        self.resume().await
+    }
+
     /// Finds the turn's end on a new connection; `None` if the task must wait for it, or send the turn, again.
     pub(super) async fn resume(&mut self) -> Option<Ending> {
-        self.state.report(TurnEvent::Status(TurnPhase::Reconnecting));
         self.answers = None;
         if !self.is_chat()
             && let Some(end) = self.state.conversation_end()
@@ -40,7 +45,10 @@ impl TurnTask {
             return Some(verdict::of_conversation(&end, &self.state.evidence()));
         }
         match self.handle.connected().await {
-            Ok(up) => self.up = up,
+            Ok(up) => {
+                self.up = up;
+                self.state.report(TurnEvent::Status(TurnPhase::Reconnected));
+            }
             Err(_final) => return Some(Ending::Failed(TurnFailure::Lost)),
         }
         let restarted =

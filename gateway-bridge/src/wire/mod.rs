@@ -10,6 +10,7 @@ pub(crate) mod gateway_error;
 pub(crate) mod hello;
 pub(crate) mod request;
 pub(crate) mod run;
+mod tool;
 pub(crate) mod transcript;
 
 #[cfg(test)]

@@ -6,8 +6,11 @@ use platform_core::id::ToolName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Malformed;
-use crate::outcome::{Code, ToolState, TurnPhase, Usage};
+use super::{
+    Malformed,
+    tool::{self, RawTool},
+};
+use crate::outcome::{Code, ToolCall, ToolState, TurnPhase, Usage};
 
 /// Run and session that an event belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +27,7 @@ pub(crate) enum Signal<'a> {
     Tool {
         name: Option<ToolName>,
         state: ToolState,
+        call: Option<ToolCall>,
     },
     Phase(TurnPhase),
     Usage(Usage),
@@ -125,9 +129,6 @@ struct RawData<'a> {
     #[serde(default)]
     replace: bool,
     #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
-    is_error: Option<bool>,
-    #[serde(borrow)]
     model: Option<Cow<'a, str>>,
     output_tokens: Option<u64>,
     input_tokens: Option<u64>,
@@ -151,7 +152,7 @@ struct TerminalReply<'a> {
 #[derive(Deserialize)]
 pub(super) struct RawMessage {
     #[serde(default)]
-    content: Content,
+    pub(super) content: Content,
 }
 
 /// Message of one text, or of parts of which some are text.
@@ -237,6 +238,10 @@ fn agent<'a>(head: &RawHead<'a>) -> Result<Signal<'a>, Malformed> {
         return Ok(Signal::Nothing);
     }
     let Some(data) = head.data else { return Ok(Signal::Nothing) };
+    if stream == "tool" {
+        let event: RawTool<'a> = serde_json::from_str(data.get()).map_err(|_error| Malformed)?;
+        return Ok(tool::signal(&event));
+    }
     let data: RawData<'a> = serde_json::from_str(data.get()).map_err(|_error| Malformed)?;
     Ok(match stream {
         "assistant" => Signal::Text(TextPiece {
@@ -246,26 +251,19 @@ fn agent<'a>(head: &RawHead<'a>) -> Result<Signal<'a>, Malformed> {
             part: data.item_id,
             rewritten: data.replace,
         }),
-        "tool" => tool(&data),
         "usage" => Signal::Usage(Usage {
             input: data.input_tokens.unwrap_or_default(),
             output: data.output_tokens.unwrap_or_default(),
             cache_read: 0,
         }),
-        "compaction" if data.phase.as_deref() == Some("start") => Signal::Phase(TurnPhase::Compacting),
+        "compaction" => match data.phase.as_deref() {
+            Some("start") => Signal::Phase(TurnPhase::Compacting),
+            Some("end") => Signal::Phase(TurnPhase::Compacted),
+            _ => Signal::Nothing,
+        },
         "lifecycle" => lifecycle(&data),
         _ => Signal::Nothing,
     })
-}
-
-fn tool<'a>(data: &RawData<'a>) -> Signal<'a> {
-    let state = match data.phase.as_deref() {
-        Some("start") => ToolState::Started,
-        Some("result") if data.is_error == Some(true) => ToolState::Failed,
-        Some("result") => ToolState::Finished,
-        _ => return Signal::Nothing,
-    };
-    Signal::Tool { name: data.name.as_deref().and_then(|name| ToolName::parse(name).ok()), state }
 }
 
 fn lifecycle<'a>(data: &RawData<'a>) -> Signal<'a> {

@@ -1,16 +1,17 @@
 //! Defines the events that a run reports while it executes.
 //!
 //! Two kinds exist. A *stored* event has a number in its run, from 1, and any follower can read it again. These are
-//! `status`, `tool`, `tool_call`, `tool_result`, `agent_usage`, `log`, `log_cut`, `assistant_final`, `usage_report`,
-//! `done` and `error`. A *live* event has no number, is held in memory for a short while and is then lost. It is not
-//! ordered among stored events and cannot be requested from a given point. Where both kinds are written side by side
-//! (`sluice runs events --json`), a live event says `"live": true`. `text_delta` and `progress` are live if the data
-//! plane observed them, and stored if the agent reported them itself. `missed` may be of either kind and counts events
-//! that were left out. `pruned` replaces stored events that are no longer kept, and has the number of the last of them.
+//! `status`, `activity`, `tool`, `tool_call`, `tool_result`, `agent_usage`, `log`, `log_cut`, `assistant_final`,
+//! `usage_report`, `done` and `error`. A *live* event has no number, is held in memory for a short while and is then
+//! lost. It is not ordered among stored events and cannot be requested from a given point. Where both kinds are written
+//! side by side (`sluice runs events --json`), a live event says `"live": true`. `text_delta` and `progress` are live if
+//! the data plane observed them, and stored if the agent or its gateway reported them. `missed` may be of either kind
+//! and counts events that were left out. `pruned` replaces stored events that are no longer kept, and has the number of
+//! the last of them.
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::Tokens;
+use crate::{limit::events, record::Tokens};
 
 /// Event of a run, in the order in which events happened. A run ends with exactly one [`AgentEvent::Done`] or
 /// [`AgentEvent::Error`].
@@ -22,8 +23,16 @@ pub enum AgentEvent {
         /// Phase of the run.
         phase: Phase,
     },
-    /// A piece of the answer, as the model produces it. Only for agents whose entry says that streamed text is the
-    /// answer.
+    /// The gateway of the run reports what its agent does now.
+    Activity {
+        /// Kind of the activity.
+        kind: ActivityKind,
+        /// Object of the activity, such as the tool that is used: made by [`AgentEvent::activity`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
+    },
+    /// A piece of the answer, as the model produces it or as a gateway reports it. A model's text only for agents whose
+    /// entry says that streamed text is the answer.
     TextDelta {
         /// Text of the piece.
         delta: String,
@@ -128,11 +137,21 @@ const fn is_zero(bytes: &u64) -> bool {
 }
 
 impl AgentEvent {
+    /// Returns the event of an activity. Control characters are left out of its label, and its end beyond
+    /// [`events::ACTIVITY_LABEL`].
+    #[must_use]
+    pub fn activity(kind: ActivityKind, label: Option<&str>) -> Self {
+        let is_printable = |letter: &char| !letter.is_control();
+        let clean = |text: &str| text.chars().filter(is_printable).take(events::ACTIVITY_LABEL).collect();
+        Self::Activity { kind, label: label.map(clean).filter(|text: &String| !text.is_empty()) }
+    }
+
     /// Returns the type of the event, as it is written.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Status { .. } => "status",
+            Self::Activity { .. } => "activity",
             Self::TextDelta { .. } => "text_delta",
             Self::Progress { .. } => "progress",
             Self::Tool { .. } => "tool",
@@ -180,6 +199,36 @@ impl Phase {
             Self::Starting => "starting",
             Self::Running => "running",
             Self::Settling => "settling",
+        }
+    }
+}
+
+/// Kind of what an agent does at its gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActivityKind {
+    /// A model is called, or writes.
+    Thinking,
+    /// A tool is used.
+    ToolUse,
+    /// The conversation is being shortened.
+    Compacting,
+    /// Nothing happens before an approval, or before the gateway is reached again.
+    Waiting,
+}
+
+impl ActivityKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Thinking, Self::ToolUse, Self::Compacting, Self::Waiting];
+
+    /// Returns the name of the activity, as it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Thinking => "thinking",
+            Self::ToolUse => "tool_use",
+            Self::Compacting => "compacting",
+            Self::Waiting => "waiting",
         }
     }
 }
@@ -343,6 +392,8 @@ mod tests {
         let text = || "t".to_owned();
         let events = [
             AgentEvent::Status { phase: Phase::Queued },
+            AgentEvent::activity(ActivityKind::Thinking, None),
+            AgentEvent::activity(ActivityKind::ToolUse, Some("exec")),
             AgentEvent::TextDelta { delta: text() },
             AgentEvent::Progress { text: text() },
             AgentEvent::Tool { name: text() },
@@ -367,6 +418,11 @@ mod tests {
         for phase in Phase::ALL {
             assert_eq!(serde_json::to_value(phase).unwrap(), phase.name());
         }
+        for kind in
+            [ActivityKind::Thinking, ActivityKind::ToolUse, ActivityKind::Compacting, ActivityKind::Waiting]
+        {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
         for code in RunErrorCode::ALL {
             assert_eq!(serde_json::to_value(code).unwrap(), code.code());
         }
@@ -382,6 +438,19 @@ mod tests {
         }
         for stream in OutputStream::ALL {
             assert_eq!(serde_json::to_value(stream).unwrap(), stream.name());
+        }
+    }
+    #[test]
+    fn a_label_is_short_and_printable() {
+        for (label, kept) in [
+            (Some("exec"), Some("exec".to_owned())),
+            (Some("a\u{1b}[31mb\n"), Some("a[31mb".to_owned())),
+            (Some("\u{7}"), None),
+            (None, None),
+            (Some("ä".repeat(100).as_str()), Some("ä".repeat(events::ACTIVITY_LABEL))),
+        ] {
+            let event = AgentEvent::activity(ActivityKind::ToolUse, label);
+            assert_eq!(event, AgentEvent::Activity { kind: ActivityKind::ToolUse, label: kept });
         }
     }
 }

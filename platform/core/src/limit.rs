@@ -209,6 +209,10 @@ pub mod events {
     pub const AGENT_EVENTS: u64 = 2000;
     /// Reports of usage that are stored after that many: most agents print theirs last.
     pub const AGENT_USAGE_RESERVE: u64 = 100;
+    /// Activities of a run on a gateway that are stored. Further ones are only counted.
+    pub const ACTIVITIES: u64 = 2000;
+    /// Most characters of an activity's label.
+    pub const ACTIVITY_LABEL: usize = 64;
     /// Time that a run's events are kept after its end, so that its failure can still be explained.
     pub const KEEP: Millis = Millis::seconds(30 * 24 * 3600);
     /// Number of ended runs of an account whose events are kept. The events of one run are bounded at some 3 MiB;

@@ -70,7 +70,8 @@ impl Runs {
         live.run.close(reason, grace).await;
         self.journal.flush_run(run_id);
         let view = RunView { socket: None, ..live.view() };
-        if self.live.remove(run_id).is_some() {
+        // By now, the next attempt may be open under the same id.
+        if self.live.remove_if(run_id, |_, open| Arc::ptr_eq(open, &live)).is_some() {
             live.run.close_tap();
             live.listener.remove();
             self.withdraw(run_id);

@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::Error, origins::Origins, stream_permits::StreamPermits};
+use crate::{error::Error, origins::Origins, stream_permits::StreamPermits, waiters::Waiters};
 
 /// Longest time for which a request waits for the store to be opened.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,6 +35,8 @@ pub struct ApiContext {
     /// Account of requests without a token; absent if each needs one.
     pub(crate) anonymous_account: Option<AccountId>,
     pub(crate) stream_permits: StreamPermits,
+    /// Clients that wait for completions.
+    pub(crate) waiters: Waiters,
     /// Origins of the API's own pages.
     pub(crate) origins: Origins,
     /// Token that ends streams, so that their clients resume them elsewhere.
@@ -69,6 +71,7 @@ impl ApiContext {
             observer,
             anonymous_account: settings.api.anonymous_account.clone(),
             stream_permits: StreamPermits::default(),
+            waiters: Waiters::default(),
             origins: Origins::default(),
             stop,
             data_plane: DataPlane::at(&settings.proxy.control_socket()),

@@ -71,6 +71,9 @@ pub(super) enum Error {
         /// Agent that was ordered.
         agent: AgentId,
     },
+    /// The run has limits that the principal may not give.
+    #[error("the run may use more than runs of the principal")]
+    Limits,
     /// The principal orders a run for an account of others.
     #[error("the principal orders runs for its own account alone, and the order names {account}")]
     Account {
@@ -150,6 +153,7 @@ impl Error {
             Self::Unauthenticated => Problem::UNAUTHENTICATED,
             Self::Role { .. } => Problem::FORBIDDEN,
             Self::Agent { .. } => Problem::AGENT_FORBIDDEN,
+            Self::Limits => Problem::LIMITS_EXCEEDED,
             Self::Account { .. } => Problem::ACCOUNT_FORBIDDEN,
             Self::TooLarge { .. } => Problem::TOO_LARGE,
             Self::MediaType => Problem::UNSUPPORTED_MEDIA_TYPE,

@@ -34,6 +34,7 @@ pub(super) fn attempt_problem(error: &NotAttempted) -> Problem {
     match error {
         NotAttempted::Store(store::Error::Illegal { .. } | store::Error::Fenced { .. })
         | NotAttempted::NotEnded { .. } => Problem::RUN_NOT_ENDED,
+        NotAttempted::Store(store::Error::Forgotten { .. }) => Problem::NOT_REPEATABLE,
         NotAttempted::Store(error) => store_problem(error),
         NotAttempted::OtherAttempt { .. } => Problem::OTHER_ATTEMPT,
         NotAttempted::FilesGone { .. } | NotAttempted::OnGateway { .. } => Problem::NOT_REPEATABLE,

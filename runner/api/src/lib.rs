@@ -50,6 +50,7 @@ mod stream_response;
 mod threads;
 mod tls;
 mod trace_parent;
+mod waiters;
 
 use axum::{
     http::header::CONTENT_TYPE,

@@ -70,6 +70,12 @@ impl Problem {
         "the principal may not run the agent",
         "order another agent, or add a principal that may run this one",
     );
+    pub(crate) const LIMITS_EXCEEDED: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        "limits_exceeded",
+        "the run may use more than the principal's own runs",
+        "order a new run, or ask an operator",
+    );
     pub(crate) const ACCOUNT_FORBIDDEN: Self = Self::new(
         StatusCode::FORBIDDEN,
         "account_forbidden",

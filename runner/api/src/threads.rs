@@ -18,7 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     body::{ObjectId, read_query},
     caller::Caller,
-    chat::{self, thread_key},
+    chat,
     context::ApiContext,
     error::Error,
     json_response,
@@ -31,7 +31,7 @@ use crate::{
 const PAGE: u32 = 50;
 const MAX_PAGE: u32 = 200;
 /// Most turns of a thread that are shown: the last ones.
-const MAX_TURNS: usize = 100;
+const MAX_TURNS: u32 = 100;
 
 /// Query of the list of threads.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -168,9 +168,9 @@ pub(crate) async fn show(
     let thread = known_key(&thread)?;
     let store = &context.opened().await?.store;
     let last = store.last_turn(&account, &thread).await?.ok_or(Error::Route)?;
-    let turns = store.turns(&account, &thread, &last.run.run_id).await?;
+    let turns = store.turns(&account, &thread, &last.run.run_id, MAX_TURNS).await?;
     let mut messages = Vec::new();
-    for turn in turns.iter().skip(turns.len().saturating_sub(MAX_TURNS)) {
+    for turn in &turns {
         messages.push(question(turn));
         messages.push(answer(store, turn).await?);
     }
@@ -213,7 +213,7 @@ fn account(caller: &Caller, named: Option<AccountId>) -> Result<AccountId, Error
 
 /// Returns the key of a thread. A text that can be no key names no thread.
 fn known_key(text: &str) -> Result<ExternalId, Error> {
-    thread_key(Some(text)).map_err(|_invalid| Error::Route)
+    ExternalId::parse(text).map_err(|_invalid| Error::Route)
 }
 
 fn cursor(text: &str) -> Result<(UnixMillis, ExternalId), Error> {

@@ -141,6 +141,14 @@ impl OrderLimits {
         }
     }
 
+    /// Returns whether a run with `budget` stays within these limits.
+    #[must_use]
+    pub fn allow(self, budget: &Budget) -> bool {
+        let mut limited = *budget;
+        self.apply_to(&mut limited);
+        limited == *budget
+    }
+
     fn apply_to(self, budget: &mut Budget) {
         budget.total_tokens = tighter(budget.total_tokens, self.total_tokens);
         budget.cost_nanodollars = tighter(budget.cost_nanodollars, self.cost);

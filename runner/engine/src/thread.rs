@@ -9,6 +9,8 @@ use runner_store::{Error, NewTurn, Store, ThreadTurn, TurnPlace};
 
 /// Most bytes of earlier turns that an agent is given. The oldest turns are left out first.
 const MAX_HISTORY: usize = 1 << 20;
+/// Most earlier turns that an agent is given.
+const MAX_TURNS: u32 = 500;
 
 /// Thread that an order continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl ThreadOrder {
         let waits = kept == History::AtGateway && self.busy == WhenBusy::Wait;
         let history = match &parent {
             Some(parent) if kept == History::Given => {
-                history(&store.turns(account, &self.key, parent).await?)
+                history(&store.turns(account, &self.key, parent, MAX_TURNS).await?)
             }
             _ => Vec::new(),
         };

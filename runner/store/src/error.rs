@@ -159,6 +159,12 @@ pub enum Error {
         /// Key of the thread.
         thread: ExternalId,
     },
+    /// The question of the run was removed, so it cannot be asked again.
+    #[error("the question of run {run_id} was removed: order a new run")]
+    Forgotten {
+        /// The run.
+        run_id: RunId,
+    },
     /// Texts of a run that has not ended are not removed.
     #[error("run {run_id} has not ended: cancel it first, or wait for its end")]
     StillActive {
@@ -369,6 +375,7 @@ impl Error {
             | Self::ThreadBusy { .. }
             | Self::NoThread { .. }
             | Self::StillActive { .. }
+            | Self::Forgotten { .. }
             | Self::PrincipalExists { .. }
             | Self::NoPrincipal { .. }
             | Self::PrincipalRevoked { .. }

@@ -24,7 +24,7 @@ use super::{
 /// Longest payload of an event of a batch.
 const MAX_PAYLOAD: ByteSize = ByteSize::kib(64);
 /// Maximum number of events that one call reads.
-const PAGE_SIZE: usize = 256;
+pub(super) const PAGE_SIZE: usize = 256;
 
 const GET_POSITION: &str = "SELECT events_recorded FROM runs WHERE run = $1";
 const SET_POSITION: &str = "UPDATE runs SET events_recorded = $1 WHERE run = $2";

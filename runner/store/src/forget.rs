@@ -1,5 +1,6 @@
-//! Removes the texts of ended runs: questions, answers and what agents printed. The run itself stays, with its usage,
-//! its times and the end of its events, because receipts refer to it.
+//! Removes the texts of ended runs: questions, answers, messages of failures and what agents printed. The run itself
+//! stays, with its usage, its times and the end of its events, because receipts refer to it. Does not remove files: a kept
+//! workspace has a time of its own.
 
 use platform_core::{
     id::{AccountId, ExternalId, RunId},
@@ -24,7 +25,12 @@ const OF_THREAD: &str = "SELECT turns.run, CASE WHEN runs.ended IS NULL THEN 1 E
      ORDER BY active DESC, turns.number";
 const GET_ORDER: &str = "SELECT wanted FROM runs WHERE run = $1";
 const CLEAR: &str = "UPDATE runs SET wanted = $1, answer = NULL, error_detail = NULL, forgotten = $2, \
-     pruned = COALESCE(pruned, 0) WHERE run = $3 AND ended IS NOT NULL";
+     error_message = CASE WHEN error_message IS NULL THEN NULL ELSE $3 END, \
+     pruned = COALESCE(pruned, 0) WHERE run = $4 AND ended IS NOT NULL";
+const GET_FAILURES: &str = "SELECT seq, payload FROM events WHERE run = $1 AND kind = 'error'";
+const CLEAR_FAILURE: &str = "UPDATE events SET payload = $1 WHERE run = $2 AND seq = $3";
+/// Text in place of a failure's message, which may be the agent's.
+const REMOVED: &str = "the message was removed";
 const REMOVE_EVENTS: &str =
     "DELETE FROM events WHERE run = $1 AND kind NOT IN ('usage_report', 'done', 'error')";
 const REMOVE_TURN: &str = "DELETE FROM turns WHERE run = $1";
@@ -108,17 +114,40 @@ impl Tx {
             .fetch_one(self.connection())
             .await
             .map_err(failed(ACTION))?;
-        let now = self.now;
-        sqlx::query(CLEAR)
+        let cleared = sqlx::query(CLEAR)
             .bind(without_messages(&order))
-            .bind(now)
+            .bind(self.now)
+            .bind(REMOVED)
             .bind(run_id.as_str())
             .execute(self.connection())
             .await
             .map_err(failed(ACTION))?;
+        // It was restarted meanwhile.
+        if cleared.rows_affected() == 0 {
+            return Err(Error::StillActive { run_id: run_id.to_string() });
+        }
         for statement in [REMOVE_EVENTS, REMOVE_TURN] {
             let removal = sqlx::query(statement).bind(run_id.as_str());
             removal.execute(self.connection()).await.map_err(failed(ACTION))?;
+        }
+        self.clear_failures(run_id).await
+    }
+
+    /// Removes the messages of the failures with which attempts of a run ended.
+    async fn clear_failures(&mut self, run_id: &RunId) -> Result<(), Error> {
+        let failures = sqlx::query(GET_FAILURES).bind(run_id.as_str());
+        let failures = failures.fetch_all(self.connection()).await.map_err(failed(ACTION))?;
+        for row in &failures {
+            let payload = text(row, "payload")?;
+            let mut event: Value = serde_json::from_str(&payload).unwrap_or_default();
+            event["message"] = REMOVED.into();
+            sqlx::query(CLEAR_FAILURE)
+                .bind(event.to_string())
+                .bind(run_id.as_str())
+                .bind(number(row, "seq")?)
+                .execute(self.connection())
+                .await
+                .map_err(failed(ACTION))?;
         }
         Ok(())
     }

@@ -20,6 +20,7 @@
 //! Invariants: a step is stored before anything acts on it. An old epoch is fenced. A store serves one host.
 
 mod address;
+mod answer_events;
 mod backend;
 mod backup;
 mod bounds;

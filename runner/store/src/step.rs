@@ -76,7 +76,7 @@ const SAVE: &str = "UPDATE runs SET state = $1, started = $2, ended = $3, exit_c
 const RESTART: &str = "UPDATE runs SET state = 'queued', queued = $1, attempt = attempt + 1, started = NULL, ended = NULL, \
      exit_code = NULL, error_code = NULL, error_message = NULL, error_detail = NULL, oom_seen = NULL, answer = NULL, \
      answer_bytes = NULL, usage = NULL, cancel_asked = NULL, events_recorded = NULL, stopping = NULL, image = NULL, pruned = NULL, \
-     changed = $1 WHERE run = $2";
+     changed = $1 WHERE run = $2 AND forgotten IS NULL";
 const SET_USAGE: &str = "UPDATE runs SET usage = $1 \
      WHERE run = $2 AND installation = $3 AND epoch = $4 AND ended IS NOT NULL AND usage IS NULL";
 
@@ -156,12 +156,11 @@ impl Store {
         self.refuse_beyond(&mut tx, &run.account).await?;
         self.check_host(&mut tx).await?;
         let now = tx.now;
-        sqlx::query(RESTART)
-            .bind(now)
-            .bind(token.run_id.as_str())
-            .execute(tx.connection())
-            .await
-            .map_err(failed("restart a run"))?;
+        let restarted = sqlx::query(RESTART).bind(now).bind(token.run_id.as_str());
+        let restarted = restarted.execute(tx.connection()).await.map_err(failed("restart a run"))?;
+        if restarted.rows_affected() == 0 {
+            return Err(Error::Forgotten { run_id: token.run_id.clone() });
+        }
         tx.append(&token.run_id, &[status_event(Phase::Queued)]).await?;
         tx.changed.states.push(token.run_id.clone());
         let run = self.find(&mut tx, &token.run_id).await?;

@@ -13,9 +13,6 @@ use super::{
     row::{columns, number, storable, text},
 };
 
-/// Most turns of a thread that one call reads: the last ones.
-const MAX_TURNS: i64 = 500;
-
 /// Turn of a thread that a new run is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTurn {
@@ -145,7 +142,7 @@ impl Store {
         .await
     }
 
-    /// Returns the turns from the first one of a thread to `upto`, at most the last 500.
+    /// Returns the turns from the first one of a thread to `upto`, at most the last `most`.
     ///
     /// # Errors
     /// If the store fails.
@@ -154,6 +151,7 @@ impl Store {
         account: &AccountId,
         thread: &ExternalId,
         upto: &RunId,
+        most: u32,
     ) -> Result<Vec<ThreadTurn>, Error> {
         let action = "read a thread";
         self.retry(RetryWhen::Always, async |_| {
@@ -163,7 +161,7 @@ impl Store {
                 .bind(account.as_str())
                 .bind(thread.as_str())
                 .bind(upto.as_str())
-                .bind(MAX_TURNS - 1)
+                .bind(i64::from(most) - 1)
                 .fetch_all(tx.connection())
                 .await
                 .map_err(failed(action))?;

@@ -95,6 +95,7 @@ impl TurnPlayer<'_> {
             Step::Again => self.shared.repeat_last_event(),
             Step::Elsewhere { run, session, text } => self.send_foreign_events(run, session, text),
             Step::Tool => self.replay_tool(),
+            Step::Event(stream, data) => self.agent_event(stream, data),
             Step::Frame(frame) => self.shared.command_all(&Command::Frame(frame)),
             Step::Text(text) => self.shared.command_all(&Command::Text(text)),
             Step::Oversize(bytes) => {
@@ -211,6 +212,12 @@ impl TurnPlayer<'_> {
             }
             self.shared.event(frame);
         }
+    }
+
+    fn agent_event(&mut self, stream: &str, data: Value) {
+        let Some(mut frame) = self.like("agent", "stream", "assistant") else { return };
+        (frame["payload"]["stream"], frame["payload"]["data"]) = (json!(stream), data);
+        self.event(frame);
     }
 
     fn replay_tool(&mut self) {

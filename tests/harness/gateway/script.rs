@@ -106,6 +106,8 @@ pub enum Step {
     },
     /// The events of a recorded tool call; protocol 3 has none.
     Tool,
+    /// An `agent` event of the turn with this stream and this data.
+    Event(&'static str, Value),
     /// This frame, to all clients.
     Frame(Value),
     /// This text, to all clients; it need not be a frame.

@@ -89,10 +89,19 @@ impl Script {
     }
 }
 
-/// Returns whether the record is of a run whose sandbox was killed.
-pub(super) fn is_container_failed(record: &Record) -> bool {
-    record.run.error.as_ref().is_some_and(|failure| failure.code == RunErrorCode::ContainerFailed)
+/// Returns whether the record is of a run whose sandbox was killed. If its last call was interrupted by a kill of the
+/// proxy, the run names that.
+pub(super) fn is_sandbox_killed(record: &Record) -> bool {
+    let code = record.run.error.as_ref().map(|failure| failure.code);
+    match code {
+        Some(RunErrorCode::ContainerFailed) => true,
+        Some(RunErrorCode::ModelUnavailable) => record.run.exit_code == Some(KILLED),
+        _ => false,
+    }
 }
+
+/// Exit code of a process that SIGKILL ended, as Docker writes it.
+const KILLED: i64 = 137;
 
 /// Returns a line of numbers, short enough that Docker's log does not split it.
 fn numbers(thousand: u32) -> String {

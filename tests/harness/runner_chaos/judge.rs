@@ -87,7 +87,7 @@ impl Stage {
         let record = self.store.record(id).await.unwrap();
         *self.round.runs.entry(record.run.state.name().to_owned()).or_default() += 1;
         self.round.take_overs += record.run.epoch.saturating_sub(1);
-        if *is_killed && agents::is_container_failed(&record) {
+        if *is_killed && agents::is_sandbox_killed(&record) {
             return;
         }
         if let Some(fault) = script.differs(&record) {

@@ -51,7 +51,6 @@ const REQUESTS: &[(&str, &[&str])] = &[
     ("a usage that cannot be parsed, for a program", &["run", "--json", "--cost", "much", "q"]),
     ("a missing argument, for a program", &["audit", "show", "--json"]),
     ("a priority above that of the account", &["run", "--detach", "--priority", "high", "q"]),
-    ("a conversation with an agent that has none", &["run", "--detach", "--state-key", "s", "q"]),
     ("a run id of another request", &["run", "--detach", "--run-id", "nightly-1", "--account", "other", "q"]),
     ("no Docker", &["run", "--set", "sandbox.docker_socket=/nowhere/docker.sock", "q"]),
     ("no Docker, for a program", &["run", "--json", "--set", "sandbox.docker_socket=/nowhere/d.sock", "q"]),

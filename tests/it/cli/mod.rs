@@ -2,6 +2,7 @@
 
 mod agents_add;
 mod audit;
+mod chat;
 mod configuration;
 mod doctor;
 mod figures;

@@ -7,13 +7,12 @@ use std::{
     fmt::Write,
 };
 
-use harness::process::binary;
+use harness::{process::binary, served::served};
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio::process::Command;
 
 use super::reference::{cell, published};
-use crate::runs::api;
 
 async fn document() -> String {
     let output = Command::new(binary("sluice")).args(["api", "openapi"]).env_clear().output().await.unwrap();
@@ -28,9 +27,9 @@ async fn the_openapi_document_is_published() {
 
 #[tokio::test]
 async fn the_openapi_document_is_served() {
-    let (_world, up, client) = api::served("", "").await;
-    let served = client.get("/api/v1/openapi.json").await;
-    assert_eq!((served.status.as_u16(), served.text()), (200, document().await));
+    let (_world, up, client) = served("", "").await;
+    let answer = client.get("/api/v1/openapi.json").await;
+    assert_eq!((answer.status.as_u16(), answer.text()), (200, document().await));
     up.stop(Signal::TERM).await;
 }
 

@@ -322,14 +322,19 @@ async fn without_a_bound_all_start_at_once() {
 }
 
 #[tokio::test]
-async fn an_unsupported_option_is_refused_everywhere() {
+async fn a_thread_takes_one_run_at_a_time() {
     let world = World::start().await;
+    let order = async |run: &str, door: &[&str]| {
+        world.sluice().run(&[&["run", "--state-key", "chat", "--run-id", run], door, &["q"]].concat()).await
+    };
+    assert_eq!(order("r1", &["--detach"]).await.code, Some(0));
     for door in [&["--detach"][..], &[]] {
-        let refused = world.sluice().run(&[&["run", "--state-key", "chat"], door, &["q"]].concat()).await;
-        assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.stderr.contains("starts afresh, in a container of its own"), "{refused:?}");
+        let refused = order("r2", door).await;
+        assert_eq!(refused.code, Some(75), "{refused:?}");
+        assert!(refused.stderr.contains("run r1 is the last one of this thread"), "{refused:?}");
     }
-    assert!(list(&world, &[]).await.is_empty());
+    assert_eq!(order("r1", &["--detach"]).await.code, Some(0), "the same order again is the same run");
+    assert_eq!(list(&world, &[]).await.len(), 1);
 }
 
 #[tokio::test]

@@ -1,24 +1,18 @@
 //! Tests agents that report their events themselves, with `protocol = "events"`.
 
-use harness::{Outcome, Up, World, eventually::eventually_within};
+use harness::{
+    Outcome, Up, World,
+    eventually::eventually_within,
+    shell_agents::{prints, reporting_agent},
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::events::{Follower, asks, events, kill, numbers, words};
 use crate::{
     recovery::survival::{LEASE, PATIENCE, let_go, order},
-    sandbox::{run, shell_agent},
+    sandbox::run,
 };
-
-/// Returns an entry of an agent that runs `script`, whose lines are events.
-pub(crate) fn reporting_agent(script: &str, settings: &str) -> String {
-    shell_agent(script, settings).replace("protocol = 'text'", "protocol = 'events'")
-}
-
-/// Returns a script that prints `lines`.
-pub(crate) fn prints(lines: &[Value]) -> String {
-    lines.iter().map(|line| format!("echo '{line}'; ")).collect()
-}
 
 fn reported() -> [Value; 5] {
     [

@@ -11,23 +11,8 @@ mod secrets;
 mod walls;
 mod workspace;
 
+pub(crate) use harness::shell_agents::{shell_agent, toml_argument};
 use harness::{Outcome, World};
-
-/// Returns an entry of the registry that runs `script` in a shell, with more settings.
-pub(crate) fn shell_agent(script: &str, settings: &str) -> String {
-    let script = toml_argument(script);
-    let runtime = if settings.contains("run_timeout") { "" } else { "run_timeout = '20s'\n" };
-    let image =
-        if settings.contains("image = ") { "" } else { "image = 'sluicegate/sandbox-runtime:latest'\n" };
-    format!(
-        "[agents.'test:sh']\n{image}argv = ['bash', '-c', {script}]\nprotocol = 'text'\n{runtime}{settings}\n"
-    )
-}
-
-/// Returns `text` as one of the arguments of an entry: a JSON string is a TOML string, and braces are doubled.
-pub(crate) fn toml_argument(text: &str) -> String {
-    serde_json::json!(text.replace('{', "{{").replace('}', "}}")).to_string()
-}
 
 /// Starts a world with an agent that runs `script`.
 pub(crate) async fn world_with(script: &str) -> World {

@@ -110,8 +110,11 @@ impl ChatBody {
         caller.may_run(&agent_id)?;
         let model = self.model.as_deref().map(ModelName::parse).transpose();
         let model = model.map_err(|error| Error::Invalid(format!("`model`: {error}")))?;
-        let thread = thread_key(self.state_key.as_deref().or(self.id.as_deref()))?;
         let question = self.question()?;
+        let thread = match self.state_key.as_deref().or(self.id.as_deref()) {
+            Some(name) => thread_key(name)?,
+            None => self.new_thread(caller, &question)?,
+        };
         let run_id = self.run_id(caller, &thread, &question)?;
         let hash = self.hash(&agent_id, &question);
         let anew = self.message_id.into_iter().filter(|_| self.trigger == Trigger::RegenerateMessage);
@@ -178,6 +181,13 @@ impl ChatBody {
         derived_run_id(caller, &parts.map(str::as_bytes))
     }
 
+    /// Returns the key of a new thread: the same for the same request.
+    fn new_thread(&self, caller: &Caller, question: &Question) -> Result<ExternalId, Error> {
+        let nameless = ExternalId::parse("new").map_err(|_never| Error::Internal)?;
+        let run_id = self.run_id(caller, &nameless, question)?;
+        ExternalId::parse(&format!("thread-{run_id}")).map_err(|_never| Error::Internal)
+    }
+
     /// Returns the hash of the parts of the request that decide about its run.
     fn hash(&self, agent_id: &AgentId, question: &Question) -> String {
         hash(&json!([self.trigger.name(), agent_id, self.model, question.text, question.id, self.request_id]))
@@ -218,12 +228,8 @@ pub(super) fn agent_id(name: Option<&str>) -> Result<AgentId, Error> {
     id.map_err(|error| Error::Invalid(format!("`graphName`: {error}")))
 }
 
-/// Returns the key of the thread that a client names; a new one if it names none.
-pub(crate) fn thread_key(name: Option<&str>) -> Result<ExternalId, Error> {
-    let Some(name) = name else {
-        let key = format!("{:032x}", random::bits());
-        return ExternalId::parse(&key).map_err(|_never| Error::Internal);
-    };
+/// Returns the key of the thread that a client names.
+pub(super) fn thread_key(name: &str) -> Result<ExternalId, Error> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     let problem = || {
         let rule = format!("1 to {MAX_KEY} letters, digits, `.`, `_`, `:` or `-`");
@@ -281,6 +287,8 @@ mod tests {
         assert_eq!(id(&again), id(&again));
         let nameless = json!({ "message": "q", "stateKey": "s" });
         assert_ne!(id(&nameless), id(&nameless));
+        let threadless = json!({ "message": "q", "requestId": "x" });
+        assert_eq!(id(&threadless), id(&threadless), "without a thread, too");
     }
 
     #[test]

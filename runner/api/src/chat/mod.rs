@@ -25,18 +25,20 @@ use runner_engine::follow::FollowEvent;
 use runner_store::{Created, Run, ThreadTurn};
 use serde_json::Value;
 
-pub(crate) use self::{body::thread_key, parts::parts, ui_stream::UiStream};
+pub(crate) use self::parts::parts;
 use self::{
-    body::{ChatBody, ChatOrder},
+    body::{ChatBody, ChatOrder, thread_key},
     operations::StopView,
+    ui_stream::UiStream,
 };
 use crate::{
     body::{ObjectId, read_json},
     caller::Caller,
-    context::ApiContext,
+    context::{ApiContext, OpenedStore},
     error::Error,
     json_response,
     runs::{self, MAX_ORDER, event_source::EventSource},
+    stream_guard::StreamGuard,
     stream_response::HEARTBEAT_INTERVAL,
     trace_parent::trace_parent,
 };
@@ -73,8 +75,11 @@ pub(crate) async fn create(
         let _permit = context.orders.acquire().await.map_err(|_closed| Error::Internal)?;
         ChatBody::read(read_json(request, MAX_ORDER).await?)?.order(&caller)?
     };
+    let opened = context.opened().await?;
+    // No run is ordered for a client that may not read its answer.
+    let guard = StreamGuard::acquire(&context, &opened, caller.clone())?;
     let (Created::New(run) | Created::Existing(run)) = runs::submit(&context, &caller, order, trace).await?;
-    stream(&context, caller, &run, &thread).await
+    stream(&opened, guard, &run, &thread).await
 }
 
 /// Streams the answer that is being given in a thread, from its beginning. Answers 204 if there is none.
@@ -83,11 +88,13 @@ pub(crate) async fn resume(
     Extension(caller): Extension<Caller>,
     ObjectId(thread): ObjectId,
 ) -> Result<Response, Error> {
-    let thread = thread_key(Some(&thread))?;
-    match active_turn(&context, &caller, &thread).await? {
-        Some(turn) => stream(&context, caller, &turn.run, &thread).await,
-        None => Ok(StatusCode::NO_CONTENT.into_response()),
-    }
+    let thread = thread_key(&thread)?;
+    let Some(turn) = active_turn(&context, &caller, &thread).await? else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    let opened = context.opened().await?;
+    let guard = StreamGuard::acquire(&context, &opened, caller)?;
+    stream(&opened, guard, &turn.run, &thread).await
 }
 
 /// Asks for the end of the run that is active in a thread. Does nothing if there is none.
@@ -96,7 +103,7 @@ pub(crate) async fn stop(
     Extension(caller): Extension<Caller>,
     ObjectId(thread): ObjectId,
 ) -> Result<Response, Error> {
-    let thread = thread_key(Some(&thread))?;
+    let thread = thread_key(&thread)?;
     let Some(turn) = active_turn(&context, &caller, &thread).await? else {
         return Ok(json_response(&StopView { run_id: None }));
     };
@@ -117,18 +124,17 @@ async fn active_turn(
 
 /// Returns the stream of a run's answer, from its beginning.
 async fn stream(
-    context: &ApiContext,
-    caller: Caller,
+    opened: &OpenedStore,
+    guard: StreamGuard,
     run: &Run,
     thread: &ExternalId,
 ) -> Result<Response, Error> {
-    let opened = context.opened().await?;
     let writer = UiStream::of(run.run_id.as_str());
     let mut chunks = writer.start(run.agent.as_str(), thread.as_str());
     if let Some(position) = opened.store.queue_position(run).await? {
         chunks.push(ui_stream::queued(position.ahead, position.waiting));
     }
-    let source = EventSource::open(context, caller, run.run_id.as_str(), 0).await?.ok_or(Error::Route)?;
+    let source = EventSource::of_ordered(opened, guard, run).await?;
     let waiting = chunks.iter().map(Value::to_string).collect();
     let chat = ChatStream { source, writer, waiting, is_last: false };
     let events = Sse::new(chat.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL));

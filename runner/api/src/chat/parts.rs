@@ -11,17 +11,14 @@ use crate::error::Error;
 pub(crate) async fn parts(store: &Store, run: &Run) -> Result<Vec<Value>, Error> {
     let mut stream = UiStream::of(run.run_id.as_str());
     let mut parts = Vec::new();
-    let mut after = 0;
+    let mut after = store.attempt_begin(run).await?;
     loop {
-        let (_, events) = store.events_after(&run.run_id, after).await?;
+        let events = store.answer_events(&run.run_id, after).await?;
         let Some(last) = events.last() else { return Ok(parts) };
         after = last.seq;
         for stored in &events {
-            // Logs are most of the events, and no part of an answer.
-            if stored.kind != "log" {
-                let event: AgentEvent = stored.event()?;
-                stream.event(Some(stored.seq), &event).iter().for_each(|chunk| add(&mut parts, chunk));
-            }
+            let event: AgentEvent = stored.event()?;
+            stream.event(Some(stored.seq), &event).iter().for_each(|chunk| add(&mut parts, chunk));
         }
     }
 }

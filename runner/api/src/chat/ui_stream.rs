@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use platform_core::event::{AgentEvent, Phase, RunErrorCode};
+use platform_core::event::{ActivityKind, AgentEvent, Phase, RunErrorCode};
 use serde_json::{Value, json};
 
 /// Message for a client whose stream ends before the run.
@@ -14,7 +14,7 @@ const INTERRUPTED: &str = "the stream broke off; the run goes on: resume the str
 
 /// Writer of one assistant message, the answer of a run.
 #[derive(Debug)]
-pub(crate) struct UiStream {
+pub(super) struct UiStream {
     run_id: String,
     /// Text part that is open, with its text so far.
     open_text: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct UiStream {
 
 impl UiStream {
     /// Returns a writer of the answer of run `run_id`.
-    pub(crate) fn of(run_id: &str) -> Self {
+    pub(super) fn of(run_id: &str) -> Self {
         Self {
             run_id: run_id.to_owned(),
             open_text: None,
@@ -40,7 +40,7 @@ impl UiStream {
     }
 
     /// Returns the chunks that begin the message. The message has the id of its run.
-    pub(crate) fn start(&self, agent_id: &str, thread: &str) -> Vec<Value> {
+    pub(super) fn start(&self, agent_id: &str, thread: &str) -> Vec<Value> {
         let metadata = json!({ "runId": self.run_id, "agentId": agent_id, "stateKey": thread });
         vec![
             json!({ "type": "start", "messageId": self.run_id, "messageMetadata": metadata }),
@@ -49,9 +49,10 @@ impl UiStream {
     }
 
     /// Returns the chunks for an event of the run, which has the number `seq` if it is stored.
-    pub(crate) fn event(&mut self, seq: Option<u64>, event: &AgentEvent) -> Vec<Value> {
+    pub(super) fn event(&mut self, seq: Option<u64>, event: &AgentEvent) -> Vec<Value> {
         match event {
             AgentEvent::Status { phase } => vec![status(phase.name())],
+            AgentEvent::Activity { kind, label } => vec![activity(*kind, label.as_deref())],
             AgentEvent::TextDelta { delta } => self.text(delta),
             AgentEvent::Progress { text } => {
                 vec![json!({ "type": "data-progress", "data": { "text": text }, "transient": true })]
@@ -81,12 +82,12 @@ impl UiStream {
     }
 
     /// Returns the chunks of a stream that ends before its run.
-    pub(crate) fn interrupted(&mut self) -> Vec<Value> {
+    pub(super) fn interrupted(&mut self) -> Vec<Value> {
         self.error("interrupted", INTERRUPTED)
     }
 
     /// Returns whether the message is complete.
-    pub(crate) const fn has_ended(&self) -> bool {
+    pub(super) const fn has_ended(&self) -> bool {
         self.has_ended
     }
 
@@ -193,12 +194,21 @@ impl UiStream {
 }
 
 /// Returns a chunk of the part that shows the phase of the run. Each replaces the one before.
-pub(crate) fn status(phase: &str) -> Value {
+pub(super) fn status(phase: &str) -> Value {
     json!({ "type": "data-status", "id": "status", "data": { "phase": phase } })
 }
 
+/// Returns a chunk of the part that shows what the agent does now. Each replaces the one before.
+fn activity(kind: ActivityKind, label: Option<&str>) -> Value {
+    let mut data = json!({ "kind": kind.name() });
+    if let Some(label) = label {
+        data["label"] = label.into();
+    }
+    json!({ "type": "data-activity", "id": "activity", "data": data })
+}
+
 /// Returns the chunk of the part that shows a run's place in the queue.
-pub(crate) fn queued(ahead: u64, waiting: u64) -> Value {
+pub(super) fn queued(ahead: u64, waiting: u64) -> Value {
     let mut chunk = status(Phase::Queued.name());
     chunk["data"]["ahead"] = ahead.into();
     chunk["data"]["waiting"] = waiting.into();
@@ -272,6 +282,18 @@ mod tests {
         let chunks = stream.event(Some(1), &call("c"));
         assert_eq!(chunks[1]["input"], json!({ "text": "{\"a\":" }), "what was cut stays text");
         assert!(chunks.iter().all(|chunk| chunk["providerExecuted"] == true), "a client would run it again");
+    }
+
+    #[test]
+    fn an_activity_is_one_part_that_is_replaced() {
+        let mut stream = UiStream::of("r1");
+        for (label, data) in [
+            (None, json!({ "kind": "tool_use" })),
+            (Some("exec"), json!({ "kind": "tool_use", "label": "exec" })),
+        ] {
+            let chunks = stream.event(Some(1), &AgentEvent::activity(ActivityKind::ToolUse, label));
+            assert_eq!(chunks, [json!({ "type": "data-activity", "id": "activity", "data": data })]);
+        }
     }
 
     #[test]

@@ -53,14 +53,14 @@ struct MessageBody {
     /// `system`, `developer`, `user`, `assistant`, `tool` or `function`.
     #[schema(pattern = "^(system|developer|user|assistant|tool|function)$")]
     role: String,
-    content: Option<ContentBody>,
+    content: Option<MessageContent>,
 }
 
 /// Text, or parts of the type `text`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ChatCompletionContent)]
 #[serde(untagged)]
-enum ContentBody {
+enum MessageContent {
     Text(String),
     Parts(Vec<Value>),
 }
@@ -130,8 +130,8 @@ impl MessageBody {
         };
         let content = match &self.content {
             None => String::new(),
-            Some(ContentBody::Text(text)) => text.clone(),
-            Some(ContentBody::Parts(parts)) => {
+            Some(MessageContent::Text(text)) => text.clone(),
+            Some(MessageContent::Parts(parts)) => {
                 parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.concat()
             }
         };

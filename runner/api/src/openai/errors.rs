@@ -55,8 +55,8 @@ pub(crate) async fn in_openai_form(request: Request, next: Next) -> Response {
         .collect::<Vec<_>>()
         .join("; ");
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // Another try would order another run.
-    if status == StatusCode::BAD_GATEWAY {
+    // Another try would order another run, though this one failed or is stored.
+    if status == StatusCode::BAD_GATEWAY || text("code") == "timed_out" {
         parts.headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     }
     parts.headers.remove(axum::http::header::CONTENT_LENGTH);

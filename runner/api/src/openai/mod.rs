@@ -19,10 +19,9 @@ use axum::{
     },
 };
 use futures_util::{Stream, stream::unfold};
-use platform_core::{event::RunErrorCode, id::RunId, name};
-use platform_runtime::{report, task};
+use platform_core::{event::RunErrorCode, name};
 use runner_engine::{agents::AgentStatus, follow::FollowEvent};
-use runner_store::{Created, Store};
+use runner_store::Created;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -39,9 +38,11 @@ use crate::{
     context::ApiContext,
     error::Error,
     json_response,
-    runs::{self, MAX_ORDER, event_source::EventSource},
+    runs::{self, IDEMPOTENCY_KEY, MAX_ORDER, event_source::EventSource},
+    stream_guard::StreamGuard,
     stream_response::HEARTBEAT_INTERVAL,
     trace_parent::trace_parent,
+    waiters::{Repeat, Waiter},
 };
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static(name::header::SHOULD_RETRY);
@@ -54,14 +55,7 @@ struct PendingCompletion {
     source: EventSource,
     completion: Completion,
     form: Form,
-    run: CancelOnDrop,
-}
-
-/// Run whose end is asked for on drop.
-struct CancelOnDrop {
-    store: Store,
-    run_id: RunId,
-    has_ended: bool,
+    run: Waiter,
 }
 
 /// Chunks of a stream that wait to be sent, and whether others follow.
@@ -132,14 +126,17 @@ impl PendingCompletion {
         let model = body.model().to_owned();
         let order = body.order(&json, &headers, caller)?;
         drop((json, permit));
+        let opened = context.opened().await?;
+        // No run is ordered for a client that may not read its answer.
+        let guard = StreamGuard::acquire(context, &opened, caller.clone())?;
+        let repeat = if headers.contains_key(IDEMPOTENCY_KEY) { Repeat::SameRun } else { Repeat::OtherRun };
+        // The client may leave while the run is stored.
+        let waiter = context.waiters.wait(&opened.store, &order.run_id, repeat);
         let (Created::New(run) | Created::Existing(run)) =
             runs::submit(context, caller, order, trace).await?;
-        let opened = context.opened().await?;
-        let cancel =
-            CancelOnDrop { store: opened.store.clone(), run_id: run.run_id.clone(), has_ended: false };
-        let source = EventSource::open(context, caller.clone(), run.run_id.as_str(), 0).await?;
+        let source = EventSource::of_ordered(&opened, guard, &run).await?;
         let completion = Completion::new(run.run_id.as_str(), &model, run.created.0 / 1000, usage);
-        Ok(Self { source: source.ok_or(Error::Route)?, completion, form, run: cancel })
+        Ok(Self { source, completion, form, run: waiter })
     }
 
     /// Waits for the next piece of the completion. An end without an outcome is a failure.
@@ -207,21 +204,5 @@ impl Chunks {
             self.waiting.push_back(LAST.to_owned());
         }
         self.waiting.pop_front()
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        if self.has_ended {
-            return;
-        }
-        let store = self.store.clone();
-        let run_id = self.run_id.clone();
-        task::spawn("cancel", async move {
-            if let Err(error) = store.request_cancel(&run_id).await {
-                let error = report::chain(&error);
-                tracing::warn!(run = %run_id, error, "run not cancelled, though its client has left");
-            }
-        });
     }
 }

@@ -3,7 +3,7 @@
 //! Each type here stands for one of theirs in a derived schema, and is never created.
 
 use platform_core::{
-    event::{OutputStream, Phase},
+    event::{self, OutputStream, Phase},
     priority,
 };
 use runner_model::{conversation, lifecycle::State};
@@ -66,6 +66,8 @@ texts! {
     Priority = words(priority::Priority::ALL.map(priority::Priority::name));
     /// Phase of a run.
     RunPhase = words(Phase::ALL.map(Phase::name));
+    /// Kind of what an agent on a gateway does.
+    ActivityKind = words(event::ActivityKind::ALL.map(event::ActivityKind::name));
     /// Output of a process.
     ProcessOutput = words(OutputStream::ALL.map(OutputStream::name));
     /// Role of a message's author.

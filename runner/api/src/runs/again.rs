@@ -6,8 +6,11 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use runner_engine::run::start_next_attempt;
-use runner_store::Created;
+use runner_engine::{
+    request::RunRequest,
+    run::{NotAttempted, start_next_attempt},
+};
+use runner_store::{Created, Run, Store};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -43,6 +46,7 @@ pub(crate) async fn again(
     let opened = context.opened().await?;
     let run = find(&opened.store, &caller, &run_id).await?;
     caller.may_run(&run.agent)?;
+    may_repeat(&opened.store, &caller, &run).await?;
     let body = read_optional_json(request, MAX_BODY).await?.map(serde_json::from_value);
     let AttemptBody { attempt } = body.transpose().map_err(|error| invalid_body(&error))?.unwrap_or_default();
     Ok(match start_next_attempt(&opened.store, &run.run_id, attempt).await? {
@@ -51,4 +55,13 @@ pub(crate) async fn again(
         }
         Created::Existing(run) => json_response(&RunView::of(&run, &caller)),
     })
+}
+
+/// Checks that the limits of the caller's own runs are no tighter than those of `run`.
+async fn may_repeat(store: &Store, caller: &Caller, run: &Run) -> Result<(), Error> {
+    if caller.is_operator() {
+        return Ok(());
+    }
+    let request = RunRequest::stored(&store.record(&run.run_id).await?).map_err(NotAttempted::from)?;
+    if caller.limits().allow(&request.spec.agent.budget) { Ok(()) } else { Err(Error::Limits) }
 }

@@ -3,9 +3,15 @@
 use axum::http::HeaderMap;
 use futures_util::{Stream, stream::unfold};
 use runner_engine::follow::{FollowEvent, Subscription};
+use runner_store::Run;
 
 use super::find;
-use crate::{caller::Caller, context::ApiContext, error::Error, stream_guard::StreamGuard};
+use crate::{
+    caller::Caller,
+    context::{ApiContext, OpenedStore},
+    error::Error,
+    stream_guard::StreamGuard,
+};
 
 /// Header with the id of the last event that a client has received (WHATWG HTML, server-sent events).
 pub(super) const LAST_EVENT_ID: &str = "last-event-id";
@@ -41,6 +47,17 @@ impl EventSource {
         let guard = StreamGuard::acquire(context, &opened, caller)?;
         let subscription = opened.feeds.subscribe(&run.run_id, after);
         Ok(Some(Self { subscription, guard, has_ended }))
+    }
+
+    /// Returns a source of all events of a run's attempt. Its stream was admitted before the run was ordered.
+    pub(crate) async fn of_ordered(
+        opened: &OpenedStore,
+        guard: StreamGuard,
+        run: &Run,
+    ) -> Result<Self, Error> {
+        let after = opened.store.attempt_begin(run).await?;
+        let subscription = opened.feeds.subscribe(&run.run_id, after);
+        Ok(Self { subscription, guard, has_ended: run.state.is_final() })
     }
 
     /// Returns whether the run had ended when the source was opened: then no event has to be waited for.

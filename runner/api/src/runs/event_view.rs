@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use platform_core::{
-    event::{AgentEvent, OutputStream, Phase, RunErrorCode},
+    event::{ActivityKind, AgentEvent, OutputStream, Phase, RunErrorCode},
     record::Tokens,
 };
 use runner_store::UnixMillis;
@@ -41,6 +41,16 @@ enum EventKind {
     Status {
         #[schema(value_type = schemas::RunPhase)]
         phase: Phase,
+    },
+    /// The gateway of the run reports what its agent does now.
+    Activity {
+        #[serde(rename = "kind")]
+        #[schema(value_type = schemas::ActivityKind)]
+        activity: ActivityKind,
+        /// Object of the activity, such as the tool that is used.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        label: Option<String>,
     },
     /// A piece of the answer, as the model produces it.
     TextDelta { delta: String },
@@ -150,6 +160,7 @@ impl EventKind {
         let cut = |bytes: u64| (bytes > 0).then_some(bytes);
         match event {
             AgentEvent::Status { phase } => Self::Status { phase },
+            AgentEvent::Activity { kind: activity, label } => Self::Activity { activity, label },
             AgentEvent::TextDelta { delta } => Self::TextDelta { delta },
             AgentEvent::Progress { text } => Self::Progress { text },
             AgentEvent::Tool { name } => Self::Tool { name },
@@ -267,6 +278,7 @@ mod tests {
         let stream = OutputStream::Stderr;
         let events = [
             AgentEvent::Status { phase: Phase::Queued },
+            AgentEvent::activity(ActivityKind::ToolUse, Some("t")),
             AgentEvent::TextDelta { delta: text() },
             AgentEvent::Progress { text: text() },
             AgentEvent::Tool { name: text() },

@@ -147,6 +147,7 @@ pub(crate) fn again() -> Operation {
         .optional_body::<AttemptBody>(&json!({}))
         .refuses([
             Problem::AGENT_FORBIDDEN,
+            Problem::LIMITS_EXCEEDED,
             Problem::RUN_NOT_ENDED,
             Problem::OTHER_ATTEMPT,
             Problem::NOT_REPEATABLE,

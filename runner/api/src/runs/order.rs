@@ -93,6 +93,10 @@ impl LimitsBody {
 impl OrderBody {
     /// Reads an order. An unknown field is refused with its name.
     pub(super) fn read(body: Value) -> Result<Self, Error> {
+        // A list would be read as the fields in their order.
+        if body["limits"].is_array() {
+            return Err(Error::Invalid("`limits` is no object".to_owned()));
+        }
         serde_json::from_value(body).map_err(|error| invalid_body(&error))
     }
 

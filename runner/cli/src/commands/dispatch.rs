@@ -12,7 +12,7 @@ use runner_model::failpoint;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{
-    Arguments, Command, Context, Error, agents, api, audit, backup, command_line, config, doctor,
+    Arguments, Command, Context, Error, agents, api, audit, backup, chat, command_line, config, doctor,
     error::Misused, error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models, principals,
     reload, run, runs, store, token, up, usage,
 };
@@ -76,6 +76,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
         match command {
             Command::Up => up::up(&context).await,
             Command::Run(arguments) => Box::pin(run::run(&context, arguments)).await,
+            Command::Chat(arguments) => Box::pin(chat::chat(&context, arguments)).await,
             Command::Runs(command) => runs::runs(&context, command).await,
             Command::Backup(arguments) => backup::backup(&context, arguments).await,
             Command::Restore(arguments) => backup::restore(&context, arguments).await,

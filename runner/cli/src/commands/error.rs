@@ -258,7 +258,10 @@ const fn apply_exit(error: &files::ApplyError) -> Exit {
 const fn store_exit(error: &store::Error) -> Exit {
     use store::Error;
     match error {
-        Error::Unknown { .. } | Error::NoPrincipal { .. } | Error::NoThread { .. } => Exit::Failure,
+        Error::Unknown { .. }
+        | Error::NoPrincipal { .. }
+        | Error::NoThread { .. }
+        | Error::Forgotten { .. } => Exit::Failure,
         Error::Full(_)
         | Error::SessionBusy { .. }
         | Error::ThreadBusy { .. }

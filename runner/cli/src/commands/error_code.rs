@@ -100,6 +100,7 @@ const fn store_code(error: &store::Error) -> &'static str {
         Error::ThreadBusy { .. } => "thread_busy",
         Error::NoThread { .. } => "thread_unknown",
         Error::StillActive { .. } => "run_active",
+        Error::Forgotten { .. } => "not_repeatable",
         Error::Conflict { .. } => "run_id_taken",
         Error::HostAtWork { .. } | Error::OthersAtWork { .. } => "store_busy",
         Error::ServesAnother { .. } => "store_serves_another_host",

@@ -165,6 +165,10 @@ impl Printer {
 fn describe(event: &AgentEvent) -> (&'static str, String) {
     match event {
         AgentEvent::Status { phase } => ("status", phase.name().to_owned()),
+        AgentEvent::Activity { kind, label } => (
+            "activity",
+            [Some(kind.name()), label.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" "),
+        ),
         AgentEvent::Log { stream, text } => (stream.name(), text.clone()),
         AgentEvent::LogCut { stream, bytes } => (stream.name(), format!("[… {bytes} bytes cut …]")),
         AgentEvent::Tool { name } => ("tool", name.clone()),

@@ -5,6 +5,7 @@ mod agents;
 mod api;
 mod audit;
 mod backup;
+mod chat;
 mod columns;
 #[cfg(test)]
 mod command_lines;
@@ -111,6 +112,8 @@ Signals as a service:
     Up,
     /// Run an agent once and show its answer
     Run(run::Arguments),
+    /// Talk to an agent: one run for each message, each with the earlier messages of its thread
+    Chat(chat::Arguments),
     /// List and inspect runs, wait for them, cancel them, and remove their leftover resources
     #[command(subcommand)]
     Runs(runs::Command),

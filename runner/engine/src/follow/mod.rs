@@ -18,7 +18,7 @@ use platform_core::{control::TapLine, event::AgentEvent, id::RunId};
 use platform_runtime::{
     report,
     retry::Transient,
-    settings::{Protocol, Stream},
+    settings::{Execution, Protocol, Stream},
 };
 use runner_control_client::{DataPlane, Follow, Lines};
 use runner_model::tap_event;
@@ -114,8 +114,10 @@ impl Follower {
     pub async fn with_live(mut self, data_plane: DataPlane) -> Result<Self, Error> {
         let record = self.store.record(&self.run_id).await?;
         let agent = RunRequest::stored(&record).map(|request| request.spec.agent);
-        // Text that an agent reports itself is stored. The tap would repeat it.
-        let reports_text = agent.as_ref().is_ok_and(|agent| agent.protocol == Protocol::Events);
+        // Text that an agent or its gateway reports is stored. The tap would repeat it.
+        let reports_text = agent
+            .as_ref()
+            .is_ok_and(|agent| agent.protocol == Protocol::Events || agent.mode == Execution::Gateway);
         // Events can be followed even if the request cannot be read.
         let stream = agent.map_or(Stream::Progress, |agent| agent.stream);
         let has_ended = record.run.state.is_final();

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use platform_core::{event::AgentEvent, id::RunId};
-use platform_runtime::settings::{Agent, Execution, Stream};
+use platform_runtime::settings::{Agent, Execution, Protocol, Stream};
 use tokio::sync::{SemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     error::Error,
-    event_recorder::{EventRecorder, OutputRules},
+    event_recorder::{EventRecorder, OutputRules, Reporter},
     leased_run::LeasedRun,
 };
 use crate::{
@@ -39,9 +39,12 @@ impl<'r> RunContext<'r> {
         let began = Instant::now();
         let agent = &run.request.spec.agent;
         // The gateway sends the answer itself. Models there also write text that is not part of it.
-        let stream = if agent.mode == Execution::Gateway { Stream::Progress } else { agent.stream };
-        let output =
-            OutputRules { protocol: agent.protocol, stream, capture_limit: agent.output_capture_limit };
+        let (reporter, stream) = match (agent.mode, agent.protocol) {
+            (Execution::Gateway, _) => (Reporter::Gateway, Stream::Answer),
+            (Execution::Ephemeral, Protocol::Events) => (Reporter::Agent, agent.stream),
+            (Execution::Ephemeral, _) => (Reporter::DataPlane, agent.stream),
+        };
+        let output = OutputRules { reporter, stream, capture_limit: agent.output_capture_limit };
         let events = EventRecorder::new(run.recovered().recorded, events, output);
         Self { engine, run, events, cancel, began }
     }

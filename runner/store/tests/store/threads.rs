@@ -1,9 +1,11 @@
 //! Tests threads: their turns, the order of these, and the removal of texts.
 
 use platform_core::{
+    event::{AgentEvent, RunErrorCode},
     id::{AccountId, ExternalId, RunId},
     limit::Millis,
 };
+use runner_model::lifecycle::{Failure, Transition};
 use runner_store::{AccountScope, Claimant, Created, Error, NewRun, NewTurn, Onto, Store, TurnPlace, Worker};
 
 use crate::database::{Database, id, order, transitions};
@@ -18,6 +20,8 @@ crate::on_both!(
     threads_are_listed_in_pages,
     threads_of_an_account_are_its_own,
     a_removed_thread_leaves_no_text,
+    a_forgotten_failure_keeps_its_code,
+    the_last_attempt_has_the_answer,
     texts_of_old_runs_are_removed,
     a_backup_has_threads,
 );
@@ -63,7 +67,7 @@ async fn answered(store: &Store, new: &NewRun) -> RunId {
 
 /// Returns the runs from the first turn of `chat` to `upto`.
 async fn path(store: &Store, upto: &str) -> Vec<String> {
-    let turns = store.turns(&acct(), &key("chat"), &id(upto)).await.unwrap();
+    let turns = store.turns(&acct(), &key("chat"), &id(upto), 100).await.unwrap();
     turns.iter().map(|turn| turn.run.run_id.to_string()).collect()
 }
 
@@ -157,10 +161,10 @@ async fn threads_of_an_account_are_its_own(database: Database) {
     assert!(store.threads(&other, None, 9).await.unwrap().is_empty());
     assert_eq!(store.last_turn(&other, &key("chat")).await.unwrap(), None);
     assert_eq!(store.find_turn(&other, &key("chat"), "r1").await.unwrap(), None);
-    assert!(store.turns(&other, &key("chat"), &id("r1")).await.unwrap().is_empty());
+    assert!(store.turns(&other, &key("chat"), &id("r1"), 100).await.unwrap().is_empty());
     let refused = store.remove_thread(&other, &key("chat")).await.unwrap_err();
     assert!(matches!(refused, Error::NoThread { .. }), "{refused:?}");
-    assert!(there.turns(&acct(), &key("chat"), &id("r1")).await.unwrap().is_empty());
+    assert!(there.turns(&acct(), &key("chat"), &id("r1"), 100).await.unwrap().is_empty());
     let own = NewRun { account: other, ..turn("r2", behind(None, None)) };
     answered(&store, &own).await;
     assert_eq!(path(&store, "r1").await, ["r1"], "the same key is another thread");
@@ -200,6 +204,39 @@ async fn a_removed_thread_leaves_no_text(database: Database) {
     assert!(store.threads(&acct(), None, 9).await.unwrap().is_empty());
     let gone = store.remove_thread(&acct(), &key("chat")).await.unwrap_err();
     assert!(matches!(gone, Error::NoThread { .. }), "{gone:?}");
+}
+
+/// The message of a failure may be the agent's text.
+async fn a_forgotten_failure_keeps_its_code(database: Database) {
+    let store = database.open().await;
+    let new = turn("r1", behind(None, None));
+    let Created::New(run) =
+        store.create(&new, Claimant::Worker(&Worker::this_process(), LONG)).await.unwrap()
+    else {
+        panic!("ordered before")
+    };
+    let failure = Failure::new(RunErrorCode::ContainerFailed, "it said: secret");
+    let token = run.fencing_token();
+    store.step(&token, &Transition::Withdraw(failure).into()).await.unwrap();
+    store.forget_run(&id("r1"), &AccountScope::All).await.unwrap();
+    let record = store.record(&id("r1")).await.unwrap();
+    let shown = format!("{record:?}");
+    assert!(!shown.contains("secret") && shown.contains("container_failed"), "{shown}");
+    assert!(matches!(record.events.last().unwrap().event().unwrap(), AgentEvent::Error { .. }), "{shown}");
+    let refused = store.restart(&token).await.unwrap_err();
+    assert!(matches!(refused, Error::Forgotten { .. }), "no agent runs without a question: {refused:?}");
+}
+
+async fn the_last_attempt_has_the_answer(database: Database) {
+    let store = database.open().await;
+    answered(&store, &turn("r1", behind(None, None))).await;
+    let first = store.run(&id("r1")).await.unwrap();
+    assert_eq!(store.attempt_begin(&first).await.unwrap(), 0);
+    let again = store.restart(&first.fencing_token()).await.unwrap();
+    let begin = store.attempt_begin(&again).await.unwrap();
+    assert_eq!(begin, store.last_event(&id("r1")).await.unwrap());
+    assert!(store.answer_events(&id("r1"), begin).await.unwrap().is_empty());
+    assert!(!store.answer_events(&id("r1"), 0).await.unwrap().is_empty(), "control");
 }
 
 async fn texts_of_old_runs_are_removed(database: Database) {

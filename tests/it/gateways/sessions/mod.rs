@@ -4,6 +4,7 @@
 
 mod calls;
 mod endings;
+mod events;
 mod survival;
 mod versions;
 

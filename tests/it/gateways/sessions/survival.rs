@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{AGENT, Sessions, answer, code};
 use crate::recovery::survival::{PATIENCE, ended, state};
 
-async fn order(there: &Sessions, run: &str, more: &[&str]) {
+pub(super) async fn order(there: &Sessions, run: &str, more: &[&str]) {
     let arguments = [&["run", "--detach", "--run-id", run, "--agent", AGENT], more, &[run]].concat();
     let outcome = there.world.sluice().run(&arguments).await;
     assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), run), "{outcome:?}");
@@ -55,7 +55,7 @@ async fn survive_any_point(dialect: Dialect) {
 }
 
 /// Sends the gateway the proxy's present address.
-async fn provide(there: &Sessions, as_run: &str) {
+pub(super) async fn provide(there: &Sessions, as_run: &str) {
     let address = harness::shared::register_shared(&there.world, harness::grant(as_run, "nobody")).await;
     there.gateway.set(|options| {
         for (at, slot) in super::slots().enumerate() {

@@ -1,19 +1,17 @@
 //! Tests the chat of the HTTP API: streams in the AI SDK's protocol, threads, and what a client may not do.
 
-use harness::{Agent, Answer, eventually::eventually_within};
+use harness::{
+    Agent, Answer,
+    eventually::eventually_within,
+    shell_agents::{RECALLS, prints, reporting_agent, toml_argument},
+};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::orders::{Served, assert_problem, ended};
-use crate::{
-    recovery::survival::{PATIENCE, let_go},
-    runs::agent_events::{prints, reporting_agent},
-};
+use crate::recovery::survival::{PATIENCE, let_go};
 
 pub(super) const CHAT: &str = "/api/v1/ai/chat";
-/// Script of an agent that answers with the conversation that it was given.
-pub(super) const RECALLS: &str =
-    r#"jq -j '[.[] | .role + ":" + .content] | join("|")' /workspace/.cogni/messages.json"#;
 
 /// Returns a chat's request with one message.
 pub(super) fn says(thread: &str, id: &str, text: &str) -> Value {
@@ -101,7 +99,7 @@ async fn a_chat_remembers_what_was_said() {
 async fn any_agent_continues_a_thread() {
     let other = format!(
         "[agents.'test:other']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nprompt = 'Be short.'\nrun_timeout = '20s'",
-        crate::sandbox::toml_argument(RECALLS)
+        toml_argument(RECALLS)
     );
     let there = Served::of(&format!("\n{other}\n"), RECALLS).await;
     let app = there.principal(&["app", "--account", "acct-7"]).await;
@@ -255,5 +253,34 @@ async fn what_no_chat_can_be_is_refused() {
     assert_eq!(app.get("/api/v1/runs").await.json()["runs"], json!([]), "nothing is stored");
     assert_problem(&there.api.post(CHAT, &says("t1", "m1", "one")).await, 401, "unauthenticated");
     assert_eq!(asks(&app, &with("messageId", json!("m1"))).await, "user:one", "control");
+    there.end().await;
+}
+
+/// A client that holds all its streams could not read the answer.
+#[tokio::test]
+async fn no_run_is_ordered_without_a_stream() {
+    let there = Served::of("", RECALLS).await;
+    let app = there.principal(&["app", "--account", "acct-7"]).await;
+    let order = json!({ "agentId": "test:long", "model": "fake", "input": "q" });
+    let long = app.post("/api/v1/runs", &order).await.json()["runId"].as_str().unwrap().to_owned();
+    let mut open = Vec::new();
+    for _ in 0..32 {
+        let events = format!("/api/v1/runs/{long}/events");
+        open.push(app.send(Method::GET, &events, "".into()).await.unwrap());
+    }
+    let completion = json!({ "model": "test:sh", "messages": [{ "role": "user", "content": "q" }] });
+    assert_problem(&app.post(CHAT, &says("t1", "m1", "one")).await, 429, "too_many_streams");
+    let refused = app.post("/v1/chat/completions", &completion).await;
+    assert_eq!(
+        (refused.status.as_u16(), &refused.json()["error"]["code"]),
+        (429, &json!("too_many_streams"))
+    );
+    let runs = app.get("/api/v1/runs").await.json()["runs"].as_array().unwrap().len();
+    assert_eq!(runs, 1, "only the one that is followed");
+    drop(open);
+    let asked = || async { app.post(CHAT, &says("t1", "m1", "one")).await.status };
+    eventually_within(PATIENCE, "control: with a stream it is", asked, |status| *status == 200).await;
+    assert_eq!(app.post(&format!("/api/v1/runs/{long}/cancel"), &Value::Null).await.status, 202);
+    ended(&app, &long).await;
     there.end().await;
 }

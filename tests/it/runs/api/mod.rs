@@ -14,26 +14,15 @@ mod spending;
 mod tls;
 mod walk;
 
-use std::{fs, net::SocketAddr, time::Duration};
+use std::{fs, time::Duration};
 
-use harness::{Agent, Up, World, eventually};
+use harness::{Agent, eventually, served::served};
 use http::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const REVIEWER: &str = "[agents.'team:reviewer']\nargv = ['node', '/agent/run.mjs']\nname = 'Reviewer'\nimage = 'no-such-image:1'\n";
-
-/// Starts a world whose API is up; returns it with a client.
-pub(crate) async fn served(api_settings: &str, toml: &str) -> (World, Up, Agent) {
-    let mut world = World::with(&format!("[api]\nlisten = '127.0.0.1:0'\n{api_settings}\n{toml}")).await;
-    assert!(world.stop_proxy().await);
-    let sluice = world.sluice().env("SLUICE_LOG", "info").log_to(&world.path().join("up.log"));
-    let up = Up::start(sluice).await;
-    let address = up.said.lines().find_map(|line| line.strip_prefix("api       http://"));
-    let address: SocketAddr = address.unwrap_or_else(|| panic!("{}", up.said)).parse().unwrap();
-    (world, up, Agent::over_tcp(address).searched())
-}
 
 async fn list(api: &Agent) -> Value {
     let answer = api.get("/api/v1/ai/agents").await;

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use harness::{Agent, Answer, eventually::eventually_within};
+use harness::{
+    Agent, Answer,
+    eventually::eventually_within,
+    shell_agents::{RECALLS, prints, reporting_agent},
+};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{
-    chat::RECALLS,
-    orders::{Served, ended},
-};
-use crate::{recovery::survival::PATIENCE, runs::agent_events::prints, runs::agent_events::reporting_agent};
+use super::orders::{Served, ended};
+use crate::recovery::survival::PATIENCE;
 
 const COMPLETIONS: &str = "/v1/chat/completions";
 

@@ -2,49 +2,14 @@
 
 use std::fs;
 
-use harness::{Agent, Answer, Up, World, canary, eventually::eventually_within};
+pub(super) use harness::Served;
+use harness::{Agent, Answer, eventually::eventually_within};
 use http::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::served;
-use crate::{recovery::survival::PATIENCE, sandbox::shell_agent};
-
-const AGENTS: &str = "[agents.'test:long']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nrun_timeout = '50s'\n";
-
-/// World whose API is up, with an agent that answers `it is done`.
-pub(super) struct Served {
-    pub(super) world: World,
-    pub(super) up: Up,
-    pub(super) api: Agent,
-}
-
-impl Served {
-    pub(super) async fn with(settings: &str) -> Self {
-        Self::of(settings, "echo it is done").await
-    }
-
-    /// Starts a world whose agent `test:sh` runs `script`.
-    pub(super) async fn of(settings: &str, script: &str) -> Self {
-        let (world, up, api) = served(settings, &format!("{AGENTS}{}", shell_agent(script, ""))).await;
-        Self { world, up, api }
-    }
-
-    /// Adds a principal; returns the API as it uses it.
-    pub(super) async fn principal(&self, arguments: &[&str]) -> Agent {
-        let added = self.world.sluice().run(&[&["principals", "add"], arguments].concat()).await;
-        assert_eq!(added.code, Some(0), "{added:?}");
-        let token = added.stdout.trim();
-        canary::hand_out(token);
-        self.api.clone().with_header("authorization", &format!("Bearer {token}"))
-    }
-
-    pub(super) async fn end(self) {
-        self.up.stop(Signal::TERM).await;
-        self.world.assert_nothing_left().await;
-    }
-}
+use crate::recovery::survival::PATIENCE;
 
 async fn order(api: &Agent, body: &Value) -> Answer {
     api.post("/api/v1/runs", body).await

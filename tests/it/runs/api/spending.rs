@@ -15,12 +15,6 @@ async fn delete(api: &Agent, path: &str) -> Answer {
     api.request(Method::DELETE, path, "".into()).await.unwrap()
 }
 
-impl Served {
-    async fn of_role(&self, name: &str, account: &str, role: &str) -> Agent {
-        self.principal(&[name, "--account", account, "--role", role]).await
-    }
-}
-
 #[tokio::test]
 async fn an_account_is_its_owners_and_operators() {
     let there = Served::with("").await;

@@ -4,11 +4,11 @@
 
 use std::{collections::BTreeMap, fs};
 
-use harness::{Agent, Answer};
+use harness::{Agent, Answer, served::Served};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::orders::{Served, ended, order_text};
+use super::orders::{ended, order_text};
 
 /// Roles by the rights that they give, the smallest first.
 const ROLES: [&str; 4] = ["viewer", "member", "operator", "admin"];

@@ -32,7 +32,7 @@ use runner_engine::{
     run::{self, LeaseError, LeasedRun},
 };
 use runner_store::{self as store, Created, Store};
-use runner_telemetry::traces;
+use runner_telemetry::traces::{self, SpanQueue};
 use runner_workspace::Workspaces;
 use tokio::{runtime::Handle, sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -138,7 +138,7 @@ async fn wait_for_proxy(data_plane: &DataPlane) -> Result<(), data_plane::Error>
 }
 
 /// Parses the id of an agent. A word without a family is one of Sluicegate's own.
-fn parse_agent(text: &str) -> Result<AgentId, InvalidId> {
+pub(super) fn parse_agent(text: &str) -> Result<AgentId, InvalidId> {
     if text.contains(':') { AgentId::parse(text) } else { AgentId::parse(&format!("sandbox:{text}")) }
 }
 
@@ -163,25 +163,46 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
         }
         return submitted;
     }
+    let (engine, export) = connect(context, store).await?;
+    engine.workspaces.sized(request.spec.agent.disk).disk_space()?.enough()?;
+    staging.add(&mut request, &files)?;
+    let cancel = cancel_on_signals()?;
+    let executing = Box::pin(execute_request(&engine, request.clone(), output, &cancel));
+    // `sluice up` reads the journal and exports the spans of calls.
+    let executed = traces::export_during(export, &engine.store, None, executing).await;
+    if executed.is_err() {
+        staging.discard(&engine.store, &request).await;
+    }
+    executed
+}
+
+/// Connects to all that a run of this process needs. Returns the spans to export, too.
+pub(super) async fn connect(
+    context: &Context,
+    store: Store,
+) -> Result<(EngineHandles, Option<SpanQueue>), Error> {
+    let settings = &context.settings;
     let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
     let workspaces = Workspaces::open(&settings.sandbox)?;
-    workspaces.sized(request.spec.agent.disk).disk_space()?.enough()?;
-    staging.add(&mut request, &files)?;
     let (observer, export) = Observer::of(settings)?;
     let engine = EngineHandles { observer, ..EngineHandles::of(settings, docker, store, workspaces) };
     wait_for_proxy(&engine.data_plane).await?;
-    let cancel = cancel_on_signals()?;
-    let leased_run = match LeasedRun::create(&engine, request.clone()).await {
-        Ok(leased_run) => leased_run,
+    Ok((engine, export))
+}
+
+/// Executes the run of `request` in this process, and shows it. Returns its exit code.
+pub(super) async fn execute_request(
+    engine: &EngineHandles,
+    request: RunRequest,
+    output: OutputArguments,
+    cancel: &CancellationToken,
+) -> Result<Exit, Error> {
+    match LeasedRun::create(engine, request).await {
+        Ok(leased_run) => execute(engine, &leased_run, output, cancel).await,
         // A repeated command with the same `--run-id` gets the answer of the first.
-        Err(LeaseError::Exists(run)) => return wait::wait(&engine.store, &run.run_id, output, &cancel).await,
-        Err(error) => {
-            staging.discard(&engine.store, &request).await;
-            return Err(not_created(error));
-        }
-    };
-    // `sluice up` reads the journal and exports the spans of calls.
-    traces::export_during(export, &engine.store, None, execute(&engine, &leased_run, output, &cancel)).await
+        Err(LeaseError::Exists(run)) => wait::wait(&engine.store, &run.run_id, output, cancel).await,
+        Err(error) => Err(not_created(error)),
+    }
 }
 
 /// Executes a run that this process has leased, and shows it.

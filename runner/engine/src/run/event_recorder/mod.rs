@@ -8,6 +8,8 @@ mod pending;
 mod reported;
 #[cfg(test)]
 mod tests;
+mod turn;
+mod turn_record;
 
 use std::{
     cell::{Cell, RefCell},
@@ -23,7 +25,7 @@ use platform_core::{
 use platform_runtime::{
     report,
     retry::{Backoff, Transient},
-    settings::{Protocol, Stream},
+    settings::Stream,
 };
 use runner_docker::{ContainerExit, Piece};
 use runner_model::{line_buffer::LineBuffer, tap_event};
@@ -33,7 +35,8 @@ use tokio::{
     time::sleep,
 };
 
-use self::pending::PendingEvents;
+pub(super) use self::turn_record::TurnRecord;
+use self::{pending::PendingEvents, turn::TurnTools};
 use super::leased_run::LeasedRun;
 
 /// Shortest time for which events are gathered into a batch. The time grows while the agent runs.
@@ -50,6 +53,7 @@ const SUB_AGENT_TOOL: &str = "sessions_spawn";
 pub(super) struct EventRecorder<'r> {
     reader: &'r mpsc::Sender<AgentEvent>,
     stream: Stream,
+    reporter: Reporter,
     /// Standard output of an agent that reports its events there; absent for other agents.
     reported: Option<RefCell<LineBuffer>>,
     /// Maximum number of bytes that are kept of an output's beginning, and of its end.
@@ -60,6 +64,10 @@ pub(super) struct EventRecorder<'r> {
     excess_tools: Cell<u64>,
     /// Number of events that the slow reader missed and that were not reported to it yet.
     missed: Cell<u64>,
+    /// Events of the turn that are recorded, of a run on a gateway.
+    turn: RefCell<TurnRecord>,
+    /// Source of the tool calls of that turn.
+    turn_tools: Cell<TurnTools>,
     /// True once the agent has started sub-agents, which may continue after its end.
     has_sub_agents: Cell<bool>,
 }
@@ -67,9 +75,20 @@ pub(super) struct EventRecorder<'r> {
 /// Settings of an agent that say how its output is recorded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutputRules {
-    pub(super) protocol: Protocol,
+    pub(super) reporter: Reporter,
     pub(super) stream: Stream,
     pub(super) capture_limit: ByteSize,
+}
+
+/// Party that reports the text and the tool calls of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reporter {
+    /// The data plane, which observes what models write.
+    DataPlane,
+    /// The agent, in lines on its standard output.
+    Agent,
+    /// The gateway that runs the agent.
+    Gateway,
 }
 
 impl<'r> EventRecorder<'r> {
@@ -80,17 +99,20 @@ impl<'r> EventRecorder<'r> {
         reader: &'r mpsc::Sender<AgentEvent>,
         output: OutputRules,
     ) -> Self {
-        let OutputRules { protocol, stream, capture_limit } = output;
-        let reports_events = protocol == Protocol::Events;
+        let OutputRules { reporter, stream, capture_limit } = output;
+        let reports_events = reporter == Reporter::Agent;
         Self {
             reader,
             stream,
+            reporter,
             reported: reports_events.then(|| RefCell::new(LineBuffer::new(limit::AGENT_LINE.as_usize()))),
             max_kept: ByteSize(limit::LOG_END.0.min(capture_limit.0 / 2)),
             pending: RefCell::new(PendingEvents::after(recorded)),
             added: Notify::new(),
             excess_tools: Cell::new(0),
             missed: Cell::new(0),
+            turn: RefCell::default(),
+            turn_tools: Cell::default(),
             // A recorded tool call may have started a sub-agent.
             has_sub_agents: Cell::new(recorded.tap > 0),
         }
@@ -119,7 +141,7 @@ impl<'r> EventRecorder<'r> {
         self.send(AgentEvent::Log { stream, text });
     }
 
-    /// Records an event of the data plane's tap. Leaves out text and tool calls of an agent that reports them itself.
+    /// Records an event of the data plane's tap. Leaves out text and tool calls that the agent or its gateway reports.
     pub(super) fn record_tap_line(&self, line: TapLine) {
         let mut pending = self.pending.borrow_mut();
         if line.n > 0 {
@@ -129,7 +151,7 @@ impl<'r> EventRecorder<'r> {
         if let AgentEvent::Tool { name } = &event {
             self.note_tool(name.as_str());
         }
-        if self.reported.is_some() {
+        if self.is_reported(&event) {
             return;
         }
         match &event {
@@ -149,9 +171,15 @@ impl<'r> EventRecorder<'r> {
         self.send(event);
     }
 
-    /// Sends more of the agent's answer to the reader in this process. All other readers get live text from the tap.
-    pub(super) fn send_text(&self, delta: String) {
-        self.send(AgentEvent::TextDelta { delta });
+    /// Returns whether another party than the data plane reports events of this kind.
+    fn is_reported(&self, event: &AgentEvent) -> bool {
+        match self.reporter {
+            Reporter::DataPlane => false,
+            Reporter::Agent => true,
+            Reporter::Gateway => {
+                self.turn_tools.get() == TurnTools::Gateway || !matches!(event, AgentEvent::Tool { .. })
+            }
+        }
     }
 
     /// Notes the use of a tool, to detect sub-agents. A model that searches for tools calls all of them by one name;

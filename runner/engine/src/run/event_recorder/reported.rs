@@ -1,4 +1,4 @@
-//! Records the events that an agent reports itself, in lines on its standard output.
+//! Records the events that an agent reports itself, in lines on its standard output. What is stored of them is bounded.
 //!
 //! The recorded position is always the end of a line, together with the counts up to there. A worker that takes the run
 //! over therefore reads an unfinished line again, and neither repeats nor loses an event. The end of the run is no event
@@ -25,9 +25,9 @@ use super::{
 };
 
 /// Beginning of a text of a tool, and the number of bytes after it.
-struct ToolText {
-    kept: String,
-    cut_bytes: u64,
+pub(super) struct ToolText {
+    pub(super) kept: String,
+    pub(super) cut_bytes: u64,
 }
 
 impl EventRecorder<'_> {
@@ -94,7 +94,7 @@ impl EventRecorder<'_> {
 
 impl PendingEvents {
     /// Returns the part of a tool's text that is stored.
-    fn tool_text(&mut self, text: &str) -> ToolText {
+    pub(super) fn tool_text(&mut self, text: &str) -> ToolText {
         let stored = &mut self.cursor.reported.tool_bytes;
         let free = limit::TOOL_TEXTS.0.saturating_sub(*stored).min(limit::TOOL_TEXT.0);
         let kept = json_len::beginning(text, usize::try_from(free).unwrap_or(usize::MAX));
@@ -103,7 +103,7 @@ impl PendingEvents {
     }
 
     /// Adds a tool call, a result or a report of usage. Counts it if there are too many.
-    fn push_tool_event(&mut self, event: AgentEvent) {
+    pub(super) fn push_tool_event(&mut self, event: AgentEvent) {
         let reserve = match event {
             AgentEvent::AgentUsage { .. } => limit::AGENT_USAGE_RESERVE,
             _ => 0,
@@ -119,7 +119,7 @@ impl PendingEvents {
 
     /// Adds a piece of the agent's text, to the last event if that is text and has capacity left. Counts it if there is
     /// too much text.
-    fn push_text(&mut self, stream: Stream, text: &str) {
+    pub(super) fn push_text(&mut self, stream: Stream, text: &str) {
         for piece in event_texts(text) {
             let length = json_len::length(piece);
             let counts = &mut self.cursor.reported;
@@ -145,7 +145,7 @@ impl PendingEvents {
     }
 
     /// Adds what was left out: bytes of other output, and events.
-    fn push_left_out(&mut self) {
+    pub(super) fn push_left_out(&mut self) {
         let counts = self.cursor.reported;
         if counts.log_bytes_left_out > 0 {
             let bytes = counts.log_bytes_left_out;

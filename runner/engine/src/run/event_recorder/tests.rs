@@ -27,7 +27,11 @@ fn print(recorder: &EventRecorder<'_>, text: &str, to: u64) {
 }
 
 fn rules(capture_limit: u64) -> OutputRules {
-    OutputRules { protocol: Protocol::Text, stream: Stream::Progress, capture_limit: ByteSize(capture_limit) }
+    OutputRules {
+        reporter: Reporter::DataPlane,
+        stream: Stream::Progress,
+        capture_limit: ByteSize(capture_limit),
+    }
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn tools_beyond_the_limit_are_counted() {
 
 /// Settings of an agent that reports its events.
 fn reports(stream: Stream) -> OutputRules {
-    OutputRules { protocol: Protocol::Events, stream, ..rules(1 << 20) }
+    OutputRules { reporter: Reporter::Agent, stream, ..rules(1 << 20) }
 }
 
 fn tool_call(n: u64, arguments: &str) -> String {

@@ -24,7 +24,7 @@ use runner_model::{
 use runner_store::{ResourceChange, ResourceKind, ResourceState};
 use tokio::{sync::SemaphorePermit, time::timeout};
 
-use super::{error::Error, executor::RunExecutor};
+use super::{error::Error, event_recorder::TurnRecord, executor::RunExecutor};
 use crate::outcome::turn::{self as outcome, TurnEnd};
 
 /// Longest wait for a gateway to confirm the end of an aborted turn.
@@ -114,6 +114,11 @@ impl<'r> RunExecutor<'r> {
         Point::Registered.reach();
         let tap = ctx.open_tap().await?;
         let steps = ctx.run.retry(async || ctx.engine.data_plane.trace(ctx.run_id()).await).await?;
+        let record = match begun {
+            Some(_) => TurnRecord::read(&ctx.engine.store, ctx.run_id()).await?,
+            None => TurnRecord::default(),
+        };
+        ctx.events.begin_turn(record, hello.generation);
         let turn = PreparedTurn { target, gateway, hello, grant, time_left: ctx.time_left() };
         let sent = Box::pin(self.start_turn(&turn, begun)).await?;
         Box::pin(self.watch_turn(&turn, sent, TurnReports { tap, steps })).await

@@ -4,7 +4,7 @@ use std::{convert::Infallible, future::pending, time::Duration};
 
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use gateway_bridge::{Ending, Running, TurnEvent, TurnFailure, TurnPhase};
-use platform_core::{control::Correlation, id::ToolName, limit::Millis};
+use platform_core::{control::Correlation, limit::Millis};
 use platform_runtime::{poll::poll, report};
 use runner_docker::KilledBy;
 use runner_model::failpoint::Point;
@@ -79,6 +79,7 @@ impl<'r> RunExecutor<'r> {
             Point::Ended.reach();
             let needs_last_call = killed_by.is_none() && outcome::depends_on_last_call(&ending, generation);
             let last_call = if needs_last_call { ctx.last_call().await } else { None };
+            ctx.events.record_turn_end();
             let end = TurnEnd { ending, killed_by, generation, last_call };
             Ok::<_, Error>(outcome::judge(ctx.agent(), end).into())
         };
@@ -106,7 +107,7 @@ impl<'r> RunExecutor<'r> {
                         continue;
                     }
                     Some(event) => {
-                        self.record_turn_event(event);
+                        ctx.events.record_turn_event(event);
                         continue;
                     }
                     None => return Ok(ObservedEnd { ending: running.ending().await, killed_by }),
@@ -129,17 +130,6 @@ impl<'r> RunExecutor<'r> {
             let (stopped, stored) = tokio::join!(self.stop_turn(by), finish_storing(&mut acceptance));
             stopped?;
             self.resources.apply(stored?.as_slice());
-        }
-    }
-
-    /// Records an event of a turn, other than its acceptance.
-    fn record_turn_event(&self, event: TurnEvent) {
-        let events = &self.ctx.events;
-        match event {
-            TurnEvent::Text(text) => events.send_text(text),
-            // The data plane reports tools, whatever the gateway's version.
-            TurnEvent::Tool { name, .. } => events.note_tool(name.as_ref().map_or("", ToolName::as_str)),
-            TurnEvent::Status(_) | TurnEvent::Usage(_) | TurnEvent::Missed { .. } => {}
         }
     }
 

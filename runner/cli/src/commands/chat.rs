@@ -1,0 +1,176 @@
+//! Implements `sluice chat`: a conversation with an agent, one run for each message.
+//!
+//! On a terminal, Ctrl-C cancels the answer in progress, and ends the conversation at the prompt. Without a terminal, each
+//! line of standard input is a message, and standard output carries the answers.
+
+use std::{
+    io::{self, BufRead, IsTerminal, Write},
+    thread,
+};
+
+use platform_core::{
+    grant::Correlation,
+    id::{AccountId, AgentId, ExternalId, ModelName},
+    priority::Priority,
+};
+use platform_runtime::{
+    random,
+    settings::DEFAULT_AGENT,
+    shutdown::{RunBy, signalled},
+    terminal,
+};
+use runner_engine::{
+    context::EngineHandles,
+    order::{OrderLimits, OrderedAgent, RunOrder},
+    request::Keep,
+    thread::{ThreadOrder, WhenBusy},
+};
+use runner_store::Store;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Context, Error,
+    exit::Exit,
+    run::{OutputArguments, connect, execute_request, new_run_id, parse_agent},
+};
+
+/// Earlier turns of a thread that are shown at the start.
+const SHOWN_TURNS: u32 = 5;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sluice chat                                   talk to the default agent
+  sluice chat --agent claude-code --thread docs  begin a thread of this name, or go on with it
+  printf 'Hi\\nAnd then?\\n' | sluice chat        one message a line, from standard input")]
+pub(super) struct Arguments {
+    /// Agent to talk to; `claude-code` is short for `sandbox:claude-code`
+    #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT", value_parser = parse_agent)]
+    agent: AgentId,
+    /// Model to ask [default: the agent's, else upstream.default_model]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<ModelName>,
+    /// Account that pays, and to which the thread belongs
+    #[arg(long, default_value = "local", value_name = "ACCOUNT")]
+    account: AccountId,
+    /// Thread to continue [default: a new one]
+    #[arg(long, value_name = "KEY")]
+    thread: Option<ExternalId>,
+    /// Print the agent's text unchanged, including escape sequences
+    #[arg(long)]
+    raw: bool,
+}
+
+/// Conversation with an agent.
+struct Chat<'c> {
+    context: &'c Context,
+    engine: &'c EngineHandles,
+    arguments: Arguments,
+    thread: ExternalId,
+    /// True if a person types the messages.
+    is_watched: bool,
+}
+
+pub(super) async fn chat(context: &Context, mut arguments: Arguments) -> Result<Exit, Error> {
+    // Before a person is asked for a message.
+    OrderedAgent::find(&context.settings, &arguments.agent, arguments.model.clone())?;
+    let thread = match arguments.thread.take() {
+        Some(thread) => thread,
+        None => ExternalId::parse(&format!("chat-{:08x}", random::bits() & 0xffff_ffff))?,
+    };
+    let store = context.serving_store().await?;
+    let (engine, _export) = connect(context, store).await?;
+    let is_watched = io::stdin().is_terminal();
+    let chat = Chat { context, engine: &engine, arguments, thread, is_watched };
+    chat.show_history(&engine.store).await?;
+    let exit = Box::pin(chat.answer_all()).await?;
+    if is_watched {
+        writeln!(io::stderr(), "to go on: sluice chat --thread {}", terminal::safe(chat.thread.as_str()))?;
+    }
+    Ok(exit)
+}
+
+impl Chat<'_> {
+    /// Answers each message; returns the exit code of the last one.
+    async fn answer_all(&self) -> Result<Exit, Error> {
+        let mut messages = read_messages()?;
+        let mut exit = Exit::Success;
+        loop {
+            if self.is_watched {
+                write!(io::stderr(), "> ")?;
+            }
+            let stop = signalled(RunBy::Person)?;
+            let message = tokio::select! {
+                message = messages.recv() => message,
+                () = stop => None,
+            };
+            let Some(message) = message else { return Ok(exit) };
+            if !message.trim().is_empty() {
+                exit = self.answer(message).await?;
+            }
+        }
+    }
+
+    async fn answer(&self, question: String) -> Result<Exit, Error> {
+        let request = self.order(question)?.request(&self.context.settings, &self.engine.store).await?;
+        let output = OutputArguments { json: false, raw: self.arguments.raw };
+        let cancel = CancellationToken::new();
+        let stop = signalled(RunBy::Person)?;
+        let running = Box::pin(execute_request(self.engine, request, output, &cancel));
+        tokio::pin!(running);
+        tokio::select! {
+            exit = &mut running => return exit,
+            () = stop => cancel.cancel(),
+        }
+        running.await
+    }
+
+    fn order(&self, question: String) -> Result<RunOrder, Error> {
+        let Arguments { agent, model, account, .. } = &self.arguments;
+        Ok(RunOrder {
+            run_id: new_run_id()?,
+            account: account.clone(),
+            correlation: Correlation { session: Some(self.thread.clone()), ..Correlation::default() },
+            agent_id: agent.clone(),
+            model: model.clone(),
+            image: None,
+            limits: OrderLimits::default(),
+            priority: Priority::default(),
+            history: Vec::new(),
+            question,
+            thread: Some(ThreadOrder { busy: WhenBusy::Refuse, ..ThreadOrder::behind(self.thread.clone()) }),
+            keep: Keep::Nothing,
+            hash: None,
+        })
+    }
+
+    /// Shows the last turns of a thread that goes on.
+    async fn show_history(&self, store: &Store) -> Result<(), Error> {
+        let account = &self.arguments.account;
+        let Some(last) = store.last_turn(account, &self.thread).await?.filter(|_| self.is_watched) else {
+            return Ok(());
+        };
+        let turns = store.turns(account, &self.thread, &last.run.run_id, SHOWN_TURNS).await?;
+        let mut err = io::stderr();
+        for turn in &turns {
+            writeln!(err, "> {}", terminal::safe(&turn.question))?;
+            let answer = turn.answer.as_deref().unwrap_or("(no answer)");
+            writeln!(err, "{}", terminal::safe(answer))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads lines of standard input on a thread of its own: a pending read must not keep the process alive.
+fn read_messages() -> io::Result<mpsc::Receiver<String>> {
+    let (read, messages) = mpsc::channel(1);
+    thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if read.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(messages)
+}

@@ -1,0 +1,64 @@
+//! Tests `sluice chat`: a conversation in a pipe and on a terminal.
+
+use std::fs::{self, File};
+
+use harness::{World, process::binary, shell_agents::RECALLS, terminal::converse};
+use tokio::process::Command;
+
+use crate::sandbox::{run, shell_agent};
+
+const AGENT: [&str; 5] = ["chat", "--agent", "test:sh", "--model", "fake"];
+
+/// Returns the lines that a chat with these messages answers.
+async fn answers(world: &World, messages: &str, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
+    let file = world.path().join("messages");
+    fs::write(&file, messages).unwrap();
+    let chat = world.sluice().stdin(File::open(&file).unwrap());
+    let outcome = chat.run(&[&AGENT, arguments].concat()).await;
+    (outcome.code, outcome.stdout.lines().map(str::to_owned).collect())
+}
+
+#[tokio::test]
+async fn a_chat_in_a_pipe_answers_each_line() {
+    let world = World::with(&shell_agent(RECALLS, "")).await;
+    let (code, lines) = answers(&world, "one\n\ntwo\n", &["--thread", "t1"]).await;
+    assert_eq!(
+        (code, lines),
+        (Some(0), vec!["user:one".to_owned(), "user:one|assistant:user:one|user:two".to_owned()])
+    );
+    let (_, lines) = answers(&world, "three", &["--thread", "t1"]).await;
+    assert!(lines[0].ends_with("|user:three") && lines[0].starts_with("user:one|"), "{lines:?}");
+    let (_, lines) = answers(&world, "three", &[]).await;
+    assert_eq!(lines, ["user:three"], "another thread");
+    assert_eq!(answers(&world, "", &[]).await, (Some(0), vec![]));
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_person_talks_and_goes_on_later() {
+    let world = World::with(&shell_agent(RECALLS, "")).await;
+    let (code, _) = answers(&world, "one", &["--thread", "t1"]).await;
+    assert_eq!(code, Some(0));
+    let mut command = Command::new(binary("sluice"));
+    command.arg("--config").arg(world.config()).args(AGENT).args(["--thread", "t1"]);
+    // Ctrl-D ends the conversation.
+    let shown = converse(command, &[("user:one\r\n> ", "two\n"), ("s\u{1b}[0m\r\n> ", "\u{4}")]).await;
+    assert!(shown.contains("> one"), "the turns before: {shown}");
+    assert!(shown.contains("user:one|assistant:user:one|user:two"), "{shown}");
+    assert!(shown.contains("to go on: sluice chat --thread t1"), "{shown}");
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_failed_answer_ends_no_chat() {
+    let world =
+        World::with(&shell_agent("grep -q two /workspace/.cogni/messages.json && exit 3; echo fine", ""))
+            .await;
+    let (code, lines) = answers(&world, "one\ntwo\n", &["--thread", "t1"]).await;
+    assert_eq!((code, lines), (Some(1), vec!["fine".to_owned()]), "the last answer decides");
+    let (code, lines) = answers(&world, "three\n", &["--thread", "t1"]).await;
+    assert_eq!((code, lines.len()), (Some(0), 1), "a turn without an answer is no history");
+    let refused = run(&world).await;
+    assert_eq!(refused.code, Some(0), "{refused:?}");
+    world.assert_nothing_left().await;
+}
