@@ -50,7 +50,8 @@ async fn chat_and_completions_work_as_written() {
     fs::write(format!("{}/app.token", page.root()), &added.stdout).unwrap();
     let stdout = page.succeeds(&[("SLUICE_CONFIG", world.config().to_str().unwrap())]).await;
     let (threads, rest) = stdout.split_once("data: ").expect(&stdout);
-    assert_eq!(threads, "{\"nextCursor\":null,\"threads\":[]}", "{stdout}");
+    let threads: Value = serde_json::from_str(threads).unwrap();
+    assert_eq!(threads, serde_json::json!({ "threads": [], "nextCursor": null }), "{stdout}");
     let (chat, rest) = rest.split_once("data: [DONE]").expect(&stdout);
     assert!(chat.contains("\"type\":\"finish\""), "{stdout}");
     let answers: Vec<Value> = Deserializer::from_str(rest).into_iter().map(Result::unwrap).collect();
