@@ -18,7 +18,10 @@ use runner_model::conversation::Message;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{Object, ObjectBuilder, Type, schema::SchemaType},
+};
 
 use crate::{body::invalid_body, caller::Caller, error::Error, operation::schemas};
 
@@ -39,24 +42,24 @@ pub(super) struct OrderBody {
     #[schema(pattern = r"\S")]
     input: String,
     /// Agent to run; the default one if absent.
-    #[schema(value_type = Option<schemas::AgentId>, nullable = false)]
+    #[schema(value_type = Option<schemas::AgentId>)]
     agent_id: Option<AgentId>,
     /// Model to ask; the agent's if absent.
-    #[schema(value_type = Option<schemas::ModelName>, nullable = false)]
+    #[schema(value_type = Option<schemas::ModelName>)]
     model: Option<ModelName>,
     /// Messages before the question.
     #[serde(default)]
     #[schema(value_type = Vec<schemas::ConversationMessage>)]
     messages: Vec<Message>,
     /// Account that pays, which only operators choose.
-    #[schema(value_type = Option<schemas::AccountId>, nullable = false)]
+    #[schema(value_type = Option<schemas::AccountId>)]
     account: Option<AccountId>,
     /// Urgency, at most that of the account.
     #[serde(default)]
     #[schema(value_type = schemas::Priority)]
     priority: Priority,
     /// Thread to continue.
-    #[schema(value_type = Option<schemas::ExternalId>, nullable = false)]
+    #[schema(value_type = Option<schemas::ExternalId>)]
     state_key: Option<ExternalId>,
     /// Limits of the run. The tightest of the order's, the principal's and the agent's applies.
     #[serde(default)]
@@ -72,11 +75,18 @@ pub(super) struct OrderBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct LimitsBody {
     /// Most tokens of all calls.
-    #[schema(minimum = 1, nullable = false)]
+    #[schema(schema_with = token_limit)]
     total_tokens: Option<u64>,
     /// Dollars, as text, so that no float rounds them: "0.50".
-    #[schema(value_type = Option<schemas::Dollars>, nullable = false)]
+    #[schema(value_type = Option<schemas::Dollars>)]
     cost: Option<String>,
+}
+
+/// Returns the schema of a limit of tokens. Its format is not `int64`, because greater numbers are taken.
+fn token_limit() -> Object {
+    let types = SchemaType::from_iter([Type::Integer, Type::Null]);
+    let limit = ObjectBuilder::new().schema_type(types).minimum(Some(1));
+    limit.description(Some("Most tokens of all calls.")).build()
 }
 
 impl LimitsBody {
