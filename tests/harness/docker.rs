@@ -34,6 +34,17 @@ pub async fn docker(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
+/// Returns the reference of the data plane's image that belongs to these sources. `make test-image` builds it.
+///
+/// # Panics
+/// If the script that names it fails.
+pub async fn proxy_image() -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../services/proxy-image/build.sh");
+    let output = Command::new(script).arg("--print").env("PROFILE", "static").output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
 /// Returns the address of this machine that containers on Docker's own network reach. Local processes reach it too.
 ///
 /// # Panics

@@ -11,7 +11,7 @@ use std::{
 
 use harness::{
     Agent, FaultProxy, World,
-    docker::{docker, host},
+    docker::{docker, host, proxy_image},
     eventually::eventually_within,
     openclaw::START,
     private_file,
@@ -225,12 +225,13 @@ async fn the_compose_files_gateway_serves_a_run() {
     let upstream = world.upstream.base_url().trim_start_matches("http://").parse().unwrap();
     let fault_proxy = FaultProxy::at(SocketAddr::new(host().await, 0), upstream).await;
     let variables = write_files(&world, &fault_proxy.base_url());
-    let stack = Stack {
-        project: world.installation(),
-        file: read(),
-        config: world.path().join("openclaw"),
-        variables,
-    };
+    let mut file = read();
+    // The image of these sources in place of the operators', whose build takes minutes.
+    let image = &mut file["services"]["llm-proxy-openclaw"]["image"];
+    assert_eq!(image, "sluicegate/proxy");
+    *image = proxy_image().await.into();
+    let stack =
+        Stack { project: world.installation(), file, config: world.path().join("openclaw"), variables };
     stack.start().await;
 
     let gateway = stack.name("openclaw-gateway");

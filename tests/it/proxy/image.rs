@@ -2,19 +2,15 @@
 
 use std::{fs, os::unix::fs::chown, path::Path};
 
-use harness::{Agent, World, docker::docker, eventually, private_file};
+use harness::{
+    Agent, World,
+    docker::{docker, proxy_image},
+    eventually, private_file,
+};
 use tokio::process::Command;
 
 /// Uid of the image's user.
 const USER: u32 = 65532;
-
-/// Returns the reference of the image that belongs to these sources.
-async fn image() -> String {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../services/proxy-image/build.sh");
-    let output = Command::new(script).arg("--print").env("PROFILE", "static").output().await.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
 
 /// Makes a directory that belongs to the image's user.
 fn theirs(path: &Path) -> String {
@@ -25,7 +21,7 @@ fn theirs(path: &Path) -> String {
 
 #[tokio::test]
 async fn the_image_is_one_file_and_serves_a_run() {
-    let image = image().await;
+    let image = proxy_image().await;
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);
     let dir = |name: &str| world.path().join(name);
