@@ -12,7 +12,7 @@ use std::{
     },
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use platform_core::limit::ByteSize;
@@ -193,7 +193,11 @@ async fn a_directory_that_becomes_a_link_is_no_way_out() {
                 }
             });
             let (mut own, mut refused, mut betrayed) = (0, 0, 0);
-            for _ in 0..20_000 {
+            // On a busy machine the control takes longer to be betrayed.
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let mut attempts = 0;
+            while attempts < 20_000 || (own.min(refused).min(betrayed) == 0 && Instant::now() < deadline) {
+                attempts += 1;
                 match read(&fixture, Path::new("d/file"), MOST) {
                     Ok(content) => {
                         assert_eq!(content, b"the agent's");
