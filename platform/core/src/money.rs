@@ -48,6 +48,14 @@ impl NanoDollars {
     }
 }
 
+impl NanoDollars {
+    /// Returns the amount as it is displayed, without the dollar sign.
+    #[must_use]
+    pub fn to_plain_text(self) -> String {
+        self.to_string().split_off(1)
+    }
+}
+
 impl FromStr for NanoDollars {
     type Err = InvalidDollars;
 
@@ -135,5 +143,6 @@ mod tests {
         assert_eq!(NanoDollars(23_000).to_string(), "$0.000023");
         assert_eq!(NanoDollars(12_500_000_000).to_string(), "$12.50");
         assert_eq!(NanoDollars(0).to_string(), "$0.00");
+        assert_eq!(NanoDollars(23_000).to_plain_text(), "0.000023");
     }
 }

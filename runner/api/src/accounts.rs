@@ -237,7 +237,7 @@ fn account_json(AccountView { account, limits, inexact }: &AccountView) -> Value
 /// Returns the use of a limit. Costs are dollars as text, as in orders.
 fn limit_json(view: &LimitView) -> Value {
     let amount = |amount: u64| match view.limit {
-        Limit::CostNanodollars => json!(NanoDollars(amount).to_string().trim_start_matches('$')),
+        Limit::CostNanodollars => json!(NanoDollars(amount).to_plain_text()),
         _ => json!(amount),
     };
     json!({

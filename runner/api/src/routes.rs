@@ -114,6 +114,7 @@ fn run_routes() -> Vec<Route> {
         guarded("/api/v1/runs/{run}", Member, put(runs::create_named, operations::create_named())),
         guarded("/api/v1/runs/{run}/events", Viewer, get(runs::follow, operations::follow())),
         guarded("/api/v1/runs/{run}/logs", Viewer, get(runs::logs, operations::logs())),
+        guarded("/api/v1/runs/{run}/calls", Viewer, get(runs::list_calls, operations::list_calls())),
         guarded("/api/v1/runs/{run}/files", Viewer, get(runs::list_files, operations::list_files())),
         guarded("/api/v1/runs/{run}/files/{*path}", Viewer, get(runs::download, operations::download())),
         guarded("/api/v1/runs/{run}/diff", Viewer, get(runs::diff, operations::diff())),

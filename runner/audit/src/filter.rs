@@ -2,7 +2,7 @@
 
 use std::{
     str::FromStr,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use platform_core::{
@@ -56,6 +56,14 @@ pub struct When(String);
 impl When {
     fn at(time: SystemTime) -> Self {
         Self(humantime::format_rfc3339_micros(time).to_string())
+    }
+
+    /// Returns the milliseconds from the Unix epoch to this time, rounded down.
+    #[must_use]
+    pub fn unix_millis(&self) -> i64 {
+        let time = humantime::parse_rfc3339(&self.0).unwrap_or(UNIX_EPOCH);
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 }
 

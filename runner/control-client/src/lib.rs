@@ -21,9 +21,9 @@ use hyper_util::rt::TokioIo;
 use platform_core::{
     budget::Budget,
     control::{
-        AccountBudget, AccountView, Consumer, Correlation, FreezeChange, Frozen, GatewayListener, Health,
-        Problem, Readiness, Register, Registered, Reloaded, Revoked, RunView, SocketDir, UpstreamHealth,
-        run_path,
+        AccountBudget, AccountView, Consumer, Correlation, Cursor, FreezeChange, Frozen, GatewayListener,
+        Health, Problem, Readiness, Register, Registered, Reloaded, Revoked, RunView, SocketDir,
+        UpstreamHealth, run_path,
     },
     id::{GatewayId, RunId, SocketDirName},
     limit::Millis,
@@ -101,6 +101,11 @@ impl Error {
     /// Returns whether the requested part of the journal was removed.
     pub fn is_removed(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "journal_removed")
+    }
+
+    /// Returns whether the consumer has acknowledged a later line already.
+    pub fn is_acknowledged_before(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "acknowledged_before")
     }
 
     /// Returns whether the proxy refused, and so did no part of the request. A proxy that failed midway may have done
@@ -311,6 +316,12 @@ impl DataPlane {
         self.lines(&format!("/v1/journal?{}", query.join("&"))).await
     }
 
+    /// Returns the journal's lines after `cursor`, and then new lines. Refused if the proxy has another journal.
+    pub async fn follow_journal(&self, cursor: &Cursor) -> Result<Lines, Error> {
+        let Cursor { journal, seq, .. } = cursor;
+        self.lines(&format!("/v1/journal?after={seq}&journal={journal}&follow")).await
+    }
+
     /// Returns the steps of a run's calls as they happen, until the run is closed.
     pub async fn trace(&self, run_id: &RunId) -> Result<Lines, Error> {
         self.lines(&format!("{}/trace", run_path(run_id))).await
@@ -319,6 +330,11 @@ impl DataPlane {
     /// Returns the consumers that acknowledge the journal.
     pub async fn consumers(&self) -> Result<Vec<Consumer>, Error> {
         self.request(Method::GET, "/v1/consumers", None::<&()>).await
+    }
+
+    /// Acknowledges everything up to `cursor` in the name of a consumer: lines after it are kept for that consumer.
+    pub async fn acknowledge(&self, consumer: &str, cursor: &Cursor) -> Result<Consumer, Error> {
+        self.request(Method::PUT, &format!("/v1/consumers/{consumer}"), Some(cursor)).await
     }
 
     /// Sends a request whose answer is a stream of lines.

@@ -1,10 +1,12 @@
 //! Removes old events and texts of ended runs from the store, in small transactions, so that no other process waits long
-//! for the store's lock. Also removes browser sessions that have ended.
+//! for the store's lock. Also removes browser sessions that have ended, and calls that the journal no longer keeps.
 
 use std::time::Duration;
 
-use platform_core::limit::Millis;
-use platform_runtime::{report, settings};
+use platform_runtime::{
+    report,
+    settings::{self, Settings},
+};
 use runner_store::{Error, Keep, Pruned, Store};
 use tokio::time::sleep;
 
@@ -14,8 +16,11 @@ const MAX_TRANSACTIONS: u32 = 64;
 const TRANSACTION_DELAY: Duration = Duration::from_millis(50);
 
 /// Removes what is old at once, and then each time that `interval` has passed.
-pub(crate) async fn prune_store(store: &Store, settings: &settings::Store, interval: Duration) {
-    let keep = Keep { age: settings.event_retention, runs: settings.event_retention_max_runs };
+pub(crate) async fn prune_store(store: &Store, settings: &Settings, interval: Duration) {
+    let Settings {
+        store: settings::Store { event_retention, event_retention_max_runs, retention, .. }, ..
+    } = settings;
+    let keep = Keep { age: *event_retention, runs: *event_retention_max_runs };
     loop {
         match prune_once(store, keep).await {
             Ok(Pruned { events: 0, .. }) => {}
@@ -24,26 +29,23 @@ pub(crate) async fn prune_store(store: &Store, settings: &settings::Store, inter
                 tracing::warn!(error = report::chain(&error), "old events of ended runs not removed yet");
             }
         }
-        if let Some(age) = settings.retention {
-            match forget_once(store, age).await {
-                Ok(0) => {}
-                Ok(runs) => tracing::info!(runs, "questions and answers of old runs removed"),
-                Err(error) => {
-                    tracing::warn!(
-                        error = report::chain(&error),
-                        "questions and answers of old runs not removed yet"
-                    );
-                }
-            }
+        if let Some(age) = *retention {
+            let removed = remove_all(async || store.forget_old(age).await).await;
+            log_removed("questions and answers of old runs", removed);
         }
-        match store.remove_ended_browser_sessions().await {
-            Ok(0) => {}
-            Ok(sessions) => tracing::info!(sessions, "ended browser sessions removed"),
-            Err(error) => {
-                tracing::warn!(error = report::chain(&error), "ended browser sessions not removed yet");
-            }
-        }
+        log_removed("ended browser sessions", store.remove_ended_browser_sessions().await);
+        let age = settings.journal.retention;
+        log_removed("old calls", remove_all(async || store.remove_old_calls(age).await).await);
         sleep(interval).await;
+    }
+}
+
+/// Logs what was removed.
+fn log_removed(what: &str, removed: Result<u64, Error>) {
+    match removed {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "{what} removed"),
+        Err(error) => tracing::warn!(error = report::chain(&error), "{what} not removed yet"),
     }
 }
 
@@ -61,15 +63,15 @@ async fn prune_once(store: &Store, keep: Keep) -> Result<Pruned, Error> {
     Ok(total)
 }
 
-/// Removes texts of runs that ended longer than `age` ago. Returns the number of runs.
-async fn forget_once(store: &Store, age: Millis) -> Result<u64, Error> {
+/// Repeats `remove_some` until it removes nothing, but not for ever. Returns the number of everything that it removed.
+async fn remove_all(remove_some: impl AsyncFn() -> Result<u64, Error>) -> Result<u64, Error> {
     let mut total = 0;
     for _ in 0..MAX_TRANSACTIONS {
-        let runs = store.forget_old(age).await?;
-        if runs == 0 {
+        let removed = remove_some().await?;
+        if removed == 0 {
             break;
         }
-        total += runs;
+        total += removed;
         sleep(TRANSACTION_DELAY).await;
     }
     Ok(total)

@@ -11,7 +11,7 @@ use std::sync::{
 use platform_runtime::report;
 use rustix::process::{Signal, getpid, kill_process};
 
-/// Point between two steps of a run or of a warm container.
+/// Point between two steps of a run, of a warm container, or of the journal's consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
     /// The run is stored and this process has its lease. None of its resources exists.
@@ -50,6 +50,12 @@ pub enum Point {
     WarmWorkspaceMade,
     /// The warm container is running, but no run can claim it yet.
     WarmStarted,
+    /// Lines of the journal are read. Nothing of them is stored.
+    CallsRead,
+    /// Calls, their receipts and the cursor are stored. The proxy does not know it yet.
+    CallsStored,
+    /// The proxy knows that the calls are stored.
+    CallsAcknowledged,
 }
 
 /// Action that a test requests at a point.
@@ -69,6 +75,9 @@ static REACHED: AtomicBool = AtomicBool::new(false);
 impl Point {
     /// Points of a warm container, in the order in which it reaches them.
     pub const POOL: [Self; 3] = [Self::WarmWanted, Self::WarmWorkspaceMade, Self::WarmStarted];
+
+    /// Points of the journal's consumer, in the order in which it reaches them.
+    pub const RECEIPTS: [Self; 3] = [Self::CallsRead, Self::CallsStored, Self::CallsAcknowledged];
 
     /// Points of a run that is a turn of a gateway's session, in the order in which it reaches them.
     pub const SESSION: [Self; 10] = [
@@ -124,6 +133,9 @@ impl Point {
             Self::WarmWanted => "warm-wanted",
             Self::WarmWorkspaceMade => "warm-workspace-made",
             Self::WarmStarted => "warm-started",
+            Self::CallsRead => "calls-read",
+            Self::CallsStored => "calls-stored",
+            Self::CallsAcknowledged => "calls-acknowledged",
         }
     }
 
@@ -154,7 +166,8 @@ pub fn arm(text: &str) -> Result<(), String> {
     }
     let invalid = || format!("{text:?} is not a failpoint: write POINT:kill or POINT:stop");
     let (point, action) = text.split_once(':').ok_or_else(invalid)?;
-    let mut points = Point::ALL.into_iter().chain(Point::SESSION).chain(Point::POOL);
+    let others = Point::SESSION.into_iter().chain(Point::POOL).chain(Point::RECEIPTS);
+    let mut points = Point::ALL.into_iter().chain(others);
     let point = points.find(|known| known.name() == point).ok_or_else(invalid)?;
     let action = match action {
         "kill" => Action::Kill,

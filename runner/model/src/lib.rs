@@ -16,4 +16,5 @@ pub mod json_len;
 pub mod lifecycle;
 pub mod line_buffer;
 pub mod principal;
+pub mod receipt;
 pub mod tap_event;

@@ -4,7 +4,7 @@ use platform_core::control::Cursor;
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, UnixMillis,
+    RetryWhen, Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{count, number, text},
 };
@@ -20,6 +20,7 @@ pub struct ConsumerCursor {
     pub changed: UnixMillis,
 }
 
+const ACTION: &str = "store a cursor";
 const READ: &str = "SELECT consumer, journal, seq, hash, changed FROM cursors \
      WHERE consumer = $1 AND ($2 IS NULL OR journal = $2) ORDER BY changed DESC, journal";
 /// Sets the cursor in one statement, so that the later position of two concurrent ones wins.
@@ -56,27 +57,36 @@ impl Store {
     }
 
     async fn acknowledge_once(&self, consumer: &str, cursor: &Cursor) -> Result<(), Error> {
-        let action = "store a cursor";
         let mut tx = self.begin().await?;
-        let now = tx.now;
+        tx.set_cursor(consumer, cursor).await?;
+        tx.commit(ACTION).await
+    }
+}
+
+impl Tx {
+    /// Sets the cursor of `consumer` in a journal.
+    ///
+    /// # Errors
+    /// [`Error::Backwards`] if the stored cursor is at a later position.
+    pub(super) async fn set_cursor(&mut self, consumer: &str, cursor: &Cursor) -> Result<(), Error> {
         let set = sqlx::query(SET)
             .bind(consumer)
             .bind(&cursor.journal)
             .bind(i64::try_from(cursor.seq).unwrap_or(i64::MAX))
             .bind(&cursor.hash)
-            .bind(now)
-            .execute(tx.connection())
+            .bind(self.now)
+            .execute(self.connection())
             .await
-            .map_err(failed(action))?;
-        if set.rows_affected() == 0 {
-            let row = sqlx::query(READ).bind(consumer).bind(&cursor.journal).fetch_one(tx.connection()).await;
-            let stored = ConsumerCursor::read(&row.map_err(failed(action))?)?;
-            return Err(Error::Backwards {
-                consumer: stored.consumer,
-                acknowledged: stored.cursor.seq,
-                given: cursor.seq,
-            });
+            .map_err(failed(ACTION))?;
+        if set.rows_affected() > 0 {
+            return Ok(());
         }
-        tx.commit(action).await
+        let row = sqlx::query(READ).bind(consumer).bind(&cursor.journal).fetch_one(self.connection()).await;
+        let stored = ConsumerCursor::read(&row.map_err(failed(ACTION))?)?;
+        Err(Error::Backwards {
+            consumer: stored.consumer,
+            acknowledged: stored.cursor.seq,
+            given: cursor.seq,
+        })
     }
 }

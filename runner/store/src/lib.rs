@@ -25,6 +25,7 @@ mod backend;
 mod backup;
 mod bounds;
 mod browser_sessions;
+mod calls;
 mod cancel;
 mod changes;
 mod claim;
@@ -47,6 +48,7 @@ mod prune;
 mod queue;
 mod queue_full;
 mod read;
+mod receipts;
 mod resource;
 mod retry;
 mod row;
@@ -70,6 +72,7 @@ pub use self::{
     backup::{Onto, Rows},
     bounds::Bounds,
     browser_sessions::{BROWSER_SESSION_IDLE_TIMEOUT, MAX_BROWSER_SESSION_AGE},
+    calls::{CALLS_CONSUMER, CallPlace, JournalCall, RecordedCall},
     changes::{ChangesLost, RunChanges, RunWatcher, StateWatcher},
     cursors::ConsumerCursor,
     error::{Committed, Error, HostIdFault},
@@ -88,6 +91,7 @@ pub use self::{
     queue::{Queue, QueuePosition, Waiting},
     queue_full::{QueueBound, QueueFull},
     read::{Event, Filter, Page, Record},
+    receipts::{ReceiptFilter, StoredReceipt},
     resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},
     schema::SCHEMA,

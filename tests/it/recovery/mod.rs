@@ -3,6 +3,7 @@
 mod chaos;
 mod docker_unavailable;
 mod endurance;
+mod receipts;
 mod restart;
 mod runner_chaos;
 mod store_unavailable;

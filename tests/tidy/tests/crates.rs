@@ -9,7 +9,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 22] = [
+const BELOW: [(&str, &[&str]); 23] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -39,6 +39,18 @@ const BELOW: [(&str, &[&str]); 22] = [
     ),
     ("runner/engine", &BELOW_ENGINE),
     (
+        "runner/billing",
+        &[
+            "platform-core",
+            "platform-runtime",
+            "runner-control-client",
+            "runner-engine",
+            "runner-model",
+            "runner-store",
+            "runner-telemetry",
+        ],
+    ),
+    (
         "runner/api",
         &[
             "platform-core",
@@ -66,7 +78,7 @@ const BELOW: [(&str, &[&str]); 22] = [
     ("tests/tidy", &["platform-runtime"]),
 ];
 
-/// Crates below the engine. Billing, tools and the API will stand above it.
+/// Crates below the engine. Billing and the API stand above it, and tools will.
 const BELOW_ENGINE: [&str; 11] = [
     "platform-core",
     "platform-runtime",
@@ -82,7 +94,7 @@ const BELOW_ENGINE: [&str; 11] = [
 ];
 
 /// Crates below the command line: all of the control plane.
-const BELOW_CLI: [&str; 14] = [
+const BELOW_CLI: [&str; 15] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
@@ -95,6 +107,7 @@ const BELOW_CLI: [&str; 14] = [
     "runner-gateways",
     "runner-telemetry",
     "runner-engine",
+    "runner-billing",
     "runner-audit",
     "runner-api",
 ];

@@ -5,6 +5,7 @@
 
 mod agents;
 mod api;
+mod billing;
 mod budgets;
 mod exposure;
 pub mod gateways;
@@ -36,6 +37,7 @@ pub use self::{
         Template, Volume, WorkspaceSetup, is_optional,
     },
     api::{Api, ApiTls},
+    billing::Billing,
     budgets::{Account, Accounts},
     gateways::{Attribution, Gateway, ManagedSettings, NoGateway},
     journal::{Durability, Journal},
@@ -69,6 +71,8 @@ pub struct Settings {
     pub worker: Worker,
     /// The HTTP API.
     pub api: Api,
+    /// Receipts of calls.
+    pub billing: Billing,
     /// Export of traces.
     pub telemetry: Telemetry,
     /// Agents that can run in sandboxes and gateways.
@@ -156,6 +160,7 @@ impl Settings {
                 Worker::section,
             ),
             api: root.section(SectionName::Api.name(), "The HTTP API of `sluice up`.", Api::section),
+            billing: root.section(SectionName::Billing.name(), "Receipts of calls.", Billing::section),
             telemetry: root.section(SectionName::Telemetry.name(), "Export of traces.", Telemetry::section),
             agents: agents::read(root),
             gateways: gateways::read(root),

@@ -20,6 +20,8 @@ pub enum SectionName {
     Worker,
     /// `[api]`
     Api,
+    /// `[billing]`
+    Billing,
     /// `[telemetry]`
     Telemetry,
     /// `[agents."family:name"]`
@@ -47,7 +49,7 @@ pub enum OwningProgram {
 
 impl SectionName {
     /// All sections.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Upstream,
         Self::Proxy,
         Self::Journal,
@@ -55,6 +57,7 @@ impl SectionName {
         Self::Store,
         Self::Worker,
         Self::Api,
+        Self::Billing,
         Self::Telemetry,
         Self::Agents,
         Self::Gateways,
@@ -75,6 +78,7 @@ impl SectionName {
             Self::Store => "store",
             Self::Worker => "worker",
             Self::Api => "api",
+            Self::Billing => "billing",
             Self::Telemetry => "telemetry",
             Self::Agents => "agents",
             Self::Gateways => "gateways",
@@ -96,6 +100,7 @@ impl SectionName {
             | Self::Store
             | Self::Worker
             | Self::Api
+            | Self::Billing
             | Self::Telemetry
             | Self::Agents
             | Self::Gateways

@@ -4,7 +4,7 @@
 
 use platform_core::{
     event::{self, OutputStream, Phase},
-    priority,
+    priority, record,
 };
 use runner_model::{conversation, lifecycle::State};
 use serde_json::Value;
@@ -70,6 +70,14 @@ texts! {
     ActivityKind = words(event::ActivityKind::ALL.map(event::ActivityKind::name));
     /// Output of a process.
     ProcessOutput = words(OutputStream::ALL.map(OutputStream::name));
+    /// Kind of a call.
+    CallKind = words(record::Kind::ALL.map(record::Kind::word));
+    /// Outcome of a call.
+    CallOutcome = words(record::Outcome::ALL.map(record::Outcome::word));
+    /// Accuracy of token counts.
+    TokensAccuracy = words(record::TokensSource::ALL.map(record::TokensSource::word));
+    /// Source of a cost.
+    CallCostSource = words(record::CostSource::ALL.map(record::CostSource::word));
     /// Role of a message's author.
     MessageRole = words(conversation::Role::ALL.map(conversation::Role::name));
     /// Code of a failed run; later versions may add codes.

@@ -1,6 +1,7 @@
 //! Serves the routes of runs: lists, orders and cancels them.
 
 mod again;
+mod calls;
 mod changes;
 mod download;
 pub(crate) mod event_source;
@@ -29,6 +30,7 @@ use utoipa::IntoParams;
 
 pub(crate) use self::{
     again::again,
+    calls::list_calls,
     changes::changes,
     download::download,
     events::follow,

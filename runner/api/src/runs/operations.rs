@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     ListQuery,
     again::AttemptBody,
+    calls::{CallPageView, CallsQuery},
     event_source::LAST_EVENT_ID,
     event_view::EventView,
     events::EventsQuery,
@@ -95,6 +96,16 @@ pub(crate) fn logs() -> Operation {
         .query::<LogsQuery>()
         .header(LAST_EVENT_ID, last, schemas::event_number())
         .refuses([Problem::TOO_MANY_STREAMS])
+}
+
+pub(crate) fn list_calls() -> Operation {
+    let page = AnswerSpec::json::<CallPageView<'_>>(StatusCode::OK, "A page of calls.");
+    Operation::new("listCalls", "Lists the calls of a run, in the order in which they ended.", page)
+        .described(
+            "Refused calls are listed, too. A call is listed moments after its end, and for as long as the journal is \
+             kept.",
+        )
+        .query::<CallsQuery>()
 }
 
 pub(crate) fn changes() -> Operation {

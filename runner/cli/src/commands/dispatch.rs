@@ -12,9 +12,9 @@ use runner_model::failpoint;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{
-    Arguments, Command, Context, Error, agents, api, audit, backup, chat, command_line, config, doctor,
-    error::Misused, error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models, principals,
-    reload, run, runs, store, token, up, usage,
+    Arguments, Command, Context, Error, agents, api, audit, backup, billing, chat, command_line, config,
+    doctor, error::Misused, error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models,
+    principals, reload, run, runs, store, token, up, usage,
 };
 
 /// Parses the arguments and runs the command.
@@ -85,6 +85,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Gateway(command) => gateway::gateway(&context, command).await,
             Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
             Command::Audit(command) => audit::audit(&context, command).await,
+            Command::Billing(command) => billing::billing(&context, command).await,
             Command::Token(command) => token::token(&context, command).await,
             Command::Principals(command) => principals::principals(&context, command).await,
             Command::Freeze(arguments) => freeze::freeze(&context, arguments).await,

@@ -5,6 +5,7 @@ mod agents;
 mod api;
 mod audit;
 mod backup;
+mod billing;
 mod chat;
 mod columns;
 #[cfg(test)]
@@ -143,6 +144,9 @@ Examples:
     /// Inspect the journal of model calls: follow, explain, summarize, export and verify it
     #[command(subcommand)]
     Audit(audit::Command),
+    /// List the receipts of calls: what each costs the account that pays for it
+    #[command(subcommand)]
+    Billing(billing::Command),
     /// Create, inspect and revoke run tokens, for clients of shared listeners
     #[command(subcommand)]
     Token(token::Command),

@@ -14,6 +14,7 @@ use platform_runtime::{
     task, terminal,
 };
 use runner_api::{Api, ApiContext};
+use runner_billing::JournalConsumer;
 use runner_control_client::DataPlane;
 use runner_engine::{
     agents::Catalog,
@@ -224,17 +225,24 @@ fn warn_of_ignored_settings(telemetry: &Telemetry) {
     }
 }
 
-/// Runs `work`. Meanwhile exports spans, reads the store for metrics, and monitors managed gateways.
+/// Runs `work`. Meanwhile exports spans, writes receipts, reads the store for metrics, and monitors managed gateways.
 async fn run_observed(
     engine: &EngineHandles,
     export: Option<SpanQueue>,
     settings: &Settings,
     work: impl Future<Output = ()>,
 ) {
+    let receipts = JournalConsumer {
+        store: engine.store.clone(),
+        data_plane: engine.data_plane.clone(),
+        settings: engine.settings.clone(),
+        metrics: Arc::clone(&engine.observer.metrics),
+    };
     tokio::select! {
         () = traces::export_during(export, &engine.store, Some(&engine.data_plane), work) => {}
         () = engine.observer.metrics.query_store(&engine.store) => {}
         () = Box::pin(managed::monitor(settings)) => {}
+        never = Box::pin(receipts.run()) => match never {},
     }
 }
 

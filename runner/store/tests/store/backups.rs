@@ -2,14 +2,15 @@
 
 use std::fs;
 
-use platform_core::{control::Cursor, limit::Millis, priority::Priority};
+use platform_core::{limit::Millis, priority::Priority};
 use runner_model::{lifecycle::Transition, principal::ApiToken};
 use runner_store::{
-    Claimant, Created, Error, Filter, NewRun, Onto, Record, ResourceChange, ResourceKind, Rows, SCHEMA, Step,
-    Store, Worker,
+    Claimant, Created, Error, Filter, NewRun, Onto, ReceiptFilter, Record, ResourceChange, ResourceKind,
+    Rows, SCHEMA, Step, Store, Worker,
 };
 
 use crate::{
+    calls,
     database::{Database, id, order, transitions},
     principals,
 };
@@ -21,7 +22,7 @@ crate::on_both!(
     a_restore_fences_earlier_holders,
 );
 
-/// Stores an ended run, a preparing run, a waiting run, a consumer's cursor, and a principal.
+/// Stores an ended run, a preparing run, a waiting run, a call with its receipt and its journal's cursor, and a principal.
 pub(crate) async fn populate(store: &Store) {
     let me = Worker::named("host/1/00000001");
     for run in ["ended", "live"] {
@@ -36,8 +37,7 @@ pub(crate) async fn populate(store: &Store) {
     }
     let urgent = NewRun { priority: Priority::High, ..order("queued") };
     store.create(&urgent, Claimant::AnyWorker).await.unwrap();
-    let cursor = Cursor { journal: "j".to_owned(), seq: 7, hash: "h".to_owned() };
-    store.acknowledge("receipts", &cursor).await.unwrap();
+    store.record_calls(&[calls::call("ended", 7)], &calls::cursor(7)).await.unwrap();
     store.add_principal(&principals::new("ann"), &ApiToken::from_random(1, [1; 2])).await.unwrap();
 }
 
@@ -62,12 +62,19 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
     let file = database.path().join("backup.ndjson");
     fs::write(&file, "what was there before").unwrap();
     let rows = store.backup(&file).await.unwrap();
-    assert_eq!(rows, Rows(15), "3 runs, 8 events, 2 resources, 1 cursor, 1 principal");
+    assert_eq!(rows, Rows(17), "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt");
     for elsewhere in [Database::sqlite(), Database::postgres().await] {
         let other = elsewhere.open().await;
         assert_eq!(other.restore(&file, Onto::Empty).await.unwrap(), rows);
         assert_eq!(all_records(&other).await, all_records(&store).await);
         assert_eq!(other.cursors("receipts").await.unwrap(), store.cursors("receipts").await.unwrap());
+        let all = ReceiptFilter::default();
+        assert_eq!(other.receipts(&all, 10).await.unwrap(), store.receipts(&all, 10).await.unwrap());
+        let ended = id("ended");
+        assert_eq!(
+            other.calls(&ended, None, 10).await.unwrap(),
+            store.calls(&ended, None, 10).await.unwrap()
+        );
         let claimed = other.claim(&Worker::this_process(), Millis(0)).await.unwrap().unwrap();
         assert_eq!(claimed.run_id, id("queued"), "and it can be worked with");
     }

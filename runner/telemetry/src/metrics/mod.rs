@@ -24,8 +24,11 @@ use std::{
 };
 
 use platform_core::id::AgentId;
-use platform_runtime::metrics::{Bound, Histograms};
-use runner_model::lifecycle::{Outcome, StartKind};
+use platform_runtime::metrics::{Bound, Cells, Histograms};
+use runner_model::{
+    lifecycle::{Outcome, StartKind},
+    receipt::ChargeReason,
+};
 use runner_store::Store;
 
 use self::{agents::Agents, present::StoreSampler, reaper::ReaperCounters, spans::Spans};
@@ -62,6 +65,8 @@ pub struct Metrics {
     /// Limit of concurrent starts; 0 for none.
     starting_at_most: AtomicU64,
     reaped: ReaperCounters,
+    /// Receipts by the reason of their amount.
+    receipts: Cells,
     spans: Spans,
     sampler: StoreSampler,
 }
@@ -74,6 +79,7 @@ impl Default for Metrics {
             starting: AtomicU64::new(0),
             starting_at_most: AtomicU64::new(0),
             reaped: ReaperCounters::default(),
+            receipts: Cells::new(ChargeReason::ALL.len()),
             spans: Spans::default(),
             sampler: StoreSampler::default(),
         }
@@ -134,6 +140,11 @@ impl Metrics {
     /// Counts a pass of the reaper.
     pub fn reaped(&self, counts: GcCounts) {
         self.reaped.count(counts);
+    }
+
+    /// Counts a receipt that this process stored.
+    pub fn receipt_stored(&self, reason: ChargeReason) {
+        self.receipts.add(reason as usize, 1);
     }
 
     /// Returns the counters of spans.

@@ -5,7 +5,10 @@ use std::sync::{Arc, atomic::Ordering};
 
 use platform_core::priority::Priority;
 use platform_runtime::metrics::{Exposition, Kind, seconds};
-use runner_model::lifecycle::{Outcome, State};
+use runner_model::{
+    lifecycle::{Outcome, State},
+    receipt::ChargeReason,
+};
 use runner_store as store;
 
 use super::{
@@ -28,6 +31,7 @@ pub(super) fn render(metrics: &Metrics, sample: StoreSample) -> String {
     render_present(&mut text, &sample);
     render_reaper(&mut text, &metrics.reaped);
     render_store(&mut text, &sample);
+    render_receipts(&mut text, metrics);
     render_spans(&mut text, metrics);
     text.finish()
 }
@@ -136,6 +140,14 @@ fn render_store(text: &mut Exposition, sample: &StoreSample) {
     let help = "Store operations that failed: away is transient, fenced means another worker holds the run, refused is illegal, broken needs an operator.";
     let mut family = text.family(Kind::Counter, "sluice_store_errors_total", help);
     metered.errors.iter().for_each(|(class, count)| family.sample(&[("class", class.word())], count));
+}
+
+fn render_receipts(text: &mut Exposition, metrics: &Metrics) {
+    let help = "Receipts that this process has stored, by the reason of their amount; unpriced ones wait for a correction.";
+    let mut family = text.family(Kind::Counter, "sluice_receipts_total", help);
+    for reason in ChargeReason::ALL {
+        family.sample(&[("reason", reason.word())], metrics.receipts.get(reason as usize));
+    }
 }
 
 fn render_spans(text: &mut Exposition, metrics: &Metrics) {

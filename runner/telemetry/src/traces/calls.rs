@@ -83,7 +83,7 @@ impl Exporter {
             None => Cursor { journal: health.journal_id, seq: health.journal_seq, hash: String::new() },
         };
         store.acknowledge(CURSOR_NAME, &at).await?;
-        let mut lines = match data_plane.journal(Some(at.seq), Follow::On).await {
+        let mut lines = match data_plane.follow_journal(&at).await {
             Err(error) if error.is_removed() => {
                 tracing::warn!(after = at.seq, "calls not traced: they were removed from the journal");
                 data_plane.journal(None, Follow::On).await?

@@ -1,0 +1,144 @@
+//! Makes the receipt of a call from its record. Pure.
+
+use std::{collections::BTreeSet, time::UNIX_EPOCH};
+
+use platform_core::{
+    id::ModelName,
+    money::NanoDollars,
+    record::{CostSource, ExchangeRecord, Kind, TokensSource},
+};
+use runner_model::receipt::{
+    ChargeReason, ExecutorType, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
+};
+
+/// Makes the receipt of a call; `free_models` cost nothing. Returns `None` for a call that was not sent upstream.
+pub(crate) fn receipt(record: &ExchangeRecord, free_models: &BTreeSet<ModelName>) -> Option<Receipt> {
+    if record.kind != Kind::Model || !was_sent(record) {
+        return None;
+    }
+    let (amount, reason) = charge(record, free_models);
+    Some(Receipt {
+        source: ReceiptSource::Journal,
+        reference: ReceiptReference {
+            run_id: record.run_id.clone(),
+            attempt: record.attempt,
+            call_id: record.litellm_call_id,
+        },
+        kind: ReceiptKind::ModelCall,
+        account: record.account.clone(),
+        user: record.user.clone(),
+        agent: record.graph.clone(),
+        executor: ExecutorType::of(record.identity),
+        model: record.model_asked.clone().or_else(|| record.model_answered.clone()),
+        tokens: record.tokens,
+        tokens_source: record.tokens_source,
+        amount,
+        reason,
+        called_ms: began_ms(record),
+    })
+}
+
+/// Returns the time at which a call began, in milliseconds since the epoch.
+pub(crate) fn began_ms(record: &ExchangeRecord) -> i64 {
+    let began =
+        humantime::parse_rfc3339(&record.ts).ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    began.and_then(|time| i64::try_from(time.as_millis()).ok()).unwrap_or_default()
+}
+
+/// Returns whether the upstream answered, or may have worked on the call.
+fn was_sent(record: &ExchangeRecord) -> bool {
+    record.ttfb_us.is_some() || record.tokens_source != TokensSource::None
+}
+
+/// Returns the amount of a receipt, and the reason for it.
+fn charge(record: &ExchangeRecord, free_models: &BTreeSet<ModelName>) -> (NanoDollars, ChargeReason) {
+    const NOTHING: NanoDollars = NanoDollars(0);
+    let model = record.model_asked.as_ref().map(|model| model.as_str());
+    let is_free = model.is_some_and(|model| free_models.iter().any(|free| free.as_str() == model));
+    let used_tokens = record.tokens.input > 0 || record.tokens.output > 0;
+    match (record.cost_source, record.cost_nanodollars) {
+        (CostSource::Upstream, Some(cost)) if cost > NOTHING => (cost, ChargeReason::UpstreamCost),
+        (CostSource::Priced, Some(cost)) => (cost, ChargeReason::PriceTable),
+        _ if !used_tokens => (NOTHING, ChargeReason::NoUsage),
+        _ if is_free => (NOTHING, ChargeReason::FreeModel),
+        _ => (NOTHING, ChargeReason::Unpriced),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_core::{
+        id::CallId,
+        record::{Identity, Tokens},
+    };
+    use serde_json::json;
+
+    use super::*;
+
+    fn record() -> ExchangeRecord {
+        let record = json!({
+            "ts": "2026-11-21T08:30:00.250000Z", "run_id": "r1", "attempt": 2, "account": "acct-1", "user": "u-1",
+            "graph": "sandbox:agent", "identity": "socket", "route": "chat_completions", "model_asked": "small",
+            "model_answered": "small-2", "finish_reason": null, "stream": false, "status": 200, "outcome": "complete",
+            "refusal": null, "rule": null, "timeout": null, "request_bytes": 0, "response_bytes": 0, "ttfb_us": 5,
+            "duration_us": 1, "tokens": Tokens { input: 3, output: 4, ..Tokens::default() }, "tokens_source": "exact",
+            "cost_nanodollars": null, "cost_source": "none", "litellm_call_id": CallId::new(1, 1), "tools": [],
+            "kind": "model", "calls": 1, "tap": "off",
+        });
+        serde_json::from_value(record).unwrap()
+    }
+
+    fn priced(source: CostSource, cost: Option<u64>) -> ExchangeRecord {
+        ExchangeRecord { cost_source: source, cost_nanodollars: cost.map(NanoDollars), ..record() }
+    }
+
+    fn free(models: &[&str]) -> BTreeSet<ModelName> {
+        models.iter().map(|model| ModelName::parse(model).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_first_known_price_applies() {
+        use ChargeReason::{FreeModel, NoUsage, PriceTable, Unpriced, UpstreamCost};
+        let no_tokens = |record| ExchangeRecord { tokens: Tokens::default(), ..record };
+        let table = [
+            (priced(CostSource::Upstream, Some(23_000)), vec!["small"], 23_000, UpstreamCost),
+            (priced(CostSource::Priced, Some(7)), vec!["small"], 7, PriceTable),
+            (priced(CostSource::Priced, Some(0)), vec![], 0, PriceTable),
+            (priced(CostSource::Upstream, Some(0)), vec!["small"], 0, FreeModel),
+            (priced(CostSource::None, None), vec!["small"], 0, FreeModel),
+            // An upstream that knows no price says 0: the call is not free for that.
+            (priced(CostSource::Upstream, Some(0)), vec![], 0, Unpriced),
+            (priced(CostSource::None, None), vec!["small-2"], 0, Unpriced),
+            (no_tokens(priced(CostSource::None, None)), vec![], 0, NoUsage),
+            (no_tokens(priced(CostSource::Upstream, Some(0))), vec!["small"], 0, NoUsage),
+        ];
+        for (record, listed, amount, reason) in table {
+            let receipt = receipt(&record, &free(&listed)).unwrap();
+            assert_eq!(
+                (receipt.amount, receipt.reason),
+                (NanoDollars(amount), reason),
+                "{record:?} {listed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_sent_calls_have_receipts() {
+        let unsent = ExchangeRecord { ttfb_us: None, tokens_source: TokensSource::None, ..record() };
+        assert_eq!(receipt(&unsent, &free(&[])), None);
+        let tool = ExchangeRecord { kind: Kind::Tool, ..record() };
+        assert_eq!(receipt(&tool, &free(&[])), None);
+        // The proxy went down before an answer: the model may have worked.
+        let interrupted =
+            ExchangeRecord { ttfb_us: None, tokens_source: TokensSource::Estimated, ..record() };
+        assert!(receipt(&interrupted, &free(&[])).is_some());
+    }
+
+    #[test]
+    fn a_receipt_names_its_call() {
+        let gateway = ExchangeRecord { identity: Identity::Slot, ..record() };
+        let receipt = receipt(&gateway, &free(&[])).unwrap();
+        assert_eq!(receipt.reference.to_string(), format!("r1/2/{}", CallId::new(1, 1)));
+        assert_eq!((receipt.executor.word(), receipt.called_ms), ("gateway", 1_795_249_800_250));
+    }
+}

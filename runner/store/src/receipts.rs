@@ -1,0 +1,155 @@
+//! Keeps receipts: what each call costs the account that pays for it. They are added and never changed.
+
+use platform_core::{
+    id::{AccountId, AgentId, ExternalId, InstallationId, RunId},
+    money::NanoDollars,
+    record::TokensSource,
+    untrusted::JournalText,
+};
+use runner_model::receipt::{
+    ChargeReason, ExecutorType, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
+};
+use sqlx::{Row, any::AnyRow};
+
+use super::{
+    RetryWhen, Store, Tx, UnixMillis,
+    error::{Error, failed},
+    row::{count, number, parsed},
+};
+
+const ADD: &str = "INSERT INTO receipts (source_system, source_reference, installation, receipt_kind, account, user_id, \
+     run, attempt, call_id, agent, executor_type, model, tokens, tokens_source, nanodollars, charge_reason, called, \
+     created) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) \
+     ON CONFLICT (source_system, source_reference) DO NOTHING";
+const LIST: &str = "SELECT * FROM receipts WHERE installation = $1 AND ($2 IS NULL OR account = $2) \
+     AND ($3 IS NULL OR run = $3) AND ($4 IS NULL OR called >= $4) AND ($5 IS NULL OR called < $5) \
+     AND ($6 IS NULL OR called < $6 OR (called = $6 AND source_reference < $7)) \
+     ORDER BY called DESC, source_reference DESC LIMIT $8";
+
+/// Receipt, as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredReceipt {
+    /// The receipt.
+    pub receipt: Receipt,
+    /// Time at which it was stored.
+    pub created: UnixMillis,
+}
+
+/// Filter of a list of receipts.
+#[derive(Debug, Clone, Default)]
+pub struct ReceiptFilter {
+    /// Account that pays.
+    pub account: Option<AccountId>,
+    /// Run that made the calls.
+    pub run_id: Option<RunId>,
+    /// Time of the first call.
+    pub from: Option<UnixMillis>,
+    /// Time before which the last call began.
+    pub until: Option<UnixMillis>,
+    /// Receipt before which the listed ones were called, as time and reference; for the next page.
+    pub before: Option<(UnixMillis, String)>,
+}
+
+impl StoredReceipt {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        let optional = |column| row.try_get::<Option<String>, _>(column).map_err(failed("read a receipt"));
+        let corrupt = |what| move |value| Error::Corrupt { what, value };
+        let user = optional("user_id")?;
+        let user = user.map(|text| ExternalId::parse(&text).map_err(|_invalid| corrupt("user_id")(text)));
+        let receipt = Receipt {
+            source: parsed(row, "source_system", |text| word(ReceiptSource::ALL, ReceiptSource::word, text))?,
+            reference: ReceiptReference {
+                run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
+                attempt: count(row, "attempt")?,
+                call_id: parsed(row, "call_id", |text| text.parse().ok())?,
+            },
+            kind: parsed(row, "receipt_kind", |text| word(ReceiptKind::ALL, ReceiptKind::word, text))?,
+            account: parsed(row, "account", |text| AccountId::parse(text).ok())?,
+            user: user.transpose()?,
+            agent: parsed(row, "agent", |text| AgentId::parse(text).ok())?,
+            executor: parsed(row, "executor_type", |text| word(ExecutorType::ALL, ExecutorType::word, text))?,
+            model: optional("model")?.as_deref().map(JournalText::of),
+            tokens: parsed(row, "tokens", |text| serde_json::from_str(text).ok())?,
+            tokens_source: parsed(row, "tokens_source", |text| {
+                word(TokensSource::ALL, TokensSource::word, text)
+            })?,
+            amount: NanoDollars(count(row, "nanodollars")?),
+            reason: parsed(row, "charge_reason", |text| word(ChargeReason::ALL, ChargeReason::word, text))?,
+            called_ms: number(row, "called")?,
+        };
+        Ok(Self { receipt, created: UnixMillis(number(row, "created")?) })
+    }
+
+    /// Returns the position of the receipt, for [`ReceiptFilter::before`].
+    #[must_use]
+    pub fn place(&self) -> (UnixMillis, String) {
+        (UnixMillis(self.receipt.called_ms), self.receipt.reference.to_string())
+    }
+}
+
+/// Returns the value of `all` that is written as `text`.
+fn word<T: Copy, const N: usize>(all: [T; N], word: fn(T) -> &'static str, text: &str) -> Option<T> {
+    all.into_iter().find(|value| word(*value) == text)
+}
+
+impl Store {
+    /// Returns at most `max_receipts` receipts that match `filter`, those of the newest calls first.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn receipts(
+        &self,
+        filter: &ReceiptFilter,
+        max_receipts: u32,
+    ) -> Result<Vec<StoredReceipt>, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let rows = sqlx::query(LIST)
+                .bind(self.installation.as_str())
+                .bind(filter.account.as_ref().map(AccountId::as_str))
+                .bind(filter.run_id.as_ref().map(RunId::as_str))
+                .bind(filter.from.map(|time| time.0))
+                .bind(filter.until.map(|time| time.0))
+                .bind(filter.before.as_ref().map(|(called, _)| called.0))
+                .bind(filter.before.as_ref().map(|(_, reference)| reference.as_str()))
+                .bind(i64::from(max_receipts))
+                .fetch_all(&self.pool)
+                .await;
+            rows.map_err(failed("read receipts"))?.iter().map(StoredReceipt::read).collect()
+        })
+        .await
+    }
+}
+
+impl Tx {
+    /// Adds a receipt. One that has the same source and reference stays as it is. Returns whether the receipt is new.
+    pub(super) async fn add_receipt(
+        &mut self,
+        installation: &InstallationId,
+        receipt: &Receipt,
+    ) -> Result<bool, Error> {
+        let Receipt { reference, .. } = receipt;
+        let added = sqlx::query(ADD)
+            .bind(receipt.source.word())
+            .bind(reference.to_string())
+            .bind(installation.as_str())
+            .bind(receipt.kind.word())
+            .bind(receipt.account.as_str())
+            .bind(receipt.user.as_ref().map(ExternalId::as_str))
+            .bind(reference.run_id.as_str())
+            .bind(i64::from(reference.attempt))
+            .bind(reference.call_id.to_string())
+            .bind(receipt.agent.as_str())
+            .bind(receipt.executor.word())
+            .bind(receipt.model.as_ref().map(JournalText::as_str))
+            .bind(serde_json::to_string(&receipt.tokens).unwrap_or_default())
+            .bind(receipt.tokens_source.word())
+            .bind(i64::try_from(receipt.amount.0).unwrap_or(i64::MAX))
+            .bind(receipt.reason.word())
+            .bind(receipt.called_ms)
+            .bind(self.now)
+            .execute(self.connection())
+            .await
+            .map_err(failed("store a receipt"))?;
+        Ok(added.rows_affected() > 0)
+    }
+}
