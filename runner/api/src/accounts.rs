@@ -165,7 +165,7 @@ pub(crate) fn list_operation() -> Operation {
     let accounts = AnswerSpec::json::<AccountListSchema>(StatusCode::OK, "The accounts.");
     Operation::new("listAccounts", "Lists accounts, with their limits.", accounts)
         .described("An account that is no operator's sees itself alone.")
-        .from_data_plane()
+        .asking_data_plane()
 }
 
 /// Answers with one account.
@@ -186,7 +186,7 @@ pub(crate) async fn show(
 
 pub(crate) fn show_operation() -> Operation {
     let account = AnswerSpec::json::<AccountSchema>(StatusCode::OK, "The account.");
-    Operation::new("getAccount", "Answers with one account.", account).from_data_plane()
+    Operation::new("getAccount", "Answers with one account.", account).asking_data_plane()
 }
 
 /// Replaces the limits of an account, until the data plane stops or a reload brings others.
@@ -212,7 +212,7 @@ pub(crate) fn limit_operation() -> Operation {
         .described(
             "They hold until the data plane stops or reads others. A limit that is left out does not apply.",
         )
-        .from_data_plane()
+        .asking_data_plane()
         .body::<LimitsBody>(&json!({ "totalTokens": 1_000_000, "cost": "2.50" }))
 }
 

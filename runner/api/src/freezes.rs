@@ -104,7 +104,7 @@ pub(crate) async fn list(State(context): State<ApiContext>, request: Request) ->
 
 pub(crate) fn list_operation() -> Operation {
     let freezes = AnswerSpec::json::<FreezeListSchema>(StatusCode::OK, "Everything that is frozen.");
-    Operation::new("listFreezes", "Lists everything that is frozen.", freezes).from_data_plane()
+    Operation::new("listFreezes", "Lists everything that is frozen.", freezes).asking_data_plane()
 }
 
 /// Freezes the target of the path. A second time changes nothing.
@@ -159,7 +159,7 @@ fn change_operation<T: ToSchema>(id: &'static str, summary: &'static str) -> Ope
     let freezes = AnswerSpec::json::<T>(StatusCode::OK, "Everything that is frozen now.");
     Operation::new(id, summary, freezes)
         .described("A second time changes nothing.")
-        .from_data_plane()
+        .asking_data_plane()
         .refuses([Problem::NOT_STORED])
 }
 

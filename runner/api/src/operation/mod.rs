@@ -104,7 +104,7 @@ impl Operation {
     }
 
     /// Adds the problems of a route without parameters that asks the data plane.
-    pub(crate) fn from_data_plane(self) -> Self {
+    pub(crate) fn asking_data_plane(self) -> Self {
         self.without_query().refuses([Problem::DATA_PLANE_UNAVAILABLE])
     }
 
