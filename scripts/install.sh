@@ -26,6 +26,21 @@ once() {
   touch "$folder/.ok"
 }
 
+# installed FOLDER STEP  Dies if the packages in FOLDER are missing, which this step of scripts/setup.sh installs.
+installed() {
+  [[ -e $1/.ok ]] || die "its packages are not installed: run scripts/setup.sh $2"
+}
+
+# run_with FOLDER STEP COMMAND...  Replaces the script by COMMAND, which uses the packages in FOLDER.
+run_with() {
+  local folder=$1
+  installed "$1" "$2"
+  shift 2
+  export PYTHONDONTWRITEBYTECODE=1 # pip compiled the packages; keeps the repository clean
+  export PACKAGES=$folder          # where scripts find their packages
+  exec "$@"
+}
+
 # python_packages FOLDER PACKAGE...  Creates a Python environment with the packages.
 python_packages() {
   local folder=$1

@@ -25,17 +25,10 @@ packages() {
     "@copilotkit/aimock@$AIMOCK"
 }
 
-run() {
-  [[ -e $FOLDER/.ok ]] || die "the SDKs are not installed: run scripts/setup.sh sdks"
-  export PYTHONDONTWRITEBYTECODE=1 # pip compiled the packages; keeps the repository clean
-  export SDKS=$FOLDER              # where scripts find their packages
-  exec "$@"
-}
-
 case ${1:-} in
   install) [[ $# -eq 1 ]] || usage; once "$FOLDER" "the SDKs (about 150 MB, half a minute)" packages ;;
-  python) [[ $# -ge 2 ]] || usage; shift; run "$FOLDER/python/bin/python" "$@" ;;
-  node) [[ $# -ge 2 ]] || usage; shift; run node "$@" ;;
-  aimock) [[ $# -ge 2 ]] || usage; shift; run "$FOLDER/node_modules/.bin/llmock" "$@" ;;
+  python) [[ $# -ge 2 ]] || usage; shift; run_with "$FOLDER" sdks "$FOLDER/python/bin/python" "$@" ;;
+  node) [[ $# -ge 2 ]] || usage; shift; run_with "$FOLDER" sdks node "$@" ;;
+  aimock) [[ $# -ge 2 ]] || usage; shift; run_with "$FOLDER" sdks "$FOLDER/node_modules/.bin/llmock" "$@" ;;
   *) usage ;;
 esac

@@ -1,8 +1,12 @@
-//! Finds the generators of clients, and tests an API with schemathesis. `scripts/clients.sh` installs them.
+//! Finds the generators of clients, runs Temporal's SDK, and tests an API with schemathesis. `scripts/clients.sh` installs
+//! them.
 
 use std::{fs, path::Path, process::Stdio};
 
+use serde_json::Value;
 use tokio::process::Command;
+
+use crate::{chat_clients::ChatClients, sdks::output_of};
 
 const SCRIPT: &str = "scripts/clients.sh";
 
@@ -16,27 +20,19 @@ pub async fn folder() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Returns the pinned versions of the packages that applications install.
+/// Returns packages with their pinned versions, as a page writes them. Each is the name of a version in the script, with
+/// the text before it on the page.
 ///
 /// # Panics
 /// If the script cannot be read.
 #[must_use]
-pub fn versions() -> Vec<String> {
+pub fn versions(packages: &[(&str, &str)]) -> Vec<String> {
     let text = fs::read_to_string(repository().join(SCRIPT)).unwrap();
     let pinned = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         line.unwrap().split(' ').next().unwrap().to_owned()
     };
-    [
-        ("OPENAPI_PYTHON_CLIENT", "version "),
-        ("OPENAPI_TYPESCRIPT", "openapi-typescript@"),
-        ("OPENAPI_FETCH", "openapi-fetch@"),
-        ("TYPESCRIPT", "typescript@"),
-        ("TSX", "tsx@"),
-        ("TYPES_NODE", "@types/node@"),
-    ]
-    .map(|(name, package)| format!("{package}{}", pinned(name)))
-    .to_vec()
+    packages.iter().map(|(name, package)| format!("{package}{}", pinned(name))).collect()
 }
 
 /// Runs schemathesis in `directory`, and returns whether it found nothing, with its report.
@@ -48,6 +44,16 @@ pub async fn schemathesis(directory: &Path, arguments: &[&str]) -> Result<String
     let output = command.current_dir(directory).stdin(Stdio::null()).output().await.unwrap();
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     if output.status.success() { Ok(text) } else { Err(text) }
+}
+
+/// Runs the files of the Temporal example, which are in `directory`, against the API. Returns what it printed, line by line.
+///
+/// # Panics
+/// If the program fails, with its output.
+pub async fn temporal(directory: &str, api: &ChatClients, wrong_token: &str) -> Vec<Value> {
+    let mut command = script(&["temporal", "tests/sdk/temporal.py", directory, &api.url]);
+    command.env("TOKEN", &api.token).env("WRONG_TOKEN", wrong_token).current_dir(repository());
+    output_of(command).await
 }
 
 fn script(arguments: &[&str]) -> Command {

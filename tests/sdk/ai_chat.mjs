@@ -6,8 +6,8 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-if (!process.env.CLIENTS) throw new Error("CLIENTS is not set: run this with scripts/chat-clients.sh node");
-const installed = createRequire(join(process.env.CLIENTS, "package.json"));
+if (!process.env.PACKAGES) throw new Error("PACKAGES is not set: run this with scripts/chat-clients.sh node");
+const installed = createRequire(join(process.env.PACKAGES, "package.json"));
 const api = `${process.argv[2]}/api/v1/ai/chat`;
 const headers = { Authorization: `Bearer ${process.env.TOKEN}` };
 const VERSIONS = ["5.0.0", "5.0.277", "6.0.0", "6.0.326", "7.0.0", "7.0.173"];

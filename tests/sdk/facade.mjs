@@ -5,8 +5,8 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-if (!process.env.CLIENTS) throw new Error("CLIENTS is not set: run this with scripts/chat-clients.sh node");
-const installed = createRequire(join(process.env.CLIENTS, "package.json"));
+if (!process.env.PACKAGES) throw new Error("PACKAGES is not set: run this with scripts/chat-clients.sh node");
+const installed = createRequire(join(process.env.PACKAGES, "package.json"));
 const { OpenAI } = installed("openai");
 const { ChatOpenAI } = installed("@langchain/openai");
 

@@ -5,8 +5,8 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-if (!process.env.SDKS) throw new Error("SDKS is not set: run this with scripts/sdks.sh node");
-const { OpenAI } = createRequire(join(process.env.SDKS, "package.json"))("openai");
+if (!process.env.PACKAGES) throw new Error("PACKAGES is not set: run this with scripts/sdks.sh node");
+const { OpenAI } = createRequire(join(process.env.PACKAGES, "package.json"))("openai");
 
 const [url, count] = process.argv.slice(2);
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });

@@ -3,8 +3,8 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-if (!process.env.SDKS) throw new Error("SDKS is not set: run this with scripts/sdks.sh node");
-const installed = createRequire(join(process.env.SDKS, "package.json"));
+if (!process.env.PACKAGES) throw new Error("PACKAGES is not set: run this with scripts/sdks.sh node");
+const installed = createRequire(join(process.env.PACKAGES, "package.json"));
 const { OpenAI } = installed("openai");
 const { Anthropic } = installed("@anthropic-ai/sdk");
 const { Agent, fetch } = installed("undici");

@@ -16,7 +16,7 @@ use platform_core::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use utoipa::{ToSchema, openapi::Object};
 
 use crate::{
     body::{ObjectId, invalid_body, read_json, refuse_query},
@@ -25,7 +25,6 @@ use crate::{
     error::Error,
     json_response,
     operation::{AnswerSpec, Operation, schemas},
-    problem::Problem,
 };
 
 /// Largest body with limits.
@@ -36,15 +35,25 @@ const MAX_LIMITS: usize = 64 << 10;
 #[schema(as = LimitsOfAccount)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct LimitsBody {
+    #[schema(schema_with = limit_schema)]
     requests: Option<u64>,
+    #[schema(schema_with = limit_schema)]
     requests_per_minute: Option<u64>,
+    #[schema(schema_with = limit_schema)]
     calls_in_flight: Option<u64>,
+    #[schema(schema_with = limit_schema)]
     input_tokens: Option<u64>,
+    #[schema(schema_with = limit_schema)]
     output_tokens: Option<u64>,
+    #[schema(schema_with = limit_schema)]
     total_tokens: Option<u64>,
     /// Dollars, as text, so that no float rounds them: "0.50".
     #[schema(value_type = Option<schemas::Dollars>)]
     cost: Option<String>,
+}
+
+fn limit_schema() -> Object {
+    schemas::large_number(0).build()
 }
 
 /// Accounts that exist for the caller.
@@ -156,8 +165,7 @@ pub(crate) fn list_operation() -> Operation {
     let accounts = AnswerSpec::json::<AccountListSchema>(StatusCode::OK, "The accounts.");
     Operation::new("listAccounts", "Lists accounts, with their limits.", accounts)
         .described("An account that is no operator's sees itself alone.")
-        .without_query()
-        .refuses([Problem::DATA_PLANE_UNAVAILABLE])
+        .asking_data_plane()
 }
 
 /// Answers with one account.
@@ -178,9 +186,7 @@ pub(crate) async fn show(
 
 pub(crate) fn show_operation() -> Operation {
     let account = AnswerSpec::json::<AccountSchema>(StatusCode::OK, "The account.");
-    Operation::new("getAccount", "Answers with one account.", account)
-        .without_query()
-        .refuses([Problem::DATA_PLANE_UNAVAILABLE])
+    Operation::new("getAccount", "Answers with one account.", account).asking_data_plane()
 }
 
 /// Replaces the limits of an account, until the data plane stops or a reload brings others.
@@ -206,9 +212,8 @@ pub(crate) fn limit_operation() -> Operation {
         .described(
             "They hold until the data plane stops or reads others. A limit that is left out does not apply.",
         )
-        .without_query()
+        .asking_data_plane()
         .body::<LimitsBody>(&json!({ "totalTokens": 1_000_000, "cost": "2.50" }))
-        .refuses([Problem::DATA_PLANE_UNAVAILABLE])
 }
 
 /// Returns the account that `text` names, if it exists for `caller`.

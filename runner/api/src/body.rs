@@ -10,8 +10,8 @@ use axum::{
     },
 };
 use http_body_util::LengthLimitError;
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 
@@ -28,24 +28,64 @@ impl<S: Send + Sync> FromRequestParts<S> for ObjectId {
     }
 }
 
-/// Reads a JSON body of at most `most` bytes.
+/// Object of a body, which no array replaces: serde also reads a struct from an array of its fields.
+#[derive(Debug)]
+struct Object<T>(T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = Map::deserialize(deserializer)?;
+        T::deserialize(fields).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Deserializes a field whose value is an object.
+pub(crate) fn object<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Object::deserialize(deserializer).map(|Object(value)| value)
+}
+
+/// Deserializes a field whose value is an object or null.
+pub(crate) fn optional_object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    Option::<Object<T>>::deserialize(deserializer).map(|value| value.map(|Object(value)| value))
+}
+
+/// Deserializes a field whose value is a list of objects.
+pub(crate) fn objects<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let values = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(values.into_iter().map(|Object(value)| value).collect())
+}
+
+/// Reads a JSON body of at most `most` bytes: an object.
 pub(crate) async fn read_json(request: Request, most: usize) -> Result<Value, Error> {
     if !is_json(request.headers()) {
         return Err(Error::MediaType);
     }
     let bytes = read_bytes(request, most).await?;
-    serde_json::from_slice(&bytes).map_err(|error| invalid_body(&error))
+    read_fields(&bytes)
 }
 
-/// Reads a JSON body of at most `most` bytes, if there is one.
+/// Reads a JSON body of at most `most` bytes, if there is one: an object.
 pub(crate) async fn read_optional_json(request: Request, most: usize) -> Result<Option<Value>, Error> {
     let has_type = is_json(request.headers());
     let bytes = read_bytes(request, most).await?;
     match (bytes.is_empty(), has_type) {
         (true, _) => Ok(None),
-        (false, true) => serde_json::from_slice(&bytes).map(Some).map_err(|error| invalid_body(&error)),
+        (false, true) => read_fields(&bytes).map(Some),
         (false, false) => Err(Error::MediaType),
     }
+}
+
+fn read_fields(bytes: &[u8]) -> Result<Value, Error> {
+    let fields = serde_json::from_slice::<Map<String, Value>>(bytes);
+    fields.map(Value::Object).map_err(|error| invalid_body(&error))
 }
 
 async fn read_bytes(request: Request, most: usize) -> Result<Bytes, Error> {

@@ -51,7 +51,7 @@ pub(crate) async fn sign_in(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Error> {
-    // A session does not prolong itself: that takes the token.
+    // The route takes a token alone: a session does not prolong itself.
     let Caller::Principal(principal) = &caller else { return Err(Error::Unauthenticated) };
     let id = BrowserSessionId::from_random([random::bits(), random::bits()]);
     context.opened().await?.store.add_browser_session(&principal.key_id, &id.hash()).await?;

@@ -26,12 +26,22 @@ pub(crate) enum Caller {
     Browser(Box<Principal>, BrowserSessionHash),
 }
 
+/// Credentials that a route takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AcceptedCredentials {
+    /// Token of a principal.
+    Token,
+    /// Token of a principal, or the cookie of its session; none, where an account pays for such requests.
+    All,
+}
+
 /// Demand of a route on its callers.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     pub(crate) context: ApiContext,
     /// Smallest role that the route allows.
     pub(crate) role: PrincipalRole,
+    pub(crate) accepts: AcceptedCredentials,
 }
 
 /// Passes on requests whose caller has the role that the route demands.
@@ -50,6 +60,9 @@ impl Guard {
     /// Returns the caller with this credential, if the route is for its role.
     async fn admit(&self, credential: Result<Credential, Error>) -> Result<Caller, Error> {
         let caller = self.identify(credential?).await?.ok_or(Error::Unauthenticated)?;
+        if self.accepts == AcceptedCredentials::Token && !matches!(caller, Caller::Principal(_)) {
+            return Err(Error::Unauthenticated);
+        }
         let role = caller.role();
         if role < self.role { Err(Error::Role { needed: self.role, role }) } else { Ok(caller) }
     }

@@ -73,7 +73,7 @@ impl SessionCookie {
         if origins.are_secure() { Self::Secure } else { Self::Plain }
     }
 
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Plain => "sluice_session",
             Self::Secure => "__Host-sluice_session",

@@ -17,7 +17,7 @@ use runner_model::principal::PrincipalRole;
 
 use crate::{
     answer_timeout::answer_in_time,
-    caller::{Guard, require_role},
+    caller::{AcceptedCredentials, Guard, require_role},
     context::ApiContext,
     openai::in_openai_form,
     operation::Operation,
@@ -30,6 +30,7 @@ pub(crate) struct Route {
     /// Smallest role that it demands; absent if it is open to every client on this host.
     pub(crate) role: Option<PrincipalRole>,
     pub(crate) endpoint: Endpoint,
+    pub(crate) accepts: AcceptedCredentials,
     begin: Begin,
     pub(crate) errors: ErrorForm,
 }
@@ -61,7 +62,8 @@ pub(crate) struct Endpoint {
 /// Returns a route that is open to every client on this host.
 pub(crate) fn open(path: &'static str, endpoint: Endpoint) -> Route {
     let endpoint = endpoint.refusing(Problem::EVERYWHERE).below(path);
-    Route { path, role: None, endpoint, begin: Begin::Soon, errors: ErrorForm::Problem }
+    let accepts = AcceptedCredentials::All;
+    Route { path, role: None, endpoint, accepts, begin: Begin::Soon, errors: ErrorForm::Problem }
 }
 
 /// Returns a route that demands a role.
@@ -112,6 +114,12 @@ impl Endpoint {
 }
 
 impl Route {
+    /// Returns the same route, which refuses the cookie of a session, and callers without a token.
+    pub(crate) const fn with_token_alone(mut self) -> Self {
+        self.accepts = AcceptedCredentials::Token;
+        self
+    }
+
     /// Returns the same route, whose answer may begin at the end of a run.
     pub(crate) const fn at_end_of_run(mut self) -> Self {
         self.begin = Begin::AtEndOfRun;
@@ -122,7 +130,7 @@ impl Route {
     pub(crate) fn layered(self, context: &ApiContext) -> MethodRouter<ApiContext> {
         let Endpoint { mut handler, operation, .. } = self.endpoint;
         if let Some(role) = self.role {
-            let guard = Guard { context: context.clone(), role };
+            let guard = Guard { context: context.clone(), role, accepts: self.accepts };
             handler = handler.route_layer(middleware::from_fn_with_state(guard, require_role));
         }
         if self.begin == Begin::Soon {

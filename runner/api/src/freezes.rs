@@ -104,9 +104,7 @@ pub(crate) async fn list(State(context): State<ApiContext>, request: Request) ->
 
 pub(crate) fn list_operation() -> Operation {
     let freezes = AnswerSpec::json::<FreezeListSchema>(StatusCode::OK, "Everything that is frozen.");
-    Operation::new("listFreezes", "Lists everything that is frozen.", freezes)
-        .without_query()
-        .refuses([Problem::DATA_PLANE_UNAVAILABLE])
+    Operation::new("listFreezes", "Lists everything that is frozen.", freezes).asking_data_plane()
 }
 
 /// Freezes the target of the path. A second time changes nothing.
@@ -131,11 +129,8 @@ pub(crate) async fn freeze(
 }
 
 pub(crate) fn freeze_operation(id: &'static str) -> Operation {
-    let freezes = AnswerSpec::json::<FreezeAnswerSchema>(StatusCode::OK, "Everything that is frozen now.");
-    Operation::new(id, "Refuses new calls of the target, and cuts those in flight.", freezes)
-        .described("A second time changes nothing.")
-        .without_query()
-        .refuses([Problem::DATA_PLANE_UNAVAILABLE, Problem::NOT_STORED])
+    let summary = "Refuses new calls of the target, and cuts those in flight.";
+    change_operation::<FreezeAnswerSchema>(id, summary)
 }
 
 /// Thaws the target of the path. A second time changes nothing.
@@ -157,11 +152,15 @@ pub(crate) async fn thaw(
 }
 
 pub(crate) fn thaw_operation(id: &'static str) -> Operation {
-    let freezes = AnswerSpec::json::<ThawAnswerSchema>(StatusCode::OK, "Everything that is frozen now.");
-    Operation::new(id, "Allows the calls of the target again.", freezes)
+    change_operation::<ThawAnswerSchema>(id, "Allows the calls of the target again.")
+}
+
+fn change_operation<T: ToSchema>(id: &'static str, summary: &'static str) -> Operation {
+    let freezes = AnswerSpec::json::<T>(StatusCode::OK, "Everything that is frozen now.");
+    Operation::new(id, summary, freezes)
         .described("A second time changes nothing.")
-        .without_query()
-        .refuses([Problem::DATA_PLANE_UNAVAILABLE, Problem::NOT_STORED])
+        .asking_data_plane()
+        .refuses([Problem::NOT_STORED])
 }
 
 /// Returns the target that the parameters of a path name. A text that can be no name is no resource.

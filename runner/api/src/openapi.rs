@@ -1,10 +1,12 @@
 //! Writes the OpenAPI document of the API from the table of routes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use serde_json::{Map, Value, json};
 
 use crate::{
+    caller::AcceptedCredentials,
+    credentials::SessionCookie,
     endpoint::{ErrorForm, Route},
     openai::OpenAiError,
     operation::{
@@ -20,10 +22,12 @@ const OPENAPI: &str = "3.1.0";
 const JSON: &str = "application/json";
 /// Name of the scheme under which a request sends its token.
 const BEARER: &str = "bearer";
+/// Names of the schemes under which a browser sends the cookie of its session, without TLS and with it.
+const SESSIONS: [(&str, SessionCookie); 2] =
+    [("session", SessionCookie::Plain), ("secureSession", SessionCookie::Secure)];
 
 const DESCRIPTION: &str = "Orders and follows runs of sandboxed agents. Requests with a body send `application/json`. \
-    Errors are problem details (RFC 9457), whose `code` is stable. Below `/v1` they have OpenAI's form. A browser sends the \
-    cookie of a session in place of a token.";
+    Errors are problem details (RFC 9457), whose `code` is stable. Below `/v1` they have OpenAI's form.";
 
 /// Returns the document of `routes`, as JSON.
 pub(crate) fn document(routes: &[Route]) -> String {
@@ -49,14 +53,39 @@ pub(crate) fn document(routes: &[Route]) -> String {
         },
         "servers": [{ "url": "http://127.0.0.1:4180", "description": "The address in `api.listen`." }],
         "paths": paths,
-        "components": { "schemas": schemas, "securitySchemes": { BEARER: {
-            "type": "http",
-            "scheme": "bearer",
-            "description": "Token of a principal, which `sluice principals add` prints. With `api.anonymous_account`, \
-                a request may do without.",
-        } } },
+        "components": { "schemas": schemas, "securitySchemes": security_schemes() },
     });
     format!("{document:#}\n")
+}
+
+/// Returns the ways in which a request says who sends it.
+fn security_schemes() -> Value {
+    let mut schemes = json!({ BEARER: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "Token of a principal, which `sluice principals add` prints. With `api.anonymous_account`, \
+            a request may do without.",
+    } });
+    for (name, cookie) in SESSIONS {
+        let when = match cookie {
+            SessionCookie::Plain => "if one of `api.origins` has no TLS",
+            SessionCookie::Secure => "if all `api.origins` have TLS",
+        };
+        let description = format!(
+            "Cookie of a browser's session, {when}; `signIn` sets it. A method other than GET also needs the `Origin` of \
+                an own page, and `application/json` as its type."
+        );
+        schemes[name] =
+            json!({ "type": "apiKey", "in": "cookie", "name": cookie.name(), "description": description });
+    }
+    schemes
+}
+
+/// Returns the schemes of which a request to a route uses one.
+fn security(accepts: AcceptedCredentials) -> Value {
+    let sessions = SESSIONS.iter().map(|(name, _)| json!({ *name: [] }));
+    let sessions = sessions.filter(|_| accepts == AcceptedCredentials::All);
+    iter::once(json!({ BEARER: [] })).chain(sessions).collect()
 }
 
 /// Returns a path of a route as OpenAPI writes it. A placeholder for the rest of a path is one like the others there.
@@ -100,7 +129,7 @@ fn operation_of(route: &Route, forms: &[Value; 2], schemas: &mut Schemas) -> Val
         written["requestBody"] = body.clone();
     }
     if let Some(role) = route.role {
-        written["security"] = json!([{ BEARER: [] }]);
+        written["security"] = security(route.accepts);
         written["x-role"] = role.name().into();
     }
     written

@@ -56,7 +56,7 @@ fn service_routes() -> Vec<Route> {
         open("/healthz", get(monitoring::alive, monitoring::alive_operation())),
         open("/readyz", get(monitoring::ready, monitoring::ready_operation())),
         guarded(SESSION, Viewer, get(sessions::show, sessions::show_operation())),
-        guarded(SESSION, Viewer, post(sessions::sign_in, sessions::sign_in_operation())),
+        guarded(SESSION, Viewer, post(sessions::sign_in, sessions::sign_in_operation())).with_token_alone(),
         guarded(SESSION, Viewer, delete(sessions::sign_out, sessions::sign_out_operation())),
         guarded("/api/v1/agents", Viewer, get(agents::list, agents::list_operation())),
     ]

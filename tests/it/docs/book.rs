@@ -47,6 +47,12 @@ impl Page {
         self.text.contains(text)
     }
 
+    /// Returns the text below a heading, up to the next one.
+    pub(super) fn section(&self, heading: &str) -> &str {
+        let below = self.text.split_once(&format!("\n{heading}\n")).unwrap().1;
+        below.split_once("\n#").map_or(below, |(section, _)| section)
+    }
+
     /// Moves a directory of the host below the page's own.
     fn moved(self, path: &str) -> Self {
         let to = format!("{}{path}", self.root());

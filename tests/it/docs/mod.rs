@@ -7,3 +7,4 @@ mod openapi;
 mod quick_start;
 mod reference;
 mod sdk_compatibility;
+mod temporal;

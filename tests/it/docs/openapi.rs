@@ -14,7 +14,7 @@ use tokio::process::Command;
 
 use super::reference::{cell, published};
 
-async fn document() -> String {
+pub(super) async fn document() -> String {
     let output = Command::new(binary("sluice")).args(["api", "openapi"]).env_clear().output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -66,6 +66,9 @@ fn text(value: &Value) -> String {
 /// Writes an operation: its request, its parameters and its answers.
 fn operation(page: &mut String, request: &str, operation: &Value) {
     let role = operation["x-role"].as_str().map_or("no role".to_owned(), |role| format!("the role `{role}`"));
+    let takes_session = operation["security"].as_array().is_none_or(|schemes| schemes.len() > 1);
+    let role =
+        if takes_session { role } else { format!("{role} and a token: the cookie of a session is refused") };
     let name = operation["operationId"].as_str().unwrap();
     writeln!(page, "\n### `{request}`\n\n{}", text(&operation["summary"])).unwrap();
     if operation["description"].is_string() {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    body::invalid_body,
+    body::{invalid_body, object, objects},
     caller::Caller,
     error::Error,
     runs::{derived_run_id, hash},
@@ -36,7 +36,7 @@ pub(super) struct ChatBody {
     /// Id of the chat at the client; the key of the thread if `state_key` is absent.
     id: Option<String>,
     /// Messages of the chat at the client.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects")]
     messages: Vec<MessageBody>,
     /// The one message to answer, in place of `messages`.
     message: Option<SingleMessage>,
@@ -60,7 +60,7 @@ pub(super) struct ChatBody {
 #[serde(untagged)]
 enum SingleMessage {
     Text(String),
-    Message(MessageBody),
+    Message(#[serde(deserialize_with = "object")] MessageBody),
 }
 
 /// Message of a chat, as the AI SDK sends it.

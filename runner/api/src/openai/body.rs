@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::answer::UsageChunk;
 use crate::{
-    body::invalid_body,
+    body::{invalid_body, objects, optional_object},
     caller::Caller,
     error::Error,
     operation::schemas,
@@ -24,8 +24,10 @@ pub(super) struct CompletionBody {
     /// Id of the agent.
     #[schema(value_type = schemas::AgentId)]
     model: String,
+    #[serde(deserialize_with = "objects")]
     messages: Vec<MessageBody>,
     stream: Option<bool>,
+    #[serde(default, deserialize_with = "optional_object")]
     stream_options: Option<StreamOptions>,
 }
 

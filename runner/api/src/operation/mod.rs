@@ -103,6 +103,11 @@ impl Operation {
         self.refuses([Problem::INVALID_REQUEST])
     }
 
+    /// Adds the problems of a route without parameters that asks the data plane.
+    pub(crate) fn asking_data_plane(self) -> Self {
+        self.without_query().refuses([Problem::DATA_PLANE_UNAVAILABLE])
+    }
+
     /// Adds problems with which the route answers, beyond those of every route.
     pub(crate) fn refuses(mut self, problems: impl IntoIterator<Item = Problem>) -> Self {
         for problem in problems {

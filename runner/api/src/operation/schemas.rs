@@ -10,7 +10,7 @@ use runner_model::{conversation, lifecycle::State};
 use serde_json::Value;
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{ObjectBuilder, RefOr, Schema, Type},
+    openapi::{ObjectBuilder, RefOr, Schema, Type, schema::SchemaType},
 };
 
 fn text() -> ObjectBuilder {
@@ -97,6 +97,13 @@ pub(crate) struct ConversationMessage {
 /// Returns the schema of a text of 1 to `most` characters.
 pub(crate) fn short_text(most: usize) -> RefOr<Schema> {
     text().min_length(Some(1)).max_length(Some(most)).into()
+}
+
+/// Begins the schema of a number of at least `least`, which may be absent. Its format is not `int64`, because greater
+/// numbers are taken.
+pub(crate) fn large_number(least: u64) -> ObjectBuilder {
+    let types = SchemaType::from_iter([Type::Integer, Type::Null]);
+    ObjectBuilder::new().schema_type(types).minimum(Some(least))
 }
 
 /// Returns the schema of the number of an event.

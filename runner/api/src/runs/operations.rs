@@ -63,7 +63,7 @@ fn order(id: &'static str, summary: &'static str) -> Operation {
         .described("An unknown field is refused with its name.")
         .body::<OrderBody>(&example())
         .refuses(Problem::OF_ORDERS)
-        .refuses([Problem::ACCOUNT_FORBIDDEN])
+        .refuses([Problem::ACCOUNT_FORBIDDEN, Problem::THREAD_BUSY])
 }
 
 fn example() -> Value {

@@ -18,12 +18,14 @@ use runner_model::conversation::Message;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use utoipa::{
-    ToSchema,
-    openapi::{Object, ObjectBuilder, Type, schema::SchemaType},
-};
+use utoipa::{ToSchema, openapi::Object};
 
-use crate::{body::invalid_body, caller::Caller, error::Error, operation::schemas};
+use crate::{
+    body::{invalid_body, object, objects},
+    caller::Caller,
+    error::Error,
+    operation::schemas,
+};
 
 /// Header with the key under which a client repeats an order safely.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -48,7 +50,7 @@ pub(super) struct OrderBody {
     #[schema(value_type = Option<schemas::ModelName>)]
     model: Option<ModelName>,
     /// Messages before the question.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects")]
     #[schema(value_type = Vec<schemas::ConversationMessage>)]
     messages: Vec<Message>,
     /// Account that pays, which only operators choose.
@@ -62,7 +64,7 @@ pub(super) struct OrderBody {
     #[schema(value_type = Option<schemas::ExternalId>)]
     state_key: Option<ExternalId>,
     /// Limits of the run. The tightest of the order's, the principal's and the agent's applies.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     limits: LimitsBody,
     /// Keeps the workspace when the run has ended.
     #[serde(default)]
@@ -82,11 +84,8 @@ struct LimitsBody {
     cost: Option<String>,
 }
 
-/// Returns the schema of a limit of tokens. Its format is not `int64`, because greater numbers are taken.
 fn token_limit() -> Object {
-    let types = SchemaType::from_iter([Type::Integer, Type::Null]);
-    let limit = ObjectBuilder::new().schema_type(types).minimum(Some(1));
-    limit.description(Some("Most tokens of all calls.")).build()
+    schemas::large_number(1).description(Some("Most tokens of all calls.")).build()
 }
 
 impl LimitsBody {
@@ -103,10 +102,6 @@ impl LimitsBody {
 impl OrderBody {
     /// Reads an order. An unknown field is refused with its name.
     pub(super) fn read(body: Value) -> Result<Self, Error> {
-        // A list would be read as the fields in their order.
-        if body["limits"].is_array() {
-            return Err(Error::Invalid("`limits` is no object".to_owned()));
-        }
         serde_json::from_value(body).map_err(|error| invalid_body(&error))
     }
 

@@ -1,6 +1,7 @@
 //! Tests the HTTP API of `sluice up`: what it reports to an application, and that it reports nothing to others.
 
 mod again;
+mod bodies;
 mod calls;
 mod changes;
 mod chat;

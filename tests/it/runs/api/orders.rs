@@ -181,6 +181,20 @@ async fn a_token_and_its_role_decide() {
 }
 
 #[tokio::test]
+async fn a_busy_thread_takes_no_other_run() {
+    let there = Served::with("").await;
+    let app = there.principal(&["app", "--account", "acct-7"]).await;
+    let of_thread = json!({ "agentId": "test:long", "model": "fake", "input": "q", "stateKey": "t1" });
+    let first = order(&app, &of_thread).await;
+    assert_eq!(first.status, 201, "{}", first.text());
+    assert_problem(&order(&app, &of_thread).await, 409, "thread_busy");
+    let run = first.json()["runId"].as_str().unwrap().to_owned();
+    assert_eq!(app.post(&format!("/api/v1/runs/{run}/cancel"), &Value::Null).await.status, 202);
+    ended(&app, &run).await;
+    there.end().await;
+}
+
+#[tokio::test]
 async fn a_bad_order_stores_nothing() {
     let there = Served::with("anonymous_account = 'local'").await;
     let api = &there.api;

@@ -48,7 +48,7 @@ impl SignedIn {
     }
 }
 
-async fn sign_in(app: &Agent) -> (Answer, String) {
+pub(super) async fn sign_in(app: &Agent) -> (Answer, String) {
     let answer = app.post(SESSION, &Value::Null).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     let cookie = answer.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();

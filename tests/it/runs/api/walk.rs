@@ -5,10 +5,13 @@
 use std::{collections::BTreeMap, fs};
 
 use harness::{Agent, Answer, served::Served};
-use http::Method;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::orders::{ended, order_text};
+use super::{
+    orders::{ended, order_text},
+    sessions::sign_in,
+};
 
 /// Roles by the rights that they give, the smallest first.
 const ROLES: [&str; 4] = ["viewer", "member", "operator", "admin"];
@@ -113,8 +116,8 @@ impl Documented {
         self.operation["x-role"].as_str()
     }
 
-    /// Sends the request as the document describes it, with its examples.
-    async fn send(&self, caller: &Agent, samples: &Samples) -> Answer {
+    /// Returns the path and the body of the request as the document describes it, with its examples.
+    fn request(&self, samples: &Samples) -> (String, String) {
         let mut path = samples.path(&self.path);
         let parameters = self.operation["parameters"].as_array().into_iter().flatten();
         for parameter in parameters.filter(|it| it["in"] == "query" && it["required"] == true) {
@@ -124,8 +127,19 @@ impl Documented {
             path += &format!("{}{name}={example}", if path.contains('?') { '&' } else { '?' });
         }
         let body = &self.operation["requestBody"]["content"]["application/json"]["example"];
-        let body = if body.is_null() { String::new() } else { body.to_string() };
+        (path, if body.is_null() { String::new() } else { body.to_string() })
+    }
+
+    /// Sends the request, and reads the whole answer.
+    async fn send(&self, caller: &Agent, samples: &Samples) -> Answer {
+        let (path, body) = self.request(samples);
         caller.request(self.method.clone(), &path, body.into()).await.unwrap()
+    }
+
+    /// Sends the request; returns the status of the answer, which may be a stream without an end.
+    async fn status(&self, caller: &Agent, samples: &Samples) -> StatusCode {
+        let (path, body) = self.request(samples);
+        caller.send(self.method.clone(), &path, body.into()).await.unwrap().status
     }
 
     /// Returns whether the route makes the object that its path names.
@@ -184,7 +198,7 @@ async fn every_guarded_route_demands_its_role() {
             route.check(&answer);
             continue;
         };
-        assert_eq!(route.operation["security"], json!([{ "bearer": [] }]), "{route}");
+        assert_eq!(route.operation["security"][0], json!({ "bearer": [] }), "{route}");
         for caller in [&there.api, &wrong] {
             let answer = route.send(caller, &samples).await;
             assert_eq!((answer.status.as_u16(), code(&answer)), (401, json!("unauthenticated")), "{route}");
@@ -199,6 +213,35 @@ async fn every_guarded_route_demands_its_role() {
         }
     }
     assert!(refused > 2, "control: some roles are too small");
+    end(there).await;
+}
+
+/// A page has to know where its session holds. Only beginning one takes a token.
+#[tokio::test]
+async fn sessions_hold_where_the_document_says() {
+    let there = Served::with("").await;
+    let owner = there.principal(&["owner", "--account", "acct-7"]).await;
+    let samples = Samples::of(&there, &owner).await;
+    let viewer = there.of_role("viewer", ACCOUNT, "viewer").await;
+    let page = sign_in(&viewer).await.1;
+    let page = there.api.clone().with_header("cookie", &page).with_header("origin", &there.url());
+    let document = there.api.get("/api/v1/openapi.json").await.json();
+    let scheme = &document["components"]["securitySchemes"]["session"];
+    assert_eq!((&scheme["in"], &scheme["name"]), (&json!("cookie"), &json!("sluice_session")), "{scheme}");
+    let mut refusing = Vec::new();
+    for route in Documented::read(&there.api).await {
+        if route.role().is_none() {
+            continue;
+        }
+        let status = route.status(&page, &samples).await;
+        let schemes = route.operation["security"].as_array().unwrap();
+        let is_documented = schemes.contains(&json!({ "session": [] }));
+        assert_eq!(status != 401, is_documented, "{route}: {status}");
+        if !is_documented {
+            refusing.push(route.to_string());
+        }
+    }
+    assert_eq!(refusing, ["POST /api/v1/session"]);
     end(there).await;
 }
 
