@@ -4,6 +4,7 @@
 
 mod backups;
 mod browser_sessions;
+mod changes;
 mod crashes;
 mod database;
 mod holders;

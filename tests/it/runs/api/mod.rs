@@ -7,6 +7,7 @@ mod events;
 mod files;
 mod host;
 mod logs;
+mod notified;
 mod openai;
 mod orders;
 mod sessions;
