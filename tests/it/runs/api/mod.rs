@@ -12,6 +12,7 @@ mod openai;
 mod orders;
 mod sessions;
 mod spending;
+mod thread_pages;
 mod tls;
 mod walk;
 
