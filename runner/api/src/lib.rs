@@ -29,6 +29,7 @@ mod credentials;
 mod data_plane;
 mod endpoint;
 mod error;
+mod fair_permits;
 mod foreign_error;
 mod freezes;
 mod gateways;

@@ -174,8 +174,7 @@ async fn order_run(
     run_id: RunId,
     request: Request,
 ) -> Result<Response, Error> {
-    // The semaphore is never closed.
-    let _permit = context.orders.acquire().await.map_err(|_closed| Error::Internal)?;
+    let _permit = context.orders.acquire(caller.account()).await?;
     let trace = trace_parent(request.headers());
     let body = read_json(request, MAX_ORDER).await?;
     let hash = order::hash(&body);

@@ -4,6 +4,7 @@ mod again;
 mod changes;
 mod chat;
 mod events;
+mod fairness;
 mod files;
 mod host;
 mod logs;
