@@ -43,7 +43,7 @@ use self::{
     view::{RunDetailsView, RunPageView, RunView},
 };
 use crate::{
-    body::{ObjectId, read_json, read_query},
+    body::{ObjectId, read_json, read_query, refuse_query},
     caller::Caller,
     context::ApiContext,
     error::Error,
@@ -141,6 +141,20 @@ pub(crate) async fn cancel(
     let run = opened.store.request_cancel(&run.run_id).await?;
     let response = json_response(&RunView::of(&run, &caller));
     Ok((StatusCode::ACCEPTED, response).into_response())
+}
+
+/// Removes the question, the answer and the output of a run that has ended.
+pub(crate) async fn forget(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    ObjectId(run_id): ObjectId,
+    request: Request,
+) -> Result<Response, Error> {
+    refuse_query(request.uri())?;
+    let opened = context.opened().await?;
+    let run = find(&opened.store, &caller, &run_id).await?;
+    opened.store.forget_run(&run.run_id, &caller.scope()).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Orders a run. The same `Idempotency-Key` of a caller orders the same run.

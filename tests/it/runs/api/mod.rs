@@ -11,6 +11,7 @@ mod logs;
 mod notified;
 mod openai;
 mod orders;
+mod removal;
 mod sessions;
 mod spending;
 mod thread_pages;
