@@ -69,6 +69,23 @@ impl Postgres {
         Store::open(&address, world.installation().parse().unwrap()).await.unwrap()
     }
 
+    /// Returns what `psql` prints for a query, without the names of columns.
+    ///
+    /// # Panics
+    /// If the query fails.
+    #[must_use]
+    pub fn query(&self, query: &str) -> String {
+        let output = program("psql")
+            .args(["--no-psqlrc", "--tuples-only", "--no-align", "--username=sluice", "--dbname=postgres"])
+            .arg("--host")
+            .arg(self.dir.path())
+            .args(["--command", query])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
     /// Suspends the server: queries and new connections wait.
     pub fn pause(&self) {
         self.signal_all(Signal::STOP);

@@ -219,7 +219,7 @@ pub(crate) fn limit_operation() -> Operation {
 /// Returns the account that `text` names, if it exists for `caller`.
 fn find(caller: &Caller, text: &str) -> Result<AccountId, Error> {
     let account = AccountId::parse(text).map_err(|_invalid| Error::Route)?;
-    if caller.is_operator() || account == *caller.account() { Ok(account) } else { Err(Error::Route) }
+    if caller.sees(&account) { Ok(account) } else { Err(Error::Route) }
 }
 
 /// Returns an account of which the data plane knows nothing yet.

@@ -113,12 +113,24 @@ impl Caller {
         if self.is_operator() { AccountScope::All } else { AccountScope::Only(self.account().clone()) }
     }
 
+    /// Returns whether `account` exists for the caller.
+    pub(crate) fn sees(&self, account: &AccountId) -> bool {
+        self.is_operator() || account == self.account()
+    }
+
+    /// Returns the account that a query names, or none. For the caller, the objects of an account that it does not see
+    /// are as absent as the account.
+    pub(crate) fn account_of_query(&self, named: Option<AccountId>) -> Result<Option<AccountId>, Error> {
+        match named {
+            Some(account) if !self.sees(&account) => Err(Error::Route),
+            named => Ok(named),
+        }
+    }
+
     /// Returns the account of an order that names `account`, or none.
     pub(crate) fn account_of_order(&self, account: Option<AccountId>) -> Result<AccountId, Error> {
         match account {
-            Some(account) if account != *self.account() && !self.is_operator() => {
-                Err(Error::Account { account })
-            }
+            Some(account) if !self.sees(&account) => Err(Error::Account { account }),
             account => Ok(account.unwrap_or_else(|| self.account().clone())),
         }
     }

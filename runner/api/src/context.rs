@@ -12,20 +12,22 @@ use runner_engine::{
     observer::Observer,
 };
 use runner_store::Store;
-use tokio::{
-    sync::{Semaphore, watch},
-    time::timeout,
-};
+use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::Error, origins::Origins, stream_permits::StreamPermits, waiters::Waiters};
+use crate::{
+    error::Error, fair_permits::FairPermits, origins::Origins, stream_permits::StreamPermits,
+    waiters::Waiters,
+};
 
 /// Longest time for which a request waits for the store to be opened.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most orders whose bodies are in memory at a time.
+/// Most orders whose bodies are in memory at a time, and most of one account.
 const MAX_ORDERS: usize = 8;
-/// Most requests that read the files of runs at a time.
+const MAX_ORDERS_OF_ACCOUNT: usize = 3;
+/// Most requests that read the files of runs at a time, and most of one account.
 const MAX_FILE_JOBS: usize = 2;
+const MAX_FILE_JOBS_OF_ACCOUNT: usize = 1;
 
 /// State that all requests share. Clones share it, too.
 #[derive(Debug, Clone)]
@@ -43,9 +45,9 @@ pub struct ApiContext {
     pub(crate) stop: CancellationToken,
     pub(crate) data_plane: DataPlane,
     /// Permits for work on the files of runs, which blocks threads.
-    pub(crate) file_jobs: Arc<Semaphore>,
+    pub(crate) file_jobs: FairPermits,
     /// Permits for orders, whose bodies may be large.
-    pub(crate) orders: Arc<Semaphore>,
+    pub(crate) orders: FairPermits,
     opened: Arc<watch::Sender<Option<Arc<OpenedStore>>>>,
 }
 
@@ -75,8 +77,8 @@ impl ApiContext {
             origins: Origins::default(),
             stop,
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
-            file_jobs: Arc::new(Semaphore::new(MAX_FILE_JOBS)),
-            orders: Arc::new(Semaphore::new(MAX_ORDERS)),
+            file_jobs: FairPermits::new(MAX_FILE_JOBS, MAX_FILE_JOBS_OF_ACCOUNT),
+            orders: FairPermits::new(MAX_ORDERS, MAX_ORDERS_OF_ACCOUNT),
             opened: Arc::default(),
         }
     }

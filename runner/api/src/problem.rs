@@ -187,7 +187,7 @@ impl Problem {
     pub(crate) const RUN_ACTIVE: Self = Self::new(
         StatusCode::CONFLICT,
         "run_active",
-        "a run of the thread has not ended",
+        "a run whose texts would be removed has not ended",
         "cancel the run, or wait for its end",
     );
     pub(crate) const RUN_NOT_ENDED: Self = Self::new(

@@ -112,6 +112,7 @@ fn run_routes() -> Vec<Route> {
         guarded("/api/v1/runs/changes", Viewer, get(runs::changes, operations::changes())),
         guarded("/api/v1/runs/{run}", Viewer, get(runs::show, operations::show())),
         guarded("/api/v1/runs/{run}", Member, put(runs::create_named, operations::create_named())),
+        guarded("/api/v1/runs/{run}", Member, delete(runs::forget, operations::forget())),
         guarded("/api/v1/runs/{run}/events", Viewer, get(runs::follow, operations::follow())),
         guarded("/api/v1/runs/{run}/logs", Viewer, get(runs::logs, operations::logs())),
         guarded("/api/v1/runs/{run}/calls", Viewer, get(runs::list_calls, operations::list_calls())),

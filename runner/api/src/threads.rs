@@ -1,6 +1,6 @@
 //! Serves the routes of threads: lists, shows and removes them.
 //!
-//! A thread is shown as messages in the AI SDK's form. The parts of an answer are made from the same events as its stream.
+//! A thread is shown as messages in the AI SDK's form (`message_page`).
 
 use axum::{
     Extension,
@@ -8,30 +8,23 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use platform_core::id::{AccountId, ExternalId};
-use runner_model::lifecycle::State as RunState;
-use runner_store::{Store, ThreadTurn, UnixMillis};
+use platform_core::id::{AccountId, ExternalId, RunId};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     body::{ObjectId, read_query},
     caller::Caller,
-    chat,
     context::ApiContext,
     error::Error,
     json_response,
+    message_page::MessagePage,
     operation::{AnswerSpec, Operation, schemas},
+    paging::{invalid_cursor, page_size, read_cursor, write_cursor},
     problem::Problem,
     runs::rfc3339,
 };
-
-/// Threads of a page, if the client names no number, and most that it may name.
-const PAGE: u32 = 50;
-const MAX_PAGE: u32 = 200;
-/// Most turns of a thread that are shown: the last ones.
-const MAX_TURNS: u32 = 100;
 
 /// Query of the list of threads.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -89,6 +82,19 @@ struct ThreadView<'t> {
     changed_at: String,
 }
 
+/// Query of the messages of a thread.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct MessagesQuery {
+    /// Account of the thread, which only operators choose.
+    #[param(value_type = Option<schemas::AccountId>, nullable = false)]
+    account: Option<AccountId>,
+    /// Value of `nextCursor` of the page before, which has newer messages.
+    #[param(value_type = Option<schemas::RunId>, nullable = false)]
+    cursor: Option<RunId>,
+}
+
 /// Messages of a thread.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ThreadMessages)]
@@ -101,6 +107,9 @@ struct ThreadMessagesView<'t> {
     /// Messages, the oldest first. They have the AI SDK's form.
     #[schema(value_type = Vec<UiMessageSchema>)]
     messages: Vec<Value>,
+    /// Value of `cursor` for the messages before these; null if there are none.
+    #[schema(required = true, value_type = Option<schemas::RunId>)]
+    next_cursor: Option<RunId>,
 }
 
 /// Message of a thread, in the AI SDK's form.
@@ -127,17 +136,14 @@ pub(crate) async fn list(
 ) -> Result<Response, Error> {
     let query: ListQuery = read_query(request.uri())?;
     let account = account(&caller, query.account)?;
-    let before = query.cursor.as_deref().map(cursor).transpose()?;
-    let limit = query.limit.unwrap_or(PAGE);
-    if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Error::Invalid(format!("`limit` {limit}: a page has 1 to {MAX_PAGE} threads")));
-    }
+    let before = read_cursor(query.cursor.as_deref(), |key| ExternalId::parse(key).ok())?;
+    let limit = page_size(query.limit)?;
     let opened = context.opened().await?;
     let mut threads = opened.store.threads(&account, before.as_ref(), limit + 1).await?;
     let has_more = threads.len() > limit as usize;
     threads.truncate(limit as usize);
     let last = threads.last().filter(|_| has_more);
-    let next = last.map(|thread| format!("{}.{}", thread.changed.0, thread.key));
+    let next = last.map(|thread| write_cursor(thread.changed, &thread.key));
     let views = threads.iter().map(|thread| ThreadView {
         state_key: &thread.key,
         account: &thread.account,
@@ -156,31 +162,37 @@ pub(crate) fn list_operation() -> Operation {
         .refuses([Problem::NOT_FOUND])
 }
 
-/// Answers with the messages of a thread, the oldest first.
+/// Answers with a page of the messages of a thread, the oldest first. The first page has the last messages.
 pub(crate) async fn show(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,
     ObjectId(thread): ObjectId,
     request: Request,
 ) -> Result<Response, Error> {
-    let query: ThreadQuery = read_query(request.uri())?;
+    let query: MessagesQuery = read_query(request.uri())?;
     let account = account(&caller, query.account)?;
     let thread = known_key(&thread)?;
     let store = &context.opened().await?.store;
     let last = store.last_turn(&account, &thread).await?.ok_or(Error::Route)?;
-    let turns = store.turns(&account, &thread, &last.run.run_id, MAX_TURNS).await?;
-    let mut messages = Vec::new();
-    for turn in &turns {
-        messages.push(question(turn));
-        messages.push(answer(store, turn).await?);
+    let upto = query.cursor.unwrap_or(last.run.run_id);
+    let MessagePage { messages, before } = MessagePage::read(store, &account, &thread, upto).await?;
+    if messages.is_empty() {
+        return Err(invalid_cursor());
     }
-    Ok(json_response(&ThreadMessagesView { state_key: &thread, account: &account, messages }))
+    Ok(json_response(&ThreadMessagesView {
+        state_key: &thread,
+        account: &account,
+        messages,
+        next_cursor: before,
+    }))
 }
 
 pub(crate) fn show_operation() -> Operation {
-    let messages = AnswerSpec::json::<ThreadMessagesView<'_>>(StatusCode::OK, "The last 100 turns.");
+    let description = "At most 100 turns, and at most 1 MiB of messages unless one turn alone has more.";
+    let messages = AnswerSpec::json::<ThreadMessagesView<'_>>(StatusCode::OK, description);
     Operation::new("getThread", "Answers with the messages of a thread, the oldest first.", messages)
-        .query::<ThreadQuery>()
+        .described("The first page has the last messages, and `nextCursor` leads to those before them.")
+        .query::<MessagesQuery>()
 }
 
 /// Removes a thread, with the questions and answers of its runs.
@@ -203,47 +215,12 @@ pub(crate) fn remove_operation() -> Operation {
         .refuses([Problem::RUN_ACTIVE])
 }
 
-/// Returns the account that a query names, or the caller's. Others do not exist for a caller that is no operator.
+/// Returns the account that a query names, or the caller's.
 fn account(caller: &Caller, named: Option<AccountId>) -> Result<AccountId, Error> {
-    match named {
-        Some(account) if account != *caller.account() && !caller.is_operator() => Err(Error::Route),
-        named => Ok(named.unwrap_or_else(|| caller.account().clone())),
-    }
+    Ok(caller.account_of_query(named)?.unwrap_or_else(|| caller.account().clone()))
 }
 
 /// Returns the key of a thread. A text that can be no key names no thread.
 fn known_key(text: &str) -> Result<ExternalId, Error> {
     ExternalId::parse(text).map_err(|_invalid| Error::Route)
-}
-
-fn cursor(text: &str) -> Result<(UnixMillis, ExternalId), Error> {
-    let parts = text.split_once('.');
-    let parsed = parts.and_then(|(changed, key)| Some((changed.parse().ok()?, ExternalId::parse(key).ok()?)));
-    parsed
-        .map(|(changed, key)| (UnixMillis(changed), key))
-        .ok_or_else(|| Error::Invalid("`cursor` is not a `nextCursor` of this API".to_owned()))
-}
-
-/// Returns the message of the user. Without an id of the client's, it has one that is made from the run's.
-fn question(turn: &ThreadTurn) -> Value {
-    let own = || format!("{}-question", turn.run.run_id);
-    json!({
-        "id": turn.question_id.as_ref().map_or_else(own, ToString::to_string),
-        "role": "user",
-        "parts": [{ "type": "text", "text": turn.question }],
-        "metadata": { "createdAt": rfc3339(turn.run.created) },
-    })
-}
-
-/// Returns the message of the agent.
-async fn answer(store: &Store, turn: &ThreadTurn) -> Result<Value, Error> {
-    let run = &turn.run;
-    let mut metadata = json!({
-        "runId": run.run_id, "agentId": run.agent, "state": run.state.name(), "createdAt": rfc3339(run.created),
-    });
-    if let Some(failure) = &run.error {
-        metadata["error"] = json!({ "code": failure.code, "message": failure.message });
-    }
-    let parts = if run.state == RunState::Queued { Vec::new() } else { chat::parts(store, run).await? };
-    Ok(json!({ "id": run.run_id, "role": "assistant", "parts": parts, "metadata": metadata }))
 }

@@ -1,8 +1,12 @@
 //! Notifies readers in this process of new events of a run, and of runs in another state, so that they need not poll.
+//!
+//! The stores of this process report their own changes. Those of other processes come from a [listener](super::listener)
+//! on Postgres.
 
-use std::{collections::BTreeSet, future::pending};
+use std::{collections::BTreeSet, future::pending, sync::Arc};
 
 use platform_core::id::RunId;
+use platform_runtime::random;
 use tokio::sync::broadcast::{
     self,
     error::{RecvError, TryRecvError},
@@ -13,13 +17,23 @@ use super::Store;
 /// Most changes that a watcher may leave unread. One that has left more looks at its run in any case.
 const CAPACITY: usize = 1024;
 
-/// Changes of runs, as stores of this process make them. Clones share them.
+/// Changes of runs, as stores of this process make or learn of them. Clones share them.
 #[derive(Debug, Clone)]
 pub struct RunChanges {
+    /// Random name, by which a listener tells changes of this process from those of others.
+    reporter: Arc<str>,
     /// Runs with new events.
-    events: broadcast::Sender<RunId>,
+    events: broadcast::Sender<ReportedChange>,
     /// Runs that are new or in another state.
-    states: broadcast::Sender<RunId>,
+    states: broadcast::Sender<ReportedChange>,
+}
+
+/// Change that is reported to watchers.
+#[derive(Debug, Clone)]
+enum ReportedChange {
+    Of(RunId),
+    /// Any run may have changed.
+    Unknown,
 }
 
 /// Runs that a transaction changes, which are reported once it is committed.
@@ -33,13 +47,22 @@ pub(super) struct ChangedRuns {
 #[derive(Debug)]
 pub struct RunWatcher {
     run_id: RunId,
-    changes: broadcast::Receiver<RunId>,
+    changes: broadcast::Receiver<ReportedChange>,
 }
 
 /// Watcher of the states of all runs.
 #[derive(Debug)]
 pub struct StateWatcher {
-    changes: broadcast::Receiver<RunId>,
+    changes: broadcast::Receiver<ReportedChange>,
+}
+
+/// Runs that are new or in another state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StateChanges {
+    /// These runs.
+    Of(BTreeSet<RunId>),
+    /// Any run: changes of other processes may have been missed.
+    Unknown,
 }
 
 /// Error for a watcher that has left too many changes unread to tell which runs they concern.
@@ -49,7 +72,11 @@ pub struct ChangesLost;
 
 impl Default for RunChanges {
     fn default() -> Self {
-        Self { events: broadcast::Sender::new(CAPACITY), states: broadcast::Sender::new(CAPACITY) }
+        Self {
+            reporter: format!("{:032x}", random::bits()).into(),
+            events: broadcast::Sender::new(CAPACITY),
+            states: broadcast::Sender::new(CAPACITY),
+        }
     }
 }
 
@@ -57,11 +84,23 @@ impl RunChanges {
     /// Reports `changed` runs. Without a watcher, nothing happens.
     pub(super) fn report(&self, changed: ChangedRuns) {
         for run_id in changed.events {
-            self.events.send(run_id).ok();
+            self.events.send(ReportedChange::Of(run_id)).ok();
         }
         for run_id in changed.states {
-            self.states.send(run_id).ok();
+            self.states.send(ReportedChange::Of(run_id)).ok();
         }
+    }
+
+    /// Reports that any run may have changed.
+    pub(super) fn report_unknown(&self) {
+        for sender in [&self.events, &self.states] {
+            sender.send(ReportedChange::Unknown).ok();
+        }
+    }
+
+    /// Returns the name under which this process reports changes to others.
+    pub(super) fn reporter(&self) -> &str {
+        &self.reporter
     }
 }
 
@@ -70,29 +109,35 @@ impl StateWatcher {
     ///
     /// # Errors
     /// [`ChangesLost`] if the watcher was too slow.
-    pub async fn changed(&mut self) -> Result<BTreeSet<RunId>, ChangesLost> {
-        let mut run_ids = BTreeSet::new();
-        match self.changes.recv().await {
-            Ok(run_id) => run_ids.insert(run_id),
+    pub async fn changed(&mut self) -> Result<StateChanges, ChangesLost> {
+        let mut next = match self.changes.recv().await {
+            Ok(change) => change,
             Err(RecvError::Lagged(_)) => return Err(ChangesLost),
             Err(RecvError::Closed) => return pending().await,
         };
+        let mut run_ids = BTreeSet::new();
+        let mut is_unknown = false;
         loop {
-            match self.changes.try_recv() {
-                Ok(run_id) => run_ids.insert(run_id),
+            match next {
+                ReportedChange::Of(run_id) => drop(run_ids.insert(run_id)),
+                ReportedChange::Unknown => is_unknown = true,
+            }
+            next = match self.changes.try_recv() {
+                Ok(change) => change,
                 Err(TryRecvError::Lagged(_)) => return Err(ChangesLost),
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(run_ids),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             };
         }
+        Ok(if is_unknown { StateChanges::Unknown } else { StateChanges::Of(run_ids) })
     }
 }
 
 impl RunWatcher {
-    /// Waits for new events of the run. Cancel safe.
+    /// Waits for new events of the run, or for the report that any run may have changed. Cancel safe.
     pub async fn changed(&mut self) {
         loop {
             match self.changes.recv().await {
-                Ok(run_id) if run_id != self.run_id => {}
+                Ok(ReportedChange::Of(run_id)) if run_id != self.run_id => {}
                 Ok(_) | Err(RecvError::Lagged(_)) => return,
                 Err(RecvError::Closed) => return pending().await,
             }
@@ -108,13 +153,13 @@ impl Store {
         self
     }
 
-    /// Returns a watcher of a run. It sees changes that this process makes from now on.
+    /// Returns a watcher of a run. It sees changes that this process makes or hears of from now on.
     #[must_use]
     pub fn watch(&self, run_id: &RunId) -> RunWatcher {
         RunWatcher { run_id: run_id.clone(), changes: self.changes.events.subscribe() }
     }
 
-    /// Returns a watcher of the states of all runs. It sees changes that this process makes from now on.
+    /// Returns a watcher of the states of all runs. It sees changes that this process makes or hears of from now on.
     #[must_use]
     pub fn watch_states(&self) -> StateWatcher {
         StateWatcher { changes: self.changes.states.subscribe() }
@@ -156,6 +201,8 @@ mod tests {
         }
         assert!(has_changed().await);
         assert!(!has_changed().await);
+        changes.report_unknown();
+        assert!(has_changed().await, "any run may have changed");
     }
 
     #[tokio::test]
@@ -167,7 +214,11 @@ mod tests {
         for run in ["r2", "r1", "r2"] {
             changes.report(new_state(run));
         }
-        assert_eq!(watcher.changed().await, Ok([id("r1"), id("r2")].into()));
+        assert_eq!(watcher.changed().await, Ok(StateChanges::Of([id("r1"), id("r2")].into())));
+        changes.report(new_state("r1"));
+        changes.report_unknown();
+        changes.report(new_state("r2"));
+        assert_eq!(watcher.changed().await, Ok(StateChanges::Unknown), "others may have changed, too");
         for _ in 0..=CAPACITY {
             changes.report(new_state("r1"));
         }

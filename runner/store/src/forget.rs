@@ -33,6 +33,10 @@ const CLEAR_FAILURE: &str = "UPDATE events SET payload = $1 WHERE run = $2 AND s
 const REMOVED: &str = "the message was removed";
 const REMOVE_EVENTS: &str =
     "DELETE FROM events WHERE run = $1 AND kind NOT IN ('usage_report', 'done', 'error')";
+/// Makes the turns after a run's turn continue the one before it, so that no turn before it is lost.
+const BRIDGE_TURN: &str = "UPDATE turns SET parent = (SELECT removed.parent FROM turns AS removed WHERE removed.run = $1) \
+     WHERE parent = $1 AND (installation, account, thread) IN \
+     (SELECT installation, account, thread FROM turns WHERE run = $1)";
 const REMOVE_TURN: &str = "DELETE FROM turns WHERE run = $1";
 
 impl Store {
@@ -61,7 +65,8 @@ impl Store {
         .await
     }
 
-    /// Removes the texts of the ended run `run_id`, if its account is within `scope`.
+    /// Removes the texts of the ended run `run_id`, if its account is within `scope`. A turn of a thread leaves the
+    /// thread, whose other turns stay.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run, [`Error::StillActive`] if it has not ended.
@@ -126,7 +131,7 @@ impl Tx {
         if cleared.rows_affected() == 0 {
             return Err(Error::StillActive { run_id: run_id.to_string() });
         }
-        for statement in [REMOVE_EVENTS, REMOVE_TURN] {
+        for statement in [REMOVE_EVENTS, BRIDGE_TURN, REMOVE_TURN] {
             let removal = sqlx::query(statement).bind(run_id.as_str());
             removal.execute(self.connection()).await.map_err(failed(ACTION))?;
         }

@@ -39,7 +39,9 @@ mod host;
 mod host_file;
 mod identity;
 mod lease;
+mod listener;
 mod meter;
+mod notification;
 mod pool;
 mod position;
 mod present;
@@ -73,7 +75,7 @@ pub use self::{
     bounds::Bounds,
     browser_sessions::{BROWSER_SESSION_IDLE_TIMEOUT, MAX_BROWSER_SESSION_AGE},
     calls::{CALLS_CONSUMER, CallPlace, JournalCall, RecordedCall},
-    changes::{ChangesLost, RunChanges, RunWatcher, StateWatcher},
+    changes::{ChangesLost, RunChanges, RunWatcher, StateChanges, StateWatcher},
     cursors::ConsumerCursor,
     error::{Committed, Error, HostIdFault},
     error_class::ErrorClass,
@@ -104,6 +106,7 @@ use self::{
     backend::Backend,
     changes::ChangedRuns,
     error::failed,
+    listener::StoreListener,
     meter::Meter,
     retry::{Retrier, RetryWhen},
 };
@@ -123,6 +126,7 @@ pub struct Store {
     meter: Arc<Meter>,
     bounds: Bounds,
     changes: RunChanges,
+    listener: Arc<StoreListener>,
     /// Host of this process; absent while only reads are allowed.
     host: Option<HostIdentity>,
 }
@@ -134,6 +138,8 @@ struct Tx {
     now: i64,
     changed: ChangedRuns,
     changes: RunChanges,
+    /// Channel on which other processes hear of the changes; absent if the database has none.
+    channel: Option<Arc<str>>,
 }
 
 impl Store {
@@ -171,6 +177,7 @@ impl Store {
         let store = Self {
             pool,
             backend,
+            listener: Arc::new(StoreListener::of(address, &installation)),
             address: shown_address.into(),
             installation,
             meter,
@@ -223,6 +230,7 @@ impl Store {
             now,
             changed: ChangedRuns::default(),
             changes: self.changes.clone(),
+            channel: self.listener.channel(),
         })
     }
 
@@ -252,10 +260,12 @@ impl Tx {
         &mut self.inner
     }
 
-    async fn commit(self, action: &'static str) -> Result<(), Error> {
+    async fn commit(mut self, action: &'static str) -> Result<(), Error> {
+        self.notify_others().await?;
         let unconfirmed = |source| Error::Failed { action, committed: Committed::Perhaps, source };
-        self.inner.commit().await.map_err(unconfirmed)?;
+        let committed = self.inner.commit().await.map_err(unconfirmed);
+        // Also reported if the commit is unconfirmed: it may have happened, and a report only makes readers look.
         self.changes.report(self.changed);
-        Ok(())
+        committed
     }
 }

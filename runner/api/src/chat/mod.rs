@@ -71,8 +71,7 @@ pub(crate) async fn create(
 ) -> Result<Response, Error> {
     let trace = trace_parent(request.headers());
     let ChatOrder { thread, order } = {
-        // The semaphore is never closed.
-        let _permit = context.orders.acquire().await.map_err(|_closed| Error::Internal)?;
+        let _permit = context.orders.acquire(caller.account()).await?;
         ChatBody::read(read_json(request, MAX_ORDER).await?)?.order(&caller)?
     };
     let opened = context.opened().await?;

@@ -117,8 +117,7 @@ impl PendingCompletion {
     async fn order(context: &ApiContext, caller: &Caller, request: Request) -> Result<Self, Error> {
         let trace = trace_parent(request.headers());
         let headers = request.headers().clone();
-        // The semaphore is never closed.
-        let permit = context.orders.acquire().await.map_err(|_closed| Error::Internal)?;
+        let permit = context.orders.acquire(caller.account()).await?;
         let json = read_json(request, MAX_ORDER).await?;
         let body = CompletionBody::read(&json)?;
         let form = body.form();

@@ -38,7 +38,7 @@ pub(crate) async fn download(
     let permit = context.stream_permits.acquire(caller.name()).ok_or(Error::TooManyStreams)?;
     let files = find_files(&context, &caller, &run_id).await?;
     let disposition = disposition(&path)?;
-    let opened = do_blocking(&context, move |_given_up| {
+    let opened = do_blocking(&context, &caller, move |_given_up| {
         files.open_file(&path).map_err(|why| match why {
             Unreadable::Missing | Unreadable::NotAFile => Error::Route,
             why => Error::File(why),

@@ -1,7 +1,5 @@
 //! Reads the files of runs on threads for blocking work, so that the thread of the API waits for no disk.
 
-use std::sync::Arc;
-
 use runner_engine::run_files::RunFiles;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -20,13 +18,13 @@ pub(super) async fn find_files(
     Ok(RunFiles::open(&opened.store, &context.settings().get().sandbox, &run.run_id).await?)
 }
 
-/// Does `work` on a thread of its own, one of a few at a time. Cancels the token if the request is given up.
+/// Does `work` for `caller` on a thread of its own, one of a few at a time. Cancels the token if the request is given up.
 pub(super) async fn do_blocking<T: Send + 'static>(
     context: &ApiContext,
+    caller: &Caller,
     work: impl FnOnce(&CancellationToken) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    // The semaphore is never closed.
-    let permit = Arc::clone(&context.file_jobs).acquire_owned().await.map_err(|_closed| Error::Internal)?;
+    let permit = context.file_jobs.acquire(caller.account()).await?;
     let given_up = CancellationToken::new();
     let _cancel = given_up.clone().drop_guard();
     let job = move || {

@@ -83,7 +83,7 @@ pub(crate) async fn list_files(
     let query: FilesQuery = read_query(request.uri())?;
     let paths = query.paths()?;
     let files = find_files(&context, &caller, &run_id).await?;
-    let listed = do_blocking(&context, move |_given_up| {
+    let listed = do_blocking(&context, &caller, move |_given_up| {
         let result = files.result(query.scope())?;
         let changes = Changes::between(&files.stage, &result)?;
         let is_wanted =
@@ -112,7 +112,9 @@ pub(crate) async fn diff(
     let paths = query.paths()?;
     let wants_json = accepts(request.headers(), "application/json");
     let files = find_files(&context, &caller, &run_id).await?;
-    let diff = do_blocking(&context, move |given_up| RunDiff::read(&files, query.scope(), &paths, given_up));
+    let diff = do_blocking(&context, &caller, move |given_up| {
+        RunDiff::read(&files, query.scope(), &paths, given_up)
+    });
     let diff = diff.await?;
     if wants_json {
         return Ok(json_response(&diff.as_json(&run_id)));

@@ -24,7 +24,7 @@ use axum::{
 };
 use platform_core::id::{AccountId, AgentId, RunId};
 use runner_model::lifecycle::State as RunState;
-use runner_store::{Created, Filter, Run, Store, UnixMillis};
+use runner_store::{Created, Filter, Run, Store};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -45,12 +45,13 @@ use self::{
     view::{RunDetailsView, RunPageView, RunView},
 };
 use crate::{
-    body::{ObjectId, read_json, read_query},
+    body::{ObjectId, read_json, read_query, refuse_query},
     caller::Caller,
     context::ApiContext,
     error::Error,
     json_response,
     operation::schemas,
+    paging::{page_size, read_cursor, write_cursor},
     trace_parent::trace_parent,
 };
 
@@ -58,9 +59,6 @@ use crate::{
 pub(crate) const RUNS: &str = "/api/v1/runs";
 /// Largest body of an order: a long conversation.
 pub(crate) const MAX_ORDER: usize = 16 << 20;
-/// Runs of a page, if the client names no number, and most that it may name.
-const PAGE: u32 = 50;
-const MAX_PAGE: u32 = 200;
 
 /// Query of the list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -87,21 +85,12 @@ struct ListQuery {
 impl ListQuery {
     fn filter(&self, caller: &Caller) -> Result<Filter, Error> {
         let states = self.state.as_deref().map_or_else(|| Ok(Vec::new()), states)?;
-        // Another account's list is as empty as that of an account without runs.
-        let account = match (&self.account, caller.is_operator()) {
-            (account, true) => account.clone(),
-            (None, false) => Some(caller.account().clone()),
-            (Some(account), false) if account == caller.account() => Some(account.clone()),
-            (Some(_), false) => return Err(Error::Route),
+        let account = match caller.account_of_query(self.account.clone())? {
+            None if !caller.is_operator() => Some(caller.account().clone()),
+            account => account,
         };
-        let before = self.cursor.as_deref().map(cursor).transpose()?;
+        let before = read_cursor(self.cursor.as_deref(), |run| RunId::parse(run).ok())?;
         Ok(Filter { states, account, left_out: None, agent: self.agent.clone(), before })
-    }
-
-    fn limit(&self) -> Result<u32, Error> {
-        let limit = self.limit.unwrap_or(PAGE);
-        let problem = || Error::Invalid(format!("`limit` {limit}: a page has 1 to {MAX_PAGE} runs"));
-        (1..=MAX_PAGE).contains(&limit).then_some(limit).ok_or_else(problem)
     }
 }
 
@@ -115,14 +104,6 @@ fn states(text: &str) -> Result<Vec<&'static str>, Error> {
     text.split(',').map(known).collect()
 }
 
-fn cursor(text: &str) -> Result<(UnixMillis, RunId), Error> {
-    let parts = text.split_once('.');
-    let parsed = parts.and_then(|(created, run)| Some((created.parse().ok()?, RunId::parse(run).ok()?)));
-    parsed
-        .map(|(created, run)| (UnixMillis(created), run))
-        .ok_or_else(|| Error::Invalid("`cursor` is not a `nextCursor` of this API".to_owned()))
-}
-
 /// Lists runs, the newest first.
 pub(crate) async fn list(
     State(context): State<ApiContext>,
@@ -131,9 +112,9 @@ pub(crate) async fn list(
 ) -> Result<Response, Error> {
     let query: ListQuery = read_query(request.uri())?;
     let opened = context.opened().await?;
-    let page = opened.store.list(&query.filter(&caller)?, query.limit()?).await?;
+    let page = opened.store.list(&query.filter(&caller)?, page_size(query.limit)?).await?;
     let runs = page.runs.iter().map(|run| RunView::of(run, &caller)).collect();
-    let next_cursor = page.next.map(|(created, run)| format!("{}.{run}", created.0));
+    let next_cursor = page.next.map(|(created, run)| write_cursor(created, run));
     Ok(json_response(&RunPageView { runs, next_cursor }))
 }
 
@@ -162,6 +143,20 @@ pub(crate) async fn cancel(
     let run = opened.store.request_cancel(&run.run_id).await?;
     let response = json_response(&RunView::of(&run, &caller));
     Ok((StatusCode::ACCEPTED, response).into_response())
+}
+
+/// Removes the question, the answer and the output of a run that has ended.
+pub(crate) async fn forget(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    ObjectId(run_id): ObjectId,
+    request: Request,
+) -> Result<Response, Error> {
+    refuse_query(request.uri())?;
+    let opened = context.opened().await?;
+    let run = find(&opened.store, &caller, &run_id).await?;
+    opened.store.forget_run(&run.run_id, &caller.scope()).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Orders a run. The same `Idempotency-Key` of a caller orders the same run.
@@ -195,8 +190,7 @@ async fn order_run(
     run_id: RunId,
     request: Request,
 ) -> Result<Response, Error> {
-    // The semaphore is never closed.
-    let _permit = context.orders.acquire().await.map_err(|_closed| Error::Internal)?;
+    let _permit = context.orders.acquire(caller.account()).await?;
     let trace = trace_parent(request.headers());
     let body = read_json(request, MAX_ORDER).await?;
     let hash = order::hash(&body);

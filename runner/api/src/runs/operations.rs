@@ -45,6 +45,16 @@ pub(crate) fn cancel() -> Operation {
         .described("The state of the run changes once its agent has been stopped.")
 }
 
+pub(crate) fn forget() -> Operation {
+    let removed = AnswerSpec::empty(StatusCode::NO_CONTENT, "The texts of the run are removed.");
+    Operation::new("forgetRun", "Removes the question, the answer and the output of an ended run.", removed)
+        .described(
+            "The run stays, with its times, its usage and the code of its failure. A second time changes nothing.",
+        )
+        .without_query()
+        .refuses([Problem::RUN_ACTIVE])
+}
+
 pub(crate) fn create() -> Operation {
     let key = "Key under which the same order is one run, however often it is sent.";
     order("orderRun", "Orders a run.").header(IDEMPOTENCY_KEY, key, schemas::short_text(MAX_KEY))

@@ -24,6 +24,7 @@ mod exit;
 mod failed_run;
 mod figures;
 mod files;
+mod forget;
 mod freeze;
 mod gateway;
 mod gc;

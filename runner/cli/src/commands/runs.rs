@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{
     Context, Error, again, doctor, events,
     exit::Exit,
-    figures, files, gc, logs, record,
+    figures, files, forget, gc, logs, record,
     run::{OutputArguments, cancel_on_signals},
     run_reference::{self, RunChoice, RunReference},
     table::Table,
@@ -87,6 +87,8 @@ Examples:
     Cancel(CancelArguments),
     /// Start an ended run again: the same order, as its next attempt with a budget of its own
     Again(again::Arguments),
+    /// Remove the question, the answer and the output of an ended run
+    Forget(forget::Arguments),
 }
 
 #[derive(clap::Args)]
@@ -191,6 +193,7 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
         }
         Command::Cancel(arguments) => cancel(context, arguments).await,
         Command::Again(arguments) => again::again(context, arguments).await,
+        Command::Forget(arguments) => forget::forget(context, arguments).await,
     }
 }
 

@@ -20,7 +20,7 @@ use super::{FollowEvent, Follower};
 
 /// Events that a subscriber may leave unread before it has to read the store again.
 const CAPACITY: usize = 256;
-/// Interval between two reads of the store without a change by this process. Others may execute runs, too.
+/// Interval between two reads of a store in which other processes execute runs unheard.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Feeds of all runs that clients follow now. Clones share them.

@@ -33,8 +33,10 @@ pub use self::{
 };
 use crate::request::RunRequest;
 
-/// Interval between two reads of the store, if another process may write to it.
+/// Interval between two reads of the store, if another process may write to it unheard.
 const READ_INTERVAL: Duration = Duration::from_millis(200);
+/// Interval between two reads of a store that reports what other processes write. They are a precaution.
+const HEARD_READ_INTERVAL: Duration = Duration::from_secs(60);
 /// Delay before an unavailable store is read again.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// Delay before a tap is opened again.
@@ -87,6 +89,9 @@ pub enum FollowEvent {
 impl Follower {
     /// Returns a follower of a run after the event numbered `after`: up to the present end, or up to the run's end.
     pub fn of(store: Store, run_id: &RunId, after: u64, follow: Follow) -> Self {
+        if follow == Follow::On {
+            store.listen();
+        }
         let next_read = Some(Instant::now());
         Self {
             watcher: store.watch(run_id),
@@ -100,7 +105,8 @@ impl Follower {
         }
     }
 
-    /// Returns the same follower, which reads the store after each change that this process makes, and else only so often.
+    /// Returns the same follower, which reads the store after each change that this process makes or hears of, and else
+    /// only so often.
     #[must_use]
     pub(crate) const fn reading_every(mut self, interval: Duration) -> Self {
         self.read_interval = interval;
@@ -177,12 +183,20 @@ impl Follower {
         self.next_read = match (events.last(), self.follow) {
             // The store may have more events.
             (Some(_), _) => Some(now),
-            (None, Follow::On) if !run.state.is_final() => Some(now + self.read_interval),
+            (None, Follow::On) if !run.state.is_final() => {
+                Some(now + read_interval(&self.store, self.read_interval))
+            }
             (None, _) => None,
         };
         self.events.add(events);
         Ok(())
     }
+}
+
+/// Returns the time until the next read of `store` without a known change: `unheard` while changes of other processes
+/// are not heard.
+fn read_interval(store: &Store, unheard: Duration) -> Duration {
+    if store.is_listening() { HEARD_READ_INTERVAL } else { unheard }
 }
 
 impl LiveText {

@@ -1,7 +1,7 @@
 //! Reports runs that are new or in another state: one reader of the store serves all followers.
 //!
-//! Changes that this process makes are reported at once. Those of other processes are found by looking regularly at the
-//! newest runs and at those that workers hold. A follower may get the same state twice, and a run that passes through
+//! Changes that this process makes or hears of are reported at once. Others are found by looking regularly at the newest
+//! runs and at those that workers hold. A follower may get the same state twice, and a run that passes through
 //! two states quickly is reported once. Nothing is missed in silence: the feed of a follower that may have missed a
 //! change ends, and its client lists runs again.
 
@@ -14,16 +14,18 @@ use std::{
 use platform_core::id::RunId;
 use platform_runtime::{report, task};
 use runner_model::lifecycle::State;
-use runner_store::{Error, Filter, Run, StateWatcher, Store};
+use runner_store::{Error, Filter, Run, StateChanges, StateWatcher, Store};
 use tokio::{
     sync::{Mutex, broadcast},
-    time::{Instant, Interval, MissedTickBehavior, interval_at, sleep},
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::read_interval;
+
 /// Changes that a follower may leave unread before its feed ends.
 const CAPACITY: usize = 1024;
-/// Interval between two looks at runs that other processes may change.
+/// Interval between two looks at runs that other processes may change unheard.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// Delay before changed runs are read, so that changes shortly after one another are read together.
 const COLLECT_DELAY: Duration = Duration::from_millis(50);
@@ -68,7 +70,7 @@ struct RunPhase {
 struct RunReader {
     store: Store,
     watcher: StateWatcher,
-    look: Interval,
+    next_look: Instant,
     /// Phases of the runs that are looked at.
     known: BTreeMap<RunId, RunPhase>,
     changes: broadcast::Sender<Arc<Run>>,
@@ -129,9 +131,9 @@ impl RunReader {
     async fn begin(store: Store, changes: broadcast::Sender<Arc<Run>>) -> Result<Self, Error> {
         // Begins before the first look, so that no change falls between both.
         let watcher = store.watch_states();
-        let mut look = interval_at(Instant::now() + READ_INTERVAL, READ_INTERVAL);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut reader = Self { store, watcher, look, known: BTreeMap::new(), changes };
+        store.listen();
+        let next_look = Instant::now() + READ_INTERVAL;
+        let mut reader = Self { store, watcher, next_look, known: BTreeMap::new(), changes };
         let present = reader.looked_at().await?;
         reader.known = present.iter().map(|run| (run.run_id.clone(), RunPhase::of(run))).collect();
         Ok(reader)
@@ -142,10 +144,11 @@ impl RunReader {
         loop {
             let read = tokio::select! {
                 changed = self.watcher.changed() => match changed {
-                    Ok(run_ids) => self.read_changed(run_ids).await,
+                    Ok(StateChanges::Of(run_ids)) => self.read_changed(run_ids).await,
+                    Ok(StateChanges::Unknown) => self.look().await,
                     Err(error) => return tracing::warn!(error = report::chain(&error), "feeds of changed runs end"),
                 },
-                _ = self.look.tick() => self.look().await,
+                () = sleep_until(self.next_look) => self.look().await,
             };
             if let Err(error) = read {
                 return tracing::warn!(error = report::chain(&error), "feeds of changed runs end");
@@ -153,7 +156,7 @@ impl RunReader {
         }
     }
 
-    /// Reads runs that this process has changed.
+    /// Reads runs that have changed.
     async fn read_changed(&mut self, run_ids: BTreeSet<RunId>) -> Result<(), Error> {
         sleep(COLLECT_DELAY).await;
         for run_id in run_ids {
@@ -172,7 +175,7 @@ impl RunReader {
         Ok(())
     }
 
-    /// Looks for changes that other processes have made.
+    /// Looks for changes of which no report came.
     async fn look(&mut self) -> Result<(), Error> {
         let present = self.looked_at().await?;
         let run_ids: BTreeSet<_> = present.iter().map(|run| run.run_id.clone()).collect();
@@ -185,6 +188,7 @@ impl RunReader {
             }
             self.known.remove(&run_id);
         }
+        self.next_look = Instant::now() + read_interval(&self.store, READ_INTERVAL);
         Ok(())
     }
 

@@ -187,6 +187,15 @@ impl Database {
         connection.close().await.unwrap();
     }
 
+    /// Returns the number that a query of the database counts.
+    pub(crate) async fn count(&self, query: &'static str) -> i64 {
+        sqlx::any::install_default_drivers();
+        let mut connection = AnyConnection::connect(&self.url()).await.unwrap();
+        let count = sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        count
+    }
+
     /// Opens another client of the store.
     pub(crate) async fn open(&self) -> Store {
         self.open_of("here").await

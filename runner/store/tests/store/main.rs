@@ -5,6 +5,7 @@
 mod backups;
 mod browser_sessions;
 mod calls;
+mod changes;
 mod crashes;
 mod database;
 mod holders;

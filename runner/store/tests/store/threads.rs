@@ -20,6 +20,7 @@ crate::on_both!(
     threads_are_listed_in_pages,
     threads_of_an_account_are_its_own,
     a_removed_thread_leaves_no_text,
+    a_forgotten_turn_leaves_the_others,
     a_forgotten_failure_keeps_its_code,
     the_last_attempt_has_the_answer,
     texts_of_old_runs_are_removed,
@@ -204,6 +205,22 @@ async fn a_removed_thread_leaves_no_text(database: Database) {
     assert!(store.threads(&acct(), None, 9).await.unwrap().is_empty());
     let gone = store.remove_thread(&acct(), &key("chat")).await.unwrap_err();
     assert!(matches!(gone, Error::NoThread { .. }), "{gone:?}");
+}
+
+async fn a_forgotten_turn_leaves_the_others(database: Database) {
+    let store = database.open().await;
+    answered(&store, &turn("r1", behind(None, None))).await;
+    answered(&store, &turn("r2", behind(Some("r1"), Some("r1")))).await;
+    answered(&store, &turn("r3", behind(Some("r2"), Some("r2")))).await;
+    store.forget_run(&id("r2"), &AccountScope::All).await.unwrap();
+    assert_eq!(path(&store, "r3").await, ["r1", "r3"]);
+    store.forget_run(&id("r2"), &AccountScope::All).await.unwrap();
+    store.forget_run(&id("r1"), &AccountScope::All).await.unwrap();
+    assert_eq!(path(&store, "r3").await, ["r3"]);
+    answered(&store, &turn("r4", behind(Some("r3"), Some("r3")))).await;
+    store.forget_run(&id("r4"), &AccountScope::All).await.unwrap();
+    let last = store.last_turn(&acct(), &key("chat")).await.unwrap().unwrap();
+    assert_eq!((last.run.run_id, last.parent), (id("r3"), None));
 }
 
 /// The message of a failure may be the agent's text.

@@ -6,13 +6,17 @@ mod calls;
 mod changes;
 mod chat;
 mod events;
+mod fairness;
 mod files;
 mod host;
 mod logs;
+mod notified;
 mod openai;
 mod orders;
+mod removal;
 mod sessions;
 mod spending;
+mod thread_pages;
 mod tls;
 mod walk;
 

@@ -1,0 +1,76 @@
+//! Reads what the queries of all lists share: the size of a page, and where it begins.
+
+use std::fmt::Display;
+
+use runner_store::UnixMillis;
+
+use crate::error::Error;
+
+/// Objects of a page, if the client names no number, and most that it may name.
+const PAGE: u32 = 50;
+const MAX_PAGE: u32 = 200;
+
+/// Place in a list that is ordered by time: an object and its time.
+pub(crate) type Place<K> = (UnixMillis, K);
+
+/// Returns the size of a page, of which a query names `limit`.
+///
+/// # Errors
+/// [`Error::Invalid`] if no page has that size.
+pub(crate) fn page_size(limit: Option<u32>) -> Result<u32, Error> {
+    let limit = limit.unwrap_or(PAGE);
+    let problem = || Error::Invalid(format!("`limit` {limit}: a page has 1 to {MAX_PAGE} objects"));
+    (1..=MAX_PAGE).contains(&limit).then_some(limit).ok_or_else(problem)
+}
+
+/// Returns the place that a query's `cursor` names, whose objects `parse` reads.
+///
+/// # Errors
+/// [`Error::Invalid`] if the text is no cursor.
+pub(crate) fn read_cursor<K>(
+    cursor: Option<&str>,
+    parse: impl Fn(&str) -> Option<K>,
+) -> Result<Option<Place<K>>, Error> {
+    let read = |text: &str| {
+        let (time, key) = text.split_once('.')?;
+        Some((UnixMillis(time.parse().ok()?), parse(key)?))
+    };
+    cursor.map(|text| read(text).ok_or_else(invalid_cursor)).transpose()
+}
+
+/// Returns the cursor of a place.
+pub(crate) fn write_cursor(time: UnixMillis, key: impl Display) -> String {
+    format!("{}.{key}", time.0)
+}
+
+/// Returns the error for a text that is no cursor.
+pub(crate) fn invalid_cursor() -> Error {
+    Error::Invalid("`cursor` is not a `nextCursor` of this API".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_core::id::RunId;
+
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_as_written() {
+        let run_id = RunId::parse("run-1").unwrap();
+        let cursor = write_cursor(UnixMillis(7), &run_id);
+        let read = |cursor: &str| read_cursor(Some(cursor), |key| RunId::parse(key).ok());
+        assert_eq!(read(&cursor).unwrap(), Some((UnixMillis(7), run_id)));
+        for text in ["", "7", "run-1", "x.run-1", "7.RUN"] {
+            assert!(matches!(read(text), Err(Error::Invalid(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_page_has_a_bounded_size() {
+        assert_eq!(page_size(None).unwrap(), PAGE);
+        assert_eq!(page_size(Some(MAX_PAGE)).unwrap(), MAX_PAGE);
+        for limit in [0, MAX_PAGE + 1] {
+            assert!(matches!(page_size(Some(limit)), Err(Error::Invalid(_))), "{limit}");
+        }
+    }
+}
