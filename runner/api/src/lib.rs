@@ -24,6 +24,7 @@ mod body;
 mod browser_sessions;
 mod caller;
 mod chat;
+mod chunk_stream;
 mod context;
 mod credentials;
 mod data_plane;
