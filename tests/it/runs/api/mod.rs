@@ -1,11 +1,13 @@
 //! Tests the HTTP API of `sluice up`: what it reports to an application, and that it reports nothing to others.
 
 mod again;
+mod answer_reader;
 mod changes;
 mod chat;
 mod events;
 mod files;
 mod host;
+mod kills;
 mod logs;
 mod openai;
 mod orders;
