@@ -67,6 +67,21 @@ pub(crate) fn invalid_body(error: &serde_json::Error) -> Error {
     Error::Invalid(format!("the body: {error}"))
 }
 
+/// Refuses lists in place of the body, its members `objects` and its messages. Serde would read a list as the fields of
+/// an object, in their order.
+pub(crate) fn refuse_lists(body: &Value, objects: &[&str]) -> Result<(), Error> {
+    let list = if body.is_array() {
+        Some("the body".to_owned())
+    } else if let Some(name) = objects.iter().find(|name| body[**name].is_array()) {
+        Some(format!("`{name}`"))
+    } else {
+        let messages = body["messages"].as_array();
+        let has_list = messages.is_some_and(|messages| messages.iter().any(Value::is_array));
+        has_list.then(|| "an element of `messages`".to_owned())
+    };
+    list.map_or(Ok(()), |name| Err(Error::Invalid(format!("{name} is a list, and should be an object"))))
+}
+
 /// Reads the query of `uri`.
 pub(crate) fn read_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Error> {
     let read = Query::try_from_uri(uri).map(|Query(query)| query);

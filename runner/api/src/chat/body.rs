@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    body::invalid_body,
+    body::{invalid_body, refuse_lists},
     caller::Caller,
     error::Error,
     runs::{derived_run_id, hash},
@@ -101,6 +101,7 @@ pub(super) struct ChatOrder {
 impl ChatBody {
     /// Reads an order. A field of another type is refused with its name.
     pub(super) fn read(body: Value) -> Result<Self, Error> {
+        refuse_lists(&body, &["message"])?;
         serde_json::from_value(body).map_err(|error| invalid_body(&error))
     }
 
@@ -303,6 +304,9 @@ mod tests {
             (json!({ "message": "q", "id": "" }), "key of the thread"),
             (json!({ "message": "q", "graphName": "a:b:c d" }), "`graphName`"),
             (json!({ "message": 7 }), "the body"),
+            (json!({ "message": ["id", "user"] }), "`message` is a list"),
+            (json!({ "messages": [["id", "user"]] }), "`messages` is a list"),
+            (json!(["id", []]), "the body is a list"),
         ] {
             let refused = order(body).unwrap_err().to_string();
             assert!(refused.contains(why), "{why} is not in {refused}");

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::answer::UsageChunk;
 use crate::{
-    body::invalid_body,
+    body::{invalid_body, refuse_lists},
     caller::Caller,
     error::Error,
     operation::schemas,
@@ -68,6 +68,7 @@ enum MessageContent {
 impl CompletionBody {
     /// Reads a request. A field of another type is refused with its name.
     pub(super) fn read(body: &Value) -> Result<Self, Error> {
+        refuse_lists(body, &["stream_options"])?;
         Self::deserialize(body).map_err(|error| invalid_body(&error))
     }
 
@@ -190,6 +191,8 @@ mod tests {
             (with(image), "type `image_url`"),
             (json!({ "model": "gpt 4", "messages": [] }), "`model`"),
             (json!({ "messages": [] }), "missing field `model`"),
+            (with(json!([["user", "a"]])), "`messages` is a list"),
+            (json!(["sandbox:agent", []]), "the body is a list"),
         ] {
             let refused = order(&body).unwrap_err().to_string();
             assert!(refused.contains(why), "{why} is not in {refused}");

@@ -23,7 +23,12 @@ use utoipa::{
     openapi::{Object, ObjectBuilder, Type, schema::SchemaType},
 };
 
-use crate::{body::invalid_body, caller::Caller, error::Error, operation::schemas};
+use crate::{
+    body::{invalid_body, refuse_lists},
+    caller::Caller,
+    error::Error,
+    operation::schemas,
+};
 
 /// Header with the key under which a client repeats an order safely.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -103,10 +108,7 @@ impl LimitsBody {
 impl OrderBody {
     /// Reads an order. An unknown field is refused with its name.
     pub(super) fn read(body: Value) -> Result<Self, Error> {
-        // A list would be read as the fields in their order.
-        if body["limits"].is_array() {
-            return Err(Error::Invalid("`limits` is no object".to_owned()));
-        }
+        refuse_lists(&body, &["limits"])?;
         serde_json::from_value(body).map_err(|error| invalid_body(&error))
     }
 
