@@ -32,6 +32,8 @@ mod endpoint;
 mod error;
 mod foreign_error;
 mod freezes;
+#[cfg(feature = "internals")]
+pub mod fuzzing;
 mod gateways;
 mod monitoring;
 mod openai;

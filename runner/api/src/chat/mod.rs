@@ -72,6 +72,12 @@ pub(crate) async fn create(
     stream(&opened, guard, &run, &thread).await
 }
 
+/// Returns the order of a body.
+#[cfg(feature = "internals")]
+pub(crate) fn order_of(body: Value, caller: &Caller) -> Result<runner_engine::order::RunOrder, Error> {
+    Ok(ChatBody::read(body)?.order(caller)?.order)
+}
+
 /// Streams the answer that is being given in a thread, from its beginning. Answers 204 if there is none.
 pub(crate) async fn resume(
     State(context): State<ApiContext>,

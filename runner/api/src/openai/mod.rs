@@ -97,6 +97,16 @@ pub(crate) async fn complete(
     Ok(response)
 }
 
+/// Returns the order of a body.
+#[cfg(feature = "internals")]
+pub(crate) fn order_of(
+    body: &serde_json::Value,
+    headers: &axum::http::HeaderMap,
+    caller: &Caller,
+) -> Result<runner_engine::order::RunOrder, Error> {
+    CompletionBody::read(body)?.order(body, headers, caller)
+}
+
 impl PendingCompletion {
     /// Orders the run of a request.
     async fn order(context: &ApiContext, caller: &Caller, request: Request) -> Result<Self, Error> {

@@ -206,6 +206,17 @@ async fn order_run(
     })
 }
 
+/// Returns the order of a body.
+#[cfg(feature = "internals")]
+pub(crate) fn order_of(
+    run_id: RunId,
+    body: serde_json::Value,
+    caller: &Caller,
+) -> Result<runner_engine::order::RunOrder, Error> {
+    let hash = order::hash(&body);
+    OrderBody::read(body)?.order(run_id, hash, caller)
+}
+
 fn created_response(run: &Run, caller: &Caller) -> Response {
     let location = [(LOCATION, format!("{RUNS}/{}", run.run_id))];
     (location, json_response(&RunView::of(run, caller))).into_response()
