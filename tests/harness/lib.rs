@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a harness that cannot start fails the test, with the place")]
 
 pub mod agent;
+pub mod api_soak;
 pub mod bridge;
 pub mod canary;
 pub mod cancels;

@@ -13,25 +13,47 @@ use crate::world::World;
 /// # Panics
 /// If `sluice backup` or `sluice restore` fails.
 pub async fn rewrite(world: &World, change: impl Fn(&str, &mut Map<String, Value>)) {
+    replace(world, |table, mut row| {
+        change(table, &mut row);
+        vec![row]
+    })
+    .await;
+}
+
+/// Replaces each row of the world's store by others. No other process may use the store meanwhile.
+///
+/// # Panics
+/// If `sluice backup` or `sluice restore` fails.
+pub async fn replace(world: &World, others: impl Fn(&str, Map<String, Value>) -> Vec<Map<String, Value>>) {
     let file = world.path().join("rewritten.ndjson");
     let name = file.to_str().unwrap();
     let backup = world.sluice().run(&["backup", name]).await;
     assert_eq!(backup.code, Some(0), "{backup:?}");
-    let (mut text, mut table, mut columns) = (String::new(), String::new(), Vec::<String>::new());
+    let mut text = String::new();
+    let mut table = String::new();
+    let mut columns = Vec::<String>::new();
+    let mut rows = 0;
     for line in fs::read_to_string(&file).unwrap().lines() {
-        let mut line: Value = serde_json::from_str(line).unwrap();
-        if let Some(name) = line["table"].as_str() {
-            table = name.to_owned();
-            columns = serde_json::from_value(line["columns"].clone()).unwrap();
-        } else if let Some(values) = line.as_array_mut() {
-            let mut row: Map<_, _> = columns.iter().cloned().zip(values.clone()).collect();
-            change(&table, &mut row);
-            *values = columns.iter().map(|column| row[column].clone()).collect();
-        } else if line.get("sha256").is_some() {
-            let hash: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
-            line = json!({ "rows": line["rows"], "sha256": hash });
+        let line: Value = serde_json::from_str(line).unwrap();
+        if let Some(values) = line.as_array() {
+            let row: Map<_, _> = columns.iter().cloned().zip(values.clone()).collect();
+            for other in others(&table, row) {
+                let values: Value = columns.iter().map(|column| other[column].clone()).collect();
+                text += &format!("{values}\n");
+                rows += 1;
+            }
+            continue;
         }
-        text += &format!("{line}\n");
+        if let Some(name) = line["table"].as_str() {
+            name.clone_into(&mut table);
+            columns = serde_json::from_value(line["columns"].clone()).unwrap();
+        }
+        if line.get("sha256").is_some() {
+            let hash: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+            text += &format!("{}\n", json!({ "rows": rows, "sha256": hash }));
+        } else {
+            text += &format!("{line}\n");
+        }
     }
     fs::write(&file, text).unwrap();
     let restored = world.sluice().run(&["restore", name, "--force"]).await;

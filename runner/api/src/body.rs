@@ -83,7 +83,8 @@ pub(crate) async fn read_optional_json(request: Request, most: usize) -> Result<
     }
 }
 
-fn read_fields(bytes: &[u8]) -> Result<Value, Error> {
+/// Reads an object.
+pub(crate) fn read_fields(bytes: &[u8]) -> Result<Value, Error> {
     let fields = serde_json::from_slice::<Map<String, Value>>(bytes);
     fields.map(Value::Object).map_err(|error| invalid_body(&error))
 }

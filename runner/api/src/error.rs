@@ -208,8 +208,9 @@ impl Error {
             Self::Order(OrderError::UnknownAgent { known, .. }) => {
                 details.agents = known.iter().map(AgentId::to_string).collect();
             }
-            Self::Order(OrderError::NotGranted { models, .. }) => {
+            Self::Order(OrderError::NotGranted { models, default, .. }) => {
                 details.models = models.iter().map(ModelName::to_string).collect();
+                details.default_model_id.clone_from(default);
             }
             // Clients act on the reason of the run's failure.
             Self::RunFailed { code, .. } => details = details.with_code(code.code()),

@@ -24,6 +24,7 @@ mod body;
 mod browser_sessions;
 mod caller;
 mod chat;
+mod chunk_stream;
 mod context;
 mod credentials;
 mod data_plane;
@@ -32,6 +33,8 @@ mod error;
 mod fair_permits;
 mod foreign_error;
 mod freezes;
+#[cfg(feature = "internals")]
+pub mod fuzzing;
 mod gateways;
 mod message_page;
 mod monitoring;

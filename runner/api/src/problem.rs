@@ -145,7 +145,7 @@ impl Problem {
     pub(crate) const MODEL_NOT_GRANTED: Self = Self::new(
         StatusCode::BAD_REQUEST,
         "model_not_granted",
-        "the agent may not ask that model; `models` has those that it may ask",
+        "the agent may not ask that model; `models` has those that it may ask, `defaultModelId` the default",
         "order one of `models`, or none for the default",
     );
     pub(crate) const NO_MODEL: Self = Self::new(

@@ -8,6 +8,7 @@ use crate::problem::Problem;
 /// Answer to a request that fails, as problem details (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ProblemDetails {
     /// `urn:sluicegate:error:` and the code.
     pub(crate) r#type: String,
@@ -29,6 +30,10 @@ pub(crate) struct ProblemDetails {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub(crate) models: Vec<String>,
+    /// Model that is asked if the order names none, if the code is `model_not_granted` and there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) default_model_id: Option<String>,
 }
 
 impl ProblemDetails {
@@ -46,6 +51,7 @@ impl ProblemDetails {
             help: problem.help,
             agents: Vec::new(),
             models: Vec::new(),
+            default_model_id: None,
         }
     }
 

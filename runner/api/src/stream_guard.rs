@@ -1,6 +1,10 @@
 //! Guards an open stream: holds its permit, and ends it with its token or with the API.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use platform_runtime::report;
 use runner_store::Error as StoreError;
@@ -50,18 +54,35 @@ impl StreamGuard {
         next: impl Future<Output = Result<Option<T>, StoreError>>,
     ) -> Option<T> {
         let mut next = pin!(next);
-        let next = loop {
+        loop {
             tokio::select! {
-                next = next.as_mut() => break next,
+                next = next.as_mut() => return or_end(next),
                 () = self.stop.cancelled() => return None,
-                _ = self.check.tick() => match self.caller.is_still_valid(&self.opened.store).await {
-                    Ok(true) => {}
-                    Ok(false) => return None,
-                    Err(error) => break Err(error),
-                },
+                _ = self.check.tick() => {}
             }
-        };
-        or_end(next)
+            let check = self.caller.is_still_valid(&self.opened.store);
+            let (is_valid, item) = tokio::select! {
+                checked = check_beside(check, next.as_mut()) => checked,
+                () = self.stop.cancelled() => return None,
+            };
+            or_end(is_valid.map(|is_valid| is_valid.then_some(())))?;
+            if let Some(item) = item {
+                return or_end(item);
+            }
+        }
+    }
+}
+
+/// Returns the result of `check`, and the item if it comes meanwhile. It is waited for beside the check, because it may
+/// hold the connection to the store that the check needs.
+async fn check_beside<C, T>(
+    check: impl Future<Output = C>,
+    next: Pin<&mut impl Future<Output = T>>,
+) -> (C, Option<T>) {
+    let mut check = pin!(check);
+    tokio::select! {
+        checked = check.as_mut() => (checked, None),
+        item = next => (check.await, Some(item)),
     }
 }
 
@@ -71,4 +92,26 @@ pub(crate) fn or_end<T>(next: Result<Option<T>, StoreError>) -> Option<T> {
         tracing::warn!(error = report::chain(&error), "a stream breaks off");
         None
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::{sync::Semaphore, task::yield_now, time::timeout};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_needs_no_second_connection() {
+        let connections = Semaphore::new(1);
+        let uses = async |answer: bool| {
+            let _connection = connections.acquire().await.unwrap();
+            yield_now().await;
+            answer
+        };
+        let mut next = pin!(uses(true));
+        assert_eq!(next.as_mut().now_or_never(), None, "it holds the connection");
+        let checked = timeout(CHECK_INTERVAL, check_beside(uses(false), next)).await;
+        assert_eq!(checked, Ok((false, Some(true))));
+    }
 }

@@ -103,6 +103,8 @@ pub enum OrderError {
         model: ModelName,
         /// Models that the agent may use.
         models: Vec<ModelName>,
+        /// Model that an order without one asks, if there is one.
+        default: Option<String>,
     },
     /// Neither the order nor the configuration names a model.
     #[error("{agent} has no model: name one, or set its `model` or upstream.default_model")]
@@ -174,7 +176,13 @@ impl OrderedAgent {
         let model = match (model, configured) {
             (Some(model), _) if agent.models.is_empty() || agent.models.contains(&model) => model,
             (Some(model), _) => {
-                return Err(OrderError::NotGranted { agent: id.clone(), model, models: agent.models });
+                let default = configured.cloned();
+                return Err(OrderError::NotGranted {
+                    agent: id.clone(),
+                    model,
+                    models: agent.models,
+                    default,
+                });
             }
             (None, Some(model)) => ModelName::parse(model)
                 .map_err(|fault| OrderError::InvalidModel { agent: id.clone(), fault })?,

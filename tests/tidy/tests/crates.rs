@@ -68,7 +68,7 @@ const BELOW: [(&str, &[&str]); 23] = [
     ("services/sandbox-init", &["platform-core"]),
     ("bench", &[]),
     ("bench/peers/pingora", &[]),
-    ("fuzz", &["platform-core", "proxy", "gateway-bridge"]),
+    ("fuzz", &["platform-core", "proxy", "gateway-bridge", "runner-api"]),
     // Failpoints, and what is stored, from the runner, the handle from the bridge; all else is seen from outside.
     (
         "tests",

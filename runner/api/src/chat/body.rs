@@ -303,6 +303,8 @@ mod tests {
             (json!({ "message": "q", "id": "" }), "key of the thread"),
             (json!({ "message": "q", "graphName": "a:b:c d" }), "`graphName`"),
             (json!({ "message": 7 }), "the body"),
+            (json!({ "message": ["id", "user"] }), "invalid type: sequence"),
+            (json!({ "messages": [["id", "user"]] }), "invalid type: sequence"),
         ] {
             let refused = order(body).unwrap_err().to_string();
             assert!(refused.contains(why), "{why} is not in {refused}");

@@ -8,21 +8,15 @@ pub(crate) mod operations;
 mod parts;
 mod ui_stream;
 
-use std::{collections::VecDeque, convert::Infallible};
-
 use axum::{
     Extension,
     extract::{Request, State},
     http::{HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL},
-    response::{
-        IntoResponse, Response, Sse,
-        sse::{self, KeepAlive},
-    },
+    response::{IntoResponse, Response},
 };
-use futures_util::{Stream, stream::unfold};
 use platform_core::{event::AgentEvent, id::ExternalId, name};
 use runner_engine::follow::FollowEvent;
-use runner_store::{Created, Run, ThreadTurn};
+use runner_store::{Created, Run, Store, ThreadTurn};
 use serde_json::Value;
 
 pub(crate) use self::parts::parts;
@@ -34,12 +28,12 @@ use self::{
 use crate::{
     body::{ObjectId, read_json},
     caller::Caller,
+    chunk_stream::{ChunkSource, Chunks, chunk_stream},
     context::{ApiContext, OpenedStore},
     error::Error,
     json_response,
     runs::{self, MAX_ORDER, event_source::EventSource},
     stream_guard::StreamGuard,
-    stream_response::HEARTBEAT_INTERVAL,
     trace_parent::trace_parent,
 };
 
@@ -51,16 +45,11 @@ const STREAM_HEADERS: [(HeaderName, HeaderValue); 3] = [
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
 ];
-/// Text of the last event of a stream.
-const LAST: &str = "[DONE]";
 
-/// Stream of one answer, with the chunks that wait to be sent.
-struct ChatStream {
+/// Answer of a run, as it is written.
+struct ChatAnswer {
     source: EventSource,
     writer: UiStream,
-    waiting: VecDeque<String>,
-    /// True once the last chunk waits.
-    is_last: bool,
 }
 
 /// Orders a run for a message, and streams its answer.
@@ -77,8 +66,15 @@ pub(crate) async fn create(
     let opened = context.opened().await?;
     // No run is ordered for a client that may not read its answer.
     let guard = StreamGuard::acquire(&context, &opened, caller.clone())?;
-    let (Created::New(run) | Created::Existing(run)) = runs::submit(&context, &caller, order, trace).await?;
+    let submitted = runs::submit(&context, &opened, &caller, order, trace).await?;
+    let (Created::New(run) | Created::Existing(run)) = submitted;
     stream(&opened, guard, &run, &thread).await
+}
+
+/// Returns the order of a body.
+#[cfg(feature = "internals")]
+pub(crate) fn order_of(body: Value, caller: &Caller) -> Result<runner_engine::order::RunOrder, Error> {
+    Ok(ChatBody::read(body)?.order(caller)?.order)
 }
 
 /// Streams the answer that is being given in a thread, from its beginning. Answers 204 if there is none.
@@ -88,10 +84,10 @@ pub(crate) async fn resume(
     ObjectId(thread): ObjectId,
 ) -> Result<Response, Error> {
     let thread = thread_key(&thread)?;
-    let Some(turn) = active_turn(&context, &caller, &thread).await? else {
+    let opened = context.opened().await?;
+    let Some(turn) = active_turn(&opened.store, &caller, &thread).await? else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
-    let opened = context.opened().await?;
     let guard = StreamGuard::acquire(&context, &opened, caller)?;
     stream(&opened, guard, &turn.run, &thread).await
 }
@@ -103,21 +99,22 @@ pub(crate) async fn stop(
     ObjectId(thread): ObjectId,
 ) -> Result<Response, Error> {
     let thread = thread_key(&thread)?;
-    let Some(turn) = active_turn(&context, &caller, &thread).await? else {
+    let opened = context.opened().await?;
+    let Some(turn) = active_turn(&opened.store, &caller, &thread).await? else {
         return Ok(json_response(&StopView { run_id: None }));
     };
-    context.opened().await?.store.request_cancel(&turn.run.run_id).await?;
+    opened.store.request_cancel(&turn.run.run_id).await?;
     Ok((StatusCode::ACCEPTED, json_response(&StopView { run_id: Some(turn.run.run_id.as_str()) }))
         .into_response())
 }
 
 /// Returns the last turn of the caller's thread, if its run has not ended.
 async fn active_turn(
-    context: &ApiContext,
+    store: &Store,
     caller: &Caller,
     thread: &ExternalId,
 ) -> Result<Option<ThreadTurn>, Error> {
-    let turn = context.opened().await?.store.last_turn(caller.account(), thread).await?;
+    let turn = store.last_turn(caller.account(), thread).await?;
     Ok(turn.filter(|turn| turn.run.ended.is_none()))
 }
 
@@ -134,10 +131,7 @@ async fn stream(
         chunks.push(ui_stream::queued(position.ahead, position.waiting));
     }
     let source = EventSource::of_ordered(opened, guard, run).await?;
-    let waiting = chunks.iter().map(Value::to_string).collect();
-    let chat = ChatStream { source, writer, waiting, is_last: false };
-    let events = Sse::new(chat.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL));
-    let mut response = (STREAM_HEADERS, events).into_response();
+    let mut response = (STREAM_HEADERS, chunk_stream(chunks, ChatAnswer { source, writer })).into_response();
     let own = [(STATE_KEY, thread.as_str()), (RUN_ID, run.run_id.as_str())];
     for (header, value) in own {
         response
@@ -147,35 +141,17 @@ async fn stream(
     Ok(response)
 }
 
-impl ChatStream {
-    fn events(self) -> impl Stream<Item = Result<sse::Event, Infallible>> + Send {
-        unfold(self, async |mut chat| {
-            let data = chat.next().await?;
-            Some((Ok(sse::Event::default().data(data)), chat))
-        })
+impl ChunkSource for ChatAnswer {
+    async fn next(&mut self) -> Chunks {
+        let chunks = match self.source.next().await {
+            Some(event) => self.write(event),
+            None => self.writer.interrupted(),
+        };
+        if self.writer.has_ended() { Chunks::Last(chunks) } else { Chunks::More(chunks) }
     }
+}
 
-    /// Returns the data of the next event; `None` at the end.
-    async fn next(&mut self) -> Option<String> {
-        loop {
-            if let Some(data) = self.waiting.pop_front() {
-                return Some(data);
-            }
-            if self.is_last {
-                return None;
-            }
-            let chunks = match self.source.next().await {
-                Some(event) => self.write(event),
-                None => self.writer.interrupted(),
-            };
-            self.waiting.extend(chunks.iter().map(Value::to_string));
-            if self.writer.has_ended() {
-                self.waiting.push_back(LAST.to_owned());
-                self.is_last = true;
-            }
-        }
-    }
-
+impl ChatAnswer {
     fn write(&mut self, event: FollowEvent) -> Vec<Value> {
         let (seq, event) = match event {
             FollowEvent::Stored(stored) => match stored.event() {

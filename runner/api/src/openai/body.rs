@@ -192,6 +192,7 @@ mod tests {
             (with(image), "type `image_url`"),
             (json!({ "model": "gpt 4", "messages": [] }), "`model`"),
             (json!({ "messages": [] }), "missing field `model`"),
+            (with(json!([["user", "a"]])), "invalid type: sequence"),
         ] {
             let refused = order(&body).unwrap_err().to_string();
             assert!(refused.contains(why), "{why} is not in {refused}");

@@ -7,22 +7,15 @@ mod body;
 mod errors;
 pub(crate) mod operations;
 
-use std::{collections::VecDeque, convert::Infallible};
-
 use axum::{
     Extension,
     extract::{Request, State},
     http::{HeaderName, HeaderValue},
-    response::{
-        IntoResponse, Response, Sse,
-        sse::{self, KeepAlive},
-    },
+    response::{IntoResponse, Response},
 };
-use futures_util::{Stream, stream::unfold};
 use platform_core::{event::RunErrorCode, name};
 use runner_engine::{agents::AgentStatus, follow::FollowEvent};
 use runner_store::Created;
-use serde_json::Value;
 use tokio::time::timeout;
 
 pub(crate) use self::errors::{OpenAiError, in_openai_form};
@@ -35,19 +28,17 @@ use crate::{
     answer_timeout::ANSWER_TIMEOUT,
     body::{ObjectId, read_json},
     caller::Caller,
+    chunk_stream::{ChunkSource, Chunks, chunk_stream},
     context::ApiContext,
     error::Error,
     json_response,
     runs::{self, IDEMPOTENCY_KEY, MAX_ORDER, event_source::EventSource},
     stream_guard::StreamGuard,
-    stream_response::HEARTBEAT_INTERVAL,
     trace_parent::trace_parent,
     waiters::{Repeat, Waiter},
 };
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static(name::header::SHOULD_RETRY);
-/// Text of the last event of a stream.
-const LAST: &str = "[DONE]";
 const RUN_ID: HeaderName = HeaderName::from_static(name::header::COGNI_RUN_ID);
 
 /// Completion that a client waits for. Cancels the run if the client leaves before its end.
@@ -56,12 +47,6 @@ struct PendingCompletion {
     completion: Completion,
     form: Form,
     run: Waiter,
-}
-
-/// Chunks of a stream that wait to be sent, and whether others follow.
-struct Chunks {
-    answer: PendingCompletion,
-    waiting: VecDeque<String>,
 }
 
 /// Lists the agents that can run here and that the caller may run, as models.
@@ -112,6 +97,16 @@ pub(crate) async fn complete(
     Ok(response)
 }
 
+/// Returns the order of a body.
+#[cfg(feature = "internals")]
+pub(crate) fn order_of(
+    body: &serde_json::Value,
+    headers: &axum::http::HeaderMap,
+    caller: &Caller,
+) -> Result<runner_engine::order::RunOrder, Error> {
+    CompletionBody::read(body)?.order(body, headers, caller)
+}
+
 impl PendingCompletion {
     /// Orders the run of a request.
     async fn order(context: &ApiContext, caller: &Caller, request: Request) -> Result<Self, Error> {
@@ -132,7 +127,7 @@ impl PendingCompletion {
         // The client may leave while the run is stored.
         let waiter = context.waiters.wait(&opened.store, &order.run_id, repeat);
         let (Created::New(run) | Created::Existing(run)) =
-            runs::submit(context, caller, order, trace).await?;
+            runs::submit(context, &opened, caller, order, trace).await?;
         let source = EventSource::of_ordered(&opened, guard, &run).await?;
         let completion = Completion::new(run.run_id.as_str(), &model, run.created.0 / 1000, usage);
         Ok(Self { source, completion, form, run: waiter })
@@ -171,37 +166,16 @@ impl PendingCompletion {
 
     /// Returns the completion in chunks, as they come.
     fn stream(self) -> Response {
-        let waiting = VecDeque::from([self.completion.first_chunk().to_string()]);
-        let chunks = Chunks { answer: self, waiting };
-        Sse::new(chunks.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL)).into_response()
+        chunk_stream(vec![self.completion.first_chunk()], self).into_response()
     }
 }
 
-impl Chunks {
-    fn events(self) -> impl Stream<Item = Result<sse::Event, Infallible>> + Send {
-        unfold(self, async |mut chunks| {
-            let data = chunks.next().await?;
-            Some((Ok(sse::Event::default().data(data)), chunks))
-        })
-    }
-
-    /// Returns the data of the next event; `None` at the end.
-    async fn next(&mut self) -> Option<String> {
-        if let Some(data) = self.waiting.pop_front() {
-            return Some(data);
+impl ChunkSource for PendingCompletion {
+    async fn next(&mut self) -> Chunks {
+        match self.piece().await {
+            CompletionPiece::Text(text) => Chunks::More(vec![self.completion.text_chunk(&text)]),
+            CompletionPiece::Done => Chunks::Last(self.completion.last_chunks()),
+            CompletionPiece::Failed { code, message } => Chunks::Last(vec![errors::of_run(code, &message)]),
         }
-        if self.answer.run.has_ended {
-            return None;
-        }
-        let data = match self.answer.piece().await {
-            CompletionPiece::Text(text) => vec![self.answer.completion.text_chunk(&text)],
-            CompletionPiece::Done => self.answer.completion.last_chunks(),
-            CompletionPiece::Failed { code, message } => vec![errors::of_run(code, &message)],
-        };
-        self.waiting.extend(data.iter().map(Value::to_string));
-        if self.answer.run.has_ended {
-            self.waiting.push_back(LAST.to_owned());
-        }
-        self.waiting.pop_front()
     }
 }

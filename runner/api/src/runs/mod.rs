@@ -195,10 +195,22 @@ async fn order_run(
     let body = read_json(request, MAX_ORDER).await?;
     let hash = order::hash(&body);
     let order = OrderBody::read(body)?.order(run_id, hash, caller)?;
-    Ok(match &submit(context, caller, order, trace).await? {
+    let opened = context.opened().await?;
+    Ok(match &submit(context, &opened, caller, order, trace).await? {
         Created::New(run) => (StatusCode::CREATED, created_response(run, caller)).into_response(),
         Created::Existing(run) => created_response(run, caller),
     })
+}
+
+/// Returns the order of a body.
+#[cfg(feature = "internals")]
+pub(crate) fn order_of(
+    run_id: RunId,
+    body: serde_json::Value,
+    caller: &Caller,
+) -> Result<runner_engine::order::RunOrder, Error> {
+    let hash = order::hash(&body);
+    OrderBody::read(body)?.order(run_id, hash, caller)
 }
 
 fn created_response(run: &Run, caller: &Caller) -> Response {

@@ -4,16 +4,20 @@ use platform_core::{id::RunId, traceparent::Traceparent};
 use runner_engine::{order::RunOrder, request::RunRequest, run::LeasedRun};
 use runner_store::{self as store, Created, Run, Store};
 
-use crate::{caller::Caller, context::ApiContext, error::Error};
+use crate::{
+    caller::Caller,
+    context::{ApiContext, OpenedStore},
+    error::Error,
+};
 
 /// Stores `order` for any worker. The same order again returns the same run.
 pub(crate) async fn submit(
     context: &ApiContext,
+    opened: &OpenedStore,
     caller: &Caller,
     order: RunOrder,
     trace: Option<Traceparent>,
 ) -> Result<Created, Error> {
-    let opened = context.opened().await?;
     if let Some(run) = ordered_before(&opened.store, caller, &order).await? {
         return Ok(Created::Existing(run));
     }

@@ -3,7 +3,7 @@
 use harness::{
     Agent, Answer,
     eventually::eventually_within,
-    shell_agents::{RECALLS, prints, reporting_agent, toml_argument},
+    shell_agents::{RECALLS, prints, reporting_agent, shell_agent, toml_argument},
 };
 use http::Method;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn types(chunks: &[Value]) -> Vec<&str> {
 }
 
 /// Returns the text of the last text part.
-fn last_text(chunks: &[Value]) -> String {
+pub(super) fn last_text(chunks: &[Value]) -> String {
     let last = chunks.iter().rfind(|chunk| chunk["type"] == "text-start").expect("a text part");
     let deltas = chunks.iter().filter(|chunk| chunk["id"] == last["id"]);
     deltas.filter_map(|chunk| chunk["delta"].as_str()).collect()
@@ -232,7 +232,9 @@ async fn threads_of_others_do_not_exist() {
 
 #[tokio::test]
 async fn what_no_chat_can_be_is_refused() {
-    let there = Served::of("", RECALLS).await;
+    let picky =
+        shell_agent(RECALLS, "model = 'fake'\nmodels = ['fake', 'other']").replace("test:sh", "test:picky");
+    let there = Served::of(&format!("\n{picky}\n"), RECALLS).await;
     let app = there.principal(&["app", "--account", "acct-7", "--agent", "test:sh"]).await;
     let with = |field: &str, value: Value| {
         let mut body = says("t1", "m1", "one");
@@ -250,6 +252,13 @@ async fn what_no_chat_can_be_is_refused() {
     }
     let free = there.principal(&["free", "--account", "acct-7"]).await;
     assert_problem(&free.post(CHAT, &with("graphName", json!("none"))).await, 404, "unknown_agent");
+    let mut unknown = with("graphName", json!("test:picky"));
+    unknown["model"] = json!("gpt-0");
+    let refused = free.post(CHAT, &unknown).await;
+    assert_problem(&refused, 400, "model_not_granted");
+    let refused = refused.json();
+    let named = (&refused["models"], &refused["defaultModelId"]);
+    assert_eq!(named, (&json!(["fake", "other"]), &json!("fake")), "{refused}");
     assert_eq!(app.get("/api/v1/runs").await.json()["runs"], json!([]), "nothing is stored");
     assert_problem(&there.api.post(CHAT, &says("t1", "m1", "one")).await, 401, "unauthenticated");
     assert_eq!(asks(&app, &with("messageId", json!("m1"))).await, "user:one", "control");

@@ -1,6 +1,7 @@
 //! Tests the HTTP API of `sluice up`: what it reports to an application, and that it reports nothing to others.
 
 mod again;
+mod answer_reader;
 mod bodies;
 mod calls;
 mod changes;
@@ -9,6 +10,7 @@ mod events;
 mod fairness;
 mod files;
 mod host;
+mod kills;
 mod logs;
 mod notified;
 mod openai;

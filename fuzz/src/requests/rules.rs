@@ -1,0 +1,225 @@
+//! Reads a body by the documented rules, written down once more. `None` stands for a refusal.
+
+use platform_core::{
+    id::{AgentId, ExternalId, ModelName},
+    money::NanoDollars,
+};
+use runner_api::fuzzing::{ACCOUNT, OrderRoute};
+use serde_json::{Map, Value};
+
+use crate::SPOILED;
+
+/// Longest message of a chat, in characters.
+const MAX_MESSAGE: usize = 16_000;
+const DEFAULT_AGENT: &str = "sandbox:agent";
+const ORDER_FIELDS: [&str; 9] =
+    ["input", "agentId", "model", "messages", "account", "priority", "stateKey", "limits", "keepWorkspace"];
+
+/// Meaning of a body.
+pub(super) struct Reading {
+    pub(super) question: String,
+    pub(super) history: Vec<(&'static str, String)>,
+    pub(super) agent: String,
+    pub(super) model: Option<String>,
+    pub(super) thread: Thread,
+    pub(super) total_tokens: Option<u64>,
+    pub(super) cost: Option<NanoDollars>,
+}
+
+/// Thread of an order.
+pub(super) enum Thread {
+    None,
+    New,
+    Named(String),
+}
+
+/// Reads `body`.
+pub(super) fn read(route: OrderRoute, body: &Value) -> Option<Reading> {
+    let body = body.as_object()?;
+    let reading = match route {
+        OrderRoute::Chat => chat(body),
+        OrderRoute::Completions => completion(body),
+        OrderRoute::Runs => run(body),
+    };
+    reading.filter(|reading| !(SPOILED && reading.question.contains(|c: char| c.is_ascii_digit())))
+}
+
+/// Returns the text of a field; `Some(None)` if it is absent or null.
+fn text(of: &Map<String, Value>, field: &str) -> Option<Option<String>> {
+    match of.get(field) {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::String(text)) => Some(Some(text.clone())),
+        Some(_) => None,
+    }
+}
+
+/// Returns a word of a list of words. `{"word": null}` is the word, too.
+fn word(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(word) => Some(word),
+        Value::Object(members) if members.len() == 1 => {
+            members.iter().next().filter(|(_, value)| value.is_null()).map(|(word, _)| word.as_str())
+        }
+        _ => None,
+    }
+}
+
+fn model(name: Option<String>) -> Option<Option<String>> {
+    checked(name, |name| ModelName::parse(name).is_ok())
+}
+
+/// Refuses a text that is there and fails `check`.
+fn checked(text: Option<String>, check: impl Fn(&str) -> bool) -> Option<Option<String>> {
+    if text.as_deref().is_none_or(check) { Some(text) } else { None }
+}
+
+fn elements<'v>(body: &'v Map<String, Value>, field: &str) -> Option<&'v [Value]> {
+    body.get(field).map_or(Some(&[]), |list| list.as_array().map(Vec::as_slice))
+}
+
+/// Returns the text of parts, all of which are texts.
+fn parts(parts: &[Value]) -> Option<String> {
+    parts.iter().map(|part| part["text"].as_str().filter(|_| part["type"] == "text")).collect()
+}
+
+/// A message of a chat is read whether it counts or not. Its parts only if it does.
+struct ChatMessage<'v> {
+    role: &'v str,
+    id: Option<String>,
+    content: Option<String>,
+    parts: &'v [Value],
+}
+
+impl<'v> ChatMessage<'v> {
+    fn read(value: &'v Value) -> Option<Self> {
+        let message = value.as_object()?;
+        let [id, content] = ["id", "content"].map(|field| text(message, field));
+        let parts = elements(message, "parts")?;
+        Some(Self { role: message.get("role")?.as_str()?, id: id?, content: content?, parts })
+    }
+
+    fn question(self) -> Option<(String, Option<String>)> {
+        Some((self.content.unwrap_or_default() + &parts(self.parts)?, self.id))
+    }
+}
+
+/// Returns the question of a chat, with its id.
+fn question(body: &Map<String, Value>) -> Option<(String, Option<String>)> {
+    let messages = elements(body, "messages")?.iter().map(ChatMessage::read).collect::<Option<Vec<_>>>()?;
+    match body.get("message") {
+        None | Some(Value::Null) => messages.into_iter().rfind(|message| message.role == "user")?.question(),
+        Some(Value::String(text)) => Some((text.clone(), None)),
+        Some(message) => ChatMessage::read(message)?.question(),
+    }
+}
+
+/// Returns the trigger of a chat.
+fn trigger(body: &Map<String, Value>) -> Option<&str> {
+    let trigger = body.get("trigger").map_or(Some("submit-message"), word)?;
+    ["submit-message", "regenerate-message"].contains(&trigger).then_some(trigger)
+}
+
+fn chat(body: &Map<String, Value>) -> Option<Reading> {
+    trigger(body)?;
+    text(body, "messageId")?;
+    text(body, "requestId")?;
+    let (question, _) = question(body)?;
+    if question.trim().is_empty() || question.chars().count() > MAX_MESSAGE {
+        return None;
+    }
+    let agent = text(body, "graphName")?.unwrap_or_else(|| DEFAULT_AGENT.to_owned());
+    let agent = if agent.contains(':') { agent } else { format!("sandbox:{agent}") };
+    let [id, state_key] = [text(body, "id")?, text(body, "stateKey")?];
+    let thread = match state_key.or(id) {
+        None => Thread::New,
+        Some(key) => {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
+            let is_valid = (1..=128).contains(&key.len()) && key.chars().all(is_plain);
+            is_valid.then_some(Thread::Named(key))?
+        }
+    };
+    let model = model(text(body, "model")?)?;
+    let agent = AgentId::accepts(&agent).then_some(agent)?;
+    Some(Reading { question, history: Vec::new(), agent, model, thread, total_tokens: None, cost: None })
+}
+
+/// Returns whether a chat's body that is sent again is the same run: it names itself, or its message.
+pub(super) fn is_repeatable(body: &Value) -> bool {
+    let Some(body) = body.as_object() else { return false };
+    let names_itself = body.get("requestId").is_some_and(Value::is_string);
+    let asks_anew = trigger(body) == Some("regenerate-message");
+    let has_id = question(body).is_some_and(|(_, id)| id.is_some());
+    names_itself || (has_id && !asks_anew)
+}
+
+fn completion(body: &Map<String, Value>) -> Option<Reading> {
+    let is_flag = |value: Option<&Value>| value.is_none_or(Value::is_boolean);
+    let options = body.get("stream_options").filter(|options| !options.is_null());
+    if options.is_some_and(|options| !options.is_object() || !is_flag(options.get("include_usage"))) {
+        return None;
+    }
+    is_flag(body.get("stream").filter(|stream| !stream.is_null())).then_some(())?;
+    let agent = body.get("model")?.as_str().filter(|model| AgentId::accepts(model))?.to_owned();
+    body.get("messages")?;
+    let mut history = Vec::new();
+    for message in elements(body, "messages")? {
+        let message = message.as_object()?;
+        let content = message.get("content").unwrap_or(&Value::Null);
+        let role = match message.get("role")?.as_str()? {
+            "system" | "developer" => "system",
+            "user" => "user",
+            "assistant" => "assistant",
+            "tool" | "function" => "",
+            _ => return None,
+        };
+        let content = match content {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            Value::Array(_) if role.is_empty() => String::new(),
+            Value::Array(list) => parts(list)?,
+            _ => return None,
+        };
+        if role == "user" || !(role.is_empty() || content.is_empty()) {
+            history.push((role, content));
+        }
+    }
+    let (role, question) = history.pop()?;
+    let asks = role == "user" && !question.trim().is_empty();
+    let thread = Thread::None;
+    asks.then_some(Reading { question, history, agent, model: None, thread, total_tokens: None, cost: None })
+}
+
+fn run(body: &Map<String, Value>) -> Option<Reading> {
+    body.keys().all(|field| ORDER_FIELDS.contains(&field.as_str())).then_some(())?;
+    let question = body.get("input")?.as_str().filter(|input| !input.trim().is_empty())?.to_owned();
+    let agent = text(body, "agentId")?.unwrap_or_else(|| DEFAULT_AGENT.to_owned());
+    let agent = AgentId::accepts(&agent).then_some(agent)?;
+    let model = model(text(body, "model")?)?;
+    checked(text(body, "account")?, |account| account == ACCOUNT)?;
+    let state_key = checked(text(body, "stateKey")?, |key| ExternalId::parse(key).is_ok())?;
+    let priority = body.get("priority").map_or(Some("normal"), word)?;
+    ["low", "normal", "high"].contains(&priority).then_some(())?;
+    body.get("keepWorkspace").is_none_or(Value::is_boolean).then_some(())?;
+    let mut history = Vec::new();
+    for message in elements(body, "messages")? {
+        let message = message.as_object()?;
+        let role = word(message.get("role")?)?;
+        let role = ["system", "user", "assistant"].into_iter().find(|known| *known == role)?;
+        history.push((role, message.get("content")?.as_str()?.to_owned()));
+    }
+    let (total_tokens, cost) = body.get("limits").map_or(Some((None, None)), limits)?;
+    let thread = state_key.map_or(Thread::None, Thread::Named);
+    Some(Reading { question, history, agent, model, thread, total_tokens, cost })
+}
+
+/// Reads the limits of an order. None of them is zero.
+fn limits(limits: &Value) -> Option<(Option<u64>, Option<NanoDollars>)> {
+    let limits = limits.as_object()?;
+    limits.keys().all(|field| ["totalTokens", "cost"].contains(&field.as_str())).then_some(())?;
+    let total_tokens = match limits.get("totalTokens") {
+        None | Some(Value::Null) => None,
+        Some(tokens) => Some(tokens.as_u64().filter(|tokens| *tokens > 0)?),
+    };
+    let cost = text(limits, "cost")?.map(|cost| cost.parse::<NanoDollars>()).transpose().ok()?;
+    (cost != Some(NanoDollars(0))).then_some((total_tokens, cost))
+}
