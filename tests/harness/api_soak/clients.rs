@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpSocket,
+    net::{TcpSocket, TcpStream},
     time::{sleep, timeout_at},
 };
 
@@ -73,9 +73,8 @@ pub(super) async fn claim_delay(api: &Agent) -> u64 {
     micros(time(&first["at"]).duration_since(time(&run["createdAt"])).unwrap_or_default())
 }
 
-/// Opens a stream at `url` and reads a few bytes of it now and then, for `span`; returns their number.
-pub(super) async fn read_slowly(url: String, token: String, path: String, span: Duration) -> u64 {
-    let until = Instant::now() + span;
+/// Opens a stream at `url`, and reads its first bytes.
+pub(super) async fn open_slowly(url: String, token: String, path: String) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(SLOW_BUFFER).unwrap();
     let address = url.strip_prefix("http://").unwrap().parse().unwrap();
@@ -85,7 +84,14 @@ pub(super) async fn read_slowly(url: String, token: String, path: String, span: 
     let mut piece = [0; SLOW_PIECE];
     wire.read_exact(&mut piece).await.unwrap();
     assert!(piece.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&piece));
-    let mut read = SLOW_PIECE as u64;
+    wire
+}
+
+/// Reads a few bytes of a stream now and then, for `span`; returns their number.
+pub(super) async fn read_slowly(mut wire: TcpStream, span: Duration) -> u64 {
+    let until = Instant::now() + span;
+    let mut piece = [0; SLOW_PIECE];
+    let mut read = 0;
     while Instant::now() < until {
         sleep(SLOW_DELAY).await;
         read += wire.read_exact(&mut piece).await.unwrap() as u64;

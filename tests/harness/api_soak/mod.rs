@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use self::clients::{claim_delay, event_delays, list_times, read_slowly};
+use self::clients::{claim_delay, event_delays, list_times, open_slowly, read_slowly};
 use crate::{
     agent::Agent,
     eventually::eventually_within,
@@ -87,6 +87,8 @@ pub struct Outcome {
     pub stored: usize,
     /// Figures with the measuring clients alone.
     pub without_streams: Figures,
+    /// Time in which all slow readers have opened their streams at once, in milliseconds.
+    pub opening_ms: u128,
     /// Figures beside the slow readers.
     pub with_streams: Figures,
     /// Bytes that the slow readers have received.
@@ -114,14 +116,17 @@ impl ApiSoak {
         let runs = self.working(&app).await;
         let without_streams = self.measure(&there, &app, &runs).await;
         let tokens = self.tokens(&there).await;
-        let readers = (0..self.streams).map(|n| {
+        let began = Instant::now();
+        let opening = (0..self.streams).map(|n| {
             let path = format!("{CHAT}/t{}/stream", n % RUNS);
-            task::spawn(
-                "slow reader",
-                read_slowly(there.url(), tokens[n / STREAMS_OF_ONE].clone(), path, self.span),
-            )
+            let token = tokens[n / STREAMS_OF_ONE].clone();
+            task::spawn("slow reader", open_slowly(there.url(), token, path))
         });
-        let readers: Vec<_> = readers.collect();
+        let mut readers = Vec::new();
+        for opened in opening.collect::<Vec<_>>() {
+            readers.push(task::spawn("slow reader", read_slowly(opened.await.unwrap(), self.span)));
+        }
+        let opening_ms = began.elapsed().as_millis();
         let with_streams = self.measure(&there, &app, &runs).await;
         let mut slow_bytes = 0;
         for reader in readers {
@@ -134,7 +139,7 @@ impl ApiSoak {
         let left = || there.world.left();
         eventually_within(PATIENCE, "nothing is left", left, Vec::is_empty).await;
         there.up.stop(Signal::TERM).await;
-        Outcome { stored: self.stored, without_streams, with_streams, slow_bytes, rss_after }
+        Outcome { stored: self.stored, without_streams, opening_ms, with_streams, slow_bytes, rss_after }
     }
 
     /// Starts a world whose store has runs, and its `sluice up`.
