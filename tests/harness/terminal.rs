@@ -224,9 +224,17 @@ impl Seat {
         &self.text
     }
 
-    /// Returns the last drawn screen, from its top, without looks.
+    /// Returns the last screen that is drawn whole, from its top, without looks. Of a command that draws none, returns
+    /// all that it printed.
     fn screen(&self) -> String {
-        without_looks(self.text.rsplit("\x1b[H").next().unwrap_or_default())
+        let mut screens = self.text.split("\x1b[H");
+        let printed = screens.next().unwrap_or_default();
+        let drawn: Vec<_> = screens.collect();
+        if drawn.is_empty() {
+            return without_looks(printed);
+        }
+        let whole = drawn.into_iter().filter_map(|screen| screen.split_once("\x1b[J")).last();
+        without_looks(whole.map(|(screen, _)| screen).unwrap_or_default())
     }
 
     /// Sends a signal to the command.

@@ -147,6 +147,7 @@ fn changes(root: &str) -> Vec<(&'static str, String, &'static str, Answered)> {
         change("accounts", "[accounts.a]\nrequests = 9", "accounts.a.requests", ByProxy),
         change("agents", "[agents.'a:b']\nimage = 'a:1'\nargv = ['a']", "agents.a:b", ByUp),
         change("api", "[api]\nlisten = '127.0.0.1:4199'", "api.listen", Later),
+        change("billing", "[billing]\nfree_models = ['fake']", "billing.free_models", ByUp),
         change(
             "gateways",
             "[gateways.g]\nmax_concurrent_sessions = 3",

@@ -57,7 +57,7 @@ pub(super) struct ChatBody {
 /// Text, or a message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = SingleChatMessage)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`message` is neither a text nor a message of the AI SDK")]
 enum SingleMessage {
     Text(String),
     Message(#[serde(deserialize_with = "object")] MessageBody),
@@ -303,7 +303,7 @@ mod tests {
             (json!({ "message": "q", "id": "" }), "key of the thread"),
             (json!({ "message": "q", "graphName": "a:b:c d" }), "`graphName`"),
             (json!({ "message": 7 }), "the body"),
-            (json!({ "message": ["id", "user"] }), "invalid type: sequence"),
+            (json!({ "message": ["id", "user"] }), "`message` is neither"),
             (json!({ "messages": [["id", "user"]] }), "invalid type: sequence"),
         ] {
             let refused = order(body).unwrap_err().to_string();

@@ -61,7 +61,7 @@ struct MessageBody {
 /// Text, or parts of the type `text`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ChatCompletionContent)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`content` is neither a text nor a list of parts")]
 enum MessageContent {
     Text(String),
     Parts(Vec<Value>),
