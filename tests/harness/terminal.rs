@@ -233,7 +233,7 @@ impl Seat {
         if drawn.is_empty() {
             return without_looks(printed);
         }
-        let whole = drawn.into_iter().filter_map(|screen| screen.split_once("\x1b[J")).last();
+        let whole = drawn.into_iter().rev().find_map(|screen| screen.split_once("\x1b[J"));
         without_looks(whole.map(|(screen, _)| screen).unwrap_or_default())
     }
 
