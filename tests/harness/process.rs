@@ -32,6 +32,12 @@ pub fn is_suspended(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
 }
 
+/// Returns whether a process has ended, even if its parent does not know yet.
+#[must_use]
+pub fn has_ended(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+}
+
 /// Returns how often each thread of a process has given up its core, by thread. Of threads whose names begin with
 /// `name`.
 ///

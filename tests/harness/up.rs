@@ -1,18 +1,28 @@
 //! Starts and stops `sluice up`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    os::unix::process::ExitStatusExt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use platform_runtime::task;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines},
     process::{Child, ChildStderr, ChildStdout},
+    time::timeout,
 };
 
 use crate::{
+    eventually::eventually,
     failure::{self, end_of},
+    process::has_ended,
     sluice::Sluice,
 };
+
+/// Longest wait for the end of the command.
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A `sluice up` that is ready. If a test fails before the stop, drop kills it and the proxy it supervises.
 #[derive(Debug)]
@@ -59,11 +69,33 @@ impl Up {
     /// If it does not end.
     pub async fn stop(mut self, signal: Signal) -> (Option<i32>, String) {
         kill(self.child.id().unwrap(), signal);
-        let mut last = String::new();
-        while let Some(line) = self.rest.next_line().await.unwrap() {
-            last = line;
-        }
-        (self.child.wait().await.unwrap().code(), last)
+        let ended = timeout(PATIENCE, async {
+            let mut last = String::new();
+            while let Some(line) = self.rest.next_line().await.unwrap() {
+                last = line;
+            }
+            (self.child.wait().await.unwrap().code(), last)
+        });
+        ended.await.expect("`sluice up` has stopped")
+    }
+
+    /// Waits until the command has been killed, and returns the signal.
+    ///
+    /// # Panics
+    /// If it goes on.
+    pub async fn death(&mut self) -> Option<i32> {
+        timeout(PATIENCE, self.child.wait()).await.expect("`sluice up` has ended").unwrap().signal()
+    }
+
+    /// Kills the proxy that the command has supervised, and waits for its end: one that is about to die can still be
+    /// adopted.
+    ///
+    /// # Panics
+    /// If it does not end.
+    pub async fn kill_proxy(&self) {
+        kill(self.proxy_pid, Signal::KILL);
+        let ended = || async { has_ended(self.proxy_pid) };
+        eventually("the proxy has ended", ended, |ended| *ended).await;
     }
 }
 

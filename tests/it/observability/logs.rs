@@ -1,10 +1,10 @@
 //! Tests the log of `sluice up`: one line when an agent starts, one when its run ends, and nothing of what was said.
 
-use std::{fs, os::unix::process::ExitStatusExt, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 use harness::{Up, World, eventually::eventually_within};
 use runner_model::failpoint::Point;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
@@ -117,13 +117,13 @@ async fn a_run_is_logged_once_whatever_is_killed() {
         let armed = world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
         let mut up = Up::start(armed.log_to(&log(&world))).await;
         order(&world, &run, "sandbox:agent").await;
-        assert_eq!(up.child.wait().await.unwrap().signal(), Some(9), "{} was reached", point.name());
+        assert_eq!(up.death().await, Some(9), "{} was reached", point.name());
         let next = Up::start(world.sluice().log_to(&log(&world))).await;
         assert_eq!(ended(&world, &run).await["state"], "succeeded");
         eventually_within(PATIENCE, "nothing is left", || world.left(), Vec::is_empty).await;
         next.stop(Signal::TERM).await;
         // It may be gone already, which is as good.
-        kill_process(Pid::from_raw(up.proxy_pid.cast_signed()).unwrap(), Signal::KILL).ok();
+        up.kill_proxy().await;
         let lines = lines(&fs::read_to_string(log(&world)).unwrap());
         assert_eq!(told(&lines, &run), (1, 1), "{}: {lines:#?}", point.name());
     }

@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    os::unix::process::ExitStatusExt,
     time::Duration,
 };
 
@@ -16,7 +15,7 @@ use harness::{
     metrics::Scrape,
     private_file,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::{
     recovery::survival::{LEASE, PATIENCE, ended, record},
@@ -145,7 +144,7 @@ async fn a_run_that_is_taken_over_is_still_one_trace() {
         let run = format!("r-{point}");
         let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", &format!("{point}:kill"))).await;
         ordered(&world, &run, &["--traceparent", &format!("00-{TRACE}-{SPAN}-01")]).await;
-        assert_eq!(up.child.wait().await.unwrap().signal(), Some(9), "{point} was reached");
+        assert_eq!(up.death().await, Some(9), "{point} was reached");
         let next = Up::start(world.sluice()).await;
         assert_eq!(ended(&world, &run).await["epoch"], 2);
         let mut spans = told(&collector, &run, 2).await;
@@ -155,7 +154,7 @@ async fn a_run_that_is_taken_over_is_still_one_trace() {
         assert_eq!(is_one_trace(&spans, TRACE, SPAN).len(), 2, "{point}");
         next.stop(Signal::TERM).await;
         // It may be gone already, which is as good.
-        kill_process(Pid::from_raw(up.proxy_pid.cast_signed()).unwrap(), Signal::KILL).ok();
+        up.kill_proxy().await;
     }
 }
 

@@ -1,10 +1,10 @@
 //! Tests receipts: each call that was sent upstream has one, whatever is killed.
 
-use std::{collections::BTreeMap, os::unix::process::ExitStatusExt};
+use std::collections::BTreeMap;
 
 use harness::{Up, World, eventually::eventually_within};
 use runner_model::failpoint::Point;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::survival::{LEASE, PATIENCE, ended, order};
@@ -79,7 +79,7 @@ async fn each_sent_call_has_one_receipt() {
         let armed = world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
         let mut up = Up::start(armed).await;
         order(&world, &run, "test:sh").await;
-        assert_eq!(up.child.wait().await.unwrap().signal(), Some(9), "{} was reached", point.name());
+        assert_eq!(up.death().await, Some(9), "{} was reached", point.name());
         let next = Up::start(world.sluice()).await;
         assert!(next.said.contains("adopted"), "{}", next.said);
         assert_eq!(ended(&world, &run).await["state"], "succeeded");
@@ -88,7 +88,7 @@ async fn each_sent_call_has_one_receipt() {
         let nothing_left = |consumer: &Value| consumer["lag"] == json!(0);
         eventually_within(PATIENCE, "all are acknowledged", || acknowledged(&world), nothing_left).await;
         next.stop(Signal::TERM).await;
-        kill_process(Pid::from_raw(up.proxy_pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+        up.kill_proxy().await;
     }
     assert_eq!(world.upstream.ledger().all().len(), calls, "the upstream served as many");
     world.assert_nothing_left().await;

@@ -1,6 +1,6 @@
 //! Tests that runs survive their worker: killed at any point, stopped, started again.
 
-use std::{fs, os::unix::process::ExitStatusExt, time::Duration};
+use std::{fs, time::Duration};
 
 use harness::{
     Up, World,
@@ -83,7 +83,7 @@ async fn a_worker_death_at_any_step_loses_nothing() {
         let armed = world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
         let mut up = Up::start(armed).await;
         order(&world, &run, ASKS).await;
-        assert_eq!(up.child.wait().await.unwrap().signal(), Some(9), "{} was reached", point.name());
+        assert_eq!(up.death().await, Some(9), "{} was reached", point.name());
         // The proxy goes on, and the next worker adopts it.
         let next = Up::start(world.sluice()).await;
         assert!(next.said.contains("adopted"), "{}", next.said);
@@ -92,7 +92,7 @@ async fn a_worker_death_at_any_step_loses_nothing() {
         assert_eq!(starts.of(&run), 1, "{}: an agent is started once", point.name());
         eventually_within(PATIENCE, "nothing is left", || world.left(), Vec::is_empty).await;
         next.stop(Signal::TERM).await;
-        kill(up.proxy_pid);
+        up.kill_proxy().await;
     }
     assert_eq!(world.upstream.ledger().all().len(), Point::ALL.len(), "one call of each run");
 }
@@ -123,7 +123,7 @@ async fn the_reason_of_an_end_outlives_its_worker() {
         let record = ended(&world, run).await;
         assert_eq!((&record["state"], &record["epoch"]), (&json!(end), &json!(2)), "{record:#}");
         next.stop(Signal::TERM).await;
-        kill(up.proxy_pid);
+        up.kill_proxy().await;
     }
     world.assert_nothing_left().await;
 }

@@ -1,6 +1,6 @@
 //! Tests the registry of agents: an entry runs as it says, and an entry that cannot run is reported before or instead.
 
-use std::{cell::RefCell, fs, os::unix::process::ExitStatusExt};
+use std::{cell::RefCell, fs};
 
 use harness::{Outcome, Up, World, docker::docker, eventually::eventually_within};
 use rustix::process::{Pid, Signal, kill_process};
@@ -186,7 +186,7 @@ async fn a_moved_tag_does_not_change_a_run() {
     world.reconfigure("image = 'sluicegate/sandbox-runtime:latest'", &format!("image = '{image}'"));
     let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", "prepared:kill")).await;
     order(&world, "r1", "test:sh").await;
-    assert_eq!(up.child.wait().await.unwrap().signal(), Some(9));
+    assert_eq!(up.death().await, Some(9));
     // The first image no longer has a name; a container that belongs to no run keeps it on the host.
     let keeper = format!("{}-keeper", world.installation());
     docker(&["create", "--name", &keeper, "--network", "none", &image, "true"]).await;

@@ -1,7 +1,7 @@
 //! Tests that sessions survive the worker that executes them, and a loss of their gateway's connection. One
 //! conversation has one turn at a time.
 
-use std::{os::unix::process::ExitStatusExt, time::Duration};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use harness::{
@@ -41,14 +41,14 @@ async fn survive_any_point(dialect: Dialect) {
         let mut up = Up::start(armed).await;
         provide(&there, &format!("at-{run}")).await;
         order(&there, &run, &[]).await;
-        assert_eq!(up.child.wait().await.unwrap().signal(), Some(9), "{} was reached", point.name());
+        assert_eq!(up.death().await, Some(9), "{} was reached", point.name());
         let next = Up::start(there.world.sluice()).await;
         let record = ended(&there.world, &run).await;
         assert_eq!(record["state"], "succeeded", "{dialect:?} {}: {record:#}", point.name());
         let answer = record["answer"].as_str().unwrap();
         assert!(answer.ends_with(&run), "{dialect:?} {}: {answer}", point.name());
         next.stop(Signal::TERM).await;
-        kill(up.proxy_pid);
+        up.kill_proxy().await;
     }
     let billed = there.world.upstream.ledger().all().len();
     assert_eq!(billed, Point::SESSION.len(), "{dialect:?}: one call of each run");

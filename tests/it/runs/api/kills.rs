@@ -129,7 +129,7 @@ fn run_id(head: &Stream) -> String {
 
 async fn killed(mut up: Up) {
     up.child.start_kill().unwrap();
-    assert_eq!(up.child.wait().await.unwrap().signal(), Some(9));
+    assert_eq!(up.death().await, Some(9));
 }
 
 /// The process serves the stream and executes the run. At each second position, the agent goes on while no process
