@@ -3,7 +3,7 @@
 //! Behaviour while a backend is unavailable is decided here: which failures are repeated ([`Transient`]), how long
 //! ([`Transient::RETRY_TIMEOUT`] or a deadline), and how often ([`Backoff`]).
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
@@ -85,8 +85,34 @@ pub async fn retry_until<T, E>(
     }
 }
 
+/// Repeats `operation`, which only ends with a failure, for ever. Passes each failure to `report`, unless it has the text
+/// of the one before. Delays begin anew after an operation that took longer than the longest delay.
+pub async fn repeat_forever(
+    mut backoff: Backoff,
+    mut operation: impl AsyncFnMut() -> Result<Infallible, String>,
+    report: impl Fn(&str),
+) -> Infallible {
+    let mut reported = String::new();
+    loop {
+        let began = Instant::now();
+        let Err(error) = operation().await;
+        if error != reported {
+            report(&error);
+            reported = error;
+        }
+        if began.elapsed() > backoff.longest {
+            backoff.reset();
+        }
+        backoff.wait().await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{cell::RefCell, future::pending};
+
+    use tokio::time::timeout;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -129,6 +155,28 @@ mod tests {
             assert_eq!((result, began.elapsed().as_secs()), (expected, seconds));
         }
         assert!(began.elapsed() < 5 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn equal_failures_are_reported_once() {
+        let reported = RefCell::new(Vec::new());
+        let mut errors = ["a", "a", "long", "b", "a"].into_iter();
+        let began = Instant::now();
+        let mut tries = Vec::new();
+        let operation = async || {
+            tries.push(began.elapsed().as_secs());
+            match errors.next() {
+                Some("long") => sleep(5 * SECOND).await,
+                Some(error) => return Err(error.to_owned()),
+                None => pending().await,
+            }
+            Err("long".to_owned())
+        };
+        let report = |error: &str| reported.borrow_mut().push(error.to_owned());
+        let repeated = repeat_forever(Backoff::new(SECOND, 4 * SECOND), operation, report);
+        timeout(60 * SECOND, repeated).await.unwrap_err();
+        assert_eq!(reported.into_inner(), ["a", "long", "b", "a"]);
+        assert_eq!(tries, [0, 1, 3, 9, 11, 15], "the long one begins the delays anew");
     }
 
     #[tokio::test(start_paused = true)]

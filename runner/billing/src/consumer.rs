@@ -6,11 +6,14 @@ use platform_core::{
     control::Cursor,
     record::{JournalLine, hash},
 };
-use platform_runtime::{report, retry::Backoff};
+use platform_runtime::{
+    report,
+    retry::{Backoff, repeat_forever},
+};
 use runner_control_client::{self as control, DataPlane, Follow, Lines};
 use runner_engine::current_settings::CurrentSettings;
 use runner_model::{failpoint::Point, receipt::ChargeReason};
-use runner_store::{CALLS_CONSUMER, CallPlace, JournalCall, Store, UnixMillis};
+use runner_store::{CALLS_CONSUMER, CallPlace, JournalCall, Store};
 use runner_telemetry::metrics::Metrics;
 use tokio::time::{Instant, timeout_at};
 
@@ -67,21 +70,9 @@ impl JournalConsumer {
     /// whole or not at all.
     pub async fn run(&self) -> Infallible {
         let mut reported = BTreeSet::new();
-        let mut last_error = String::new();
-        let mut backoff = Backoff::new(RETRY_DELAY, MAX_RETRY_DELAY);
-        loop {
-            let began = Instant::now();
-            let Err(error) = self.follow(&mut reported).await;
-            let error = report::chain(&error);
-            if error != last_error {
-                tracing::warn!(error, "receipts wait: the journal is read again later");
-                last_error = error;
-            }
-            if began.elapsed() > MAX_RETRY_DELAY {
-                backoff.reset();
-            }
-            backoff.wait().await;
-        }
+        let follow = async || self.follow(&mut reported).await.map_err(|error| report::chain(&error));
+        let warn = |error: &str| tracing::warn!(error, "receipts wait: the journal is read again later");
+        repeat_forever(Backoff::new(RETRY_DELAY, MAX_RETRY_DELAY), follow, warn).await
     }
 
     async fn follow(&self, reported: &mut BTreeSet<String>) -> Result<Infallible, Error> {
@@ -149,13 +140,12 @@ impl JournalConsumer {
                 serde_json::from_slice(line).map_err(|source| Error::Line { after: end.seq, source })?;
             end.seq = seq;
             end.hash = String::from_utf8_lossy(&hash(line)).into_owned();
-            let receipt = pricing::receipt(&record, &settings.billing.free_models);
-            let began = UnixMillis(pricing::began_ms(&record));
+            let began = pricing::began(&record);
             calls.push(JournalCall {
                 place: CallPlace { journal: end.journal.clone(), seq },
                 began,
+                receipt: pricing::receipt(&record, began, &settings.billing.free_models),
                 record,
-                receipt,
             });
         }
         Ok(CallBatch { calls, end })

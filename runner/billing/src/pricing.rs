@@ -10,9 +10,15 @@ use platform_core::{
 use runner_model::receipt::{
     ChargeReason, ExecutorType, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
 };
+use runner_store::UnixMillis;
 
-/// Makes the receipt of a call; `free_models` cost nothing. Returns `None` for a call that was not sent upstream.
-pub(crate) fn receipt(record: &ExchangeRecord, free_models: &BTreeSet<ModelName>) -> Option<Receipt> {
+/// Makes the receipt of a call that began at `began`; `free_models` cost nothing. Returns `None` for a call that was not
+/// sent upstream.
+pub(crate) fn receipt(
+    record: &ExchangeRecord,
+    began: UnixMillis,
+    free_models: &BTreeSet<ModelName>,
+) -> Option<Receipt> {
     if record.kind != Kind::Model || !was_sent(record) {
         return None;
     }
@@ -34,15 +40,15 @@ pub(crate) fn receipt(record: &ExchangeRecord, free_models: &BTreeSet<ModelName>
         tokens_source: record.tokens_source,
         amount,
         reason,
-        called_ms: began_ms(record),
+        called_ms: began.0,
     })
 }
 
-/// Returns the time at which a call began, in milliseconds since the epoch.
-pub(crate) fn began_ms(record: &ExchangeRecord) -> i64 {
+/// Returns the time at which a call began.
+pub(crate) fn began(record: &ExchangeRecord) -> UnixMillis {
     let began =
         humantime::parse_rfc3339(&record.ts).ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    began.and_then(|time| i64::try_from(time.as_millis()).ok()).unwrap_or_default()
+    UnixMillis(began.and_then(|time| i64::try_from(time.as_millis()).ok()).unwrap_or_default())
 }
 
 /// Returns whether the upstream answered, or may have worked on the call.
@@ -86,6 +92,10 @@ mod tests {
             "kind": "model", "calls": 1, "tap": "off",
         });
         serde_json::from_value(record).unwrap()
+    }
+
+    fn receipt(record: &ExchangeRecord, free_models: &BTreeSet<ModelName>) -> Option<Receipt> {
+        super::receipt(record, began(record), free_models)
     }
 
     fn priced(source: CostSource, cost: Option<u64>) -> ExchangeRecord {

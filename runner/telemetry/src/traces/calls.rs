@@ -14,7 +14,11 @@ use platform_core::{
     route::Route,
     traceparent::SpanId,
 };
-use platform_runtime::{report, retry::Backoff, settings::Settings};
+use platform_runtime::{
+    report,
+    retry::{Backoff, repeat_forever},
+    settings::Settings,
+};
 use runner_control_client::{DataPlane, Follow, Lines};
 use runner_store::Store;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -51,21 +55,12 @@ impl Exporter {
     /// present end. Never returns.
     pub(super) async fn follow(&self, store: &Store, data_plane: &DataPlane) -> Infallible {
         let mut contexts = RunContexts::new();
-        let mut last_error = String::new();
-        let mut backoff = Backoff::new(RETRY_DELAY, MAX_RETRY_DELAY);
-        loop {
-            let began = Instant::now();
-            let Err(error) = self.follow_once(store, data_plane, &mut contexts).await;
-            let error = report::chain(error.as_ref());
-            if error != last_error {
-                tracing::warn!(error, "journal not read for traces; tried again");
-                last_error = error;
-            }
-            if began.elapsed() > MAX_RETRY_DELAY {
-                backoff.reset();
-            }
-            backoff.wait().await;
-        }
+        let follow = async || {
+            let followed = self.follow_once(store, data_plane, &mut contexts).await;
+            followed.map_err(|error| report::chain(error.as_ref()))
+        };
+        let warn = |error: &str| tracing::warn!(error, "journal not read for traces; tried again");
+        repeat_forever(Backoff::new(RETRY_DELAY, MAX_RETRY_DELAY), follow, warn).await
     }
 
     async fn follow_once(
