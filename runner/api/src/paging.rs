@@ -6,9 +6,19 @@ use runner_store::UnixMillis;
 
 use crate::error::Error;
 
-/// Objects of a page, if the client names no number, and most that it may name.
-const PAGE: u32 = 50;
-const MAX_PAGE: u32 = 200;
+/// Sizes that the pages of a list may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageSizes {
+    /// Size, if the client names none.
+    pub(crate) usual: u32,
+    /// Largest size.
+    pub(crate) most: u32,
+    /// Word for the objects of the list.
+    pub(crate) objects: &'static str,
+}
+
+/// Sizes that most lists have.
+const USUAL: PageSizes = PageSizes { usual: 50, most: 200, objects: "objects" };
 
 /// Place in a list that is ordered by time: an object and its time.
 pub(crate) type Place<K> = (UnixMillis, K);
@@ -18,9 +28,27 @@ pub(crate) type Place<K> = (UnixMillis, K);
 /// # Errors
 /// [`Error::Invalid`] if no page has that size.
 pub(crate) fn page_size(limit: Option<u32>) -> Result<u32, Error> {
-    let limit = limit.unwrap_or(PAGE);
-    let problem = || Error::Invalid(format!("`limit` {limit}: a page has 1 to {MAX_PAGE} objects"));
-    (1..=MAX_PAGE).contains(&limit).then_some(limit).ok_or_else(problem)
+    USUAL.choose(limit)
+}
+
+impl PageSizes {
+    /// Returns the size of a page, of which a query names `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if no page has that size.
+    pub(crate) fn choose(self, limit: Option<u32>) -> Result<u32, Error> {
+        let Self { usual, most, objects } = self;
+        let limit = limit.unwrap_or(usual);
+        let problem = || Error::Invalid(format!("`limit` {limit}: a page has 1 to {most} {objects}"));
+        (1..=most).contains(&limit).then_some(limit).ok_or_else(problem)
+    }
+}
+
+/// Cuts a list of which one object more than a page has was read. Returns the page's last object if others follow.
+pub(crate) fn cut_page<T>(objects: &mut Vec<T>, size: u32) -> Option<&T> {
+    let has_more = objects.len() > size as usize;
+    objects.truncate(size as usize);
+    objects.last().filter(|_| has_more)
 }
 
 /// Returns the place that a query's `cursor` names, whose objects `parse` reads.
@@ -67,9 +95,9 @@ mod tests {
 
     #[test]
     fn a_page_has_a_bounded_size() {
-        assert_eq!(page_size(None).unwrap(), PAGE);
-        assert_eq!(page_size(Some(MAX_PAGE)).unwrap(), MAX_PAGE);
-        for limit in [0, MAX_PAGE + 1] {
+        assert_eq!(page_size(None).unwrap(), 50);
+        assert_eq!(page_size(Some(200)).unwrap(), 200);
+        for limit in [0, 201] {
             assert!(matches!(page_size(Some(limit)), Err(Error::Invalid(_))), "{limit}");
         }
     }

@@ -21,7 +21,7 @@ use crate::{
     json_response,
     message_page::MessagePage,
     operation::{AnswerSpec, Operation, schemas},
-    paging::{invalid_cursor, page_size, read_cursor, write_cursor},
+    paging::{cut_page, invalid_cursor, page_size, read_cursor, write_cursor},
     problem::Problem,
     runs::rfc3339,
 };
@@ -140,10 +140,7 @@ pub(crate) async fn list(
     let limit = page_size(query.limit)?;
     let opened = context.opened().await?;
     let mut threads = opened.store.threads(&account, before.as_ref(), limit + 1).await?;
-    let has_more = threads.len() > limit as usize;
-    threads.truncate(limit as usize);
-    let last = threads.last().filter(|_| has_more);
-    let next = last.map(|thread| write_cursor(thread.changed, &thread.key));
+    let next = cut_page(&mut threads, limit).map(|thread| write_cursor(thread.changed, &thread.key));
     let views = threads.iter().map(|thread| ThreadView {
         state_key: &thread.key,
         account: &thread.account,

@@ -23,11 +23,10 @@ use crate::{
     error::Error,
     json_response,
     operation::schemas,
+    paging::{PageSizes, cut_page, invalid_cursor},
 };
 
-/// Calls of a page, if the client names no number, and most that it may name.
-const PAGE: u32 = 100;
-const MAX_PAGE: u32 = 1000;
+const PAGES: PageSizes = PageSizes { usual: 100, most: 1000, objects: "calls" };
 
 /// Query of the calls of a run.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -119,19 +118,12 @@ struct CallTokensView {
 }
 
 impl CallsQuery {
-    fn limit(&self) -> Result<u32, Error> {
-        let limit = self.limit.unwrap_or(PAGE);
-        let problem = || Error::Invalid(format!("`limit` {limit}: a page has 1 to {MAX_PAGE} calls"));
-        (1..=MAX_PAGE).contains(&limit).then_some(limit).ok_or_else(problem)
-    }
-
     fn after(&self) -> Result<Option<CallPlace>, Error> {
         let place = |text: &str| {
             let parts = text.split_once('.').and_then(|(journal, seq)| Some((journal, seq.parse().ok()?)));
             parts.map(|(journal, seq)| CallPlace { journal: journal.to_owned(), seq })
         };
-        let problem = || Error::Invalid("`cursor` is not a `nextCursor` of this API".to_owned());
-        self.cursor.as_deref().map(|text| place(text).ok_or_else(problem)).transpose()
+        self.cursor.as_deref().map(|text| place(text).ok_or_else(invalid_cursor)).transpose()
     }
 }
 
@@ -180,14 +172,12 @@ pub(crate) async fn list_calls(
     request: Request,
 ) -> Result<Response, Error> {
     let query: CallsQuery = read_query(request.uri())?;
-    let limit = query.limit()?;
+    let limit = PAGES.choose(query.limit)?;
     let after = query.after()?;
     let opened = context.opened().await?;
     let run = find(&opened.store, &caller, &run_id).await?;
     let mut calls = opened.store.calls(&run.run_id, after.as_ref(), limit + 1).await?;
-    let has_more = calls.len() > limit as usize;
-    calls.truncate(limit as usize);
-    let last = calls.last().filter(|_| has_more);
+    let last = cut_page(&mut calls, limit);
     let next_cursor = last.map(|RecordedCall { place, .. }| format!("{}.{}", place.journal, place.seq));
     let calls = calls.iter().map(|call| CallView::of(&call.record)).collect();
     Ok(json_response(&CallPageView { calls, next_cursor }))

@@ -153,9 +153,8 @@ pub(crate) async fn forget(
     request: Request,
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
-    let opened = context.opened().await?;
-    let run = find(&opened.store, &caller, &run_id).await?;
-    opened.store.forget_run(&run.run_id, &caller.scope()).await?;
+    let run_id = known_id(&run_id)?;
+    context.opened().await?.store.forget_run(&run_id, &caller.scope()).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -218,8 +217,12 @@ fn created_response(run: &Run, caller: &Caller) -> Response {
     (location, json_response(&RunView::of(run, caller))).into_response()
 }
 
-/// Finds the run `run_id`, if it exists for `caller`. A text that can be no id names no run.
+/// Finds the run `run_id`, if it exists for `caller`.
 async fn find(store: &Store, caller: &Caller, run_id: &str) -> Result<Run, Error> {
-    let run_id = RunId::parse(run_id).map_err(|_invalid| Error::Route)?;
-    Ok(store.run_within(&run_id, &caller.scope()).await?)
+    Ok(store.run_within(&known_id(run_id)?, &caller.scope()).await?)
+}
+
+/// Returns the id of a run. A text that can be no id names no run.
+fn known_id(text: &str) -> Result<RunId, Error> {
+    RunId::parse(text).map_err(|_invalid| Error::Route)
 }
