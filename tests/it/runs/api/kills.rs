@@ -89,6 +89,16 @@ impl Chat {
         self.api.send(Method::GET, &format!("{CHAT}/t1/stream"), "".into()).await
     }
 
+    /// Orders the answer; returns its run, a reader of it, and the workspace, once the agent runs.
+    async fn begun(&self) -> (String, AnswerReader<'static>, PathBuf) {
+        let head = self.order().await.unwrap();
+        let run = run_id(&head);
+        let mut reader = AnswerReader::of(head, ANSWER);
+        reader.until_running().await;
+        let workspace = self.workspace(&run).await;
+        (run, reader, workspace)
+    }
+
     /// Resumes an answer that has not ended.
     async fn resumed<'e>(&self, expected: &'e str) -> AnswerReader<'e> {
         AnswerReader::of(self.resume().await.unwrap(), expected)
@@ -138,11 +148,7 @@ async fn killed(mut up: Up) {
 async fn a_chat_survives_a_kill_after_each_event() {
     let chat = Chat::of_steps().await;
     let mut up = Up::start(chat.served(&[])).await;
-    let head = chat.order().await.unwrap();
-    let run = run_id(&head);
-    let mut reader = AnswerReader::of(head, ANSWER);
-    reader.until_running().await;
-    let workspace = chat.workspace(&run).await;
+    let (run, mut reader, workspace) = chat.begun().await;
     for (n, (_, after)) in steps().into_iter().enumerate() {
         killed(up).await;
         reader.until_break().await;
@@ -174,11 +180,7 @@ async fn a_stream_survives_each_kill_of_its_worker() {
     let serving = Up::start(serves).await;
     let works = || Up::start(chat.world.sluice().log_to(&chat.world.path().join("worker.log")));
     let mut worker = works().await;
-    let head = chat.order().await.unwrap();
-    let run = run_id(&head);
-    let mut reader = AnswerReader::of(head, ANSWER);
-    reader.until_running().await;
-    let workspace = chat.workspace(&run).await;
+    let (run, mut reader, workspace) = chat.begun().await;
     for (n, (_, after)) in steps().into_iter().enumerate() {
         killed(worker).await;
         fs::write(workspace.join(format!("go-{n}")), "").unwrap();
