@@ -63,6 +63,7 @@ mod time;
 use std::{sync::Arc, time::Duration};
 
 use platform_core::id::InstallationId;
+use platform_runtime::task;
 use sqlx::{
     Any, AnyConnection, ConnectOptions, Connection, Transaction,
     any::{AnyPoolOptions, install_default_drivers},
@@ -221,7 +222,12 @@ impl Store {
 
     async fn begin_with(&self, statement: &'static str) -> Result<Tx, Error> {
         let action = "begin a transaction";
-        let mut inner = self.pool.begin_with(statement).await.map_err(failed(action))?;
+        // A task of its own ends even if the caller is cancelled, and then drops the transaction, which rolls it back.
+        // sqlx itself returns a connection to the pool within a transaction if its `BEGIN` is cancelled under way.
+        let pool = self.pool.clone();
+        let begun = task::spawn("begin", async move { pool.begin_with(statement).await });
+        let begun = begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed));
+        let mut inner = begun.map_err(failed(action))?;
         let now = sqlx::query_scalar(self.backend.now());
         let now = now.fetch_one(&mut *inner).await.map_err(failed(action))?;
         Ok(Tx {

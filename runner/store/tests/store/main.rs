@@ -5,6 +5,7 @@
 mod backups;
 mod browser_sessions;
 mod calls;
+mod cancellations;
 mod changes;
 mod crashes;
 mod database;
