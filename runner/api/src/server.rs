@@ -21,6 +21,7 @@ use platform_runtime::{
     settings::{self, Scheme, WebOrigin},
     task,
 };
+use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -43,6 +44,10 @@ const BACKLOG: i32 = 1024;
 const MAX_CONNECTIONS: usize = 256;
 /// Longest time in which a client may send a request's head, and longest silence between two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most bytes of an answer that wait for a client to read them, in this process and again in the kernel; and longest
+/// head of a request. As much is made for each client that reads slowly once it opens a stream, and other clients wait
+/// for that.
+const MAX_UNREAD: u32 = 16 << 10;
 /// Longest time for which a client may read nothing of an answer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time in which answers are completed after the stop.
@@ -136,6 +141,8 @@ fn listen(address: SocketAddr) -> io::Result<net::TcpListener> {
     let listener = net::TcpListener::bind(address)?;
     // The standard library asks for 128 waiting connections.
     rustix::net::listen(&listener, BACKLOG)?;
+    // Accepted sockets inherit it. The kernel itself would take megabytes.
+    SockRef::from(&listener).set_tcp_notsent_lowat(MAX_UNREAD)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -187,7 +194,7 @@ impl Server {
 
     async fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) {
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_UNREAD as usize);
         let service = TowerToHyperService::new(self.router);
         let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
         let served = tokio::select! {

@@ -23,8 +23,9 @@ use super::{
 
 /// Longest payload of an event of a batch.
 const MAX_PAYLOAD: ByteSize = ByteSize::kib(64);
-/// Maximum number of events that one call reads.
-pub(super) const PAGE_SIZE: usize = 256;
+/// Maximum number of events that one call reads. A page holds the store up for others: those of many clients that begin
+/// to follow runs at once come one after another on SQLite.
+pub(super) const PAGE_SIZE: usize = 32;
 
 const GET_POSITION: &str = "SELECT events_recorded FROM runs WHERE run = $1";
 const SET_POSITION: &str = "UPDATE runs SET events_recorded = $1 WHERE run = $2";
