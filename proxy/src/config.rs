@@ -1,7 +1,10 @@
 //! Resolves the proxy's configuration: the settings, and the key and secrets they lead to. It is read at the start
 //! and at each reload, always whole, and with every mistake at once.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use http::{HeaderValue, uri::PathAndQuery};
 use platform_core::{control::UpstreamHealth, limit::ByteSize, name, secret::Secret, token::Secrets};
@@ -85,15 +88,17 @@ impl ConfigSources {
     ) -> Result<Resolved, Vec<ValidationError>> {
         let resolved = (
             self.authorization(settings, trusted),
+            admin_authorization(settings, trusted),
             self.secrets(settings, trusted),
             target(&settings.upstream),
         );
         match resolved {
-            (Ok(authorization), Ok(secrets), Ok(target)) if errors.is_empty() => {
-                Ok(Resolved { authorization, secrets: Arc::new(secrets), upstream: Arc::new(target) })
+            (Ok(authorization), Ok(admin), Ok(secrets), Ok(target)) if errors.is_empty() => {
+                Ok(Resolved { authorization, admin, secrets: Arc::new(secrets), upstream: Arc::new(target) })
             }
-            (authorization, secrets, target) => {
-                errors.extend([authorization.err(), secrets.err(), target.err()].into_iter().flatten());
+            (authorization, admin, secrets, target) => {
+                let failed = [authorization.err(), admin.err(), secrets.err(), target.err()];
+                errors.extend(failed.into_iter().flatten());
                 Err(errors)
             }
         }
@@ -117,28 +122,37 @@ impl ConfigSources {
         settings: &Settings,
         trusted: &Trusted,
     ) -> Result<Option<HeaderValue>, ValidationError> {
-        let unusable = "the key is empty or holds characters that a header cannot carry";
-        let (key, about) = match &settings.upstream.key_file {
-            Some(path) => {
-                let about = About::Setting("upstream.key_file".to_owned());
-                let problem = |error| format!("cannot read upstream.key_file {}: {error}", path.display());
-                let key = file::secret(path, MAX_KEY, trusted)
-                    .map_err(|error| ValidationError { about: about.clone(), problem: problem(error) })?;
-                (bearer(&key), about)
-            }
-            None => match &self.key {
-                Some(key) => (bearer(key), About::Variable(name::env::LITELLM_MASTER_KEY)),
-                None => return Ok(None),
-            },
-        };
-        key.map(Some).ok_or_else(|| ValidationError { about, problem: unusable.to_owned() })
+        match (&settings.upstream.key_file, &self.key) {
+            (Some(path), _) => read_key("upstream.key_file", path, trusted).map(Some),
+            (None, Some(key)) => bearer(key, About::Variable(name::env::LITELLM_MASTER_KEY)).map(Some),
+            (None, None) => Ok(None),
+        }
     }
+}
+
+/// Returns the key that mints the keys of runs, if each run has one of its own.
+fn admin_authorization(
+    settings: &Settings,
+    trusted: &Trusted,
+) -> Result<Option<HeaderValue>, ValidationError> {
+    let path = settings.upstream.admin_key_file.as_deref();
+    path.map(|path| read_key("upstream.admin_key_file", path, trusted)).transpose()
+}
+
+/// Reads the key in the file that `setting` names.
+fn read_key(setting: &str, path: &Path, trusted: &Trusted) -> Result<HeaderValue, ValidationError> {
+    let about = About::Setting(setting.to_owned());
+    let problem = |error| format!("cannot read {setting} {}: {error}", path.display());
+    let key = file::secret(path, MAX_KEY, trusted)
+        .map_err(|error| ValidationError { about: about.clone(), problem: problem(error) })?;
+    bearer(&key, about)
 }
 
 /// Values that the settings lead to.
 #[derive(Debug)]
 struct Resolved {
     authorization: Option<HeaderValue>,
+    admin: Option<HeaderValue>,
     secrets: Arc<Secrets>,
     upstream: Arc<upstream::Target>,
 }
@@ -153,6 +167,8 @@ pub struct Config {
     pub(crate) upstream: Arc<upstream::Target>,
     /// `Bearer …`; marked sensitive, so that it is not printed.
     pub(crate) authorization: Option<HeaderValue>,
+    /// `Bearer …` of the key that mints keys; marked sensitive. Each run has a key of its own if there is one.
+    pub(crate) admin: Option<HeaderValue>,
     /// Secrets that run tokens are signed with.
     pub(crate) secrets: Arc<Secrets>,
     own_uid: u32,
@@ -165,6 +181,7 @@ impl Config {
             settings,
             values,
             authorization: resolved.authorization,
+            admin: resolved.admin,
             secrets: resolved.secrets,
             own_uid: rustix::process::geteuid().as_raw(),
         }
@@ -181,11 +198,13 @@ impl Config {
         let earlier = previous.iter().flat_map(|previous| previous.redacted_terms.iter());
         redacted_terms
             .extend(earlier.filter(|term| !redacted_terms.contains(term)).cloned().collect::<Vec<_>>());
-        let mask = Mask::of(self.key().into_iter().chain(self.secrets.expose()));
+        let keys = [self.key(), self.admin.as_ref().and_then(key_of)];
+        let mask = Mask::of(keys.into_iter().flatten().chain(self.secrets.expose()));
         Snapshot {
             header_read_timeout: self.settings.proxy.connections.header_read_timeout.duration(),
             keep_alive_timeout: self.settings.proxy.connections.keep_alive_timeout.duration(),
             authorization: self.authorization.clone(),
+            admin: self.admin.clone(),
             redacted_terms: redacted_terms.into(),
             mask: Arc::new(match previous {
                 Some(previous) => mask.with(&previous.mask),
@@ -227,15 +246,15 @@ impl Config {
 
     /// Returns the upstream's key as it was given.
     fn key(&self) -> Option<&str> {
-        self.authorization.as_ref()?.to_str().ok()?.strip_prefix("Bearer ")
+        self.authorization.as_ref().and_then(key_of)
     }
 
-    /// Returns the texts that are never sent to an agent: the upstream's key and address.
+    /// Returns the texts that are never sent to an agent: the upstream's keys and address.
     fn redacted_terms(&self) -> Vec<String> {
         let authority = self.settings.upstream.authority();
         let authority = authority.as_str();
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-        let terms = [self.key(), Some(authority), Some(host)];
+        let terms = [self.key(), self.admin.as_ref().and_then(key_of), Some(authority), Some(host)];
         // A shorter text would be found in innocent words.
         terms.into_iter().flatten().filter(|term| term.len() >= 4).map(str::to_owned).collect()
     }
@@ -244,6 +263,11 @@ impl Config {
     pub(crate) fn may_control(&self, uid: u32) -> bool {
         uid == 0 || uid == self.own_uid || self.settings.proxy.control_uids.contains(&uid)
     }
+}
+
+/// Returns the key of a header.
+fn key_of(authorization: &HeaderValue) -> Option<&str> {
+    authorization.to_str().ok()?.strip_prefix("Bearer ")
 }
 
 fn target(settings: &settings::Upstream) -> Result<upstream::Target, ValidationError> {
@@ -273,10 +297,15 @@ fn target(settings: &settings::Upstream) -> Result<upstream::Target, ValidationE
     upstream::Target::new(config).map_err(|error| invalid("ca_file", report::chain(&error)))
 }
 
-fn bearer(key: &Secret) -> Option<HeaderValue> {
+/// Returns the header for `key`, which `about` gave.
+fn bearer(key: &Secret, about: About) -> Result<HeaderValue, ValidationError> {
     let key = key.expose().trim();
     let plain = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
-    let mut value = plain.then(|| HeaderValue::from_str(&format!("Bearer {key}")).ok())??;
+    let value = plain.then(|| HeaderValue::from_str(&format!("Bearer {key}")).ok()).flatten();
+    let Some(mut value) = value else {
+        let problem = "the key is empty or holds characters that a header cannot carry".to_owned();
+        return Err(ValidationError { about, problem });
+    };
     value.set_sensitive(true);
-    Some(value)
+    Ok(value)
 }

@@ -22,6 +22,7 @@ use crate::{
     metrics::Metrics,
     registry::RunRegistry,
     run::Run,
+    run_keys::RunKeys,
     server::{
         BalancedThread, ConnectionBalancer, ConnectionLimits, ConnectionQueue, GatewayListener,
         GatewaySocket, LoadShare, RunSocketListener, ServerContext, SharedListener, ThreadLoad, WriteTracker,
@@ -80,6 +81,7 @@ pub(crate) struct SharedState {
     pub(crate) body_memory: Arc<BodyMemory>,
     pub(crate) registry: Arc<RunRegistry>,
     pub(crate) freezes: Arc<Freezes>,
+    pub(crate) run_keys: Arc<RunKeys>,
     pub(crate) unattributed_run: Arc<Run>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) metrics: Arc<Metrics>,
@@ -213,6 +215,7 @@ fn server_context(
         body_memory: Arc::new(BodyMemoryPool::new(state.body_memory)),
         registry: state.registry,
         freezes: Arc::clone(&state.freezes),
+        run_keys: state.run_keys,
         unattributed_run: state.unattributed_run,
         snapshot: state.snapshot,
         metrics: Arc::clone(&state.metrics.threads()[index]),

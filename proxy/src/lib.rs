@@ -28,6 +28,7 @@ mod policy;
 mod refusal;
 mod registry;
 mod run;
+mod run_keys;
 mod run_usage;
 mod runs;
 mod server;
@@ -74,6 +75,7 @@ use self::{
     metrics::Metrics,
     registry::RunRegistry,
     run::Run,
+    run_keys::RunKeys,
     runs::{ListenerSetup, RecoveredState, RunStateDir, Runs, StaticRuns},
     server::{ConnectionBalancer, ConnectionLimits},
     upstream::Upstream,
@@ -100,7 +102,7 @@ pub enum Error {
         /// Path of the control socket.
         path: PathBuf,
     },
-    /// Stored decisions cannot be read: revocations, freezes or closed runs.
+    /// Stored decisions cannot be read: revocations, freezes, closed runs or the aliases of keys.
     #[error("cannot read {}", path.display())]
     State {
         /// Path of the file.
@@ -155,7 +157,6 @@ impl App {
         let thread_count = thread_count(&config);
         prepare_host(proxy)?;
         let journal = Arc::new(Journal::open(&proxy.state_dir, config.settings.journal.clone())?);
-        socket::private_dir(&proxy.listeners_dir(), 0o700)?;
         let socket = Socket::bind(&config)?;
         let StoredState { recovered, registry, freezes } = StoredState::read(&config.settings, &journal)?;
         let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot(None)));
@@ -171,6 +172,7 @@ impl App {
             body_memory: Arc::clone(&body_memory),
             registry: Arc::clone(&registry),
             freezes: Arc::clone(&freezes),
+            run_keys: Arc::clone(&recovered.run_keys),
             unattributed_run: Arc::new(Run::unattributed(&run_defaults).map_err(Error::UnattributedRun)?),
             snapshot: Arc::clone(&snapshot),
             metrics: Arc::clone(&metrics),
@@ -233,6 +235,8 @@ impl App {
             changed.store_changes();
             ready(())
         });
+        let keyed = Arc::clone(&control);
+        let keys = task::spawn("keys of runs", async move { keyed.delete_run_keys().await });
         let metrics = self
             .metrics
             .map(|listener| task::spawn("metrics", control::metrics::serve(listener, Arc::clone(&control))));
@@ -265,6 +269,7 @@ impl App {
         clock.abort();
         taps.abort();
         changes.abort();
+        keys.abort();
         control
             .runs
             .shut_down(proxy.drain_timeout.duration(), proxy.drain_abort_timeout.duration(), signals.stop())
@@ -293,6 +298,14 @@ impl StoredState {
             journal.usage_totals(|run, attempt| closed.contains(run, attempt))?;
         let accounts = Arc::new(Accounts::new(settings.accounts.clone(), by_account));
         let state_dir = RunStateDir::open(&settings.proxy.persisted_runs_dir())?;
+        let run_keys = Arc::new(RunKeys::open(&state("run-keys")).map_err(unreadable("run-keys"))?);
+        if settings.upstream.admin_key_file.is_none() && run_keys.count() > 0 {
+            let count = run_keys.count();
+            tracing::warn!(
+                count,
+                "keys of earlier runs stay at the upstream: upstream.key_per_run deletes them"
+            );
+        }
         Ok(Self {
             recovered: RecoveredState {
                 accounts,
@@ -300,6 +313,7 @@ impl StoredState {
                 closed,
                 journal: Arc::clone(journal),
                 state_dir,
+                run_keys,
             },
             registry: Arc::new(RunRegistry::open(&state("revoked")).map_err(unreadable("revoked"))?),
             freezes: Arc::new(Freezes::open(&state("frozen")).map_err(unreadable("frozen"))?),
@@ -324,7 +338,7 @@ fn prepare_host(proxy: &settings::Proxy) -> Result<(), Error> {
     if std::os::unix::net::UnixStream::connect(proxy.control_socket()).is_ok() {
         return Err(Error::AlreadyRunning { path: proxy.control_socket() });
     }
-    Ok(())
+    Ok(socket::private_dir(&proxy.listeners_dir(), 0o700)?)
 }
 
 /// Opens the runs that were open before, then those of the configuration. A run that cannot be opened is tried again

@@ -34,6 +34,7 @@ pub mod idle_closing_upstream;
 pub mod idle_soak;
 pub mod init;
 pub mod keep_open_upstream;
+pub mod key_minting_upstream;
 pub mod key_rejecting_upstream;
 pub mod lines;
 pub mod litellm;

@@ -90,6 +90,16 @@ impl Control {
         stored.into_iter().filter_map(|(kind, is_stored)| (!is_stored).then_some(kind)).collect()
     }
 
+    /// Deletes the keys of runs that have ended. Runs for ever.
+    pub(crate) async fn delete_run_keys(&self) {
+        let run_keys = self.runs.run_keys();
+        loop {
+            let admin = self.snapshot.load().admin.clone();
+            run_keys.delete_retired(&self.upstream, admin).await;
+            run_keys.wait_for_retired().await;
+        }
+    }
+
     /// Stores changes that are in effect but not stored yet.
     pub(crate) fn store_changes(&self) {
         for kind in self.unstored() {

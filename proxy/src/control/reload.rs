@@ -15,11 +15,13 @@ use super::Control;
 use crate::config::Config;
 
 /// Settings that can change while the proxy runs. An entry is a key; one that ends in a dot means all keys below it.
-const RELOADABLE: [&str; 15] = [
+const RELOADABLE: [&str; 17] = [
     "accounts.",
     "prices.",
     "runs.",
     "upstream.key_file",
+    "upstream.key_per_run",
+    "upstream.admin_key_file",
     "upstream.default_model",
     "proxy.drain_timeout",
     "proxy.drain_abort_timeout",
@@ -122,6 +124,7 @@ fn is_among(key: &str, settings: &[&str]) -> bool {
 fn changed_files(before: &Config, after: &Config) -> Vec<String> {
     let ids = |config: &Config| config.secrets.ids().cloned().collect::<Vec<_>>();
     let key = (before.authorization != after.authorization).then_some("upstream.key_file (its content)");
+    let admin = (before.admin != after.admin).then_some("upstream.admin_key_file (its content)");
     let secrets = (ids(before) != ids(after)).then_some("proxy.token_secrets_file (its content)");
-    key.into_iter().chain(secrets).map(str::to_owned).collect()
+    key.into_iter().chain(admin).chain(secrets).map(str::to_owned).collect()
 }

@@ -9,7 +9,7 @@ use platform_core::token::Secrets;
 use super::models::DefaultModels;
 use crate::{
     body_memory::BodyMemoryPool, budget::Prices, clock::CallIds, freezes::Freezes, journal::Committer,
-    mask::Mask, metrics::ForThread, registry::RunRegistry, run::Run, upstream::Upstream,
+    mask::Mask, metrics::ForThread, registry::RunRegistry, run::Run, run_keys::RunKeys, upstream::Upstream,
 };
 
 /// Part of the configuration that calls use. Immutable; a reload replaces it whole.
@@ -21,6 +21,8 @@ pub(crate) struct Snapshot {
     pub(crate) keep_alive_timeout: Duration,
     /// The upstream's credential.
     pub(crate) authorization: Option<HeaderValue>,
+    /// Credential that mints keys, if each run has one of its own.
+    pub(crate) admin: Option<HeaderValue>,
     /// Texts that no agent receives: the upstream's key and address, and their earlier values.
     pub(crate) redacted_terms: Arc<[String]>,
     /// Mask of the key and of the token secrets, with their earlier values, in everything that agents are sent.
@@ -44,6 +46,8 @@ pub(crate) struct ServeContext {
     pub(crate) registry: Arc<RunRegistry>,
     /// Freezes that an operator has set.
     pub(crate) freezes: Arc<Freezes>,
+    /// Keys of runs at the upstream.
+    pub(crate) run_keys: Arc<RunKeys>,
     /// Run under which unattributed calls are recorded.
     pub(crate) unattributed_run: Arc<Run>,
     /// This thread's part of the memory for request bodies.

@@ -1,12 +1,13 @@
 //! Carries a call through its life, one file per phase, in this order:
 //!
-//! [`mod@identify`] → [`admit`] → [`rewrite`] → [`forward`] → [`observe`] or [`upstream_error`] → [`settle`]
+//! [`mod@identify`] → [`admit`] → [`rewrite`] → [`authorize`] → [`forward`] → [`observe`] or [`upstream_error`] → [`settle`]
 //!
 //! [`serve`] leads through them; `call` holds the call meanwhile. `crate::server` brings the requests. Knows nothing of
 //! control: a call meets control only in its [`crate::run::Run`], which is closed under it, and in the [`Snapshot`],
 //! which it loads once.
 
 mod admit;
+mod authorize;
 mod body;
 mod call;
 mod context;

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use platform_core::name::header as own;
 
-use super::{context::Snapshot, redact};
+use super::{call::Exchange, redact};
 
 /// Response headers that pass. All others reveal the upstream's insides, or other tenants.
 const PASSED: [HeaderName; 3] =
@@ -21,18 +21,36 @@ const MAX_VALUE: usize = 128;
 /// Length of a date: `Sun, 06 Nov 1994 08:49:37 GMT`.
 const DATE_LENGTH: usize = 29;
 
-/// Returns those headers of an answer, good or not, that pass.
-pub(super) fn headers(from: &HeaderMap, snapshot: &Snapshot) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(8);
-    for name in &PASSED {
-        if let Some(value) = from.get(name).filter(|value| may_pass(name, value, snapshot)) {
-            headers.insert(name, value.clone());
+impl Exchange {
+    /// Returns those headers of an answer, good or not, that pass.
+    pub(super) fn passed_headers(&self, from: &HeaderMap) -> HeaderMap {
+        let mut headers = HeaderMap::with_capacity(8);
+        for name in &PASSED {
+            if let Some(value) = from.get(name).filter(|value| self.may_pass(name, value)) {
+                headers.insert(name, value.clone());
+            }
         }
+        if let Some(value) = retry_after(from) {
+            headers.insert(header::RETRY_AFTER, value.clone());
+        }
+        headers
     }
-    if let Some(value) = retry_after(from) {
-        headers.insert(header::RETRY_AFTER, value.clone());
+
+    fn may_pass(&self, name: &HeaderName, value: &HeaderValue) -> bool {
+        if USUAL.contains(&value.as_bytes()) {
+            return true;
+        }
+        let is_well_formed = |text: &str| match name.as_str() {
+            "content-type" => is_media_type(text),
+            "cache-control" => text.split(',').all(|part| is_directive(part.trim())),
+            _ => is_token(text),
+        };
+        let text = value.to_str().ok().filter(|text| text.len() <= MAX_VALUE && is_well_formed(text));
+        text.is_some_and(|text| {
+            self.mask().find(text.as_bytes(), 0).is_none()
+                && redact::redact(text, &self.context.snapshot.load().redacted_terms) == text
+        })
     }
-    headers
 }
 
 /// Returns when a client may try again. LiteLLM puts its provider's headers under a name of its own, which no SDK
@@ -40,22 +58,6 @@ pub(super) fn headers(from: &HeaderMap, snapshot: &Snapshot) -> HeaderMap {
 pub(super) fn retry_after(from: &HeaderMap) -> Option<&HeaderValue> {
     let value = from.get(header::RETRY_AFTER).or_else(|| from.get(own::LITELLM_PROVIDER_RETRY_AFTER));
     value.filter(|value| is_time(value.as_bytes()))
-}
-
-fn may_pass(name: &HeaderName, value: &HeaderValue, snapshot: &Snapshot) -> bool {
-    if USUAL.contains(&value.as_bytes()) {
-        return true;
-    }
-    let is_well_formed = |text: &str| match name.as_str() {
-        "content-type" => is_media_type(text),
-        "cache-control" => text.split(',').all(|part| is_directive(part.trim())),
-        _ => is_token(text),
-    };
-    let text = value.to_str().ok().filter(|text| text.len() <= MAX_VALUE && is_well_formed(text));
-    text.is_some_and(|text| {
-        snapshot.mask.find(text.as_bytes(), 0).is_none()
-            && redact::redact(text, &snapshot.redacted_terms) == text
-    })
 }
 
 fn is_token(text: &str) -> bool {

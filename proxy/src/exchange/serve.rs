@@ -131,8 +131,9 @@ async fn pass(
         Arc::clone(&exchange.context().body_memory),
     );
     let body = rewrite::read_body(exchange, body, &mut permit).await?;
-    let request = rewrite::build_request(exchange, &head.headers, &body)?;
+    let mut request = rewrite::build_request(exchange, &head.headers, &body)?;
     drop(body);
+    exchange.authorize(&mut request).await?;
     forward::send(exchange, request).await
 }
 

@@ -98,7 +98,7 @@ pub(super) async fn respond(
     // Too long, broken off, not JSON: the agent learns only that there was an error.
     let redacted = redact::document(&text, &snapshot.redacted_terms)
         .unwrap_or_else(|| refusal::error_json(&Refusal::UpstreamFailed.into(), dialect));
-    let redacted = snapshot.mask.cover(redacted.into());
+    let redacted = exchange.mask().cover(redacted.into());
     exchange.forwarded(redacted.len());
     let settled = if is_too_long(head.status, &text) {
         // In the upstream's words, which say by how much.
@@ -160,7 +160,7 @@ pub(super) async fn replace_document(
         wait_until_durable(exchange.settle_mapped(reason, Outcome::StreamError)).await;
         return Body::refusal(&reason.into(), dialect);
     };
-    let redacted = snapshot.mask.cover(redacted.into());
+    let redacted = exchange.mask().cover(redacted.into());
     exchange.forwarded(redacted.len());
     wait_until_durable(exchange.settle(Outcome::StreamError)).await;
     document(head, exchange, redacted)

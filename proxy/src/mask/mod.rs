@@ -24,7 +24,7 @@ const MAX_LETTER: usize = 6;
 static ESCAPED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\\u00"));
 
 /// Secrets that no agent may be sent. Built once per configuration.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Mask {
     secrets: Vec<Finder<'static>>,
     longest: usize,

@@ -33,6 +33,7 @@ use crate::{
     budget::Spending,
     policy::{Identification, Policy},
     refusal::Refused,
+    run_keys::RunKeySlot,
     run_usage::{RunUsage, UsageCounters},
     tap,
     trace::Trace,
@@ -55,6 +56,8 @@ pub(crate) struct Run {
     pub(crate) spending: Arc<Spending>,
     /// Usage and reservations of its account, which it shares with other runs.
     pub(crate) account: Arc<Spending>,
+    /// Its own key at the upstream, if runs have one.
+    pub(crate) key: RunKeySlot,
     usage_counters: Arc<UsageCounters>,
     in_flight: AtomicU64,
     idle: Notify,
@@ -174,6 +177,7 @@ impl Run {
             spending,
             account: spent.by_account,
             usage_counters,
+            key: RunKeySlot::default(),
             identification: Identification::of(&grant)?,
             policy: ArcSwap::from_pointee(Policy::of(&grant, &run_defaults.extra_fields)),
             body_memory: Arc::new(BodyMemory::new(run_defaults.body_memory)),

@@ -68,6 +68,7 @@ impl Runs {
         // Its socket must not appear after its directory was removed.
         live.opened.wait().await;
         live.run.close(reason, grace).await;
+        self.run_keys.retire(&live.run);
         self.journal.flush_run(run_id);
         let view = RunView { socket: None, ..live.view() };
         // By now, the next attempt may be open under the same id.
@@ -136,6 +137,10 @@ impl Runs {
         retired.retain(|run| run.strong_count() > 0);
         retired.push(Arc::downgrade(run));
         let run = Arc::clone(run);
-        task::spawn("closing a run", async move { run.close(reason, grace).await });
+        let run_keys = Arc::clone(&self.run_keys);
+        task::spawn("closing a run", async move {
+            run.close(reason, grace).await;
+            run_keys.retire(&run);
+        });
     }
 }

@@ -50,6 +50,7 @@ use crate::{
     journal::Journal,
     registry::RunRegistry,
     run::{Run, RunBudget, RunDefaults},
+    run_keys::RunKeys,
     run_usage::RunUsage,
 };
 
@@ -75,6 +76,7 @@ pub(crate) struct RecoveredState {
     /// Journal; a run's aggregated refusals are written to it when the run closes.
     pub(crate) journal: Arc<Journal>,
     pub(crate) state_dir: RunStateDir,
+    pub(crate) run_keys: Arc<RunKeys>,
 }
 
 /// All runs of this proxy.
@@ -96,6 +98,8 @@ pub(crate) struct Runs {
     journal: Arc<Journal>,
     state_dir: RunStateDir,
     gateways: Gateways,
+    /// Keys of runs at the upstream.
+    run_keys: Arc<RunKeys>,
     /// Runs of the configuration that could not be opened.
     not_open: NotOpen,
     /// Runs and gateways of the proxy before that could not be opened again.
@@ -170,7 +174,7 @@ impl Runs {
         threads: Vec<DataPlaneThread>,
     ) -> Self {
         let ListenerSetup { dir, reserved, registry, shared } = setup;
-        let RecoveredState { accounts, spent, closed, journal, state_dir } = recovered;
+        let RecoveredState { accounts, spent, closed, journal, state_dir, run_keys } = recovered;
         Self {
             dir,
             reserved,
@@ -186,6 +190,7 @@ impl Runs {
             journal,
             gateways: Gateways::new(state_dir.dir()),
             state_dir,
+            run_keys,
             not_open: NotOpen::default(),
             not_restored: NotOpen::default(),
             claims_of_not_restored: Mutex::default(),
@@ -269,6 +274,11 @@ impl Runs {
         let stored = self.registry.revoke(run_id);
         self.all_runs().iter().filter(|run| run.grant.run_id == *run_id).for_each(|run| run.revoke_tokens());
         stored
+    }
+
+    /// Returns the keys of runs at the upstream.
+    pub(crate) fn run_keys(&self) -> &Arc<RunKeys> {
+        &self.run_keys
     }
 
     /// Returns the runs that were closed.

@@ -87,6 +87,7 @@ impl Runs {
         let Some(live) = self.find(run_id) else { return Ok(None) };
         // Takes effect before it is stored: a limit that stops a run must not wait for a disk.
         live.run.spending.set_limits(&budget);
+        live.run.key.reset();
         self.rewrite(&live, |persisted| persisted.budget = Some(budget)).map_err(Error::of_applied_change)?;
         Ok(Some(live.view()))
     }

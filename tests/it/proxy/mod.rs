@@ -18,6 +18,7 @@ mod operation;
 mod path;
 mod refusals;
 mod reload;
+mod run_keys;
 pub(crate) mod shared;
 mod shutdown;
 mod slow_clients;

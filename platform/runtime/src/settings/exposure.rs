@@ -169,6 +169,7 @@ impl Settings {
         let mut named = vec![CheckedPath::of("proxy.state_dir", journal, check_directory)];
         let secrets = [
             ("upstream.key_file", &self.upstream.key_file),
+            ("upstream.admin_key_file", &self.upstream.admin_key_file),
             ("proxy.token_secrets_file", &self.proxy.token_secrets_file),
         ];
         named.extend(

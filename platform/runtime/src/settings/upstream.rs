@@ -16,6 +16,8 @@ pub struct Upstream {
     pub base_url: String,
     /// File that holds the key and nothing else.
     pub key_file: Option<PathBuf>,
+    /// File that holds a key that may mint and delete keys, and nothing else. Each run has a key of its own then.
+    pub admin_key_file: Option<PathBuf>,
     /// Model for agents whose entry names none.
     pub default_model: Option<String>,
     /// Longest wait for a connection.
@@ -61,6 +63,7 @@ impl Upstream {
                 .or("http://127.0.0.1:4000".to_owned()),
             key_file: field("key_file", "File that holds the upstream's key and nothing else; closed to other users.")
                 .optional(),
+            admin_key_file: read_admin_key_file(section),
             default_model: field("default_model", "Model for agents whose entry names none.").optional(),
             connect_timeout: field("connect_timeout", "Longest wait for a connection to the upstream.")
                 .renamed_from("connect").or(limit::data_plane::CONNECT),
@@ -89,6 +92,27 @@ impl Upstream {
     pub fn authority(&self) -> String {
         BaseUrl::parse(&self.base_url).map(|url| url.authority()).unwrap_or_default()
     }
+}
+
+/// Reads the file of the key that mints keys, which has to be named where each run has a key of its own, and there
+/// alone.
+fn read_admin_key_file(section: &Section<'_>) -> Option<PathBuf> {
+    let key_per_run: bool = section
+        .field("key_per_run", "Gives each run a key of its own at a LiteLLM with a database, with the run's budget as a second limit; deleted when the run ends. Needs `admin_key_file`.")
+        .or(false);
+    let file: Option<PathBuf> = section
+        .field("admin_key_file", "File that holds a key that may call `/key/generate` and `/key/delete` of LiteLLM, and nothing else; closed to other users. For `key_per_run`.")
+        .optional();
+    match (key_per_run, &file) {
+        (true, None) => {
+            section.reject("key_per_run", "the keys of runs are minted with a key: name its file in `admin_key_file`".to_owned());
+        }
+        (false, Some(_)) => {
+            section.reject("admin_key_file", "the key is not used: set `key_per_run = true`, or leave the file out".to_owned());
+        }
+        _ => {}
+    }
+    file
 }
 
 impl BaseUrl {

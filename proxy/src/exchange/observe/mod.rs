@@ -28,7 +28,6 @@ use super::{
     body::{Body, BrokenOff},
     call::Exchange,
     forward::Answer,
-    passed,
     serve::wait_until_durable,
     upstream_error::{self, ErrorDetail},
 };
@@ -115,7 +114,7 @@ pub(super) async fn respond(
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let meter = Meter::new(exchange.route(), Format::of(content_type));
     let has_no_body = body.is_end_stream();
-    let mask = Arc::clone(&exchange.context().snapshot.load().mask);
+    let mask = exchange.mask();
     let passage = if meter.reads_events() {
         Passage::Events(Box::new(EventFilter::new(exchange.route(), Arc::clone(&mask))))
     } else {
@@ -154,7 +153,7 @@ pub(super) async fn respond(
 pub(super) fn with_head(head: &Parts, exchange: &Exchange) -> Response<Body> {
     let mut response = Response::new(Body::from(String::new()));
     *response.status_mut() = head.status;
-    *response.headers_mut() = passed::headers(&head.headers, &exchange.context().snapshot.load());
+    *response.headers_mut() = exchange.passed_headers(&head.headers);
     if let Ok(value) = http::HeaderValue::from_bytes(&exchange.call_id().to_ascii()) {
         response.headers_mut().insert(own::LITELLM_CALL_ID, value);
     }
