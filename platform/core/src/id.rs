@@ -167,6 +167,13 @@ text_id! {
 }
 
 text_id! {
+    /// Note of an operator on a top-up.
+    TopUpNote, "a note",
+    "1 to 256 bytes without control characters",
+    |text| (1..=256).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
+text_id! {
     /// Id of a principal: a person or a program that uses the HTTP API. It is the user of its runs.
     PrincipalId, "a principal's id",
     "1 to 64 letters, digits, `_`, `.`, `@` or `-`, the first a letter or digit",

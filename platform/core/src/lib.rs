@@ -9,6 +9,7 @@
 pub mod budget;
 pub mod capability;
 pub mod control;
+pub mod credits;
 pub mod event;
 pub mod fields;
 pub mod grant;

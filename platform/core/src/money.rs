@@ -1,6 +1,11 @@
 //! Defines money as integer billionths of a dollar. Never a float: sums must not depend on their order.
 
-use std::{fmt, iter::Sum, ops::Add, str::FromStr};
+use std::{
+    fmt,
+    iter::Sum,
+    ops::{Add, Sub},
+    str::FromStr,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +13,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NanoDollars(pub u64);
+
+/// Amount in 10⁻⁹ US dollars that may be negative: a receipt, or a sum of receipts. Sums saturate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SignedNanoDollars(pub i64);
 
 /// Error for a text that is not an amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,6 +98,40 @@ impl fmt::Display for NanoDollars {
     }
 }
 
+impl From<NanoDollars> for SignedNanoDollars {
+    fn from(amount: NanoDollars) -> Self {
+        Self(i64::try_from(amount.0).unwrap_or(i64::MAX))
+    }
+}
+
+impl Add for SignedNanoDollars {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for SignedNanoDollars {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Sum for SignedNanoDollars {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::default(), Add::add)
+    }
+}
+
+impl fmt::Display for SignedNanoDollars {
+    /// Writes dollars like [`NanoDollars`], with a sign if they are negative: `-$0.000023`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        write!(f, "{sign}{}", NanoDollars(self.0.unsigned_abs()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,5 +188,7 @@ mod tests {
         assert_eq!(NanoDollars(12_500_000_000).to_string(), "$12.50");
         assert_eq!(NanoDollars(0).to_string(), "$0.00");
         assert_eq!(NanoDollars(23_000).to_plain_text(), "0.000023");
+        assert_eq!(SignedNanoDollars(-23_000).to_string(), "-$0.000023");
+        assert_eq!(SignedNanoDollars::from(NanoDollars(u64::MAX)), SignedNanoDollars(i64::MAX));
     }
 }

@@ -144,7 +144,7 @@ impl JournalConsumer {
             calls.push(JournalCall {
                 place: CallPlace { journal: end.journal.clone(), seq },
                 began,
-                receipt: pricing::receipt(&record, began, &settings.billing.free_models),
+                receipt: pricing::receipt(&record, began, &settings.billing),
                 record,
             });
         }

@@ -7,29 +7,25 @@ use platform_core::{
     money::NanoDollars,
     record::{CostSource, ExchangeRecord, Kind, TokensSource},
 };
+use platform_runtime::settings::Billing;
 use runner_model::receipt::{
-    ChargeReason, ExecutorType, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
+    CallReference, ChargeReason, ExecutorType, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
 };
 use runner_store::UnixMillis;
 
-/// Makes the receipt of a call that began at `began`; `free_models` cost nothing. Returns `None` for a call that was not
-/// sent upstream.
-pub(crate) fn receipt(
-    record: &ExchangeRecord,
-    began: UnixMillis,
-    free_models: &BTreeSet<ModelName>,
-) -> Option<Receipt> {
+/// Makes the receipt of a call that began at `began`. Returns `None` for a call that was not sent upstream.
+pub(crate) fn receipt(record: &ExchangeRecord, began: UnixMillis, settings: &Billing) -> Option<Receipt> {
     if record.kind != Kind::Model || !was_sent(record) {
         return None;
     }
-    let (amount, reason) = charge(record, free_models);
+    let (amount, reason) = charge(record, &settings.free_models);
     Some(Receipt {
         source: ReceiptSource::Journal,
-        reference: ReceiptReference {
+        reference: ReceiptReference::first(CallReference {
             run_id: record.run_id.clone(),
             attempt: record.attempt,
             call_id: record.litellm_call_id,
-        },
+        }),
         kind: ReceiptKind::ModelCall,
         account: record.account.clone(),
         user: record.user.clone(),
@@ -38,7 +34,9 @@ pub(crate) fn receipt(
         model: record.model_asked.clone().or_else(|| record.model_answered.clone()),
         tokens: record.tokens,
         tokens_source: record.tokens_source,
-        amount,
+        amount: amount.into(),
+        credits: settings.rate.credits(amount),
+        rate: settings.rate,
         reason,
         called_ms: began.0,
     })
@@ -74,7 +72,9 @@ fn charge(record: &ExchangeRecord, free_models: &BTreeSet<ModelName>) -> (NanoDo
 #[cfg(test)]
 mod tests {
     use platform_core::{
+        credits::{CreditRate, Credits},
         id::CallId,
+        money::SignedNanoDollars,
         record::{Identity, Tokens},
     };
     use serde_json::json;
@@ -94,16 +94,13 @@ mod tests {
         serde_json::from_value(record).unwrap()
     }
 
-    fn receipt(record: &ExchangeRecord, free_models: &BTreeSet<ModelName>) -> Option<Receipt> {
-        super::receipt(record, began(record), free_models)
+    fn receipt(record: &ExchangeRecord, free_models: &[&str]) -> Option<Receipt> {
+        let free_models = free_models.iter().map(|model| ModelName::parse(model).unwrap()).collect();
+        super::receipt(record, began(record), &Billing { free_models, ..Billing::default() })
     }
 
     fn priced(source: CostSource, cost: Option<u64>) -> ExchangeRecord {
         ExchangeRecord { cost_source: source, cost_nanodollars: cost.map(NanoDollars), ..record() }
-    }
-
-    fn free(models: &[&str]) -> BTreeSet<ModelName> {
-        models.iter().map(|model| ModelName::parse(model).unwrap()).collect()
     }
 
     #[test]
@@ -123,10 +120,10 @@ mod tests {
             (no_tokens(priced(CostSource::Upstream, Some(0))), vec!["small"], 0, NoUsage),
         ];
         for (record, listed, amount, reason) in table {
-            let receipt = receipt(&record, &free(&listed)).unwrap();
+            let receipt = receipt(&record, &listed).unwrap();
             assert_eq!(
                 (receipt.amount, receipt.reason),
-                (NanoDollars(amount), reason),
+                (SignedNanoDollars(amount), reason),
                 "{record:?} {listed:?}"
             );
         }
@@ -135,20 +132,30 @@ mod tests {
     #[test]
     fn only_sent_calls_have_receipts() {
         let unsent = ExchangeRecord { ttfb_us: None, tokens_source: TokensSource::None, ..record() };
-        assert_eq!(receipt(&unsent, &free(&[])), None);
+        assert_eq!(receipt(&unsent, &[]), None);
         let tool = ExchangeRecord { kind: Kind::Tool, ..record() };
-        assert_eq!(receipt(&tool, &free(&[])), None);
+        assert_eq!(receipt(&tool, &[]), None);
         // The proxy went down before an answer: the model may have worked.
         let interrupted =
             ExchangeRecord { ttfb_us: None, tokens_source: TokensSource::Estimated, ..record() };
-        assert!(receipt(&interrupted, &free(&[])).is_some());
+        assert!(receipt(&interrupted, &[]).is_some());
     }
 
     #[test]
     fn a_receipt_names_its_call() {
         let gateway = ExchangeRecord { identity: Identity::Slot, ..record() };
-        let receipt = receipt(&gateway, &free(&[])).unwrap();
+        let receipt = receipt(&gateway, &[]).unwrap();
         assert_eq!(receipt.reference.to_string(), format!("r1/2/{}", CallId::new(1, 1)));
         assert_eq!((receipt.executor.word(), receipt.called_ms), ("gateway", 1_795_249_800_250));
+    }
+
+    #[test]
+    fn a_receipt_costs_credits_by_the_rate_in_effect() {
+        let record = priced(CostSource::Upstream, Some(23_000));
+        assert_eq!(receipt(&record, &[]).unwrap().credits, Credits(230));
+        let rate = CreditRate { markup: "1.25".parse().unwrap(), ..CreditRate::default() };
+        let dearer =
+            super::receipt(&record, began(&record), &Billing { rate, ..Billing::default() }).unwrap();
+        assert_eq!((dearer.credits, dearer.rate), (Credits(288), rate));
     }
 }

@@ -59,7 +59,7 @@ impl Backend {
         match self {
             Self::Sqlite => None,
             Self::Postgres => Some(
-                "LOCK TABLE runs, events, resources, cursors, principals, turns, calls, receipts, browser_sessions, pool, hosts IN ACCESS EXCLUSIVE MODE",
+                "LOCK TABLE runs, events, resources, cursors, principals, turns, calls, receipts, top_ups, balances, browser_sessions, pool, hosts IN ACCESS EXCLUSIVE MODE",
             ),
         }
     }
@@ -79,6 +79,15 @@ impl Backend {
         match self {
             Self::Sqlite => None,
             Self::Postgres => Some("SELECT CAST(pg_advisory_xact_lock(738296, hashtext($1)) AS TEXT)"),
+        }
+    }
+
+    /// Returns the statement that lets one program at a time correct the receipts of the call `$1`. SQLite has one
+    /// writer.
+    pub(super) const fn lock_call(self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite => None,
+            Self::Postgres => Some("SELECT CAST(pg_advisory_xact_lock(738297, hashtext($1)) AS TEXT)"),
         }
     }
 

@@ -277,7 +277,8 @@ impl<'p> BackupReader<'p> {
 impl Tx {
     async fn has_content(&mut self) -> Result<bool, Error> {
         let count = sqlx::query_scalar(
-            "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM cursors) + (SELECT count(*) FROM principals)",
+            "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM cursors) + (SELECT count(*) FROM principals) + \
+             (SELECT count(*) FROM top_ups)",
         );
         let count: i64 = count.fetch_one(self.connection()).await.map_err(failed("look into the store"))?;
         Ok(count > 0)

@@ -9,6 +9,7 @@ use sqlx::any::AnyRow;
 
 use super::{
     RetryWhen, Store, Tx, UnixMillis,
+    balances::Charges,
     error::{Error, failed},
     row::{count, parsed, text},
 };
@@ -65,8 +66,8 @@ impl RecordedCall {
 }
 
 impl Store {
-    /// Stores `calls` with their receipts, and moves the cursor of their journal to `end`. Calls and receipts that are
-    /// stored already stay as they are. Returns the reasons of the new receipts.
+    /// Stores `calls` with their receipts, and moves the balances and the cursor of their journal to `end`. Calls and
+    /// receipts that are stored already stay as they are. Returns the reasons of the new receipts.
     ///
     /// # Errors
     /// [`Error::Backwards`] if the stored cursor is at a later position than `end`. Then nothing is stored.
@@ -78,14 +79,17 @@ impl Store {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             let mut added = Vec::new();
+            let mut charges = Charges::default();
             for call in calls {
                 tx.add_call(call).await?;
                 if let Some(receipt) = &call.receipt
                     && tx.add_receipt(&self.installation, receipt).await?
                 {
                     added.push(receipt.reason);
+                    charges.add(receipt);
                 }
             }
+            tx.charge(&self.installation, &charges).await?;
             tx.set_cursor(CALLS_CONSUMER, end).await?;
             tx.commit("store calls").await?;
             Ok(added)

@@ -3,7 +3,8 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use platform_core::{
-    id::{ExternalId, PrincipalId, RunId},
+    credits::Credits,
+    id::{AccountId, ExternalId, PrincipalId, RunId},
     limit::Millis,
 };
 use platform_runtime::{retry::Transient, trust::Exposure};
@@ -164,6 +165,18 @@ pub enum Error {
     Forgotten {
         /// The run.
         run_id: RunId,
+    },
+    /// The idempotency key belongs to another top-up.
+    #[error(
+        "key {key} belongs to a top-up of {credits} credits for account {account}: use another key for another top-up"
+    )]
+    TopUpExists {
+        /// The key.
+        key: ExternalId,
+        /// Account of the stored top-up.
+        account: AccountId,
+        /// Credits of the stored top-up.
+        credits: Credits,
     },
     /// Texts of a run that has not ended are not removed.
     #[error("run {run_id} has not ended: cancel it first, or wait for its end")]
@@ -376,6 +389,7 @@ impl Error {
             | Self::NoThread { .. }
             | Self::StillActive { .. }
             | Self::Forgotten { .. }
+            | Self::TopUpExists { .. }
             | Self::PrincipalExists { .. }
             | Self::NoPrincipal { .. }
             | Self::PrincipalRevoked { .. }

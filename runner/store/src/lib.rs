@@ -20,9 +20,11 @@
 //! Invariants: a step is stored before anything acts on it. An old epoch is fenced. A store serves one host.
 
 mod address;
+mod adjustments;
 mod answer_events;
 mod backend;
 mod backup;
+mod balances;
 mod bounds;
 mod browser_sessions;
 mod calls;
@@ -59,6 +61,7 @@ mod step;
 mod thread_list;
 mod threads;
 mod time;
+mod top_ups;
 
 use std::{sync::Arc, time::Duration};
 
@@ -72,7 +75,9 @@ use sqlx::{
 
 pub use self::{
     address::Address,
+    adjustments::Adjusted,
     backup::{Onto, Rows},
+    balances::Balance,
     bounds::Bounds,
     browser_sessions::{BROWSER_SESSION_IDLE_TIMEOUT, MAX_BROWSER_SESSION_AGE},
     calls::{CALLS_CONSUMER, CallPlace, JournalCall, RecordedCall},
@@ -94,7 +99,7 @@ pub use self::{
     queue::{Queue, QueuePosition, Waiting},
     queue_full::{QueueBound, QueueFull},
     read::{Event, Filter, Page, Record},
-    receipts::{ReceiptFilter, StoredReceipt},
+    receipts::{ReceiptFilter, ReceiptPlace, StoredReceipt},
     resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},
     schema::SCHEMA,
@@ -102,6 +107,7 @@ pub use self::{
     thread_list::Thread,
     threads::{NewTurn, ThreadTurn, TurnPlace},
     time::UnixMillis,
+    top_ups::{NewTopUp, TopUp, TopUpAdded},
 };
 use self::{
     backend::Backend,

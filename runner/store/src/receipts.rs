@@ -1,13 +1,16 @@
 //! Keeps receipts: what each call costs the account that pays for it. They are added and never changed.
 
+use std::num::NonZeroU32;
+
 use platform_core::{
+    credits::{CreditRate, Credits},
     id::{AccountId, AgentId, ExternalId, InstallationId, RunId},
-    money::NanoDollars,
+    money::SignedNanoDollars,
     record::TokensSource,
     untrusted::JournalText,
 };
 use runner_model::receipt::{
-    ChargeReason, ExecutorType, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
+    CallReference, ChargeReason, ExecutorType, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
 };
 use sqlx::{Row, any::AnyRow};
 
@@ -19,12 +22,14 @@ use super::{
 
 const ADD: &str = "INSERT INTO receipts (source_system, source_reference, installation, receipt_kind, account, user_id, \
      run, attempt, call_id, agent, executor_type, model, tokens, tokens_source, nanodollars, charge_reason, called, \
-     created) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) \
+     created, corrects, credits, markup, credits_per_dollar) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) \
      ON CONFLICT (source_system, source_reference) DO NOTHING";
 const LIST: &str = "SELECT * FROM receipts WHERE installation = $1 AND ($2 IS NULL OR account = $2) \
      AND ($3 IS NULL OR run = $3) AND ($4 IS NULL OR called >= $4) AND ($5 IS NULL OR called < $5) \
-     AND ($6 IS NULL OR called < $6 OR (called = $6 AND source_reference < $7)) \
-     ORDER BY called DESC, source_reference DESC LIMIT $8";
+     AND ($6 IS NULL OR called < $6 OR (called = $6 AND (source_reference < $7 \
+     OR (source_reference = $7 AND source_system < $8)))) \
+     ORDER BY called DESC, source_reference DESC, source_system DESC LIMIT $9";
 
 /// Receipt, as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,23 +51,35 @@ pub struct ReceiptFilter {
     pub from: Option<UnixMillis>,
     /// Time before which the last call began.
     pub until: Option<UnixMillis>,
-    /// Receipt before which the listed ones were called, as time and reference; for the next page.
-    pub before: Option<(UnixMillis, String)>,
+    /// Place before which the listed ones are; for the next page.
+    pub before: Option<ReceiptPlace>,
+}
+
+/// Place of a receipt in the order of calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiptPlace {
+    /// Time at which the call began.
+    pub called: UnixMillis,
+    /// Reference of the receipt.
+    pub reference: String,
+    /// Source of the receipt.
+    pub source: ReceiptSource,
 }
 
 impl StoredReceipt {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
+    pub(super) fn read(row: &AnyRow) -> Result<Self, Error> {
         let optional = |column| row.try_get::<Option<String>, _>(column).map_err(failed("read a receipt"));
         let corrupt = |what| move |value| Error::Corrupt { what, value };
         let user = optional("user_id")?;
         let user = user.map(|text| ExternalId::parse(&text).map_err(|_invalid| corrupt("user_id")(text)));
+        let call = CallReference {
+            run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
+            attempt: count(row, "attempt")?,
+            call_id: parsed(row, "call_id", |text| text.parse().ok())?,
+        };
         let receipt = Receipt {
             source: parsed(row, "source_system", |text| word(ReceiptSource::ALL, ReceiptSource::word, text))?,
-            reference: ReceiptReference {
-                run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
-                attempt: count(row, "attempt")?,
-                call_id: parsed(row, "call_id", |text| text.parse().ok())?,
-            },
+            reference: parsed(row, "source_reference", |text| ReceiptReference::parse(text, call))?,
             kind: parsed(row, "receipt_kind", |text| word(ReceiptKind::ALL, ReceiptKind::word, text))?,
             account: parsed(row, "account", |text| AccountId::parse(text).ok())?,
             user: user.transpose()?,
@@ -73,18 +90,28 @@ impl StoredReceipt {
             tokens_source: parsed(row, "tokens_source", |text| {
                 word(TokensSource::ALL, TokensSource::word, text)
             })?,
-            amount: NanoDollars(count(row, "nanodollars")?),
+            amount: SignedNanoDollars(number(row, "nanodollars")?),
+            credits: Credits(number(row, "credits")?),
+            rate: read_rate(row)?,
             reason: parsed(row, "charge_reason", |text| word(ChargeReason::ALL, ChargeReason::word, text))?,
             called_ms: number(row, "called")?,
         };
         Ok(Self { receipt, created: UnixMillis(number(row, "created")?) })
     }
 
-    /// Returns the position of the receipt, for [`ReceiptFilter::before`].
+    /// Returns the place of the receipt, for [`ReceiptFilter::before`].
     #[must_use]
-    pub fn place(&self) -> (UnixMillis, String) {
-        (UnixMillis(self.receipt.called_ms), self.receipt.reference.to_string())
+    pub fn place(&self) -> ReceiptPlace {
+        let Receipt { called_ms, reference, source, .. } = &self.receipt;
+        ReceiptPlace { called: UnixMillis(*called_ms), reference: reference.to_string(), source: *source }
     }
+}
+
+fn read_rate(row: &AnyRow) -> Result<CreditRate, Error> {
+    let credits_per_dollar: u32 = count(row, "credits_per_dollar")?;
+    let credits_per_dollar = NonZeroU32::new(credits_per_dollar)
+        .ok_or_else(|| Error::Corrupt { what: "credits_per_dollar", value: "0".to_owned() })?;
+    Ok(CreditRate { markup: parsed(row, "markup", |text| text.parse().ok())?, credits_per_dollar })
 }
 
 /// Returns the value of `all` that is written as `text`.
@@ -109,8 +136,9 @@ impl Store {
                 .bind(filter.run_id.as_ref().map(RunId::as_str))
                 .bind(filter.from.map(|time| time.0))
                 .bind(filter.until.map(|time| time.0))
-                .bind(filter.before.as_ref().map(|(called, _)| called.0))
-                .bind(filter.before.as_ref().map(|(_, reference)| reference.as_str()))
+                .bind(filter.before.as_ref().map(|place| place.called.0))
+                .bind(filter.before.as_ref().map(|place| place.reference.as_str()))
+                .bind(filter.before.as_ref().map(|place| place.source.word()))
                 .bind(i64::from(max_receipts))
                 .fetch_all(&self.pool)
                 .await;
@@ -122,12 +150,14 @@ impl Store {
 
 impl Tx {
     /// Adds a receipt. One that has the same source and reference stays as it is. Returns whether the receipt is new.
+    /// Does not move the balance.
     pub(super) async fn add_receipt(
         &mut self,
         installation: &InstallationId,
         receipt: &Receipt,
     ) -> Result<bool, Error> {
         let Receipt { reference, .. } = receipt;
+        let CallReference { run_id, attempt, call_id } = &reference.call;
         let added = sqlx::query(ADD)
             .bind(receipt.source.word())
             .bind(reference.to_string())
@@ -135,18 +165,22 @@ impl Tx {
             .bind(receipt.kind.word())
             .bind(receipt.account.as_str())
             .bind(receipt.user.as_ref().map(ExternalId::as_str))
-            .bind(reference.run_id.as_str())
-            .bind(i64::from(reference.attempt))
-            .bind(reference.call_id.to_string())
+            .bind(run_id.as_str())
+            .bind(i64::from(*attempt))
+            .bind(call_id.to_string())
             .bind(receipt.agent.as_str())
             .bind(receipt.executor.word())
             .bind(receipt.model.as_ref().map(JournalText::as_str))
             .bind(serde_json::to_string(&receipt.tokens).unwrap_or_default())
             .bind(receipt.tokens_source.word())
-            .bind(i64::try_from(receipt.amount.0).unwrap_or(i64::MAX))
+            .bind(receipt.amount.0)
             .bind(receipt.reason.word())
             .bind(receipt.called_ms)
             .bind(self.now)
+            .bind(receipt.corrects().map(ToString::to_string))
+            .bind(receipt.credits.0)
+            .bind(receipt.rate.markup.to_string())
+            .bind(i64::from(receipt.rate.credits_per_dollar.get()))
             .execute(self.connection())
             .await
             .map_err(failed("store a receipt"))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use platform_core::id::ModelName;
+use platform_core::{credits::CreditRate, id::ModelName};
 
 use crate::config::Section;
 
@@ -11,6 +11,8 @@ use crate::config::Section;
 pub struct Billing {
     /// Models whose calls cost nothing, by the name in the request.
     pub free_models: BTreeSet<ModelName>,
+    /// Rate by which costs become credits.
+    pub rate: CreditRate,
 }
 
 impl Billing {
@@ -19,6 +21,9 @@ impl Billing {
             "free_models",
             "Models whose calls cost nothing, by the name in the request. A call of any other model with a cost of 0 is unpriced.",
         );
-        Self { free_models: free_models.list_or(Vec::new()).into_iter().collect() }
+        Self {
+            free_models: free_models.list_or(Vec::new()).into_iter().collect(),
+            rate: CreditRate::default(),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use platform_core::{id::AccountId, money::NanoDollars, record::TokensSource};
+use platform_core::{id::AccountId, record::TokensSource};
 use platform_runtime::terminal;
 use runner_audit::When;
 use runner_model::receipt::{ChargeReason, Receipt};
@@ -28,6 +28,7 @@ Reasons for an amount:
   free_model     billing.free_models lists the model
   no_usage       the call used no tokens
   unpriced       the price is unknown, and the amount 0 until it is corrected
+  reconciled     the upstream's ledger has another cost: the difference
 In tables ~ marks an estimate.")]
     Receipts(ReceiptsArguments),
 }
@@ -88,7 +89,7 @@ fn table(receipts: &[StoredReceipt]) -> Table<8> {
         table.row([
             format_time(UnixMillis(receipt.called_ms)),
             receipt.account.to_string(),
-            receipt.reference.run_id.to_string(),
+            receipt.reference.call.run_id.to_string(),
             receipt.model.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
             tokens(receipt.tokens.input),
             tokens(receipt.tokens.output),
@@ -103,31 +104,36 @@ fn amount(receipt: &Receipt) -> String {
     match receipt.reason {
         ChargeReason::Unpriced => "?".to_owned(),
         ChargeReason::PriceTable => format!("~{}", receipt.amount),
-        ChargeReason::UpstreamCost | ChargeReason::FreeModel | ChargeReason::NoUsage => {
-            receipt.amount.to_string()
-        }
+        ChargeReason::UpstreamCost
+        | ChargeReason::FreeModel
+        | ChargeReason::NoUsage
+        | ChargeReason::Reconciled => receipt.amount.to_string(),
     }
 }
 
 fn receipt_json(StoredReceipt { receipt, created }: &StoredReceipt) -> Value {
-    let NanoDollars(nanodollars) = receipt.amount;
+    let call = &receipt.reference.call;
     json!({
         "source_system": receipt.source.word(),
         "source_reference": receipt.reference.to_string(),
         "receipt_kind": receipt.kind.word(),
         "account": receipt.account,
         "user": receipt.user,
-        "run_id": receipt.reference.run_id,
-        "attempt": receipt.reference.attempt,
-        "call_id": receipt.reference.call_id,
+        "run_id": call.run_id,
+        "attempt": call.attempt,
+        "call_id": call.call_id,
         "graph": receipt.agent,
         "executor_type": receipt.executor.word(),
         "model": receipt.model,
         "tokens": receipt.tokens,
         "tokens_source": receipt.tokens_source,
-        "nanodollars": nanodollars,
+        "nanodollars": receipt.amount,
+        "credits": receipt.credits,
+        "markup": receipt.rate.markup.to_string(),
+        "credits_per_dollar": receipt.rate.credits_per_dollar,
         "charge_reason": receipt.reason.word(),
         "called_ms": receipt.called_ms,
+        "corrects": receipt.corrects().map(ToString::to_string),
         "created_ms": created,
     })
 }

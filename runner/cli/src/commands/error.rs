@@ -272,6 +272,7 @@ const fn store_exit(error: &store::Error) -> Exit {
         | Error::ServesAnother { .. }
         | Error::PrincipalExists { .. }
         | Error::PrincipalRevoked { .. }
+        | Error::TopUpExists { .. }
         | Error::NotEmpty { .. }
         | Error::Backup { .. }
         | Error::BackupFile { .. }

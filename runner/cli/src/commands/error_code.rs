@@ -99,6 +99,7 @@ const fn store_code(error: &store::Error) -> &'static str {
         Error::SessionBusy { .. } => "session_busy",
         Error::ThreadBusy { .. } => "thread_busy",
         Error::NoThread { .. } => "thread_unknown",
+        Error::TopUpExists { .. } => "idempotency_key_taken",
         Error::StillActive { .. } => "run_active",
         Error::Forgotten { .. } => "not_repeatable",
         Error::Conflict { .. } => "run_id_taken",

@@ -10,7 +10,7 @@ use runner_store::{
 };
 
 use crate::{
-    calls,
+    balances, calls,
     database::{Database, id, order, transitions},
     principals,
 };
@@ -22,7 +22,8 @@ crate::on_both!(
     a_restore_fences_earlier_holders,
 );
 
-/// Stores an ended run, a preparing run, a waiting run, a call with its receipt and its journal's cursor, and a principal.
+/// Stores an ended run, a preparing run, a waiting run, a call with its receipt and its journal's cursor, a top-up, and a
+/// principal.
 pub(crate) async fn populate(store: &Store) {
     let me = Worker::named("host/1/00000001");
     for run in ["ended", "live"] {
@@ -38,6 +39,7 @@ pub(crate) async fn populate(store: &Store) {
     let urgent = NewRun { priority: Priority::High, ..order("queued") };
     store.create(&urgent, Claimant::AnyWorker).await.unwrap();
     store.record_calls(&[calls::call("ended", 7)], &calls::cursor(7)).await.unwrap();
+    store.add_top_up(&balances::top_up("paid", 1000)).await.unwrap();
     store.add_principal(&principals::new("ann"), &ApiToken::from_random(1, [1; 2])).await.unwrap();
 }
 
@@ -62,7 +64,11 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
     let file = database.path().join("backup.ndjson");
     fs::write(&file, "what was there before").unwrap();
     let rows = store.backup(&file).await.unwrap();
-    assert_eq!(rows, Rows(17), "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt");
+    assert_eq!(
+        rows,
+        Rows(19),
+        "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt, 1 top-up, 1 balance"
+    );
     for elsewhere in [Database::sqlite(), Database::postgres().await] {
         let other = elsewhere.open().await;
         assert_eq!(other.restore(&file, Onto::Empty).await.unwrap(), rows);
@@ -70,6 +76,7 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
         assert_eq!(other.cursors("receipts").await.unwrap(), store.cursors("receipts").await.unwrap());
         let all = ReceiptFilter::default();
         assert_eq!(other.receipts(&all, 10).await.unwrap(), store.receipts(&all, 10).await.unwrap());
+        assert_eq!(other.balances(None).await.unwrap(), store.balances(None).await.unwrap());
         let ended = id("ended");
         assert_eq!(
             other.calls(&ended, None, 10).await.unwrap(),

@@ -2,13 +2,14 @@
 
 use platform_core::{
     control::Cursor,
+    credits::{CreditRate, Credits},
     id::{AccountId, CallId},
     limit::Millis,
-    money::NanoDollars,
+    money::SignedNanoDollars,
     record::{ExchangeRecord, Identity, Tokens},
 };
 use runner_model::receipt::{
-    ChargeReason, ExecutorType, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
+    CallReference, ChargeReason, ExecutorType, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
 };
 use runner_store::{
     CALLS_CONSUMER, CallPlace, Error, JournalCall, ReceiptFilter, Store, StoredReceipt, UnixMillis,
@@ -45,7 +46,11 @@ pub(crate) fn call(run: &str, seq: u64) -> JournalCall {
     let record = record(run, seq);
     let receipt = Receipt {
         source: ReceiptSource::Journal,
-        reference: ReceiptReference { run_id: id(run), attempt: 0, call_id: record.litellm_call_id },
+        reference: ReceiptReference::first(CallReference {
+            run_id: id(run),
+            attempt: 0,
+            call_id: record.litellm_call_id,
+        }),
         kind: ReceiptKind::ModelCall,
         account: record.account.clone(),
         user: record.user.clone(),
@@ -54,7 +59,9 @@ pub(crate) fn call(run: &str, seq: u64) -> JournalCall {
         model: record.model_asked.clone(),
         tokens: record.tokens,
         tokens_source: record.tokens_source,
-        amount: NanoDollars(23_000),
+        amount: SignedNanoDollars(23_000),
+        credits: Credits(230),
+        rate: CreditRate::default(),
         reason: ChargeReason::UpstreamCost,
         called_ms: seq.cast_signed(),
     };
@@ -99,7 +106,7 @@ async fn lines_that_are_read_twice_change_nothing(database: Database) {
     let before = store.receipts(&ReceiptFilter::default(), 10).await.unwrap();
     // Another process reads the same lines, or this one again after a restart.
     let mut dearer = call("r1", 2);
-    dearer.receipt.as_mut().unwrap().amount = NanoDollars(1);
+    dearer.receipt.as_mut().unwrap().amount = SignedNanoDollars(1);
     let added = store.record_calls(&[call("r1", 1), dearer], &cursor(2)).await.unwrap();
     assert_eq!(added, []);
     assert_eq!(store.receipts(&ReceiptFilter::default(), 10).await.unwrap(), before);

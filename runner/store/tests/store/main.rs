@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
 mod backups;
+mod balances;
 mod browser_sessions;
 mod calls;
 mod cancellations;

@@ -43,10 +43,11 @@ async fn ordered(store: &Store, new: &NewRun, claimant: Claimant<'_>) -> Run {
     }
 }
 
-struct Random(u64);
+/// Random numbers from a seed.
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         // xorshift64*
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -1,0 +1,131 @@
+//! Corrects receipts: adds the difference between what a call cost and what was charged for it.
+//!
+//! A receipt is never changed. An adjusting receipt has the rate of the first one, so the call's credits are in all
+//! those of its corrected cost, as if it had been known at once.
+
+use std::num::NonZeroU32;
+
+use platform_core::{
+    credits::Credits,
+    id::InstallationId,
+    money::SignedNanoDollars,
+    record::{Tokens, TokensSource},
+};
+use runner_model::receipt::{
+    ChargeReason, Correction, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
+};
+
+use super::{
+    RetryWhen, Store, StoredReceipt, Tx,
+    balances::Charges,
+    error::{Error, failed},
+};
+
+const ACTION: &str = "correct a receipt";
+const FIRST: &str =
+    "SELECT * FROM receipts WHERE source_system = $1 AND source_reference = $2 AND installation = $3";
+const CORRECTIONS: &str = "SELECT * FROM receipts WHERE corrects = $1 AND installation = $2";
+
+/// Effect of a correction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Adjusted {
+    /// The call has no receipt yet: nothing was stored.
+    NoReceipt,
+    /// The receipts of the call add up to the correction's amount: nothing was stored.
+    Agrees,
+    /// This receipt was added, and the balance has moved.
+    Corrected(Box<Receipt>),
+}
+
+/// What was charged for one call.
+struct ChargedCall {
+    first: Receipt,
+    corrections: Vec<Receipt>,
+}
+
+impl ChargedCall {
+    fn all(&self) -> impl Iterator<Item = &Receipt> {
+        self.corrections.iter().chain([&self.first])
+    }
+
+    /// Returns the receipt that makes all receipts of the call add up to `correction`; `None` if they do.
+    fn adjustment(&self, correction: &Correction) -> Option<Receipt> {
+        let charged: SignedNanoDollars = self.all().map(|receipt| receipt.amount).sum();
+        let amount = SignedNanoDollars::from(correction.amount) - charged;
+        if amount == SignedNanoDollars(0) {
+            return None;
+        }
+        let paid: Credits = self.all().map(|receipt| receipt.credits).sum();
+        let earlier = self.corrections.iter().filter(|receipt| receipt.source == correction.source);
+        let last = earlier.map(|receipt| receipt.reference.sequence).max();
+        Some(Receipt {
+            source: correction.source,
+            reference: ReceiptReference {
+                call: correction.call.clone(),
+                sequence: last.map_or(NonZeroU32::MIN, |last| last.saturating_add(1)),
+            },
+            kind: ReceiptKind::Adjustment,
+            tokens: Tokens::default(),
+            tokens_source: TokensSource::None,
+            amount,
+            credits: self.first.rate.credits(correction.amount) - paid,
+            reason: ChargeReason::Reconciled,
+            ..self.first.clone()
+        })
+    }
+}
+
+impl Store {
+    /// Adds the receipt that makes the receipts of a call add up to `correction`, and moves the balance of its account,
+    /// in one transaction. Changes nothing if they add up to it already, so a correction may be repeated.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn adjust(&self, correction: &Correction) -> Result<Adjusted, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let Some(charged) = tx.charged_call(&self.installation, correction).await? else {
+                return Ok(Adjusted::NoReceipt);
+            };
+            let Some(receipt) = charged.adjustment(correction) else { return Ok(Adjusted::Agrees) };
+            tx.add_receipt(&self.installation, &receipt).await?;
+            let mut charges = Charges::default();
+            charges.add(&receipt);
+            tx.charge(&self.installation, &charges).await?;
+            tx.commit(ACTION).await?;
+            Ok(Adjusted::Corrected(Box::new(receipt)))
+        })
+        .await
+    }
+}
+
+impl Tx {
+    /// Returns what was charged for a call. No other transaction corrects it until this one ends.
+    async fn charged_call(
+        &mut self,
+        installation: &InstallationId,
+        correction: &Correction,
+    ) -> Result<Option<ChargedCall>, Error> {
+        let call = correction.call.to_string();
+        if let Some(lock) = self.backend.lock_call() {
+            sqlx::query(lock).bind(&call).execute(self.connection()).await.map_err(failed(ACTION))?;
+        }
+        let first = sqlx::query(FIRST)
+            .bind(ReceiptSource::Journal.word())
+            .bind(&call)
+            .bind(installation.as_str())
+            .fetch_optional(self.connection())
+            .await
+            .map_err(failed(ACTION))?;
+        let Some(first) = first else { return Ok(None) };
+        let corrections = sqlx::query(CORRECTIONS)
+            .bind(&call)
+            .bind(installation.as_str())
+            .fetch_all(self.connection())
+            .await
+            .map_err(failed(ACTION))?;
+        let receipt = |row| StoredReceipt::read(row).map(|stored| stored.receipt);
+        let corrections = corrections.iter().map(receipt).collect::<Result<_, _>>()?;
+        Ok(Some(ChargedCall { first: receipt(&first)?, corrections }))
+    }
+}
