@@ -48,6 +48,12 @@ impl Credits {
     /// Greatest number that one receipt or top-up has: every JSON reader keeps it exactly, and sums stay far from an
     /// overflow.
     pub const GREATEST: Self = Self(1 << 53);
+
+    /// Returns whether one receipt or top-up can have this number.
+    #[must_use]
+    pub fn is_representable(&self) -> bool {
+        (-Self::GREATEST..=Self::GREATEST).contains(self)
+    }
 }
 
 impl Add for Credits {
@@ -88,7 +94,8 @@ impl Markup {
     pub const ONE: Self = Self { millionths: Self::UNIT };
     const UNIT: u32 = 1_000_000;
     const DECIMALS: usize = 6;
-    const GREATEST: u32 = 1000;
+    /// Greatest markup.
+    pub const GREATEST: u32 = 1000;
 }
 
 impl FromStr for Markup {

@@ -7,15 +7,38 @@ use platform_core::record::JournalLine;
 
 /// Content of one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Cell {
+pub enum Cell {
+    /// A number, which stays one in a spreadsheet.
     Number(u64),
+    /// A number that may be negative.
+    Signed(i64),
+    /// A text, which no spreadsheet reads as a formula.
     Text(String),
+    /// Nothing.
     Empty,
 }
 
 impl From<u64> for Cell {
     fn from(number: u64) -> Self {
         Self::Number(number)
+    }
+}
+
+impl From<i64> for Cell {
+    fn from(number: i64) -> Self {
+        Self::Signed(number)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
     }
 }
 
@@ -81,7 +104,12 @@ pub fn header() -> String {
 
 /// Returns the line for a record.
 pub fn row(line: &JournalLine) -> String {
-    cells(line).iter().map(format_cell).collect::<Vec<_>>().join(",") + "\r\n"
+    format_line(&cells(line))
+}
+
+/// Returns the line of these cells.
+pub fn format_line(cells: &[Cell]) -> String {
+    cells.iter().map(format_cell).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
 fn cells(line: &JournalLine) -> [Cell; COLUMNS.len()] {
@@ -133,6 +161,7 @@ fn format_cell(cell: &Cell) -> String {
     match cell {
         Cell::Empty => String::new(),
         Cell::Number(number) => number.to_string(),
+        Cell::Signed(number) => number.to_string(),
         Cell::Text(text) => quote(&neutralize(text)),
     }
 }
@@ -174,7 +203,7 @@ mod tests {
         for (text, cell) in cases {
             assert_eq!(format_cell(&Cell::Text(text.to_owned())), cell);
         }
-        assert_eq!(format_cell(&Cell::Number(12)), "12");
+        assert_eq!(format_line(&[12_u64.into(), (-12_i64).into()]), "12,-12\r\n");
         assert_eq!(format_cell(&Cell::from(None::<u64>)), "");
     }
 }

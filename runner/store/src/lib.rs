@@ -57,6 +57,7 @@ mod resource;
 mod retry;
 mod row;
 mod schema;
+mod statement;
 mod step;
 mod thread_list;
 mod threads;
@@ -103,6 +104,7 @@ pub use self::{
     resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},
     schema::SCHEMA,
+    statement::{InvalidMonth, Month, Statement, StatementLine},
     step::Step,
     thread_list::Thread,
     threads::{NewTurn, ThreadTurn, TurnPlace},

@@ -15,7 +15,7 @@ use runner_model::receipt::{
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    Month, RetryWhen, Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{count, number, parsed},
 };
@@ -29,7 +29,8 @@ const LIST: &str = "SELECT * FROM receipts WHERE installation = $1 AND ($2 IS NU
      AND ($3 IS NULL OR run = $3) AND ($4 IS NULL OR called >= $4) AND ($5 IS NULL OR called < $5) \
      AND ($6 IS NULL OR called < $6 OR (called = $6 AND (source_reference < $7 \
      OR (source_reference = $7 AND source_system < $8)))) \
-     ORDER BY called DESC, source_reference DESC, source_system DESC LIMIT $9";
+     AND ($9 IS NULL OR created >= $9) AND ($10 IS NULL OR created < $10) \
+     ORDER BY called DESC, source_reference DESC, source_system DESC LIMIT $11";
 
 /// Receipt, as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct ReceiptFilter {
     pub from: Option<UnixMillis>,
     /// Time before which the last call began.
     pub until: Option<UnixMillis>,
+    /// Month in which they were stored.
+    pub month: Option<Month>,
     /// Place before which the listed ones are; for the next page.
     pub before: Option<ReceiptPlace>,
 }
@@ -139,6 +142,8 @@ impl Store {
                 .bind(filter.before.as_ref().map(|place| place.called.0))
                 .bind(filter.before.as_ref().map(|place| place.reference.as_str()))
                 .bind(filter.before.as_ref().map(|place| place.source.word()))
+                .bind(filter.month.map(|month| month.begin().0))
+                .bind(filter.month.map(|month| month.end().0))
                 .bind(i64::from(max_receipts))
                 .fetch_all(&self.pool)
                 .await;

@@ -54,7 +54,7 @@ pub enum TopUpAdded {
 }
 
 impl TopUp {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
+    pub(super) fn read(row: &AnyRow) -> Result<Self, Error> {
         let note: Option<String> = row.try_get("note").map_err(failed("read a top-up"))?;
         let note = note.map(|text| {
             TopUpNote::parse(&text).map_err(|_invalid| Error::Corrupt { what: "note", value: text })

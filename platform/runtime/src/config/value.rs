@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use platform_core::{
     capability::Capability,
+    credits::{Credits, Markup},
     id::{AccountId, AgentId, ExternalId, GatewayId, InstallationId, ModelName, ToolName},
     limit::{ByteSize, Millis},
     money::NanoDollars,
@@ -176,6 +177,50 @@ written_as_text!(
     NanoDollars: u64::MAX => "25"
 );
 written_as_integer!(u16: 0xffff, u32: 0xffff_ffff, u64: u64::MAX);
+
+impl Value for Markup {
+    const EXAMPLE: Option<&'static str> = Some("1.25");
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        parse(text)
+    }
+    /// Parses the digits of a number as they are written: a float would round some.
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        match value {
+            DeValue::String(text) => Self::from_text(text),
+            DeValue::Float(number) => Self::from_text(number.as_str()),
+            DeValue::Integer(number) if number.radix() == 10 => Self::from_text(number.as_str()),
+            other => Err(format!("expected a decimal number such as 1.25, found {}", kind(other))),
+        }
+    }
+    fn schema() -> serde_json::Value {
+        json!({ "type": ["string", "number"], "minimum": 0, "maximum": Self::GREATEST })
+    }
+    fn to_json(&self) -> serde_json::Value {
+        json!(self.to_string())
+    }
+}
+
+impl Value for Credits {
+    fn from_text(text: &str) -> Result<Self, String> {
+        let credits = text.parse().ok().map(Self).filter(Self::is_representable);
+        credits.ok_or_else(|| {
+            format!("expected a whole number of credits from -{0} to {0}, found `{text}`", Self::GREATEST)
+        })
+    }
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        match value {
+            DeValue::Integer(number) if number.radix() == 10 => Self::from_text(number.as_str()),
+            other => Err(format!("expected a decimal whole number, found {}", kind(other))),
+        }
+    }
+    fn schema() -> serde_json::Value {
+        json!({ "type": "integer", "minimum": -Self::GREATEST, "maximum": Self::GREATEST })
+    }
+    fn to_json(&self) -> serde_json::Value {
+        json!(self)
+    }
+}
 
 impl Value for bool {
     fn from_text(text: &str) -> Result<Self, String> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use platform_core::{
     budget::{Budget, Price},
+    credits::Credits,
     id::{AccountId, ModelName},
     money::NanoDollars,
     priority::Priority,
@@ -28,6 +29,8 @@ pub struct Account {
     pub budget: Budget,
     /// Highest priority of its runs.
     pub priority: Priority,
+    /// Balance below which its calls are refused, instead of that of all accounts.
+    pub floor: Option<Credits>,
 }
 
 written_as_word!(Priority { Low: "low", Normal: "normal", High: "high" });
@@ -47,8 +50,12 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
     let mut accounts = Accounts::default();
     let read = |id: &str, section: &Section<'_>| {
         let budget = budget(section, &Budget::default());
-        let doc = "Highest priority that its runs may have.";
-        let account = Account { budget, priority: section.field("priority", doc).or(Priority::Normal) };
+        let priority = section.field("priority", "Highest priority that its runs may have.");
+        let floor = section.field(
+            "floor",
+            "Balance in credits below which its calls are refused, instead of `billing.floor`.",
+        );
+        let account = Account { budget, priority: priority.or(Priority::Normal), floor: floor.optional() };
         match AccountId::parse(id) {
             _ if id == ANY => accounts.any = account,
             Ok(id) => drop(accounts.named.insert(id, account)),

@@ -7,7 +7,9 @@ use platform_core::{
     record::Tokens,
 };
 use runner_model::receipt::{ChargeReason, Correction, Receipt, ReceiptKind, ReceiptSource};
-use runner_store::{Adjusted, Error, JournalCall, NewTopUp, ReceiptFilter, Store, TopUpAdded};
+use runner_store::{
+    Adjusted, Error, JournalCall, Month, NewTopUp, ReceiptFilter, Store, TopUpAdded, UnixMillis,
+};
 
 use crate::{
     calls::{call, cursor},
@@ -24,6 +26,7 @@ crate::on_both!(
     pages_separate_receipts_of_one_call,
     a_top_up_counts_once,
     a_balance_equals_its_sums,
+    statements_chain_from_month_to_month,
 );
 
 /// Returns a top-up of account `acct-1`.
@@ -215,4 +218,45 @@ async fn a_balance_equals_its_sums(database: Database) {
         assert_eq!(of_call[0].rate.credits(cost), credits, "as if priced right at once");
     }
     assert!(all.len() > calls.len() && calls.len() > 10, "the history has corrections and calls");
+}
+
+/// A receipt of October, its correction and a top-up of November, and a receipt of December.
+async fn statements_chain_from_month_to_month(database: Database) {
+    let store = database.open().await;
+    let calls = [call("r1", 1), call("r1", 2)];
+    store.record_calls(&calls, &cursor(2)).await.unwrap();
+    adjust(&store, &correction(&calls[0], 50_000)).await;
+    store.add_top_up(&top_up("paid", 1000)).await.unwrap();
+    let [october, november, december] =
+        ["2026-10", "2026-11", "2026-12"].map(|month| month.parse::<Month>().unwrap());
+    let UnixMillis(begin) = november.begin();
+    let UnixMillis(end) = november.end();
+    database
+        .behind_its_back(&format!(
+            "UPDATE receipts SET created = {} WHERE corrects IS NULL AND called = 1;
+             UPDATE receipts SET created = {begin} WHERE corrects IS NOT NULL;
+             UPDATE top_ups SET created = {};
+             UPDATE receipts SET created = {end} WHERE called = 2",
+            begin - 1,
+            end - 1,
+        ))
+        .await;
+    let payer = account("acct-1");
+    let months = [october, november, december];
+    let [october, november, december] =
+        months.map(async |month| store.statement(&payer, month).await.unwrap());
+    let (october, november, december) = tokio::join!(october, november, december);
+    assert_eq!((october.opening, october.closing()), (Credits(0), Credits(-230)));
+    assert_eq!((november.opening, november.closing()), (Credits(-230), Credits(500)));
+    assert_eq!((november.paid_in(), november.charged()), (Credits(1000), Credits(270)));
+    let [line] = november.lines.as_slice() else { panic!("{november:?}") };
+    assert_eq!((line.kind, line.receipts, line.tokens), (ReceiptKind::Adjustment, 1, Tokens::default()));
+    assert_eq!(line.cost, SignedNanoDollars(27_000));
+    assert_eq!((december.opening, december.closing()), (Credits(500), Credits(270)));
+    assert_eq!(december.lines[0].tokens, calls[1].record.tokens);
+    assert_eq!(balance(&store, &payer).await, december.closing());
+    let listed = ReceiptFilter { month: Some(november.month), ..ReceiptFilter::default() };
+    assert_eq!(store.receipts(&listed, 10).await.unwrap().len(), 1);
+    let other = store.statement(&account("acct-2"), december.month).await.unwrap();
+    assert_eq!((other.closing(), other.lines), (Credits(0), vec![]));
 }

@@ -12,8 +12,9 @@ fn error(text: &str) -> String {
 #[test]
 fn no_limit_can_be_zero() {
     // Settings whose documentation gives zero a meaning.
-    const MEAN_SOMETHING: [&str; 13] = [
+    const MEAN_SOMETHING: [&str; 14] = [
         "agents.*.warm_pool_size",
+        "billing.markup",
         "gateways.*.drain_timeout",
         "prices.*.cache_written",
         "prices.*.cache_written_1h",
@@ -85,6 +86,41 @@ fn impossible_limits_are_told_with_their_range() {
         let error = error(text);
         assert!(error.contains(told), "{text}: {error}");
     }
+}
+
+#[test]
+fn a_markup_is_exact_or_refused() {
+    let rate = |text: &str| parse(&format!("[billing]\nmarkup = {text}")).unwrap().billing.rate;
+    for (text, shown) in
+        [("1.25", "1.25"), ("'1.25'", "1.25"), ("2", "2"), ("0.000001", "0.000001"), ("0", "0")]
+    {
+        assert_eq!(rate(text).markup.to_string(), shown, "{text}");
+    }
+    for text in
+        ["1.0000001", "'1.0000001'", "0.1234567", "-1", "-0.5", "1000.5", "1e-9", "nan", "'dear'", "true"]
+    {
+        let error = error(&format!("[billing]\nmarkup = {text}"));
+        let told = if text == "true" {
+            "found a boolean"
+        } else {
+            "from 0 to 1000 with at most 6 decimals, such as 1.25"
+        };
+        assert!(error.contains("s.toml:2: billing.markup: ") && error.contains(told), "{text}: {error}");
+    }
+    for text in ["floor = 1.5", "floor = 9007199254740993", "credits_per_dollar = 0"] {
+        let error = error(&format!("[billing]\n{text}"));
+        assert!(error.contains("s.toml:2: billing."), "{text}: {error}");
+    }
+}
+
+#[test]
+fn an_account_may_have_a_floor_of_its_own() {
+    let settings =
+        parse("[billing]\nfloor = -5\n[accounts.a]\nfloor = 10\n[accounts.b]\nrequests = 1").unwrap();
+    let floor = |account: &str| settings.floor_of(&account.parse().unwrap()).map(|floor| floor.0);
+    assert_eq!(["a", "b", "c"].map(floor), [Some(10), Some(-5), Some(-5)]);
+    assert_eq!(settings.greatest_floor().map(|floor| floor.0), Some(10));
+    assert_eq!(parse("").unwrap().greatest_floor(), None);
 }
 
 #[test]

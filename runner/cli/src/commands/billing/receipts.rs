@@ -1,4 +1,4 @@
-//! Implements `sluice billing`: lists the receipts of calls.
+//! Implements `sluice billing receipts`.
 
 use std::io::{self, Write};
 
@@ -9,32 +9,10 @@ use runner_model::receipt::{ChargeReason, Receipt};
 use runner_store::{ReceiptFilter, Store, StoredReceipt, UnixMillis};
 use serde_json::{Value, json};
 
-use super::{Context, Error, exit::Exit, run_reference::RunReference, runs::format_time, table::Table};
-
-#[derive(clap::Subcommand)]
-pub(super) enum Command {
-    /// List receipts of calls, those of the newest calls first
-    ///
-    /// Each call that was sent upstream has one receipt, moments after its end. A receipt is never changed.
-    #[command(after_help = "\
-Examples:
-  sluice billing receipts --account acct-7
-  sluice billing receipts --run run-19c1-5f0e --json
-  sluice billing receipts --from 2026-11-01 --to 2026-12-01 -n 10000 --json > november.json
-
-Reasons for an amount:
-  upstream_cost  the upstream told the cost
-  price_table    the prices of the configuration gave it: an estimate
-  free_model     billing.free_models lists the model
-  no_usage       the call used no tokens
-  unpriced       the price is unknown, and the amount 0 until it is corrected
-  reconciled     the upstream's ledger has another cost: the difference
-In tables ~ marks an estimate.")]
-    Receipts(ReceiptsArguments),
-}
+use crate::commands::{Error, exit::Exit, run_reference::RunReference, runs::format_time, table::Table};
 
 #[derive(clap::Args)]
-pub(super) struct ReceiptsArguments {
+pub(in crate::commands) struct Arguments {
     /// Only receipts of this account
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<AccountId>,
@@ -55,19 +33,15 @@ pub(super) struct ReceiptsArguments {
     json: bool,
 }
 
-pub(super) async fn billing(context: &Context, command: Command) -> Result<Exit, Error> {
-    let Command::Receipts(arguments) = command;
-    receipts(&context.store().await?, arguments).await
-}
-
-async fn receipts(store: &Store, arguments: ReceiptsArguments) -> Result<Exit, Error> {
-    let ReceiptsArguments { account, run, from, to, limit, json } = arguments;
+pub(super) async fn receipts(store: &Store, arguments: Arguments) -> Result<Exit, Error> {
+    let Arguments { account, run, from, to, limit, json } = arguments;
     let run_id = match run {
         Some(reference) => Some(reference.in_store(store).await?),
         None => None,
     };
     let time = |when: Option<When>| when.map(|when| UnixMillis(when.unix_millis()));
-    let filter = ReceiptFilter { account, run_id, from: time(from), until: time(to), before: None };
+    let filter =
+        ReceiptFilter { account, run_id, from: time(from), until: time(to), ..ReceiptFilter::default() };
     let receipts = store.receipts(&filter, limit).await?;
     let mut out = io::stdout();
     if json {
@@ -79,8 +53,9 @@ async fn receipts(store: &Store, arguments: ReceiptsArguments) -> Result<Exit, E
     Ok(Exit::Success)
 }
 
-fn table(receipts: &[StoredReceipt]) -> Table<8> {
-    let mut table = Table::new(["CALLED", "ACCOUNT", "RUN", "MODEL", "INPUT", "OUTPUT", "AMOUNT", "REASON"]);
+fn table(receipts: &[StoredReceipt]) -> Table<9> {
+    let mut table =
+        Table::new(["CALLED", "ACCOUNT", "RUN", "MODEL", "INPUT", "OUTPUT", "AMOUNT", "CREDITS", "REASON"]);
     for StoredReceipt { receipt, .. } in receipts {
         let tokens = |count: u64| match receipt.tokens_source {
             TokensSource::Exact | TokensSource::None => count.to_string(),
@@ -94,6 +69,7 @@ fn table(receipts: &[StoredReceipt]) -> Table<8> {
             tokens(receipt.tokens.input),
             tokens(receipt.tokens.output),
             amount(receipt),
+            receipt.credits.to_string(),
             receipt.reason.word().to_owned(),
         ]);
     }
@@ -111,7 +87,8 @@ fn amount(receipt: &Receipt) -> String {
     }
 }
 
-fn receipt_json(StoredReceipt { receipt, created }: &StoredReceipt) -> Value {
+/// Returns a receipt as JSON.
+pub(super) fn receipt_json(StoredReceipt { receipt, created }: &StoredReceipt) -> Value {
     let call = &receipt.reference.call;
     json!({
         "source_system": receipt.source.word(),

@@ -1,0 +1,76 @@
+//! Implements `sluice billing`: receipts of calls, and the balances and statements of accounts.
+
+mod balance;
+mod credit;
+mod export;
+mod receipts;
+mod statement;
+
+use super::{Context, Error, exit::Exit};
+
+#[derive(clap::Subcommand)]
+pub(super) enum Command {
+    /// List receipts of calls, those of the newest calls first
+    ///
+    /// Each call that was sent upstream has one receipt, moments after its end. A receipt is never changed: a correction
+    /// is a receipt of its own, with the difference.
+    #[command(after_help = "\
+Examples:
+  sluice billing receipts --account acct-7
+  sluice billing receipts --run run-19c1-5f0e --json
+  sluice billing receipts --from 2026-11-01 --to 2026-12-01 -n 10000 --json > november.json
+
+Reasons for an amount:
+  upstream_cost  the upstream told the cost
+  price_table    the prices of the configuration gave it: an estimate
+  free_model     billing.free_models lists the model
+  no_usage       the call used no tokens
+  unpriced       the price is unknown, and the amount 0 until it is corrected
+  reconciled     the upstream's ledger has another cost: the difference
+In tables ~ marks an estimate.")]
+    Receipts(receipts::Arguments),
+    /// Write all receipts, one a line, as NDJSON or CSV
+    ///
+    /// Reads them in pages: memory stays small, however many they are.
+    #[command(after_help = "\
+Examples:
+  sluice billing export --account acct-7 --month 2026-11 --format csv > november.csv
+  sluice billing export | jq 'select(.charge_reason == \"unpriced\").model'")]
+    Export(export::Arguments),
+    /// Give an account credits: a top-up
+    ///
+    /// With a key that was used before, nothing changes. Without one, each command is another top-up. A negative number
+    /// takes credits back.
+    #[command(after_help = "\
+Examples:
+  sluice billing credit --account acct-7 5000000
+  sluice billing credit --account acct-7 5000000 --key invoice-1037 --note 'invoice 1037'
+  sluice billing credit --account acct-7 --note 'mistyped' -- -4500000")]
+    Credit(credit::Arguments),
+    /// Show the balances of accounts: their top-ups less the credits of their receipts
+    #[command(after_help = "\
+Examples:
+  sluice billing balance
+  sluice billing balance --account acct-7 --json | jq .balances[0].credits")]
+    Balance(balance::Arguments),
+    /// Show what an account was given and used within a month
+    ///
+    /// A receipt belongs to the month in which it was stored. The statement of a month that has ended never changes: a
+    /// later correction is in the month in which it was made.
+    #[command(after_help = "\
+Examples:
+  sluice billing statement --account acct-7 --month 2026-11
+  sluice billing statement --account acct-7 --month 2026-11 --format csv > acct-7.csv
+  sluice billing statement --account acct-7 --month 2026-11 --format json | jq .closing")]
+    Statement(statement::Arguments),
+}
+
+pub(super) async fn billing(context: &Context, command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::Receipts(arguments) => receipts::receipts(&context.store().await?, arguments).await,
+        Command::Export(arguments) => export::export(&context.store().await?, arguments).await,
+        Command::Credit(arguments) => credit::credit(&context.serving_store().await?, arguments).await,
+        Command::Balance(arguments) => balance::balance(context, arguments).await,
+        Command::Statement(arguments) => statement::statement(&context.store().await?, arguments).await,
+    }
+}
