@@ -14,6 +14,7 @@ use tokio::{
 };
 
 use crate::{
+    balance_gate::BalanceGate,
     body_memory::{BodyMemory, BodyMemoryPool},
     clock::CallIds,
     exchange::{ServeContext, Snapshot},
@@ -82,6 +83,7 @@ pub(crate) struct SharedState {
     pub(crate) registry: Arc<RunRegistry>,
     pub(crate) freezes: Arc<Freezes>,
     pub(crate) run_keys: Arc<RunKeys>,
+    pub(crate) balances: Arc<BalanceGate>,
     pub(crate) unattributed_run: Arc<Run>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) metrics: Arc<Metrics>,
@@ -216,6 +218,7 @@ fn server_context(
         registry: state.registry,
         freezes: Arc::clone(&state.freezes),
         run_keys: state.run_keys,
+        balances: state.balances,
         unattributed_run: state.unattributed_run,
         snapshot: state.snapshot,
         metrics: Arc::clone(&state.metrics.threads()[index]),

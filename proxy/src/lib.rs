@@ -8,6 +8,7 @@
 //! requests about the proxy. `data_plane_thread` and `run` define threads and state.
 
 mod accounts;
+mod balance_gate;
 mod body_memory;
 mod budget;
 mod clock;
@@ -66,6 +67,7 @@ use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 pub use self::config::{Config, ConfigSources};
 use self::{
     accounts::Accounts,
+    balance_gate::BalanceGate,
     body_memory::BodyMemory,
     closed::ClosedRuns,
     control::{Control, Socket},
@@ -102,7 +104,8 @@ pub enum Error {
         /// Path of the control socket.
         path: PathBuf,
     },
-    /// Stored decisions cannot be read: revocations, freezes, closed runs or the aliases of keys.
+    /// Stored decisions cannot be read: revocations, freezes, accounts below their floor, closed runs or the aliases of
+    /// keys.
     #[error("cannot read {}", path.display())]
     State {
         /// Path of the file.
@@ -158,33 +161,32 @@ impl App {
         prepare_host(proxy)?;
         let journal = Arc::new(Journal::open(&proxy.state_dir, config.settings.journal.clone())?);
         let socket = Socket::bind(&config)?;
-        let StoredState { recovered, registry, freezes } = StoredState::read(&config.settings, &journal)?;
-        let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot(None)));
+        let stored = StoredState::read(&config.settings, &journal)?;
         let shared_listener = shared::bind(proxy)?;
         let metrics_listener = proxy.metrics_listen.map(control::metrics::bind).transpose()?;
         let shared = shared_listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let run_defaults = config.run_defaults();
-        let body_memory = Arc::new(BodyMemory::new(proxy.max_body_memory));
-        let metrics = Arc::new(Metrics::new(config.models(), thread_count));
         let shared_state = SharedState {
             upstream: Arc::clone(&config.upstream),
             journal: Arc::clone(&journal),
-            body_memory: Arc::clone(&body_memory),
-            registry: Arc::clone(&registry),
-            freezes: Arc::clone(&freezes),
-            run_keys: Arc::clone(&recovered.run_keys),
+            body_memory: Arc::new(BodyMemory::new(proxy.max_body_memory)),
+            registry: Arc::clone(&stored.registry),
+            freezes: stored.freezes,
+            balances: stored.balances,
+            run_keys: Arc::clone(&stored.recovered.run_keys),
             unattributed_run: Arc::new(Run::unattributed(&run_defaults).map_err(Error::UnattributedRun)?),
-            snapshot: Arc::clone(&snapshot),
-            metrics: Arc::clone(&metrics),
+            snapshot: Arc::new(ArcSwap::from_pointee(config.snapshot(None))),
+            metrics: Arc::new(Metrics::new(config.models(), thread_count)),
             connection_limits: ConnectionLimits::new(proxy.connections, thread_count),
         };
-        let closed = Arc::clone(&recovered.closed);
+        let closed = Arc::clone(&stored.recovered.closed);
         let maintenance = Maintenance::start(Arc::clone(&journal), move |run, n| closed.contains(run, n))
             .map_err(Error::Thread)?;
         let (data_plane, threads) = start_threads(&config, &shared_state, shared_listener)?;
+        let registry = stored.registry;
         let setup =
             ListenerSetup { dir: proxy.listeners_dir(), reserved: proxy.own_dirs(), registry, shared };
-        let runs = Runs::new(setup, recovered, run_defaults, data_plane);
+        let runs = Runs::new(setup, stored.recovered, run_defaults, data_plane);
         open_runs(&runs, &config).await?;
         runs.listen().await;
         let stop = Shutdown::new();
@@ -198,12 +200,13 @@ impl App {
                 config: ArcSwap::from_pointee(config),
                 runs,
                 journal,
-                body_memory,
+                body_memory: shared_state.body_memory,
                 heads: shared_state.connection_limits.heads(),
                 taps: Arc::default(),
-                metrics,
-                freezes,
-                snapshot,
+                metrics: shared_state.metrics,
+                freezes: shared_state.freezes,
+                balances: shared_state.balances,
+                snapshot: shared_state.snapshot,
                 started: Instant::now(),
             },
             stop,
@@ -287,6 +290,7 @@ struct StoredState {
     recovered: RecoveredState,
     registry: Arc<RunRegistry>,
     freezes: Arc<Freezes>,
+    balances: Arc<BalanceGate>,
 }
 
 impl StoredState {
@@ -317,6 +321,7 @@ impl StoredState {
             },
             registry: Arc::new(RunRegistry::open(&state("revoked")).map_err(unreadable("revoked"))?),
             freezes: Arc::new(Freezes::open(&state("frozen")).map_err(unreadable("frozen"))?),
+            balances: Arc::new(BalanceGate::open(&state("exhausted")).map_err(unreadable("exhausted"))?),
         })
     }
 }

@@ -22,6 +22,8 @@
 //! | `DELETE /v1/gateways/{gateway}` | `{}`; the listener is closed and its directory removed |
 //! | `GET /v1/frozen` | list of [`Frozen`] |
 //! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | [`FreezeChange`]; calls in flight of what is frozen are cut; 507 `not_stored` if the change is in effect but the disk refused it |
+//! | `GET /v1/exhausted` | [`ExhaustedAccounts`] |
+//! | `PUT /v1/exhausted` with [`ExhaustedAccounts`] | [`ExhaustedAccounts`]; replaces the earlier lists; later calls of these accounts are refused, those in flight go on; 507 `not_stored` as above |
 //! | `POST /v1/reload` | [`Reloaded`]; configuration, key and token secrets were read again and apply to new calls |
 //! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on only the limits named here apply; what was used already counts |
 //! | `GET /v1/accounts` | list of [`AccountView`] |
@@ -34,7 +36,7 @@
 //! | `DELETE /v1/consumers/{name}` | `{}`; no lines are kept for it any more |
 
 use core::{fmt, net::SocketAddr};
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +138,17 @@ pub enum Frozen {
     Account(AccountId),
     /// Calls that request a model by exactly this name.
     Model(ModelName),
+}
+
+/// Accounts whose balance is below its floor. Their calls are refused, except those for models that cost nothing. The
+/// lists outlast restarts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExhaustedAccounts {
+    /// The accounts.
+    pub accounts: BTreeSet<AccountId>,
+    /// Models that cost nothing, by the name in the request.
+    pub free_models: BTreeSet<ModelName>,
 }
 
 /// Answer to a freeze or a thaw. The change takes effect even for unknown names.
@@ -309,6 +322,8 @@ pub enum Unstored {
     Revocations,
     /// Runs that were closed.
     ClosedRuns,
+    /// Accounts below their floor.
+    ExhaustedAccounts,
 }
 
 /// State of the circuit to the upstream. Times are RFC 3339, UTC.

@@ -104,6 +104,14 @@ impl From<NanoDollars> for SignedNanoDollars {
     }
 }
 
+impl SignedNanoDollars {
+    /// Returns the amount as it is displayed, without the dollar sign.
+    #[must_use]
+    pub fn to_plain_text(self) -> String {
+        self.to_string().replacen('$', "", 1)
+    }
+}
+
 impl Add for SignedNanoDollars {
     type Output = Self;
     fn add(self, other: Self) -> Self {
@@ -189,6 +197,7 @@ mod tests {
         assert_eq!(NanoDollars(0).to_string(), "$0.00");
         assert_eq!(NanoDollars(23_000).to_plain_text(), "0.000023");
         assert_eq!(SignedNanoDollars(-23_000).to_string(), "-$0.000023");
+        assert_eq!(SignedNanoDollars(-23_000).to_plain_text(), "-0.000023");
         assert_eq!(SignedNanoDollars::from(NanoDollars(u64::MAX)), SignedNanoDollars(i64::MAX));
     }
 }

@@ -61,6 +61,8 @@ pub enum Refusal {
     QuotaReserved,
     /// A limit of the run or its account is exhausted.
     QuotaExhausted,
+    /// The balance of the account is below its floor.
+    BalanceExhausted,
     /// A limit of cost applies, and the model has no price.
     ModelUnpriced,
     /// As many connections are open as are allowed. Nothing was read from this one.
@@ -95,7 +97,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All refusals, for tables and tests.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 41] = [
         Self::RouteUnknown,
         Self::WebsocketUnsupported,
         Self::HeadInvalid,
@@ -121,6 +123,7 @@ impl Refusal {
         Self::ConcurrencyLimited,
         Self::QuotaReserved,
         Self::QuotaExhausted,
+        Self::BalanceExhausted,
         Self::ModelUnpriced,
         Self::TooManyConnections,
         Self::RunDeadlineExceeded,
@@ -167,6 +170,7 @@ impl Refusal {
             Self::ConcurrencyLimited => "concurrency_limited",
             Self::QuotaReserved => "quota_reserved",
             Self::QuotaExhausted => "quota_exhausted",
+            Self::BalanceExhausted => "balance_exhausted",
             Self::ModelUnpriced => "model_unpriced",
             Self::TooManyConnections => "too_many_connections",
             Self::RunDeadlineExceeded => "run_deadline_exceeded",

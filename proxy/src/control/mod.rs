@@ -33,6 +33,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use self::reserved_fds::ReservedFds;
 use crate::{
+    balance_gate::BalanceGate,
     body_memory::BodyMemory,
     config::{Config, ConfigSources},
     exchange::Snapshot,
@@ -59,6 +60,8 @@ pub(crate) struct Control {
     pub(crate) metrics: Arc<Metrics>,
     /// Freezes that an operator has set.
     pub(crate) freezes: Arc<Freezes>,
+    /// Accounts whose balance is below its floor.
+    pub(crate) balances: Arc<BalanceGate>,
     /// Settings that calls use; replaced on a reload.
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) config: ArcSwap<Config>,
@@ -86,6 +89,7 @@ impl Control {
             (Unstored::Freezes, self.freezes.is_stored()),
             (Unstored::Revocations, self.runs.registry().is_stored()),
             (Unstored::ClosedRuns, self.runs.closed().is_stored()),
+            (Unstored::ExhaustedAccounts, self.balances.is_stored()),
         ];
         stored.into_iter().filter_map(|(kind, is_stored)| (!is_stored).then_some(kind)).collect()
     }
@@ -107,6 +111,7 @@ impl Control {
                 Unstored::Freezes => self.freezes.store(),
                 Unstored::Revocations => self.runs.registry().store(),
                 Unstored::ClosedRuns => self.runs.closed().store(),
+                Unstored::ExhaustedAccounts => self.balances.store(),
             };
             match stored {
                 Ok(()) => tracing::info!(?kind, "changes stored at last"),

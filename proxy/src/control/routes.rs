@@ -7,7 +7,8 @@ use hyper::body::Incoming;
 use platform_core::{
     budget::Budget,
     control::{
-        AccountBudget, Correlation, Cursor, FreezeChange, Frozen, GatewayListener, Health, Register, Revoked,
+        AccountBudget, Correlation, Cursor, ExhaustedAccounts, FreezeChange, Frozen, GatewayListener, Health,
+        Register, Revoked,
     },
     grant::Listener,
     id::{GatewayId, RunId, SocketDirName},
@@ -71,6 +72,8 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Cont
         (&Method::GET, ["v1", "frozen"]) => Ok(json(&control.freezes.list())),
         (&Method::POST, ["v1", "freeze"]) => change_freezes(&control, Change::Freeze, body).await,
         (&Method::POST, ["v1", "thaw"]) => change_freezes(&control, Change::Thaw, body).await,
+        (&Method::GET, ["v1", "exhausted"]) => Ok(json(&control.balances.lists())),
+        (&Method::PUT, ["v1", "exhausted"]) => replace_exhausted(&control, body).await,
         (&Method::POST, ["v1", "reload"]) => Ok(json(&reload::reload(&control).await?)),
         (&Method::GET, ["v1", "runs", run, "tap"]) => streams::tap(&control, &run_id(run)?, &head.uri),
         (&Method::GET, ["v1", "runs", run, "trace"]) => streams::trace(&control, &run_id(run)?),
@@ -245,6 +248,16 @@ async fn change_freezes(control: &Control, change: Change, body: Incoming) -> Re
     tracing::info!(?change, ?frozen, ?unmatched, "freezes changed");
     stored.map_err(not_stored)?;
     Ok(json(&FreezeChange { frozen, unmatched }))
+}
+
+async fn replace_exhausted(control: &Control, body: Incoming) -> Result<ControlResponse, Error> {
+    let lists: ExhaustedAccounts = parse_body(body, "lists of accounts and free models").await?;
+    let stored = control.balances.replace(lists);
+    let lists = control.balances.lists();
+    if stored.map_err(not_stored)? {
+        tracing::info!(accounts = ?lists.accounts, "accounts below their floor changed");
+    }
+    Ok(json(&lists))
 }
 
 /// Logs that a change is in effect but not stored, and returns the error for it.

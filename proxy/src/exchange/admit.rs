@@ -94,6 +94,15 @@ impl Exchange {
         Ok(())
     }
 
+    /// Refuses the call if the balance of its account is below its floor, unless `model` costs nothing.
+    pub(super) fn check_balance(&self, model: &str) -> Result<(), Refused> {
+        if self.context.balances.passes(&self.run.grant.account, model) {
+            Ok(())
+        } else {
+            Err(Refusal::BalanceExhausted.into())
+        }
+    }
+
     /// Refuses the call if an operator has frozen its account or `model`.
     pub(super) fn check_freezes(&self, model: Option<&str>) -> Result<(), Refused> {
         self.context.freezes.stop(&self.run.grant.account, model).map_or(Ok(()), |stop| Err(stop.into()))

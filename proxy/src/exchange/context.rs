@@ -8,8 +8,9 @@ use platform_core::token::Secrets;
 
 use super::models::DefaultModels;
 use crate::{
-    body_memory::BodyMemoryPool, budget::Prices, clock::CallIds, freezes::Freezes, journal::Committer,
-    mask::Mask, metrics::ForThread, registry::RunRegistry, run::Run, run_keys::RunKeys, upstream::Upstream,
+    balance_gate::BalanceGate, body_memory::BodyMemoryPool, budget::Prices, clock::CallIds, freezes::Freezes,
+    journal::Committer, mask::Mask, metrics::ForThread, registry::RunRegistry, run::Run, run_keys::RunKeys,
+    upstream::Upstream,
 };
 
 /// Part of the configuration that calls use. Immutable; a reload replaces it whole.
@@ -48,6 +49,8 @@ pub(crate) struct ServeContext {
     pub(crate) freezes: Arc<Freezes>,
     /// Keys of runs at the upstream.
     pub(crate) run_keys: Arc<RunKeys>,
+    /// Accounts whose balance is below its floor.
+    pub(crate) balances: Arc<BalanceGate>,
     /// Run under which unattributed calls are recorded.
     pub(crate) unattributed_run: Arc<Run>,
     /// This thread's part of the memory for request bodies.

@@ -246,6 +246,7 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
             (StatusCode::TOO_MANY_REQUESTS, SERVER, Retry::After(1))
         }
         Refusal::QuotaExhausted
+        | Refusal::BalanceExhausted
         | Refusal::ModelUnpriced
         | Refusal::RunDeadlineExceeded
         | Refusal::Frozen

@@ -58,6 +58,8 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
             "the rest of a limit of this run or account is reserved for calls in progress"
         }
         Refusal::QuotaExhausted => "a limit of this run or account is used up",
+        // Words that OpenClaw takes as final, and that lock no provider.
+        Refusal::BalanceExhausted => "the balance of this account is below its floor",
         Refusal::ModelUnpriced => {
             "this run or account has a limit of money, and the model has no price: its operator has to set one"
         }

@@ -176,7 +176,7 @@ pub(crate) async fn show(
     request: Request,
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
-    let account = find(&caller, &account)?;
+    let account = caller.find_account(&account)?;
     let views = context.ask_data_plane(async |data_plane| data_plane.accounts().await).await?;
     let view = views.into_iter().find(|view| view.account == account);
     // The account of a principal exists, even if no run of it has called a model.
@@ -197,7 +197,7 @@ pub(crate) async fn limit(
     request: Request,
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
-    let account = find(&caller, &account)?;
+    let account = caller.find_account(&account)?;
     let body = read_json(request, MAX_LIMITS).await?;
     let limits: LimitsBody = serde_json::from_value(body).map_err(|error| invalid_body(&error))?;
     let budget = AccountBudget { account, budget: limits.budget()? };
@@ -214,12 +214,6 @@ pub(crate) fn limit_operation() -> Operation {
         )
         .asking_data_plane()
         .body::<LimitsBody>(&json!({ "totalTokens": 1_000_000, "cost": "2.50" }))
-}
-
-/// Returns the account that `text` names, if it exists for `caller`.
-fn find(caller: &Caller, text: &str) -> Result<AccountId, Error> {
-    let account = AccountId::parse(text).map_err(|_invalid| Error::Route)?;
-    if caller.sees(&account) { Ok(account) } else { Err(Error::Route) }
 }
 
 /// Returns an account of which the data plane knows nothing yet.

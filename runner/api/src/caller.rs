@@ -118,6 +118,12 @@ impl Caller {
         self.is_operator() || account == self.account()
     }
 
+    /// Returns the account that the path of a request names, if it exists for the caller.
+    pub(crate) fn find_account(&self, text: &str) -> Result<AccountId, Error> {
+        let account = AccountId::parse(text).map_err(|_invalid| Error::Route)?;
+        if self.sees(&account) { Ok(account) } else { Err(Error::Route) }
+    }
+
     /// Returns the account that a query names, or none. For the caller, the objects of an account that it does not see
     /// are as absent as the account.
     pub(crate) fn account_of_query(&self, named: Option<AccountId>) -> Result<Option<AccountId>, Error> {

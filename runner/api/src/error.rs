@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use platform_core::{
+    credits::Credits,
     event::RunErrorCode,
     id::{AccountId, AgentId, ModelName},
 };
@@ -101,6 +102,16 @@ pub(super) enum Error {
     /// The handler took too long.
     #[error("the request took too long")]
     TimedOut,
+    /// The balance of the account does not allow a run.
+    #[error("the balance of account {account} is {credits} credits, below its floor of {floor}")]
+    BalanceExhausted {
+        /// The account.
+        account: AccountId,
+        /// Its balance.
+        credits: Credits,
+        /// Its floor.
+        floor: Credits,
+    },
     /// The settings do not allow the order.
     #[error(transparent)]
     Order(#[from] OrderError),
@@ -161,6 +172,7 @@ impl Error {
             Self::TooManyStreams => Problem::TOO_MANY_STREAMS,
             Self::Starting => Problem::STARTING,
             Self::TimedOut => Problem::TIMED_OUT,
+            Self::BalanceExhausted { .. } => Problem::BALANCE_EXHAUSTED,
             Self::Files(error) => files_problem(error),
             Self::File(_) => Problem::FILE_REFUSED,
             Self::LargeDiff { .. } => Problem::DIFFERENCE_TOO_LARGE,

@@ -47,6 +47,7 @@ pub(super) fn store_problem(error: &store::Error) -> Problem {
         store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } | store::Error::NoThread { .. } => {
             Problem::NOT_FOUND
         }
+        store::Error::TopUpExists { .. } => Problem::IDEMPOTENCY_KEY_TAKEN,
         store::Error::ThreadBusy { .. } => Problem::THREAD_BUSY,
         store::Error::StillActive { .. } => Problem::RUN_ACTIVE,
         store::Error::Conflict { .. } => Problem::RUN_ID_TAKEN,

@@ -215,6 +215,18 @@ impl Problem {
         "the run has failed; `code` is the code of its failure, such as `timeout`",
         "`sluice runs show` has the details of the run",
     );
+    pub(crate) const BALANCE_EXHAUSTED: Self = Self::new(
+        StatusCode::PAYMENT_REQUIRED,
+        "balance_exhausted",
+        "the balance of the account is below its floor, and the model is not free",
+        "give the account credits, `sluice billing credit`, or order a free model",
+    );
+    pub(crate) const IDEMPOTENCY_KEY_TAKEN: Self = Self::new(
+        StatusCode::CONFLICT,
+        "idempotency_key_taken",
+        "another top-up has this idempotency key",
+        "use another key for another top-up",
+    );
     pub(crate) const NO_FILES: Self = Self::new(
         StatusCode::NOT_FOUND,
         "no_files",
@@ -269,7 +281,8 @@ impl Problem {
     /// Problems of every route that demands a role and changes something, for callers with a session.
     pub(crate) const GUARDED_CHANGES: [Self; 2] = [Self::WRONG_ORIGIN, Self::UNSUPPORTED_MEDIA_TYPE];
     /// Problems of an order, beyond those of its form.
-    pub(crate) const OF_ORDERS: [Self; 9] = [
+    pub(crate) const OF_ORDERS: [Self; 10] = [
+        Self::BALANCE_EXHAUSTED,
         Self::UNKNOWN_AGENT,
         Self::MODEL_NOT_GRANTED,
         Self::NO_MODEL,

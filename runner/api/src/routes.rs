@@ -13,7 +13,7 @@ use runner_model::principal::PrincipalRole;
 use runner_telemetry::traces::{ApiRequest, Traces};
 
 use crate::{
-    accounts, agents,
+    accounts, agents, balances,
     browser_sessions::{self, SESSION},
     chat::{self, operations as chats},
     context::ApiContext,
@@ -97,6 +97,26 @@ fn data_plane_routes() -> Vec<Route> {
             "/api/v1/accounts/{account}/limits",
             Operator,
             put(accounts::limit, accounts::limit_operation()),
+        ),
+        guarded(
+            "/api/v1/accounts/{account}/balance",
+            Viewer,
+            get(balances::show, balances::show_operation()),
+        ),
+        guarded(
+            "/api/v1/accounts/{account}/statement",
+            Viewer,
+            get(balances::statement, balances::statement_operation()),
+        ),
+        guarded(
+            "/api/v1/accounts/{account}/receipts",
+            Viewer,
+            get(balances::receipts, balances::receipts_operation()),
+        ),
+        guarded(
+            "/api/v1/accounts/{account}/credits",
+            Operator,
+            post(balances::credit, balances::credit_operation()),
         ),
         guarded(FREEZES, Operator, get(freezes::list, freezes::list_operation())),
         guarded("/api/v1/gateways", Operator, get(gateways::list, gateways::list_operation())),

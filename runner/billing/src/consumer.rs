@@ -15,7 +15,10 @@ use runner_engine::current_settings::CurrentSettings;
 use runner_model::{failpoint::Point, receipt::ChargeReason};
 use runner_store::{CALLS_CONSUMER, CallPlace, JournalCall, Store};
 use runner_telemetry::metrics::Metrics;
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 
 use crate::pricing;
 
@@ -57,6 +60,8 @@ pub struct JournalConsumer {
     pub settings: CurrentSettings,
     /// Counters of receipts.
     pub metrics: Arc<Metrics>,
+    /// Signal that balances have changed.
+    pub charged: Arc<Notify>,
 }
 
 /// Calls that are stored together, and the cursor after them.
@@ -92,6 +97,9 @@ impl JournalConsumer {
             added.iter().for_each(|reason| self.metrics.receipt_stored(*reason));
             report_unpriced(&batch.calls, reported);
             Point::CallsStored.reach();
+            if !added.is_empty() {
+                self.charged.notify_one();
+            }
             self.acknowledge(&batch.end).await?;
             Point::CallsAcknowledged.reach();
             at = batch.end;

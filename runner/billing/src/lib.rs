@@ -3,12 +3,15 @@
 //! Reads the proxy's journal as a consumer. Stores each call, its receipt and the new cursor in one transaction, and
 //! acknowledges them to the proxy afterwards. Does not decide what a call costs upstream, and never changes a receipt.
 //!
-//! Start reading at [`JournalConsumer`].
+//! Tells the proxy which accounts are below their floor.
+//!
+//! Start reading at [`JournalConsumer`], then [`FloorEnforcer`].
 //!
 //! Invariants: each call that was sent upstream has one receipt, whatever is killed
-//! (`test:each_sent_call_has_one_receipt`). A call that used tokens is free only if its model is listed as free.
+//! (`test:each_sent_call_has_one_receipt`). A floor holds, whatever is killed (`test:a_floor_holds_whatever_is_killed`). A call that used tokens is free only if its model is listed as free.
 
 mod consumer;
+mod floors;
 mod pricing;
 
-pub use self::consumer::JournalConsumer;
+pub use self::{consumer::JournalConsumer, floors::FloorEnforcer};

@@ -21,9 +21,9 @@ use hyper_util::rt::TokioIo;
 use platform_core::{
     budget::Budget,
     control::{
-        AccountBudget, AccountView, Consumer, Correlation, Cursor, FreezeChange, Frozen, GatewayListener,
-        Health, Problem, Readiness, Register, Registered, Reloaded, Revoked, RunView, SocketDir,
-        UpstreamHealth, run_path,
+        AccountBudget, AccountView, Consumer, Correlation, Cursor, ExhaustedAccounts, FreezeChange, Frozen,
+        GatewayListener, Health, Problem, Readiness, Register, Registered, Reloaded, Revoked, RunView,
+        SocketDir, UpstreamHealth, run_path,
     },
     id::{GatewayId, RunId, SocketDirName},
     limit::Millis,
@@ -290,6 +290,11 @@ impl DataPlane {
     /// Returns everything that is frozen.
     pub async fn frozen(&self) -> Result<Vec<Frozen>, Error> {
         self.request(Method::GET, "/v1/frozen", None::<&()>).await
+    }
+
+    /// Replaces the accounts whose balance is below its floor, and returns them.
+    pub async fn set_exhausted(&self, lists: &ExhaustedAccounts) -> Result<ExhaustedAccounts, Error> {
+        self.request(Method::PUT, "/v1/exhausted", Some(lists)).await
     }
 
     /// Freezes `targets`, and returns everything that is frozen afterwards.

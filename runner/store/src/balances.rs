@@ -23,6 +23,9 @@ const MOVE: &str = "INSERT INTO balances (installation, account, credits, change
 const LIST: &str = "SELECT account, credits, changed FROM balances WHERE installation = $1 \
      AND ($2 IS NULL OR account = $2) ORDER BY account";
 
+const LIST_BELOW: &str = "SELECT account, credits, changed FROM balances WHERE installation = $1 AND credits < $2 \
+     ORDER BY account";
+
 /// Balance of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Balance {
@@ -67,6 +70,24 @@ impl Store {
             let rows = sqlx::query(LIST)
                 .bind(self.installation.as_str())
                 .bind(account.map(AccountId::as_str))
+                .fetch_all(&self.pool)
+                .await;
+            rows.map_err(failed("read balances"))?.iter().map(Balance::read).collect()
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// Returns the balances below `credits`, by account.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn balances_below(&self, credits: Credits) -> Result<Vec<Balance>, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let rows = sqlx::query(LIST_BELOW)
+                .bind(self.installation.as_str())
+                .bind(credits.0)
                 .fetch_all(&self.pool)
                 .await;
             rows.map_err(failed("read balances"))?.iter().map(Balance::read).collect()

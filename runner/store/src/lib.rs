@@ -52,6 +52,7 @@ mod prune;
 mod queue;
 mod queue_full;
 mod read;
+mod receipt_sums;
 mod receipts;
 mod resource;
 mod retry;
@@ -100,6 +101,7 @@ pub use self::{
     queue::{Queue, QueuePosition, Waiting},
     queue_full::{QueueBound, QueueFull},
     read::{Event, Filter, Page, Record},
+    receipt_sums::ReceiptSums,
     receipts::{ReceiptFilter, ReceiptPlace, StoredReceipt},
     resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},

@@ -1,6 +1,7 @@
 //! Tests the proxy: how it serves calls, counts and limits them, times them out, starts and stops.
 
 mod answers;
+mod balances;
 mod bodies;
 mod control;
 mod conversations;

@@ -1,5 +1,6 @@
 //! Tests recovery: processes are killed, stopped and restarted at any point, and backends are unavailable.
 
+mod balances;
 mod chaos;
 mod docker_unavailable;
 mod endurance;

@@ -78,7 +78,7 @@ pub(super) fn headers(
 
 impl Exchange {
     /// Notes the model and the form of the answer that the body requests. Refuses the call if an operator has frozen
-    /// its model.
+    /// its model, or if the balance of its account is too low for it.
     fn body_checked(&mut self, checked: &Checked<'_>) -> Result<(), Refused> {
         let reports_usage = matches!(self.route, Route::ChatCompletions | Route::Completions);
         if reports_usage && checked.stream && !checked.usage_asked {
@@ -99,7 +99,8 @@ impl Exchange {
         });
         // The model is set first, so that a freeze in between finds it.
         self.connection_state.set_model(&checked.model);
-        self.check_freezes(Some(&checked.model))
+        self.check_freezes(Some(&checked.model))?;
+        self.check_balance(&checked.model)
     }
 
     /// Reserves the amounts that the call may need, and returns them.

@@ -14,7 +14,7 @@ use runner_store::{Created, Run, Store};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{RunView, find};
+use super::{RunView, find, submit::check_balance};
 use crate::{
     body::{ObjectId, invalid_body, read_optional_json, refuse_query},
     caller::Caller,
@@ -49,6 +49,12 @@ pub(crate) async fn again(
     may_repeat(&opened.store, &caller, &run).await?;
     let body = read_optional_json(request, MAX_BODY).await?.map(serde_json::from_value);
     let AttemptBody { attempt } = body.transpose().map_err(|error| invalid_body(&error))?.unwrap_or_default();
+    // The request that started the present attempt may be repeated.
+    if attempt != Some(run.attempt) {
+        let stored =
+            RunRequest::stored(&opened.store.record(&run.run_id).await?).map_err(NotAttempted::from)?;
+        check_balance(&opened.store, &context.settings().get(), &run.account, &stored.spec.model).await?;
+    }
     Ok(match start_next_attempt(&opened.store, &run.run_id, attempt).await? {
         Created::New(run) => {
             (StatusCode::ACCEPTED, json_response(&RunView::of(&run, &caller))).into_response()

@@ -113,7 +113,9 @@ pub(crate) async fn list(
     let query: ListQuery = read_query(request.uri())?;
     let opened = context.opened().await?;
     let page = opened.store.list(&query.filter(&caller)?, page_size(query.limit)?).await?;
-    let runs = page.runs.iter().map(|run| RunView::of(run, &caller)).collect();
+    let sums = opened.store.receipt_sums(&page.runs).await?;
+    let view = |run| RunView::of(run, &caller).with_receipts(sums.get(&run.run_id));
+    let runs = page.runs.iter().map(view).collect();
     let next_cursor = page.next.map(|(created, run)| write_cursor(created, run));
     Ok(json_response(&RunPageView { runs, next_cursor }))
 }
@@ -129,7 +131,9 @@ pub(crate) async fn show(
     let run = find(store, &caller, &run_id).await?;
     let record = store.record(&run.run_id).await?;
     let position = store.queue_position(&record.run).await?;
-    Ok(json_response(&RunDetailsView::of(&record, position, &caller)))
+    let sums = store.receipt_sums([&record.run]).await?;
+    let view = RunDetailsView::of(&record, position, &caller).with_receipts(sums.get(&record.run.run_id));
+    Ok(json_response(&view))
 }
 
 /// Asks for the end of a run. Its state changes once its agent has been stopped.

@@ -167,6 +167,7 @@ pub(crate) fn again() -> Operation {
         .without_query()
         .optional_body::<AttemptBody>(&json!({}))
         .refuses([
+            Problem::BALANCE_EXHAUSTED,
             Problem::AGENT_FORBIDDEN,
             Problem::LIMITS_EXCEEDED,
             Problem::RUN_NOT_ENDED,

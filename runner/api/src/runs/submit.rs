@@ -1,8 +1,12 @@
 //! Stores an order as a run, once.
 
-use platform_core::{id::RunId, traceparent::Traceparent};
+use platform_core::{
+    id::{AccountId, RunId},
+    traceparent::Traceparent,
+};
+use platform_runtime::settings::Settings;
 use runner_engine::{order::RunOrder, request::RunRequest, run::LeasedRun};
-use runner_store::{self as store, Created, Run, Store};
+use runner_store::{self as store, Balance, Created, Run, Store};
 
 use crate::{
     caller::Caller,
@@ -23,7 +27,28 @@ pub(crate) async fn submit(
     }
     let settings = context.settings().get();
     let request = order.request(&settings, &opened.store).await?.part_of(trace);
+    check_balance(&opened.store, &settings, &request.account, &request.spec.model).await?;
     Ok(LeasedRun::enqueue(&opened.store, &request, &settings.accounts).await?)
+}
+
+/// Checks that the balance of `account` is not below its floor, unless `model` is free. An account without a top-up or a
+/// receipt has no balance that could be.
+pub(super) async fn check_balance(
+    store: &Store,
+    settings: &Settings,
+    account: &AccountId,
+    model: &str,
+) -> Result<(), Error> {
+    let Some(floor) = settings.floor_of(account) else { return Ok(()) };
+    if settings.billing.free_models.iter().any(|free| free.as_str() == model) {
+        return Ok(());
+    }
+    match store.balances(Some(account)).await?.first() {
+        Some(Balance { credits, .. }) if *credits < floor => {
+            Err(Error::BalanceExhausted { account: account.clone(), credits: *credits, floor })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the run that the same order has made. A retry gets its run even if the configuration would not allow it any

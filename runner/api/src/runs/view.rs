@@ -2,9 +2,9 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use platform_core::{control::Usage, event::RunErrorCode, id::ExternalId};
+use platform_core::{control::Usage, credits::Credits, event::RunErrorCode, id::ExternalId};
 use runner_engine::request::RunRequest;
-use runner_store::{QueuePosition, Record, Run, UnixMillis};
+use runner_store::{QueuePosition, ReceiptSums, Record, Run, UnixMillis};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -45,6 +45,24 @@ pub(super) struct RunView<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     usage: Option<UsageView>,
+    /// Sums of its receipts, which come moments after its calls. In lists and in answers about one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    receipts: Option<RunReceiptsView>,
+}
+
+/// Sums of the receipts of a run's last attempt, corrections included.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunReceipts)]
+pub(super) struct RunReceiptsView {
+    count: u64,
+    /// Dollars, as text, so that no float rounds them.
+    cost: String,
+    /// Credits that the account paid.
+    #[schema(value_type = i64)]
+    credits: Credits,
+    /// Number of receipts whose cost is unknown, and not corrected yet.
+    unpriced: u64,
 }
 
 /// Run with the fields that a list does not show.
@@ -146,7 +164,13 @@ impl<'r> RunView<'r> {
             ended_at: run.ended.map(rfc3339),
             error,
             usage: run.usage.as_ref().map(UsageView::of),
+            receipts: None,
         }
+    }
+
+    /// Returns the view with the sums of the run's receipts.
+    pub(super) fn with_receipts(self, sums: Option<&ReceiptSums>) -> Self {
+        Self { receipts: sums.map(RunReceiptsView::of), ..self }
     }
 }
 
@@ -164,6 +188,17 @@ impl<'r> RunDetailsView<'r> {
             answer_cut_bytes: whole.saturating_sub(stored),
             queue: position.map(|QueuePosition { ahead, waiting, .. }| PositionView { ahead, waiting }),
         }
+    }
+
+    /// Returns the view with the sums of the run's receipts.
+    pub(super) fn with_receipts(self, sums: Option<&ReceiptSums>) -> Self {
+        Self { run: self.run.with_receipts(sums), ..self }
+    }
+}
+
+impl RunReceiptsView {
+    fn of(ReceiptSums { receipts, unpriced, cost, credits }: &ReceiptSums) -> Self {
+        Self { count: *receipts, cost: cost.to_plain_text(), credits: *credits, unpriced: *unpriced }
     }
 }
 

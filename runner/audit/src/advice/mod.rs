@@ -102,6 +102,7 @@ pub fn of(record: &ExchangeRecord) -> Option<Advice> {
         | Refusal::QuotaExhausted
         | Refusal::ModelUnpriced => call.explain_limit(refusal, rule),
         Refusal::RunDeadlineExceeded
+        | Refusal::BalanceExhausted
         | Refusal::Frozen
         | Refusal::RunClosed
         | Refusal::Draining
@@ -301,6 +302,12 @@ impl AdvisedCall<'_> {
         match (refusal, rule) {
             (Refusal::RunDeadlineExceeded, _) => {
                 explain(&format!("the time of run {} is up", self.record.run_id)).setting(&self.agent_section(), "run_timeout", None)
+            }
+            (Refusal::BalanceExhausted, _) => {
+                explain(&format!("the balance of account {account} is below its floor; calls of free models pass"))
+                    .command(format!("sluice billing balance --account {}", shell(account)))
+                    .command(format!("sluice billing credit --account {} CREDITS", shell(account)))
+                    .setting("billing", "floor", None)
             }
             (Refusal::Frozen, Rule::Other("all")) => {
                 explain("an operator has stopped every call").command("sluice thaw --all")

@@ -5,13 +5,13 @@ use std::path::Path;
 use platform_core::control::Usage;
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_model::{conversation::Message, lifecycle::State};
-use runner_store::{QueuePosition, Record, ResourceKind, Run};
+use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run};
 use runner_workspace as workspace;
 use serde::Deserialize;
 
 use super::{
     columns, figures,
-    runs::{format_span, format_time, state_text},
+    runs::{cost_text, format_span, format_time, state_text},
     table::Table,
 };
 use crate::plural::counted;
@@ -47,8 +47,19 @@ fn question(order: &str) -> Option<String> {
     Some(if shown == whole { whole } else { format!("{shown}…") })
 }
 
+/// Run as `sluice runs show` shows it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShownRun<'r> {
+    pub(super) record: &'r Record,
+    /// Position in the queue, if the run waits to be claimed.
+    pub(super) position: Option<QueuePosition>,
+    /// Sums of its receipts, if it has some yet.
+    pub(super) receipts: Option<&'r ReceiptSums>,
+}
+
 /// Returns the facts about the run itself, as names and values.
-fn facts(run: &Run, position: Option<QueuePosition>) -> Vec<(&'static str, String)> {
+fn facts(ShownRun { record, position, receipts }: ShownRun<'_>) -> Vec<(&'static str, String)> {
+    let run = &record.run;
     let mut facts = vec![
         ("run", run.run_id.to_string()),
         ("state", state_text(run)),
@@ -80,9 +91,9 @@ fn facts(run: &Run, position: Option<QueuePosition>) -> Vec<(&'static str, Strin
     let detail = run.error.as_ref().and_then(|error| error.detail.as_ref());
     facts.extend(detail.map(|detail| ("detail", detail.for_operators().to_owned())));
     facts.extend(run.usage.map(|usage| {
-        let Usage { calls, refused, tokens, cost_nanodollars, inexact } = usage;
+        let Usage { calls, refused, tokens, inexact, .. } = usage;
         let [input, output] = [tokens.input, tokens.output].map(|count| figures::tokens(count, inexact));
-        let cost = figures::cost(cost_nanodollars, inexact);
+        let cost = cost_text(run, receipts).unwrap_or_default();
         (
             "used",
             format!(
@@ -91,23 +102,30 @@ fn facts(run: &Run, position: Option<QueuePosition>) -> Vec<(&'static str, Strin
             ),
         )
     }));
+    facts.extend(receipts.map(|sums| {
+        let ReceiptSums { receipts, cost, credits, .. } = sums;
+        ("receipts", format!("{}, {cost}, {credits} credits", counted(*receipts, "receipt")))
+    }));
     facts
 }
 
-/// Returns all details of a run as text. `workspaces` is the directory of workspaces.
-pub(super) fn text(record: &Record, position: Option<QueuePosition>, workspaces: &Path) -> String {
-    let mut text = String::new();
-    let mut facts = facts(&record.run, position);
-    facts.extend(question(&record.wanted).map(|question| ("question", question)));
-    for (name, value) in facts {
-        let value = terminal::safe(&value).replace(['\n', '\t'], " ");
-        text += &format!("{name:<10} {value}\n");
+impl ShownRun<'_> {
+    /// Returns all details of the run as text. `workspaces` is the directory of workspaces.
+    pub(super) fn text(self, workspaces: &Path) -> String {
+        let record = self.record;
+        let mut text = String::new();
+        let mut facts = facts(self);
+        facts.extend(question(&record.wanted).map(|question| ("question", question)));
+        for (name, value) in facts {
+            let value = terminal::safe(&value).replace(['\n', '\t'], " ");
+            text += &format!("{name:<10} {value}\n");
+        }
+        text += &tables(record, workspaces);
+        if let Some(answer) = &record.answer {
+            text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
+        }
+        text
     }
-    text += &tables(record, workspaces);
-    if let Some(answer) = &record.answer {
-        text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
-    }
-    text
 }
 
 /// Returns tables of the run's resources and events.

@@ -7,12 +7,13 @@ use std::{
 
 use clap::builder::PossibleValuesParser;
 use platform_core::{
-    control::Usage,
+    control::{InexactCalls, Usage},
     id::{AccountId, AgentId},
+    money::NanoDollars,
 };
 use platform_runtime::terminal;
 use runner_model::lifecycle::{Failure, State};
-use runner_store::{Filter, QueuePosition, Record, Run, UnixMillis};
+use runner_store::{Filter, QueuePosition, ReceiptSums, Record, Run, UnixMillis};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -163,6 +164,8 @@ struct ListedRun<'r> {
     run: &'r Run,
     /// Number of queued runs of the same account and priority before this run, if it waits.
     ahead: Option<u64>,
+    /// Sums of its receipts, if it has some yet.
+    receipts: Option<&'r ReceiptSums>,
 }
 
 /// Record of a run, for programs.
@@ -173,6 +176,8 @@ struct RunJson<'r> {
     /// Position in the queue, if the run waits to be claimed.
     #[serde(rename = "standing")]
     position: Option<QueuePosition>,
+    /// Sums of its receipts, if it has some yet.
+    receipts: Option<&'r ReceiptSums>,
 }
 
 pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Error> {
@@ -249,11 +254,16 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     for run in &page.runs {
         ahead.push(store.ahead(run).await?);
     }
+    let sums = store.receipt_sums(&page.runs).await?;
     let runs = page.runs.iter().zip(ahead);
     if json {
         let more = page.next.is_some();
-        let runs: Vec<_> =
-            runs.map(|(run, ahead)| for_operators(json!(ListedRun { run, ahead }), run)).collect();
+        let runs: Vec<_> = runs
+            .map(|(run, ahead)| {
+                let listed = ListedRun { run, ahead, receipts: sums.get(&run.run_id) };
+                for_operators(json!(listed), run)
+            })
+            .collect();
         let line = json!({ "runs": runs, "more": more, "now_ms": page.now }).to_string();
         writeln!(out, "{}", terminal::safe_json(&line))?;
         return Ok(Exit::Success);
@@ -261,7 +271,9 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     let mut table = Table::new([
         "RUN", "STATE", "PRIORITY", "AGENT", "ACCOUNT", "ORDERED", "TOOK", "CALLS", "TOKENS", "COST",
     ]);
-    runs.for_each(|(run, ahead)| table.row(row(run, ahead, page.now)));
+    runs.for_each(|(run, ahead)| {
+        table.row(row(&ListedRun { run, ahead, receipts: sums.get(&run.run_id) }, page.now));
+    });
     write!(out, "{table}")?;
     if let Some((_, last)) = &page.next {
         writeln!(out, "there are more: --before {last}")?;
@@ -275,8 +287,17 @@ fn for_operators(mut json: Value, run: &Run) -> Value {
     json
 }
 
-/// Returns the row of a run. `ahead` is the number of runs before it, if it waits.
-fn row(run: &Run, ahead: Option<u64>, now: UnixMillis) -> [String; 10] {
+/// Returns the cost of a run: that of its receipts, or what the proxy has counted as long as there are none.
+pub(super) fn cost_text(run: &Run, receipts: Option<&ReceiptSums>) -> Option<String> {
+    let Usage { cost_nanodollars, inexact, .. } = run.usage?;
+    let Some(sums) = receipts else { return Some(figures::cost(cost_nanodollars, inexact)) };
+    // Corrections lower a cost at most to zero.
+    let cost = NanoDollars(u64::try_from(sums.cost.0).unwrap_or_default());
+    Some(figures::cost(cost, InexactCalls { unpriced: sums.unpriced, ..inexact }))
+}
+
+/// Returns the row of a run.
+fn row(ListedRun { run, ahead, receipts }: &ListedRun<'_>, now: UnixMillis) -> [String; 10] {
     let or_dash = |text: fn(&Run) -> Option<String>| text(run).unwrap_or_else(|| "-".to_owned());
     [
         run.run_id.to_string(),
@@ -291,7 +312,7 @@ fn row(run: &Run, ahead: Option<u64>, now: UnixMillis) -> [String; 10] {
             let Usage { tokens, inexact, .. } = run.usage?;
             Some(figures::tokens(tokens.input.saturating_add(tokens.output), inexact))
         }),
-        or_dash(|run| run.usage.map(|usage| figures::cost(usage.cost_nanodollars, usage.inexact))),
+        cost_text(run, *receipts).unwrap_or_else(|| "-".to_owned()),
     ]
 }
 
@@ -305,13 +326,17 @@ async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error
     let store = context.store().await?;
     let record = store.record(&arguments.run.in_store(&store).await?).await?;
     let position = store.queue_position(&record.run).await?;
+    let sums = store.receipt_sums([&record.run]).await?;
     let mut out = io::stdout();
     if arguments.json {
-        let shown = for_operators(json!(RunJson { record: &record, position }), &record.run);
+        let receipts = sums.get(&record.run.run_id);
+        let shown = for_operators(json!(RunJson { record: &record, position, receipts }), &record.run);
         writeln!(out, "{}", terminal::safe_json(&shown.to_string()))?;
     } else {
         let workspaces = &context.settings.sandbox.workspace_dir;
-        out.write_all(record::text(&record, position, workspaces).as_bytes())?;
+        let receipts = sums.get(&record.run.run_id);
+        let shown = record::ShownRun { record: &record, position, receipts };
+        out.write_all(shown.text(workspaces).as_bytes())?;
     }
     Ok(Exit::Success)
 }

@@ -14,7 +14,7 @@ use platform_runtime::{
     task, terminal,
 };
 use runner_api::{Api, ApiContext};
-use runner_billing::JournalConsumer;
+use runner_billing::{FloorEnforcer, JournalConsumer};
 use runner_control_client::DataPlane;
 use runner_engine::{
     agents::Catalog,
@@ -25,7 +25,7 @@ use runner_engine::{
 use runner_gateways::managed;
 use runner_store::{Error as StoreError, RunChanges};
 use runner_telemetry::traces::{self, SpanQueue};
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, Error, exit::Exit};
@@ -225,24 +225,34 @@ fn warn_of_ignored_settings(telemetry: &Telemetry) {
     }
 }
 
-/// Runs `work`. Meanwhile exports spans, writes receipts, reads the store for metrics, and monitors managed gateways.
+/// Runs `work`. Meanwhile exports spans, writes receipts, keeps the floors of balances, reads the store for metrics, and
+/// monitors managed gateways.
 async fn run_observed(
     engine: &EngineHandles,
     export: Option<SpanQueue>,
     settings: &Settings,
     work: impl Future<Output = ()>,
 ) {
+    let charged = Arc::<Notify>::default();
     let receipts = JournalConsumer {
         store: engine.store.clone(),
         data_plane: engine.data_plane.clone(),
         settings: engine.settings.clone(),
         metrics: Arc::clone(&engine.observer.metrics),
+        charged: Arc::clone(&charged),
+    };
+    let floors = FloorEnforcer {
+        store: engine.store.clone(),
+        data_plane: engine.data_plane.clone(),
+        settings: engine.settings.clone(),
+        charged,
     };
     tokio::select! {
         () = traces::export_during(export, &engine.store, Some(&engine.data_plane), work) => {}
         () = engine.observer.metrics.query_store(&engine.store) => {}
         () = Box::pin(managed::monitor(settings)) => {}
         never = Box::pin(receipts.run()) => match never {},
+        never = Box::pin(floors.run()) => match never {},
     }
 }
 

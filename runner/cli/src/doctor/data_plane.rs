@@ -87,6 +87,7 @@ const fn unstored_in_words(kind: Unstored) -> &'static str {
         Unstored::Freezes => "freezes",
         Unstored::Revocations => "revoked tokens",
         Unstored::ClosedRuns => "closed runs",
+        Unstored::ExhaustedAccounts => "accounts below their floor",
     }
 }
 

@@ -18,6 +18,9 @@ pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {
     };
     let message = match code {
         Code::ContextOverflow => "the conversation is too long for the model".to_owned(),
+        Code::QuotaExhausted if call.refusal == Some(Refusal::BalanceExhausted) => {
+            "the balance of the account is below its floor".to_owned()
+        }
         Code::QuotaExhausted => "a limit of the run or its account is used up".to_owned(),
         Code::ModelUnpriced => {
             "the model has no price, and the run or its account has a limit of cost".to_owned()
@@ -34,7 +37,7 @@ pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {
 const fn error_code(call: CallEnd) -> Option<Code> {
     Some(match (call.refusal, call.outcome) {
         (Some(Refusal::ContextOverflow), _) => Code::ContextOverflow,
-        (Some(Refusal::QuotaExhausted), _) => Code::QuotaExhausted,
+        (Some(Refusal::QuotaExhausted | Refusal::BalanceExhausted), _) => Code::QuotaExhausted,
         (Some(Refusal::ModelUnpriced), _) => Code::ModelUnpriced,
         (
             Some(
@@ -86,6 +89,7 @@ mod tests {
             (O::Refused, 400, Some(R::ModelNotGranted), Code::ModelRefused),
             (O::Complete, 400, Some(R::ContextOverflow), Code::ContextOverflow),
             (O::Refused, 400, Some(R::QuotaExhausted), Code::QuotaExhausted),
+            (O::Refused, 400, Some(R::BalanceExhausted), Code::QuotaExhausted),
             (O::Refused, 400, Some(R::ModelUnpriced), Code::ModelUnpriced),
             (O::Complete, 408, None, Code::ModelBusy),
             (O::Complete, 429, None, Code::ModelBusy),

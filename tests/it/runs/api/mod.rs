@@ -2,6 +2,7 @@
 
 mod again;
 mod answer_reader;
+mod balances;
 mod bodies;
 mod calls;
 mod changes;

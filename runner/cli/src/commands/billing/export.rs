@@ -33,12 +33,12 @@ pub(in crate::commands) struct Arguments {
     #[arg(long, value_name = "TIME")]
     to: Option<When>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Ndjson)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ExportFormat::Ndjson)]
+    format: ExportFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum ExportFormat {
     /// One JSON object a line
     Ndjson,
     /// Header line and a line per receipt (RFC 4180), safe to open in a spreadsheet
@@ -51,15 +51,15 @@ pub(super) async fn export(store: &Store, arguments: Arguments) -> Result<Exit, 
     let mut filter =
         ReceiptFilter { account, month, from: time(from), until: time(to), ..ReceiptFilter::default() };
     let mut out = BufWriter::new(io::stdout());
-    if format == Format::Csv {
+    if format == ExportFormat::Csv {
         out.write_all(HEADER.as_bytes())?;
     }
     loop {
         let page = store.receipts(&filter, PAGE).await?;
         for receipt in &page {
             match format {
-                Format::Ndjson => writeln!(out, "{}", receipt_json(receipt))?,
-                Format::Csv => out.write_all(row(receipt).as_bytes())?,
+                ExportFormat::Ndjson => writeln!(out, "{}", receipt_json(receipt))?,
+                ExportFormat::Csv => out.write_all(row(receipt).as_bytes())?,
             }
         }
         let Some(last) = page.last() else { break };

@@ -20,12 +20,12 @@ pub(in crate::commands) struct Arguments {
     #[arg(long, value_name = "YYYY-MM")]
     month: Month,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = StatementFormat::Table)]
+    format: StatementFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum StatementFormat {
     /// Table for a terminal
     Table,
     /// Header line and the lines of the table (RFC 4180), safe to open in a spreadsheet
@@ -39,36 +39,38 @@ pub(super) async fn statement(store: &Store, arguments: Arguments) -> Result<Exi
     let statement = store.statement(&account, month).await?;
     let mut out = io::stdout();
     match format {
-        Format::Table => write!(out, "{}", table(&statement))?,
-        Format::Csv => {
+        StatementFormat::Table => write!(out, "{}", table(&statement))?,
+        StatementFormat::Csv => {
             out.write_all(b"entry,subject,receipts,input_tokens,output_tokens,nanodollars,credits\r\n")?;
             for entry in entries(&statement) {
                 out.write_all(entry.csv().as_bytes())?;
             }
         }
-        Format::Json => writeln!(out, "{}", terminal::safe_json(&statement_json(&statement).to_string()))?,
+        StatementFormat::Json => {
+            writeln!(out, "{}", terminal::safe_json(&statement_json(&statement).to_string()))?
+        }
     }
     Ok(Exit::Success)
 }
 
 /// Line of a statement.
-struct Entry {
+struct StatementEntry {
     kind: &'static str,
     subject: String,
-    usage: Option<Usage>,
+    usage: Option<EntryUsage>,
     /// Change of the balance; for the first and last entry, the balance.
     credits: Credits,
 }
 
 /// Usage that an entry charges.
-struct Usage {
+struct EntryUsage {
     receipts: u64,
     input_tokens: u64,
     output_tokens: u64,
     cost: SignedNanoDollars,
 }
 
-impl Entry {
+impl StatementEntry {
     const fn balance(kind: &'static str, credits: Credits) -> Self {
         Self { kind, subject: String::new(), usage: None, credits }
     }
@@ -81,7 +83,7 @@ impl Entry {
 
     fn csv(&self) -> String {
         let usage = self.usage.as_ref();
-        let count = |count: fn(&Usage) -> u64| Cell::from(usage.map(count));
+        let count = |count: fn(&EntryUsage) -> u64| Cell::from(usage.map(count));
         csv::format_line(&[
             self.kind.into(),
             self.subject.clone().into(),
@@ -95,14 +97,14 @@ impl Entry {
 }
 
 /// Returns the lines of a statement. The credits of the lines between the balances add up to their difference.
-fn entries(statement: &Statement) -> Vec<Entry> {
-    let charges = statement.lines.iter().map(|line| Entry {
+fn entries(statement: &Statement) -> Vec<StatementEntry> {
+    let charges = statement.lines.iter().map(|line| StatementEntry {
         kind: match line.kind {
             ReceiptKind::ModelCall => "usage",
             ReceiptKind::Adjustment => "adjustment",
         },
         subject: line.model.as_ref().map_or("-", JournalText::as_str).to_owned(),
-        usage: Some(Usage {
+        usage: Some(EntryUsage {
             receipts: line.receipts,
             input_tokens: line.tokens.input,
             output_tokens: line.tokens.output,
@@ -110,16 +112,16 @@ fn entries(statement: &Statement) -> Vec<Entry> {
         }),
         credits: -line.credits,
     });
-    let mut entries = vec![Entry::balance("opening", statement.opening)];
-    entries.extend(statement.top_ups.iter().map(Entry::top_up));
+    let mut entries = vec![StatementEntry::balance("opening", statement.opening)];
+    entries.extend(statement.top_ups.iter().map(StatementEntry::top_up));
     entries.extend(charges);
-    entries.push(Entry::balance("closing", statement.closing()));
+    entries.push(StatementEntry::balance("closing", statement.closing()));
     entries
 }
 
 fn table(statement: &Statement) -> Table<7> {
     let mut table = Table::new(["ENTRY", "SUBJECT", "RECEIPTS", "INPUT", "OUTPUT", "COST", "CREDITS"]);
-    for Entry { kind, subject, usage, credits } in entries(statement) {
+    for StatementEntry { kind, subject, usage, credits } in entries(statement) {
         let cells = usage.map(|usage| {
             [
                 usage.receipts.to_string(),
