@@ -197,6 +197,7 @@ impl App {
                 upstream: Upstream::new(Arc::clone(&config.upstream)),
                 config_sources: Arc::new(config_sources),
                 reloading: tokio::sync::Mutex::default(),
+                reading_spend: tokio::sync::Mutex::default(),
                 config: ArcSwap::from_pointee(config),
                 runs,
                 journal,

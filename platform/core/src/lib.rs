@@ -24,6 +24,7 @@ pub mod record_text;
 pub mod refusal;
 pub mod route;
 pub mod secret;
+pub mod spend;
 pub mod start;
 mod tap;
 pub mod token;

@@ -17,6 +17,7 @@ use crate::{
     journal::{self, AcknowledgeError},
     registry::CorrelationTaken,
     runs,
+    upstream::SpendError,
 };
 
 pub(super) type ControlResponse = Response<BoxBody<Bytes, std::io::Error>>;
@@ -58,6 +59,8 @@ pub(super) enum Error {
     Journal(#[from] journal::Error),
     #[error(transparent)]
     Acknowledge(#[from] AcknowledgeError),
+    #[error(transparent)]
+    Spend(#[from] SpendError),
 }
 
 impl Error {
@@ -79,6 +82,8 @@ impl Error {
             Self::NotStored(_) | Self::Register(runs::Error::NotStored { .. }) => {
                 (StatusCode::INSUFFICIENT_STORAGE, "not_stored")
             }
+            Self::Spend(SpendError::Unavailable { .. }) => (StatusCode::BAD_GATEWAY, "ledger_unavailable"),
+            Self::Spend(_) => (StatusCode::BAD_GATEWAY, "ledger_refused"),
             Self::Reload(_) => (StatusCode::CONFLICT, "reload_refused"),
             Self::Register(runs::Error::NotPersisted { .. } | runs::Error::GatewayNotPersisted { .. }) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "keep_failed")

@@ -11,6 +11,7 @@ pub(crate) mod reload;
 mod request;
 mod reserved_fds;
 mod routes;
+mod spend;
 mod streams;
 
 use std::{convert::Infallible, os::unix::net::UnixListener as StdListener, sync::Arc, time::Instant};
@@ -69,6 +70,8 @@ pub(crate) struct Control {
     pub(crate) config_sources: Arc<ConfigSources>,
     /// Held during a reload.
     pub(crate) reloading: tokio::sync::Mutex<()>,
+    /// Held while a page of the upstream's ledger is in memory.
+    pub(crate) reading_spend: tokio::sync::Mutex<()>,
     /// Signal that a stop was requested.
     pub(crate) stop: Watch,
     pub(crate) started: Instant,

@@ -33,6 +33,12 @@ pub(super) fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
         .find_map(|(key, value)| (key == name).then_some(value))
 }
 
+/// Returns the names of all parameters of the query.
+pub(super) fn names(uri: &Uri) -> impl Iterator<Item = &str> {
+    let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
+}
+
 /// Parses the body of a request. `what` names its type in the error.
 pub(super) async fn parse_body<T: DeserializeOwned>(body: Incoming, what: &str) -> Result<T, Error> {
     let body = read(body, MAX_BODY).await.map_err(Error::Invalid)?;

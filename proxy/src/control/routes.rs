@@ -21,7 +21,7 @@ use super::{
     answer::{ControlResponse, Error, json, text},
     known, metrics, ready, reload,
     request::{milliseconds, number, parse_body},
-    streams,
+    spend, streams,
 };
 use crate::{freezes::Change, journal::AcknowledgeError, runs::Holder};
 
@@ -42,6 +42,7 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Cont
         }
         (&Method::GET, ["v1", "metrics"]) => Ok(text(CONTENT_TYPE, metrics::text(&control))),
         (&Method::GET, ["v1", "upstream"]) => Ok(json(&control.upstream_health().await)),
+        (&Method::GET, ["v1", "upstream", "spend"]) => Ok(json(&spend::spend(&control, &head.uri).await?)),
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
         (&Method::GET, ["v1", "consumers"]) => Ok(json(&control.journal.consumers())),
         (&Method::PUT, ["v1", "consumers", name]) => acknowledge(&control, name, body).await,

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderValue, Request, StatusCode, Uri, header::AUTHORIZATION};
+use http::{HeaderValue, Uri};
 use platform_core::control::UpstreamHealth;
-use platform_runtime::report;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{Error, Upstream};
-use crate::pieces::Pieces;
+use super::Upstream;
 
 /// Largest answer that is read.
 const MAX_ANSWER: usize = 4 << 20;
@@ -46,40 +43,19 @@ impl Upstream {
     }
 
     async fn query_health(&self, authorization: Option<&HeaderValue>) -> Result<UpstreamHealth, String> {
-        let (status, body) = self.get("/v1/models", authorization).await?;
+        let (status, body) = self.get(Uri::from_static("/v1/models"), authorization, MAX_ANSWER).await?;
         if !status.is_success() {
             return Ok(UpstreamHealth::Refused { status: status.as_u16() });
         }
         let list: Models = parse(&body).ok_or("its answer to GET /v1/models is not a list of models")?;
         let models = list.data.into_iter().map(|model| model.id).collect();
         for path in VERSION_PATHS {
-            let (_, body) = self.get(path, authorization).await?;
+            let (_, body) = self.get(Uri::from_static(path), authorization, MAX_ANSWER).await?;
             if let Some(Readiness { litellm_version: Some(version) }) = parse(&body) {
                 return Ok(UpstreamHealth::Ready { version: Some(version), models });
             }
         }
         Ok(UpstreamHealth::Ready { version: None, models })
-    }
-
-    async fn get(
-        &self,
-        path: &'static str,
-        authorization: Option<&HeaderValue>,
-    ) -> Result<(StatusCode, Bytes), String> {
-        let mut request = Request::new(Pieces::from(Vec::new()));
-        *request.uri_mut() = Uri::from_static(path);
-        if let Some(authorization) = authorization {
-            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
-        }
-        let answered = self.send_on_new_connection(request).await;
-        let (answer, mut connection) = answered.map_err(|error| match &error {
-            // The health says already that the upstream was not reached.
-            Error::Unreachable(failure) => report::chain(failure),
-            Error::Down { .. } | Error::Broken(_) => report::chain(&error),
-        })?;
-        let (head, body) = answer.into_parts();
-        let body = connection.read_whole(body, MAX_ANSWER).await;
-        Ok((head.status, body.map_err(|error| report::chain(&error))?))
     }
 }
 

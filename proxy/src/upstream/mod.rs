@@ -11,7 +11,9 @@ mod connect;
 mod connection;
 mod health;
 mod io;
+mod query;
 mod resolve;
+mod spend;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,7 @@ use platform_runtime::sync::Mutex;
 use self::connect::ConnectError;
 pub(crate) use self::{
     connection::{Connection, ReadError},
+    spend::{SpendError, SpendQuery},
     target::{Config, Scheme, Target},
 };
 use crate::pieces::Pieces;

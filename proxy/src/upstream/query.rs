@@ -1,0 +1,36 @@
+//! Reads documents of the upstream with its key. Callers get the documents, and never the key.
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, StatusCode, Uri, header::AUTHORIZATION};
+use platform_runtime::report;
+
+use super::{Error, Upstream};
+use crate::pieces::Pieces;
+
+impl Upstream {
+    /// Returns the document at `uri`, if it has at most `max_bytes`, with the status of its answer.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub(super) async fn get(
+        &self,
+        uri: Uri,
+        authorization: Option<&HeaderValue>,
+        max_bytes: usize,
+    ) -> Result<(StatusCode, Bytes), String> {
+        let mut request = Request::new(Pieces::from(Vec::new()));
+        *request.uri_mut() = uri;
+        if let Some(authorization) = authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        let answered = self.send_on_new_connection(request).await;
+        let (answer, mut connection) = answered.map_err(|error| match &error {
+            // The sentence that this completes says already that the upstream was not reached.
+            Error::Unreachable(failure) => report::chain(failure),
+            Error::Down { .. } | Error::Broken(_) => report::chain(&error),
+        })?;
+        let (head, body) = answer.into_parts();
+        let body = connection.read_whole(body, max_bytes).await;
+        Ok((head.status, body.map_err(|error| report::chain(&error))?))
+    }
+}

@@ -1,0 +1,266 @@
+//! Reads pages of the upstream's ledger of calls. Each row is reduced to what a receipt is compared with.
+//! LiteLLM's rows also have hashes of keys and traces of errors. Some installations store prompts and answers there.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use http::{HeaderValue, StatusCode, Uri, uri::InvalidUri};
+use platform_core::{
+    money::NanoDollars,
+    record::hash,
+    spend::{SpendEnd, SpendKey, SpendPage, SpendRow},
+    untrusted::JournalText,
+};
+use serde::{Deserialize, Deserializer};
+
+use super::Upstream;
+
+/// Largest page that is read: a row has some 10 kB, and one of a failed call several times as much.
+const MAX_ANSWER: usize = 32 << 20;
+/// Longest wait for a page: shorter than clients of the control socket wait.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(25);
+/// Path of LiteLLM's ledger.
+const PATH: &str = "/spend/logs/v2";
+/// Name that LiteLLM writes in place of its master key's hash.
+const MASTER_KEY: &str = "litellm_proxy_master_key";
+
+/// Reason why a page was not read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpendError {
+    #[error("the upstream did not show its ledger: {reason}")]
+    Unavailable { reason: String },
+    #[error(
+        "the upstream answered {status} to GET {PATH}: LiteLLM has it from 1.80.10 on, if it has a database, for keys that may read it (`allowed_routes`)"
+    )]
+    Refused { status: u16 },
+    #[error("the upstream's answer to GET {PATH} is no page of a ledger")]
+    Unexpected(#[source] serde_json::Error),
+    #[error("the address of the page cannot be written")]
+    Address(#[source] InvalidUri),
+}
+
+/// Page that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SpendQuery {
+    /// Second of the first calls, since the epoch.
+    pub(crate) from: u64,
+    /// Second of the last calls: LiteLLM includes calls that began exactly then.
+    pub(crate) until: u64,
+    /// Number of the page, from 1.
+    pub(crate) page: u64,
+    /// Rows of a page.
+    pub(crate) page_size: u16,
+}
+
+impl SpendQuery {
+    fn uri(&self) -> Result<Uri, SpendError> {
+        let Self { from, until, page, page_size } = *self;
+        let text = format!(
+            "{PATH}?start_date={}&end_date={}&page={page}&page_size={page_size}&sort_by=startTime&sort_order=asc",
+            utc(from),
+            utc(until)
+        );
+        text.parse().map_err(SpendError::Address)
+    }
+}
+
+/// Returns a second as LiteLLM reads it in a query: `2026-11-20%2018:29:10`.
+fn utc(second: u64) -> String {
+    let time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(second)).to_string();
+    time.replace('T', "%20").trim_end_matches('Z').to_owned()
+}
+
+/// Page, as LiteLLM writes it.
+#[derive(Deserialize)]
+struct LedgerPage {
+    data: Vec<LedgerRow>,
+    total: u64,
+    #[serde(default)]
+    total_is_capped: bool,
+}
+
+#[derive(Deserialize)]
+struct LedgerRow {
+    request_id: String,
+    #[serde(default, rename = "startTime", deserialize_with = "unix_millis")]
+    began_ms: i64,
+    spend: Option<f64>,
+    total_tokens: Option<u64>,
+    model: Option<String>,
+    model_group: Option<String>,
+    end_user: Option<String>,
+    api_key: Option<String>,
+    status: Option<String>,
+    cache_hit: Option<String>,
+    litellm_call_id: Option<String>,
+    #[serde(default)]
+    metadata: Option<Metadata>,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    status: Option<String>,
+    litellm_call_id: Option<String>,
+    spend_logs_metadata: Option<SpendLogsMetadata>,
+}
+
+/// Metadata that the sender of a call chose. Those of other senders may have any form.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SpendLogsMetadata {
+    Call { call_id: String },
+    Other(serde::de::IgnoredAny),
+}
+
+impl LedgerRow {
+    fn reduce(self, own_key: &str) -> SpendRow {
+        let metadata = self.metadata.unwrap_or_default();
+        let sent_id = match metadata.spend_logs_metadata {
+            Some(SpendLogsMetadata::Call { call_id }) => Some(call_id),
+            Some(SpendLogsMetadata::Other(_)) | None => None,
+        };
+        let call_id = sent_id.or(self.litellm_call_id).or(metadata.litellm_call_id);
+        let is_failure = [self.status, metadata.status].iter().flatten().any(|status| status == "failure");
+        let is_cached = self.cache_hit.is_some_and(|hit| hit.eq_ignore_ascii_case("true"));
+        let is_own = self.api_key.is_some_and(|key| key == own_key || key == MASTER_KEY);
+        let text =
+            |text: Option<String>| text.filter(|text| !text.is_empty()).map(|text| JournalText::of(&text));
+        SpendRow {
+            request_id: JournalText::of(&self.request_id),
+            call_id: text(call_id),
+            began_ms: self.began_ms,
+            cost: self.spend.and_then(|dollars| NanoDollars::parse_dollars(&format!("{dollars:e}"))),
+            tokens: self.total_tokens.unwrap_or_default(),
+            end: match (is_failure, is_cached) {
+                (true, _) => SpendEnd::Failed,
+                (false, true) => SpendEnd::Cached,
+                (false, false) => SpendEnd::Answered,
+            },
+            model: text(self.model_group).or_else(|| text(self.model)),
+            account: text(self.end_user),
+            key: if is_own { SpendKey::Own } else { SpendKey::Other },
+        }
+    }
+}
+
+/// Reads a time as LiteLLM writes it: `2026-11-20T18:29:10.244+00:00`, or with `Z`.
+fn unix_millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let utc = text.strip_suffix("+00:00").map_or_else(|| text.clone(), |time| format!("{time}Z"));
+    let time = humantime::parse_rfc3339_weak(&utc).map_err(serde::de::Error::custom)?;
+    let since = time.duration_since(UNIX_EPOCH).map_err(serde::de::Error::custom)?;
+    i64::try_from(since.as_millis()).map_err(serde::de::Error::custom)
+}
+
+impl Upstream {
+    /// Returns a page of the upstream's ledger, which is asked with `authorization`.
+    pub(crate) async fn spend(
+        &self,
+        query: SpendQuery,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<SpendPage, SpendError> {
+        let asked = tokio::time::timeout(PAGE_TIMEOUT, self.get(query.uri()?, authorization, MAX_ANSWER));
+        let asked = asked
+            .await
+            .unwrap_or_else(|_elapsed| Err(format!("no whole answer within {} s", PAGE_TIMEOUT.as_secs())));
+        let (status, body) = asked.map_err(|reason| SpendError::Unavailable { reason })?;
+        if status != StatusCode::OK {
+            return Err(SpendError::Refused { status: status.as_u16() });
+        }
+        page(&body, &key_hash(authorization))
+    }
+}
+
+/// Reads a page. `own_key` is the hash of the key of this data plane.
+fn page(body: &[u8], own_key: &str) -> Result<SpendPage, SpendError> {
+    let LedgerPage { data, total, total_is_capped } =
+        serde_json::from_slice(body).map_err(SpendError::Unexpected)?;
+    let rows = data.into_iter().map(|row| row.reduce(own_key)).collect();
+    Ok(SpendPage { total, capped: total_is_capped, rows })
+}
+
+/// Returns the hash that LiteLLM writes in place of a key.
+fn key_hash(authorization: Option<&HeaderValue>) -> String {
+    let key = authorization.map(HeaderValue::as_bytes).and_then(|value| value.strip_prefix(b"Bearer "));
+    String::from_utf8_lossy(&hash(key.unwrap_or_default())).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn row() -> Value {
+        json!({
+            "request_id": "chatcmpl-1", "call_type": "acompletion", "api_key": key_hash(Some(&key())), "spend": 2.3e-5,
+            "total_tokens": 17, "prompt_tokens": 11, "completion_tokens": 6,
+            "startTime": "2026-11-20T18:29:10.244+00:00", "model": "openai/fake-gpt", "model_group": "fake-gpt",
+            "end_user": "acct-1", "messages": [{ "content": "hunter2" }], "response": "hunter2", "status": "success",
+            "proxy_server_request": { "body": "hunter2" }, "cache_hit": "None", "litellm_call_id": "call-1",
+            "metadata": { "user_api_key": "hunter2", "spend_logs_metadata": { "call_id": "call-1", "run_id": "r1" } },
+        })
+    }
+
+    fn key() -> HeaderValue {
+        HeaderValue::from_static("Bearer sk-1")
+    }
+
+    fn read(row: &Value) -> SpendRow {
+        let body = json!({ "data": [row], "total": 1, "page": 1, "page_size": 50, "total_pages": 1 });
+        let page = page(body.to_string().as_bytes(), &key_hash(Some(&key()))).unwrap();
+        assert_eq!((page.total, page.capped, page.rows.len()), (1, false, 1));
+        page.rows.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn a_row_keeps_no_key_and_no_content() {
+        let reduced = serde_json::to_string(&read(&row())).unwrap();
+        assert!(!reduced.contains("hunter2") && !reduced.contains(&key_hash(Some(&key()))), "{reduced}");
+        let expected = json!({
+            "request_id": "chatcmpl-1", "call_id": "call-1", "began_ms": 1_795_199_350_244_i64, "cost": 23_000,
+            "tokens": 17, "end": "answered", "model": "fake-gpt", "account": "acct-1", "key": "own",
+        });
+        assert_eq!(serde_json::from_str::<Value>(&reduced).unwrap(), expected);
+    }
+
+    #[test]
+    fn rows_of_every_version_are_read() {
+        type Check = fn(&SpendRow) -> bool;
+        let without = |names: &[&str]| {
+            let mut row = row();
+            names.iter().for_each(|name| drop(row.as_object_mut().unwrap().remove(*name)));
+            row
+        };
+        let with = |name: &str, value: Value| {
+            let mut row = row();
+            row[name] = value;
+            row
+        };
+        let call_id = |row: &SpendRow| row.call_id.as_ref().is_some_and(|id| id.as_str() == "call-1");
+        let table: [(Value, Check); 9] = [
+            (without(&["litellm_call_id"]), call_id),
+            (with("metadata", json!({ "litellm_call_id": "other", "status": null })), call_id),
+            (with("metadata", json!({ "spend_logs_metadata": [1, 2] })), call_id),
+            (with("metadata", json!({ "status": "failure" })), |row| row.end == SpendEnd::Failed),
+            (with("cache_hit", json!("True")), |row| row.end == SpendEnd::Cached),
+            (with("spend", json!(0)), |row| row.cost == Some(NanoDollars(0))),
+            (with("spend", json!(-1)), |row| row.cost.is_none()),
+            (with("api_key", json!("0a1b")), |row| row.key == SpendKey::Other),
+            (with("startTime", json!("2026-11-20T18:29:10.244000Z")), |row| {
+                row.began_ms == 1_795_199_350_244
+            }),
+        ];
+        for (given, check) in table {
+            let read = read(&given);
+            assert!(check(&read), "{given}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn a_query_has_nothing_but_its_numbers() {
+        let query = SpendQuery { from: 1_795_199_350, until: 1_795_202_950, page: 2, page_size: 500 };
+        let expected = "/spend/logs/v2?start_date=2026-11-20%2018:29:10&end_date=2026-11-20%2019:29:10&page=2\
+                        &page_size=500&sort_by=startTime&sort_order=asc";
+        assert_eq!(query.uri().unwrap().to_string(), expected);
+    }
+}
