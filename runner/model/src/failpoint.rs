@@ -56,6 +56,14 @@ pub enum Point {
     CallsStored,
     /// The proxy knows that the calls are stored.
     CallsAcknowledged,
+    /// A page of the upstream's ledger is read. Nothing of it is stored.
+    LedgerRead,
+    /// The rows of the page are stored. No receipt is corrected yet.
+    LedgerStored,
+    /// The receipts of the page are corrected. The position after it is not stored.
+    LedgerCorrected,
+    /// The position after a span of the ledger is stored.
+    LedgerPassed,
 }
 
 /// Action that a test requests at a point.
@@ -78,6 +86,10 @@ impl Point {
 
     /// Points of the journal's consumer, in the order in which it reaches them.
     pub const RECEIPTS: [Self; 3] = [Self::CallsRead, Self::CallsStored, Self::CallsAcknowledged];
+
+    /// Points of a reconciliation, in the order in which it reaches them.
+    pub const RECONCILIATION: [Self; 4] =
+        [Self::LedgerRead, Self::LedgerStored, Self::LedgerCorrected, Self::LedgerPassed];
 
     /// Points of a run that is a turn of a gateway's session, in the order in which it reaches them.
     pub const SESSION: [Self; 10] = [
@@ -136,6 +148,10 @@ impl Point {
             Self::CallsRead => "calls-read",
             Self::CallsStored => "calls-stored",
             Self::CallsAcknowledged => "calls-acknowledged",
+            Self::LedgerRead => "ledger-read",
+            Self::LedgerStored => "ledger-stored",
+            Self::LedgerCorrected => "ledger-corrected",
+            Self::LedgerPassed => "ledger-passed",
         }
     }
 
@@ -167,6 +183,7 @@ pub fn arm(text: &str) -> Result<(), String> {
     let invalid = || format!("{text:?} is not a failpoint: write POINT:kill or POINT:stop");
     let (point, action) = text.split_once(':').ok_or_else(invalid)?;
     let others = Point::SESSION.into_iter().chain(Point::POOL).chain(Point::RECEIPTS);
+    let others = others.chain(Point::RECONCILIATION);
     let mut points = Point::ALL.into_iter().chain(others);
     let point = points.find(|known| known.name() == point).ok_or_else(invalid)?;
     let action = match action {

@@ -17,4 +17,5 @@ pub mod lifecycle;
 pub mod line_buffer;
 pub mod principal;
 pub mod receipt;
+pub mod reconciliation;
 pub mod tap_event;

@@ -41,6 +41,8 @@ mod host;
 mod host_file;
 mod identity;
 mod lease;
+mod ledger;
+mod ledger_report;
 mod listener;
 mod meter;
 mod notification;
@@ -54,6 +56,7 @@ mod queue_full;
 mod read;
 mod receipt_sums;
 mod receipts;
+mod reconciliation;
 mod resource;
 mod retry;
 mod row;
@@ -92,6 +95,8 @@ pub use self::{
     host::Adopted,
     identity::{HostId, HostIdentity, Served},
     lease::{Claimant, Created, FencingToken, NewRun, Worker},
+    ledger::{Comparison, ComparisonTerms, EarlierPass},
+    ledger_report::{LedgerDifference, LedgerReport, LedgerSpan},
     meter::StoreMetrics,
     pool::{PoolEntry, PoolStage, WarmContainer},
     position::{EventCursor, OutputPosition, ReportedEvents},
@@ -103,6 +108,7 @@ pub use self::{
     read::{Event, Filter, Page, Record},
     receipt_sums::ReceiptSums,
     receipts::{ReceiptFilter, ReceiptPlace, StoredReceipt},
+    reconciliation::{LedgerAdvance, LedgerLease, LedgerProgress, UnfinishedPass},
     resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},
     schema::SCHEMA,

@@ -118,7 +118,11 @@ fn read_rate(row: &AnyRow) -> Result<CreditRate, Error> {
 }
 
 /// Returns the value of `all` that is written as `text`.
-fn word<T: Copy, const N: usize>(all: [T; N], word: fn(T) -> &'static str, text: &str) -> Option<T> {
+pub(super) fn word<T: Copy, const N: usize>(
+    all: [T; N],
+    word: fn(T) -> &'static str,
+    text: &str,
+) -> Option<T> {
     all.into_iter().find(|value| word(*value) == text)
 }
 

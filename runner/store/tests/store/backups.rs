@@ -12,7 +12,7 @@ use runner_store::{
 use crate::{
     balances, calls,
     database::{Database, id, order, transitions},
-    principals,
+    ledger, principals,
 };
 
 crate::on_both!(
@@ -22,8 +22,8 @@ crate::on_both!(
     a_restore_fences_earlier_holders,
 );
 
-/// Stores an ended run, a preparing run, a waiting run, a call with its receipt and its journal's cursor, a top-up, and a
-/// principal.
+/// Stores an ended run, a preparing run, a waiting run, a call with its receipt and its journal's cursor, a row of
+/// the upstream's ledger, a top-up, and a principal.
 pub(crate) async fn populate(store: &Store) {
     let me = Worker::named("host/1/00000001");
     for run in ["ended", "live"] {
@@ -39,6 +39,8 @@ pub(crate) async fn populate(store: &Store) {
     let urgent = NewRun { priority: Priority::High, ..order("queued") };
     store.create(&urgent, Claimant::AnyWorker).await.unwrap();
     store.record_calls(&[calls::call("ended", 7)], &calls::cursor(7)).await.unwrap();
+    store.compare_spend(&[ledger::row(7, 23_000)], ledger::TERMS).await.unwrap();
+    store.lease_ledger(&me, Millis(0)).await.unwrap();
     store.add_top_up(&balances::top_up("paid", 1000)).await.unwrap();
     store.add_principal(&principals::new("ann"), &ApiToken::from_random(1, [1; 2])).await.unwrap();
 }
@@ -66,8 +68,8 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
     let rows = store.backup(&file).await.unwrap();
     assert_eq!(
         rows,
-        Rows(19),
-        "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt, 1 top-up, 1 balance"
+        Rows(21),
+        "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt, 1 row of the ledger, 1 reconciliation, 1 top-up, 1 balance"
     );
     for elsewhere in [Database::sqlite(), Database::postgres().await] {
         let other = elsewhere.open().await;
@@ -76,6 +78,7 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
         assert_eq!(other.cursors("receipts").await.unwrap(), store.cursors("receipts").await.unwrap());
         let all = ReceiptFilter::default();
         assert_eq!(other.receipts(&all, 10).await.unwrap(), store.receipts(&all, 10).await.unwrap());
+        assert_eq!(ledger::report(&other).await, ledger::report(&store).await);
         assert_eq!(other.balances(None).await.unwrap(), store.balances(None).await.unwrap());
         let ended = id("ended");
         assert_eq!(

@@ -13,6 +13,7 @@ mod database;
 mod holders;
 mod hosts;
 mod leases;
+mod ledger;
 mod pool;
 mod principals;
 mod prunes;

@@ -1,0 +1,237 @@
+//! Keeps rows of the upstream's ledger, as they were compared with receipts. A row that is read again is compared again,
+//! so nothing depends on how often or in which order rows are read.
+
+use platform_core::{
+    id::RunId,
+    limit::Millis,
+    money::{NanoDollars, SignedNanoDollars},
+    spend::{SpendKey, SpendRow},
+    untrusted::JournalText,
+};
+use runner_model::{
+    receipt::{CallReference, ChargeReason, Correction, ReceiptSource},
+    reconciliation::{Charge, Finding, LedgerFigure},
+};
+use sqlx::any::AnyRow;
+
+use super::{
+    RetryWhen, Store, Tx, UnixMillis,
+    error::{Error, failed},
+    receipts::word,
+    row::{count, number, parsed, text},
+};
+
+const ACTION: &str = "compare the upstream's ledger with receipts";
+/// Selects the receipt of a call, what was charged for it in all, and its cost in other rows of the ledger.
+const FIND: &str = "SELECT installation, run, attempt, call_id, nanodollars, charge_reason, called, created, nanodollars + \
+     (SELECT CAST(COALESCE(SUM(c.nanodollars), 0) AS BIGINT) FROM receipts c WHERE c.corrects = r.source_reference \
+     AND c.installation = r.installation) AS charged, \
+     (SELECT CAST(COALESCE(SUM(l.nanodollars), 0) AS BIGINT) FROM ledger_rows l WHERE l.call_id = r.call_id \
+     AND l.installation = r.installation AND l.request_id <> $1) AS others \
+     FROM receipts r WHERE r.call_id = $2 AND r.source_system = $3";
+const SAME_ID: &str = "SELECT call_id FROM ledger_rows WHERE installation = $1 AND request_id = $2";
+const COLLAPSE: &str =
+    "UPDATE ledger_rows SET finding = 'collapsed' WHERE installation = $1 AND request_id = $2";
+const ADD: &str = "INSERT INTO ledger_rows (installation, request_id, call_id, began, nanodollars, finding, late, account, \
+     model, read) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+     ON CONFLICT (installation, request_id, call_id) DO UPDATE SET nanodollars = $5, finding = $6";
+
+/// Time at which an earlier reconciliation looked for rows that were missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EarlierPass {
+    /// Time of the first calls that it covered.
+    pub from: UnixMillis,
+    /// Time at which it began.
+    pub began: UnixMillis,
+}
+
+/// Conditions under which rows are compared.
+#[derive(Debug, Clone, Copy)]
+pub struct ComparisonTerms {
+    /// Longest time from the end of a call until its row is in the ledger.
+    pub delay: Millis,
+    /// The reconciliation before this one.
+    pub earlier: Option<EarlierPass>,
+}
+
+/// Result of comparing rows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Findings in rows that were read for the first time.
+    pub new: Vec<Finding>,
+    /// Corrections that are due.
+    pub corrections: Vec<Correction>,
+}
+
+/// Receipt with which a row is compared.
+struct ChargedCall {
+    call: CallReference,
+    charge: Charge,
+    /// Sum of the call's receipts.
+    charged: SignedNanoDollars,
+    /// Cost of the call in other rows.
+    others: NanoDollars,
+    called: UnixMillis,
+    created: UnixMillis,
+}
+
+/// Finding about a row.
+#[derive(Debug, Clone, Copy)]
+struct RowFinding {
+    finding: Finding,
+    /// True if the row came after its call was counted as missing.
+    is_late: bool,
+}
+
+/// Owner of the receipt that belongs to a row.
+enum Charged {
+    /// No call that is known here.
+    Unknown,
+    /// A call of another installation in the same store.
+    OfAnotherInstallation,
+    Call(Box<ChargedCall>),
+}
+
+impl ChargedCall {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        let amount = u64::try_from(number(row, "nanodollars")?).unwrap_or_default();
+        Ok(Self {
+            call: CallReference {
+                run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
+                attempt: count(row, "attempt")?,
+                call_id: parsed(row, "call_id", |text| text.parse().ok())?,
+            },
+            charge: Charge {
+                amount: NanoDollars(amount),
+                reason: parsed(row, "charge_reason", |text| {
+                    word(ChargeReason::ALL, ChargeReason::word, text)
+                })?,
+            },
+            charged: SignedNanoDollars(number(row, "charged")?),
+            others: NanoDollars(count(row, "others")?),
+            called: UnixMillis(number(row, "called")?),
+            created: UnixMillis(number(row, "created")?),
+        })
+    }
+
+    /// Returns whether the earlier reconciliation counted the call as missing.
+    fn was_missing(&self, terms: ComparisonTerms) -> bool {
+        let delay = i64::try_from(terms.delay.0).unwrap_or(i64::MAX);
+        terms.earlier.is_some_and(|earlier| {
+            self.charge.reason != ChargeReason::NoUsage
+                && self.called >= earlier.from
+                && self.created.0.saturating_add(delay) < earlier.began.0
+        })
+    }
+}
+
+impl Store {
+    /// Compares rows of the upstream's ledger with receipts, and stores them with the findings.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn compare_spend(
+        &self,
+        rows: &[SpendRow],
+        terms: ComparisonTerms,
+    ) -> Result<Comparison, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let mut comparison = Comparison::default();
+            for row in rows {
+                self.compare_row(&mut tx, row, terms, &mut comparison).await?;
+            }
+            tx.commit(ACTION).await?;
+            Ok(comparison)
+        })
+        .await
+    }
+
+    async fn compare_row(
+        &self,
+        tx: &mut Tx,
+        row: &SpendRow,
+        terms: ComparisonTerms,
+        comparison: &mut Comparison,
+    ) -> Result<(), Error> {
+        let same_id = self.rows_with_id(tx, row).await?;
+        let call_id = row.call_id.as_ref().map_or("", JournalText::as_str);
+        let sharers = same_id.iter().filter(|other| *other != call_id).count() as u64;
+        let is_new = !same_id.iter().any(|other| other == call_id);
+        let found = match self.charged(tx, row, call_id).await? {
+            Charged::OfAnotherInstallation => return Ok(()),
+            // The journal's consumer may be a moment behind.
+            Charged::Unknown if row.began_ms.saturating_add(millis(terms.delay)) > tx.now => return Ok(()),
+            Charged::Unknown if row.key == SpendKey::Other => return Ok(()),
+            Charged::Unknown => RowFinding { finding: Finding::Foreign, is_late: false },
+            Charged::Call(found) => {
+                let figure = LedgerFigure::of(row, found.others, sharers);
+                let finding = Finding::of(found.charge, figure);
+                if let Some(amount) = figure.cost.filter(|cost| {
+                    finding != Finding::Collapsed && SignedNanoDollars::from(*cost) != found.charged
+                }) {
+                    let call = found.call.clone();
+                    comparison.corrections.push(Correction { source: ReceiptSource::LiteLlm, call, amount });
+                }
+                RowFinding { finding, is_late: is_new && found.was_missing(terms) }
+            }
+        };
+        if is_new {
+            comparison.new.push(found.finding);
+            comparison.new.extend(found.is_late.then_some(Finding::Late));
+        }
+        self.add_ledger_row(tx, row, found).await?;
+        if found.finding == Finding::Collapsed {
+            let collapse =
+                sqlx::query(COLLAPSE).bind(self.installation.as_str()).bind(row.request_id.as_str());
+            collapse.execute(tx.connection()).await.map_err(failed(ACTION))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the call ids of the stored rows that have the same id as `row`.
+    async fn rows_with_id(&self, tx: &mut Tx, row: &SpendRow) -> Result<Vec<String>, Error> {
+        let found = sqlx::query(SAME_ID).bind(self.installation.as_str()).bind(row.request_id.as_str());
+        let found = found.fetch_all(tx.connection()).await.map_err(failed(ACTION))?;
+        found.iter().map(|row| text(row, "call_id")).collect()
+    }
+
+    async fn charged(&self, tx: &mut Tx, row: &SpendRow, call_id: &str) -> Result<Charged, Error> {
+        let found = sqlx::query(FIND)
+            .bind(row.request_id.as_str())
+            .bind(call_id)
+            .bind(ReceiptSource::Journal.word())
+            .fetch_optional(tx.connection())
+            .await
+            .map_err(failed(ACTION))?;
+        let Some(found) = found else { return Ok(Charged::Unknown) };
+        if text(&found, "installation")? != self.installation.as_str() {
+            return Ok(Charged::OfAnotherInstallation);
+        }
+        ChargedCall::read(&found).map(|call| Charged::Call(Box::new(call)))
+    }
+
+    async fn add_ledger_row(&self, tx: &mut Tx, row: &SpendRow, found: RowFinding) -> Result<(), Error> {
+        let cost = row.known_cost().map(|cost| i64::try_from(cost.0).unwrap_or(i64::MAX));
+        sqlx::query(ADD)
+            .bind(self.installation.as_str())
+            .bind(row.request_id.as_str())
+            .bind(row.call_id.as_ref().map_or("", JournalText::as_str))
+            .bind(row.began_ms)
+            .bind(cost)
+            .bind(found.finding.word())
+            .bind(i64::from(found.is_late))
+            .bind(row.account.as_ref().map(JournalText::as_str))
+            .bind(row.model.as_ref().map(JournalText::as_str))
+            .bind(tx.now)
+            .execute(tx.connection())
+            .await
+            .map_err(failed(ACTION))?;
+        Ok(())
+    }
+}
+
+/// Returns a time span as the store computes with it.
+pub(super) fn millis(span: Millis) -> i64 {
+    i64::try_from(span.0).unwrap_or(i64::MAX)
+}
