@@ -52,6 +52,7 @@ pub mod random;
 pub mod raw;
 pub mod raw_scripted_upstream;
 pub mod runner_chaos;
+pub mod scripted_ledger;
 pub mod sdks;
 pub mod served;
 pub mod server_identity;

@@ -89,7 +89,8 @@ pub(crate) fn read_fields(bytes: &[u8]) -> Result<Value, Error> {
     fields.map(Value::Object).map_err(|error| invalid_body(&error))
 }
 
-async fn read_bytes(request: Request, most: usize) -> Result<Bytes, Error> {
+/// Reads a body of at most `most` bytes.
+pub(crate) async fn read_bytes(request: Request, most: usize) -> Result<Bytes, Error> {
     if declared_length(request.headers()).is_some_and(|length| length > most as u64) {
         return Err(Error::TooLarge { most });
     }

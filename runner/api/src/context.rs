@@ -16,8 +16,8 @@ use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    error::Error, fair_permits::FairPermits, origins::Origins, stream_permits::StreamPermits,
-    waiters::Waiters,
+    callbacks::Callbacks, error::Error, fair_permits::FairPermits, origins::Origins,
+    stream_permits::StreamPermits, waiters::Waiters,
 };
 
 /// Longest time for which a request waits for the store to be opened.
@@ -49,6 +49,7 @@ pub struct ApiContext {
     /// Permits for orders, whose bodies may be large.
     pub(crate) orders: FairPermits,
     opened: Arc<watch::Sender<Option<Arc<OpenedStore>>>>,
+    callbacks: Callbacks,
 }
 
 /// Store of runs, with the feeds of those that clients follow.
@@ -80,12 +81,24 @@ impl ApiContext {
             file_jobs: FairPermits::new(MAX_FILE_JOBS, MAX_FILE_JOBS_OF_ACCOUNT),
             orders: FairPermits::new(MAX_ORDERS, MAX_ORDERS_OF_ACCOUNT),
             opened: Arc::default(),
+            callbacks: Callbacks::channel().0,
         }
     }
 
     /// Returns the same state for an API whose pages have these origins.
     pub(crate) fn with_origins(self, origins: Origins) -> Self {
         Self { origins, ..self }
+    }
+
+    /// Returns the same state, which passes callbacks of LiteLLM to `callbacks`.
+    #[must_use]
+    pub fn with_callbacks(self, callbacks: Callbacks) -> Self {
+        Self { callbacks, ..self }
+    }
+
+    /// Returns the queue of callbacks.
+    pub(crate) const fn callbacks(&self) -> &Callbacks {
+        &self.callbacks
     }
 
     /// Gives the API its store, for requests from now on.

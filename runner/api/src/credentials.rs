@@ -62,7 +62,8 @@ pub(crate) fn has_bearer(headers: &HeaderMap) -> bool {
     headers.get_all(AUTHORIZATION).iter().any(|value| bearer(value).is_some())
 }
 
-fn bearer(value: &HeaderValue) -> Option<&str> {
+/// Returns the token of an `Authorization` header.
+pub(crate) fn bearer(value: &HeaderValue) -> Option<&str> {
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' '))
 }

@@ -23,6 +23,7 @@ mod answer_timeout;
 mod balances;
 mod body;
 mod browser_sessions;
+mod callbacks;
 mod caller;
 mod chat;
 mod chunk_stream;
@@ -37,6 +38,7 @@ mod freezes;
 #[cfg(feature = "internals")]
 pub mod fuzzing;
 mod gateways;
+mod ingest;
 mod message_page;
 mod monitoring;
 mod openai;
@@ -66,6 +68,7 @@ use axum::{
 use serde::Serialize;
 
 pub use self::{
+    callbacks::Callbacks,
     context::ApiContext,
     routes::openapi_document,
     server::{Api, StartError},

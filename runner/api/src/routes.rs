@@ -20,7 +20,9 @@ use crate::{
     endpoint::{Route, delete, get, guarded, open, openai, post, put},
     error::Error,
     freezes::{self, FREEZE_OF_ACCOUNT, FREEZE_OF_ALL, FREEZE_OF_MODEL, FREEZES},
-    gateways, monitoring,
+    gateways,
+    ingest::{self, INGEST},
+    monitoring,
     openai::{self, operations as completions},
     openapi,
     operation::{AnswerSpec, Operation},
@@ -52,6 +54,7 @@ fn service_routes() -> Vec<Route> {
     vec![
         open("/api/v1/ai/agents", get(agents::list_runnable, agents::list_runnable_operation())),
         open("/api/v1/openapi.json", get(serve_document, document_operation())),
+        open(INGEST, post(ingest::ingest, ingest::ingest_operation())),
         open(METRICS, get(monitoring::render_metrics, monitoring::metrics_operation())),
         open("/healthz", get(monitoring::alive, monitoring::alive_operation())),
         open("/readyz", get(monitoring::ready, monitoring::ready_operation())),

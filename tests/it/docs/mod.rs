@@ -5,6 +5,7 @@ mod book;
 mod http_api;
 mod openapi;
 mod quick_start;
+mod reconcile;
 mod reference;
 mod sdk_compatibility;
 mod temporal;

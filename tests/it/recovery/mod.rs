@@ -5,6 +5,7 @@ mod chaos;
 mod docker_unavailable;
 mod endurance;
 mod receipts;
+mod reconciliation;
 mod restart;
 mod runner_chaos;
 mod store_unavailable;

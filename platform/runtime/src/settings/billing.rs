@@ -1,17 +1,23 @@
 //! Reads the settings of receipts and accounts' balances.
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::{collections::BTreeSet, num::NonZeroU32, path::PathBuf};
 
 use platform_core::{
     credits::{CreditRate, Credits, Markup},
     id::{AccountId, ModelName},
+    limit::Millis,
 };
 
 use super::Settings;
 use crate::config::Section;
 
+/// Shortest interval between two reconciliations, and shortest delay of a row.
+const MIN_INTERVAL: Millis = Millis::seconds(1);
+/// Delay of a row in LiteLLM's ledger, several times the longest one seen.
+const LEDGER_DELAY: Millis = Millis::seconds(60);
+
 /// `[billing]`
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Billing {
     /// Models whose calls cost nothing, by the name in the request.
     pub free_models: BTreeSet<ModelName>,
@@ -19,6 +25,25 @@ pub struct Billing {
     pub rate: CreditRate,
     /// Balance below which an account's calls are refused; none if absent.
     pub floor: Option<Credits>,
+    /// Interval at which receipts are compared with the upstream's ledger; never if absent.
+    pub reconcile_every: Option<Millis>,
+    /// Longest time from the end of a call until its row is in the upstream's ledger.
+    pub ledger_delay: Millis,
+    /// File of the token with which LiteLLM reports calls; absent if it does not.
+    pub ingest_token_file: Option<PathBuf>,
+}
+
+impl Default for Billing {
+    fn default() -> Self {
+        Self {
+            free_models: BTreeSet::new(),
+            rate: CreditRate::default(),
+            floor: None,
+            reconcile_every: None,
+            ledger_delay: LEDGER_DELAY,
+            ingest_token_file: None,
+        }
+    }
 }
 
 impl Billing {
@@ -41,7 +66,16 @@ impl Billing {
             credits_per_dollar: NonZeroU32::new(per_dollar.or(CreditRate::CREDITS_PER_DOLLAR.get()))
                 .unwrap_or(CreditRate::CREDITS_PER_DOLLAR),
         };
+        let doc = "Interval at which `sluice up` compares receipts with LiteLLM's spend logs, and corrects them; never if absent. LiteLLM needs a database for that.";
+        let reconcile_every = section.field("reconcile_every", doc).at_least(&MIN_INTERVAL).optional();
+        let doc = "Longest time from the end of a call until it is in LiteLLM's spend logs. A call that is not there by then is missing.";
+        let ledger_delay = section.field("ledger_delay", doc).at_least(&MIN_INTERVAL).or(LEDGER_DELAY);
+        let doc = "File of the token with which LiteLLM's generic callback reports calls to the API, so that they are compared soon; closed to other users. Without it the API takes no such reports.";
+        let ingest_token_file = section.field("ingest_token_file", doc).optional();
         Self {
+            reconcile_every,
+            ledger_delay,
+            ingest_token_file,
             free_models: free_models.list_or(Vec::new()).into_iter().collect(),
             rate,
             floor: floor.optional(),

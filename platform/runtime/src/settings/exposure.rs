@@ -227,6 +227,7 @@ impl Settings {
         let secrets = [
             ("store.password_file", &self.store.password_file),
             ("telemetry.otlp_headers_file", &self.telemetry.otlp_headers_file),
+            ("billing.ingest_token_file", &self.billing.ingest_token_file),
         ];
         named.extend(
             secrets

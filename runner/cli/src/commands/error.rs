@@ -11,6 +11,7 @@ use platform_runtime::{
     settings::{NoGateway, token_secrets},
 };
 use runner_api as api;
+use runner_billing::ReconcileError;
 use runner_control_client as data_plane;
 use runner_docker as docker;
 use runner_engine::{order::OrderError, run::LeaseError, run_files::RunFilesError};
@@ -78,6 +79,9 @@ pub(super) enum Error {
     /// The run has not ended.
     #[error(transparent)]
     NotEnded(#[from] NotEnded),
+    /// The upstream's ledger cannot be read now.
+    #[error(transparent)]
+    LedgerInUse(ReconcileError),
     /// The disk is too full for another workspace.
     #[error(transparent)]
     InsufficientDisk(#[from] workspace::InsufficientDisk),
@@ -140,6 +144,16 @@ pub(super) struct NotEnded {
     pub(super) state: State,
 }
 
+impl From<ReconcileError> for Error {
+    fn from(error: ReconcileError) -> Self {
+        match error {
+            ReconcileError::Proxy(error) => error.into(),
+            ReconcileError::Store(error) => error.into(),
+            busy @ (ReconcileError::Busy | ReconcileError::Unstable) => Self::LedgerInUse(busy),
+        }
+    }
+}
+
 impl From<RunFilesError> for Error {
     fn from(error: RunFilesError) -> Self {
         match error {
@@ -174,7 +188,7 @@ impl Error {
             | Self::Api(api::StartError::Tls(_))
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_) => Exit::Failure,
-            Self::NotEnded(_) => Exit::TryAgain,
+            Self::NotEnded(_) | Self::LedgerInUse(_) => Exit::TryAgain,
             Self::Files(error) => files_exit(error),
             Self::Apply(error) => apply_exit(error),
             Self::AgentImage(error) => agents::exit_code(error),

@@ -40,6 +40,7 @@ impl Error {
             Self::Files(_) => "files_refused",
             Self::Apply(_) => "apply_refused",
             Self::NotEnded(_) => "run_not_ended",
+            Self::LedgerInUse(_) => "ledger_in_use",
             Self::Upstream(_) => "upstream_unusable",
             Self::Setup(_) => "setup_refused",
             Self::AgentImage(_) => "agent_not_added",

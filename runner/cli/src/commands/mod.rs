@@ -145,7 +145,7 @@ Examples:
     /// Inspect the journal of model calls: follow, explain, summarize, export and verify it
     #[command(subcommand)]
     Audit(audit::Command),
-    /// List receipts of calls, credit accounts, and show their balances and statements
+    /// List receipts of calls, reconcile them, credit accounts, and show their balances and statements
     #[command(subcommand)]
     Billing(billing::Command),
     /// Create, inspect and revoke run tokens, for clients of shared listeners

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use platform_core::control::Health;
 use platform_runtime::{
     report,
@@ -13,8 +14,8 @@ use platform_runtime::{
     shutdown::{RunBy, Signalled, Signals},
     task, terminal,
 };
-use runner_api::{Api, ApiContext};
-use runner_billing::{FloorEnforcer, JournalConsumer};
+use runner_api::{Api, ApiContext, Callbacks};
+use runner_billing::{FloorEnforcer, JournalConsumer, Reconciler, ReconciliationTask};
 use runner_control_client::DataPlane;
 use runner_engine::{
     agents::Catalog,
@@ -25,7 +26,11 @@ use runner_engine::{
 use runner_gateways::managed;
 use runner_store::{Error as StoreError, RunChanges};
 use runner_telemetry::traces::{self, SpanQueue};
-use tokio::{sync::Notify, task::JoinHandle, time::timeout};
+use tokio::{
+    sync::{Notify, mpsc::Receiver},
+    task::JoinHandle,
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, Error, exit::Exit};
@@ -78,11 +83,13 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         cancel.cancel();
         ended
     };
+    let (callbacks, hints) = Callbacks::channel();
     let executed = async {
         let at_end = if run_by == RunBy::Person { AtEnd::Cancel(leave_runs) } else { AtEnd::Leave };
         let execution = Execution {
             observer: observer.clone(),
             export,
+            hints,
             at_end,
             changes: &changes,
             cancel: &cancel,
@@ -96,6 +103,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         ended
     };
     let api_context = ApiContext::of(settings, Arc::clone(&catalog), observer.clone(), cancel.clone());
+    let api_context = api_context.with_callbacks(callbacks);
     let served = serve_api(context, api, &api_context, &changes);
     let (supervised, executed, served) = tokio::join!(supervised, executed, served);
     signal_task.abort();
@@ -183,6 +191,8 @@ async fn store_problem(context: &Context) -> Result<Option<String>, StoreError> 
 struct Execution<'s> {
     observer: Observer,
     export: Option<SpanQueue>,
+    /// Bodies of callbacks that the API has taken.
+    hints: Receiver<Bytes>,
     at_end: AtEnd,
     changes: &'s RunChanges,
     cancel: &'s CancellationToken,
@@ -195,7 +205,7 @@ impl Execution<'_> {
     /// # Errors
     /// If the store serves another host.
     async fn run_worker(self, context: &Context, catalog: &Catalog) -> Result<(), StoreError> {
-        let Self { observer, export, at_end, changes, cancel, proxy_stop } = self;
+        let Self { observer, export, hints, at_end, changes, cancel, proxy_stop } = self;
         let settings = &context.settings;
         let open = async || Ok(context.serving_store().await?.reporting(changes.clone()));
         let Some(mut engine) = worker::connect_backends(settings, open, cancel).await? else { return Ok(()) };
@@ -206,7 +216,8 @@ impl Execution<'_> {
             result = Box::pin(worker::work(&engine, settings, catalog, cancel, at_end)).await;
             proxy_stop.cancel();
         };
-        run_observed(&engine, export, settings, work).await;
+        let reconciliation = reconciliation(&engine, settings, hints);
+        run_observed(&engine, export, reconciliation, settings, work).await;
         result
     }
 }
@@ -225,11 +236,20 @@ fn warn_of_ignored_settings(telemetry: &Telemetry) {
     }
 }
 
-/// Runs `work`. Meanwhile exports spans, writes receipts, keeps the floors of balances, reads the store for metrics, and
-/// monitors managed gateways.
+/// Returns the task that reconciles receipts.
+fn reconciliation(engine: &EngineHandles, settings: &Settings, hints: Receiver<Bytes>) -> ReconciliationTask {
+    let lease = settings.worker.lease_duration;
+    let metrics = Arc::clone(&engine.observer.metrics);
+    let reconciler = Reconciler::new(engine.store.clone(), engine.data_plane.clone(), metrics, lease);
+    ReconciliationTask { reconciler, settings: engine.settings.clone(), hints }
+}
+
+/// Runs `work`. Meanwhile exports spans, writes and reconciles receipts, keeps the floors of balances, reads the store for
+/// metrics, and monitors managed gateways.
 async fn run_observed(
     engine: &EngineHandles,
     export: Option<SpanQueue>,
+    reconciliation: ReconciliationTask,
     settings: &Settings,
     work: impl Future<Output = ()>,
 ) {
@@ -253,6 +273,7 @@ async fn run_observed(
         () = Box::pin(managed::monitor(settings)) => {}
         never = Box::pin(receipts.run()) => match never {},
         never = Box::pin(floors.run()) => match never {},
+        never = Box::pin(reconciliation.run()) => match never {},
     }
 }
 

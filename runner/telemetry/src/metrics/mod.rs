@@ -28,6 +28,7 @@ use platform_runtime::metrics::{Bound, Cells, Histograms};
 use runner_model::{
     lifecycle::{Outcome, StartKind},
     receipt::ChargeReason,
+    reconciliation::Finding,
 };
 use runner_store::Store;
 
@@ -67,6 +68,10 @@ pub struct Metrics {
     reaped: ReaperCounters,
     /// Receipts by the reason of their amount.
     receipts: Cells,
+    /// Rows and calls by what their reconciliation has found.
+    reconciled: Cells,
+    /// Time of the last reconciliation, in seconds since the epoch; 0 before the first.
+    last_reconciliation: AtomicU64,
     spans: Spans,
     sampler: StoreSampler,
 }
@@ -80,6 +85,8 @@ impl Default for Metrics {
             starting_at_most: AtomicU64::new(0),
             reaped: ReaperCounters::default(),
             receipts: Cells::new(ChargeReason::ALL.len()),
+            reconciled: Cells::new(Finding::ALL.len()),
+            last_reconciliation: AtomicU64::new(0),
             spans: Spans::default(),
             sampler: StoreSampler::default(),
         }
@@ -145,6 +152,16 @@ impl Metrics {
     /// Counts a receipt that this process stored.
     pub fn receipt_stored(&self, reason: ChargeReason) {
         self.receipts.add(reason as usize, 1);
+    }
+
+    /// Counts rows of the upstream's ledger, or calls that have none, by what this process has found.
+    pub fn reconciled(&self, finding: Finding, count: u64) {
+        self.reconciled.add(finding as usize, count);
+    }
+
+    /// Records a reconciliation that began at this second since the epoch.
+    pub fn reconciliation_succeeded(&self, second: u64) {
+        self.last_reconciliation.store(second, Ordering::Relaxed);
     }
 
     /// Returns the counters of spans.

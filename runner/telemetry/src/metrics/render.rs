@@ -8,6 +8,7 @@ use platform_runtime::metrics::{Exposition, Kind, seconds};
 use runner_model::{
     lifecycle::{Outcome, State},
     receipt::ChargeReason,
+    reconciliation::Finding,
 };
 use runner_store as store;
 
@@ -32,6 +33,7 @@ pub(super) fn render(metrics: &Metrics, sample: StoreSample) -> String {
     render_reaper(&mut text, &metrics.reaped);
     render_store(&mut text, &sample);
     render_receipts(&mut text, metrics);
+    render_reconciliation(&mut text, metrics);
     render_spans(&mut text, metrics);
     text.finish()
 }
@@ -148,6 +150,18 @@ fn render_receipts(text: &mut Exposition, metrics: &Metrics) {
     for reason in ChargeReason::ALL {
         family.sample(&[("reason", reason.word())], metrics.receipts.get(reason as usize));
     }
+}
+
+fn render_reconciliation(text: &mut Exposition, metrics: &Metrics) {
+    let help = "Rows of the upstream's ledger, and calls without one, by what this process has found when it compared them with receipts.";
+    let mut family = text.family(Kind::Counter, "sluice_reconciliation_rows_total", help);
+    for finding in Finding::ALL {
+        family.sample(&[("outcome", finding.word())], metrics.reconciled.get(finding as usize));
+    }
+    let last = metrics.last_reconciliation.load(Ordering::Relaxed);
+    let help =
+        "Time of this process's last whole reconciliation, in seconds since the epoch; 0 before the first.";
+    text.single(Kind::Gauge, "sluice_reconciliation_last_success_timestamp_seconds", last, help);
 }
 
 fn render_spans(text: &mut Exposition, metrics: &Metrics) {

@@ -1,9 +1,10 @@
-//! Implements `sluice billing`: receipts of calls, and the balances and statements of accounts.
+//! Implements `sluice billing`: receipts of calls, their reconciliation, and the balances and statements of accounts.
 
 mod balance;
 mod credit;
 mod export;
 mod receipts;
+mod reconcile;
 mod statement;
 
 use super::{Context, Error, exit::Exit};
@@ -29,6 +30,26 @@ Reasons for an amount:
   reconciled     the upstream's ledger has another cost: the difference
 In tables ~ marks an estimate.")]
     Receipts(receipts::Arguments),
+    /// Compare receipts with LiteLLM's spend logs, correct them, and list what differs
+    ///
+    /// Reads the logs through the proxy, which holds the key. May be repeated, and goes on where it was stopped. LiteLLM
+    /// needs a database, and version 1.80.10 or a later one.
+    #[command(after_help = "\
+Examples:
+  sluice billing reconcile
+  sluice billing reconcile --since 2026-11-01
+  sluice billing reconcile --since 24h --json
+
+Outcomes:
+  agreed     receipt and ledger have the same amount
+  corrected  they had not: an adjusting receipt has the difference
+  unpriced   the ledger knows no price either, so the receipt stays
+  late       the row came after its call was counted as missing
+  missing    a receipt without a row
+  collapsed  several calls were written to one row
+  foreign    a row of no call of this installation: the key has another user
+Exit code 1 if there are late, missing, collapsed or foreign ones. A late row has one of the other outcomes, too.")]
+    Reconcile(reconcile::Arguments),
     /// Write all receipts, one a line, as NDJSON or CSV
     ///
     /// Reads them in pages: memory stays small, however many they are.
@@ -68,6 +89,7 @@ Examples:
 pub(super) async fn billing(context: &Context, command: Command) -> Result<Exit, Error> {
     match command {
         Command::Receipts(arguments) => receipts::receipts(&context.store().await?, arguments).await,
+        Command::Reconcile(arguments) => reconcile::reconcile(context, arguments).await,
         Command::Export(arguments) => export::export(&context.store().await?, arguments).await,
         Command::Credit(arguments) => credit::credit(&context.serving_store().await?, arguments).await,
         Command::Balance(arguments) => balance::balance(context, arguments).await,

@@ -1,0 +1,70 @@
+//! Reads hints: calls of which LiteLLM's generic callback tells.
+//!
+//! A hint says only when a call began, and the ledger alone says what it cost. So a hint that is forged, repeated or cut
+//! changes only the time at which the ledger is read.
+
+use platform_core::limit::Millis;
+use runner_store::UnixMillis;
+use serde::Deserialize;
+
+/// Longest time for which a hint reaches back: older calls are found by `sluice billing reconcile --since`.
+const MAX_AGE: Millis = Millis::seconds(60 * 60);
+
+/// Body of a callback: one event, or a list.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Callback {
+    List(Vec<CallbackEvent>),
+    One(CallbackEvent),
+}
+
+/// CallbackEvent, as far as it is a hint.
+#[derive(Deserialize)]
+struct CallbackEvent {
+    /// Time at which the call began, in seconds since the epoch.
+    #[serde(rename = "startTime")]
+    began: f64,
+}
+
+/// Returns the time at which the first call of a callback began, not longer ago than is useful; `None` if the body is
+/// no callback or tells of no call.
+pub(super) fn earliest_call(body: &[u8], now: UnixMillis) -> Option<UnixMillis> {
+    let events = match serde_json::from_slice(body).ok()? {
+        Callback::List(events) => events,
+        Callback::One(event) => vec![event],
+    };
+    let earliest =
+        events.into_iter().map(|event| event.began).filter(|began| began.is_finite()).reduce(f64::min)?;
+    #[expect(clippy::cast_possible_truncation, reason = "saturates, and is bounded below")]
+    let millis = (earliest * 1000.0) as i64;
+    let oldest = now.0.saturating_sub(i64::try_from(MAX_AGE.0).unwrap_or(i64::MAX));
+    Some(UnixMillis(millis.clamp(oldest, now.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_says_only_when_a_call_began() {
+        let now = UnixMillis(1_795_199_800_000);
+        let table: [(&str, Option<i64>); 12] = [
+            (r#"[{"startTime": 1795199762.5, "id": "x", "response_cost": 9e9}]"#, Some(1_795_199_762_500)),
+            (r#"{"startTime": 1795199762.5}"#, Some(1_795_199_762_500)),
+            (r#"[{"startTime": 1795199770}, {"startTime": 1795199760}]"#, Some(1_795_199_760_000)),
+            // Forged times: neither all of the ledger is read for them, nor the future.
+            (r#"[{"startTime": 0}]"#, Some(1_795_196_200_000)),
+            (r#"[{"startTime": -1e300}]"#, Some(1_795_196_200_000)),
+            (r#"[{"startTime": 1e300}]"#, Some(1_795_199_800_000)),
+            ("[]", None),
+            ("", None),
+            (r#"[{"startTime": 17951"#, None),
+            (r#"[{"startTime": "now"}]"#, None),
+            (r#"[{"id": "x"}]"#, None),
+            ("\u{0}", None),
+        ];
+        for (body, expected) in table {
+            assert_eq!(earliest_call(body.as_bytes(), now), expected.map(UnixMillis), "{body}");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Reconciles receipts with the upstream's ledger: reads its rows through the proxy, which alone holds the key.
+//!
+//! A row and a receipt belong together by the call id, which the proxy chose and LiteLLM keeps. Rows are stored with
+//! their findings, and receipts are corrected by adjusting ones. All of that may be repeated. So a pass that was killed
+//! is resumed at the span it was in, and several passes at once harm nothing.
+
+mod hint;
+mod reader;
+mod span;
+mod task;
+
+use std::sync::Arc;
+
+use platform_core::{limit::Millis, spend::SpendRow};
+use runner_control_client::{self as control, DataPlane};
+use runner_model::{failpoint::Point, reconciliation::Finding};
+use runner_store::{
+    Adjusted, ComparisonTerms, LedgerAdvance, LedgerLease, LedgerProgress, LedgerReport, LedgerSpan, Store,
+    UnfinishedPass, UnixMillis, Worker,
+};
+use runner_telemetry::metrics::Metrics;
+
+pub use self::task::ReconciliationTask;
+use self::{
+    reader::{SpanRead, read_span},
+    span::{Span, Spans},
+};
+
+/// Most rows of one transaction: others of the store wait for it.
+const MAX_COMPARED: usize = 100;
+/// Time after its begin in which a pass can be resumed. A later one reads its rows again: others may have come.
+const RESUME_WITHIN: Millis = Millis::seconds(60 * 60);
+/// Time that the first pass covers, if it is not told another.
+const FIRST_PASS: Millis = Millis::seconds(24 * 60 * 60);
+/// Time in which a call without a row is looked for in each pass.
+const OPEN_CALLS: Millis = Millis::seconds(60 * 60);
+/// Most that the clocks of this host and of the upstream may differ.
+const CLOCK_SKEW: Millis = Millis::seconds(5);
+
+/// Reason why a reconciliation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// The proxy does not show the upstream's ledger.
+    #[error(transparent)]
+    Proxy(#[from] control::Error),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] runner_store::Error),
+    /// Another process has the lease on the ledger, or took it because this one was too slow.
+    #[error("another process reconciles: try again later")]
+    Busy,
+    /// The ledger changes faster than it is read.
+    #[error(
+        "the upstream's ledger changes while it is read: more calls begin within a second than one page holds. Try again later"
+    )]
+    Unstable,
+}
+
+/// First call that a reconciliation covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReconcileFrom {
+    /// The first call that began then.
+    Time(UnixMillis),
+    /// The first one that no pass has read, or whose row may have come since; at this time at the latest.
+    Unread(Option<UnixMillis>),
+}
+
+/// Result of a reconciliation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reconciliation {
+    /// Time that it covers.
+    pub span: LedgerSpan,
+    /// Findings of this and earlier reconciliations in that time.
+    pub report: LedgerReport,
+}
+
+/// Reader of the upstream's ledger that corrects receipts.
+#[derive(Debug)]
+pub struct Reconciler {
+    store: Store,
+    data_plane: DataPlane,
+    /// Counters of findings.
+    metrics: Arc<Metrics>,
+    holder: Worker,
+    /// Length of the lease on the ledger, which each span renews.
+    lease: Millis,
+}
+
+impl Reconciler {
+    /// Returns a reconciler that holds the ledger as this process, for `lease` after each step.
+    #[must_use]
+    pub fn new(store: Store, data_plane: DataPlane, metrics: Arc<Metrics>, lease: Millis) -> Self {
+        Self { store, data_plane, metrics, holder: Worker::this_process(), lease }
+    }
+
+    /// Reads the ledger from `from` up to now, corrects receipts, and reports what was found, with at most
+    /// `max_differences` of each kind. A row is expected within `delay` after the end of its call.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read, the store fails, or another process reads the ledger. What was corrected by then
+    /// stays, and another call resumes there.
+    pub async fn reconcile(
+        &self,
+        from: ReconcileFrom,
+        delay: Millis,
+        max_differences: u32,
+    ) -> Result<Reconciliation, ReconcileError> {
+        let progress = match self.store.lease_ledger(&self.holder, self.lease).await? {
+            LedgerLease::Taken(progress) => progress,
+            LedgerLease::Busy => return Err(ReconcileError::Busy),
+        };
+        let passed = self.pass(from, delay, progress).await;
+        if passed.is_err() {
+            self.store.release_ledger(&self.holder).await?;
+        }
+        let span = passed?;
+        let report = self.store.ledger_report(span, max_differences).await?;
+        Ok(Reconciliation { span, report })
+    }
+
+    async fn pass(
+        &self,
+        from: ReconcileFrom,
+        delay: Millis,
+        progress: LedgerProgress,
+    ) -> Result<LedgerSpan, ReconcileError> {
+        let now = progress.now;
+        let from = self.start(from, delay, progress).await?;
+        let position = match progress.unfinished.filter(|pass| is_resumable(*pass, from, now)) {
+            Some(pass) => pass.position,
+            None => {
+                self.store.begin_ledger_pass(&self.holder, from).await?;
+                from
+            }
+        };
+        let terms = ComparisonTerms { delay, earlier: progress.earlier };
+        // The next second: LiteLLM compares with whole ones.
+        self.read(Spans::new(seconds(position), seconds(now) + 1), terms).await?;
+        let span = LedgerSpan { from, until: after(now, CLOCK_SKEW), now, delay };
+        let missing = self.store.newly_missing(span, progress.earlier.map(|earlier| earlier.began)).await?;
+        self.metrics.reconciled(Finding::Missing, missing);
+        self.store.end_ledger_pass(&self.holder).await?;
+        self.metrics.reconciliation_succeeded(u64::try_from(now.0 / 1000).unwrap_or_default());
+        Ok(span)
+    }
+
+    /// Returns the time of the first calls that a pass covers.
+    async fn start(
+        &self,
+        from: ReconcileFrom,
+        delay: Millis,
+        progress: LedgerProgress,
+    ) -> Result<UnixMillis, ReconcileError> {
+        let hinted = match from {
+            ReconcileFrom::Time(time) => return Ok(time.min(progress.now)),
+            ReconcileFrom::Unread(hinted) => hinted,
+        };
+        let unread = match progress.covered_until {
+            None => before(progress.now, FIRST_PASS),
+            // A row may come after those of later calls.
+            Some(covered) => before(before(covered, delay), delay),
+        };
+        let open = self.store.earliest_open_call(before(progress.now, OPEN_CALLS)).await?;
+        let earliest = [Some(unread), open, hinted].into_iter().flatten().min().unwrap_or(unread);
+        Ok(before(earliest, CLOCK_SKEW))
+    }
+
+    async fn read(&self, mut spans: Spans, terms: ComparisonTerms) -> Result<(), ReconcileError> {
+        while let Some(span) = spans.next() {
+            match read_span(&self.data_plane, span, async |rows| self.compare(rows, terms).await).await? {
+                SpanRead::Divide => spans.divide(span),
+                SpanRead::Unstable => return Err(ReconcileError::Unstable),
+                SpanRead::Whole(rows) => {
+                    self.record_position(span).await?;
+                    spans.advance(span, rows);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares a page with receipts, and corrects those.
+    async fn compare(&self, rows: Vec<SpendRow>, terms: ComparisonTerms) -> Result<(), ReconcileError> {
+        Point::LedgerRead.reach();
+        for rows in rows.chunks(MAX_COMPARED) {
+            self.compare_some(rows, terms).await?;
+        }
+        Ok(())
+    }
+
+    async fn compare_some(&self, rows: &[SpendRow], terms: ComparisonTerms) -> Result<(), ReconcileError> {
+        let comparison = self.store.compare_spend(rows, terms).await?;
+        Point::LedgerStored.reach();
+        for correction in &comparison.corrections {
+            if let Adjusted::Corrected(receipt) = self.store.adjust(correction).await? {
+                self.metrics.receipt_stored(receipt.reason);
+                tracing::debug!(call = %correction.call, amount = %receipt.amount, "receipt corrected");
+            }
+        }
+        Point::LedgerCorrected.reach();
+        comparison.new.iter().for_each(|finding| self.metrics.reconciled(*finding, 1));
+        Ok(())
+    }
+
+    async fn record_position(&self, span: Span) -> Result<(), ReconcileError> {
+        let position = UnixMillis(i64::try_from(span.until.saturating_mul(1000)).unwrap_or(i64::MAX));
+        let advanced = self.store.advance_ledger_pass(&self.holder, position, self.lease).await?;
+        Point::LedgerPassed.reach();
+        match advanced {
+            LedgerAdvance::Recorded => Ok(()),
+            LedgerAdvance::Lost => Err(ReconcileError::Busy),
+        }
+    }
+}
+
+/// Returns whether a pass from `from` on can be resumed where `pass` has stopped.
+fn is_resumable(pass: UnfinishedPass, from: UnixMillis, now: UnixMillis) -> bool {
+    pass.from <= from && from <= pass.position && before(now, RESUME_WITHIN) <= pass.began
+}
+
+fn before(time: UnixMillis, span: Millis) -> UnixMillis {
+    UnixMillis(time.0.saturating_sub(i64::try_from(span.0).unwrap_or(i64::MAX)))
+}
+
+fn after(time: UnixMillis, span: Millis) -> UnixMillis {
+    UnixMillis(time.0.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX)))
+}
+
+/// Returns the second that `time` is in.
+fn seconds(time: UnixMillis) -> u64 {
+    u64::try_from(time.0.div_euclid(1000)).unwrap_or_default()
+}

@@ -1,0 +1,257 @@
+//! Plays LiteLLM with a database in front of the scripted upstream: passes calls on, writes a row for each, and shows them
+//! as `/spend/logs/v2` does.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    body::Incoming, client::conn::http1 as client, server::conn::http1 as server, service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A LiteLLM with a ledger, as far as reconciliation knows it.
+#[derive(Debug, Clone)]
+pub struct ScriptedLedger {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+/// Rows that are not kept, but made for each page: one in each `step`.
+#[derive(Debug, Clone, Copy)]
+struct Generated {
+    from: SystemTime,
+    step: Duration,
+    count: u32,
+}
+
+impl Generated {
+    /// Returns the number of rows that began before `time`.
+    fn before(self, time: SystemTime) -> u32 {
+        let since = time.duration_since(self.from).unwrap_or_default();
+        u32::try_from(since.as_nanos().div_ceil(self.step.as_nanos())).unwrap_or(u32::MAX).min(self.count)
+    }
+
+    fn page(self, query: &PageQuery) -> Value {
+        let time = |text: &str| humantime::parse_rfc3339(&text.replace("+00:00", "Z")).unwrap();
+        let first = self.before(time(&query.from));
+        let end = self.before(time(&query.until) + Duration::from_nanos(1));
+        let start = first + u32::try_from((query.page - 1) * query.size).unwrap();
+        let shown = start..end.min(start + u32::try_from(query.size).unwrap());
+        let rows =
+            shown.map(|number| row(&format!("chatcmpl-{number}"), None, self.from + self.step * number));
+        json!({ "data": rows.collect::<Vec<_>>(), "total": end.saturating_sub(first) })
+    }
+}
+
+/// Parameters of a page.
+#[derive(Debug)]
+struct PageQuery {
+    from: String,
+    until: String,
+    page: usize,
+    size: usize,
+}
+
+impl PageQuery {
+    fn read(query: &str) -> Self {
+        let parameter = |name: &str| {
+            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(key, _)| *key == name).unwrap_or_else(|| panic!("no {name} in {query}")).1
+        };
+        let time = |name: &str| parameter(name).replace("%20", "T") + ".000+00:00";
+        let number = |name: &str| parameter(name).parse().unwrap();
+        Self {
+            from: time("start_date"),
+            until: time("end_date"),
+            page: number("page"),
+            size: number("page_size"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    generated: Option<Generated>,
+    rows: Vec<Value>,
+    /// Dollars that each call costs from now on; no row is written if absent.
+    cost: Option<f64>,
+    /// Rows that come while the ledger is read: each before the page of this number, counted from now.
+    coming: Vec<(usize, Value)>,
+    /// Queries of pages.
+    queries: Vec<String>,
+}
+
+impl ScriptedLedger {
+    /// Starts one on a free port, in front of `upstream`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub async fn in_front_of(upstream: SocketAddr) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = State {
+            generated: None,
+            rows: Vec::new(),
+            cost: Some(0.0),
+            coming: Vec::new(),
+            queries: Vec::new(),
+        };
+        let ledger = Self { address, state: Arc::new(Mutex::new(state)) };
+        let serving = ledger.clone();
+        platform_runtime::task::spawn("scripted ledger", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let ledger = serving.clone();
+                let service = service_fn(move |request| {
+                    let ledger = ledger.clone();
+                    async move { Ok::<_, Infallible>(ledger.answer(request, upstream).await) }
+                });
+                platform_runtime::task::spawn("scripted ledger's connection", async move {
+                    server::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+                });
+            }
+        });
+        ledger
+    }
+
+    /// Returns `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Sets the dollars that each later call costs; with `None` its row gets lost.
+    pub fn charge(&self, cost: Option<f64>) {
+        self.state().cost = cost;
+    }
+
+    /// Adds rows.
+    pub fn add(&self, rows: impl IntoIterator<Item = Value>) {
+        self.state().rows.extend(rows);
+    }
+
+    /// Shows `count` rows of other callers instead, which began in a time `span` that ended a minute ago.
+    pub fn generate(&self, count: u32, span: Duration) {
+        let from = SystemTime::now() - span - Duration::from_secs(60);
+        self.state().generated = Some(Generated { from, step: span / count, count });
+    }
+
+    /// Changes the rows.
+    pub fn change(&self, change: impl FnOnce(&mut Vec<Value>)) {
+        change(&mut self.state().rows);
+    }
+
+    /// Adds a row while the ledger is read: before the page of this number from now.
+    pub fn add_before_page(&self, page: usize, row: Value) {
+        let mut state = self.state();
+        let page = state.queries.len() + page;
+        state.coming.push((page, row));
+    }
+
+    /// Returns all rows.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Value> {
+        self.state().rows.clone()
+    }
+
+    /// Returns the queries of all pages so far.
+    #[must_use]
+    pub fn queries(&self) -> Vec<String> {
+        self.state().queries.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(&self, request: Request<Incoming>, upstream: SocketAddr) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        if head.uri.path() == "/spend/logs/v2" {
+            let page = self.page(head.uri.query().unwrap_or_default()).to_string();
+            let mut answer = Response::new(Full::from(page));
+            answer.headers_mut().insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
+            return answer;
+        }
+        let began = SystemTime::now();
+        let mut sent = Request::new(Full::new(body.clone()));
+        *sent.method_mut() = head.method.clone();
+        *sent.uri_mut() = head.uri.path().parse().unwrap();
+        *sent.headers_mut() = head.headers.clone();
+        let stream = TcpStream::connect(upstream).await.unwrap();
+        let (mut sender, connection) = client::handshake(TokioIo::new(stream)).await.unwrap();
+        platform_runtime::task::spawn("scripted ledger's call", async move { connection.await.ok() });
+        let (answer, content) = sender.send_request(sent).await.unwrap().into_parts();
+        let content = content.collect().await.unwrap().to_bytes();
+        if head.method == Method::POST {
+            self.write(&head.headers, &body, began, answer.status);
+        }
+        let mut passed_on = Response::new(Full::new(content));
+        *passed_on.status_mut() = answer.status;
+        if let Some(kind) = answer.headers.get(header::CONTENT_TYPE) {
+            passed_on.headers_mut().insert(header::CONTENT_TYPE, kind.clone());
+        }
+        passed_on
+    }
+
+    fn write(&self, headers: &HeaderMap, body: &[u8], began: SystemTime, status: StatusCode) {
+        let mut state = self.state();
+        let Some(cost) = state.cost else { return };
+        let call_id = headers["x-litellm-call-id"].to_str().unwrap();
+        let asked: Value = serde_json::from_slice(body).unwrap();
+        let mut row = row(&format!("chatcmpl-{call_id}"), Some(call_id), began);
+        row["spend"] = json!(if status.is_success() { cost } else { 0.0 });
+        row["model_group"] = asked["model"].clone();
+        row["end_user"] = json!(headers["x-litellm-end-user-id"].to_str().unwrap());
+        row["status"] = json!(if status.is_success() { "success" } else { "failure" });
+        state.rows.push(row);
+    }
+
+    fn page(&self, query: &str) -> Value {
+        let mut state = self.state();
+        state.queries.push(query.to_owned());
+        let number = state.queries.len();
+        let coming: Vec<_> = state.coming.extract_if(.., |(page, _)| *page <= number).collect();
+        state.rows.extend(coming.into_iter().map(|(_, row)| row));
+        let query = PageQuery::read(query);
+        if let Some(generated) = state.generated {
+            return generated.page(&query);
+        }
+        let PageQuery { from, until, page, size } = query;
+        let began = |row: &Value| row["startTime"].as_str().unwrap().to_owned();
+        let mut found: Vec<_> =
+            state.rows.iter().filter(|row| began(row) >= from && began(row) <= until).collect();
+        found.sort_by_key(|row| began(row));
+        let shown: Vec<_> = found.iter().skip((page - 1) * size).take(size).collect();
+        json!({
+            "data": shown, "total": found.len(), "page": page, "page_size": size,
+            "total_pages": found.len().div_ceil(size), "total_is_capped": false,
+        })
+    }
+}
+
+/// Returns a row as LiteLLM 1.106 shows it, of a call that began at `began`.
+#[must_use]
+pub fn row(request_id: &str, call_id: Option<&str>, began: SystemTime) -> Value {
+    json!({
+        "request_id": request_id, "call_type": "acompletion", "api_key": "litellm_proxy_master_key", "spend": 0.001,
+        "total_tokens": 17, "prompt_tokens": 11, "completion_tokens": 6, "startTime": litellm_time(began),
+        "endTime": litellm_time(began + Duration::from_millis(5)), "model": "openai/fake", "model_group": "fake",
+        "custom_llm_provider": "openai", "user": "default_user_id", "cache_hit": "None", "request_tags": [],
+        "end_user": "somebody", "status": "success", "litellm_call_id": call_id, "session_id": "",
+        "metadata": { "status": null, "spend_logs_metadata": { "call_id": call_id }, "litellm_call_id": call_id },
+    })
+}
+
+/// Returns a time as LiteLLM writes it.
+fn litellm_time(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string().replace('Z', "+00:00")
+}
