@@ -55,13 +55,26 @@ python_packages() {
 # npm_packages FOLDER PACKAGE...  Installs the packages without running their scripts. Keeps an existing package.json with
 # its overrides.
 npm_packages() {
-  local folder=$1 log=$1.log
+  local folder=$1
   shift
-  command -v npm >/dev/null || die "npm is missing: install the Debian package npm (scripts/setup.sh does)"
   [[ -e $folder/package.json ]] || echo '{ "private": true }' >"$folder/package.json"
-  npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error "$@" >"$log" 2>&1 || {
+  run_npm install "$folder" "$*" "$@"
+}
+
+# npm_locked FOLDER SOURCE  Installs exactly the packages that SOURCE/package-lock.json pins, without running their scripts.
+npm_locked() {
+  cp "$2/package.json" "$2/package-lock.json" "$1"
+  run_npm ci "$1" "what $2/package-lock.json pins"
+}
+
+# run_npm COMMAND FOLDER WHAT ARGUMENT...
+run_npm() {
+  local command=$1 folder=$2 what=$3 log=$2.log
+  shift 3
+  command -v npm >/dev/null || die "npm is missing: install the Debian package npm (scripts/setup.sh does)"
+  npm "$command" --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error "$@" >"$log" 2>&1 || {
     tail -n 20 "$log" >&2
-    die "npm could not install $* (is the npm registry reachable?)"
+    die "npm could not install $what (is the npm registry reachable?)"
   }
   rm "$log"
 }

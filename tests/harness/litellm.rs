@@ -3,23 +3,26 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Command, Stdio},
     time::Duration,
 };
 
 use bench::upstream::ScriptedUpstream;
 use serde_json::Value;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use crate::{
     agent::Agent,
     bridge::free_port,
     eventually::{eventually, eventually_within},
     failure::{self, end_of},
+    postgres::Postgres,
 };
 
-/// LiteLLM is a large Python program: it needs 8 to 16 s to start here.
+/// LiteLLM is a large Python program: it needs 8 to 16 s to start here, and 25 s with its database.
 const START: Duration = Duration::from_secs(60);
+/// LiteLLM writes its spend logs in batches, seconds after the calls.
+const SPEND_LOGS: Duration = Duration::from_secs(30);
 
 /// A LiteLLM. Killed and removed on drop.
 #[derive(Debug)]
@@ -28,23 +31,40 @@ pub struct LiteLlm {
     pub base_url: String,
     /// A client without Sluicegate, which has to bring the key itself.
     pub agent: Agent,
+    /// A client without Sluicegate that has the master key.
+    pub operator: Agent,
     process: Child,
     dir: tempfile::TempDir,
+    /// Dropped last, after LiteLLM has ended.
+    database: Option<Postgres>,
 }
 
 impl LiteLlm {
-    /// Starts one that takes `key` and forwards to `upstream`.
+    /// Starts one without a database that takes `key` and forwards to `upstream`.
     ///
     /// # Panics
     /// If it is not installed or does not start, with its log.
     pub async fn in_front_of(upstream: &ScriptedUpstream, key: &str) -> Self {
+        Self::start(upstream, key, None).await
+    }
+
+    /// Starts one with its database. It keeps spend logs and accepts virtual keys beside `key`, its master key.
+    ///
+    /// # Panics
+    /// If it is not installed or does not start, with its log.
+    pub async fn with_database(upstream: &ScriptedUpstream, key: &str) -> Self {
+        let database = Postgres::served_by(script().arg("database")).await;
+        Self::start(upstream, key, Some(database)).await
+    }
+
+    async fn start(upstream: &ScriptedUpstream, key: &str, database: Option<Postgres>) -> Self {
         let dir = tempfile::Builder::new().prefix("sw-litellm-").tempdir_in("/tmp").unwrap();
         let (address, log) = (free_port(), dir.path().join("log"));
         let output = fs::File::create(&log).unwrap();
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let mut process = Command::new(repository.join("scripts/litellm.sh"))
+        let mut command = script();
+        command
             .args(["run", &address.port().to_string()])
-            .arg(repository.join("tests/stack/litellm/config.yaml"))
+            .arg(repository().join("tests/stack/litellm/config.yaml"))
             .env("UPSTREAM_BASE_URL", upstream.openai_base_url())
             .env("UPSTREAM_ORIGIN", upstream.base_url())
             .env("UPSTREAM_API_KEY", "sk-provider")
@@ -52,10 +72,14 @@ impl LiteLlm {
             .env("LITELLM_RECORD_FILE", dir.path().join("records"))
             .stdin(Stdio::null())
             .stdout(output.try_clone().unwrap())
-            .stderr(output)
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
+            .stderr(output);
+        if let Some(database) = &database {
+            command
+                .env("DATABASE_URL", database.prisma_url())
+                .env("LITELLM_SALT_KEY", "sk-salt")
+                .env("PROXY_BATCH_WRITE_AT", "1"); // seconds between batches, instead of 10
+        }
+        let mut process = tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap();
         let agent = Agent::over_tcp(address);
         let ready = || {
             let ended = process.try_wait().unwrap();
@@ -63,7 +87,27 @@ impl LiteLlm {
             async { agent.connect().await.map(drop) }
         };
         eventually_within(START, "LiteLLM listens", ready, Result::is_ok).await.unwrap();
-        Self { base_url: format!("http://{address}"), agent, process, dir }
+        let operator = Agent::over_tcp(address).with_header("authorization", &format!("Bearer {key}"));
+        Self { base_url: format!("http://{address}"), agent, operator, process, dir, database }
+    }
+
+    /// Returns the rows that LiteLLM's spend logs have for an account, newest first, once there are `count`.
+    ///
+    /// # Panics
+    /// If it has no database, or not so many rows in time.
+    pub async fn spend_logs(&self, account: &str, count: usize) -> Vec<Value> {
+        assert!(self.database.is_some(), "only a LiteLLM with a database keeps spend logs");
+        // Rows of any day: the range is part of the query, and the test is about the account's rows.
+        let path = format!(
+            "/spend/logs/v2?end_user={account}&start_date=2000-01-01&end_date=2100-01-01&page=1&page_size=1000"
+        );
+        let ask = || async {
+            let answer = self.operator.get(&path).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            answer.json()["data"].as_array().unwrap().clone()
+        };
+        eventually_within(SPEND_LOGS, "LiteLLM has written its spend logs", ask, |rows| rows.len() >= count)
+            .await
     }
 
     /// LiteLLM's own record of a call, once it has written one.
@@ -83,6 +127,15 @@ impl LiteLlm {
     fn records_file(&self) -> PathBuf {
         self.dir.path().join("records")
     }
+}
+
+/// Returns the command `scripts/litellm.sh`.
+fn script() -> Command {
+    Command::new(repository().join("scripts/litellm.sh"))
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
 impl Drop for LiteLlm {

@@ -34,18 +34,22 @@ impl Postgres {
         let dir = temporary();
         copy(&cluster(), &dir.path().join("data"));
         chown_to_server(dir.path());
+        let mut server = program("postgres");
+        server.arg("-D").arg(dir.path().join("data")).arg("-k").arg(dir.path());
+        server.args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"]);
+        Self::serve(&mut server, dir).await
+    }
+
+    /// Starts a server with a program that creates the database, in the directory of its last argument.
+    pub(crate) async fn served_by(program: &mut Command) -> Self {
+        let dir = temporary();
+        Self::serve(program.arg(dir.path()), dir).await
+    }
+
+    async fn serve(command: &mut Command, dir: TempDir) -> Self {
         let log = dir.path().join("log");
-        let server = program("postgres")
-            .arg("-D")
-            .arg(dir.path().join("data"))
-            .arg("-k")
-            .arg(dir.path())
-            .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
+        let output = fs::File::create(&log).unwrap();
+        let server = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).spawn().unwrap();
         let postgres = Self { server, dir };
         let output = || async { fs::read_to_string(&log).unwrap() };
         eventually("Postgres is ready", output, |output| output.contains("ready to accept")).await;
@@ -56,6 +60,12 @@ impl Postgres {
     #[must_use]
     pub fn url(&self) -> String {
         format!("postgres:///postgres?host={}&user=sluice", self.dir.path().display())
+    }
+
+    /// Returns its address in the form of LiteLLM's `DATABASE_URL`.
+    #[must_use]
+    pub fn prisma_url(&self) -> String {
+        format!("postgresql://sluice@localhost/postgres?host={}", self.dir.path().display())
     }
 
     /// Configures `world` to keep its store in this database, and opens the store.

@@ -28,6 +28,7 @@ mod refusals;
 mod replays;
 mod restart;
 mod sdk;
+mod spend_logs;
 mod streams;
 
 use bench::upstream::ScriptedUpstream;
