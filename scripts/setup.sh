@@ -113,6 +113,8 @@ python_environments() {
 
 litellm() {
   python_environments litellm
+  packages litellm "tools that install LiteLLM's database" npm:npm node:nodejs
+  servers litellm "LiteLLM's database" /usr/lib/postgresql/15/bin/postgres:postgresql-15
   scripts/litellm.sh install
 }
 

@@ -33,6 +33,7 @@ pub struct LiteLlm {
     pub agent: Agent,
     /// A client without Sluicegate that has the master key.
     pub operator: Agent,
+    master_key: String,
     process: Child,
     dir: tempfile::TempDir,
     /// Dropped last, after LiteLLM has ended.
@@ -64,7 +65,7 @@ impl LiteLlm {
         let mut command = script();
         command
             .args(["run", &address.port().to_string()])
-            .arg(repository().join("tests/stack/litellm/config.yaml"))
+            .arg(write_config(dir.path()))
             .env("UPSTREAM_BASE_URL", upstream.openai_base_url())
             .env("UPSTREAM_ORIGIN", upstream.base_url())
             .env("UPSTREAM_API_KEY", "sk-provider")
@@ -88,7 +89,30 @@ impl LiteLlm {
         };
         eventually_within(START, "LiteLLM listens", ready, Result::is_ok).await.unwrap();
         let operator = Agent::over_tcp(address).with_header("authorization", &format!("Bearer {key}"));
-        Self { base_url: format!("http://{address}"), agent, operator, process, dir, database }
+        let base_url = format!("http://{address}");
+        Self { base_url, agent, operator, master_key: key.to_owned(), process, dir, database }
+    }
+
+    /// Mints a key for all models and writes it to `file`, as operators do.
+    ///
+    /// # Panics
+    /// If LiteLLM makes none.
+    pub async fn mint_key(&self, file: &Path) {
+        let mut mint = tokio::process::Command::new(repository().join("platform/litellm/mint-key.sh"));
+        mint.arg(file).args(["all-proxy-models"]).env("LITELLM_BASE_URL", &self.base_url);
+        let minted = mint.env("LITELLM_MASTER_KEY", &self.master_key).output().await.unwrap();
+        assert!(minted.status.success(), "{minted:?}");
+    }
+
+    /// Returns all that LiteLLM's database holds of calls, as text.
+    ///
+    /// # Panics
+    /// If it has no database.
+    #[must_use]
+    pub fn stored_calls(&self) -> String {
+        let database = self.database.as_ref().expect("a LiteLLM with a database");
+        database.query(r#"SELECT row_to_json(logs) FROM "LiteLLM_SpendLogs" logs"#)
+            + &database.query(r#"SELECT row_to_json(logs) FROM "LiteLLM_ErrorLogs" logs"#)
     }
 
     /// Returns the rows that LiteLLM's spend logs have for an account, newest first, once there are `count`.
@@ -127,6 +151,19 @@ impl LiteLlm {
     fn records_file(&self) -> PathBuf {
         self.dir.path().join("records")
     }
+}
+
+/// Writes the configuration that operators use into `dir`, with the models and the recorder of tests. Returns its path.
+fn write_config(dir: &Path) -> PathBuf {
+    let shipped = fs::read_to_string(repository().join("platform/litellm/config.yaml")).unwrap();
+    let section = "\nlitellm_settings:\n";
+    assert!(shipped.contains(section), "{shipped}");
+    let config = shipped.replace(section, &format!("{section}  callbacks: [recorder.recorder]\n"));
+    for name in ["models.yaml", "recorder.py", "garbage.py"] {
+        fs::copy(repository().join("tests/stack/litellm").join(name), dir.join(name)).unwrap();
+    }
+    fs::write(dir.join("config.yaml"), config).unwrap();
+    dir.join("config.yaml")
 }
 
 /// Returns the command `scripts/litellm.sh`.

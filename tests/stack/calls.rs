@@ -13,41 +13,31 @@ use serde_json::{Value, json};
 
 use crate::{streams::PROMPT, world_with_litellm};
 
-/// Place where LiteLLM reports the cost of a call.
-enum CostReport {
-    /// LiteLLM reports it with the answer: in a header, or in the usage of a stream.
-    InBand,
-    /// LiteLLM reports it only in its own records.
-    Later,
-}
-
 struct Call {
     path: &'static str,
     model: &'static str,
     answering: Answering,
-    cost: CostReport,
 }
 
 const fn whole(path: &'static str, model: &'static str) -> Call {
-    Call { path, model, answering: Answering::Whole, cost: CostReport::InBand }
+    Call { path, model, answering: Answering::Whole }
 }
 
-const fn streamed(path: &'static str, model: &'static str, cost: CostReport) -> Call {
-    Call { path, model, answering: Answering::Streamed, cost }
+const fn streamed(path: &'static str, model: &'static str) -> Call {
+    Call { path, model, answering: Answering::Streamed }
 }
 
 /// Calls on every route. They share models, because LiteLLM 1.106.2 treats the first call of a wildcard deployment on
 /// some routes as free.
 const CALLS: [Call; 9] = [
     whole("/v1/chat/completions", "fake"),
-    streamed("/v1/chat/completions", "fake-words50", CostReport::InBand),
+    streamed("/v1/chat/completions", "fake-words50"),
     whole("/v1/completions", "fake-words5"),
-    streamed("/v1/completions", "fake-words5", CostReport::InBand),
+    streamed("/v1/completions", "fake-words5"),
     whole("/v1/responses", "fake"),
-    streamed("/v1/responses", "fake", CostReport::InBand),
+    streamed("/v1/responses", "fake"),
     whole("/v1/messages", "fake"),
-    // LiteLLM 1.106.2 leaves the cost out of Anthropic's streams.
-    streamed("/v1/messages", "fake", CostReport::Later),
+    streamed("/v1/messages", "fake"),
     whole("/v1/embeddings", "fake"),
 ];
 
@@ -76,7 +66,7 @@ async fn litellm_and_the_journal_agree() {
     let calls = Models::ALL.into_iter().flat_map(|models| CALLS.iter().map(move |call| (models, call)));
     let mut made = 0;
     for (models, call) in calls {
-        let Call { path, model, answering, .. } = call;
+        let Call { path, model, answering } = call;
         let Some(body) = models.saying(path, model, *answering, PROMPT) else { continue };
         let answer = run.agent.post(path, &body).await;
         assert_eq!(answer.status, 200, "{models:?} {path}: {}", answer.text());
@@ -111,11 +101,7 @@ fn assert_same_figures(call: &Call, ours: &ExchangeRecord, theirs: &Value) {
     assert_eq!(reasoning, ours.tokens.reasoning, "{ours:?}\n{theirs}");
     let cost = NanoDollars::parse_dollars(&theirs["response_cost"].to_string());
     assert!(cost.is_some_and(|cost| cost.0 > 0), "{theirs}");
-    let known = match call.cost {
-        CostReport::InBand => (cost, CostSource::Upstream),
-        CostReport::Later => (None, CostSource::None),
-    };
-    assert_eq!((ours.cost_nanodollars, ours.cost_source), known, "{ours:?}\n{theirs}");
+    assert_eq!((ours.cost_nanodollars, ours.cost_source), (cost, CostSource::Upstream), "{ours:?}\n{theirs}");
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ mod endings;
 mod ephemeral;
 mod gateway;
 mod killed;
+mod ledger;
 mod managed_gateway;
 mod metering;
 mod openai_clients;
@@ -28,7 +29,7 @@ mod refusals;
 mod replays;
 mod restart;
 mod sdk;
-mod spend_logs;
+
 mod streams;
 
 use bench::upstream::ScriptedUpstream;
