@@ -17,7 +17,7 @@ DATABASE=$CACHE/litellm-database-$VERSION-$PRISMA
 ENGINE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/litellm
 
 usage() {
-  echo "usage: scripts/litellm.sh install | run PORT CONFIG | database DIRECTORY | json FILE" >&2
+  echo "usage: scripts/litellm.sh install | run PORT CONFIG | database DIRECTORY | cluster | json FILE" >&2
   exit 64
 }
 
@@ -104,7 +104,7 @@ run() {
     use_prisma
     export DISABLE_SCHEMA_UPDATE=true # the cluster has all migrations
   fi
-  exec "$VENV/bin/litellm" --config "$config" --host 127.0.0.1 --port "$port" --num_workers 1
+  exec "$VENV/bin/litellm" --config "$config" --host "${LITELLM_HOST:-127.0.0.1}" --port "$port" --num_workers 1
 }
 
 case ${1:-} in
@@ -115,6 +115,7 @@ case ${1:-} in
     ;;
   run) [[ $# -eq 3 ]] || usage; run "$2" "$3" ;;
   database) [[ $# -eq 2 ]] || usage; database "$2" ;;
+  cluster) [[ $# -eq 1 ]] || usage; installed "$DATABASE" litellm; echo "$DATABASE/cluster" ;;
   json) # prints a YAML file as JSON, for tests
     [[ $# -eq 2 ]] || usage
     exec "$VENV/bin/python" -c 'import json, sys, yaml; json.dump(yaml.safe_load(open(sys.argv[1])), sys.stdout)' "$2"

@@ -1,0 +1,5 @@
+//! Tests `platform/compose` with real containers.
+
+mod gateway;
+mod production;
+mod stack;
