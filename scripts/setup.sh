@@ -58,7 +58,7 @@ without_services() {
   trap "rm -f $policy" EXIT
   cat >$policy <<'POLICY'
 #!/bin/sh
-case "$1" in nginx | haproxy | postgresql) exit 101 ;; esac
+case "$1" in nginx | haproxy | postgresql | prometheus) exit 101 ;; esac
 POLICY
   chmod 0755 $policy
   "$@"
@@ -81,6 +81,7 @@ servers() {
     case $package in
       nginx-light | haproxy) systemctl disable --quiet "${package%-light}" ;;
       postgresql-15) systemctl disable --quiet postgresql ;;
+      prometheus) systemctl disable --quiet prometheus ;;
     esac
   done
 }
@@ -141,7 +142,7 @@ clients() {
 tools() {
   packages tools "test tools" curl:curl git:git ip:iproute2 jq:jq node:nodejs openssl:openssl socat:socat
   servers tools "servers that tests compare with" /usr/sbin/nginx:nginx-light \
-    /usr/lib/postgresql/15/bin/postgres:postgresql-15
+    /usr/lib/postgresql/15/bin/postgres:postgresql-15 /usr/bin/promtool:prometheus
   command -v cargo-nextest >/dev/null || [[ -x $CACHE/cargo/bin/cargo-nextest ]] ||
     cargo_tool cargo-nextest "$CARGO_NEXTEST"
 }
