@@ -28,6 +28,7 @@ mod pairing;
 mod refusals;
 mod replays;
 mod restart;
+mod run_keys;
 mod sdk;
 
 mod streams;
