@@ -338,8 +338,7 @@ pub(crate) async fn credit(
             format!("`credits`: expected a number from 1 to {}, or a negative one", Credits::GREATEST);
         return Err(Error::Invalid(problem));
     }
-    let author =
-        ExternalId::parse(&format!("principal:{}", caller.name())).map_err(|_never| Error::Internal)?;
+    let author = ExternalId::parse(&caller.name()).map_err(|_never| Error::Internal)?;
     let store = &context.opened().await?.store;
     let new = NewTopUp { key, account, credits, note, author };
     let added = store.add_top_up(&new).await?;

@@ -37,7 +37,7 @@ async fn operators_credit_and_owners_read() {
     assert_eq!(made.json(), again.json(), "it counts once");
     assert_eq!(
         (&made.json()["balance"]["credits"], &made.json()["topUp"]["author"]),
-        (&json!(500), &json!("principal:operator"))
+        (&json!(500), &json!("principal/operator"))
     );
     assert_problem(&keyed.post(credits, &json!({ "credits": 501 })).await, 409, "idempotency_key_taken");
 
