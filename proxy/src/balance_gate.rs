@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_is_cut_off_and_another_is_an_error() {
+    fn a_torn_line_is_cut_off_others_are_errors() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("exhausted");
         fs::write(&file, "{\"exhausted\":\"a\"}\n{\"restored\":\"").unwrap();

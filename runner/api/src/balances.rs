@@ -318,6 +318,7 @@ pub(crate) fn show_operation() -> Operation {
     let balance = AnswerSpec::json::<BalanceView<'static>>(StatusCode::OK, "The balance.");
     Operation::new("getBalance", "Answers with the balance of an account.", balance)
         .described("It is 0 for an account that never had a top-up or a receipt.")
+        .without_query()
 }
 
 /// Gives an account credits. The same key again changes nothing.

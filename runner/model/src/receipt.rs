@@ -75,7 +75,7 @@ pub struct ReceiptReference {
     pub sequence: NonZeroU32,
 }
 
-/// What a source says that a call cost in all, in correction of what was charged for it.
+/// Cost of a call according to a source, in correction of what was charged for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Correction {
     /// System that has the figure.

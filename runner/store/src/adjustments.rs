@@ -1,7 +1,7 @@
 //! Corrects receipts: adds the difference between what a call cost and what was charged for it.
 //!
-//! A receipt is never changed. An adjusting receipt has the rate of the first one, so the call's credits are in all
-//! those of its corrected cost, as if it had been known at once.
+//! A receipt is never changed. An adjusting receipt has the rate of the first one. So the credits of a call are those of
+//! its corrected cost, as if that had been known at once.
 
 use std::num::NonZeroU32;
 

@@ -45,6 +45,7 @@ mod ledger;
 mod ledger_report;
 mod listener;
 mod meter;
+mod month;
 mod notification;
 mod pool;
 mod position;
@@ -98,6 +99,7 @@ pub use self::{
     ledger::{Comparison, ComparisonTerms, EarlierPass},
     ledger_report::{LedgerDifference, LedgerReport, LedgerSpan},
     meter::StoreMetrics,
+    month::{InvalidMonth, Month},
     pool::{PoolEntry, PoolStage, WarmContainer},
     position::{EventCursor, OutputPosition, ReportedEvents},
     present::Present,
@@ -112,7 +114,7 @@ pub use self::{
     resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},
     schema::SCHEMA,
-    statement::{InvalidMonth, Month, Statement, StatementLine},
+    statement::{Statement, StatementLine},
     step::Step,
     thread_list::Thread,
     threads::{NewTurn, ThreadTurn, TurnPlace},

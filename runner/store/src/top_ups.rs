@@ -83,8 +83,11 @@ impl Store {
             let stored = tx.find_top_up(self.installation.as_str(), &new.key).await?;
             let NewTopUp { account, credits, .. } = &stored.top_up;
             if (account, credits) != (&new.account, &new.credits) {
-                let (account, credits) = (account.clone(), *credits);
-                return Err(Error::TopUpExists { key: new.key.clone(), account, credits });
+                return Err(Error::TopUpExists {
+                    key: new.key.clone(),
+                    account: account.clone(),
+                    credits: *credits,
+                });
             }
             if !is_new {
                 return Ok(TopUpAdded::Before(stored));

@@ -24,7 +24,7 @@ pub(crate) fn words(command: &str) -> Vec<String> {
 /// Returns a value for a placeholder, and any other word as it is.
 fn fill_placeholder(word: String) -> String {
     match word.as_str() {
-        "N" | "DOLLARS" => "1".to_owned(),
+        "N" | "DOLLARS" | "CREDITS" => "1".to_owned(),
         "RUN" | "$RUN" => "run-1".to_owned(),
         "CALL" | "$CALL" => "01234567".to_owned(),
         "NAME" => "name".to_owned(),
