@@ -37,7 +37,7 @@ pub enum Adjusted {
     Corrected(Box<Receipt>),
 }
 
-/// What was charged for one call.
+/// Receipts of one call.
 struct ChargedCall {
     first: Receipt,
     corrections: Vec<Receipt>,

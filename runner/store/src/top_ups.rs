@@ -47,9 +47,9 @@ pub struct TopUp {
 /// Effect of adding a top-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TopUpAdded {
-    /// It was stored, and the balance has moved.
+    /// Top-up that was stored now. The balance has moved.
     New(TopUp),
-    /// It was stored before.
+    /// Top-up that was stored before.
     Before(TopUp),
 }
 

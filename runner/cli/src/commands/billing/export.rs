@@ -39,7 +39,7 @@ pub(in crate::commands) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum ExportFormat {
-    /// One JSON object a line
+    /// JSON objects, one a line
     Ndjson,
     /// Header line and a line per receipt (RFC 4180), safe to open in a spreadsheet
     Csv,

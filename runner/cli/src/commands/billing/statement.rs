@@ -30,7 +30,7 @@ enum StatementFormat {
     Table,
     /// Header line and the lines of the table (RFC 4180), safe to open in a spreadsheet
     Csv,
-    /// One JSON object
+    /// JSON object
     Json,
 }
 
