@@ -48,7 +48,8 @@ async fn litellm_has_a_key_for_each_run() {
     let left = || run_keys(&litellm);
     let is_gone = |keys: &Vec<Value>| keys.iter().all(|key| key["key_alias"] != lost);
     eventually("the key of the killed proxy is deleted", left, is_gone).await;
-    let answer = eventually("the run goes on", || run.agent.chat("fake"), |answer| answer.status == 200).await;
+    let answer =
+        eventually("the run goes on", || run.agent.chat("fake"), |answer| answer.status == 200).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
     assert_eq!(run_keys(&litellm).await.len(), 1, "with another key");
 

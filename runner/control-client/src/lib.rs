@@ -7,6 +7,8 @@
 //!
 //! Invariants: every error says whether the data plane was unavailable or refused.
 
+mod spend;
+
 use std::{
     io,
     path::{Path, PathBuf},
@@ -28,7 +30,6 @@ use platform_core::{
     id::{GatewayId, RunId, SocketDirName},
     limit::Millis,
     name::{self, CONTROL_PROTOCOL, header as own},
-    spend::{MAX_SPEND_PAGE, SpendPage},
 };
 use platform_runtime::{report, retry::Transient, task};
 use serde::{Serialize, de::DeserializeOwned};
@@ -189,14 +190,6 @@ impl DataPlane {
     /// Returns the upstream's answer to a health check, with the models that it offers.
     pub async fn upstream(&self) -> Result<UpstreamHealth, Error> {
         self.request(Method::GET, "/v1/upstream", None::<&()>).await
-    }
-
-    /// Returns a page of the upstream's ledger: rows of calls that began from the second `from` to the second `until`
-    /// since the epoch. Pages count from 1.
-    pub async fn spend(&self, from: u64, until: u64, page: u64) -> Result<SpendPage, Error> {
-        let path =
-            format!("/v1/upstream/spend?from={from}&until={until}&page={page}&page_size={MAX_SPEND_PAGE}");
-        self.request(Method::GET, &path, None::<&()>).await
     }
 
     /// Registers a run, and returns the socket directory or the shared listener for its calls.

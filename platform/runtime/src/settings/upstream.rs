@@ -105,10 +105,16 @@ fn read_admin_key_file(section: &Section<'_>) -> Option<PathBuf> {
         .optional();
     match (key_per_run, &file) {
         (true, None) => {
-            section.reject("key_per_run", "the keys of runs are minted with a key: name its file in `admin_key_file`".to_owned());
+            section.reject(
+                "key_per_run",
+                "the keys of runs are minted with a key: name its file in `admin_key_file`".to_owned(),
+            );
         }
         (false, Some(_)) => {
-            section.reject("admin_key_file", "the key is not used: set `key_per_run = true`, or leave the file out".to_owned());
+            section.reject(
+                "admin_key_file",
+                "the key is not used: set `key_per_run = true`, or leave the file out".to_owned(),
+            );
         }
         _ => {}
     }

@@ -29,12 +29,13 @@ struct CallbackEvent {
 /// Returns the time at which the first call of a callback began, not longer ago than is useful; `None` if the body is
 /// no callback or tells of no call.
 pub(super) fn earliest_call(body: &[u8], now: UnixMillis) -> Option<UnixMillis> {
-    let events = match serde_json::from_slice(body).ok()? {
+    // A list, one object, or objects line by line, as LiteLLM's `log_format` says.
+    let callbacks = serde_json::Deserializer::from_slice(body).into_iter().map_while(Result::ok);
+    let events = callbacks.flat_map(|callback| match callback {
         Callback::List(events) => events,
         Callback::One(event) => vec![event],
-    };
-    let earliest =
-        events.into_iter().map(|event| event.began).filter(|began| began.is_finite()).reduce(f64::min)?;
+    });
+    let earliest = events.map(|event| event.began).filter(|began| began.is_finite()).reduce(f64::min)?;
     #[expect(clippy::cast_possible_truncation, reason = "saturates, and is bounded below")]
     let millis = (earliest * 1000.0) as i64;
     let oldest = now.0.saturating_sub(i64::try_from(MAX_AGE.0).unwrap_or(i64::MAX));
@@ -48,10 +49,11 @@ mod tests {
     #[test]
     fn a_hint_says_only_when_a_call_began() {
         let now = UnixMillis(1_795_199_800_000);
-        let table: [(&str, Option<i64>); 12] = [
+        let table: [(&str, Option<i64>); 13] = [
             (r#"[{"startTime": 1795199762.5, "id": "x", "response_cost": 9e9}]"#, Some(1_795_199_762_500)),
             (r#"{"startTime": 1795199762.5}"#, Some(1_795_199_762_500)),
             (r#"[{"startTime": 1795199770}, {"startTime": 1795199760}]"#, Some(1_795_199_760_000)),
+            ("{\"startTime\": 1795199770}\n{\"startTime\": 1795199760}\n", Some(1_795_199_760_000)),
             // Forged times: neither all of the ledger is read for them, nor the future.
             (r#"[{"startTime": 0}]"#, Some(1_795_196_200_000)),
             (r#"[{"startTime": -1e300}]"#, Some(1_795_196_200_000)),

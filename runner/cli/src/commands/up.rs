@@ -45,6 +45,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Delay before the API tries again to open the store.
 const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
 
+#[expect(clippy::too_many_lines, reason = "the one place where all parts of `sluice up` meet")]
 pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let settings = &context.settings;
     let plan = plan(context)?;

@@ -194,7 +194,9 @@ async fn every_guarded_route_demands_its_role() {
         let Some(role) = route.role() else {
             assert!(route.operation.get("security").is_none(), "{route}");
             let answer = route.send(&there.api, &samples).await;
-            assert!(answer.status.is_success(), "{route} is open: {}", answer.text());
+            // Without its setting, a route for another program does not exist.
+            let is_absent = answer.status == 404 && route.to_string().contains("/internal/");
+            assert!(is_absent || answer.status.is_success(), "{route} is open: {}", answer.text());
             route.check(&answer);
             continue;
         };
