@@ -157,7 +157,6 @@ impl App {
     /// If any step fails; nothing is left running then.
     pub async fn build(config: Config, config_sources: ConfigSources) -> Result<Self, Error> {
         let proxy = &config.settings.proxy;
-        let thread_count = thread_count(&config);
         prepare_host(proxy)?;
         let journal = Arc::new(Journal::open(&proxy.state_dir, config.settings.journal.clone())?);
         let socket = Socket::bind(&config)?;
@@ -176,8 +175,8 @@ impl App {
             run_keys: Arc::clone(&stored.recovered.run_keys),
             unattributed_run: Arc::new(Run::unattributed(&run_defaults).map_err(Error::UnattributedRun)?),
             snapshot: Arc::new(ArcSwap::from_pointee(config.snapshot(None))),
-            metrics: Arc::new(Metrics::new(config.models(), thread_count)),
-            connection_limits: ConnectionLimits::new(proxy.connections, thread_count),
+            metrics: Arc::new(Metrics::new(config.models(), thread_count(&config))),
+            connection_limits: ConnectionLimits::new(proxy.connections, thread_count(&config)),
         };
         let closed = Arc::clone(&stored.recovered.closed);
         let maintenance = Maintenance::start(Arc::clone(&journal), move |run, n| closed.contains(run, n))

@@ -34,6 +34,16 @@ pub enum Mints {
     After(Duration),
 }
 
+/// Reaction to a deletion.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Deletes {
+    /// Deletes the key.
+    #[default]
+    Keys,
+    /// Refuses it.
+    Nothing,
+}
+
 /// An upstream that mints keys.
 #[derive(Debug, Clone)]
 pub struct KeyMintingUpstream {
@@ -44,7 +54,7 @@ pub struct KeyMintingUpstream {
 #[derive(Debug, Default)]
 struct State {
     mints: Mints,
-    refuses_deletions: bool,
+    deletes: Deletes,
     /// Keys by their aliases.
     keys: BTreeMap<String, String>,
     /// Requests for keys.
@@ -89,9 +99,9 @@ impl KeyMintingUpstream {
         self.state().mints = mints;
     }
 
-    /// Lets later deletions fail, or succeed again.
-    pub fn refuse_deletions(&self, refuses: bool) {
-        self.state().refuses_deletions = refuses;
+    /// Sets the reaction to later deletions.
+    pub fn delete(&self, deletes: Deletes) {
+        self.state().deletes = deletes;
     }
 
     /// Returns the aliases of the keys that exist.
@@ -126,12 +136,13 @@ impl KeyMintingUpstream {
         let (head, body) = request.into_parts();
         let key = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let key = key.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().to_owned();
+        #[expect(clippy::disallowed_methods, reason = "only programs under test send requests")]
         let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         match head.uri.path() {
             "/key/generate" | "/key/delete" if key != ADMIN_KEY => refusal(401, "not an admin"),
             "/key/generate" => self.generate(&body).await,
-            "/key/delete" => self.delete(&body),
+            "/key/delete" => self.answer_deletion(&body),
             _ => self.call(&key),
         }
     }
@@ -158,9 +169,9 @@ impl KeyMintingUpstream {
         answer
     }
 
-    fn delete(&self, body: &Value) -> Response<Full<Bytes>> {
+    fn answer_deletion(&self, body: &Value) -> Response<Full<Bytes>> {
         let mut state = self.state();
-        if state.refuses_deletions {
+        if state.deletes == Deletes::Nothing {
             return refusal(500, "no database");
         }
         let alias = body["key_aliases"][0].as_str().unwrap_or_default().to_owned();

@@ -174,6 +174,7 @@ impl ScriptedLedger {
 
     async fn answer(&self, request: Request<Incoming>, upstream: SocketAddr) -> Response<Full<Bytes>> {
         let (head, body) = request.into_parts();
+        #[expect(clippy::disallowed_methods, reason = "only programs under test send requests")]
         let body = body.collect().await.unwrap().to_bytes();
         if head.uri.path() == "/spend/logs/v2" {
             let page = self.page(head.uri.query().unwrap_or_default()).to_string();
@@ -190,6 +191,7 @@ impl ScriptedLedger {
         let (mut sender, connection) = client::handshake(TokioIo::new(stream)).await.unwrap();
         platform_runtime::task::spawn("scripted ledger's call", async move { connection.await.ok() });
         let (answer, content) = sender.send_request(sent).await.unwrap().into_parts();
+        #[expect(clippy::disallowed_methods, reason = "only this double makes the content")]
         let content = content.collect().await.unwrap().to_bytes();
         if head.method == Method::POST {
             self.write(&head.headers, &body, began, answer.status);

@@ -3,6 +3,7 @@
 //! The thread that serves it and control share it. All state is atomics and tokens; nothing here locks and nothing
 //! here does I/O.
 
+mod key;
 mod trace_watcher;
 
 use std::{
@@ -27,13 +28,15 @@ use platform_core::{
 use platform_runtime::shutdown::{Drain, drain};
 use tokio::sync::{Notify, watch};
 
-pub(crate) use self::trace_watcher::TraceWatcher;
+pub(crate) use self::{
+    key::{KeyHolder, RunKey, RunKeySlot},
+    trace_watcher::TraceWatcher,
+};
 use crate::{
     body_memory::BodyMemory,
     budget::Spending,
     policy::{Identification, Policy},
     refusal::Refused,
-    run_keys::RunKeySlot,
     run_usage::{RunUsage, UsageCounters},
     tap,
     trace::Trace,

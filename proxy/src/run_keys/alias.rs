@@ -6,8 +6,8 @@ use platform_core::grant::RunGrant;
 use platform_runtime::random;
 use serde::{Deserialize, Serialize};
 
-use super::DOUBT;
-use crate::log::Log;
+use super::DOUBT_TIMEOUT;
+use crate::{log::Log, run::KeyHolder};
 
 /// Deleted aliases in the file at which it is written anew.
 const MAX_DELETED: usize = 1000;
@@ -31,13 +31,9 @@ enum KeyState {
     Doubtful { until: Instant },
 }
 
-/// Holder of keys: an open run. A run that replaces another of the same id and attempt is another holder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct KeyHolder(u128);
-
 /// Alias for a key that is to be minted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reserved {
+pub(super) enum ReservedAlias {
     /// There was no mint under it.
     New(KeyAlias),
     /// A mint under it failed or broke off: the key may exist, and must be deleted first.
@@ -70,13 +66,6 @@ pub(super) struct KeyAliases {
     deleted: usize,
 }
 
-impl Default for KeyHolder {
-    /// Returns a holder that is no other.
-    fn default() -> Self {
-        Self(random::bits())
-    }
-}
-
 impl KeyAlias {
     /// Returns a new alias for a key of a run with `grant`.
     pub(super) fn of(grant: &RunGrant) -> Self {
@@ -102,7 +91,7 @@ impl KeyAliases {
     pub(super) fn open(file: &Path) -> io::Result<Self> {
         let (log, text) = Log::open(file, |line| serde_json::from_str::<AliasLine>(line).is_ok())?;
         let mut states = BTreeMap::new();
-        let until = Instant::now() + DOUBT;
+        let until = Instant::now() + DOUBT_TIMEOUT;
         for line in text.lines() {
             match serde_json::from_str(line)? {
                 AliasLine::Minting(alias) => states.insert(alias, KeyState::Doubtful { until }),
@@ -119,14 +108,14 @@ impl KeyAliases {
     ///
     /// # Errors
     /// If the disk rejects it: the key must not be minted.
-    pub(super) fn reserve(&mut self, holder: KeyHolder, new: KeyAlias) -> io::Result<Reserved> {
+    pub(super) fn reserve(&mut self, holder: KeyHolder, new: KeyAlias) -> io::Result<ReservedAlias> {
         let minting = KeyState::Minting(holder);
         if let Some((alias, _)) = self.states.iter().find(|(_, state)| **state == minting) {
-            return Ok(Reserved::Again(alias.clone()));
+            return Ok(ReservedAlias::Again(alias.clone()));
         }
         self.append(&AliasLine::Minting(new.clone()))?;
         self.states.insert(new.clone(), minting);
-        Ok(Reserved::New(new))
+        Ok(ReservedAlias::New(new))
     }
 
     /// Notes that the key exists. Returns whether its run is open still.
@@ -145,7 +134,7 @@ impl KeyAliases {
 
     /// Marks the keys of `holder` for deletion.
     pub(super) fn retire(&mut self, holder: KeyHolder) {
-        let until = Instant::now() + DOUBT;
+        let until = Instant::now() + DOUBT_TIMEOUT;
         for state in self.states.values_mut() {
             match state {
                 KeyState::Minting(of) if *of == holder => *state = KeyState::Doubtful { until },
@@ -212,7 +201,7 @@ mod tests {
     }
 
     fn reserved(aliases: &mut KeyAliases, holder: KeyHolder, name: &str) -> KeyAlias {
-        assert_eq!(aliases.reserve(holder, alias(name)).unwrap(), Reserved::New(alias(name)));
+        assert_eq!(aliases.reserve(holder, alias(name)).unwrap(), ReservedAlias::New(alias(name)));
         alias(name)
     }
 
@@ -225,8 +214,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut aliases = opened(&dir);
         let [one, other] = [KeyHolder::default(), KeyHolder::default()];
-        assert_eq!(aliases.reserve(one, alias("one")).unwrap(), Reserved::New(alias("one")));
-        assert_eq!(aliases.reserve(other, alias("other")).unwrap(), Reserved::New(alias("other")));
+        assert_eq!(aliases.reserve(one, alias("one")).unwrap(), ReservedAlias::New(alias("one")));
+        assert_eq!(aliases.reserve(other, alias("other")).unwrap(), ReservedAlias::New(alias("other")));
         assert!(aliases.minted(&alias("one")) && aliases.minted(&alias("other")));
         assert_eq!(aliases.retired(), []);
         aliases.retire(one);
@@ -266,7 +255,7 @@ mod tests {
         let mut aliases = opened(&dir);
         let holder = KeyHolder::default();
         let one = reserved(&mut aliases, holder, "one");
-        assert_eq!(aliases.reserve(holder, alias("two")).unwrap(), Reserved::Again(one.clone()));
+        assert_eq!(aliases.reserve(holder, alias("two")).unwrap(), ReservedAlias::Again(one.clone()));
         assert!(aliases.minted(&one));
         reserved(&mut aliases, holder, "two");
         assert_eq!(aliases.count(), 2, "control: a key that exists stays as it is");

@@ -17,21 +17,22 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwapOption;
 use http::HeaderValue;
-use platform_core::secret::Secret;
 use platform_runtime::{report, sync::Mutex, task};
 use tokio::{sync::Notify, time::timeout};
 
 pub(crate) use self::admin::Error;
 use self::{
     admin::{AdminApi, mint_request},
-    alias::{KeyAlias, KeyAliases, KeyHolder, Reserved},
+    alias::{KeyAlias, KeyAliases, ReservedAlias},
 };
-use crate::{mask::Mask, run::Run, upstream::Upstream};
+use crate::{
+    run::{Run, RunKey},
+    upstream::Upstream,
+};
 
 /// Time in which the upstream may still mint a key whose mint broke off.
-const DOUBT: Duration = Duration::from_secs(60);
+const DOUBT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval between two attempts to delete a key.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -40,44 +41,6 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) struct RunKeys {
     aliases: Mutex<KeyAliases>,
     retired: Notify,
-}
-
-/// Key of a run, as it is used by its calls.
-#[derive(Debug)]
-pub(crate) struct RunKey {
-    /// `Bearer …`; marked sensitive, so that it is not printed.
-    pub(crate) authorization: HeaderValue,
-    /// Mask of the key alone.
-    pub(crate) mask: Mask,
-}
-
-/// Place of a run's key. Calls that come before there is a key wait for one mint.
-#[derive(Debug, Default)]
-pub(crate) struct RunKeySlot {
-    holder: KeyHolder,
-    key: ArcSwapOption<RunKey>,
-    minting: tokio::sync::Mutex<()>,
-}
-
-impl RunKeySlot {
-    /// Returns the key, if it was minted.
-    pub(crate) fn get(&self) -> Option<Arc<RunKey>> {
-        self.key.load_full()
-    }
-
-    /// Lets the next call mint another key, with the limits that hold then. Calls in flight go on with the present one.
-    pub(crate) fn reset(&self) {
-        self.key.store(None);
-    }
-}
-
-impl RunKey {
-    fn of(key: &Secret) -> Result<Self, Error> {
-        let mut authorization =
-            HeaderValue::from_str(&format!("Bearer {}", key.expose())).map_err(|_error| Error::NoKey)?;
-        authorization.set_sensitive(true);
-        Ok(Self { authorization, mask: Mask::of([key.expose()].into_iter()) })
-    }
 }
 
 impl RunKeys {
@@ -103,7 +66,7 @@ impl RunKeys {
         if let Some(key) = run.key.get() {
             return Ok(key);
         }
-        let _one_at_a_time = run.key.minting.lock().await;
+        let _one_at_a_time = run.key.lock_mint().await;
         if let Some(key) = run.key.get() {
             return Ok(key);
         }
@@ -122,15 +85,15 @@ impl RunKeys {
         authorization: HeaderValue,
     ) -> Result<Arc<RunKey>, Error> {
         let keys = Arc::clone(&self);
-        let holder = run.key.holder;
+        let holder = run.key.holder();
         let alias = KeyAlias::of(&run.grant);
         // Waits for the disk, which must not hold up the calls of this thread.
         let reserved = tokio::task::spawn_blocking(move || keys.aliases().reserve(holder, alias)).await;
         let reserved = reserved.map_err(io::Error::other).and_then(|reserved| reserved);
         let admin = AdminApi { upstream, authorization };
         let alias = match reserved.map_err(Error::NotStored)? {
-            Reserved::New(alias) => alias,
-            Reserved::Again(alias) => {
+            ReservedAlias::New(alias) => alias,
+            ReservedAlias::Again(alias) => {
                 admin.delete(&alias).await?;
                 alias
             }
@@ -139,14 +102,14 @@ impl RunKeys {
         if !self.aliases().minted(&alias) {
             self.retired.notify_one();
         }
-        let key = Arc::new(RunKey::of(&minted)?);
-        run.key.key.store(Some(Arc::clone(&key)));
+        let key = Arc::new(RunKey::of(&minted).ok_or(Error::NoKey)?);
+        run.key.set(&key);
         Ok(key)
     }
 
     /// Marks the keys of `run` for deletion: all its calls have ended.
     pub(crate) fn retire(&self, run: &Run) {
-        self.aliases().retire(run.key.holder);
+        self.aliases().retire(run.key.holder());
         self.retired.notify_one();
     }
 

@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use bench::upstream::ScriptedUpstream;
 use harness::{
     Run, World, eventually, grant,
-    key_minting_upstream::{ADMIN_KEY, KeyMintingUpstream, Mints},
+    key_minting_upstream::{ADMIN_KEY, Deletes, KeyMintingUpstream, Mints},
     private_file,
 };
 use http::Method;
@@ -122,12 +122,12 @@ async fn a_key_is_deleted_once_the_upstream_can() {
     let Minting { world, upstream, .. } = &there;
     let run = world.run("r1", "acct-1").await;
     assert_eq!(run.agent.chat("fake").await.status, 200);
-    upstream.refuse_deletions(true);
+    upstream.delete(Deletes::Nothing);
     there.close(&run).await;
     let log = || async { world.log() };
     eventually("the deletion fails", log, |log| log.contains("is not deleted yet")).await;
     assert_eq!(upstream.aliases().len(), 1, "control: nothing else deletes it");
-    upstream.refuse_deletions(false);
+    upstream.delete(Deletes::Keys);
     there.no_key_is_left().await;
 }
 
