@@ -83,11 +83,8 @@ mod tests {
     #[test]
     fn only_the_whole_token_is_accepted() {
         let with = |values: &[&str]| {
-            let mut headers = HeaderMap::new();
-            values
-                .iter()
-                .for_each(|value| drop(headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap())));
-            headers
+            let authorizations = values.iter().map(|value| HeaderValue::from_str(value).unwrap());
+            authorizations.map(|value| (AUTHORIZATION, value)).collect::<HeaderMap>()
         };
         assert!(has_token(&with(&["Bearer sink-secret"]), "sink-secret"));
         for wrong in
