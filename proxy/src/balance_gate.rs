@@ -14,7 +14,7 @@ use platform_core::{
 use platform_runtime::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::log::Log;
+use crate::log::{self, Log};
 
 /// Gate that calls of accounts below their floor do not pass.
 #[derive(Debug)]
@@ -50,12 +50,11 @@ impl BalanceGate {
     /// # Errors
     /// If the file cannot be read or written, or holds anything else: the proxy does not guess whose balance is used up.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let (mut log, text) = Log::open(file, |line| serde_json::from_str::<GateLine>(line).is_ok())?;
+        let (mut log, lines) = log::open_json_log::<GateLine>(file)?;
+        let stored = lines.len();
         let mut now = ExhaustedAccounts::default();
-        for line in text.lines() {
-            serde_json::from_str::<GateLine>(line)?.apply(&mut now);
-        }
-        if now.accounts.len() + now.free_models.len() < text.lines().count() {
+        lines.into_iter().for_each(|line| line.apply(&mut now));
+        if now.accounts.len() + now.free_models.len() < stored {
             log.compact(&changes(&ExhaustedAccounts::default(), &now)?);
         }
         Ok(Self { now: ArcSwap::from_pointee(now), log: Mutex::new(log) })
@@ -64,7 +63,7 @@ impl BalanceGate {
     /// Returns whether a call of `account` for `model` passes.
     pub(crate) fn passes(&self, account: &AccountId, model: &str) -> bool {
         let now = self.now.load();
-        !now.accounts.contains(account) || now.free_models.iter().any(|free| free.as_str() == model)
+        !now.accounts.contains(account) || now.free_models.contains(model)
     }
 
     /// Returns the lists.
@@ -104,12 +103,7 @@ fn changes(from: &ExhaustedAccounts, to: &ExhaustedAccounts) -> io::Result<Strin
     let removed = from.accounts.difference(&to.accounts).cloned().map(GateLine::Restored);
     let free = to.free_models.difference(&from.free_models).cloned().map(GateLine::Free);
     let charged = from.free_models.difference(&to.free_models).cloned().map(GateLine::Charged);
-    let mut lines = String::new();
-    for line in added.chain(removed).chain(free).chain(charged) {
-        lines += &serde_json::to_string(&line)?;
-        lines.push('\n');
-    }
-    Ok(lines)
+    log::json_lines(added.chain(removed).chain(free).chain(charged))
 }
 
 #[cfg(test)]

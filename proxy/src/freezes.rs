@@ -18,7 +18,7 @@ use platform_core::{
 use platform_runtime::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::log::Log;
+use crate::log::{self, Log};
 
 /// Freezes in effect.
 #[derive(Debug)]
@@ -72,17 +72,17 @@ impl Freezes {
     /// # Errors
     /// If the file cannot be read or written, or holds anything else: the proxy does not guess what was frozen.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let (mut log, text) = Log::open(file, |line| serde_json::from_str::<FreezeLine>(line).is_ok())?;
+        let (mut log, lines) = log::open_json_log(file)?;
+        let stored = lines.len();
         let mut now = BTreeSet::new();
-        for line in text.lines() {
-            match serde_json::from_str(line)? {
+        for line in lines {
+            match line {
                 FreezeLine::Frozen(one) => now.insert(one),
                 FreezeLine::Thawed { thawed } => now.remove(&thawed),
             };
         }
-        if now.len() < text.lines().count() {
-            let lines = now.iter().map(|one| serde_json::to_string(one).map(|line| line + "\n"));
-            log.compact(&lines.collect::<Result<String, _>>()?);
+        if now.len() < stored {
+            log.compact(&log::json_lines(&now)?);
         }
         Ok(Self { now: ArcSwap::from_pointee(now), log: Mutex::new(log) })
     }
@@ -115,17 +115,17 @@ impl Freezes {
     pub(crate) fn change(&self, change: Change, named: Vec<Frozen>) -> io::Result<()> {
         let mut log = self.log();
         let mut next = BTreeSet::clone(&self.now.load());
-        let mut lines = String::new();
+        let mut lines = Vec::new();
         for one in named {
             let (is_new, line) = match change {
                 Change::Freeze => (next.insert(one.clone()), FreezeLine::Frozen(one)),
                 Change::Thaw => (next.remove(&one), FreezeLine::Thawed { thawed: one }),
             };
             if is_new {
-                lines += &serde_json::to_string(&line)?;
-                lines.push('\n');
+                lines.push(line);
             }
         }
+        let lines = log::json_lines(lines)?;
         // Takes effect before it is stored: an emergency stop must not wait for a disk.
         self.now.store(Arc::new(next));
         log.append(&lines)

@@ -13,6 +13,7 @@ use std::{
 use platform_core::id::RunId;
 use platform_runtime::{file, report};
 use rustix::fs::{FallocateFlags, fallocate};
+use serde::{Serialize, de::DeserializeOwned};
 
 /// Space that is preallocated behind the end of a file: for some hundred lines.
 const PREALLOCATED: u64 = 64 << 10;
@@ -132,6 +133,26 @@ impl Log {
         }
         Ok(())
     }
+}
+
+/// Opens a log whose lines are JSON, and returns it with them, the oldest first.
+///
+/// # Errors
+/// If the file cannot be read or written, or holds anything else: the proxy does not guess what was decided.
+pub(crate) fn open_json_log<L: DeserializeOwned>(path: &Path) -> io::Result<(Log, Vec<L>)> {
+    let (log, text) = Log::open(path, |line| serde_json::from_str::<L>(line).is_ok())?;
+    let lines = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    Ok((log, lines))
+}
+
+/// Returns `lines` as they are stored: one JSON document on each.
+pub(crate) fn json_lines(lines: impl IntoIterator<Item = impl Serialize>) -> io::Result<String> {
+    let mut text = String::new();
+    for line in lines {
+        text += &serde_json::to_string(&line)?;
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 /// Opens a log whose lines are runs, and returns it with them, the oldest first.

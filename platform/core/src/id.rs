@@ -211,6 +211,13 @@ impl Borrow<str> for RunId {
     }
 }
 
+/// Lets a set of models be queried with a text that was not checked.
+impl Borrow<str> for ModelName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 fn is_plain_name(text: &str) -> bool {
     (1..=32).contains(&text.len())
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -4,17 +4,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{
-    HeaderValue, Method, Request, StatusCode, Uri,
-    header::{AUTHORIZATION, CONTENT_TYPE},
-};
+use http::{HeaderValue, StatusCode, Uri};
 use platform_core::{budget::Limit, money::NanoDollars, route::Route, secret::Secret};
-use platform_runtime::report;
 use serde::Deserialize;
 use serde_json::{Map, Number, Value, json};
 
 use super::alias::{Deletion, KeyAlias};
-use crate::{clock, pieces::Pieces, run::Run, upstream::Upstream};
+use crate::{clock, run::Run, upstream::Upstream};
 
 const GENERATE: &str = "/key/generate";
 const DELETE: &str = "/key/delete";
@@ -84,18 +80,8 @@ impl AdminApi<'_> {
     }
 
     async fn post(&self, path: &'static str, body: &Value) -> Result<(StatusCode, Bytes), Error> {
-        let mut request = Request::new(Pieces::from(vec![Bytes::from(body.to_string())]));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = Uri::from_static(path);
-        request.headers_mut().insert(AUTHORIZATION, self.authorization.clone());
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let answered = async {
-            let answered = self.upstream.send_on_new_connection(request).await;
-            let (answer, mut connection) = answered.map_err(|error| report::chain(&error))?;
-            let (head, body) = answer.into_parts();
-            let body = connection.read_whole(body, MAX_ANSWER).await;
-            Ok((head.status, body.map_err(|error| report::chain(&error))?))
-        };
+        let uri = Uri::from_static(path);
+        let answered = self.upstream.post(uri, &self.authorization, body.to_string(), MAX_ANSWER);
         let answered = tokio::time::timeout(TIMEOUT, answered).await;
         answered
             .unwrap_or_else(|_elapsed| Err(format!("not within {} s", TIMEOUT.as_secs())))
@@ -126,10 +112,8 @@ pub(super) fn mint_request(run: &Run, alias: &KeyAlias) -> Value {
 }
 
 /// Returns an amount as a JSON number of dollars.
-fn dollars(NanoDollars(amount): NanoDollars) -> Number {
-    const NANO: u64 = 1_000_000_000;
-    let text = format!("{}.{:09}", amount / NANO, amount % NANO);
-    serde_json::from_str(&text).unwrap_or_else(|_error| 0.into())
+fn dollars(amount: NanoDollars) -> Number {
+    serde_json::from_str(&amount.to_plain_text()).unwrap_or_else(|_error| 0.into())
 }
 
 #[cfg(test)]

@@ -7,7 +7,10 @@ use platform_runtime::random;
 use serde::{Deserialize, Serialize};
 
 use super::DOUBT_TIMEOUT;
-use crate::{log::Log, run::KeyHolder};
+use crate::{
+    log::{self, Log},
+    run::KeyHolder,
+};
 
 /// Deleted aliases in the file at which it is written anew.
 const MAX_DELETED: usize = 1000;
@@ -89,17 +92,20 @@ impl KeyAliases {
     /// # Errors
     /// If the file cannot be read or written, or holds anything else.
     pub(super) fn open(file: &Path) -> io::Result<Self> {
-        let (log, text) = Log::open(file, |line| serde_json::from_str::<AliasLine>(line).is_ok())?;
+        let (log, lines) = log::open_json_log(file)?;
+        let stored = lines.len();
         let mut states = BTreeMap::new();
         let until = Instant::now() + DOUBT_TIMEOUT;
-        for line in text.lines() {
-            match serde_json::from_str(line)? {
+        for line in lines {
+            match line {
                 AliasLine::Minting(alias) => states.insert(alias, KeyState::Doubtful { until }),
                 AliasLine::Deleted(alias) => states.remove(&alias),
             };
         }
         let mut aliases = Self { states, log, deleted: 0 };
-        aliases.compact();
+        if aliases.states.len() < stored {
+            aliases.compact();
+        }
         Ok(aliases)
     }
 
@@ -176,14 +182,12 @@ impl KeyAliases {
     }
 
     fn append(&mut self, line: &AliasLine) -> io::Result<()> {
-        self.log.append(&(serde_json::to_string(line)? + "\n"))
+        self.log.append(&log::json_lines([line])?)
     }
 
     /// Writes the file anew, without deleted aliases.
     fn compact(&mut self) {
-        let lines = self.states.keys().map(|alias| serde_json::to_string(&AliasLine::Minting(alias.clone())));
-        let lines: Result<String, _> = lines.map(|line| line.map(|line| line + "\n")).collect();
-        if let Ok(lines) = lines {
+        if let Ok(lines) = log::json_lines(self.states.keys().cloned().map(AliasLine::Minting)) {
             self.log.compact(&lines);
             self.deleted = 0;
         }

@@ -1,7 +1,10 @@
-//! Reads documents of the upstream with its key. Callers get the documents, and never the key.
+//! Asks the upstream with a key of its own. Callers get the documents that it answers with, and never the key.
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, StatusCode, Uri, header::AUTHORIZATION};
+use http::{
+    HeaderValue, Method, Request, StatusCode, Uri,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
 use platform_runtime::report;
 
 use super::{Error, Upstream};
@@ -20,6 +23,33 @@ impl Upstream {
     ) -> Result<(StatusCode, Bytes), String> {
         let mut request = Request::new(Pieces::from(Vec::new()));
         *request.uri_mut() = uri;
+        self.ask(request, authorization, max_bytes).await
+    }
+
+    /// Returns the answer to a `POST` of the JSON `body` at `uri`, if it has at most `max_bytes`, with its status.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub(crate) async fn post(
+        &self,
+        uri: Uri,
+        authorization: &HeaderValue,
+        body: String,
+        max_bytes: usize,
+    ) -> Result<(StatusCode, Bytes), String> {
+        let mut request = Request::new(Pieces::from(vec![Bytes::from(body)]));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.ask(request, Some(authorization), max_bytes).await
+    }
+
+    async fn ask(
+        &self,
+        mut request: Request<Pieces>,
+        authorization: Option<&HeaderValue>,
+        max_bytes: usize,
+    ) -> Result<(StatusCode, Bytes), String> {
         if let Some(authorization) = authorization {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
         }
