@@ -294,10 +294,10 @@ impl<'r> ReceiptView<'r> {
 impl ApiContext {
     fn balance_view<'b>(&self, account: &'b AccountId, stored: Option<&Balance>) -> BalanceView<'b> {
         let credits = stored.map_or(Credits(0), |balance| balance.credits);
-        let floor = self.settings().get().floor_of(account);
+        let settings = self.settings().get();
         // An account without a top-up or a receipt has no balance that could be too low.
-        let exhausted = stored.is_some() && floor.is_some_and(|floor| credits < floor);
-        BalanceView { account, credits, floor, exhausted }
+        let exhausted = stored.is_some() && settings.floor_above(account, credits).is_some();
+        BalanceView { account, credits, floor: settings.floor_of(account), exhausted }
     }
 }
 

@@ -84,10 +84,10 @@ impl FloorEnforcer {
         let settings = self.settings.get();
         let Some(greatest) = settings.greatest_floor() else { return Ok(ExhaustedAccounts::default()) };
         let balances = self.store.balances_below(greatest).await?;
-        let is_exhausted = |balance: &runner_store::Balance| {
-            settings.floor_of(&balance.account).is_some_and(|floor| balance.credits < floor)
-        };
-        let accounts = balances.into_iter().filter(is_exhausted).map(|balance| balance.account).collect();
+        let exhausted = balances
+            .into_iter()
+            .filter(|balance| settings.floor_above(&balance.account, balance.credits).is_some());
+        let accounts = exhausted.map(|balance| balance.account).collect();
         Ok(ExhaustedAccounts { accounts, free_models: settings.billing.free_models.clone() })
     }
 }

@@ -58,7 +58,7 @@ fn was_sent(record: &ExchangeRecord) -> bool {
 fn charge(record: &ExchangeRecord, free_models: &BTreeSet<ModelName>) -> (NanoDollars, ChargeReason) {
     const NOTHING: NanoDollars = NanoDollars(0);
     let model = record.model_asked.as_ref().map(|model| model.as_str());
-    let is_free = model.is_some_and(|model| free_models.iter().any(|free| free.as_str() == model));
+    let is_free = model.is_some_and(|model| free_models.contains(model));
     let used_tokens = record.tokens.input > 0 || record.tokens.output > 0;
     match (record.cost_source, record.cost_nanodollars) {
         (CostSource::Upstream, Some(cost)) if cost > NOTHING => (cost, ChargeReason::UpstreamCost),

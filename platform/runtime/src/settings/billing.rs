@@ -90,6 +90,12 @@ impl Settings {
         self.accounts.of(account).floor.or(self.billing.floor)
     }
 
+    /// Returns the floor of `account`, if a balance of `credits` is below it.
+    #[must_use]
+    pub fn floor_above(&self, account: &AccountId, credits: Credits) -> Option<Credits> {
+        self.floor_of(account).filter(|floor| credits < *floor)
+    }
+
     /// Returns the greatest floor that any account has.
     #[must_use]
     pub fn greatest_floor(&self) -> Option<Credits> {

@@ -39,15 +39,14 @@ pub(super) async fn check_balance(
     account: &AccountId,
     model: &str,
 ) -> Result<(), Error> {
-    let Some(floor) = settings.floor_of(account) else { return Ok(()) };
-    if settings.billing.free_models.iter().any(|free| free.as_str() == model) {
+    if settings.floor_of(account).is_none() || settings.billing.free_models.contains(model) {
         return Ok(());
     }
-    match store.balances(Some(account)).await?.first() {
-        Some(Balance { credits, .. }) if *credits < floor => {
-            Err(Error::BalanceExhausted { account: account.clone(), credits: *credits, floor })
-        }
-        _ => Ok(()),
+    let balances = store.balances(Some(account)).await?;
+    let Some(Balance { credits, .. }) = balances.first() else { return Ok(()) };
+    match settings.floor_above(account, *credits) {
+        Some(floor) => Err(Error::BalanceExhausted { account: account.clone(), credits: *credits, floor }),
+        None => Ok(()),
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn balance(context: &Context, arguments: Arguments) -> Result<E
     let mut table = Table::new(["ACCOUNT", "CREDITS", "FLOOR", "STATE", "CHANGED"]);
     for balance in balances {
         let floor = context.settings.floor_of(&balance.account);
-        let is_exhausted = floor.is_some_and(|floor| balance.credits < floor);
+        let is_exhausted = context.settings.floor_above(&balance.account, balance.credits).is_some();
         table.row([
             balance.account.to_string(),
             balance.credits.to_string(),
