@@ -76,9 +76,7 @@ impl Store {
         })
         .await
     }
-}
 
-impl Store {
     /// Returns the balances below `credits`, by account.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use platform_runtime::random;
 use sqlx::AnyConnection;
 
 use super::{
-    NewTurn, RetryWhen, Store, Tx,
+    NewTurn, RetryWhen, Store, Tx, UnixMillis,
     error::{Committed, Error, failed},
     row::{Run, columns, count, rank},
 };
@@ -296,6 +296,6 @@ impl Store {
 impl Tx {
     /// Returns the time that is `span` from now.
     pub(super) fn after(&self, span: Millis) -> i64 {
-        self.now.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX))
+        UnixMillis(self.now).after(span).0
     }
 }

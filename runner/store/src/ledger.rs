@@ -2,7 +2,6 @@
 //! so nothing depends on how often or in which order rows are read.
 
 use platform_core::{
-    id::RunId,
     limit::Millis,
     money::{NanoDollars, SignedNanoDollars},
     spend::{SpendKey, SpendRow},
@@ -17,7 +16,7 @@ use sqlx::any::AnyRow;
 use super::{
     RetryWhen, Store, Tx, UnixMillis,
     error::{Error, failed},
-    receipts::word,
+    receipts::{read_call, word},
     row::{count, number, parsed, text},
 };
 
@@ -96,11 +95,7 @@ impl ChargedCall {
     fn read(row: &AnyRow) -> Result<Self, Error> {
         let amount = u64::try_from(number(row, "nanodollars")?).unwrap_or_default();
         Ok(Self {
-            call: CallReference {
-                run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
-                attempt: count(row, "attempt")?,
-                call_id: parsed(row, "call_id", |text| text.parse().ok())?,
-            },
+            call: read_call(row)?,
             charge: Charge {
                 amount: NanoDollars(amount),
                 reason: parsed(row, "charge_reason", |text| {
@@ -116,11 +111,10 @@ impl ChargedCall {
 
     /// Returns whether the earlier reconciliation counted the call as missing.
     fn was_missing(&self, terms: ComparisonTerms) -> bool {
-        let delay = i64::try_from(terms.delay.0).unwrap_or(i64::MAX);
         terms.earlier.is_some_and(|earlier| {
             self.charge.reason != ChargeReason::NoUsage
                 && self.called >= earlier.from
-                && self.created.0.saturating_add(delay) < earlier.began.0
+                && self.created.after(terms.delay) < earlier.began
         })
     }
 }
@@ -161,7 +155,7 @@ impl Store {
         let found = match self.charged(tx, row, call_id).await? {
             Charged::OfAnotherInstallation => return Ok(()),
             // The journal's consumer may be a moment behind.
-            Charged::Unknown if row.began_ms.saturating_add(millis(terms.delay)) > tx.now => return Ok(()),
+            Charged::Unknown if UnixMillis(row.began_ms).after(terms.delay).0 > tx.now => return Ok(()),
             Charged::Unknown if row.key == SpendKey::Other => return Ok(()),
             Charged::Unknown => RowFinding { finding: Finding::Foreign, is_late: false },
             Charged::Call(found) => {
@@ -229,9 +223,4 @@ impl Store {
             .map_err(failed(ACTION))?;
         Ok(())
     }
-}
-
-/// Returns a time span as the store computes with it.
-pub(super) fn millis(span: Millis) -> i64 {
-    i64::try_from(span.0).unwrap_or(i64::MAX)
 }

@@ -9,7 +9,6 @@ use sqlx::{Row, any::AnyRow};
 use super::{
     RetryWhen, Store, UnixMillis,
     error::{Error, failed},
-    ledger::millis,
     row::{count, number, parsed, text},
 };
 
@@ -27,8 +26,7 @@ macro_rules! missing {
          WHERE l.installation = r.installation AND l.call_id = r.call_id AND l.finding <> 'foreign')"
     };
 }
-const COUNT_MISSING: &str = concat!("SELECT count(*)", missing!());
-const COUNT_NEWLY_MISSING: &str = concat!("SELECT count(*)", missing!(), " AND created >= $5");
+const COUNT_MISSING: &str = concat!("SELECT count(*)", missing!(), " AND created >= $5");
 const LIST_MISSING: &str = concat!(
     "SELECT source_reference, call_id, account, model, called",
     missing!(),
@@ -77,7 +75,7 @@ pub struct LedgerDifference {
 impl LedgerSpan {
     /// Returns the time before which receipts have to be older to have a row.
     fn due(&self) -> i64 {
-        self.now.0.saturating_sub(millis(self.delay))
+        self.now.before(self.delay).0
     }
 }
 
@@ -122,13 +120,7 @@ impl Store {
                     count::<u64>(row, "found")?;
                 *counts.entry(Finding::Late).or_default() += count::<u64>(row, "late")?;
             }
-            let missing = sqlx::query_scalar(COUNT_MISSING)
-                .bind(self.installation.as_str())
-                .bind(span.from.0)
-                .bind(span.until.0)
-                .bind(span.due());
-            let missing: i64 = missing.fetch_one(&self.pool).await.map_err(failed(ACTION))?;
-            counts.insert(Finding::Missing, missing.unsigned_abs());
+            counts.insert(Finding::Missing, self.count_missing(span, i64::MIN).await?);
             let listed = self.in_span(LIST_MISSING, span).bind(span.due()).bind(i64::from(max_differences));
             let receipts = listed.fetch_all(&self.pool).await.map_err(failed(ACTION))?;
             let listed = self.in_span(LIST, span).bind(i64::from(max_differences));
@@ -146,17 +138,14 @@ impl Store {
     /// If the store fails.
     pub async fn newly_missing(&self, span: LedgerSpan, earlier: Option<UnixMillis>) -> Result<u64, Error> {
         let due_before = earlier.map_or(i64::MIN, |time| LedgerSpan { now: time, ..span }.due());
-        self.retry(RetryWhen::Always, async |_| {
-            let missing = sqlx::query_scalar(COUNT_NEWLY_MISSING)
-                .bind(self.installation.as_str())
-                .bind(span.from.0)
-                .bind(span.until.0)
-                .bind(span.due())
-                .bind(due_before);
-            let missing: i64 = missing.fetch_one(&self.pool).await.map_err(failed(ACTION))?;
-            Ok(missing.unsigned_abs())
-        })
-        .await
+        self.retry(RetryWhen::Always, async |_| self.count_missing(span, due_before).await).await
+    }
+
+    /// Counts the calls in `span` that are missing, and whose receipts were stored at `created` or later.
+    async fn count_missing(&self, span: LedgerSpan, created: i64) -> Result<u64, Error> {
+        let missing = self.in_span(COUNT_MISSING, span).bind(span.due()).bind(created);
+        let row = missing.fetch_one(&self.pool).await.map_err(failed(ACTION))?;
+        row.try_get::<i64, _>(0).map(i64::unsigned_abs).map_err(failed(ACTION))
     }
 
     fn in_span(

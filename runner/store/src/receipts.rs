@@ -75,11 +75,7 @@ impl StoredReceipt {
         let corrupt = |what| move |value| Error::Corrupt { what, value };
         let user = optional("user_id")?;
         let user = user.map(|text| ExternalId::parse(&text).map_err(|_invalid| corrupt("user_id")(text)));
-        let call = CallReference {
-            run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
-            attempt: count(row, "attempt")?,
-            call_id: parsed(row, "call_id", |text| text.parse().ok())?,
-        };
+        let call = read_call(row)?;
         let receipt = Receipt {
             source: parsed(row, "source_system", |text| word(ReceiptSource::ALL, ReceiptSource::word, text))?,
             reference: parsed(row, "source_reference", |text| ReceiptReference::parse(text, call))?,
@@ -108,6 +104,15 @@ impl StoredReceipt {
         let Receipt { called_ms, reference, source, .. } = &self.receipt;
         ReceiptPlace { called: UnixMillis(*called_ms), reference: reference.to_string(), source: *source }
     }
+}
+
+/// Returns the call of a receipt.
+pub(super) fn read_call(row: &AnyRow) -> Result<CallReference, Error> {
+    Ok(CallReference {
+        run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
+        attempt: count(row, "attempt")?,
+        call_id: parsed(row, "call_id", |text| text.parse().ok())?,
+    })
 }
 
 fn read_rate(row: &AnyRow) -> Result<CreditRate, Error> {

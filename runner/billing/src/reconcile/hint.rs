@@ -38,8 +38,7 @@ pub(super) fn earliest_call(body: &[u8], now: UnixMillis) -> Option<UnixMillis> 
     let earliest = events.map(|event| event.began).filter(|began| began.is_finite()).reduce(f64::min)?;
     #[expect(clippy::cast_possible_truncation, reason = "saturates, and is bounded below")]
     let millis = (earliest * 1000.0) as i64;
-    let oldest = now.0.saturating_sub(i64::try_from(MAX_AGE.0).unwrap_or(i64::MAX));
-    Some(UnixMillis(millis.clamp(oldest, now.0)))
+    Some(UnixMillis(millis).clamp(now.before(MAX_AGE), now))
 }
 
 #[cfg(test)]

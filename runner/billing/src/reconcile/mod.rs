@@ -136,7 +136,7 @@ impl Reconciler {
         let terms = ComparisonTerms { delay, earlier: progress.earlier };
         // The next second: LiteLLM compares with whole ones.
         self.read(Spans::new(seconds(position), seconds(now) + 1), terms).await?;
-        let span = LedgerSpan { from, until: after(now, CLOCK_SKEW), now, delay };
+        let span = LedgerSpan { from, until: now.after(CLOCK_SKEW), now, delay };
         let missing = self.store.newly_missing(span, progress.earlier.map(|earlier| earlier.began)).await?;
         self.metrics.reconciled(Finding::Missing, missing);
         self.store.end_ledger_pass(&self.holder).await?;
@@ -156,13 +156,13 @@ impl Reconciler {
             ReconcileFrom::Unread(hinted) => hinted,
         };
         let unread = match progress.covered_until {
-            None => before(progress.now, FIRST_PASS),
+            None => progress.now.before(FIRST_PASS),
             // A row may come after those of later calls.
-            Some(covered) => before(before(covered, delay), delay),
+            Some(covered) => covered.before(delay).before(delay),
         };
-        let open = self.store.earliest_open_call(before(progress.now, OPEN_CALLS)).await?;
+        let open = self.store.earliest_open_call(progress.now.before(OPEN_CALLS)).await?;
         let earliest = [Some(unread), open, hinted].into_iter().flatten().min().unwrap_or(unread);
-        Ok(before(earliest, CLOCK_SKEW))
+        Ok(earliest.before(CLOCK_SKEW))
     }
 
     async fn read(&self, mut spans: Spans, terms: ComparisonTerms) -> Result<(), ReconcileError> {
@@ -215,15 +215,7 @@ impl Reconciler {
 
 /// Returns whether a pass from `from` on can be resumed where `pass` has stopped.
 fn is_resumable(pass: UnfinishedPass, from: UnixMillis, now: UnixMillis) -> bool {
-    pass.from <= from && from <= pass.position && before(now, RESUME_WITHIN) <= pass.began
-}
-
-fn before(time: UnixMillis, span: Millis) -> UnixMillis {
-    UnixMillis(time.0.saturating_sub(i64::try_from(span.0).unwrap_or(i64::MAX)))
-}
-
-fn after(time: UnixMillis, span: Millis) -> UnixMillis {
-    UnixMillis(time.0.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX)))
+    pass.from <= from && from <= pass.position && now.before(RESUME_WITHIN) <= pass.began
 }
 
 /// Returns the second that `time` is in.
