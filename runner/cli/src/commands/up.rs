@@ -45,7 +45,6 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Delay before the API tries again to open the store.
 const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
 
-#[expect(clippy::too_many_lines, reason = "the one place where all parts of `sluice up` meet")]
 pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let settings = &context.settings;
     let plan = plan(context)?;
@@ -69,14 +68,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let leave_runs = CancellationToken::new();
     // The worker's store reports to the API's.
     let changes = RunChanges::default();
-    let reloader = Reloader {
-        sources: context.sources.clone(),
-        values: context.values.clone(),
-        catalog: Arc::clone(&catalog),
-        metrics: Arc::clone(&observer.metrics),
-        data_plane: data_plane.clone(),
-        api_tls: api.as_ref().and_then(Api::tls),
-    };
+    let reloader = reloader(context, &catalog, &observer, &data_plane, api.as_ref());
     let signal_task = handle_signals(signals, reloader, [cancel.clone(), leave_runs.clone()]);
     let supervised = async {
         let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
@@ -113,6 +105,24 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     served?;
     writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
+}
+
+/// Returns the reader of the configuration after the start.
+fn reloader(
+    context: &Context,
+    catalog: &Arc<Catalog>,
+    observer: &Observer,
+    data_plane: &DataPlane,
+    api: Option<&Api>,
+) -> Reloader {
+    Reloader {
+        sources: context.sources.clone(),
+        values: context.values.clone(),
+        catalog: Arc::clone(catalog),
+        metrics: Arc::clone(&observer.metrics),
+        data_plane: data_plane.clone(),
+        api_tls: api.and_then(Api::tls),
+    }
 }
 
 /// Serves the API until the stop; waits for that if there is no API.
