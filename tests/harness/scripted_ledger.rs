@@ -248,7 +248,7 @@ pub fn row(request_id: &str, call_id: Option<&str>, began: SystemTime) -> Value 
         "total_tokens": 17, "prompt_tokens": 11, "completion_tokens": 6, "startTime": litellm_time(began),
         "endTime": litellm_time(began + Duration::from_millis(5)), "model": "openai/fake", "model_group": "fake",
         "custom_llm_provider": "openai", "user": "default_user_id", "cache_hit": "None", "request_tags": [],
-        "end_user": "somebody", "status": "success", "litellm_call_id": call_id, "session_id": "",
+        "end_user": "acct-other", "status": "success", "litellm_call_id": call_id, "session_id": "",
         "metadata": { "status": null, "spend_logs_metadata": { "call_id": call_id }, "litellm_call_id": call_id },
     })
 }

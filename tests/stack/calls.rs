@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 
 use harness::{CANARY_KEY, LiteLlm, Models, Run, World, agent::Answering, grant};
 use platform_core::{
-    grant::{Correlation, RunGrant},
-    id::ExternalId,
+    grant::RunGrant,
     money::NanoDollars,
     record::{CostSource, ExchangeRecord, Outcome, TokensSource},
 };
 use serde_json::{Value, json};
 
-use crate::{streams::PROMPT, world_with_litellm};
+use crate::{correlation, streams::PROMPT, world_with_litellm};
 
 struct Call {
     path: &'static str,
@@ -42,14 +41,7 @@ const CALLS: [Call; 9] = [
 ];
 
 async fn run(world: &World) -> Run {
-    let id = |text: &str| Some(ExternalId::parse(text).unwrap());
-    let correlation = Correlation {
-        user: id("user-1"),
-        session: id("session-1"),
-        existing_trace: id("trace-1"),
-        trace_user: id("trace-user-1"),
-    };
-    world.run_with(RunGrant { attempt: 1, correlation, ..grant("r1", "acct-1") }).await
+    world.run_with(RunGrant { attempt: 1, correlation: correlation(), ..grant("r1", "acct-1") }).await
 }
 
 /// Returns the newest record, and LiteLLM's record of the same call.

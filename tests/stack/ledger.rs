@@ -6,13 +6,10 @@ use std::collections::BTreeMap;
 use bench::upstream::ScriptedUpstream;
 use harness::{LiteLlm, Run, World, grant};
 use http::StatusCode;
-use platform_core::{
-    grant::{Correlation, RunGrant},
-    id::ExternalId,
-    record::CostSource,
-    route::Route,
-};
+use platform_core::{grant::RunGrant, record::CostSource, route::Route};
 use serde_json::{Value, json};
+
+use crate::correlation;
 
 const MASTER_KEY: &str = "sk-master-of-this-test";
 const MARKER: &str = "a-sentence-of-the-prompt";
@@ -56,14 +53,7 @@ async fn world_with_minted_key(upstream: ScriptedUpstream, litellm: &LiteLlm) ->
 }
 
 async fn correlated_run(world: &World) -> Run {
-    let id = |text: &str| Some(ExternalId::parse(text).unwrap());
-    let correlation = Correlation {
-        user: id("user-1"),
-        session: id("session-1"),
-        existing_trace: id("trace-1"),
-        trace_user: id("trace-user-1"),
-    };
-    world.run_with(RunGrant { correlation, ..grant("r1", "acct-1") }).await
+    world.run_with(RunGrant { correlation: correlation(), ..grant("r1", "acct-1") }).await
 }
 
 async fn make_calls(one: &Run, other: &Run) {

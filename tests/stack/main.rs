@@ -30,11 +30,11 @@ mod replays;
 mod restart;
 mod run_keys;
 mod sdk;
-
 mod streams;
 
 use bench::upstream::ScriptedUpstream;
 use harness::{CANARY_KEY, LiteLlm, World};
+use platform_core::{grant::Correlation, id::ExternalId};
 
 /// Starts a world whose upstream is LiteLLM, with the scripted upstream behind it.
 async fn world_with_litellm() -> (World, LiteLlm) {
@@ -42,4 +42,15 @@ async fn world_with_litellm() -> (World, LiteLlm) {
     let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;
     let world = World::in_front_of(upstream, &litellm.base_url, "").await;
     (world, litellm)
+}
+
+/// Returns a correlation with each of its ids.
+fn correlation() -> Correlation {
+    let id = |text: &str| Some(ExternalId::parse(text).unwrap());
+    Correlation {
+        user: id("user-1"),
+        session: id("session-1"),
+        existing_trace: id("trace-1"),
+        trace_user: id("trace-user-1"),
+    }
 }

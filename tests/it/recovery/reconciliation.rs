@@ -2,8 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
-    os::unix::fs::PermissionsExt,
     time::{Duration, SystemTime},
 };
 
@@ -11,6 +9,7 @@ use bench::upstream::ScriptedUpstream;
 use harness::{
     Agent, Up, World,
     eventually::eventually_within,
+    private_file,
     scripted_ledger::{ScriptedLedger, row},
 };
 use http::Method;
@@ -46,8 +45,7 @@ impl Reconciled {
         assert!(world.stop_proxy().await);
         if billing.contains(TOKEN_FILE) {
             let token = world.path().join("ingest-token");
-            fs::write(&token, TOKEN).unwrap();
-            fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+            private_file(&token, TOKEN);
             world.reconfigure(TOKEN_FILE, &token.display().to_string());
         }
         let up = Up::start(world.sluice()).await;
