@@ -61,7 +61,7 @@ struct BalanceView<'b> {
 #[schema(as = NewCredits)]
 #[serde(deny_unknown_fields)]
 struct TopUpBody {
-    /// Number of credits; negative to take some back.
+    #[schema(inline, value_type = schemas::TopUpCredits)]
     credits: i64,
     /// Note, for the statement.
     #[schema(value_type = Option<schemas::ExternalId>)]
@@ -102,7 +102,7 @@ struct CreditedView<'t> {
 #[serde(deny_unknown_fields)]
 struct StatementQuery {
     /// Month, in UTC.
-    #[param(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
+    #[param(inline, value_type = schemas::Month, example = "2026-11")]
     month: String,
 }
 
@@ -165,10 +165,10 @@ struct ReceiptsQuery {
     #[param(value_type = Option<schemas::RunId>, nullable = false)]
     run: Option<RunId>,
     /// Only receipts that were stored in this month, in UTC.
-    #[param(pattern = "^[0-9]{4}-[0-9]{2}$", nullable = false)]
+    #[param(inline, value_type = Option<schemas::Month>, nullable = false)]
     month: Option<String>,
     /// Value of `nextCursor` of the page before.
-    #[param(pattern = r"^[0-9]{1,18}\.[a-z]{1,16}\.[a-z0-9/#-]{1,128}$", nullable = false)]
+    #[param(pattern = r"^[0-9]{1,18}\.(sluicegate|litellm)\.[a-z0-9/#-]{1,128}$", nullable = false)]
     cursor: Option<String>,
     /// Most receipts of a page; 100 if absent.
     #[param(minimum = 1, maximum = 1000, nullable = false)]
@@ -364,7 +364,7 @@ pub(crate) fn credit_operation() -> Operation {
     )
     .or(made(StatusCode::OK, "The same top-up was made before."))
     .described("Needs an `Idempotency-Key`: repeated with the same key, it counts once.")
-    .header(IDEMPOTENCY_KEY, "Key of the top-up, 1 to 255 bytes.", schemas::short_text(255))
+    .required_header(IDEMPOTENCY_KEY, "Key of the top-up.", schemas::header_text())
     .body::<TopUpBody>(&json!({ "credits": 5_000_000, "note": "invoice 1037" }))
     .refuses([Problem::IDEMPOTENCY_KEY_TAKEN])
 }
@@ -447,6 +447,6 @@ fn idempotency_key(headers: &HeaderMap) -> Result<ExternalId, Error> {
         _ => None,
     };
     key.ok_or_else(|| {
-        Error::Invalid("send one `Idempotency-Key` of 1 to 255 printable characters".to_owned())
+        Error::Invalid("send one `Idempotency-Key` of 1 to 256 printable ASCII characters".to_owned())
     })
 }

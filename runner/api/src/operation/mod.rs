@@ -82,6 +82,15 @@ impl Operation {
         self.refuses([Problem::INVALID_REQUEST])
     }
 
+    /// Adds a header that each request has.
+    pub(crate) fn required_header(self, name: &str, description: &str, schema: RefOr<Schema>) -> Self {
+        let mut operation = self.header(name, description, schema);
+        if let Some(parameter) = operation.parameters.last_mut() {
+            parameter["required"] = true.into();
+        }
+        operation
+    }
+
     /// Adds a JSON body of the type `B`. `example` is one that the API takes.
     pub(crate) fn body<B: ToSchema>(mut self, example: &Value) -> Self {
         let content = json!({ "schema": self.schemas.reference::<B>(), "example": example });

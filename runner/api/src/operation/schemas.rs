@@ -3,6 +3,7 @@
 //! Each type here stands for one of theirs in a derived schema, and is never created.
 
 use platform_core::{
+    credits::Credits,
     event::{self, OutputStream, Phase},
     priority, record,
 };
@@ -10,7 +11,7 @@ use runner_model::{conversation, lifecycle::State};
 use serde_json::Value;
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{ObjectBuilder, RefOr, Schema, Type, schema::SchemaType},
+    openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema, Type, schema::SchemaType},
 };
 
 fn text() -> ObjectBuilder {
@@ -56,6 +57,10 @@ texts! {
     ModelName = pattern(r"^[!#-+\--\[\]-~]{1,256}$");
     /// Id that an application has assigned.
     ExternalId = pattern(r"^[^\u0000-\u001f\u007f-\u009f]{1,256}$");
+    /// Month in UTC, from 1970 to 9998.
+    Month = pattern(
+        "^(19[7-9][0-9]|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-(0[1-9]|1[0-2])$"
+    );
     /// Key of a thread.
     ThreadKey = pattern("^[A-Za-z0-9._:-]{1,128}$");
     /// Amount of dollars, as text, so that no float rounds it.
@@ -92,6 +97,29 @@ pub(crate) struct ConversationMessage {
     role: MessageRole,
     /// Text of the message.
     content: String,
+}
+
+/// Number of credits to give, or, if it is negative, to take back.
+#[derive(Debug)]
+pub(crate) enum TopUpCredits {}
+
+impl PartialSchema for TopUpCredits {
+    fn schema() -> RefOr<Schema> {
+        let integer = || ObjectBuilder::new().schema_type(Type::Integer);
+        let greatest = Credits::GREATEST.0;
+        OneOfBuilder::new()
+            .item(integer().minimum(Some(1)).maximum(Some(greatest)))
+            .item(integer().minimum(Some(-greatest)).maximum(Some(-1)))
+            .description(Some("Number of credits to give, or, if it is negative, to take back."))
+            .into()
+    }
+}
+
+impl ToSchema for TopUpCredits {}
+
+/// Returns the schema of the value of a header: 1 to 256 printable ASCII characters, without a blank at an end.
+pub(crate) fn header_text() -> RefOr<Schema> {
+    pattern("^[!-~]([ -~]{0,254}[!-~])?$").into()
 }
 
 /// Returns the schema of a text of 1 to `most` characters.
