@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
@@ -19,8 +20,9 @@ use crate::{
     postgres::Postgres,
 };
 
-/// LiteLLM is a large Python program: it needs 8 to 16 s to start here, and 25 s with its database.
-const START: Duration = Duration::from_secs(60);
+/// LiteLLM is a large Python program: it needs 8 to 16 s to start here, 25 s with its database, and a minute on a busy
+/// machine.
+const START: Duration = Duration::from_secs(120);
 /// LiteLLM writes its spend logs in batches, seconds after the calls.
 const SPEND_LOGS: Duration = Duration::from_secs(30);
 
@@ -33,11 +35,23 @@ pub struct LiteLlm {
     pub agent: Agent,
     /// A client without Sluicegate that has the master key.
     pub operator: Agent,
-    master_key: String,
+    server: Server,
     process: Child,
     dir: tempfile::TempDir,
     /// Dropped last, after LiteLLM has ended.
     database: Option<Postgres>,
+}
+
+/// Settings of the process, with which it can be started again.
+#[derive(Debug)]
+struct Server {
+    address: SocketAddr,
+    master_key: String,
+    /// Values of `UPSTREAM_BASE_URL` and `UPSTREAM_ORIGIN`.
+    upstream: [String; 2],
+    database_url: Option<String>,
+    /// Directory of its configuration, its log and its records.
+    dir: PathBuf,
 }
 
 impl LiteLlm {
@@ -60,37 +74,28 @@ impl LiteLlm {
 
     async fn start(upstream: &ScriptedUpstream, key: &str, database: Option<Postgres>) -> Self {
         let dir = tempfile::Builder::new().prefix("sw-litellm-").tempdir_in("/tmp").unwrap();
-        let (address, log) = (free_port(), dir.path().join("log"));
-        let output = fs::File::create(&log).unwrap();
-        let mut command = script();
-        command
-            .args(["run", &address.port().to_string()])
-            .arg(write_config(dir.path()))
-            .env("UPSTREAM_BASE_URL", upstream.openai_base_url())
-            .env("UPSTREAM_ORIGIN", upstream.base_url())
-            .env("UPSTREAM_API_KEY", "sk-provider")
-            .env("LITELLM_MASTER_KEY", key)
-            .env("LITELLM_RECORD_FILE", dir.path().join("records"))
-            .stdin(Stdio::null())
-            .stdout(output.try_clone().unwrap())
-            .stderr(output);
-        if let Some(database) = &database {
-            command
-                .env("DATABASE_URL", database.prisma_url())
-                .env("LITELLM_SALT_KEY", "sk-salt")
-                .env("PROXY_BATCH_WRITE_AT", "1"); // seconds between batches, instead of 10
-        }
-        let mut process = tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap();
-        let agent = Agent::over_tcp(address);
-        let ready = || {
-            let ended = process.try_wait().unwrap();
-            assert_eq!(ended, None, "LiteLLM ended: {}", fs::read_to_string(&log).unwrap());
-            async { agent.connect().await.map(drop) }
+        write_config(dir.path());
+        let address = free_port();
+        let server = Server {
+            address,
+            master_key: key.to_owned(),
+            upstream: [upstream.openai_base_url(), upstream.base_url()],
+            database_url: database.as_ref().map(Postgres::prisma_url),
+            dir: dir.path().to_owned(),
         };
-        eventually_within(START, "LiteLLM listens", ready, Result::is_ok).await.unwrap();
-        let operator = Agent::over_tcp(address).with_header("authorization", &format!("Bearer {key}"));
-        let base_url = format!("http://{address}");
-        Self { base_url, agent, operator, master_key: key.to_owned(), process, dir, database }
+        let process = server.start().await;
+        let agent = Agent::over_tcp(address);
+        let operator = agent.clone().with_header("authorization", &format!("Bearer {key}"));
+        Self { base_url: format!("http://{address}"), agent, operator, server, process, dir, database }
+    }
+
+    /// Kills it, so that rows are lost that it has not written to its database, and starts it again.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn kill_and_restart(&mut self) {
+        self.process.kill().await.unwrap();
+        self.process = self.server.start().await;
     }
 
     /// Mints a key for all models and writes it to `file`, as operators do.
@@ -100,7 +105,7 @@ impl LiteLlm {
     pub async fn mint_key(&self, file: &Path) {
         let mut mint = tokio::process::Command::new(repository().join("platform/litellm/mint-key.sh"));
         mint.arg(file).args(["all-proxy-models"]).env("LITELLM_BASE_URL", &self.base_url);
-        let minted = mint.env("LITELLM_MASTER_KEY", &self.master_key).output().await.unwrap();
+        let minted = mint.env("LITELLM_MASTER_KEY", &self.server.master_key).output().await.unwrap();
         assert!(minted.status.success(), "{minted:?}");
     }
 
@@ -113,6 +118,17 @@ impl LiteLlm {
         let database = self.database.as_ref().expect("a LiteLLM with a database");
         database.query(r#"SELECT row_to_json(logs) FROM "LiteLLM_SpendLogs" logs"#)
             + &database.query(r#"SELECT row_to_json(logs) FROM "LiteLLM_ErrorLogs" logs"#)
+    }
+
+    /// Returns all rows of LiteLLM's ledger.
+    ///
+    /// # Panics
+    /// If it has no database.
+    #[must_use]
+    pub fn ledger(&self) -> Vec<Value> {
+        let database = self.database.as_ref().expect("a LiteLLM with a database");
+        let rows = database.query(r#"SELECT row_to_json(logs) FROM "LiteLLM_SpendLogs" logs"#);
+        rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect()
     }
 
     /// Returns the rows that LiteLLM's spend logs have for an account, newest first, once there are `count`.
@@ -153,8 +169,44 @@ impl LiteLlm {
     }
 }
 
-/// Writes the configuration that operators use into `dir`, with the models and the recorder of tests. Returns its path.
-fn write_config(dir: &Path) -> PathBuf {
+impl Server {
+    /// Starts the process, and waits until it listens.
+    async fn start(&self) -> Child {
+        let log = self.dir.join("log");
+        let output = fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        let [base_url, origin] = &self.upstream;
+        let mut command = script();
+        command
+            .args(["run", &self.address.port().to_string()])
+            .arg(self.dir.join("config.yaml"))
+            .env("UPSTREAM_BASE_URL", base_url)
+            .env("UPSTREAM_ORIGIN", origin)
+            .env("UPSTREAM_API_KEY", "sk-provider")
+            .env("LITELLM_MASTER_KEY", &self.master_key)
+            .env("LITELLM_RECORD_FILE", self.dir.join("records"))
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output);
+        if let Some(database) = &self.database_url {
+            command
+                .env("DATABASE_URL", database)
+                .env("LITELLM_SALT_KEY", "sk-salt")
+                .env("PROXY_BATCH_WRITE_AT", "1"); // seconds between batches, instead of 10
+        }
+        let mut process = tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap();
+        let agent = Agent::over_tcp(self.address);
+        let ready = || {
+            let ended = process.try_wait().unwrap();
+            assert_eq!(ended, None, "LiteLLM ended: {}", fs::read_to_string(&log).unwrap());
+            async { agent.connect().await.map(drop) }
+        };
+        eventually_within(START, "LiteLLM listens", ready, Result::is_ok).await.unwrap();
+        process
+    }
+}
+
+/// Writes the configuration that operators use into `dir`, with the models and the recorder of tests.
+fn write_config(dir: &Path) {
     let shipped = fs::read_to_string(repository().join("platform/litellm/config.yaml")).unwrap();
     let section = "\nlitellm_settings:\n";
     assert!(shipped.contains(section), "{shipped}");
@@ -163,7 +215,6 @@ fn write_config(dir: &Path) -> PathBuf {
         fs::copy(repository().join("tests/stack/litellm").join(name), dir.join(name)).unwrap();
     }
     fs::write(dir.join("config.yaml"), config).unwrap();
-    dir.join("config.yaml")
 }
 
 /// Returns the command `scripts/litellm.sh`.

@@ -1,6 +1,12 @@
 //! Finds the programs under test, and reads the kernel's information about processes.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Returns the path of a program that was built together with this test.
 ///
@@ -74,4 +80,18 @@ pub fn descendants_of(pid: u32) -> usize {
         next += 1;
     }
     found.len() - 1
+}
+
+/// Kills the proxies whose configuration is in the directory `world`, and returns their number.
+pub(crate) fn kill_proxies(world: &Path) -> usize {
+    let (entries, world) = (fs::read_dir("/proc").unwrap().flatten(), world.display().to_string());
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_proxy = |pid: &i32| {
+        let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = command.split('\0');
+        words.next().is_some_and(|program| program.ends_with("sluice-proxy")) && command.contains(&world)
+    };
+    // A process that has already ended needs no signal.
+    let kill = |pid: i32| kill_process(Pid::from_raw(pid)?, Signal::KILL).ok();
+    pids.filter(is_proxy).filter_map(kill).count()
 }

@@ -25,6 +25,7 @@ mod openclaw;
 mod openclaw_frames;
 mod openclaw_plugin;
 mod pairing;
+mod receipts;
 mod refusals;
 mod replays;
 mod restart;

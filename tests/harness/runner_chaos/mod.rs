@@ -15,18 +15,18 @@ use std::{
 
 use platform_core::{id::RunId, name::label};
 use runner_store::{Filter, Store};
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use self::{
     agents::Script,
-    workers::{Change, Worker, proxies, signal},
+    workers::{Change, Worker},
 };
 use crate::{
     Postgres, World,
     docker::{Starts, docker},
     endurance::auditor::Auditor,
     eventually,
+    process::kill_proxies,
     random::Random,
 };
 
@@ -208,9 +208,7 @@ impl Stage {
     }
 
     fn kill_proxy(&mut self) {
-        let proxies = proxies(self.world.path());
-        if !proxies.is_empty() {
-            proxies.into_iter().for_each(|pid| signal(Some(pid), Signal::KILL));
+        if kill_proxies(self.world.path()) > 0 {
             self.count_kill("proxy");
         }
     }
@@ -250,6 +248,6 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        proxies(self.world.path()).into_iter().for_each(|pid| signal(Some(pid), Signal::KILL));
+        kill_proxies(self.world.path());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -154,19 +154,7 @@ impl Worker {
     }
 }
 
-/// Returns the process ids of this world's proxies.
-pub(super) fn proxies(world: &Path) -> Vec<u32> {
-    let (entries, world) = (fs::read_dir("/proc").unwrap().flatten(), world.display().to_string());
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_proxy = |pid: &u32| {
-        let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let mut words = command.split('\0');
-        words.next().is_some_and(|program| program.ends_with("sluice-proxy")) && command.contains(&world)
-    };
-    pids.filter(is_proxy).collect()
-}
-
-pub(super) fn signal(pid: Option<u32>, signal: Signal) {
+fn signal(pid: Option<u32>, signal: Signal) {
     if let Some(pid) = pid.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
         // A process that has already ended needs no signal.
         kill_process(pid, signal).ok();

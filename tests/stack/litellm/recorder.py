@@ -1,4 +1,5 @@
-"""Appends one JSON line per finished LiteLLM call to the file named by LITELLM_RECORD_FILE.
+"""Appends one JSON line per finished LiteLLM call to the file named by LITELLM_RECORD_FILE, and tells the provider each
+call's id, so that the ledger of the scripted upstream has it.
 
 Tests compare Sluicegate's journal with these lines. Not a ledger: a killed LiteLLM loses lines.
 """
@@ -50,6 +51,11 @@ class Recorder(CustomLogger):
         line = json.dumps(record(event, kwargs), default=str) + "\n"
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(line)
+
+    async def async_pre_call_hook(self, user_api_key_dict, cache, data, call_type):
+        headers = data.get("extra_headers") or {}
+        data["extra_headers"] = {**headers, "x-test-call-id": data.get("litellm_call_id")}
+        return data
 
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
         self.write("success", kwargs)

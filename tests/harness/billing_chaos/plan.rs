@@ -1,0 +1,103 @@
+//! Plans the runs of a play: their calls, and the moments at which they are cancelled.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    agent::{Answering, saying},
+    models::Models,
+    random::Random,
+    shell_agents::toml_argument,
+};
+
+const PATHS: [&str; 2] = ["/v1/chat/completions", "/v1/messages"];
+/// Longest that a client stays which does not leave early, in milliseconds.
+const STAYS_MS: usize = 30_000;
+
+/// Agent that makes the calls of its conversation, one after another, and repeats those for which there is no upstream.
+const CALLS: &str = r#"call() {
+  curl --silent --output /dev/null --write-out '%{http_code}' --max-time "$(jq -r .seconds <<<"$1")" \
+    "http://localhost:8080$(jq -r .path <<<"$1")" --json "$(jq -c .body <<<"$1")"
+}
+jq -c '.[-1].content | fromjson | .[]' /workspace/.cogni/messages.json | while read -r each; do
+  while [[ $(call "$each") =~ ^50[23]$ ]]; do sleep 1; done
+done; echo done"#;
+
+/// A planned run.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) agent: &'static str,
+    pub(super) model: &'static str,
+    /// Text of its conversation.
+    pub(super) prompt: String,
+    /// Time after its order at which it is cancelled.
+    pub(super) cancelled: Option<Duration>,
+}
+
+/// A call of the agent that makes the calls of its conversation.
+#[derive(Debug, Serialize)]
+struct PlannedCall {
+    path: &'static str,
+    body: Value,
+    /// Time after which the client leaves.
+    seconds: f64,
+}
+
+impl Plan {
+    /// Returns a run with `calls` calls.
+    pub(super) fn of(random: &mut Random, calls: usize) -> Self {
+        let cancelled = (random.below(12) == 0).then(|| millis(500 + random.below(2500)));
+        if random.below(25) == 0 {
+            return Self { agent: "sandbox:openclaw", model: "fake-steps", prompt: tool_loop(), cancelled };
+        }
+        let calls: Vec<_> = (0..calls).map(|_| planned_call(random)).collect();
+        Self { agent: "chaos:calls", model: "fake", prompt: json!(calls).to_string(), cancelled }
+    }
+}
+
+/// Returns the registry's entries of all agents.
+pub(super) fn registry() -> String {
+    format!(
+        "[agents.'chaos:calls']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', {}]\n\
+         protocol = 'text'\nrun_timeout = '5min'\n\
+         [agents.'sandbox:openclaw']\nargv = ['node', '/agent/run.mjs']\nname = 'OpenClaw'\n\
+         image = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nrun_timeout = '3min'\n",
+        toml_argument(CALLS)
+    )
+}
+
+/// Returns a conversation in which OpenClaw calls tools.
+fn tool_loop() -> String {
+    let exec = |command: &str| format!("call: exec {}\n", json!({ "command": command }));
+    format!("Please:\n{}{}say: done", exec("date"), exec("ls /workspace"))
+}
+
+fn planned_call(random: &mut Random) -> PlannedCall {
+    let path = PATHS[random.below(PATHS.len())];
+    let models = Models::ALL[random.below(Models::ALL.len())];
+    let answering = if random.below(3) == 0 { Answering::Whole } else { Answering::Streamed };
+    let figures = match random.below(12) {
+        0 => "-nousage".to_owned(),
+        1 | 2 => String::new(),
+        _ => format!("-usage{}x{}", 1 + random.below(1000), 1 + random.below(2000)),
+    };
+    let words = random.below(40);
+    let (fate, stays_ms) = match random.below(16) {
+        0 => (format!("-cut{}", random.below(5)), STAYS_MS),
+        1 => (format!("-errmid{}", 1 + random.below(4)), STAYS_MS),
+        2 => ("-status500".to_owned(), STAYS_MS),
+        3 => ("-firstbyte600ms".to_owned(), 100 + random.below(400)),
+        4 => ("-gap40ms".to_owned(), 200 + random.below(600)),
+        _ => (String::new(), STAYS_MS),
+    };
+    let script = format!("fake-words{words}{figures}{fate}");
+    let name = models.name(path, &script).expect("each kind has a model there");
+    let body = saying(path, &name, answering, &models.text(&script, "Tell me."));
+    PlannedCall { path, body, seconds: millis(stays_ms).as_secs_f64() }
+}
+
+fn millis(count: usize) -> Duration {
+    Duration::from_millis(count as u64)
+}
