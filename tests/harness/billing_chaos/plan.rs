@@ -18,11 +18,11 @@ const STAYS_MS: usize = 30_000;
 
 /// Agent that makes the calls of its conversation, one after another, and repeats those for which there is no upstream.
 const CALLS: &str = r#"call() {
-  curl --silent --output /dev/null --write-out '%{http_code}' --max-time "$(jq -r .seconds <<<"$1")" \
-    "http://localhost:8080$(jq -r .path <<<"$1")" --json "$(jq -c .body <<<"$1")"
+  curl --silent --output /dev/null --write-out '%{http_code}' --max-time "$1" "http://localhost:8080$2" --json "$3"
 }
-jq -c '.[-1].content | fromjson | .[]' /workspace/.cogni/messages.json | while read -r each; do
-  while [[ $(call "$each") =~ ^50[23]$ ]]; do sleep 1; done
+jq -r '.[-1].content | fromjson | .[] | [.seconds, .path, (.body | tojson)] | join(" ")' /workspace/.cogni/messages.json |
+while read -r seconds path body; do
+  for _ in {1..120}; do [[ $(call "$seconds" "$path" "$body") =~ ^50[23]$ ]] || break; sleep 1; done
 done; echo done"#;
 
 /// A planned run.
