@@ -41,7 +41,7 @@ test: ## Set up and run every test
 setup: ## Install missing software for everything: tests, fuzzing, benchmarks
 	@scripts/setup.sh all
 
-setup-tests: ## Install only what tests need: Docker, images, LiteLLM, OpenClaw, SDKs, generators of clients, test tools
+setup-tests: ## Install only what tests need: Docker, images, LiteLLM, OpenClaw, SDKs, generators of clients, Chromium, test tools
 	@scripts/setup.sh tests
 
 images: ## Build the sandbox images if their inputs have changed

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Prepares a Debian 12 with Rust for demonstrations and tests. Installs packages, a running Docker daemon, sandbox images,
-# LiteLLM, OpenClaw, official SDKs, chat clients, generators of clients and cargo tools. Uses package registries only and
-# skips what is installed already.
+# LiteLLM, OpenClaw, official SDKs, chat clients, a browser, generators of clients and cargo tools. Uses package registries
+# only and skips what is installed already.
 # Not for production hosts: there an operator chooses the engine, the images, LiteLLM and OpenClaw.
 #
-# usage: setup.sh [all|tests|docker|images|litellm|openclaw|sdks|clients|tools|lint|fuzz|bench|peers|book]
+# usage: setup.sh [all|tests|docker|images|litellm|openclaw|sdks|clients|browser|tools|lint|fuzz|bench|peers|book]
 #
 # `tests` is what `make test` needs; `all` adds linting, fuzzing and benchmarks. `peers` are those that the benchmark measures
 # only when it is named them.
@@ -139,6 +139,11 @@ clients() {
   scripts/chat-clients.sh install
 }
 
+browser() {
+  packages browser "a browser, and what installs the page it opens (370 MB)" chromium:chromium npm:npm node:nodejs
+  scripts/browser.sh install
+}
+
 tools() {
   packages tools "test tools" curl:curl git:git ip:iproute2 jq:jq node:nodejs openssl:openssl socat:socat
   servers tools "servers that tests compare with" /usr/sbin/nginx:nginx-light \
@@ -180,6 +185,7 @@ tests() {
   openclaw
   sdks
   clients
+  browser
 }
 
 book() {
@@ -190,6 +196,6 @@ book() {
 case "$#:${1:-all}" in
   [01]:all) tests; lint; fuzz; bench ;;
   1:docker) docker_ ;;
-  1:tests | 1:images | 1:litellm | 1:openclaw | 1:sdks | 1:clients | 1:tools | 1:lint | 1:fuzz | 1:bench | 1:peers | 1:book) "$1" ;;
-  *) echo "usage: scripts/setup.sh [all|tests|docker|images|litellm|openclaw|sdks|clients|tools|lint|fuzz|bench|peers|book]" >&2; exit 64 ;;
+  1:tests | 1:images | 1:litellm | 1:openclaw | 1:sdks | 1:clients | 1:browser | 1:tools | 1:lint | 1:fuzz | 1:bench | 1:peers | 1:book) "$1" ;;
+  *) echo "usage: scripts/setup.sh [all|tests|docker|images|litellm|openclaw|sdks|clients|browser|tools|lint|fuzz|bench|peers|book]" >&2; exit 64 ;;
 esac

@@ -10,6 +10,7 @@ pub mod agent;
 pub mod api_soak;
 pub mod billing_chaos;
 pub mod bridge;
+pub mod browser;
 pub mod canary;
 pub mod cancels;
 pub mod chaos;

@@ -59,7 +59,7 @@ fn said(message: &Value) -> Value {
     json!([message["id"], message["role"], parts.collect::<Value>()])
 }
 
-fn all_said(messages: &Value) -> Vec<Value> {
+pub(crate) fn all_said(messages: &Value) -> Vec<Value> {
     messages.as_array().unwrap().iter().map(said).collect()
 }
 

@@ -7,6 +7,7 @@
 
 mod api;
 mod billing;
+mod browser;
 mod calls;
 mod cancels;
 mod chat_clients;

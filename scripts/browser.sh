@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Installs pinned versions of what tests a page in a browser: React, Vercel's AI SDK for it, a bundler, and the library that
+# drives Chromium. Runs scripts with them. For tests on one machine; the scripts are in tests/sdk. The browser itself is
+# Debian's, which scripts/setup.sh installs.
+set -euo pipefail
+
+AI=7.0.173
+AI_REACT=4.0.177
+REACT=19.3.1
+ZOD=4.6.7
+ESBUILD=0.28.2
+PLAYWRIGHT=1.64.1
+
+# shellcheck source=scripts/install.sh
+source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
+FOLDER=$CACHE/browser-$AI-$AI_REACT-$REACT-$ESBUILD-$PLAYWRIGHT
+CHROMIUM=/usr/bin/chromium
+
+usage() {
+  echo "usage: scripts/browser.sh install | node SCRIPT [ARGUMENT...]" >&2
+  exit 64
+}
+
+packages() {
+  npm_packages "$FOLDER" "ai@$AI" "@ai-sdk/react@$AI_REACT" "react@$REACT" "react-dom@$REACT" "zod@$ZOD" \
+    "esbuild@$ESBUILD" "playwright-core@$PLAYWRIGHT"
+}
+
+case ${1:-} in
+  install) [[ $# -eq 1 ]] || usage; once "$FOLDER" "what tests pages in a browser (about 60 MB, seconds)" packages ;;
+  node)
+    [[ $# -ge 2 ]] || usage
+    [[ -x $CHROMIUM ]] || die "no $CHROMIUM: run scripts/setup.sh browser"
+    export CHROMIUM
+    run_with "$FOLDER" browser "$@"
+    ;;
+  *) usage ;;
+esac
