@@ -4,7 +4,7 @@
 
 use std::{
     collections::BTreeMap,
-    convert::Infallible,
+    io,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -42,6 +42,10 @@ pub enum Deletes {
     Keys,
     /// Refuses it.
     Nothing,
+    /// Refuses it for the keys of this run, and deletes others.
+    AllBut(&'static str),
+    /// Gives no answer: closes the connection.
+    Unanswered,
 }
 
 /// An upstream that mints keys.
@@ -60,6 +64,8 @@ struct State {
     /// Requests for keys.
     minted: Vec<Value>,
     deleted: Vec<String>,
+    /// Aliases of all deletions that were asked for.
+    asked: Vec<String>,
     /// Keys of calls.
     calls: Vec<String>,
 }
@@ -78,7 +84,7 @@ impl KeyMintingUpstream {
                 let serving = serving.clone();
                 let serve = service_fn(move |request| {
                     let serving = serving.clone();
-                    async move { Ok::<_, Infallible>(serving.answer(request).await) }
+                    async move { serving.answer(request).await }
                 });
                 task::spawn("key-minting connection", async move {
                     drop(http1::Builder::new().serve_connection(TokioIo::new(stream), serve).await);
@@ -122,6 +128,12 @@ impl KeyMintingUpstream {
         self.state().deleted.clone()
     }
 
+    /// Returns the aliases of all deletions that were asked for, in order.
+    #[must_use]
+    pub fn asked_deletions(&self) -> Vec<String> {
+        self.state().asked.clone()
+    }
+
     /// Returns the keys of the calls, in order.
     #[must_use]
     pub fn calls(&self) -> Vec<String> {
@@ -132,19 +144,20 @@ impl KeyMintingUpstream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    /// Answers a request; an error closes its connection.
+    async fn answer(&self, request: Request<Incoming>) -> io::Result<Response<Full<Bytes>>> {
         let (head, body) = request.into_parts();
         let key = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let key = key.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().to_owned();
         #[expect(clippy::disallowed_methods, reason = "only programs under test send requests")]
         let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        match head.uri.path() {
+        Ok(match head.uri.path() {
             "/key/generate" | "/key/delete" if key != ADMIN_KEY => refusal(401, "not an admin"),
             "/key/generate" => self.generate(&body).await,
-            "/key/delete" => self.answer_deletion(&body),
+            "/key/delete" => return self.answer_deletion(&body),
             _ => self.call(&key),
-        }
+        })
     }
 
     async fn generate(&self, body: &Value) -> Response<Full<Bytes>> {
@@ -169,17 +182,24 @@ impl KeyMintingUpstream {
         answer
     }
 
-    fn answer_deletion(&self, body: &Value) -> Response<Full<Bytes>> {
+    fn answer_deletion(&self, body: &Value) -> io::Result<Response<Full<Bytes>>> {
         let mut state = self.state();
-        if state.deletes == Deletes::Nothing {
-            return refusal(500, "no database");
-        }
         let alias = body["key_aliases"][0].as_str().unwrap_or_default().to_owned();
+        state.asked.push(alias.clone());
+        let is_refused = match state.deletes {
+            Deletes::Keys => false,
+            Deletes::Nothing => true,
+            Deletes::AllBut(run) => alias.starts_with(&format!("sluicegate/{run}/")),
+            Deletes::Unanswered => return Err(io::ErrorKind::ConnectionAborted.into()),
+        };
+        if is_refused {
+            return Ok(refusal(500, "no database"));
+        }
         if state.keys.remove(&alias).is_none() {
-            return refusal(404, "no such key");
+            return Ok(refusal(404, "no such key"));
         }
         state.deleted.push(alias);
-        Response::new(Full::from("{}"))
+        Ok(Response::new(Full::from("{}")))
     }
 
     fn call(&self, key: &str) -> Response<Full<Bytes>> {

@@ -124,7 +124,8 @@ impl RunKeys {
         drop(timeout(RETRY_INTERVAL, self.retired.notified()).await);
     }
 
-    /// Deletes the keys of runs that have ended, as far as the upstream does it now.
+    /// Deletes the keys of runs that have ended, as far as the upstream does it now. A key that it refuses to delete
+    /// delays no other; an upstream that gives no answer is asked again later.
     pub(crate) async fn delete_retired(&self, upstream: &Upstream, admin: Option<HeaderValue>) {
         let retired = self.aliases().retired();
         let Some(authorization) = admin else { return };
@@ -138,9 +139,11 @@ impl RunKeys {
                     }
                 }
                 Err(error) => {
-                    let error = report::chain(&error);
-                    tracing::warn!(%alias, error, "a run's key is not deleted yet; trying again");
-                    return;
+                    let text = report::chain(&error);
+                    tracing::warn!(%alias, error = text, "a run's key is not deleted yet; trying again");
+                    if matches!(error, Error::NoAnswer { .. }) {
+                        return;
+                    }
                 }
             }
         }

@@ -131,6 +131,47 @@ async fn a_key_is_deleted_once_the_upstream_can() {
     there.no_key_is_left().await;
 }
 
+#[tokio::test]
+async fn a_refused_deletion_delays_no_other() {
+    let there = Minting::start().await;
+    let Minting { world, upstream, .. } = &there;
+    let [first, second] = [world.run("r1", "acct-1").await, world.run("r2", "acct-1").await];
+    for run in [&first, &second] {
+        assert_eq!(run.agent.chat("fake").await.status, 200);
+    }
+    upstream.delete(Deletes::AllBut("r1"));
+    there.close(&first).await;
+    let asked = || async { upstream.asked_deletions() };
+    eventually("the first deletion is refused", asked, |asked| !asked.is_empty()).await;
+    there.close(&second).await;
+    let left = || async { upstream.aliases() };
+    let left = eventually("the second key is deleted", left, |left| left.len() == 1).await;
+    assert!(left[0].starts_with("sluicegate/r1/"), "control: the first is refused still: {left:?}");
+    upstream.delete(Deletes::Keys);
+    there.no_key_is_left().await;
+}
+
+/// An upstream that does not answer would hold up each deletion for as long as the first.
+#[tokio::test]
+async fn without_an_answer_no_further_key_is_tried() {
+    let there = Minting::start().await;
+    let Minting { world, upstream, .. } = &there;
+    let [first, second] = [world.run("r1", "acct-1").await, world.run("r2", "acct-1").await];
+    for run in [&first, &second] {
+        assert_eq!(run.agent.chat("fake").await.status, 200);
+    }
+    upstream.delete(Deletes::Unanswered);
+    there.close(&first).await;
+    let asked = || async { upstream.asked_deletions() };
+    let before = eventually("the first deletion is tried", asked, |asked| !asked.is_empty()).await.len();
+    there.close(&second).await;
+    let asked = eventually("it is tried again", asked, |asked| asked.len() > before).await;
+    assert!(asked.iter().all(|alias| alias.starts_with("sluicegate/r1/")), "{asked:?}");
+    assert_eq!(upstream.aliases().len(), 2, "control: nothing is deleted");
+    upstream.delete(Deletes::Keys);
+    there.no_key_is_left().await;
+}
+
 /// Keys of a killed proxy are deleted by the next one. A run that goes on gets another key.
 #[tokio::test]
 async fn a_killed_proxy_leaves_no_key() {
