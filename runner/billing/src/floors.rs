@@ -12,6 +12,7 @@ use platform_runtime::{
 use runner_control_client::{self as control, DataPlane};
 use runner_engine::current_settings::CurrentSettings;
 use runner_store::Store;
+use runner_telemetry::metrics::Metrics;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -43,6 +44,8 @@ pub struct FloorEnforcer {
     pub data_plane: DataPlane,
     /// Configuration, with the floors and the models that are free.
     pub settings: CurrentSettings,
+    /// Counter of accounts below their floor.
+    pub metrics: Arc<Metrics>,
     /// Signal that balances have changed.
     pub charged: Arc<Notify>,
 }
@@ -66,6 +69,7 @@ impl FloorEnforcer {
         let mut sent: Option<SentLists> = None;
         loop {
             let lists = self.lists().await?;
+            self.metrics.set_below_floor(lists.accounts.len() as u64);
             let is_current =
                 sent.as_ref().is_some_and(|sent| sent.lists == lists && sent.at.elapsed() < RESEND_INTERVAL);
             if !is_current {

@@ -19,6 +19,7 @@ use runner_store::{
     UnfinishedPass, UnixMillis, Worker,
 };
 use runner_telemetry::metrics::Metrics;
+use tokio::sync::Notify;
 
 pub use self::task::ReconciliationTask;
 use self::{
@@ -84,13 +85,22 @@ pub struct Reconciler {
     holder: Worker,
     /// Length of the lease on the ledger, which each span renews.
     lease: Millis,
+    /// Signal that balances have changed.
+    charged: Arc<Notify>,
 }
 
 impl Reconciler {
     /// Returns a reconciler that holds the ledger as this process, for `lease` after each step.
     #[must_use]
     pub fn new(store: Store, data_plane: DataPlane, metrics: Arc<Metrics>, lease: Millis) -> Self {
-        Self { store, data_plane, metrics, holder: Worker::this_process(), lease }
+        let charged = Arc::default();
+        Self { store, data_plane, metrics, holder: Worker::this_process(), lease, charged }
+    }
+
+    /// Returns the same reconciler, which signals `charged` when it has moved balances.
+    #[must_use]
+    pub fn signalling(self, charged: Arc<Notify>) -> Self {
+        Self { charged, ..self }
     }
 
     /// Reads the ledger from `from` up to now, corrects receipts, and reports what was found, with at most
@@ -196,6 +206,9 @@ impl Reconciler {
                 self.metrics.receipt_stored(receipt.reason);
                 tracing::debug!(call = %correction.call, amount = %receipt.amount, "receipt corrected");
             }
+        }
+        if !comparison.corrections.is_empty() {
+            self.charged.notify_one();
         }
         Point::LedgerCorrected.reach();
         comparison.new.iter().for_each(|finding| self.metrics.reconciled(*finding, 1));

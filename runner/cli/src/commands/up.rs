@@ -227,8 +227,7 @@ impl Execution<'_> {
             result = Box::pin(worker::work(&engine, settings, catalog, cancel, at_end)).await;
             proxy_stop.cancel();
         };
-        let reconciliation = reconciliation(&engine, settings, hints);
-        run_observed(&engine, export, reconciliation, settings, work).await;
+        run_observed(&engine, Observation { export, hints }, settings, work).await;
         result
     }
 }
@@ -247,24 +246,38 @@ fn warn_of_ignored_settings(telemetry: &Telemetry) {
     }
 }
 
-/// Returns the task that reconciles receipts.
-fn reconciliation(engine: &EngineHandles, settings: &Settings, hints: Receiver<Bytes>) -> ReconciliationTask {
+/// Returns the task that reconciles receipts, and signals `charged` when it has corrected some.
+fn reconciliation(
+    engine: &EngineHandles,
+    settings: &Settings,
+    hints: Receiver<Bytes>,
+    charged: Arc<Notify>,
+) -> ReconciliationTask {
     let lease = settings.worker.lease_duration;
     let metrics = Arc::clone(&engine.observer.metrics);
     let reconciler = Reconciler::new(engine.store.clone(), engine.data_plane.clone(), metrics, lease);
+    let reconciler = reconciler.signalling(charged);
     ReconciliationTask { reconciler, settings: engine.settings.clone(), hints }
+}
+
+/// Queues that observers of the worker's runs read.
+struct Observation {
+    export: Option<SpanQueue>,
+    /// Bodies of callbacks that the API has taken.
+    hints: Receiver<Bytes>,
 }
 
 /// Runs `work`. Meanwhile exports spans, writes and reconciles receipts, keeps the floors of balances, reads the store for
 /// metrics, and monitors managed gateways.
 async fn run_observed(
     engine: &EngineHandles,
-    export: Option<SpanQueue>,
-    reconciliation: ReconciliationTask,
+    observation: Observation,
     settings: &Settings,
     work: impl Future<Output = ()>,
 ) {
+    let Observation { export, hints } = observation;
     let charged = Arc::<Notify>::default();
+    let reconciliation = reconciliation(engine, settings, hints, Arc::clone(&charged));
     let receipts = JournalConsumer {
         store: engine.store.clone(),
         data_plane: engine.data_plane.clone(),
@@ -276,6 +289,7 @@ async fn run_observed(
         store: engine.store.clone(),
         data_plane: engine.data_plane.clone(),
         settings: engine.settings.clone(),
+        metrics: Arc::clone(&engine.observer.metrics),
         charged,
     };
     tokio::select! {

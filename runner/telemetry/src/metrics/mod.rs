@@ -72,6 +72,8 @@ pub struct Metrics {
     reconciled: Cells,
     /// Time of the last reconciliation, in seconds since the epoch; 0 before the first.
     last_reconciliation: AtomicU64,
+    /// Accounts whose balance is below their floor.
+    below_floor: AtomicU64,
     spans: Spans,
     sampler: StoreSampler,
 }
@@ -87,6 +89,7 @@ impl Default for Metrics {
             receipts: Cells::new(ChargeReason::ALL.len()),
             reconciled: Cells::new(Finding::ALL.len()),
             last_reconciliation: AtomicU64::new(0),
+            below_floor: AtomicU64::new(0),
             spans: Spans::default(),
             sampler: StoreSampler::default(),
         }
@@ -162,6 +165,11 @@ impl Metrics {
     /// Records a reconciliation that began at this second since the epoch.
     pub fn reconciliation_succeeded(&self, second: u64) {
         self.last_reconciliation.store(second, Ordering::Relaxed);
+    }
+
+    /// Sets the number of accounts whose balance is below their floor.
+    pub fn set_below_floor(&self, accounts: u64) {
+        self.below_floor.store(accounts, Ordering::Relaxed);
     }
 
     /// Returns the counters of spans.

@@ -150,6 +150,9 @@ fn render_receipts(text: &mut Exposition, metrics: &Metrics) {
     for reason in ChargeReason::ALL {
         family.sample(&[("reason", reason.word())], metrics.receipts.get(reason as usize));
     }
+    let below = metrics.below_floor.load(Ordering::Relaxed);
+    let help = "Accounts whose balance is below their floor, so that calls of them are refused.";
+    text.single(Kind::Gauge, "sluice_accounts_below_floor", below, help);
 }
 
 fn render_reconciliation(text: &mut Exposition, metrics: &Metrics) {

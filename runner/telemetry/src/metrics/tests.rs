@@ -32,6 +32,7 @@ async fn unconfigured_agents_share_one_label() {
     counts.removed[ResourceKind::Container as usize] = 1;
     counts.failed[ResourceKind::Workspace as usize] = 1;
     metrics.reaped(counts);
+    metrics.set_below_floor(2);
     let text = metrics.render().await;
     for line in [
         r#"sandbox_runs_total{agent="team:one",status="succeeded"} 1"#,
@@ -54,6 +55,7 @@ async fn unconfigured_agents_share_one_label() {
         r#"sluice_gc_removed_total{kind="container"} 1"#,
         r#"sluice_gc_remaining{kind="workspace",reason="failed"} 1"#,
         r#"sluice_gc_incomplete{part="docker"} 0"#,
+        "sluice_accounts_below_floor 2",
         "sluice_store_up 0",
     ] {
         assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
