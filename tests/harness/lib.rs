@@ -8,6 +8,7 @@
 
 pub mod agent;
 pub mod api_soak;
+pub mod billing;
 pub mod billing_chaos;
 pub mod bridge;
 pub mod browser;

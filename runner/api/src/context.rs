@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use platform_core::id::AccountId;
+use platform_core::{id::AccountId, secret::Secret};
 use platform_runtime::settings::Settings;
 use runner_control_client::DataPlane;
 use runner_engine::{
@@ -50,6 +50,8 @@ pub struct ApiContext {
     pub(crate) orders: FairPermits,
     opened: Arc<watch::Sender<Option<Arc<OpenedStore>>>>,
     callbacks: Callbacks,
+    /// Token of callbacks from the environment.
+    ingest_token: Option<Arc<Secret>>,
 }
 
 /// Store of runs, with the feeds of those that clients follow.
@@ -82,6 +84,7 @@ impl ApiContext {
             orders: FairPermits::new(MAX_ORDERS, MAX_ORDERS_OF_ACCOUNT),
             opened: Arc::default(),
             callbacks: Callbacks::channel().0,
+            ingest_token: None,
         }
     }
 
@@ -90,10 +93,16 @@ impl ApiContext {
         Self { origins, ..self }
     }
 
-    /// Returns the same state, which passes callbacks of LiteLLM to `callbacks`.
+    /// Returns the same state, which passes callbacks of LiteLLM to `callbacks`. Unless a file has their token, it is
+    /// `token`.
     #[must_use]
-    pub fn with_callbacks(self, callbacks: Callbacks) -> Self {
-        Self { callbacks, ..self }
+    pub fn with_callbacks(self, callbacks: Callbacks, token: Option<Arc<Secret>>) -> Self {
+        Self { callbacks, ingest_token: token, ..self }
+    }
+
+    /// Returns the token of callbacks from the environment.
+    pub(crate) fn ingest_token(&self) -> Option<Arc<Secret>> {
+        self.ingest_token.clone()
     }
 
     /// Returns the queue of callbacks.

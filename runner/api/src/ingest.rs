@@ -3,11 +3,13 @@
 //! A callback is answered before anything is done with it: LiteLLM drops events that come while it waits for an answer.
 //! Nothing is believed of it. It only leads to the next look into LiteLLM's ledger, so losing one is harmless.
 
+use std::sync::Arc;
+
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, StatusCode, header::AUTHORIZATION},
 };
-use platform_core::limit::ByteSize;
+use platform_core::{limit::ByteSize, secret::Secret};
 use platform_runtime::{file, report, trust::Trusted};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -30,9 +32,20 @@ const MAX_TOKEN_FILE: ByteSize = ByteSize(4096);
 
 /// Takes a callback.
 pub(crate) async fn ingest(State(context): State<ApiContext>, request: Request) -> Result<StatusCode, Error> {
-    let settings = context.settings().get();
     // Without a token the route does not exist.
-    let Some(path) = &settings.billing.ingest_token_file else { return Err(Error::Route) };
+    let token = token(&context)?.ok_or(Error::Route)?;
+    if !has_token(request.headers(), token.expose().trim()) {
+        return Err(Error::Unauthenticated);
+    }
+    let body = read_bytes(request, MAX_CALLBACK).await?;
+    context.callbacks().add(body);
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// Returns the token of callbacks: from its file if there is one, else from the environment.
+fn token(context: &ApiContext) -> Result<Option<Arc<Secret>>, Error> {
+    let settings = context.settings().get();
+    let Some(path) = &settings.billing.ingest_token_file else { return Ok(context.ingest_token()) };
     let token = file::secret(path, MAX_TOKEN_FILE, &Trusted::own()).map_err(|error| {
         tracing::error!(
             error = report::chain(&error),
@@ -40,12 +53,7 @@ pub(crate) async fn ingest(State(context): State<ApiContext>, request: Request) 
         );
         Error::Internal
     })?;
-    if !has_token(request.headers(), token.expose().trim()) {
-        return Err(Error::Unauthenticated);
-    }
-    let body = read_bytes(request, MAX_CALLBACK).await?;
-    context.callbacks().add(body);
-    Ok(StatusCode::ACCEPTED)
+    Ok(Some(Arc::new(token)))
 }
 
 /// Returns whether `headers` have `token`, in a time that does not depend on where they differ. An empty token is none.
@@ -63,8 +71,9 @@ pub(crate) fn ingest_operation() -> Operation {
     let accepted = AnswerSpec::empty(StatusCode::ACCEPTED, "The callback was taken, and is only a hint.");
     Operation::new("ingestCallback", "Takes a callback of LiteLLM.", accepted)
         .described(
-            "For LiteLLM's `generic_api` callback alone, with the token in `billing.ingest_token_file`; without that setting \
-             the route does not exist. A callback changes no receipt: what LiteLLM's ledger says is read soon afterwards.",
+            "For LiteLLM's `generic_api` callback alone, with the token in `billing.ingest_token_file`, else \
+             `BILLING_INGEST_TOKEN`; without both the route does not exist. A callback changes no receipt: what LiteLLM's \
+             ledger says is read soon afterwards.",
         )
         .refuses([
             Problem::NOT_FOUND,

@@ -8,6 +8,7 @@ use std::{
 use bench::upstream::ScriptedUpstream;
 use harness::{
     Agent, Up, World,
+    billing::{self, counts},
     eventually::eventually_within,
     private_file,
     scripted_ledger::{ScriptedLedger, row},
@@ -52,6 +53,14 @@ impl Reconciled {
         Self { world, ledger, up }
     }
 
+    /// Starts `sluice up` again, with `token` as the callback's in its environment.
+    async fn with_token_variable(self, token: &str) -> Self {
+        let Self { world, ledger, up } = self;
+        up.stop(Signal::TERM).await;
+        let up = Up::start(world.sluice().env("BILLING_INGEST_TOKEN", token)).await;
+        Self { world, ledger, up }
+    }
+
     /// Calls a model `count` times, each for `dollars` according to the ledger, and waits for the receipts.
     async fn call(&self, count: usize, dollars: Option<f64>) {
         let before = self.charged().await.len();
@@ -67,22 +76,12 @@ impl Reconciled {
 
     /// Returns what all receipts of each call add up to, in nano-dollars.
     async fn charged(&self) -> BTreeMap<String, i64> {
-        let listed = self.world.sluice().run(&["billing", "receipts", "-n", "10000", "--json"]).await;
-        assert_eq!(listed.code, Some(0), "{listed:?}");
-        let mut sums = BTreeMap::new();
-        for receipt in listed.result()["receipts"].as_array().unwrap() {
-            let call = receipt["call_id"].as_str().unwrap().to_owned();
-            *sums.entry(call).or_default() += receipt["nanodollars"].as_i64().unwrap();
-        }
-        sums
+        billing::charged(&self.world).await
     }
 
     /// Reconciles the last hour; returns the exit code and the report.
     async fn reconcile(&self) -> (Option<i32>, Value) {
-        let words = ["billing", "reconcile", "--since", "1h", "--json"];
-        let reconciled = self.world.sluice().run(&words).await;
-        assert!(matches!(reconciled.code, Some(0 | 1)), "{reconciled:?}");
-        (reconciled.code, reconciled.result())
+        billing::reconcile(&self.world).await
     }
 
     /// Reconciles until the outcomes that were found are these.
@@ -104,15 +103,6 @@ impl Reconciled {
         self.up.stop(Signal::TERM).await;
         self.world.assert_nothing_left().await;
     }
-}
-
-/// Returns the outcomes of a report that are not zero.
-fn counts(report: &Value) -> BTreeMap<String, u64> {
-    let counts = report["counts"].as_object().unwrap().iter();
-    counts
-        .map(|(outcome, count)| (outcome.clone(), count.as_u64().unwrap()))
-        .filter(|(_, n)| *n > 0)
-        .collect()
 }
 
 #[tokio::test]
@@ -219,6 +209,30 @@ async fn receipts_are_reconciled_by_themselves() {
     test.end().await;
 }
 
+#[tokio::test]
+async fn a_correction_below_the_floor_is_enforced() {
+    let test = Reconciled::with("floor = 0\nreconcile_every = '1s'").await;
+    let credited = ["billing", "credit", "--account", "acct-1", "1000000", "--key", "k"];
+    assert_eq!(test.world.sluice().run(&credited).await.code, Some(0));
+    test.call(1, None).await;
+    let exhausted = || async {
+        let lists = test.world.control.send(Method::GET, "/v1/exhausted", String::new()).await.json();
+        lists["accounts"].clone()
+    };
+    let metrics = || async { test.api().get("/metrics").await.text() };
+    assert_eq!(exhausted().await, json!([]), "control: the estimate leaves credits");
+    assert!(metrics().await.contains("sluice_accounts_below_floor 0\n"));
+    // The ledger's row comes, with more than the account has.
+    let call_id = test.charged().await.into_keys().next().unwrap();
+    let mut dear = row("chatcmpl-dear", Some(&call_id), SystemTime::now());
+    dear["spend"] = json!(0.25);
+    test.ledger.add([dear]);
+    eventually_within(PATIENCE, "the proxy is told", exhausted, |found| *found == json!(["acct-1"])).await;
+    let counted = |text: &String| text.contains("sluice_accounts_below_floor 1\n");
+    eventually_within(PATIENCE, "the metric counts it", metrics, counted).await;
+    test.end().await;
+}
+
 /// Sends a callback with an `Authorization` header; returns the status of the answer.
 async fn call_back(test: &Reconciled, authorization: Option<&str>, body: &[u8]) -> u16 {
     let api = test.api();
@@ -287,5 +301,19 @@ async fn a_callback_is_only_a_hint() {
 async fn without_a_token_no_callback_is_taken() {
     let test = Reconciled::with("").await;
     assert_eq!(call_back(&test, Some("Bearer x"), b"[]").await, 404);
+    test.end().await;
+}
+
+#[tokio::test]
+async fn the_token_may_come_from_the_environment() {
+    let test = Reconciled::with("").await.with_token_variable(TOKEN).await;
+    assert_eq!(call_back(&test, Some("Bearer other"), b"[]").await, 401);
+    assert_eq!(call_back(&test, Some(&format!("Bearer {TOKEN}")), b"[]").await, 202);
+    test.end().await;
+    // A file is asked first, and then alone.
+    let test = Reconciled::with(&format!("ingest_token_file = '{TOKEN_FILE}'")).await;
+    let test = test.with_token_variable("of-the-environment").await;
+    assert_eq!(call_back(&test, Some("Bearer of-the-environment"), b"[]").await, 401);
+    assert_eq!(call_back(&test, Some(&format!("Bearer {TOKEN}")), b"[]").await, 202);
     test.end().await;
 }

@@ -29,7 +29,7 @@ pub struct Billing {
     pub reconcile_every: Option<Millis>,
     /// Longest time from the end of a call until its row is in the upstream's ledger.
     pub ledger_delay: Millis,
-    /// File of the token with which LiteLLM reports calls; absent if it does not.
+    /// File of the token with which LiteLLM reports calls; without it the environment may have the token.
     pub ingest_token_file: Option<PathBuf>,
 }
 
@@ -70,7 +70,7 @@ impl Billing {
         let reconcile_every = section.field("reconcile_every", doc).at_least(&MIN_INTERVAL).optional();
         let doc = "Longest time from the end of a call until it is in LiteLLM's spend logs. A call that is not there by then is missing.";
         let ledger_delay = section.field("ledger_delay", doc).at_least(&MIN_INTERVAL).or(LEDGER_DELAY);
-        let doc = "File of the token with which LiteLLM's generic callback reports calls to the API, so that they are compared soon; closed to other users. Without it the API takes no such reports.";
+        let doc = "File of the token with which LiteLLM's generic callback reports calls to the API, so that they are compared soon; closed to other users. Without it BILLING_INGEST_TOKEN is the token; without both the API takes no such reports.";
         let ingest_token_file = section.field("ingest_token_file", doc).optional();
         Self {
             reconcile_every,

@@ -1,6 +1,6 @@
 //! Reads settings and secrets for commands, and opens the store.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use platform_core::{name, secret::Secret};
 use platform_runtime::{
@@ -27,6 +27,8 @@ pub(super) struct Context {
     pub(super) token_secret: Option<Secret>,
     /// Password of the store's database from the environment.
     pub(super) store_password: Option<Secret>,
+    /// Token of LiteLLM's callback from the environment.
+    pub(super) ingest_token: Option<Arc<Secret>>,
 }
 
 impl Context {
@@ -39,6 +41,7 @@ impl Context {
     ) -> Result<Self, ConfigErrors> {
         let token_secret = environment.take_secret(name::env::PROXY_SHARED_SECRET);
         let store_password = environment.take_secret(name::env::SLUICE_STORE_PASSWORD);
+        let ingest_token = environment.take_secret(name::env::BILLING_INGEST_TOKEN).map(Arc::new);
         let config_file = config.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
         let mut proxy_arguments = Vec::new();
         if let Some(path) = &config_file {
@@ -49,7 +52,7 @@ impl Context {
         }
         let sources = ConfigSources { file: config_file, environment, flags: set };
         let (settings, values) = sources.read(purpose)?;
-        Ok(Self { settings, values, sources, proxy_arguments, token_secret, store_password })
+        Ok(Self { settings, values, sources, proxy_arguments, token_secret, store_password, ingest_token })
     }
 
     /// Opens the store for this host, to submit runs, execute them and remove their leftover resources. A store that

@@ -96,7 +96,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         ended
     };
     let api_context = ApiContext::of(settings, Arc::clone(&catalog), observer.clone(), cancel.clone());
-    let api_context = api_context.with_callbacks(callbacks);
+    let api_context = api_context.with_callbacks(callbacks, context.ingest_token.clone());
     let served = serve_api(context, api, &api_context, &changes);
     let (supervised, executed, served) = tokio::join!(supervised, executed, served);
     signal_task.abort();
