@@ -24,7 +24,8 @@ use super::{
 const ACTION: &str = "correct a receipt";
 const FIRST: &str =
     "SELECT * FROM receipts WHERE source_system = $1 AND source_reference = $2 AND installation = $3";
-const CORRECTIONS: &str = "SELECT * FROM receipts WHERE corrects = $1 AND installation = $2";
+/// Selects the corrections of a receipt, whose reference belongs to one installation.
+pub(super) const CORRECTIONS: &str = "SELECT * FROM receipts WHERE corrects = $1";
 
 /// Effect of a correction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +121,6 @@ impl Tx {
         let Some(first) = first else { return Ok(None) };
         let corrections = sqlx::query(CORRECTIONS)
             .bind(&call)
-            .bind(installation.as_str())
             .fetch_all(self.connection())
             .await
             .map_err(failed(ACTION))?;

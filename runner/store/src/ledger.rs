@@ -21,14 +21,17 @@ use super::{
 };
 
 const ACTION: &str = "compare the upstream's ledger with receipts";
-/// Selects the receipt of a call, what was charged for it in all, and its cost in other rows of the ledger.
-const FIND: &str = "SELECT installation, run, attempt, call_id, nanodollars, charge_reason, called, created, nanodollars + \
-     (SELECT CAST(COALESCE(SUM(c.nanodollars), 0) AS BIGINT) FROM receipts c WHERE c.corrects = r.source_reference \
-     AND c.installation = r.installation) AS charged, \
+/// Selects the receipt of a call, what was charged for it in all, and its cost in other rows of the ledger. A reference
+/// belongs to one installation, so corrections are looked up by it alone: SQLite would read all of the installation's
+/// receipts instead.
+pub(super) const FIND: &str = "SELECT installation, run, attempt, call_id, nanodollars, charge_reason, called, created, nanodollars + \
+     (SELECT CAST(COALESCE(SUM(c.nanodollars), 0) AS BIGINT) FROM receipts c WHERE c.corrects = r.source_reference) \
+     AS charged, \
      (SELECT CAST(COALESCE(SUM(l.nanodollars), 0) AS BIGINT) FROM ledger_rows l WHERE l.call_id = r.call_id \
      AND l.installation = r.installation AND l.request_id <> $1) AS others \
      FROM receipts r WHERE r.call_id = $2 AND r.source_system = $3";
-const SAME_ID: &str = "SELECT call_id FROM ledger_rows WHERE installation = $1 AND request_id = $2";
+pub(super) const SAME_ID: &str =
+    "SELECT call_id FROM ledger_rows WHERE installation = $1 AND request_id = $2";
 const COLLAPSE: &str =
     "UPDATE ledger_rows SET finding = 'collapsed' WHERE installation = $1 AND request_id = $2";
 const ADD: &str = "INSERT INTO ledger_rows (installation, request_id, call_id, began, nanodollars, finding, late, account, \

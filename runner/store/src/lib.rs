@@ -47,6 +47,8 @@ mod listener;
 mod meter;
 mod month;
 mod notification;
+#[cfg(test)]
+mod plan_tests;
 mod pool;
 mod position;
 mod present;

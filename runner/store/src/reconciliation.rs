@@ -28,8 +28,10 @@ const END: &str = "UPDATE reconciliations SET completed = pass_began, lease_unti
      covered_until = CASE WHEN covered_until > pass_position THEN covered_until ELSE pass_position END, \
      pass_from = NULL, pass_position = NULL, pass_began = NULL WHERE installation = $1 AND holder = $2";
 const RELEASE: &str = "UPDATE reconciliations SET lease_until = 0 WHERE installation = $1 AND holder = $2";
-const EARLIEST_OPEN: &str = "SELECT MIN(called) AS called FROM receipts r WHERE installation = $1 \
-     AND source_system = 'sluicegate' AND charge_reason <> 'no_usage' AND created >= $2 AND NOT EXISTS \
+/// Finds the latest receipts account by account, as an index has them. Each account with a receipt has a balance.
+pub(super) const EARLIEST_OPEN: &str = "SELECT MIN(r.called) AS called FROM balances b CROSS JOIN receipts r \
+     WHERE b.installation = $1 AND r.installation = b.installation AND r.account = b.account AND r.created >= $2 \
+     AND r.source_system = 'sluicegate' AND r.charge_reason <> 'no_usage' AND NOT EXISTS \
      (SELECT 1 FROM ledger_rows l WHERE l.installation = r.installation AND l.call_id = r.call_id AND l.finding <> 'foreign')";
 
 /// Progress of the reconciliation of an installation.

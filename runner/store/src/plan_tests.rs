@@ -1,0 +1,35 @@
+//! Tests how SQLite looks receipts up: what is done for each call must not read those of all others.
+
+use platform_core::id::InstallationId;
+use sqlx::{AssertSqlSafe, Row};
+
+use super::{Address, Store, adjustments, ledger, reconciliation};
+
+/// Returns the steps in which SQLite executes `statement`.
+async fn plan(store: &Store, statement: &str) -> Vec<String> {
+    let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+    let steps = sqlx::query(explain).fetch_all(&store.pool).await.unwrap();
+    steps.iter().map(|step| step.try_get("detail").unwrap()).collect()
+}
+
+/// Returns whether a step reads a whole table, or all receipts of an installation.
+fn reads_all(plan: &[String]) -> bool {
+    let is_broad =
+        |step: &String| step.starts_with("SCAN") || step.contains("receipts_called (installation=?)");
+    plan.iter().any(is_broad)
+}
+
+#[tokio::test]
+async fn no_lookup_of_a_call_reads_all_receipts() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", dir.path().join("sluice.db").display());
+    let installation = InstallationId::parse("here").unwrap();
+    let store = Store::open(&Address::parse(&url, None).unwrap(), installation).await.unwrap();
+    for statement in [ledger::FIND, ledger::SAME_ID, adjustments::CORRECTIONS, reconciliation::EARLIEST_OPEN]
+    {
+        let plan = plan(&store, statement).await;
+        assert!(!plan.is_empty() && !reads_all(&plan), "{statement}: {plan:?}");
+    }
+    let control = plan(&store, "SELECT * FROM receipts WHERE corrects = $1 AND installation = $2").await;
+    assert!(reads_all(&control), "{control:?}");
+}
