@@ -18,6 +18,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::numbered_calls::NumberedCalls;
+
 /// A LiteLLM with a ledger, as far as reconciliation knows it.
 #[derive(Debug, Clone)]
 pub struct ScriptedLedger {
@@ -25,30 +27,29 @@ pub struct ScriptedLedger {
     state: Arc<Mutex<State>>,
 }
 
-/// Rows that are not kept, but made for each page: one in each `step`.
+/// Rows that are not kept, but made for each page: one for each call.
 #[derive(Debug, Clone, Copy)]
-struct Generated {
-    from: SystemTime,
-    step: Duration,
-    count: u32,
+struct GeneratedRows {
+    calls: NumberedCalls,
+    spend: fn(u64) -> f64,
 }
 
-impl Generated {
-    /// Returns the number of rows that began before `time`.
-    fn before(self, time: SystemTime) -> u32 {
-        let since = time.duration_since(self.from).unwrap_or_default();
-        u32::try_from(since.as_nanos().div_ceil(self.step.as_nanos())).unwrap_or(u32::MAX).min(self.count)
-    }
-
+impl GeneratedRows {
     fn page(self, query: &PageQuery) -> Value {
         let time = |text: &str| humantime::parse_rfc3339(&text.replace("+00:00", "Z")).unwrap();
-        let first = self.before(time(&query.from));
-        let end = self.before(time(&query.until) + Duration::from_nanos(1));
-        let start = first + u32::try_from((query.page - 1) * query.size).unwrap();
-        let shown = start..end.min(start + u32::try_from(query.size).unwrap());
-        let rows =
-            shown.map(|number| row(&format!("chatcmpl-{number}"), None, self.from + self.step * number));
+        let first = self.calls.before(time(&query.from));
+        let end = self.calls.before(time(&query.until) + Duration::from_nanos(1));
+        let start = first + ((query.page - 1) * query.size) as u64;
+        let shown = start..end.min(start + query.size as u64);
+        let rows = shown.map(|number| self.row(number));
         json!({ "data": rows.collect::<Vec<_>>(), "total": end.saturating_sub(first) })
+    }
+
+    fn row(self, number: u64) -> Value {
+        let call_id = self.calls.call_id(number).to_string();
+        let mut row = row(&format!("chatcmpl-{number}"), Some(&call_id), self.calls.began(number));
+        row["spend"] = json!((self.spend)(number));
+        row
     }
 }
 
@@ -80,7 +81,7 @@ impl PageQuery {
 
 #[derive(Debug)]
 struct State {
-    generated: Option<Generated>,
+    generated: Option<GeneratedRows>,
     rows: Vec<Value>,
     /// Dollars that each call costs from now on; no row is written if absent.
     cost: Option<f64>,
@@ -138,10 +139,9 @@ impl ScriptedLedger {
         self.state().rows.extend(rows);
     }
 
-    /// Shows `count` rows of other callers instead, which began in a time `span` that ended a minute ago.
-    pub fn generate(&self, count: u32, span: Duration) {
-        let from = SystemTime::now() - span - Duration::from_secs(60);
-        self.state().generated = Some(Generated { from, step: span / count, count });
+    /// Shows a row for each of these calls instead, with its `spend` in dollars.
+    pub fn show(&self, calls: NumberedCalls, spend: fn(u64) -> f64) {
+        self.state().generated = Some(GeneratedRows { calls, spend });
     }
 
     /// Changes the rows.

@@ -93,7 +93,8 @@ async fn agrees_with_the_journal(world: &World, litellm: &LiteLlm) {
     }
 }
 
-fn nanodollars(spend: &Value) -> Option<u64> {
+/// Returns the amount that a row has in dollars.
+pub(crate) fn nanodollars(spend: &Value) -> Option<u64> {
     platform_core::money::NanoDollars::parse_dollars(&spend.to_string()).map(|cost| cost.0)
 }
 

@@ -27,6 +27,7 @@ mod openclaw_frames;
 mod openclaw_plugin;
 mod pairing;
 mod receipts;
+mod reconciliation;
 mod refusals;
 mod replays;
 mod restart;
