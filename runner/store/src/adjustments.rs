@@ -77,30 +77,49 @@ impl ChargedCall {
 }
 
 impl Store {
-    /// Adds the receipt that makes the receipts of a call add up to `correction`, and moves the balance of its account,
-    /// in one transaction. Changes nothing if they add up to it already, so a correction may be repeated.
+    /// Adds the receipts that make those of each call add up to its correction, and moves the balances of their accounts,
+    /// all in one transaction. Changes nothing where they add up already, so corrections may be repeated. Returns the
+    /// effect of each, in the order of the calls' references.
     ///
     /// # Errors
-    /// If the store fails.
-    pub async fn adjust(&self, correction: &Correction) -> Result<Adjusted, Error> {
+    /// If the store fails. Then nothing is stored.
+    pub async fn adjust(&self, corrections: &[Correction]) -> Result<Vec<Adjusted>, Error> {
+        let mut corrections: Vec<_> = corrections.iter().collect();
+        // Two transactions lock calls in the same order, so that they do not wait for each other. Corrections of one call
+        // keep theirs: the last one counts.
+        corrections.sort_by_cached_key(|correction| correction.call.to_string());
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            let Some(charged) = tx.charged_call(&self.installation, correction).await? else {
-                return Ok(Adjusted::NoReceipt);
-            };
-            let Some(receipt) = charged.adjustment(correction) else { return Ok(Adjusted::Agrees) };
-            tx.add_receipt(&self.installation, &receipt).await?;
             let mut charges = Charges::default();
-            charges.add(&receipt);
+            let mut effects = Vec::with_capacity(corrections.len());
+            for correction in &corrections {
+                effects.push(tx.adjust(&self.installation, correction, &mut charges).await?);
+            }
             tx.charge(&self.installation, &charges).await?;
             tx.commit(ACTION).await?;
-            Ok(Adjusted::Corrected(Box::new(receipt)))
+            Ok(effects)
         })
         .await
     }
 }
 
 impl Tx {
+    /// Adds the receipt that makes those of a call add up to `correction`, and its credits to `charges`.
+    async fn adjust(
+        &mut self,
+        installation: &InstallationId,
+        correction: &Correction,
+        charges: &mut Charges,
+    ) -> Result<Adjusted, Error> {
+        let Some(charged) = self.charged_call(installation, correction).await? else {
+            return Ok(Adjusted::NoReceipt);
+        };
+        let Some(receipt) = charged.adjustment(correction) else { return Ok(Adjusted::Agrees) };
+        self.add_receipt(installation, &receipt).await?;
+        charges.add(&receipt);
+        Ok(Adjusted::Corrected(Box::new(receipt)))
+    }
+
     /// Returns what was charged for a call. No other transaction corrects it until this one ends.
     async fn charged_call(
         &mut self,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use platform_core::{limit::Millis, spend::SpendRow};
 use runner_control_client::{self as control, DataPlane};
-use runner_model::{failpoint::Point, reconciliation::Finding};
+use runner_model::{failpoint::Point, receipt::Correction, reconciliation::Finding};
 use runner_store::{
     Adjusted, ComparisonTerms, LedgerAdvance, LedgerLease, LedgerProgress, LedgerReport, LedgerSpan, Store,
     UnfinishedPass, UnixMillis, Worker,
@@ -201,17 +201,23 @@ impl Reconciler {
     async fn compare_some(&self, rows: &[SpendRow], terms: ComparisonTerms) -> Result<(), ReconcileError> {
         let comparison = self.store.compare_spend(rows, terms).await?;
         Point::LedgerStored.reach();
-        for correction in &comparison.corrections {
-            if let Adjusted::Corrected(receipt) = self.store.adjust(correction).await? {
-                self.metrics.receipt_stored(receipt.reason);
-                tracing::debug!(call = %correction.call, amount = %receipt.amount, "receipt corrected");
-            }
-        }
         if !comparison.corrections.is_empty() {
-            self.charged.notify_one();
+            self.correct(&comparison.corrections).await?;
         }
         Point::LedgerCorrected.reach();
         comparison.new.iter().for_each(|finding| self.metrics.reconciled(*finding, 1));
+        Ok(())
+    }
+
+    /// Corrects receipts, and signals that balances have moved.
+    async fn correct(&self, corrections: &[Correction]) -> Result<(), ReconcileError> {
+        for adjusted in self.store.adjust(corrections).await? {
+            if let Adjusted::Corrected(receipt) = adjusted {
+                self.metrics.receipt_stored(receipt.reason);
+                tracing::debug!(receipt = %receipt.reference, amount = %receipt.amount, "receipt corrected");
+            }
+        }
+        self.charged.notify_one();
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Tests balances of accounts: they equal the top-ups less the credits of the receipts, whatever happened.
 
+use std::slice::from_ref;
+
 use platform_core::{
     credits::{CreditRate, Credits},
     id::{AccountId, ExternalId},
@@ -54,7 +56,7 @@ fn correction(call: &JournalCall, nanodollars: u64) -> Correction {
 }
 
 async fn adjust(store: &Store, correction: &Correction) -> Receipt {
-    match store.adjust(correction).await.unwrap() {
+    match store.adjust(from_ref(correction)).await.unwrap().remove(0) {
         Adjusted::Corrected(receipt) => *receipt,
         other => panic!("{other:?}"),
     }
@@ -73,7 +75,7 @@ async fn balance(store: &Store, account: &AccountId) -> Credits {
 async fn a_correction_is_a_receipt_of_its_own(database: Database) {
     let store = database.open().await;
     let first = call("r1", 1);
-    store.record_calls(std::slice::from_ref(&first), &cursor(1)).await.unwrap();
+    store.record_calls(from_ref(&first), &cursor(1)).await.unwrap();
     let lowered = adjust(&store, &correction(&first, 20_000)).await;
     assert_eq!((lowered.amount, lowered.credits), (SignedNanoDollars(-3000), Credits(-30)));
     let reference = lowered.reference.to_string();
@@ -91,18 +93,18 @@ async fn a_correction_is_a_receipt_of_its_own(database: Database) {
 async fn a_repeated_correction_changes_nothing(database: Database) {
     let store = database.open().await;
     let first = call("r1", 1);
-    store.record_calls(std::slice::from_ref(&first), &cursor(1)).await.unwrap();
-    assert_eq!(store.adjust(&correction(&first, 23_000)).await.unwrap(), Adjusted::Agrees);
+    store.record_calls(from_ref(&first), &cursor(1)).await.unwrap();
+    assert_eq!(store.adjust(&[correction(&first, 23_000)]).await.unwrap(), [Adjusted::Agrees]);
     adjust(&store, &correction(&first, 0)).await;
     let before = receipts(&store).await;
-    assert_eq!(store.adjust(&correction(&first, 0)).await.unwrap(), Adjusted::Agrees);
+    assert_eq!(store.adjust(&[correction(&first, 0)]).await.unwrap(), [Adjusted::Agrees]);
     assert_eq!(receipts(&store).await, before);
     assert_eq!(balance(&store, &account("acct-1")).await, Credits(0));
 }
 
 async fn a_call_without_a_receipt_is_not_corrected(database: Database) {
     let store = database.open().await;
-    assert_eq!(store.adjust(&correction(&call("r1", 1), 5)).await.unwrap(), Adjusted::NoReceipt);
+    assert_eq!(store.adjust(&[correction(&call("r1", 1), 5)]).await.unwrap(), [Adjusted::NoReceipt]);
     assert_eq!(receipts(&store).await, []);
     assert_eq!(store.balances(None).await.unwrap(), []);
 }
@@ -113,7 +115,7 @@ async fn a_correction_keeps_the_rate_of_the_call(database: Database) {
     let rate = CreditRate { markup: "1.25".parse().unwrap(), ..CreditRate::default() };
     let receipt = first.receipt.as_mut().unwrap();
     (receipt.rate, receipt.credits) = (rate, Credits(288));
-    store.record_calls(std::slice::from_ref(&first), &cursor(1)).await.unwrap();
+    store.record_calls(from_ref(&first), &cursor(1)).await.unwrap();
     let raised = adjust(&store, &correction(&first, 46_000)).await;
     assert_eq!((raised.rate, raised.credits), (rate, Credits(287)), "as if 46,000 had been charged at once");
     assert_eq!(receipts(&store).await.iter().map(|receipt| receipt.credits).sum::<Credits>(), Credits(575));
@@ -122,20 +124,22 @@ async fn a_correction_keeps_the_rate_of_the_call(database: Database) {
 async fn concurrent_corrections_count_once(database: Database) {
     let store = database.open().await;
     let other = database.open().await;
-    let first = call("r1", 1);
-    store.record_calls(std::slice::from_ref(&first), &cursor(1)).await.unwrap();
-    let correction = correction(&first, 1000);
-    let (one, two) = tokio::join!(store.adjust(&correction), other.adjust(&correction));
-    let corrected = [one.unwrap(), two.unwrap()].iter().filter(|each| **each != Adjusted::Agrees).count();
-    assert_eq!((corrected, receipts(&store).await.len()), (1, 2));
-    assert_eq!(balance(&store, &account("acct-1")).await, Credits(-10));
+    let calls: Vec<_> = (1..=20).map(|seq| call("r1", seq)).collect();
+    store.record_calls(&calls, &cursor(20)).await.unwrap();
+    let forward: Vec<_> = calls.iter().map(|call| correction(call, 1000)).collect();
+    let backward: Vec<_> = forward.iter().rev().cloned().collect();
+    let effects = tokio::join!(store.adjust(&forward), other.adjust(&backward));
+    let effects = [effects.0.unwrap(), effects.1.unwrap()].concat();
+    let corrected = effects.iter().filter(|effect| **effect != Adjusted::Agrees).count();
+    assert_eq!((effects.len(), corrected, receipts(&store).await.len()), (40, 20, 40));
+    assert_eq!(balance(&store, &account("acct-1")).await, Credits(-200));
 }
 
 /// A receipt and its correction have the same time and reference: a page may end between them.
 async fn pages_separate_receipts_of_one_call(database: Database) {
     let store = database.open().await;
     let first = call("r1", 1);
-    store.record_calls(std::slice::from_ref(&first), &cursor(1)).await.unwrap();
+    store.record_calls(from_ref(&first), &cursor(1)).await.unwrap();
     adjust(&store, &correction(&first, 1000)).await;
     let mut filter = ReceiptFilter::default();
     let mut sources = Vec::new();
@@ -184,13 +188,13 @@ async fn a_balance_equals_its_sums(database: Database) {
                 receipt.rate.markup = ["1", "1.3", "0"][random.below(3)].parse().unwrap();
                 (receipt.amount, receipt.credits) = (cost.into(), receipt.rate.credits(cost));
                 for client in [store, &clients[0]] {
-                    client.record_calls(std::slice::from_ref(&new), &cursor(step)).await.unwrap();
+                    client.record_calls(from_ref(&new), &cursor(step)).await.unwrap();
                 }
                 calls.push(new);
             }
             1 if !calls.is_empty() => {
                 let correction = correction(&calls[random.below(calls.len())], random.below(100_000) as u64);
-                store.adjust(&correction).await.unwrap();
+                store.adjust(&[correction]).await.unwrap();
             }
             _ => {
                 let credits = i64::try_from(random.below(1000)).unwrap() - 300;

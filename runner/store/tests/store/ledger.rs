@@ -70,9 +70,8 @@ async fn counts(store: &Store) -> Vec<(&'static str, u64)> {
 /// Compares rows and applies the corrections. Returns the comparison.
 async fn reconcile(store: &Store, rows: &[SpendRow], terms: ComparisonTerms) -> Comparison {
     let comparison = store.compare_spend(rows, terms).await.unwrap();
-    for correction in &comparison.corrections {
-        assert!(matches!(store.adjust(correction).await.unwrap(), Adjusted::Corrected(_)));
-    }
+    let adjusted = store.adjust(&comparison.corrections).await.unwrap();
+    assert!(adjusted.iter().all(|effect| matches!(effect, Adjusted::Corrected(_))), "{adjusted:?}");
     comparison
 }
 
