@@ -60,7 +60,7 @@ impl LiteLlm {
     /// # Panics
     /// If it is not installed or does not start, with its log.
     pub async fn in_front_of(upstream: &ScriptedUpstream, key: &str) -> Self {
-        Self::start(upstream, key, None).await
+        Self::start(upstream, key, None, StreamCosts::Told).await
     }
 
     /// Starts one with its database. It keeps spend logs and accepts virtual keys beside `key`, its master key.
@@ -69,12 +69,26 @@ impl LiteLlm {
     /// If it is not installed or does not start, with its log.
     pub async fn with_database(upstream: &ScriptedUpstream, key: &str) -> Self {
         let database = Postgres::served_by(script().arg("database")).await;
-        Self::start(upstream, key, Some(database)).await
+        Self::start(upstream, key, Some(database), StreamCosts::Told).await
     }
 
-    async fn start(upstream: &ScriptedUpstream, key: &str, database: Option<Postgres>) -> Self {
+    /// Starts one with its database whose streams tell no cost: only its ledger does.
+    ///
+    /// # Panics
+    /// If it is not installed or does not start, with its log.
+    pub async fn with_silent_streams(upstream: &ScriptedUpstream, key: &str) -> Self {
+        let database = Postgres::served_by(script().arg("database")).await;
+        Self::start(upstream, key, Some(database), StreamCosts::Left).await
+    }
+
+    async fn start(
+        upstream: &ScriptedUpstream,
+        key: &str,
+        database: Option<Postgres>,
+        costs: StreamCosts,
+    ) -> Self {
         let dir = tempfile::Builder::new().prefix("sw-litellm-").tempdir_in("/tmp").unwrap();
-        write_config(dir.path());
+        write_config(dir.path(), costs);
         let address = free_port();
         let server = Server {
             address,
@@ -205,12 +219,26 @@ impl Server {
     }
 }
 
+/// Costs in the usage of streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StreamCosts {
+    /// Streams tell them, as the configuration for operators says.
+    Told,
+    /// They are left out, as LiteLLM does without that setting.
+    Left,
+}
+
 /// Writes the configuration that operators use into `dir`, with the models and the recorder of tests.
-fn write_config(dir: &Path) {
+fn write_config(dir: &Path, costs: StreamCosts) {
     let shipped = fs::read_to_string(repository().join("platform/litellm/config.yaml")).unwrap();
     let section = "\nlitellm_settings:\n";
     assert!(shipped.contains(section), "{shipped}");
-    let config = shipped.replace(section, &format!("{section}  callbacks: [recorder.recorder]\n"));
+    let mut config = shipped.replace(section, &format!("{section}  callbacks: [recorder.recorder]\n"));
+    if costs == StreamCosts::Left {
+        let setting = "  include_cost_in_streaming_usage: true\n";
+        assert!(config.contains(setting), "{config}");
+        config = config.replace(setting, "");
+    }
     for name in ["models.yaml", "recorder.py", "garbage.py"] {
         fs::copy(repository().join("tests/stack/litellm").join(name), dir.join(name)).unwrap();
     }

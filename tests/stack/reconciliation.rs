@@ -1,5 +1,5 @@
-//! Tests reconciliation with the real LiteLLM and its database. Streams of Anthropic's dialect tell no cost, so that their
-//! receipts are estimates, or have no amount at all. They come to LiteLLM's spend.
+//! Tests reconciliation with the real LiteLLM and its database. Streams of Anthropic's dialect tell no cost here, so that
+//! their receipts are estimates, or have no amount at all. They come to LiteLLM's spend.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -27,7 +27,7 @@ const STREAMS: usize = 2;
 #[tokio::test]
 async fn receipts_come_to_litellms_spend() {
     let upstream = ScriptedUpstream::start().await.unwrap();
-    let litellm = LiteLlm::with_database(&upstream, CANARY_KEY).await;
+    let litellm = LiteLlm::with_silent_streams(&upstream, CANARY_KEY).await;
     let mut world = World::in_front_of(upstream, &litellm.base_url, BILLING).await;
     assert!(world.stop_proxy().await);
     let up = Up::start(world.sluice()).await;
