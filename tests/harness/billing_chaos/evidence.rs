@@ -16,6 +16,8 @@ use crate::{eventually::eventually_within, litellm::LiteLlm, world::World};
 
 /// Longest wait until everything is booked, after the last run.
 const SETTLED_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longest reconciliation: LiteLLM's pages of thousands of rows come slowly.
+const RECONCILED_TIMEOUT: Duration = Duration::from_secs(900);
 /// Time after which LiteLLM's ledger has no more rows to come: it writes them every second.
 const QUIET_PERIOD: Duration = Duration::from_secs(8);
 /// Interval at which it is looked at.
@@ -95,7 +97,7 @@ impl Evidence {
         await_receipts(world).await;
         let rows = settled_ledger(&victims.litellm).await;
         let reconcile = ["billing", "reconcile", "--since", "24h", "-n", "0", "--json"];
-        let reconciled = world.sluice().run(&reconcile).await;
+        let reconciled = world.sluice().within(RECONCILED_TIMEOUT).run(&reconcile).await;
         assert!(matches!(reconciled.code, Some(0 | 1)), "{reconciled:?}");
         let reported = serde_json::from_value(reconciled.result()["counts"].clone()).unwrap();
         let lines = sent.len();
