@@ -48,6 +48,7 @@ pub use self::{
     result_tree::{HiddenEntries, MAX_RESULT_ENTRIES, ResultForm, ResultTree},
     room::ResultBounds,
     rules::{CopyBounds, CopyRules, InvalidPattern, Patterns, Scope},
+    secrets::begins_with_key,
     selection::{Origin, Selection},
     size_text::size_text,
     stage::{ListedStage, Stage, stages_dir},

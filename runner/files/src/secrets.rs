@@ -103,7 +103,8 @@ pub(crate) fn may_hold_secrets(name: &OsStr) -> bool {
 }
 
 /// Returns whether a file that begins with `content` holds a private key.
-pub(crate) fn begins_with_key(content: &[u8]) -> bool {
+#[must_use]
+pub fn begins_with_key(content: &[u8]) -> bool {
     let [begin, end] = KEY_MARKS.map(str::as_bytes);
     let is_mark = |line: &[u8]| {
         line.strip_prefix(begin).is_some_and(|rest| rest.windows(end.len()).any(|part| part == end))

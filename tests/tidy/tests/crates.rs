@@ -9,7 +9,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 23] = [
+const BELOW: [(&str, &[&str]); 24] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -18,6 +18,7 @@ const BELOW: [(&str, &[&str]); 23] = [
     ("runner/store", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/docker", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/files", &["platform-core", "platform-runtime"]),
+    ("runner/git", &["platform-core", "platform-runtime", "runner-files"]),
     ("runner/workspace", &["platform-core", "platform-runtime", "runner-files", "runner-model"]),
     ("runner/control-client", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/audit", &["platform-core", "platform-runtime"]),
@@ -79,7 +80,7 @@ const BELOW: [(&str, &[&str]); 23] = [
 ];
 
 /// Crates below the engine. Billing and the API stand above it, and tools will.
-const BELOW_ENGINE: [&str; 11] = [
+const BELOW_ENGINE: [&str; 12] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
@@ -87,6 +88,7 @@ const BELOW_ENGINE: [&str; 11] = [
     "runner-store",
     "runner-docker",
     "runner-files",
+    "runner-git",
     "runner-workspace",
     "runner-control-client",
     "runner-gateways",
@@ -94,7 +96,7 @@ const BELOW_ENGINE: [&str; 11] = [
 ];
 
 /// Crates below the command line: all of the control plane.
-const BELOW_CLI: [&str; 15] = [
+const BELOW_CLI: [&str; 16] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
@@ -102,6 +104,7 @@ const BELOW_CLI: [&str; 15] = [
     "runner-store",
     "runner-docker",
     "runner-files",
+    "runner-git",
     "runner-workspace",
     "runner-control-client",
     "runner-gateways",

@@ -1,0 +1,205 @@
+//! path judges the names of files: spellings of `.git`, hidden characters, depth, and where a link leads.
+//!
+//! File systems take several spellings for one name: case, Unicode characters that are ignored, and short names.
+
+/// Name of git's own directory.
+const GIT: &str = ".git";
+/// Beginning of the short names that NTFS gives to it.
+const GIT_SHORT: &str = "git~";
+/// Longest name of a file.
+const MAX_NAME: usize = 255;
+/// Most bytes of a link's target.
+const MAX_TARGET: usize = 1024;
+
+/// Fault of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathFault {
+    /// The path has too many names.
+    Deep,
+    /// The path or a name is too long.
+    Long,
+    /// The path has bytes that hide it.
+    Odd,
+    /// The path leads into git's own directory.
+    GitDirectory,
+}
+
+/// Limits of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PathBounds {
+    /// Most names.
+    pub(crate) depth: usize,
+    /// Most bytes.
+    pub(crate) length: usize,
+}
+
+/// Returns all faults of a path.
+pub(crate) fn faults(path: &[u8], bounds: PathBounds) -> Vec<PathFault> {
+    let Ok(text) = std::str::from_utf8(path) else { return vec![PathFault::Odd] };
+    let names: Vec<&str> = text.split('/').collect();
+    let mut found = Vec::new();
+    if names.len() > bounds.depth {
+        found.push(PathFault::Deep);
+    }
+    if path.len() > bounds.length || names.iter().any(|name| name.len() > MAX_NAME) {
+        found.push(PathFault::Long);
+    }
+    let is_odd_name = |name: &&str| ["", ".", ".."].contains(name) || is_odd_text(name);
+    if names.iter().any(is_odd_name) {
+        found.push(PathFault::Odd);
+    }
+    if names.iter().any(|name| is_git(name)) {
+        found.push(PathFault::GitDirectory);
+    }
+    found
+}
+
+/// Returns whether a text has characters that programs misread or that a reader does not see.
+fn is_odd_text(text: &str) -> bool {
+    text.chars().any(|c| c.is_control() || c == '\\' || is_invisible(c))
+}
+
+/// Returns whether a character has no width or turns the direction of text.
+pub(crate) const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Returns a name as file systems compare it: without characters that they ignore, without case, and without the
+/// endings that they cut off.
+pub(crate) fn folded(name: &str) -> String {
+    let visible: String = name.chars().filter(|c| !is_invisible(*c)).collect();
+    let visible = visible.to_lowercase();
+    let without_stream = visible.split(':').next().unwrap_or_default();
+    without_stream.trim_end_matches([' ', '.']).to_owned()
+}
+
+/// Returns whether a file system may take `name` for git's own directory.
+fn is_git(name: &str) -> bool {
+    let folded = folded(name);
+    let is_short = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+    folded == GIT || folded.strip_prefix(GIT_SHORT).is_some_and(is_short)
+}
+
+/// Returns the reason why a link at `path` must not lead to `target`, if there is one.
+///
+/// A target goes up first and down then: `..` behind another name could climb out through a link.
+pub(crate) fn link_fault(path: &[u8], target: &[u8]) -> Option<&'static str> {
+    let Ok(target) = std::str::from_utf8(target) else { return Some("its target is not UTF-8") };
+    if target.is_empty() || target.len() > MAX_TARGET || is_odd_text(target) {
+        return Some("its target is empty, too long or has hidden characters");
+    }
+    if target.starts_with('/') {
+        return Some("its target is absolute");
+    }
+    let mut above = path.split(|byte| *byte == b'/').count() - 1;
+    let mut goes_down = false;
+    for name in target.split('/') {
+        match name {
+            "" | "." => {}
+            ".." if goes_down => return Some("its target goes up behind another name"),
+            ".." if above == 0 => return Some("its target is outside the repository"),
+            ".." => above -= 1,
+            name if is_git(name) => return Some("its target is in git's own directory"),
+            _ => goes_down = true,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BOUNDS: PathBounds = PathBounds { depth: 8, length: 300 };
+
+    #[test]
+    fn every_spelling_of_git_is_known() {
+        for name in [
+            ".git",
+            ".GIT",
+            ".Git",
+            ".git ",
+            ".git.",
+            ".git. .",
+            "git~1",
+            "GIT~1",
+            "git~27",
+            ".g\u{200c}it",
+            "\u{feff}.git",
+            ".git\u{200d}",
+            ".git::$INDEX_ALLOCATION",
+            ".git:x",
+            ".g\u{ad}it",
+        ] {
+            for path in [name.to_owned(), format!("a/{name}/config")] {
+                assert!(faults(path.as_bytes(), BOUNDS).contains(&PathFault::GitDirectory), "{path}");
+            }
+        }
+        for name in [".gitignore", "git", "git~", "git~x", ".github", ".gitattributes", "a.git", "agit~1"] {
+            assert_eq!(faults(name.as_bytes(), BOUNDS), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn odd_deep_and_long_paths_are_known() {
+        let long = "a".repeat(256);
+        for (path, fault) in [
+            (&b"a/b/c/d/e/f/g/h/i"[..], PathFault::Deep),
+            (long.as_bytes(), PathFault::Long),
+            (b"a\xff", PathFault::Odd),
+            (b"a\nb", PathFault::Odd),
+            (b"a\r", PathFault::Odd),
+            (b"a/../b", PathFault::Odd),
+            (b"./a", PathFault::Odd),
+            (b"a//b", PathFault::Odd),
+            (b"a\\..\\b", PathFault::Odd),
+            (b"a\xe2\x80\xaeb", PathFault::Odd),
+        ] {
+            assert_eq!(faults(path, BOUNDS), [fault], "{path:?}");
+        }
+    }
+
+    #[test]
+    fn links_stay_inside() {
+        for (path, target) in
+            [("a", "b"), ("d/a", "../b"), ("d/e/a", "../../b/c"), ("a", "./b"), ("d/a", ".."), ("a", "b/")]
+        {
+            assert_eq!(link_fault(path.as_bytes(), target.as_bytes()), None, "{path} -> {target}");
+        }
+        for (path, target) in [
+            ("a", "/etc/passwd"),
+            ("a", ".."),
+            ("a", "../b"),
+            ("d/a", "../../b"),
+            ("a", "b/../../c"),
+            ("a", "b/.."),
+            ("a", ".git/config"),
+            ("d/a", "../.GIT/hooks"),
+            ("a", "git~1"),
+            ("a", ""),
+            ("a", "b\nc"),
+        ] {
+            assert!(link_fault(path.as_bytes(), target.as_bytes()).is_some(), "{path} -> {target}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_accepted_link_climbs_out(
+            depth in 0_usize..4,
+            target in proptest::collection::vec(prop_oneof![Just(".."), Just("."), Just("x"), Just("")], 1..8),
+        ) {
+            let path = format!("{}l", "d/".repeat(depth));
+            let target = target.join("/");
+            if link_fault(path.as_bytes(), target.as_bytes()).is_none() {
+                let mut level = i64::try_from(depth).unwrap();
+                for name in target.split('/') {
+                    level += match name { ".." => -1, "x" => 1, _ => 0 };
+                    prop_assert!(level >= 0, "{path} -> {target}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! secrets finds credentials in bytes: those that the caller knows, and those with the form of a known service.
+
+use std::fmt;
+
+use memchr::memmem;
+use platform_core::secret::Secret;
+
+/// Fewest bytes of a known secret. Shorter ones would be found everywhere.
+const MIN_KNOWN: usize = 8;
+
+/// Form of the tokens of a service.
+struct TokenForm {
+    name: &'static str,
+    beginning: &'static [u8],
+    belongs: fn(u8) -> bool,
+    /// Fewest bytes behind the beginning.
+    least: usize,
+    /// Whether the bytes behind it have a digit and a capital letter.
+    is_random: bool,
+}
+
+const fn form(
+    name: &'static str,
+    beginning: &'static [u8],
+    belongs: fn(u8) -> bool,
+    least: usize,
+) -> TokenForm {
+    TokenForm { name, beginning, belongs, least, is_random: false }
+}
+
+const fn random(form: TokenForm) -> TokenForm {
+    TokenForm { is_random: true, ..form }
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+}
+
+fn is_url_safe(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+fn is_capital(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || byte.is_ascii_digit()
+}
+
+/// Forms of tokens that are known.
+const FORMS: [TokenForm; 16] = [
+    form("GitHub token", b"ghp_", is_plain, 36),
+    form("GitHub token", b"gho_", is_plain, 36),
+    form("GitHub token", b"ghu_", is_plain, 36),
+    form("GitHub token", b"ghs_", is_plain, 36),
+    form("GitHub token", b"ghr_", is_plain, 36),
+    form("GitHub token", b"github_pat_", is_url_safe, 22),
+    form("GitLab token", b"glpat-", is_url_safe, 20),
+    random(form("model provider's key", b"sk-", is_url_safe, 20)),
+    form("AWS access key", b"AKIA", is_capital, 16),
+    form("AWS access key", b"ASIA", is_capital, 16),
+    random(form("Google key", b"AIza", is_url_safe, 35)),
+    form("Slack token", b"xoxb-", is_url_safe, 20),
+    form("Slack token", b"xoxp-", is_url_safe, 20),
+    form("npm token", b"npm_", is_plain, 36),
+    form("Stripe key", b"sk_live_", is_plain, 24),
+    form("PyPI token", b"pypi-AgEIcHlwaS5vcmc", is_url_safe, 20),
+];
+
+impl TokenForm {
+    fn is_in(&self, content: &[u8]) -> bool {
+        memmem::find_iter(content, self.beginning).any(|at| {
+            let begins = at == 0 || !is_plain(content[at - 1]);
+            let rest = &content[at + self.beginning.len()..];
+            let length = rest.iter().take_while(|byte| (self.belongs)(**byte)).count();
+            let token = &rest[..length];
+            let has = |test: fn(&u8) -> bool| token.iter().any(test);
+            let looks_random = !self.is_random || (has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase));
+            begins && length >= self.least && looks_random
+        })
+    }
+}
+
+/// Search for secrets.
+#[derive(Default)]
+pub struct SecretScan {
+    known: Vec<Secret>,
+}
+
+impl fmt::Debug for SecretScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretScan({} known)", self.known.len())
+    }
+}
+
+impl SecretScan {
+    /// Creates a search that also finds `known` secrets, such as the keys of this host and those given to the run.
+    /// Ones of fewer than 8 bytes are left out.
+    #[must_use]
+    pub fn new(known: Vec<Secret>) -> Self {
+        let known = known.into_iter().filter(|secret| secret.expose().len() >= MIN_KNOWN);
+        Self { known: known.collect() }
+    }
+
+    /// Returns a name for the first secret in `content`, never the secret.
+    #[must_use]
+    pub fn find(&self, content: &[u8]) -> Option<&'static str> {
+        let is_known = |secret: &Secret| memmem::find(content, secret.expose().as_bytes()).is_some();
+        if self.known.iter().any(is_known) {
+            return Some("secret of this host");
+        }
+        if runner_files::begins_with_key(content) {
+            return Some("private key");
+        }
+        FORMS.iter().find(|form| form.is_in(content)).map(|form| form.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_known_by_their_form() {
+        let scan =
+            SecretScan::new(vec![Secret::new("canary-7f3a91".to_owned()), Secret::new("short".to_owned())]);
+        let letters = "aB3".repeat(20);
+        for text in [
+            format!("token=ghp_{}", &letters[..36]),
+            format!("github_pat_{letters}"),
+            format!("OPENAI='sk-proj-{letters}'"),
+            format!("sk-{}", &letters[..22]),
+            "AKIAIOSFODNN7EXAMPLE".to_owned(),
+            format!("AIza{}", &letters[..35]),
+            format!("xoxb-{letters}"),
+            format!("glpat-{letters}"),
+            "a\n-----BEGIN OPENSSH PRIVATE KEY-----\n".to_owned(),
+            "x canary-7f3a91 y".to_owned(),
+        ] {
+            assert!(scan.find(text.as_bytes()).is_some(), "{text}");
+        }
+        for text in [
+            "short",
+            "ghp_short",
+            "task-aB3aB3aB3aB3aB3aB3aB3",
+            ".sk-folding-cube-animation-name",
+            "AKIA",
+            "github_pat_",
+            "xAKIAIOSFODNN7EXAMPLE",
+            "-----BEGIN CERTIFICATE-----\n",
+        ] {
+            assert_eq!(scan.find(text.as_bytes()), None, "{text}");
+        }
+        assert!(!format!("{scan:?}").contains("canary"));
+    }
+}

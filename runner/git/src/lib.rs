@@ -1,0 +1,47 @@
+//! runner_git brings an agent's commits to a remote: from a bundle, through a judgement, to one branch.
+//!
+//! The agent's repository is hostile, and no git of the host ever opens it. The crate sees only the bytes of a bundle,
+//! which a program in a sandbox wrote.
+//!
+//! 1. [`MirrorCache`] keeps a bare copy of each remote and makes an [`AgentClone`] for a run.
+//! 2. [`Quarantine`] takes the clone's start from that copy and the agent's objects from the bundle.
+//! 3. [`Quarantine::judge`] compares the commits with a [`RelayPolicy`], and names each rule that they break.
+//! 4. [`Quarantine::push`] sends one commit to `sandbox/<key>`, with a lease on what stood there.
+//!
+//! Git runs in a fixed environment, in few directories, with limits on time, memory and output: see [`Git`].
+
+mod agent_clone;
+mod askpass;
+mod branch;
+mod bundle;
+mod error;
+mod judge;
+mod mirror;
+mod object_id;
+mod program;
+mod push;
+mod quarantine;
+mod remote;
+mod remote_failure;
+mod repo_url;
+mod transport;
+
+pub use self::{
+    agent_clone::{AgentClone, AuthorIdentity, CloneOrder, InvalidAuthor},
+    askpass::AskPass,
+    branch::{BaseBranch, BranchKey, InvalidBranch, SandboxBranch},
+    bundle::{BundleBounds, BundleHeader},
+    error::Error,
+    judge::{
+        AcceptedWork, InvalidGlob, Objection, ProtectedPaths, RelayPolicy, RelayRule, RelayVerdict,
+        SecretScan, WorkBounds,
+    },
+    mirror::{CloneDepth, Mirror, MirrorCache},
+    object_id::{InvalidObjectId, ObjectId},
+    program::{Confinement, Git, GitOutput, ProcessBounds},
+    push::{PushOrder, PushOutcome},
+    quarantine::{CollectOrder, Quarantine, Received},
+    remote::Remote,
+    remote_failure::RemoteFailure,
+    repo_url::{InvalidRepoUrl, RepoUrl},
+};

@@ -1,0 +1,85 @@
+//! object_id defines names of git's objects: the hash of their content, in hexadecimal digits.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Digits of a hash of SHA-1, and of SHA-256.
+const LENGTHS: [usize; 2] = [40, 64];
+
+/// Name of an object in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ObjectId(String);
+
+/// Error for a text that names no object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not the name of a git object: it has 40 or 64 digits of 0-9 and a-f, and is not all zero")]
+pub struct InvalidObjectId;
+
+impl ObjectId {
+    /// Reads a name. Git writes zeros for an object that does not exist, so they are no name.
+    ///
+    /// # Errors
+    /// If the text is anything else.
+    pub fn parse(text: &str) -> Result<Self, InvalidObjectId> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let is_name = LENGTHS.contains(&text.len())
+            && text.bytes().all(is_digit)
+            && text.bytes().any(|byte| byte != b'0');
+        if is_name { Ok(Self(text.to_owned())) } else { Err(InvalidObjectId) }
+    }
+
+    /// Reads a name that git printed, with spaces around it.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidObjectId> {
+        let text = std::str::from_utf8(bytes).or(Err(InvalidObjectId))?;
+        Self::parse(text.trim())
+    }
+
+    /// Returns the digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the name that git has for the hash behind this object's name.
+    pub(crate) fn format(&self) -> &'static str {
+        if self.0.len() == LENGTHS[0] { "sha1" } else { "sha256" }
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for ObjectId {
+    type Error = InvalidObjectId;
+
+    fn try_from(text: String) -> Result<Self, InvalidObjectId> {
+        Self::parse(&text)
+    }
+}
+
+impl From<ObjectId> for String {
+    fn from(id: ObjectId) -> Self {
+        id.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_full_hashes_are_object_names() {
+        assert!(ObjectId::parse(&"a1".repeat(20)).is_ok());
+        assert_eq!(ObjectId::parse(&"a1".repeat(32)).unwrap().format(), "sha256");
+        for text in
+            ["", "HEAD", "main", &"a1".repeat(19), &"A1".repeat(20), &"00".repeat(20), &"-1".repeat(20)]
+        {
+            assert_eq!(ObjectId::parse(text), Err(InvalidObjectId), "{text}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! push sends one judged commit to the agent's branch, if nothing else happened to that branch.
+//!
+//! The remote is asked first. So a push that was interrupted is found, and not repeated.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    branch::SandboxBranch,
+    error::Error,
+    object_id::ObjectId,
+    program::{GitCommand, GitOutput},
+    quarantine::{Quarantine, TIP},
+    remote::{Remote, Use, failure_of},
+    remote_failure::RemoteFailure,
+};
+
+/// Words by which git says that a branch is not where the lease says.
+const LEASE_LOST: [&str; 4] = ["stale info", "fetch first", "non-fast-forward", "cannot lock ref"];
+
+/// Commit to push.
+#[derive(Debug, Clone)]
+pub struct PushOrder {
+    /// Commit, which the quarantine holds and which was accepted.
+    pub tip: ObjectId,
+    /// Commit that the agent began with.
+    pub start: ObjectId,
+    /// Branch to write.
+    pub branch: SandboxBranch,
+    /// Commit that the branch has, as far as this host knows. `None` for a branch that does not exist.
+    pub expected: Option<ObjectId>,
+}
+
+/// Result of a push.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PushOutcome {
+    /// The branch has the commit.
+    Pushed,
+    /// The branch had it before.
+    AlreadyThere,
+    /// The branch has another commit than expected; nothing was changed.
+    BranchMoved {
+        /// The commit it has, if the remote says so. `None` if it is gone or moved during the push.
+        found: Option<ObjectId>,
+    },
+    /// The remote said no.
+    Refused {
+        /// Its words, made safe to print.
+        reason: String,
+    },
+    /// The remote did not answer; it may have taken the commit or not.
+    Unreachable {
+        /// Git's words, made safe to print.
+        reason: String,
+        /// Whether the same order may succeed later.
+        retry: bool,
+    },
+}
+
+impl From<RemoteFailure> for PushOutcome {
+    fn from(failure: RemoteFailure) -> Self {
+        match failure {
+            RemoteFailure::Refused { reason } => Self::Refused { reason },
+            RemoteFailure::Unreachable { reason, retry } => Self::Unreachable { reason, retry },
+        }
+    }
+}
+
+impl Quarantine {
+    /// Sends the commit of `order` to `remote`. May be repeated after any failure or interruption.
+    ///
+    /// # Errors
+    /// [`Error::NotCollected`] if the quarantine holds another commit, and if git or the system fails.
+    pub async fn push(&self, remote: &Remote, order: &PushOrder) -> Result<PushOutcome, Error> {
+        if self.commit(TIP).await? != order.tip {
+            return Err(Error::NotCollected { path: self.dir().to_owned() });
+        }
+        match self.try_push(remote, order).await {
+            Err(Error::Remote(failure)) => Ok(failure.into()),
+            outcome => outcome,
+        }
+    }
+
+    async fn try_push(&self, remote: &Remote, order: &PushOrder) -> Result<PushOutcome, Error> {
+        let reference = order.branch.reference();
+        let found = remote.branches(self.git(), std::slice::from_ref(&reference)).await?.remove(&reference);
+        if found.as_ref() == Some(&order.tip) {
+            return Ok(PushOutcome::AlreadyThere);
+        }
+        if found != order.expected {
+            return Ok(PushOutcome::BranchMoved { found });
+        }
+        let output = remote.run(self.push_command(remote, order), Use::Push).await?;
+        outcome(&output, &reference)
+    }
+
+    fn push_command(&self, remote: &Remote, order: &PushOrder) -> GitCommand<'_> {
+        let reference = order.branch.reference();
+        let expected = order.expected.as_ref().map_or("", ObjectId::as_str);
+        let command = self.git().command("push", self.dir());
+        // Without this, a remote whose branches all moved on would get the whole of the start's files again.
+        let command = command.setting("push.negotiate=true");
+        let command = command.arguments(["--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"]);
+        let command = command.arguments(["--recurse-submodules=no", "--no-thin"]);
+        let command = command.argument(format!("--force-with-lease={reference}:{expected}"));
+        command.arguments(["--", remote.url.as_str()]).argument(format!("{}:{reference}", order.tip))
+    }
+}
+
+/// Reads the line of `reference`: a sign, both names, and words. A git without such a line failed before.
+fn outcome(output: &GitOutput, reference: &str) -> Result<PushOutcome, Error> {
+    let text = String::from_utf8_lossy(output.stdout());
+    let is_own = |line: &&str| line.split('\t').nth(1).is_some_and(|names| names.ends_with(reference));
+    let Some(line) = text.lines().find(is_own) else {
+        let failure = failure_of(output);
+        return Ok(failure.into());
+    };
+    match line.chars().next() {
+        Some('!') if LEASE_LOST.iter().any(|words| line.contains(words)) => {
+            Ok(PushOutcome::BranchMoved { found: None })
+        }
+        Some('!') => {
+            let reason = line.split('\t').next_back().unwrap_or_default();
+            Ok(PushOutcome::Refused { reason: platform_runtime::terminal::safe(reason).into_owned() })
+        }
+        Some('=') => Ok(PushOutcome::AlreadyThere),
+        Some(' ' | '+' | '*') if output.status() == Some(0) => Ok(PushOutcome::Pushed),
+        _ => Err(Error::OddAnswer { command: "push" }),
+    }
+}
