@@ -220,44 +220,12 @@ mod tests {
     #[test]
     fn other_keys_are_refused() {
         let long = "a".repeat(MAX_KEY + 1);
-        for key in [
-            "",
-            &long,
-            "HEAD",
-            "head",
-            "Main",
-            "master",
-            "trunk",
-            "default",
-            "staging",
-            "Staging",
-            "production",
-            "release",
-            "release-1",
-            "RELEASE.2",
-            "a/b",
-            "../main",
-            "a..b",
-            ".a",
-            "a.",
-            "a.lock",
-            "-a",
-            "@",
-            "a@{1}",
-            "a b",
-            "a\nb",
-            "a\u{0}",
-            "a~1",
-            "a^",
-            "a:b",
-            "a?",
-            "a*",
-            "a[",
-            "a\\b",
-            "\u{202e}a",
-            "ä",
-            "refs/heads/x",
-        ] {
+        let reserved =
+            "HEAD head Main master trunk default staging Staging production release release-1 RELEASE.2";
+        let odd =
+            "a/b ../main a..b .a a. a.lock -a @ a@{1} a~1 a^ a:b a? a* a[ a\\b \u{202e}a ä refs/heads/x";
+        let spaced = ["", &long, "a b", "a\nb", "a\u{0}"];
+        for key in reserved.split(' ').chain(odd.split(' ')).chain(spaced) {
             assert!(BranchKey::parse(key).is_err(), "{key}");
         }
         let key = BranchKey::parse("develop").unwrap();
@@ -271,44 +239,14 @@ mod tests {
 
     #[test]
     fn base_branches_are_those_that_git_takes() {
-        for name in [
-            "main",
-            "release/1.0",
-            "a/b/c",
-            "ünï",
-            "a@b",
-            "a.b",
-            "a{b",
-            "HEAD",
-            "refs/heads/x",
-            "-a",
-            "a..b",
-            ".a",
-            "a/.b",
-            "a.lock",
-            "a.lock/b",
-            "a/",
-            "/a",
-            "a//b",
-            "a b",
-            "a~",
-            "a^",
-            "a:",
-            "a?",
-            "a*",
-            "a[",
-            "a\\",
-            "@",
-            "a@{b",
-            "a.",
-            "a\u{7f}",
-            "a\u{1}",
-        ] {
+        let plain = "main release/1.0 a/b/c ünï a@b a.b a{b HEAD refs/heads/x -a a..b .a a/.b a.lock a.lock/b a/ /a a//b";
+        let odd = "a~ a^ a: a? a* a[ a\\ @ a@{b a. a\u{7f} a\u{1}";
+        for name in plain.split(' ').chain(odd.split(' ')).chain(["a b"]) {
             let mut git = Command::new("git");
             let git = git.args(["check-ref-format", "--branch", name]).output().unwrap().status.success();
             let own = BaseBranch::parse(name).is_ok();
             // Names that stand for others or look like options are refused although git knows a use for them.
-            let is_stricter = ["HEAD", "refs/heads/x"].contains(&name);
+            let is_stricter = ["HEAD", "refs/heads/x", "@"].contains(&name);
             assert!(own == git || (is_stricter && !own), "{name}: {own}, git says {git}");
         }
     }

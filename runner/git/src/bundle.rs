@@ -95,7 +95,8 @@ fn parse(start: &[u8], branch: &SandboxBranch, bounds: &BundleBounds) -> Result<
     while let Some(line) = lines.next_if(|line| line.starts_with('-')) {
         // Behind the name stands the subject of a commit, which is free text.
         let name = line[1..].split(' ').next().unwrap_or_default();
-        prerequisites.insert(ObjectId::parse(name).map_err(|_invalid| form("a prerequisite is no object's name"))?);
+        prerequisites
+            .insert(ObjectId::parse(name).map_err(|_invalid| form("a prerequisite is no object's name"))?);
     }
     if prerequisites.len() > MAX_PREREQUISITES {
         return Err(Objection::new(RelayRule::BundlePrerequisite, "too many prerequisites"));
@@ -224,7 +225,7 @@ mod tests {
             for content in [&bytes, &mixed] {
                 let read = BundleHeader::read(&content[..], &branch, &BundleBounds::default()).unwrap();
                 if let Ok(header) = read {
-                    prop_assert!(header.length as usize + PACK_START <= content.len());
+                    prop_assert!(header.length + (PACK_START as u64) <= content.len() as u64);
                 }
             }
         }

@@ -61,6 +61,12 @@ pub enum Error {
         /// Most bytes.
         max: ByteSize,
     },
+    /// Git needed more memory or processor time than it got.
+    #[error("git {command} needs more memory or processor time than the limits allow")]
+    Exhausted {
+        /// Its command.
+        command: &'static str,
+    },
     /// Git failed.
     #[error("git {command} failed: {words}")]
     Failed {

@@ -24,6 +24,8 @@ const START: &str = "refs/relay/start";
 pub(crate) const TIP: &str = "refs/relay/tip";
 /// Words by which git's checks say that a tree has a spelling of `.git`.
 const GIT_NAMES: [&str; 3] = ["hasDotgit", "hasDot:", "hasDotdot"];
+/// Words by which git says that a pack is too large.
+const MAX_SIZE: &str = "maximum allowed size";
 /// Words by which git's checks say that a tree lists submodules in an unsafe way.
 const MODULES: &str = "gitmodules";
 
@@ -219,15 +221,12 @@ impl Quarantine {
 fn unpack_objection(output: &GitOutput) -> Objection {
     let messages = output.messages();
     let has = |word: &&str| messages.contains(*word);
-    let rule = match output.status() {
-        None => RelayRule::CostlyObjects,
-        _ if messages.contains("out of memory") || messages.contains("mmap failed") => {
-            RelayRule::CostlyObjects
-        }
-        _ if messages.contains("maximum allowed size") => RelayRule::BundleSize,
-        _ if messages.contains(MODULES) => RelayRule::Submodule,
-        _ if GIT_NAMES.iter().any(has) => RelayRule::GitDirectory,
-        _ => RelayRule::DamagedObjects,
+    let rule = match () {
+        () if output.is_exhausted() => RelayRule::CostlyObjects,
+        () if messages.contains(MAX_SIZE) => RelayRule::BundleSize,
+        () if messages.contains(MODULES) => RelayRule::Submodule,
+        () if GIT_NAMES.iter().any(has) => RelayRule::GitDirectory,
+        () => RelayRule::DamagedObjects,
     };
     Objection::new(rule, output.words())
 }

@@ -12,6 +12,8 @@ use crate::{
 
 /// Most bytes of contents that are read at once, except one larger object.
 const CHUNK: ByteSize = ByteSize::mib(16);
+/// Memory for a list of changes. Few objects can name more files than any memory holds.
+const CHANGES_MEMORY: ByteSize = ByteSize::mib(1024);
 
 /// Kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub(crate) enum ObjectKind {
 
 /// Object with its size when expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sized {
+pub(crate) struct SizedObject {
     pub(crate) id: ObjectId,
     pub(crate) kind: ObjectKind,
     pub(crate) size: u64,
@@ -99,7 +101,7 @@ impl<'h> History<'h> {
     }
 
     /// Returns kinds and sizes of objects. `None` stands for an object that is missing.
-    pub(crate) async fn sizes(self, names: &[impl AsRef<str>]) -> Result<Vec<Option<Sized>>, Error> {
+    pub(crate) async fn sizes(self, names: &[impl AsRef<str>]) -> Result<Vec<Option<SizedObject>>, Error> {
         let input: String = names.iter().flat_map(|name| [name.as_ref(), "\n"]).collect();
         let command = self.command("cat-file").argument("--batch-check").input(input);
         let output = command.output().await?;
@@ -113,7 +115,8 @@ impl<'h> History<'h> {
         let input: String = commits.iter().map(|ancestry| format!("{}\n", ancestry.commit)).collect();
         let command = self.command("diff-tree").arguments(["--stdin", "-r", "-m", "--root", "-z", "--raw"]);
         let command = command.arguments(["--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv"]);
-        let output = command.argument("--no-commit-id").input(input).output().await?;
+        let command = command.argument("--no-commit-id").memory(CHANGES_MEMORY);
+        let output = command.input(input).output().await?;
         let mut entries = parse_entries(&output).ok_or(Error::OddAnswer { command: "diff-tree" })?;
         entries.sort_unstable();
         entries.dedup();
@@ -123,8 +126,8 @@ impl<'h> History<'h> {
     /// Passes the content of each object to `take`.
     pub(crate) async fn contents(
         self,
-        objects: &[&Sized],
-        mut take: impl FnMut(&Sized, &[u8]),
+        objects: &[&SizedObject],
+        mut take: impl FnMut(&SizedObject, &[u8]),
     ) -> Result<(), Error> {
         for chunk in chunks(objects) {
             let input: String = chunk.iter().map(|object| format!("{}\n", object.id)).collect();
@@ -148,8 +151,8 @@ fn lines(output: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Groups objects so that their contents are read in few pieces.
-fn chunks<'o>(objects: &[&'o Sized]) -> Vec<Vec<&'o Sized>> {
-    let mut chunks: Vec<Vec<&Sized>> = Vec::new();
+fn chunks<'o>(objects: &[&'o SizedObject]) -> Vec<Vec<&'o SizedObject>> {
+    let mut chunks: Vec<Vec<&SizedObject>> = Vec::new();
     let mut size = u64::MAX;
     for object in objects {
         if size.saturating_add(object.size) > CHUNK.0 {
@@ -166,7 +169,7 @@ fn chunks<'o>(objects: &[&'o Sized]) -> Vec<Vec<&'o Sized>> {
 
 /// Reads `<id> <kind> <size>`, or a line that says that there is no such object.
 #[expect(clippy::option_option, reason = "an unreadable line is not a missing object")]
-fn parse_size(line: &[u8]) -> Option<Option<Sized>> {
+fn parse_size(line: &[u8]) -> Option<Option<SizedObject>> {
     if line.ends_with(b" missing") || line.ends_with(b" ambiguous") {
         return Some(None);
     }
@@ -179,7 +182,7 @@ fn parse_size(line: &[u8]) -> Option<Option<Sized>> {
         "tag" => ObjectKind::Tag,
         _ => return None,
     };
-    Some(Some(Sized { id, kind, size: parts.next()?.parse().ok()? }))
+    Some(Some(SizedObject { id, kind, size: parts.next()?.parse().ok()? }))
 }
 
 /// Reads raw differences: `:<mode> <mode> <id> <id> <status>` and a path, each with a zero byte behind it.
@@ -226,8 +229,11 @@ mod tests {
 
     #[test]
     fn large_objects_are_read_alone() {
-        let object =
-            |size| Sized { id: ObjectId::parse(&"a1".repeat(20)).unwrap(), kind: ObjectKind::Blob, size };
+        let object = |size| SizedObject {
+            id: ObjectId::parse(&"a1".repeat(20)).unwrap(),
+            kind: ObjectKind::Blob,
+            size,
+        };
         let objects = [object(1), object(2), object(CHUNK.0 * 2), object(3)];
         let chunks = chunks(&objects.iter().collect::<Vec<_>>());
         assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 1]);

@@ -2,30 +2,36 @@
 //!
 //! The history counts, not only its end: a push publishes what a commit added and the next one removed.
 
+mod halt;
 mod history;
 mod path;
 mod policy;
 mod rule;
 mod secrets;
+mod trees;
+mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-
 pub(crate) use self::history::{History, ObjectKind};
 use self::{
-    history::{Ancestry, ChangedEntry, Sized, paths_of},
+    halt::Halt,
+    history::{Ancestry, ChangedEntry, SizedObject, paths_of},
     path::{PathBounds, PathFault, faults, link_fault},
+    trees::Trees,
 };
 pub use self::{
     policy::{InvalidGlob, ProtectedPaths, RelayPolicy, WorkBounds},
     rule::{Objection, RelayRule},
     secrets::SecretScan,
+    verdict::{AcceptedWork, RelayVerdict},
 };
 use crate::{error::Error, object_id::ObjectId};
 
 /// Most objections that a verdict lists.
 const MAX_OBJECTIONS: usize = 50;
+/// Most files of one directory with all levels below it, as far as the commits change them.
+const MAX_EXPANDED: u64 = 200_000;
 /// Mode of a link.
 const LINK: &str = "120000";
 /// Mode of a submodule.
@@ -37,31 +43,6 @@ const FILES: [&str; 2] = ["100644", "100755"];
 /// Entries that make a directory a bare repository.
 const BARE_ENTRIES: [&str; 3] = ["HEAD", "objects", "refs"];
 
-/// Result of judging an agent's work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RelayVerdict {
-    /// The agent committed nothing.
-    Nothing,
-    /// The work keeps all rules.
-    Accepted(AcceptedWork),
-    /// The work breaks rules.
-    Refused(Vec<Objection>),
-}
-
-/// Work that keeps all rules.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AcceptedWork {
-    /// Last commit.
-    pub tip: ObjectId,
-    /// Number of commits.
-    pub commits: usize,
-    /// Number of paths that they change.
-    pub files: usize,
-    /// Size of all new content.
-    pub bytes: u64,
-}
-
 /// Commits to judge: those that `tip` has and `start` lacks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judge<'j> {
@@ -69,32 +50,6 @@ pub(crate) struct Judge<'j> {
     pub(crate) start: &'j ObjectId,
     pub(crate) tip: &'j ObjectId,
     pub(crate) policy: &'j RelayPolicy,
-}
-
-/// End of a judgement before all rules were compared.
-enum Halt {
-    Refused(Vec<Objection>),
-    Failed(Error),
-}
-
-impl From<Error> for Halt {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl Halt {
-    fn refused(rule: RelayRule, detail: impl AsRef<str>) -> Self {
-        Self::Refused(vec![Objection::new(rule, detail)])
-    }
-
-    /// Takes output that is too long, and a git that is too slow, for a fault of the work.
-    fn costly(rule: RelayRule) -> impl FnOnce(Error) -> Self {
-        move |error| match error {
-            Error::LargeOutput { .. } | Error::Slow { .. } => Self::refused(rule, error.to_string()),
-            error => Self::Failed(error),
-        }
-    }
 }
 
 impl Judge<'_> {
@@ -116,6 +71,7 @@ impl Judge<'_> {
     async fn inspect(self) -> Result<AcceptedWork, Halt> {
         let commits = self.commits().await?;
         let objects = self.objects().await?;
+        self.trees(&objects).await?;
         let entries = self.history.entries(&commits).await.map_err(Halt::costly(RelayRule::ManyFiles))?;
         let files = entries.iter().map(|entry| &entry.path).collect::<BTreeSet<_>>().len();
         let most = self.policy.bounds.files;
@@ -153,7 +109,7 @@ impl Judge<'_> {
         }
     }
 
-    async fn objects(self) -> Result<Vec<Sized>, Halt> {
+    async fn objects(self) -> Result<Vec<SizedObject>, Halt> {
         let costly = Halt::costly(RelayRule::ManyObjects);
         let ids = self.history.objects(self.start, self.tip).await.map_err(costly)?;
         let max = self.policy.bounds.objects;
@@ -164,12 +120,28 @@ impl Judge<'_> {
             ));
         }
         let names: Vec<&str> = ids.iter().map(ObjectId::as_str).collect();
-        let found: Option<Vec<Sized>> = self.history.sizes(&names).await?.into_iter().collect();
+        let found: Option<Vec<SizedObject>> = self.history.sizes(&names).await?.into_iter().collect();
         found.ok_or_else(|| Halt::refused(RelayRule::DamagedObjects, "an object is missing"))
     }
 
+    /// Refuses directories that would fill git's memory when it compares them.
+    async fn trees(self, objects: &[SizedObject]) -> Result<(), Halt> {
+        let trees: Vec<_> = objects.iter().filter(|object| object.kind == ObjectKind::Tree).collect();
+        let bytes = trees.iter().map(|tree| tree.size).fold(0, u64::saturating_add);
+        if bytes > self.policy.bounds.total.0 {
+            return Err(Halt::refused(RelayRule::LargeWork, format!("directories of {bytes} bytes")));
+        }
+        let mut listed = Trees::default();
+        self.history.contents(&trees, |tree, content| listed.add(tree, content)).await?;
+        let files = listed.largest();
+        if files > MAX_EXPANDED {
+            return Err(Halt::refused(RelayRule::ManyFiles, format!("a directory of {files} files")));
+        }
+        Ok(())
+    }
+
     /// Returns the size of all new contents, if they keep their limits.
-    fn sizes(self, objects: &[Sized], paths: &BTreeMap<&ObjectId, &[u8]>) -> Result<u64, Halt> {
+    fn sizes(self, objects: &[SizedObject], paths: &BTreeMap<&ObjectId, &[u8]>) -> Result<u64, Halt> {
         let bounds = self.policy.bounds;
         let mut total = 0_u64;
         let mut objections = Vec::new();
@@ -241,8 +213,13 @@ impl Judge<'_> {
     }
 
     /// Returns objections to what links, files, commits and tags hold.
-    async fn contents(self, objects: &[Sized], entries: &[ChangedEntry]) -> Result<Vec<Objection>, Halt> {
-        let read: Vec<&Sized> = objects.iter().filter(|object| object.kind != ObjectKind::Tree).collect();
+    async fn contents(
+        self,
+        objects: &[SizedObject],
+        entries: &[ChangedEntry],
+    ) -> Result<Vec<Objection>, Halt> {
+        let read: Vec<&SizedObject> =
+            objects.iter().filter(|object| object.kind != ObjectKind::Tree).collect();
         let mut links: BTreeMap<&ObjectId, Vec<&[u8]>> = BTreeMap::new();
         for entry in entries.iter().filter(|entry| entry.mode == LINK) {
             if let Some(id) = &entry.id {
@@ -252,12 +229,12 @@ impl Judge<'_> {
         // A link may lead where a file's content says that was there before.
         let known: BTreeSet<&ObjectId> = read.iter().map(|object| &object.id).collect();
         let old: Vec<&str> = links.keys().filter(|id| !known.contains(*id)).map(|id| id.as_str()).collect();
-        let old: Vec<Sized> = self.history.sizes(&old).await?.into_iter().flatten().collect();
+        let old: Vec<SizedObject> = self.history.sizes(&old).await?.into_iter().flatten().collect();
         let small = old.iter().filter(|object| object.size <= self.policy.bounds.file.0);
-        let read: Vec<&Sized> = read.into_iter().chain(small).collect();
+        let read: Vec<&SizedObject> = read.into_iter().chain(small).collect();
         let paths = paths_of(entries);
         let mut objections = Vec::new();
-        let take = |object: &Sized, content: &[u8]| {
+        let take = |object: &SizedObject, content: &[u8]| {
             for path in links.get(&object.id).into_iter().flatten() {
                 let fault = link_fault(path, content);
                 objections.extend(fault.map(|fault| Objection::at(RelayRule::Link, path, fault)));
@@ -271,7 +248,7 @@ impl Judge<'_> {
     }
 }
 
-fn secret_objection(object: &Sized, path: Option<&[u8]>, name: &str) -> Objection {
+fn secret_objection(object: &SizedObject, path: Option<&[u8]>, name: &str) -> Objection {
     match (object.kind, path) {
         (ObjectKind::Blob, Some(path)) => {
             Objection::at(RelayRule::Secret, path, format!("it holds a {name}"))

@@ -8,8 +8,7 @@ use platform_core::limit::ByteSize;
 use super::{path::folded, secrets::SecretScan};
 
 /// Patterns of paths that decide what runs at the remote, or who approves a change.
-const DEFAULT_PROTECTED: [&str; 4] =
-    ["/.github/workflows/", "/.github/actions/", "CODEOWNERS", ".gitmodules"];
+const DEFAULT_PROTECTED: [&str; 4] = ["/.github/workflows", "/.github/actions", "CODEOWNERS", ".gitmodules"];
 /// Beginnings of the short names that NTFS gives to `.gitmodules`.
 const MODULES_SHORT: [&str; 2] = ["gitmod~", "gi7eba~"];
 /// Name of the file that lists submodules.
@@ -92,6 +91,9 @@ impl ProtectedPaths {
         let names =
             path.split('/').map(folded).map(|name| if is_modules(&name) { MODULES.to_owned() } else { name });
         let plain: PathBuf = names.filter(|name| !name.is_empty()).collect();
+        if plain.as_os_str().is_empty() {
+            return None;
+        }
         let found = self.0.matched_path_or_any_parents(&plain, false);
         if found.is_ignore() { found.inner().map(|glob| glob.original()) } else { None }
     }
@@ -148,6 +150,6 @@ mod tests {
         assert_eq!(protected.pattern_of("a/Cargo.lock"), Some("*.lock"));
         assert_eq!(protected.pattern_of("docs/CODEOWNERS"), None);
         assert!(protected.pattern_of("CODEOWNERS").is_some());
-        assert!(ProtectedPaths::with(&["a[".to_owned()]).is_err());
+        assert!(ProtectedPaths::with(&["{a".to_owned()]).is_err());
     }
 }

@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use platform_core::limit::ByteSize;
 use tokio::{process::Command, time::timeout};
 
 use super::{
@@ -57,6 +58,11 @@ const SETTINGS: [&str; 22] = [
 /// Settings that end a connection which moves less than a byte in a while.
 const SLOW_CONNECTION: [&str; 2] = ["http.lowSpeedLimit=1", "http.lowSpeedTime=30"];
 
+/// Words by which git says that it got no memory.
+const OUT_OF_MEMORY: [&str; 3] = ["out of memory", "mmap failed", "Out of memory"];
+/// Lowest exit status by which git says that a signal ended a part of it.
+const SIGNALLED: i32 = 129;
+
 /// Command of git that is being built. It reaches nothing yet but its repository.
 #[derive(Debug)]
 pub(crate) struct GitCommand<'g> {
@@ -68,6 +74,7 @@ pub(crate) struct GitCommand<'g> {
     environment: Vec<(&'static str, OsString)>,
     input: Input,
     reach: Reach,
+    memory: ByteSize,
 }
 
 impl<'g> GitCommand<'g> {
@@ -82,6 +89,7 @@ impl<'g> GitCommand<'g> {
             environment: Vec::new(),
             input: Input::Nothing,
             reach,
+            memory: git.bounds().memory,
         }
     }
 
@@ -135,6 +143,12 @@ impl<'g> GitCommand<'g> {
     /// Gives git the rest of an open file to read.
     pub(crate) fn input_file(mut self, file: File) -> Self {
         self.input = Input::File(file);
+        self
+    }
+
+    /// Lowers the limit on memory.
+    pub(crate) fn memory(mut self, most: ByteSize) -> Self {
+        self.memory = self.memory.min(most);
         self
     }
 
@@ -192,7 +206,7 @@ impl<'g> GitCommand<'g> {
         command.env_clear().env("PATH", PROGRAM_DIRS).env("HOME", &self.git.home).envs(ENVIRONMENT);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.arg(format!("--cpu={}", bounds.processor.as_secs().max(1)));
-        command.arg(format!("--as={}", bounds.memory.0)).arg(format!("--fsize={}", bounds.file.0));
+        command.arg(format!("--as={}", self.memory.0)).arg(format!("--fsize={}", bounds.file.0));
         command.arg("--core=0").arg(&self.git.program);
         let settings = SETTINGS.iter().copied().chain(self.settings.iter().map(String::as_str));
         command.args(settings.flat_map(|setting| ["-c", setting]));
@@ -239,6 +253,13 @@ impl GitOutput {
         platform_runtime::terminal::safe(reason.unwrap_or("it wrote no reason")).into_owned()
     }
 
+    /// Returns whether git ended because it needed more memory or processor time than allowed.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let messages = self.messages();
+        let has_no_memory = OUT_OF_MEMORY.iter().any(|words| messages.contains(words));
+        self.status.is_none() || self.status.is_some_and(|status| status >= SIGNALLED) || has_no_memory
+    }
+
     /// Returns the standard output, if git succeeded.
     ///
     /// # Errors
@@ -246,6 +267,9 @@ impl GitOutput {
     pub fn checked(self) -> Result<Vec<u8>, Error> {
         if self.status == Some(0) {
             return Ok(self.stdout);
+        }
+        if self.is_exhausted() {
+            return Err(Error::Exhausted { command: self.command });
         }
         Err(Error::Failed { command: self.command, words: self.words() })
     }

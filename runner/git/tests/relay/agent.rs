@@ -7,12 +7,13 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use runner_git::AgentClone;
+use runner_git::{AgentClone, Mirror};
 
 /// Repository of an agent.
 pub(crate) struct Agent {
     pub(crate) dir: PathBuf,
     pub(crate) clone: AgentClone,
+    pub(crate) mirror: Mirror,
     pub(crate) home: PathBuf,
 }
 
@@ -20,6 +21,8 @@ pub(crate) struct Agent {
 pub(crate) fn plain_git(home: &Path, dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", home).env("LC_ALL", "C");
+    // Nothing here outlives a test, so nothing waits for the disk.
+    command.env("GIT_TEST_FSYNC", "0");
     command.env("GIT_CONFIG_NOSYSTEM", "1").stdin(Stdio::null());
     for role in ["AUTHOR", "COMMITTER"] {
         command

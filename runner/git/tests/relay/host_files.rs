@@ -40,7 +40,7 @@ async fn objects_of_another_account_stay_there() {
     agent.plant("objects/info/alternates", &format!("{}\n", other.join(".git/objects").display()));
     let blob = done(plain_git(&world.home, &other).args(["rev-parse", "HEAD:foreign.txt"]));
     agent.commit_entries(&[("100644", b"foreign.txt", &blob)]);
-    let naive = world.copy_of_remote("naive.git");
+    let naive = world.copy_of_remote("naive");
     agent.run(&["push", "--quiet", &naive.display().to_string(), "HEAD:refs/heads/naive"]);
     assert!(has_foreign_content(&world, &naive), "the control publishes it");
     // In the container that makes the bundle, the other account's directory does not exist.
@@ -99,7 +99,7 @@ async fn a_planted_work_tree_publishes_no_host_file() {
     let relayed = world.relay_bundle(&agent, &RelayPolicy::default()).await;
     assert!(matches!(relayed, Relayed::Pushed(PushOutcome::Pushed)), "{relayed:?}");
     assert_eq!(world.remote_tip("sandbox/run-1"), Some(tip));
-    let naive = world.copy_of_remote("naive.git");
+    let naive = world.copy_of_remote("naive");
     agent.run(&["add", "-A"]);
     agent.run(&["commit", "--quiet", "-m", "Collect"]);
     agent.run(&["push", "--quiet", &naive.display().to_string(), "HEAD:refs/heads/naive"]);
@@ -124,7 +124,7 @@ fn has_branch(world: &World, repository: &Path) -> bool {
 }
 
 async fn is_diverted(agent: &Agent, world: &World, diversion: &Diversion) {
-    let thief = world.copy_of_remote("thief.git");
+    let thief = world.copy_of_remote("thief");
     let thief_url = format!("file://{}", thief.display());
     let own = world.remote.url.as_str();
     agent.config("remote.origin.url", own);
@@ -180,7 +180,7 @@ async fn a_writer_after_the_stop_changes_nothing() {
     let outcome = quarantine.push(&world.remote, &order).await.expect("git runs");
     assert_eq!(outcome, PushOutcome::Pushed);
     assert_eq!(world.remote_tip("sandbox/run-1"), Some(judged));
-    let naive = world.copy_of_remote("naive.git");
+    let naive = world.copy_of_remote("naive");
     agent.run(&["push", "--quiet", &naive.display().to_string(), &format!("HEAD:{}", agent.branch())]);
     let published = done(plain_git(&world.home, &naive).args(["rev-parse", "sandbox/run-1"]));
     assert_eq!(published, late, "the control publishes what was never judged");

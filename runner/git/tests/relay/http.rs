@@ -4,7 +4,9 @@ use std::{process::Command, sync::Arc, time::Duration};
 
 use hyper::StatusCode;
 use platform_core::secret::Secret;
-use runner_git::{AskPass, Error, ObjectId, ProcessBounds, PushOutcome, Quarantine, Remote, RemoteFailure, RepoUrl};
+use runner_git::{
+    AskPass, Error, ObjectId, ProcessBounds, PushOutcome, Quarantine, Remote, RemoteFailure, RepoUrl,
+};
 
 use crate::{
     agent::{Agent, done},
@@ -25,7 +27,7 @@ struct Hosted {
 impl Hosted {
     async fn start() -> Self {
         let mut world = World::new();
-            let token = format!("t0ken-{:032x}", platform_runtime::random::bits());
+        let token = format!("t0ken-{:032x}", platform_runtime::random::bits());
         let server = GitServer::start(world.dir.clone(), &token).await;
         world.remote = remote(&world, &server, &token);
         Self { world, server, token }

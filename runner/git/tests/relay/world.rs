@@ -78,8 +78,9 @@ impl World {
     /// Clones for an agent.
     pub(crate) async fn agent(&self) -> Agent {
         let dir = self.dir.join(format!("workspace-{}", self.count("workspace-"))).join("repo");
-        let clone = AgentClone::make(&self.mirror().await, &dir, &Self::order()).await.expect("it is cloned");
-        Agent { dir: clone.dir.clone(), clone, home: self.home.clone() }
+        let mirror = self.mirror().await;
+        let clone = AgentClone::make(&mirror, &dir, &Self::order()).await.expect("it is cloned");
+        Agent { dir: clone.dir.clone(), clone, mirror, home: self.home.clone() }
     }
 
     fn count(&self, beginning: &str) -> usize {
@@ -128,7 +129,7 @@ impl World {
             depth: CloneDepth::default(),
             bounds: BundleBounds::default(),
         };
-        let received = quarantine.receive(&self.mirror().await, &self.bundle_file(), &order).await;
+        let received = quarantine.receive(&agent.mirror, &self.bundle_file(), &order).await;
         (quarantine, received.expect("git runs"))
     }
 
@@ -141,7 +142,7 @@ impl World {
 
     /// Makes another bare repository that has all that the remote has.
     pub(crate) fn copy_of_remote(&self, name: &str) -> PathBuf {
-        let to = self.dir.join(name);
+        let to = self.dir.join(format!("{name}-{}.git", self.count(name)));
         let mut git = plain_git(&self.home, &self.dir);
         done(git.args(["clone", "--quiet", "--bare", "--no-local"]).arg(&self.upstream).arg(&to));
         to

@@ -1,67 +1,24 @@
-//! programs plants what git would run: hooks, filters, drivers, helpers. The naive command runs each; the relay none.
+//! vectors lists the programs that an agent plants, each with the command of a careless host that runs it.
 
 use std::fs;
 
-use runner_git::PushOutcome;
-
+use super::commands::{add, ask_credential, attributes, diff, fetch_origin, hook, in_terminal, push, status};
 use crate::{
     agent::{Agent, done, fed},
-    canary::{Canary, write_program},
-    world::{Relayed, World},
+    canary::Canary,
+    world::World,
 };
 
 /// Program in an agent's repository.
-struct Vector {
-    name: &'static str,
+pub(super) struct Vector {
+    pub(super) name: &'static str,
     /// Plants it, in a repository with one commit of the agent.
-    plant: fn(&Agent, &Canary),
+    pub(super) plant: fn(&Agent, &Canary),
     /// Command of a careless host that runs it.
-    naive: fn(&Agent, &World),
+    pub(super) naive: fn(&Agent, &World),
 }
 
-fn hook(agent: &Agent, canary: &Canary, name: &str) {
-    let hook = agent.plant(&format!("hooks/{name}"), "");
-    write_program(&hook, &format!("#!/bin/sh\n{}\n", canary.shown()));
-}
-
-fn push(agent: &Agent, world: &World) {
-    let to = world.copy_of_remote("naive.git");
-    agent.naive(&["push", "--quiet", &to.display().to_string(), "HEAD:refs/heads/naive"]);
-}
-
-fn status(agent: &Agent, _world: &World) {
-    agent.naive(&["status"]);
-}
-
-fn add(agent: &Agent, _world: &World) {
-    fs::write(agent.dir.join("README.md"), "changed\n").expect("a file is written");
-    agent.naive(&["add", "-A"]);
-}
-
-fn diff(agent: &Agent, _world: &World) {
-    agent.naive(&["diff", "HEAD~1", "HEAD"]);
-}
-
-fn attributes(agent: &Agent, line: &str) {
-    agent.plant("info/attributes", line);
-}
-
-fn fetch_origin(agent: &Agent, _world: &World) {
-    agent.naive(&["fetch", "origin"]);
-}
-
-fn ask_credential(agent: &Agent, _world: &World) {
-    let mut git = agent.git();
-    git.env("GIT_TERMINAL_PROMPT", "0").args(["credential", "fill"]);
-    // Helpers and prompts may fail; it matters only whether they ran.
-    let script = "printf 'protocol=https\\nhost=example.org\\n\\n' | \"$@\"";
-    let mut shell = std::process::Command::new("/bin/sh");
-    shell.args(["-c", script, "sh", "git", "-C"]).arg(&agent.dir).args(["credential", "fill"]);
-    shell.env_clear().envs(git.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    shell.output().expect("a shell starts");
-}
-
-const VECTORS: &[Vector] = &[
+pub(super) const VECTORS: &[Vector] = &[
     Vector { name: "hook pre-push", plant: |a, c| hook(a, c, "pre-push"), naive: push },
     Vector {
         name: "hook reference-transaction",
@@ -317,52 +274,3 @@ const VECTORS: &[Vector] = &[
         naive: |a, _| drop(a.naive(&["-c", "protocol.file.allow=always", "submodule", "update", "--init"])),
     },
 ];
-
-/// Runs a command at a terminal of its own: git starts a pager only there.
-fn in_terminal(agent: &Agent, command: &str) {
-    let git = agent.git();
-    let mut script = std::process::Command::new("script");
-    script.args(["-qec", command, "/dev/null"]).current_dir(&agent.dir).env_clear();
-    script.envs(git.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
-    script.stdin(std::process::Stdio::null()).output().expect("a terminal is made");
-}
-
-/// Runs one vector, and returns what is wrong.
-async fn fault_of(vector: &Vector) -> Option<&'static str> {
-    let world = World::new();
-    let canary = Canary::new(&world.dir);
-    let naive = world.agent().await;
-    naive.work();
-    (vector.plant)(&naive, &canary);
-    canary.ran();
-    (vector.naive)(&naive, &world);
-    if !canary.ran() {
-        return Some("its control does not run it");
-    }
-    let agent = world.agent().await;
-    agent.work();
-    (vector.plant)(&agent, &canary);
-    agent.bundle(&world.bundle_file());
-    let tip = agent.tip();
-    // Plain git stood in for the container so far.
-    canary.ran();
-    let relayed = world.relay_bundle(&agent, &runner_git::RelayPolicy::default()).await;
-    if canary.ran() {
-        return Some("the relay runs it");
-    }
-    let pushed = matches!(relayed, Relayed::Pushed(PushOutcome::Pushed));
-    if !pushed || world.remote_tip("sandbox/run-1") != Some(tip) {
-        return Some("the work did not arrive");
-    }
-    None
-}
-
-#[tokio::test]
-async fn no_planted_program_runs() {
-    let mut faults = Vec::new();
-    for vector in VECTORS {
-        faults.extend(fault_of(vector).await.map(|fault| format!("{}: {fault}", vector.name)));
-    }
-    assert!(VECTORS.len() >= 30, "{} vectors", VECTORS.len());
-    assert!(faults.is_empty(), "{faults:#?}");
-}

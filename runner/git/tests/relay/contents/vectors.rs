@@ -1,56 +1,18 @@
-//! contents commits what a remote or its readers suffer from. The naive push publishes each; the relay names the rule.
+//! vectors lists what an agent commits, and the rule that each breaks.
 
-use std::sync::Arc;
+use runner_git::RelayRule;
 
-use platform_core::{limit::ByteSize, secret::Secret};
-use runner_git::{ProcessBounds, ProtectedPaths, RelayPolicy, RelayRule, SecretScan, WorkBounds};
-
-use crate::{
-    agent::{Agent, fed},
-    world::{Relayed, World},
-};
-
-/// Secret that the host knows.
-const CANARY: &str = "host-canary-51c0ffee";
-/// Files of the largest tree.
-const MANY: usize = 100_000;
-/// Most bytes of a file, where a vector lowers the limit.
-const SMALL: ByteSize = ByteSize::mib(1);
-/// Most bytes of all files, where a vector lowers the limit.
-const SMALL_TOTAL: ByteSize = ByteSize::mib(8);
-/// Bytes of git's output that are read, so that a bomb is found soon.
-const OUTPUT: ByteSize = ByteSize::mib(8);
+use super::commits::{CANARY, below, entry, file, many_files, tag_with_secret, token, tree_bomb};
+use crate::agent::Agent;
 
 /// Content of a commit.
-struct Vector {
-    name: &'static str,
-    commit: fn(&Agent),
-    rule: RelayRule,
+pub(super) struct Vector {
+    pub(super) name: &'static str,
+    pub(super) commit: fn(&Agent),
+    pub(super) rule: RelayRule,
 }
 
-/// Returns a token that has its form only when it is put together.
-fn token() -> String {
-    format!("gh{}_{}", "p", "aB3".repeat(12))
-}
-
-fn entry(agent: &Agent, mode: &str, name: &[u8], content: &[u8]) {
-    let blob = agent.object("blob", content);
-    agent.commit_entries(&[(mode, name, &blob)]);
-}
-
-/// Commits a file below a directory of any name.
-fn below(agent: &Agent, dir: &[u8], name: &[u8]) {
-    let blob = agent.object("blob", b"[core]\n\tbare = false\n");
-    let tree = agent.tree(&[("100644", name, &blob)]);
-    agent.commit_entries(&[("40000", dir, &tree)]);
-}
-
-fn file(agent: &Agent, path: &str, content: &str) {
-    agent.write(path, content);
-    agent.commit("Work");
-}
-
-const VECTORS: &[Vector] = &[
+pub(super) const VECTORS: &[Vector] = &[
     Vector { name: ".git", commit: |a| below(a, b".git", b"config"), rule: RelayRule::GitDirectory },
     Vector { name: ".GIT", commit: |a| below(a, b".GIT", b"config"), rule: RelayRule::GitDirectory },
     Vector { name: "NTFS git~1", commit: |a| below(a, b"git~1", b"config"), rule: RelayRule::GitDirectory },
@@ -274,7 +236,7 @@ const VECTORS: &[Vector] = &[
             let main = a.tip();
             a.run(&["checkout", "--quiet", "-b", "side"]);
             file(a, "side", "x");
-            a.run(&["tag", "-a", "-m", &format!("Release {}", token()), "v1"]);
+            tag_with_secret(a);
             a.run(&["checkout", "--quiet", "sandbox/run-1"]);
             file(a, "other", "x");
             a.run(&["merge", "--quiet", "--no-ff", "-m", "Merge", "v1"]);
@@ -298,82 +260,3 @@ const VECTORS: &[Vector] = &[
         rule: RelayRule::Secret,
     },
 ];
-
-/// Commits a tree of ten levels, each with ten times the level below: eleven objects, and ten thousand million files.
-fn tree_bomb(agent: &Agent) {
-    let names: Vec<String> = (0..10).map(|number| format!("d{number}")).collect();
-    let blob = agent.object("blob", b"boom\n");
-    let mut below = ("100644", blob);
-    for _level in 0..9 {
-        let entries: Vec<_> = names.iter().map(|name| (below.0, name.as_bytes(), below.1.as_str())).collect();
-        below = ("40000", agent.tree(&entries));
-    }
-    agent.commit_entries(&[("40000", b"bomb", &below.1)]);
-}
-
-fn many_files(agent: &Agent) {
-    let blob = agent.object("blob", b"x");
-    let listed: String = (0..MANY).map(|number| format!("100644 blob {blob}\tf{number}\n")).collect();
-    let tree = fed(agent.git().arg("mktree"), listed.as_bytes());
-    agent.commit_entries(&[("40000", b"many", &tree)]);
-}
-
-fn policy() -> RelayPolicy {
-    let bounds = WorkBounds { commits: 20, file: SMALL, total: SMALL_TOTAL, ..WorkBounds::default() };
-    let protected = ProtectedPaths::with(&["/infra/".to_owned()]).expect("it is a pattern");
-    let secrets = SecretScan::new(vec![Secret::new(CANARY.to_owned())]);
-    RelayPolicy { bounds, protected, secrets }
-}
-
-async fn fault_of(vector: &Vector, policy: &RelayPolicy) -> Option<String> {
-    let world = World::new();
-    let agent = world.agent().await;
-    (vector.commit)(&agent);
-    let naive = world.copy_of_remote("naive.git");
-    let naive = agent.naive(&["push", "--quiet", &naive.display().to_string(), "HEAD:refs/heads/naive"]);
-    if !naive.status.success() {
-        return Some(format!("its control is refused: {}", String::from_utf8_lossy(&naive.stderr)));
-    }
-    agent.bundle(&world.bundle_file());
-    let bounds = ProcessBounds { output: OUTPUT, ..ProcessBounds::default() };
-    let relayed = world.relay_with(&world.git.clone().with_bounds(bounds), &agent, policy).await;
-    if world.remote_tip("sandbox/run-1").is_some() {
-        return Some("it was pushed".to_owned());
-    }
-    let shown = format!("{relayed:?}");
-    if shown.contains(&token()) || shown.contains(CANARY) {
-        return Some("the objection shows the secret".to_owned());
-    }
-    let expected = relayed.rules().contains(&vector.rule);
-    (!expected).then(|| format!("expected {:?}, got {relayed:?}", vector.rule))
-}
-
-#[tokio::test]
-async fn harmful_content_is_refused_by_its_rule() {
-    let policy = Arc::new(policy());
-    let mut faults = Vec::new();
-    for vector in VECTORS {
-        faults.extend(fault_of(vector, &policy).await.map(|fault| format!("{}: {fault}", vector.name)));
-    }
-    assert!(faults.is_empty(), "{faults:#?}");
-}
-
-#[tokio::test]
-async fn useful_content_is_accepted() {
-    let world = World::new();
-    let agent = world.agent().await;
-    agent.write("src/new file.txt", "ä ö\n");
-    agent.write("src/run.sh", "#!/bin/sh\n");
-    agent.run(&["add", "-A"]);
-    agent.run(&["update-index", "--chmod=+x", "src/run.sh"]);
-    std::os::unix::fs::symlink("../README.md", agent.dir.join("src/link")).expect("a link is made");
-    agent.commit("Add files");
-    agent.run(&["checkout", "--quiet", "-b", "side"]);
-    file(&agent, "side.txt", "side\n");
-    agent.run(&["checkout", "--quiet", "sandbox/run-1"]);
-    file(&agent, "README.md", "Hello again\n");
-    agent.run(&["merge", "--quiet", "--no-ff", "-m", "Merge side", "side"]);
-    let relayed = world.relay(&agent).await;
-    assert!(matches!(relayed, Relayed::Pushed(_)), "{relayed:?}");
-    assert_eq!(world.remote_tip("sandbox/run-1"), Some(agent.tip()));
-}
