@@ -22,8 +22,6 @@ const LEASE_LOST: [&str; 4] = ["stale info", "fetch first", "non-fast-forward", 
 pub struct PushOrder {
     /// Commit, which the quarantine holds and which was accepted.
     pub tip: ObjectId,
-    /// Commit that the agent began with.
-    pub start: ObjectId,
     /// Branch to write.
     pub branch: SandboxBranch,
     /// Commit that the branch has, as far as this host knows. `None` for a branch that does not exist.

@@ -4,6 +4,7 @@ use super::rule::{Objection, RelayRule};
 use crate::error::Error;
 
 /// End of a judgement before all rules were compared.
+#[derive(Debug)]
 pub(crate) enum Halt {
     /// The work breaks rules.
     Refused(Vec<Objection>),

@@ -62,6 +62,10 @@ impl Judge<'_> {
             Ok(accepted) => Ok(RelayVerdict::Accepted(accepted)),
             Err(Halt::Refused(mut objections)) => {
                 objections.truncate(MAX_OBJECTIONS);
+                for objection in &mut objections {
+                    // A path may be the secret.
+                    objection.path.take_if(|path| self.policy.secrets.find(path.as_bytes()).is_some());
+                }
                 Ok(RelayVerdict::Refused(objections))
             }
             Err(Halt::Failed(error)) => Err(error),
@@ -163,6 +167,10 @@ impl Judge<'_> {
     /// Returns the objections to an entry's path and mode.
     fn entry(self, entry: &ChangedEntry) -> Vec<Objection> {
         let path = &entry.path;
+        if let Some(name) = self.policy.secrets.find(path) {
+            // Any other objection would show the path.
+            return vec![Objection::new(RelayRule::Secret, format!("the name of a file holds a {name}"))];
+        }
         let at = |rule, detail: &str| Objection::at(rule, path, detail);
         let mut objections = Vec::new();
         let text = String::from_utf8_lossy(path);
@@ -185,9 +193,6 @@ impl Judge<'_> {
                 objections.push(at(RelayRule::OddMode, &format!("mode {mode}")));
             }
             _ => {}
-        }
-        if let Some(name) = self.policy.secrets.find(path) {
-            objections.push(Objection::new(RelayRule::Secret, format!("the name of a file holds a {name}")));
         }
         objections
     }

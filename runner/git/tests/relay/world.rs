@@ -151,8 +151,7 @@ impl World {
 
 /// Returns the order to push what an agent did.
 pub(crate) fn push_order(agent: &Agent, tip: ObjectId) -> PushOrder {
-    let AgentClone { start, remote_tip, .. } = agent.clone.clone();
-    PushOrder { tip, start, branch: World::branch(), expected: remote_tip }
+    PushOrder { tip, branch: World::branch(), expected: agent.clone.remote_tip.clone() }
 }
 
 fn make_upstream(home: &Path, dir: &Path, upstream: &Path) {
