@@ -50,7 +50,7 @@ pub enum PushOutcome {
     Unreachable {
         /// Git's words, made safe to print.
         reason: String,
-        /// Whether the same order may succeed later.
+        /// Chance that the same order succeeds later.
         retry: bool,
     },
 }

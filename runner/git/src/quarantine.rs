@@ -12,7 +12,7 @@ use crate::{
     branch::SandboxBranch,
     bundle::{BundleBounds, BundleHeader},
     error::Error,
-    judge::{History, Judge, ObjectKind, Objection, RelayPolicy, RelayRule, RelayVerdict},
+    judge::{Judge, ObjectKind, ObjectReader, Objection, RelayPolicy, RelayRule, RelayVerdict},
     mirror::{CloneDepth, Copied, Mirror, remove_dir},
     object_id::ObjectId,
     program::{Git, GitOutput},
@@ -204,8 +204,8 @@ impl Quarantine {
         ObjectId::from_bytes(&output.checked()?).map_err(Error::odd_id("rev-parse"))
     }
 
-    pub(crate) fn history(&self) -> History<'_> {
-        History { git: &self.git, dir: &self.dir }
+    pub(crate) fn history(&self) -> ObjectReader<'_> {
+        ObjectReader { git: &self.git, dir: &self.dir }
     }
 
     pub(crate) const fn git(&self) -> &Git {

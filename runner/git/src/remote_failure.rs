@@ -3,18 +3,18 @@
 /// Reason why a remote did not do what it was asked, in git's words, made safe to print.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteFailure {
-    /// It answered, and said no.
+    /// The remote answered, and said no.
     #[error("the remote refused: {reason}")]
     Refused {
         /// Git's words.
         reason: String,
     },
-    /// It did not answer.
+    /// The remote did not answer.
     #[error("the remote does not answer: {reason}")]
     Unreachable {
         /// Git's words.
         reason: String,
-        /// Whether the same order may succeed later.
+        /// Chance that the same order succeeds later.
         retry: bool,
     },
 }

@@ -55,12 +55,12 @@ pub(crate) struct ChangedEntry {
 
 /// Repository whose objects are read, by their names alone.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct History<'h> {
+pub(crate) struct ObjectReader<'h> {
     pub(crate) git: &'h Git,
     pub(crate) dir: &'h Path,
 }
 
-impl<'h> History<'h> {
+impl<'h> ObjectReader<'h> {
     fn command(self, name: &'static str) -> GitCommand<'h> {
         self.git.command(name, self.dir)
     }

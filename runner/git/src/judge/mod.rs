@@ -13,7 +13,7 @@ mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use self::history::{History, ObjectKind};
+pub(crate) use self::history::{ObjectKind, ObjectReader};
 use self::{
     halt::Halt,
     history::{Ancestry, ChangedEntry, SizedObject, paths_of},
@@ -46,7 +46,7 @@ const BARE_ENTRIES: [&str; 3] = ["HEAD", "objects", "refs"];
 /// Commits to judge: those that `tip` has and `start` lacks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judge<'j> {
-    pub(crate) history: History<'j>,
+    pub(crate) history: ObjectReader<'j>,
     pub(crate) start: &'j ObjectId,
     pub(crate) tip: &'j ObjectId,
     pub(crate) policy: &'j RelayPolicy,

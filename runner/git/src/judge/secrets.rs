@@ -15,7 +15,7 @@ struct TokenForm {
     belongs: fn(u8) -> bool,
     /// Fewest bytes behind the beginning.
     least: usize,
-    /// Whether the bytes behind it have a digit and a capital letter.
+    /// Demand that the bytes behind it have a digit and a capital letter.
     is_random: bool,
 }
 

@@ -12,11 +12,11 @@ const DIRECTORY: &[u8] = b"40000";
 
 /// Directories by their names, each with the directories in it and the number of other entries.
 #[derive(Debug, Default)]
-pub(crate) struct Trees(BTreeMap<ObjectId, Listed>);
+pub(crate) struct Trees(BTreeMap<ObjectId, DirectoryEntries>);
 
 /// Entries of one directory.
 #[derive(Debug, Default)]
-struct Listed {
+struct DirectoryEntries {
     directories: Vec<ObjectId>,
     others: u64,
 }
@@ -62,8 +62,8 @@ impl Trees {
 }
 
 /// Reads entries: a mode, a space, a name, a zero byte, and the name of an object in `id_length` bytes.
-fn list(mut content: &[u8], id_length: usize) -> Option<Listed> {
-    let mut listed = Listed::default();
+fn list(mut content: &[u8], id_length: usize) -> Option<DirectoryEntries> {
+    let mut listed = DirectoryEntries::default();
     while !content.is_empty() {
         let space = content.iter().position(|byte| *byte == b' ')?;
         let zero = content.iter().position(|byte| *byte == 0)?;

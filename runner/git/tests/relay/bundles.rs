@@ -15,7 +15,7 @@ struct Vector {
     /// Writes it, in a repository with one commit of the agent.
     make: fn(&Agent, &Path),
     rule: RelayRule,
-    /// Whether the naive fetch takes it. Git itself refuses damaged ones, but only once it has read them.
+    /// Behaviour of the naive fetch. Git itself refuses damaged ones, but only once it has read them.
     naive: Naive,
 }
 
