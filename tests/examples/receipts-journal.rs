@@ -1,6 +1,6 @@
-//! `receipts-journal FILE LINES SENT_EVERY` lets `sluice up` write the receipts of a journal of LINES lines, of which
-//! one in SENT_EVERY is of a call that was sent upstream, and writes time and memory as JSON. It fails if the memory of
-//! `sluice up` or of the proxy grows after the first tenth, or if a balance is not what its receipts come to.
+//! `receipts-journal FILE LINES SENT_EVERY` lets `sluice up` write the receipts of a long journal. It writes time and
+//! memory as JSON. One line in SENT_EVERY is of a call that was sent upstream. It fails if the memory of either process
+//! grows after the first tenth, or if a balance is wrong.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 

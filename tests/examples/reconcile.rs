@@ -1,6 +1,6 @@
-//! `reconcile FILE FEW MANY` reconciles MANY receipts with as many rows of a scripted ledger, one in
-//! ten of which has another cost, and writes time and memory as JSON. It fails if `sluice` or the proxy needs more memory
-//! than for FEW, or if a balance is not what the ledger says.
+//! `reconcile FILE FEW MANY` reconciles MANY receipts with as many rows of a scripted ledger. It writes time and memory
+//! as JSON. One row in ten has another cost than its receipt. It fails if `sluice` or the proxy needs more memory than for
+//! FEW, or if a balance is not what the ledger says.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 
@@ -24,7 +24,7 @@ use tokio::io::AsyncReadExt;
 const SPAN: Duration = Duration::from_secs(24 * 60 * 60);
 /// Largest accepted difference of either process's peak, in KiB.
 const MAX_GROWTH: u64 = 64 << 10;
-/// Of so many calls one has another cost in the ledger than in its record.
+/// Distance between two calls that have another cost in the ledger than in their record.
 const CORRECTED_EVERY: u64 = 10;
 /// Cost of such a call, according to the ledger.
 const RIGHT_COST: NanoDollars = NanoDollars(46_000);

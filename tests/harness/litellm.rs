@@ -222,9 +222,9 @@ impl Server {
 /// Costs in the usage of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StreamCosts {
-    /// Streams tell them, as the configuration for operators says.
+    /// Each stream tells its own, as with the configuration for operators.
     Told,
-    /// They are left out, as LiteLLM does without that setting.
+    /// No stream tells one, as without that setting.
     Left,
 }
 
