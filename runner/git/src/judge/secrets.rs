@@ -1,6 +1,6 @@
 //! secrets finds credentials in bytes: those that the caller knows, and those with the form of a known service.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use memchr::memmem;
 use platform_core::secret::Secret;
@@ -65,23 +65,52 @@ const FORMS: [TokenForm; 16] = [
 ];
 
 impl TokenForm {
+    /// Returns whether `content` has such a token. Reads each byte once, however many tokens seem to begin in it.
     fn is_in(&self, content: &[u8]) -> bool {
+        let mut run = TokenRun::default();
         memmem::find_iter(content, self.beginning).any(|at| {
-            let begins = at == 0 || !is_plain(content[at - 1]);
-            let rest = &content[at + self.beginning.len()..];
-            let length = rest.iter().take_while(|byte| (self.belongs)(**byte)).count();
-            let token = &rest[..length];
-            let has = |test: fn(&u8) -> bool| token.iter().any(test);
-            let looks_random = !self.is_random || (has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase));
-            begins && length >= self.least && looks_random
+            if at > 0 && is_plain(content[at - 1]) {
+                return false;
+            }
+            let start = at + self.beginning.len();
+            if start >= run.end {
+                run = TokenRun::read(content, start, self.belongs);
+            }
+            run.end - start >= self.least && (!self.is_random || run.looks_random_from(start))
         })
     }
 }
 
-/// Search for secrets.
+/// Bytes in a row that belong to a token.
 #[derive(Default)]
+struct TokenRun {
+    end: usize,
+    last_digit: Option<usize>,
+    last_capital: Option<usize>,
+}
+
+impl TokenRun {
+    fn read(content: &[u8], start: usize, belongs: fn(u8) -> bool) -> Self {
+        let length = content[start..].iter().take_while(|byte| belongs(**byte)).count();
+        let token = &content[start..start + length];
+        let last = |test: fn(&u8) -> bool| token.iter().rposition(test).map(|at| start + at);
+        Self {
+            end: start + length,
+            last_digit: last(u8::is_ascii_digit),
+            last_capital: last(u8::is_ascii_uppercase),
+        }
+    }
+
+    /// Returns whether the bytes from `start` on have a digit and a capital letter.
+    fn looks_random_from(&self, start: usize) -> bool {
+        [self.last_digit, self.last_capital].iter().all(|last| last.is_some_and(|last| last >= start))
+    }
+}
+
+/// Search for secrets.
+#[derive(Clone, Default)]
 pub struct SecretScan {
-    known: Vec<Secret>,
+    known: Arc<Vec<Secret>>,
 }
 
 impl fmt::Debug for SecretScan {
@@ -96,7 +125,7 @@ impl SecretScan {
     #[must_use]
     pub fn new(known: Vec<Secret>) -> Self {
         let known = known.into_iter().filter(|secret| secret.expose().len() >= MIN_KNOWN);
-        Self { known: known.collect() }
+        Self { known: Arc::new(known.collect()) }
     }
 
     /// Returns a name for the first secret in `content`, never the secret.
@@ -116,6 +145,21 @@ impl SecretScan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bytes of a file that seems to hold a token in every third one.
+    const SEEMING: usize = 4 << 20;
+
+    #[test]
+    fn seeming_tokens_cost_no_more_than_bytes() {
+        let scan = SecretScan::default();
+        for piece in ["sk-", "AIza-", "AKIA"] {
+            let seeming = format!("x{}", piece.repeat(SEEMING / piece.len()));
+            assert_eq!(scan.find(seeming.as_bytes()), None, "{piece}");
+        }
+        // A true one at the end of them is found.
+        let hidden = format!("{}aB3aB3aB3aB3aB3aB3aB3aB3", "sk-".repeat(1000));
+        assert_eq!(scan.find(hidden.as_bytes()), Some("model provider's key"));
+    }
 
     #[test]
     fn tokens_are_known_by_their_form() {
