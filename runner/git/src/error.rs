@@ -81,6 +81,9 @@ pub enum Error {
         /// Its command.
         command: &'static str,
     },
+    /// A thread of this program ended early.
+    #[error("a thread ended early")]
+    Thread,
     /// A remote did not do what it was asked.
     #[error(transparent)]
     Remote(#[from] RemoteFailure),

@@ -12,6 +12,7 @@
 
 mod agent_clone;
 mod askpass;
+mod blocking;
 mod branch;
 mod bundle;
 mod error;

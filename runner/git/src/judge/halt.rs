@@ -3,6 +3,9 @@
 use super::rule::{Objection, RelayRule};
 use crate::error::Error;
 
+/// Words by which git says that a directory is nested more deeply than [`crate::program`] allows.
+const DEPTH: &str = "maximum allowed tree depth";
+
 /// End of a judgement before all rules were compared.
 #[derive(Debug)]
 pub(crate) enum Halt {
@@ -24,12 +27,13 @@ impl Halt {
         Self::Refused(vec![Objection::new(rule, detail)])
     }
 
-    /// Takes a command that exceeds its limits for a fault of the work.
+    /// Takes a command that exceeds its limits, or git's on depth, for a fault of the work.
     pub(crate) fn costly(rule: RelayRule) -> impl FnOnce(Error) -> Self {
         move |error| match error {
             Error::LargeOutput { .. } | Error::Slow { .. } | Error::Exhausted { .. } => {
                 Self::refused(rule, error.to_string())
             }
+            Error::Failed { words, .. } if words.contains(DEPTH) => Self::refused(RelayRule::DeepPath, words),
             error => Self::Failed(error),
         }
     }

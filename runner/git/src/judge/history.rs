@@ -1,10 +1,11 @@
 //! history reads from git what commits hold: their objects, the entries they change, and contents.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use platform_core::limit::ByteSize;
 
 use crate::{
+    blocking::blocking,
     error::Error,
     object_id::ObjectId,
     program::{Git, GitCommand},
@@ -123,27 +124,40 @@ impl<'h> ObjectReader<'h> {
         Ok(entries)
     }
 
-    /// Passes the content of each object to `take`.
-    pub(crate) async fn contents(
+    /// Reads the content of each object on a thread that may block, and returns what `read` makes of it.
+    pub(crate) async fn contents<R: Send + 'static>(
         self,
         objects: &[&SizedObject],
-        mut take: impl FnMut(&SizedObject, &[u8]),
-    ) -> Result<(), Error> {
+        read: impl Fn(&SizedObject, &[u8]) -> R + Send + Sync + 'static,
+    ) -> Result<Vec<R>, Error> {
+        let read = Arc::new(read);
+        let mut results = Vec::new();
         for chunk in chunks(objects) {
             let input: String = chunk.iter().map(|object| format!("{}\n", object.id)).collect();
             let output = self.command("cat-file").argument("--batch").input(input).output().await?;
-            let mut rest = &output[..];
-            for object in chunk {
-                let odd = || Error::OddAnswer { command: "cat-file" };
-                let header = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)? + 1;
-                let size = usize::try_from(object.size).or(Err(odd()))?;
-                let content = rest.get(header..header + size).ok_or_else(odd)?;
-                take(object, content);
-                rest = rest.get(header + size + 1..).ok_or_else(odd)?;
-            }
+            let chunk: Vec<SizedObject> = chunk.into_iter().cloned().collect();
+            let read = Arc::clone(&read);
+            let read = blocking(move || read_each(&chunk, &output, &*read)).await?;
+            results.extend(read.ok_or(Error::OddAnswer { command: "cat-file" })?);
         }
-        Ok(())
+        Ok(results)
     }
+}
+
+/// Reads each object's line and content from the output of git. `None` stands for other output.
+fn read_each<R>(
+    objects: &[SizedObject],
+    mut output: &[u8],
+    read: &impl Fn(&SizedObject, &[u8]) -> R,
+) -> Option<Vec<R>> {
+    let mut results = Vec::new();
+    for object in objects {
+        let header = output.iter().position(|byte| *byte == b'\n')? + 1;
+        let size = usize::try_from(object.size).ok()?;
+        results.push(read(object, output.get(header..header + size)?));
+        output = output.get(header + size + 1..)?;
+    }
+    Some(results)
 }
 
 fn lines(output: &[u8]) -> impl Iterator<Item = &[u8]> {

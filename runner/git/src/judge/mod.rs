@@ -2,9 +2,11 @@
 //!
 //! The history counts, not only its end: a push publishes what a commit added and the next one removed.
 
+mod content;
 mod halt;
 mod history;
 mod path;
+mod places;
 mod policy;
 mod rule;
 mod secrets;
@@ -16,9 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use self::history::{ObjectKind, ObjectReader};
 use self::{
     halt::Halt,
-    history::{Ancestry, ChangedEntry, SizedObject, paths_of},
-    path::{PathBounds, PathFault, faults, link_fault},
-    trees::Trees,
+    history::{Ancestry, SizedObject, paths_of},
+    trees::{DirectoryEntries, Trees},
 };
 pub use self::{
     policy::{InvalidGlob, ProtectedPaths, RelayPolicy, WorkBounds},
@@ -34,14 +35,8 @@ const MAX_OBJECTIONS: usize = 50;
 const MAX_EXPANDED: u64 = 200_000;
 /// Mode of a link.
 const LINK: &str = "120000";
-/// Mode of a submodule.
-const SUBMODULE: &str = "160000";
 /// Mode of an entry that a commit removed.
 const REMOVED: &str = "000000";
-/// Modes of files.
-const FILES: [&str; 2] = ["100644", "100755"];
-/// Entries that make a directory a bare repository.
-const BARE_ENTRIES: [&str; 3] = ["HEAD", "objects", "refs"];
 
 /// Commits to judge: those that `tip` has and `start` lacks.
 #[derive(Debug, Clone, Copy)]
@@ -82,9 +77,14 @@ impl Judge<'_> {
         if files > most {
             return Err(Halt::refused(RelayRule::ManyFiles, format!("{files} paths, at most {most}")));
         }
+        let objections = self.shapes(&entries);
+        if !objections.is_empty() {
+            return Err(Halt::Refused(objections));
+        }
         let paths = paths_of(&entries);
         let bytes = self.sizes(&objects, &paths)?;
-        let mut objections: Vec<Objection> = entries.iter().flat_map(|entry| self.entry(entry)).collect();
+        let objections = entries.iter().flat_map(|entry| self.entry(entry));
+        let mut objections: Vec<Objection> = objections.take(MAX_OBJECTIONS).collect();
         objections.extend(self.nested_repositories(&entries).await?);
         objections.extend(self.contents(&objects, &entries).await?);
         if objections.is_empty() {
@@ -95,12 +95,14 @@ impl Judge<'_> {
     }
 
     async fn commits(self) -> Result<Vec<Ancestry>, Halt> {
-        if !self.history.descends(self.start, self.tip).await? {
+        let costly = Halt::costly(RelayRule::OtherHistory);
+        if !self.history.descends(self.start, self.tip).await.map_err(costly)? {
             let detail = format!("{} does not descend from {}", self.tip, self.start);
             return Err(Halt::refused(RelayRule::OtherHistory, detail));
         }
         let max = self.policy.bounds.commits;
-        let commits = self.history.commits(self.start, self.tip, max + 1).await?;
+        let commits = self.history.commits(self.start, self.tip, max + 1).await;
+        let commits = commits.map_err(Halt::costly(RelayRule::ManyCommits))?;
         if commits.len() > max {
             return Err(Halt::refused(RelayRule::ManyCommits, format!("more than {max} commits")));
         }
@@ -124,7 +126,9 @@ impl Judge<'_> {
             ));
         }
         let names: Vec<&str> = ids.iter().map(ObjectId::as_str).collect();
-        let found: Option<Vec<SizedObject>> = self.history.sizes(&names).await?.into_iter().collect();
+        let found = self.history.sizes(&names).await;
+        let found: Option<Vec<SizedObject>> =
+            found.map_err(Halt::costly(RelayRule::ManyObjects))?.into_iter().collect();
         found.ok_or_else(|| Halt::refused(RelayRule::DamagedObjects, "an object is missing"))
     }
 
@@ -135,8 +139,9 @@ impl Judge<'_> {
         if bytes > self.policy.bounds.total.0 {
             return Err(Halt::refused(RelayRule::LargeWork, format!("directories of {bytes} bytes")));
         }
-        let mut listed = Trees::default();
-        self.history.contents(&trees, |tree, content| listed.add(tree, content)).await?;
+        let costly = Halt::costly(RelayRule::LargeWork);
+        let listed = self.history.contents(&trees, DirectoryEntries::read).await.map_err(costly)?;
+        let listed: Trees = trees.iter().map(|tree| tree.id.clone()).zip(listed).collect();
         let files = listed.largest();
         if files > MAX_EXPANDED {
             return Err(Halt::refused(RelayRule::ManyFiles, format!("a directory of {files} files")));
@@ -163,119 +168,4 @@ impl Judge<'_> {
         }
         if objections.is_empty() { Ok(total) } else { Err(Halt::Refused(objections)) }
     }
-
-    /// Returns the objections to an entry's path and mode.
-    fn entry(self, entry: &ChangedEntry) -> Vec<Objection> {
-        let path = &entry.path;
-        if let Some(name) = self.policy.secrets.find(path) {
-            // Any other objection would show the path.
-            return vec![Objection::new(RelayRule::Secret, format!("the name of a file holds a {name}"))];
-        }
-        let at = |rule, detail: &str| Objection::at(rule, path, detail);
-        let mut objections = Vec::new();
-        let text = String::from_utf8_lossy(path);
-        if let Some(pattern) = self.policy.protected.pattern_of(&text) {
-            objections.push(at(RelayRule::ProtectedPath, &format!("protected by `{pattern}`")));
-        }
-        if entry.mode == REMOVED {
-            return objections;
-        }
-        let bounds = PathBounds { depth: self.policy.bounds.depth, length: self.policy.bounds.path };
-        objections.extend(faults(path, bounds).into_iter().map(|fault| match fault {
-            PathFault::Deep => at(RelayRule::DeepPath, "too many directories"),
-            PathFault::Long => at(RelayRule::LongPath, "too many bytes"),
-            PathFault::Odd => at(RelayRule::OddPath, "hidden, odd or unreadable characters"),
-            PathFault::GitDirectory => at(RelayRule::GitDirectory, "a name of git's own directory"),
-        }));
-        match entry.mode.as_str() {
-            SUBMODULE => objections.push(at(RelayRule::Submodule, "a commit of another repository")),
-            mode if mode != LINK && !FILES.contains(&mode) => {
-                objections.push(at(RelayRule::OddMode, &format!("mode {mode}")));
-            }
-            _ => {}
-        }
-        objections
-    }
-
-    /// Returns objections to directories that are bare repositories at the end of the history.
-    async fn nested_repositories(self, entries: &[ChangedEntry]) -> Result<Vec<Objection>, Halt> {
-        let added = entries.iter().filter(|entry| entry.mode != REMOVED);
-        let dirs: BTreeSet<String> = added.flat_map(|entry| possible_repositories(&entry.path)).collect();
-        let tip = self.tip;
-        let name = |dir: &String, entry: &&str| format!("{tip}:{dir}{entry}");
-        let names: Vec<String> =
-            dirs.iter().flat_map(|dir| BARE_ENTRIES.iter().map(move |entry| name(dir, entry))).collect();
-        if names.is_empty() {
-            return Ok(Vec::new());
-        }
-        let found = self.history.sizes(&names).await?;
-        let bare = dirs.iter().zip(found.chunks(BARE_ENTRIES.len()));
-        let bare = bare.filter(|(_, entries)| entries.iter().all(Option::is_some));
-        let objection = |(dir, _): (&String, _)| {
-            Objection::at(RelayRule::NestedRepository, dir.as_bytes(), "it has HEAD, objects and refs")
-        };
-        Ok(bare.map(objection).collect())
-    }
-
-    /// Returns objections to what links, files, commits and tags hold.
-    async fn contents(
-        self,
-        objects: &[SizedObject],
-        entries: &[ChangedEntry],
-    ) -> Result<Vec<Objection>, Halt> {
-        let read: Vec<&SizedObject> =
-            objects.iter().filter(|object| object.kind != ObjectKind::Tree).collect();
-        let mut links: BTreeMap<&ObjectId, Vec<&[u8]>> = BTreeMap::new();
-        for entry in entries.iter().filter(|entry| entry.mode == LINK) {
-            if let Some(id) = &entry.id {
-                links.entry(id).or_default().push(&entry.path);
-            }
-        }
-        // A link may lead where a file's content says that was there before.
-        let known: BTreeSet<&ObjectId> = read.iter().map(|object| &object.id).collect();
-        let old: Vec<&str> = links.keys().filter(|id| !known.contains(*id)).map(|id| id.as_str()).collect();
-        let old: Vec<SizedObject> = self.history.sizes(&old).await?.into_iter().flatten().collect();
-        let small = old.iter().filter(|object| object.size <= self.policy.bounds.file.0);
-        let read: Vec<&SizedObject> = read.into_iter().chain(small).collect();
-        let paths = paths_of(entries);
-        let mut objections = Vec::new();
-        let take = |object: &SizedObject, content: &[u8]| {
-            for path in links.get(&object.id).into_iter().flatten() {
-                let fault = link_fault(path, content);
-                objections.extend(fault.map(|fault| Objection::at(RelayRule::Link, path, fault)));
-            }
-            if let Some(name) = self.policy.secrets.find(content) {
-                objections.push(secret_objection(object, paths.get(&object.id).copied(), name));
-            }
-        };
-        self.history.contents(&read, take).await?;
-        Ok(objections)
-    }
-}
-
-fn secret_objection(object: &SizedObject, path: Option<&[u8]>, name: &str) -> Objection {
-    match (object.kind, path) {
-        (ObjectKind::Blob, Some(path)) => {
-            Objection::at(RelayRule::Secret, path, format!("it holds a {name}"))
-        }
-        (ObjectKind::Commit, _) => {
-            Objection::new(RelayRule::Secret, format!("commit {} holds a {name}", object.id))
-        }
-        _ => Objection::new(RelayRule::Secret, format!("object {} holds a {name}", object.id)),
-    }
-}
-
-/// Returns the directories, with a slash behind them, that an entry may make a bare repository.
-fn possible_repositories(path: &[u8]) -> Vec<String> {
-    let Ok(path) = std::str::from_utf8(path) else { return Vec::new() };
-    if path.contains('\n') {
-        return Vec::new();
-    }
-    let starts = path.match_indices('/').map(|(at, _)| at + 1);
-    let starts = std::iter::once(0).chain(starts);
-    let names = starts.filter(|start| {
-        let name = path[*start..].split('/').next().unwrap_or_default();
-        BARE_ENTRIES.contains(&name)
-    });
-    names.map(|start| path[..start].to_owned()).collect()
 }

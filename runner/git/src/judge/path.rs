@@ -37,19 +37,26 @@ pub(crate) struct PathBounds {
 pub(crate) fn faults(path: &[u8], bounds: PathBounds) -> Vec<PathFault> {
     let Ok(text) = std::str::from_utf8(path) else { return vec![PathFault::Odd] };
     let names: Vec<&str> = text.split('/').collect();
-    let mut found = Vec::new();
-    if names.len() > bounds.depth {
-        found.push(PathFault::Deep);
-    }
-    if path.len() > bounds.length || names.iter().any(|name| name.len() > MAX_NAME) {
-        found.push(PathFault::Long);
-    }
+    let mut found = shape_faults(path, bounds);
     let is_odd_name = |name: &&str| ["", ".", ".."].contains(name) || is_odd_text(name);
     if names.iter().any(is_odd_name) {
         found.push(PathFault::Odd);
     }
     if names.iter().any(|name| is_git(name)) {
         found.push(PathFault::GitDirectory);
+    }
+    found
+}
+
+/// Returns the faults of a path that are in its depth and length alone.
+pub(crate) fn shape_faults(path: &[u8], bounds: PathBounds) -> Vec<PathFault> {
+    let names = || path.split(|byte| *byte == b'/');
+    let mut found = Vec::new();
+    if names().count() > bounds.depth {
+        found.push(PathFault::Deep);
+    }
+    if path.len() > bounds.length || names().any(|name| name.len() > MAX_NAME) {
+        found.push(PathFault::Long);
     }
     found
 }

@@ -16,18 +16,34 @@ pub(crate) struct Trees(BTreeMap<ObjectId, DirectoryEntries>);
 
 /// Entries of one directory.
 #[derive(Debug, Default)]
-struct DirectoryEntries {
+pub(crate) struct DirectoryEntries {
     directories: Vec<ObjectId>,
     others: u64,
 }
 
-impl Trees {
-    /// Adds a directory. One that cannot be read counts as empty: git's checks refuse it elsewhere.
-    pub(crate) fn add(&mut self, tree: &SizedObject, content: &[u8]) {
-        let listed = list(content, tree.id.as_str().len() / 2).unwrap_or_default();
-        self.0.insert(tree.id.clone(), listed);
+impl FromIterator<(ObjectId, DirectoryEntries)> for Trees {
+    fn from_iter<T: IntoIterator<Item = (ObjectId, DirectoryEntries)>>(directories: T) -> Self {
+        Self(directories.into_iter().collect())
     }
+}
 
+impl DirectoryEntries {
+    /// Reads a directory. One that cannot be read counts as empty: git's checks refuse it elsewhere.
+    pub(crate) fn read(tree: &SizedObject, content: &[u8]) -> Self {
+        let mut listed = Self::default();
+        for entry in entries(tree, content).unwrap_or_default() {
+            if entry.mode == DIRECTORY {
+                let digits: String = entry.id.iter().map(|byte| format!("{byte:02x}")).collect();
+                listed.directories.extend(ObjectId::parse(&digits));
+            } else {
+                listed.others += 1;
+            }
+        }
+        listed
+    }
+}
+
+impl Trees {
     /// Returns the largest number of files that one of the directories holds. Directories that were not added count as
     /// one file.
     pub(crate) fn largest(&self) -> u64 {
@@ -61,22 +77,30 @@ impl Trees {
     }
 }
 
-/// Reads entries: a mode, a space, a name, a zero byte, and the name of an object in `id_length` bytes.
-fn list(mut content: &[u8], id_length: usize) -> Option<DirectoryEntries> {
-    let mut listed = DirectoryEntries::default();
+/// Entry of a directory, as git stores it.
+struct TreeEntry<'t> {
+    mode: &'t [u8],
+    name: &'t [u8],
+    id: &'t [u8],
+}
+
+/// Returns the names in a directory. One that cannot be read has none.
+pub(crate) fn names<'t>(tree: &SizedObject, content: &'t [u8]) -> Vec<&'t [u8]> {
+    entries(tree, content).unwrap_or_default().into_iter().map(|entry| entry.name).collect()
+}
+
+/// Reads entries: a mode, a space, a name, a zero byte, and the bytes of an object's name.
+fn entries<'t>(tree: &SizedObject, mut content: &'t [u8]) -> Option<Vec<TreeEntry<'t>>> {
+    let id_length = tree.id.as_str().len() / 2;
+    let mut entries = Vec::new();
     while !content.is_empty() {
         let space = content.iter().position(|byte| *byte == b' ')?;
         let zero = content.iter().position(|byte| *byte == 0)?;
         let id = content.get(zero + 1..zero + 1 + id_length)?;
-        if &content[..space] == DIRECTORY {
-            let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-            listed.directories.push(ObjectId::parse(&digits).ok()?);
-        } else {
-            listed.others += 1;
-        }
+        entries.push(TreeEntry { mode: &content[..space], name: content.get(space + 1..zero)?, id });
         content = &content[zero + 1 + id_length..];
     }
-    Some(listed)
+    Some(entries)
 }
 
 #[cfg(test)]
@@ -91,17 +115,20 @@ mod tests {
     #[test]
     fn levels_multiply() {
         let mut trees = Trees::default();
+        let add = |trees: &mut Trees, tree: &SizedObject, content: &[u8]| {
+            trees.0.insert(tree.id.clone(), DirectoryEntries::read(tree, content));
+        };
         let entries = |mode: &str, id: u8| {
             let entry = |number: u8| [mode.as_bytes(), &[b' ', b'a' + number, 0], &[id; 20]].concat();
             (0..10).flat_map(entry).collect::<Vec<u8>>()
         };
-        trees.add(&tree(1), &entries("100644", 99));
+        add(&mut trees, &tree(1), &entries("100644", 99));
         for level in 2..20 {
-            trees.add(&tree(level), &entries("40000", level - 1));
+            add(&mut trees, &tree(level), &entries("40000", level - 1));
         }
         assert_eq!(trees.largest(), 10_u64.pow(19));
-        trees.add(&tree(50), &entries("40000", 51));
-        trees.add(&tree(51), b"40000 cut");
+        add(&mut trees, &tree(50), &entries("40000", 51));
+        add(&mut trees, &tree(51), b"40000 cut");
         assert_eq!(trees.largest(), 10_u64.pow(19), "a damaged one counts as empty");
     }
 }

@@ -31,12 +31,13 @@ const ENVIRONMENT: [(&str, &str); 11] = [
     ("LC_ALL", "C"),
 ];
 /// Settings of every command. They win over those of a repository.
-const SETTINGS: [&str; 22] = [
+const SETTINGS: [&str; 23] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.attributesFile=/dev/null",
     "core.excludesFile=/dev/null",
     "core.logAllRefUpdates=false",
+    "core.maxTreeDepth=1024",
     "core.packedGitLimit=256m",
     "core.bigFileThreshold=16m",
     "credential.helper=",

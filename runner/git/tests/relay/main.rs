@@ -14,5 +14,6 @@ mod flow;
 mod git_server;
 mod host_files;
 mod http;
+mod nested;
 mod programs;
 mod world;

@@ -41,6 +41,18 @@ pub(super) fn tree_bomb(agent: &Agent) {
     agent.commit_entries(&[("40000", b"bomb", &below.1)]);
 }
 
+/// Commits files below `levels` directories of one name each, in `tops` different directories.
+pub(super) fn deep(agent: &Agent, name: &str, levels: usize, tops: usize) {
+    let below = format!("{name}/").repeat(levels);
+    let files: String =
+        (0..tops).map(|top| format!("M 100644 inline t{top}/{below}x\ndata 1\nx\n")).collect();
+    let branch = agent.branch();
+    let start = agent.tip();
+    let author = "committer a <a@b> 1700000000 +0000\ndata 4\nWork\n";
+    let commit = format!("commit {branch}\n{author}from {start}\n{files}done\n");
+    fed(agent.git().args(["fast-import", "--quiet", "--done", "--depth=0"]), commit.as_bytes());
+}
+
 pub(super) fn many_files(agent: &Agent) {
     let blob = agent.object("blob", b"x");
     let listed: String = (0..MANY).map(|number| format!("100644 blob {blob}\tf{number}\n")).collect();

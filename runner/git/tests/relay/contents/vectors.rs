@@ -2,7 +2,7 @@
 
 use runner_git::RelayRule;
 
-use super::commits::{CANARY, below, entry, file, many_files, tag_with_secret, token, tree_bomb};
+use super::commits::{CANARY, below, deep, entry, file, many_files, tag_with_secret, token, tree_bomb};
 use crate::agent::Agent;
 
 /// Content of a commit.
@@ -108,6 +108,16 @@ pub(super) const VECTORS: &[Vector] = &[
         rule: RelayRule::DeepPath,
     },
     Vector {
+        name: "directories that each seem a repository",
+        commit: |a| deep(a, "HEAD", 400, 100),
+        rule: RelayRule::DeepPath,
+    },
+    Vector {
+        name: "path deeper than git compares",
+        commit: |a| deep(a, "d", 1100, 1),
+        rule: RelayRule::DeepPath,
+    },
+    Vector {
         name: "nested bare repository",
         commit: |a| {
             for (path, content) in [
@@ -117,6 +127,18 @@ pub(super) const VECTORS: &[Vector] = &[
                 ("docs/evil/refs/keep", ""),
             ] {
                 a.write(path, content);
+            }
+            a.commit("Work");
+        },
+        rule: RelayRule::NestedRepository,
+    },
+    Vector {
+        name: "nested bare repository in other case",
+        commit: |a| {
+            for path in
+                ["docs/evil/head", "docs/evil/config", "docs/evil/Objects/keep", "docs/evil/REFS/keep"]
+            {
+                a.write(path, "x");
             }
             a.commit("Work");
         },
