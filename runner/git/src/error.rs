@@ -67,6 +67,14 @@ pub enum Error {
         /// Its command.
         command: &'static str,
     },
+    /// A signal ended git: the host's, or that of a person.
+    #[error("signal {signal} ended git {command}")]
+    Killed {
+        /// Its command.
+        command: &'static str,
+        /// Number of the signal.
+        signal: i32,
+    },
     /// Git failed.
     #[error("git {command} failed: {words}")]
     Failed {

@@ -29,6 +29,40 @@ const MAX_SIZE: &str = "maximum allowed size";
 /// Words by which git's checks say that a tree lists submodules in an unsafe way.
 const MODULES: &str = "gitmodules";
 
+/// Words by which git says that the host cannot go on.
+const HOST_FAULTS: [&str; 6] = [
+    "No space left",
+    "Disk quota exceeded",
+    "Input/output error",
+    "Permission denied",
+    "Read-only file system",
+    "Too many open files",
+];
+/// Words by which git says that a pack or an object in it is damaged, incomplete or against its checks.
+const DAMAGE: [&str; 21] = [
+    "corrupt",
+    "bad object",
+    "bad delta",
+    "apply delta",
+    "delta base",
+    "inflate",
+    "early EOF",
+    "premature end",
+    "signature mismatch",
+    "unsupported",
+    "unresolved delta",
+    "unknown object type",
+    "expected type",
+    "invalid ",
+    "fsck error",
+    "collision",
+    "COLLISION",
+    "reachable",
+    "did not receive expected object",
+    "garbage",
+    "junk",
+];
+
 /// Work to collect.
 #[derive(Debug, Clone)]
 pub struct CollectOrder {
@@ -172,7 +206,8 @@ impl Quarantine {
             Err(error) => return Err(error),
         };
         if output.status() != Some(0) {
-            return Ok(Received::Refused(unpack_objection(&output)));
+            let objection = unpack_objection(&output).ok_or_else(|| output.failure())?;
+            return Ok(Received::Refused(objection));
         }
         let found = self.history().sizes(&[header.tip.as_str()]).await?;
         if !found.iter().flatten().any(|found| found.kind == ObjectKind::Commit) {
@@ -217,16 +252,19 @@ impl Quarantine {
     }
 }
 
-/// Returns the rule that git's checks say is broken.
-fn unpack_objection(output: &GitOutput) -> Objection {
+/// Returns the rule that git's checks say is broken. `None` stands for a fault that may be the host's: a refusal is
+/// final, so it needs words that are known.
+fn unpack_objection(output: &GitOutput) -> Option<Objection> {
     let messages = output.messages();
-    let has = |word: &&str| messages.contains(*word);
+    let has = |words: &[&str]| words.iter().any(|word| messages.contains(word));
     let rule = match () {
         () if output.is_exhausted() => RelayRule::CostlyObjects,
+        () if output.status().is_none() || has(&HOST_FAULTS) => return None,
         () if messages.contains(MAX_SIZE) => RelayRule::BundleSize,
         () if messages.contains(MODULES) => RelayRule::Submodule,
-        () if GIT_NAMES.iter().any(has) => RelayRule::GitDirectory,
-        () => RelayRule::DamagedObjects,
+        () if has(&GIT_NAMES) => RelayRule::GitDirectory,
+        () if has(&DAMAGE) => RelayRule::DamagedObjects,
+        () => return None,
     };
-    Objection::new(rule, output.words())
+    Some(Objection::new(rule, output.words()))
 }

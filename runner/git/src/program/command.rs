@@ -7,12 +7,13 @@ use std::{
 };
 
 use platform_core::limit::ByteSize;
+use rustix::process::Signal;
 use tokio::{process::Command, time::timeout};
 
 use super::{
     Git, PROGRAM_DIRS,
     confine::{Network, Reach},
-    process::{Ended, Input, Process},
+    process::{Ended, Ending, Input, Process},
 };
 use crate::{askpass::AskPass, error::Error, transport::Transport};
 
@@ -59,10 +60,21 @@ const SETTINGS: [&str; 23] = [
 /// Settings that end a connection which moves less than a byte in a while.
 const SLOW_CONNECTION: [&str; 2] = ["http.lowSpeedLimit=1", "http.lowSpeedTime=30"];
 
-/// Words by which git says that it got no memory.
-const OUT_OF_MEMORY: [&str; 3] = ["out of memory", "mmap failed", "Out of memory"];
-/// Lowest exit status by which git says that a signal ended a part of it.
-const SIGNALLED: i32 = 129;
+/// Words by which git says that it, or a part of it, met a limit of this program on memory, time or files.
+const EXHAUSTED: [&str; 6] = [
+    "out of memory",
+    "Out of memory",
+    "Cannot allocate memory",
+    "File too large",
+    "died of signal 24",
+    "died of signal 25",
+];
+/// Signals by which the kernel says that a program met its limit on processor time or on the size of a file.
+const LIMIT_SIGNALS: [i32; 2] = [Signal::XCPU.as_raw(), Signal::XFSZ.as_raw()];
+/// Exit status of a program that ends as a part of it did, less the number of the part's signal.
+const SIGNALLED: i32 = 128;
+/// Seconds of processor time between the signal that says that the limit is met, and the end.
+const LAST_SECONDS: u64 = 5;
 
 /// Command of git that is being built. It reaches nothing yet but its repository.
 #[derive(Debug)]
@@ -185,12 +197,12 @@ impl<'g> GitCommand<'g> {
             process.finish(bounds.output.as_usize()).await
         };
         let slow = |_elapsed| Error::Slow { command, max: bounds.time };
-        let Ended { status, stdout, stderr } =
+        let Ended { ending, stdout, stderr } =
             timeout(bounds.time, work).await.map_err(slow)?.map_err(failed)?;
         if stdout.len() as u64 > bounds.output.0 {
             return Err(Error::LargeOutput { command, max: bounds.output });
         }
-        Ok(GitOutput { command, status, stdout, stderr })
+        Ok(GitOutput { command, ending, stdout, stderr })
     }
 
     /// Runs the command and returns its output.
@@ -206,7 +218,8 @@ impl<'g> GitCommand<'g> {
         let mut command = Command::new(&self.git.prlimit);
         command.env_clear().env("PATH", PROGRAM_DIRS).env("HOME", &self.git.home).envs(ENVIRONMENT);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.arg(format!("--cpu={}", bounds.processor.as_secs().max(1)));
+        let seconds = bounds.processor.as_secs().max(1);
+        command.arg(format!("--cpu={seconds}:{}", seconds + LAST_SECONDS));
         command.arg(format!("--as={}", self.memory.0)).arg(format!("--fsize={}", bounds.file.0));
         command.arg("--core=0").arg(&self.git.program);
         let settings = SETTINGS.iter().copied().chain(self.settings.iter().map(String::as_str));
@@ -220,7 +233,7 @@ impl<'g> GitCommand<'g> {
 #[derive(Debug)]
 pub struct GitOutput {
     command: &'static str,
-    status: Option<i32>,
+    ending: Ending,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
@@ -229,7 +242,10 @@ impl GitOutput {
     /// Returns the exit status; `None` if a signal ended git.
     #[must_use]
     pub const fn status(&self) -> Option<i32> {
-        self.status
+        match self.ending {
+            Ending::Status(status) => Some(status),
+            Ending::Signal(_) | Ending::Abandoned => None,
+        }
     }
 
     /// Returns the standard output.
@@ -254,11 +270,15 @@ impl GitOutput {
         platform_runtime::terminal::safe(reason.unwrap_or("it wrote no reason")).into_owned()
     }
 
-    /// Returns whether git ended because it needed more memory or processor time than allowed.
+    /// Returns whether git met a limit of this program. Any other signal, and a full disk, is a fault of the host.
     pub(crate) fn is_exhausted(&self) -> bool {
         let messages = self.messages();
-        let has_no_memory = OUT_OF_MEMORY.iter().any(|words| messages.contains(words));
-        self.status.is_none() || self.status.is_some_and(|status| status >= SIGNALLED) || has_no_memory
+        let met = match self.ending {
+            Ending::Status(status) => status - SIGNALLED,
+            Ending::Signal(signal) => signal,
+            Ending::Abandoned => 0,
+        };
+        LIMIT_SIGNALS.contains(&met) || EXHAUSTED.iter().any(|words| messages.contains(words))
     }
 
     /// Returns the standard output, if git succeeded.
@@ -266,12 +286,51 @@ impl GitOutput {
     /// # Errors
     /// With git's own words.
     pub fn checked(self) -> Result<Vec<u8>, Error> {
-        if self.status == Some(0) {
+        if self.status() == Some(0) {
             return Ok(self.stdout);
         }
-        if self.is_exhausted() {
-            return Err(Error::Exhausted { command: self.command });
+        Err(self.failure())
+    }
+
+    /// Returns the error for a git that failed.
+    pub(crate) fn failure(&self) -> Error {
+        let command = self.command;
+        match self.ending {
+            _ if self.is_exhausted() => Error::Exhausted { command },
+            Ending::Signal(signal) => Error::Killed { command, signal },
+            Ending::Status(_) | Ending::Abandoned => Error::Failed { command, words: self.words() },
         }
-        Err(Error::Failed { command: self.command, words: self.words() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(ending: Ending, messages: &str) -> GitOutput {
+        GitOutput { command: "index-pack", ending, stdout: Vec::new(), stderr: messages.into() }
+    }
+
+    #[test]
+    fn only_limits_of_this_program_exhaust_git() {
+        for output in [
+            ended(Ending::Signal(24), ""),
+            ended(Ending::Signal(25), ""),
+            ended(Ending::Status(152), ""),
+            ended(Ending::Status(128), "fatal: Out of memory, malloc failed (tried to allocate 9 bytes)"),
+            ended(Ending::Status(128), "error: pack-objects died of signal 24"),
+        ] {
+            assert!(matches!(output.failure(), Error::Exhausted { .. }), "{output:?}");
+        }
+        for output in [
+            ended(Ending::Signal(15), ""),
+            ended(Ending::Signal(9), ""),
+            ended(Ending::Status(129), "usage: git index-pack"),
+            ended(Ending::Status(137), ""),
+            ended(Ending::Status(128), "fatal: write error: No space left on device"),
+            ended(Ending::Status(128), "fatal: mmap failed: Permission denied"),
+        ] {
+            assert!(!matches!(output.failure(), Error::Exhausted { .. }), "{output:?}");
+        }
     }
 }

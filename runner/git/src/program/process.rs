@@ -1,6 +1,11 @@
 //! process starts a program in a group of its own, feeds it, reads it within bounds, and kills the group on drop.
 
-use std::{io, process::Stdio, thread};
+use std::{
+    io,
+    os::unix::process::ExitStatusExt as _,
+    process::{ExitStatus, Stdio},
+    thread,
+};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
@@ -32,12 +37,33 @@ pub(super) enum Input {
 /// Bytes that a program wrote, and how it ended.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// Exit status; `None` if a signal ended it.
-    pub(super) status: Option<i32>,
+    /// Way in which it ended.
+    pub(super) ending: Ending,
     /// Standard output, one byte more than allowed if it is too long.
     pub(super) stdout: Vec<u8>,
     /// Last part of the messages.
     pub(super) stderr: Vec<u8>,
+}
+
+/// Way in which a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// By itself, with this status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+    /// It was not waited for: it printed too much.
+    Abandoned,
+}
+
+impl From<ExitStatus> for Ending {
+    fn from(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Status(code),
+            (None, Some(signal)) => Self::Signal(signal),
+            (None, None) => Self::Abandoned,
+        }
+    }
 }
 
 /// Program that runs. It is killed with its children on drop.
@@ -89,12 +115,12 @@ impl Process {
         fed?;
         let stdout = stdout?;
         if stdout.len() > max {
-            return Ok(Ended { status: None, stdout, stderr: stderr? });
+            return Ok(Ended { ending: Ending::Abandoned, stdout, stderr: stderr? });
         }
         let status = self.child.wait().await?;
         // Its id may belong to another group from now on.
         self.group = None;
-        Ok(Ended { status: status.code(), stdout, stderr: stderr? })
+        Ok(Ended { ending: status.into(), stdout, stderr: stderr? })
     }
 }
 
