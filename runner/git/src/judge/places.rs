@@ -58,6 +58,11 @@ impl Judge<'_> {
         if entry.mode == REMOVED {
             return objections;
         }
+        if entry.mode == LINK
+            && let Some(above) = self.policy.protected.pattern_below(&text)
+        {
+            objections.push(at(RelayRule::ProtectedPath, &format!("a link in the place of `{above}`")));
+        }
         let faults = faults(path, self.path_bounds());
         objections.extend(faults.into_iter().map(|fault| at(rule_of(fault), words_of(fault))));
         if text.split('/').any(|name| folded(name) == COMMON_DIR) {

@@ -8,7 +8,15 @@ use platform_core::limit::ByteSize;
 use super::{path::folded, secrets::SecretScan};
 
 /// Patterns of paths that decide what runs at the remote, or who approves a change.
-const DEFAULT_PROTECTED: [&str; 4] = ["/.github/workflows", "/.github/actions", "CODEOWNERS", ".gitmodules"];
+const DEFAULT_PROTECTED: [&str; 7] = [
+    "/.github/workflows",
+    "/.github/actions",
+    "/.gitea/workflows",
+    "/.forgejo/workflows",
+    "/.gitlab-ci.yml",
+    "CODEOWNERS",
+    ".gitmodules",
+];
 /// Beginnings of the short names that NTFS gives to `.gitmodules`.
 const MODULES_SHORT: [&str; 2] = ["gitmod~", "gi7eba~"];
 /// Name of the file that lists submodules.
@@ -60,7 +68,11 @@ pub struct RelayPolicy {
 
 /// Patterns of paths that an agent must not add, change or remove. Case does not matter.
 #[derive(Debug)]
-pub struct ProtectedPaths(Gitignore);
+pub struct ProtectedPaths {
+    paths: Gitignore,
+    /// Directories that lead to them. A link in the place of one would lead elsewhere.
+    above: Gitignore,
+}
 
 /// Error for a pattern that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,24 +89,20 @@ impl ProtectedPaths {
     /// # Errors
     /// The first pattern that cannot be read.
     pub fn with(globs: &[String]) -> Result<Self, InvalidGlob> {
-        let mut builder = GitignoreBuilder::new("");
-        let invalid = |glob: &str| InvalidGlob { glob: glob.to_owned() };
-        builder.case_insensitive(true).or(Err(invalid("")))?;
-        for glob in DEFAULT_PROTECTED.into_iter().chain(globs.iter().map(String::as_str)) {
-            builder.add_line(None, glob).map_err(|_error| invalid(glob))?;
-        }
-        builder.build().map(Self).map_err(|_error| invalid(""))
+        let globs = || DEFAULT_PROTECTED.into_iter().chain(globs.iter().map(String::as_str));
+        let above: Vec<String> = globs().flat_map(directories_above).collect();
+        Ok(Self { paths: patterns(globs())?, above: patterns(above.iter().map(String::as_str))? })
+    }
+
+    /// Returns the pattern that protects a directory in the place of the link at `path`, if there is one.
+    pub(crate) fn pattern_below(&self, path: &str) -> Option<&str> {
+        let found = self.above.matched(plain(path)?, false);
+        if found.is_ignore() { found.inner().map(|glob| glob.original()) } else { None }
     }
 
     /// Returns the pattern that protects a path, if there is one.
     pub(crate) fn pattern_of(&self, path: &str) -> Option<&str> {
-        let names =
-            path.split('/').map(folded).map(|name| if is_modules(&name) { MODULES.to_owned() } else { name });
-        let plain: PathBuf = names.filter(|name| !name.is_empty()).collect();
-        if plain.as_os_str().is_empty() {
-            return None;
-        }
-        let found = self.0.matched_path_or_any_parents(&plain, false);
+        let found = self.paths.matched_path_or_any_parents(plain(path)?, false);
         if found.is_ignore() { found.inner().map(|glob| glob.original()) } else { None }
     }
 }
@@ -102,8 +110,39 @@ impl ProtectedPaths {
 impl Default for ProtectedPaths {
     /// Returns the patterns that every relay has.
     fn default() -> Self {
-        Self::with(&[]).unwrap_or_else(|_invalid| Self(Gitignore::empty()))
+        Self::with(&[])
+            .unwrap_or_else(|_invalid| Self { paths: Gitignore::empty(), above: Gitignore::empty() })
     }
+}
+
+fn patterns<'g>(globs: impl Iterator<Item = &'g str>) -> Result<Gitignore, InvalidGlob> {
+    let mut builder = GitignoreBuilder::new("");
+    let invalid = |glob: &str| InvalidGlob { glob: glob.to_owned() };
+    builder.case_insensitive(true).or(Err(invalid("")))?;
+    for glob in globs {
+        builder.add_line(None, glob).map_err(|_error| invalid(glob))?;
+    }
+    builder.build().map_err(|_error| invalid(""))
+}
+
+/// Returns patterns for the directories that lead to what `glob` protects. One that takes paths out has none.
+fn directories_above(glob: &str) -> Vec<String> {
+    let glob = glob.trim();
+    if glob.starts_with(['!', '#']) {
+        return Vec::new();
+    }
+    let glob = glob.trim_matches('/');
+    let ends = glob.match_indices('/').map(|(at, _)| &glob[..at]);
+    // Any directory may lead to a pattern for any depth, and not each link is its.
+    ends.filter(|above| !above.ends_with("**")).map(|above| format!("/{above}")).collect()
+}
+
+/// Returns a path as patterns see it. `None` stands for an empty one.
+fn plain(path: &str) -> Option<PathBuf> {
+    let names =
+        path.split('/').map(folded).map(|name| if is_modules(&name) { MODULES.to_owned() } else { name });
+    let plain: PathBuf = names.filter(|name| !name.is_empty()).collect();
+    (!plain.as_os_str().is_empty()).then_some(plain)
 }
 
 /// Returns whether a folded name is a short name of `.gitmodules`.
@@ -133,12 +172,26 @@ mod tests {
             ".gitmodules",
             "GITMOD~1",
             "gi7eba~1",
+            ".gitlab-ci.yml",
+            ".gitea/workflows/ci.yml",
+            ".forgejo/workflows/deep/ci.yml",
         ] {
             assert!(protected.pattern_of(path).is_some(), "{path}");
         }
         for path in ["src/main.rs", ".github/ISSUE_TEMPLATE.md", "a/.github/workflows/ci.yml", "/", "..", ""]
         {
             assert_eq!(protected.pattern_of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn links_above_protected_paths_are_known() {
+        let protected = ProtectedPaths::with(&["infra/prod/**".to_owned(), "**/keys/x".to_owned()]).unwrap();
+        for path in [".github", ".GitHub", ".gitea", ".forgejo", "infra", "infra/prod", "a/b/keys"] {
+            assert!(protected.pattern_below(path).is_some(), "{path}");
+        }
+        for path in ["src", "a/.github", ".github/x", "infra/x", "CODEOWNERS.md", ""] {
+            assert_eq!(protected.pattern_below(path), None, "{path}");
         }
     }
 

@@ -8,6 +8,13 @@ use platform_core::secret::Secret;
 /// Fewest bytes of a known secret. Shorter ones would be found everywhere.
 const MIN_KNOWN: usize = 8;
 
+/// Beginning, in a line, of the mark before a private key.
+const KEY_BEGIN: &[u8] = b"-----BEGIN ";
+/// Words in that mark.
+const KEY_WORDS: &[u8] = b"PRIVATE KEY";
+/// Most bytes between the beginning of the mark and the end of its words.
+const MAX_KEY_MARK: usize = 48;
+
 /// Form of the tokens of a service.
 struct TokenForm {
     name: &'static str,
@@ -135,11 +142,21 @@ impl SecretScan {
         if self.known.iter().any(is_known) {
             return Some("secret of this host");
         }
-        if runner_files::begins_with_key(content) {
+        if runner_files::begins_with_key(content) || has_key(content) {
             return Some("private key");
         }
         FORMS.iter().find(|form| form.is_in(content)).map(|form| form.name)
     }
+}
+
+/// Returns whether `content` has the mark of a private key anywhere in a line, as in JSON or indented YAML.
+fn has_key(content: &[u8]) -> bool {
+    memmem::find_iter(content, KEY_BEGIN).any(|at| {
+        let rest = &content[at + KEY_BEGIN.len()..];
+        let rest = &rest[..rest.len().min(MAX_KEY_MARK)];
+        let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        memmem::find(line, KEY_WORDS).is_some_and(|end| line[end + KEY_WORDS.len()..].starts_with(b"-----"))
+    })
 }
 
 #[cfg(test)]
@@ -176,6 +193,8 @@ mod tests {
             format!("xoxb-{letters}"),
             format!("glpat-{letters}"),
             "a\n-----BEGIN OPENSSH PRIVATE KEY-----\n".to_owned(),
+            "{\"key\": \"-----BEGIN PRIVATE KEY-----\\nMII\"}".to_owned(),
+            "key: |\n    -----BEGIN EC PRIVATE KEY-----\n".to_owned(),
             "x canary-7f3a91 y".to_owned(),
         ] {
             assert!(scan.find(text.as_bytes()).is_some(), "{text}");
@@ -189,6 +208,7 @@ mod tests {
             "github_pat_",
             "xAKIAIOSFODNN7EXAMPLE",
             "-----BEGIN CERTIFICATE-----\n",
+            "x -----BEGIN CERTIFICATE-----\nPRIVATE KEY-----",
         ] {
             assert_eq!(scan.find(text.as_bytes()), None, "{text}");
         }

@@ -208,6 +208,11 @@ pub(super) const VECTORS: &[Vector] = &[
         rule: RelayRule::ProtectedPath,
     },
     Vector {
+        name: "link in the place of workflows",
+        commit: |a| entry(a, "120000", b".github", b"src"),
+        rule: RelayRule::ProtectedPath,
+    },
+    Vector {
         name: "removed owners",
         commit: |a| {
             std::fs::remove_file(a.dir.join("CODEOWNERS")).expect("it was there");
