@@ -14,6 +14,7 @@ mod flow;
 mod git_server;
 mod host_files;
 mod http;
+mod mirrors;
 mod nested;
 mod programs;
 mod world;

@@ -2,6 +2,9 @@
 //!
 //! One process at a time fetches. A caller that waited for it takes over what was fetched since it began to wait.
 
+mod leftovers;
+mod update;
+
 use std::{
     fs, io,
     num::NonZeroU32,
@@ -13,12 +16,13 @@ use platform_runtime::lock::Lock;
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep};
 
+use self::leftovers::remove_leftovers;
 use crate::{
     branch::{BaseBranch, SandboxBranch},
     error::Error,
     object_id::ObjectId,
     program::Git,
-    remote::{Remote, Use, failure_of},
+    remote::Remote,
     repo_url::{RepoUrl, own_url},
 };
 
@@ -28,28 +32,10 @@ const LOCK_TIMEOUT: Duration = Duration::from_mins(5);
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 /// Name of the repository in a mirror's directory.
 const REPOSITORY: &str = "repository.git";
-/// Name of a repository that is not yet complete.
-const UNFINISHED: &str = "unfinished.git";
 /// Beginning of the names of files that say when a branch was fetched.
 const FETCHED: &str = "fetched-";
 /// Digits of a hash in the name of a file or directory.
 const NAME_DIGITS: usize = 32;
-/// Packs after which a mirror is repacked.
-const MAX_PACKS: usize = 50;
-/// Branches of agents, which are fetched where they exist.
-const AGENTS_BRANCHES: &str = "+refs/heads/sandbox/*:refs/heads/sandbox/*";
-/// Words by which git says that a remote lacks a branch.
-const MISSING_BRANCH: &str = "couldn't find remote ref";
-/// Faults of old commits that harm nothing, and that many repositories have.
-const HARMLESS_FAULTS: [&str; 7] = [
-    "zeroPaddedFilemode",
-    "missingSpaceBeforeDate",
-    "missingSpaceBeforeEmail",
-    "badTimezone",
-    "zeroPaddedDate",
-    "missingNameBeforeEmail",
-    "badEmail",
-];
 
 /// Depth of history that is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,8 +97,9 @@ impl MirrorCache {
             return Ok(mirror);
         }
         mirror.make(&dir).await?;
+        remove_leftovers(&mirror.repository)?;
         let began = now();
-        mirror.fetch(remote, base).await?;
+        mirror.fetch_or_mend(remote, base, &dir).await?;
         platform_runtime::file::replace(&fetched_file, 0o600, began.to_string().as_bytes())
             .map_err(Error::io("write", &fetched_file))?;
         mirror.repack().await?;
@@ -121,51 +108,6 @@ impl MirrorCache {
 }
 
 impl Mirror {
-    /// Makes the empty repository where it is missing. One that was not finished is removed.
-    async fn make(&self, dir: &Path) -> Result<(), Error> {
-        if self.repository.is_dir() {
-            return Ok(());
-        }
-        let unfinished = dir.join(UNFINISHED);
-        remove_dir(&unfinished)?;
-        let init = self.git.command_outside("init").arguments(["--quiet", "--bare", "--template="]);
-        init.argument(&unfinished).writes(dir).output().await?;
-        fs::rename(&unfinished, &self.repository).map_err(Error::io("rename", &unfinished))
-    }
-
-    async fn fetch(&self, remote: &Remote, base: &BaseBranch) -> Result<(), Error> {
-        let mut command = self.git.command("fetch", &self.repository).writes(&self.repository);
-        for fault in HARMLESS_FAULTS {
-            command = command.setting(format!("fetch.fsck.{fault}=ignore"));
-        }
-        command = command.arguments(["--quiet", "--no-tags", "--prune", "--no-write-fetch-head"]);
-        let reference = base.reference();
-        let command = command
-            .arguments(["--no-auto-maintenance", "--", remote.url.as_str()])
-            .argument(format!("+{reference}:{reference}"))
-            .argument(AGENTS_BRANCHES);
-        let output = remote.run(command, Use::Fetch).await?;
-        if output.status() == Some(0) {
-            return Ok(());
-        }
-        if output.messages().contains(MISSING_BRANCH) {
-            return Err(Error::NoBase { url: self.url.clone(), branch: base.clone() });
-        }
-        Err(failure_of(&output).into())
-    }
-
-    /// Puts many packs together. A reader of the old ones has them open, and finds the new one.
-    async fn repack(&self) -> Result<(), Error> {
-        let packs = self.repository.join("objects/pack");
-        let entries = fs::read_dir(&packs).map_err(Error::io("list", &packs))?;
-        let is_pack = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|ending| ending == "pack");
-        if entries.filter_map(Result::ok).filter(is_pack).count() <= MAX_PACKS {
-            return Ok(());
-        }
-        let command = self.git.command("repack", &self.repository).writes(&self.repository);
-        command.arguments(["-a", "-d", "-q"]).output().await.map(drop)
-    }
-
     /// Returns the last commit of a branch, as it was fetched.
     ///
     /// # Errors
