@@ -39,11 +39,13 @@ pub struct AskPass {
 }
 
 impl AskPass {
-    /// Writes `token` for `user` into `dir`, which must not exist and lies on a disk of this host.
+    /// Writes `token` for `user` into `dir`, which is for this alone and lies on a disk of this host. Replaces what a
+    /// process that was killed left there.
     ///
     /// # Errors
     /// The system's.
     pub fn create(dir: &Path, user: &str, token: &Secret) -> Result<Self, Error> {
+        crate::mirror::remove_dir(dir)?;
         fs::DirBuilder::new().mode(DIR_MODE).create(dir).map_err(Error::io("create", dir))?;
         let dir = fs::canonicalize(dir).map_err(Error::io("resolve", dir))?;
         let askpass = Self { dir, user: user.to_owned() };
@@ -98,6 +100,8 @@ mod tests {
     fn only_the_expected_host_gets_the_token() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("askpass");
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join(TOKEN_NAME), "left over").unwrap();
         let askpass = AskPass::create(&dir, "x-access-token", &Secret::new("t0ken".to_owned())).unwrap();
         let answer = |question: &str| {
             let mut command = Command::new(askpass.script());

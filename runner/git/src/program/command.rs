@@ -215,9 +215,11 @@ impl<'g> GitCommand<'g> {
 
     fn program(&self) -> Command {
         let bounds = self.git.bounds();
-        let mut command = Command::new(&self.git.prlimit);
+        let mut command = Command::new(&self.git.setpriv);
         command.env_clear().env("PATH", PROGRAM_DIRS).env("HOME", &self.git.home).envs(ENVIRONMENT);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        // A runner that is killed takes git with it.
+        command.args(["--pdeathsig", "KILL", "--"]).arg(&self.git.prlimit);
         let seconds = bounds.processor.as_secs().max(1);
         command.arg(format!("--cpu={seconds}:{}", seconds + LAST_SECONDS));
         command.arg(format!("--as={}", self.memory.0)).arg(format!("--fsize={}", bounds.file.0));

@@ -55,6 +55,7 @@ impl Default for ProcessBounds {
 #[derive(Debug, Clone)]
 pub struct Git {
     program: PathBuf,
+    setpriv: PathBuf,
     prlimit: PathBuf,
     home: PathBuf,
     confinement: Confinement,
@@ -62,7 +63,7 @@ pub struct Git {
 }
 
 impl Git {
-    /// Finds git and `prlimit`. Makes `home`, an empty directory that git takes for its user's, where it is missing.
+    /// Finds git, `prlimit` and `setpriv`. Makes `home`, an empty directory that git takes for its user's, where it is missing.
     ///
     /// # Errors
     /// If a program is missing, `home` is not empty, or the system refuses.
@@ -75,7 +76,8 @@ impl Git {
         }
         let confinement = Confinement::measure();
         let bounds = ProcessBounds::default();
-        Ok(Self { program: find("git")?, prlimit: find("prlimit")?, home, confinement, bounds })
+        let [program, setpriv, prlimit] = [find("git")?, find("setpriv")?, find("prlimit")?];
+        Ok(Self { program, setpriv, prlimit, home, confinement, bounds })
     }
 
     /// Returns this git with other limits.

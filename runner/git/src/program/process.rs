@@ -4,6 +4,7 @@ use std::{
     io,
     os::unix::process::ExitStatusExt as _,
     process::{ExitStatus, Stdio},
+    sync::mpsc::{self, Sender},
     thread,
 };
 
@@ -72,10 +73,13 @@ pub(super) struct Process {
     child: Child,
     input: Vec<u8>,
     group: Option<Pid>,
+    /// Keeps the thread that started the program: the kernel kills the program when that thread ends.
+    _starter: Sender<()>,
 }
 
 impl Process {
-    /// Starts `command`, which reaches only `reach`. The thread that starts it ends at once: it has lost its rights.
+    /// Starts `command`, which reaches only `reach`. The thread that starts it has lost its other rights. It does nothing
+    /// else, and ends with the program.
     ///
     /// # Errors
     /// The system's.
@@ -88,14 +92,17 @@ impl Process {
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
         let (send, receive) = oneshot::channel();
+        let (starter, end) = mpsc::channel();
         let runtime = Handle::current();
         let start = move || {
             let _context = runtime.enter();
             let started = reach.confine().and_then(|_extent| command.spawn());
             let group = |child: &Child| child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-            let started = started.map(|child| Self { group: group(&child), child, input });
+            let started = started.map(|child| Self { group: group(&child), child, input, _starter: starter });
             // If nothing waits for it any more, the process that comes back is dropped, and so killed.
             drop(send.send(started));
+            // Nothing is sent: the other end goes with the process, and that ends the wait.
+            let _gone = end.recv();
         };
         thread::Builder::new().name("git-start".to_owned()).spawn(start)?;
         receive.await.map_err(io::Error::other)?
