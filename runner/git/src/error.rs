@@ -89,6 +89,12 @@ pub enum Error {
         /// Its command.
         command: &'static str,
     },
+    /// The credential would go in the clear to another host.
+    #[error("{url} is not encrypted: a credential is sent only over https, or to this host")]
+    OpenCredential {
+        /// The remote.
+        url: RepoUrl,
+    },
     /// A thread of this program ended early.
     #[error("a thread ended early")]
     Thread,

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     branch::SandboxBranch,
     error::Error,
+    judge::AcceptedWork,
     object_id::ObjectId,
     program::{GitCommand, GitOutput},
-    quarantine::{Quarantine, TIP},
+    quarantine::{Quarantine, START, TIP},
     remote::{Remote, Use, failure_of},
     remote_failure::RemoteFailure,
 };
@@ -17,15 +18,30 @@ use crate::{
 /// Words by which git says that a branch is not where the lease says.
 const LEASE_LOST: [&str; 4] = ["stale info", "fetch first", "non-fast-forward", "cannot lock ref"];
 
-/// Commit to push.
+/// Words by which git says that the connection broke before the remote said how the push ended.
+const NO_REPORT: &str = "[remote failure]";
+
+/// Work to push, which was accepted.
 #[derive(Debug, Clone)]
 pub struct PushOrder {
-    /// Commit, which the quarantine holds and which was accepted.
-    pub tip: ObjectId,
-    /// Branch to write.
-    pub branch: SandboxBranch,
-    /// Commit that the branch has, as far as this host knows. `None` for a branch that does not exist.
-    pub expected: Option<ObjectId>,
+    start: ObjectId,
+    tip: ObjectId,
+    branch: SandboxBranch,
+    expected: Option<ObjectId>,
+}
+
+impl PushOrder {
+    /// Creates the order to write `work` to `branch`, which has the commit `expected` as far as this host knows. `None`
+    /// stands for a branch that does not exist.
+    #[must_use]
+    pub fn new(work: &AcceptedWork, branch: SandboxBranch, expected: Option<ObjectId>) -> Self {
+        Self { start: work.start().clone(), tip: work.tip().clone(), branch, expected }
+    }
+
+    /// Returns whether the work was judged against what the branch has: commits between would be lost, or unjudged.
+    fn builds_on_expected(&self) -> bool {
+        self.expected.as_ref().is_none_or(|expected| *expected == self.start)
+    }
 }
 
 /// Result of a push.
@@ -68,9 +84,9 @@ impl Quarantine {
     /// Sends the commit of `order` to `remote`. May be repeated after any failure or interruption.
     ///
     /// # Errors
-    /// [`Error::NotCollected`] if the quarantine holds another commit, and if git or the system fails.
+    /// [`Error::NotCollected`] if the quarantine holds other commits, and if git or the system fails.
     pub async fn push(&self, remote: &Remote, order: &PushOrder) -> Result<PushOutcome, Error> {
-        if self.commit(TIP).await? != order.tip {
+        if self.commit(TIP).await? != order.tip || self.commit(START).await? != order.start {
             return Err(Error::NotCollected { path: self.dir().to_owned() });
         }
         match self.try_push(remote, order).await {
@@ -85,7 +101,7 @@ impl Quarantine {
         if found.as_ref() == Some(&order.tip) {
             return Ok(PushOutcome::AlreadyThere);
         }
-        if found != order.expected {
+        if found != order.expected || !order.builds_on_expected() {
             return Ok(PushOutcome::BranchMoved { found });
         }
         let output = remote.run(self.push_command(remote, order), Use::Push).await?;
@@ -116,6 +132,9 @@ fn outcome(output: &GitOutput, reference: &str) -> Result<PushOutcome, Error> {
     match line.chars().next() {
         Some('!') if LEASE_LOST.iter().any(|words| line.contains(words)) => {
             Ok(PushOutcome::BranchMoved { found: None })
+        }
+        Some('!') if line.contains(NO_REPORT) => {
+            Ok(RemoteFailure::Unreachable { reason: output.words(), retry: true }.into())
         }
         Some('!') => {
             let reason = line.split('\t').next_back().unwrap_or_default();

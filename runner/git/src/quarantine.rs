@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Name of the commit that the agent began with.
-const START: &str = "refs/relay/start";
+pub(crate) const START: &str = "refs/relay/start";
 /// Name of the agent's last commit.
 pub(crate) const TIP: &str = "refs/relay/tip";
 /// Words by which git's checks say that a tree has a spelling of `.git`.

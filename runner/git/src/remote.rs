@@ -11,27 +11,21 @@ use crate::{
     repo_url::RepoUrl,
 };
 
-/// Words by which git says that a remote may answer later.
-const PASSING: [&str; 16] = [
-    "Could not resolve host",
-    "Failed to connect",
-    "Connection refused",
-    "Connection reset",
-    "Connection timed out",
-    "Connection was reset",
-    "Operation too slow",
-    "Operation timed out",
-    "early EOF",
-    "Empty reply from server",
-    "unexpected disconnect",
-    "the remote end hung up unexpectedly",
-    "HTTP 5",
-    "error: 5",
-    "error: 429",
-    "HTTP 429",
+/// Words by which git says that the remote answered, and said no.
+const REFUSED: [&str; 8] = [
+    "error: 401",
+    "error: 403",
+    "error: 404",
+    "Authentication failed",
+    "could not read Username",
+    "could not read Password",
+    "' not found",
+    "does not appear to be a git repository",
 ];
+/// Words by which a remote says that it refuses only for a while.
+const BUSY: [&str; 3] = ["rate limit", "Rate limit", "abuse detection"];
 /// Words by which git says that it cannot speak with the remote at all.
-const LASTING: [&str; 4] = ["certificate", "SSL", "unable to update url base from redirection", "error: 30"];
+const LASTING: [&str; 3] = ["certificate", "unable to update url base from redirection", "error: 30"];
 
 /// Repository on another host, or elsewhere on this one, and the credential for it.
 #[derive(Debug, Clone)]
@@ -44,17 +38,19 @@ pub struct Remote {
 
 /// Reads the messages of a git that failed at a remote.
 pub(crate) fn failure_of(output: &GitOutput) -> RemoteFailure {
-    let messages = output.messages();
-    let reason = output.words();
+    failure_in(&output.messages(), output.words())
+}
+
+/// Reads messages. A refusal is final, so it needs words that are known: a connection breaks off in many ways.
+fn failure_in(messages: &str, reason: String) -> RemoteFailure {
     let has = |words: &[&str]| words.iter().any(|word| messages.contains(word));
     if has(&LASTING) {
         return RemoteFailure::Unreachable { reason, retry: false };
     }
-    // A git that was killed has told nothing: the remote may have done it or not.
-    if output.status().is_none() || has(&PASSING) {
-        return RemoteFailure::Unreachable { reason, retry: true };
+    if has(&REFUSED) && !has(&BUSY) {
+        return RemoteFailure::Refused { reason };
     }
-    RemoteFailure::Refused { reason }
+    RemoteFailure::Unreachable { reason, retry: true }
 }
 
 /// Takes a git that was too slow for a remote that does not answer.
@@ -92,8 +88,11 @@ impl Remote {
     /// Runs a command that speaks with this remote. A failure of git is in the output.
     ///
     /// # Errors
-    /// If git cannot run, or the remote is too slow.
+    /// If git cannot run, the remote is too slow, or others could read the credential.
     pub(crate) async fn run(&self, command: GitCommand<'_>, purpose: Use) -> Result<GitOutput, Error> {
+        if self.credential.is_some() && self.url.shows_credentials() {
+            return Err(Error::OpenCredential { url: self.url.clone() });
+        }
         self.open(command, purpose).run().await.map_err(slow_is_unreachable)
     }
 
@@ -123,5 +122,46 @@ impl Remote {
             }
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(messages: &str) -> RemoteFailure {
+        failure_in(messages, String::new())
+    }
+
+    #[test]
+    fn only_known_words_are_a_refusal() {
+        for messages in [
+            "fatal: unable to access 'https://h/a/': The requested URL returned error: 403",
+            "fatal: Authentication failed for 'https://h/a/'",
+            "remote: Repository not found.\nfatal: repository 'https://h/a/' not found",
+            "fatal: could not read Username for 'https://h': terminal prompts disabled",
+        ] {
+            assert!(matches!(failure(messages), RemoteFailure::Refused { .. }), "{messages}");
+        }
+        for messages in [
+            "fatal: unable to access 'https://h/a/': OpenSSL SSL_connect: Connection reset by peer",
+            "fatal: unable to access 'https://h/a/': OpenSSL SSL_connect: SSL_ERROR_SYSCALL",
+            "fatal: unable to access 'https://h/a/': GnuTLS, handshake failed: The TLS connection was broken",
+            "error: RPC failed; curl 18 transfer closed with 99 bytes remaining to read",
+            "fatal: unable to access 'https://h/a/': The requested URL returned error: 408",
+            "fatal: unable to access 'https://h/a/': The requested URL returned error: 503",
+            "remote: API rate limit exceeded\nfatal: The requested URL returned error: 403",
+            "",
+        ] {
+            let again = matches!(failure(messages), RemoteFailure::Unreachable { retry: true, .. });
+            assert!(again, "{messages}");
+        }
+        for messages in [
+            "fatal: unable to access 'https://h/a/': SSL certificate problem: unable to get local issuer certificate",
+            "fatal: unable to access 'https://h/a/': server certificate verification failed",
+        ] {
+            let lasting = matches!(failure(messages), RemoteFailure::Unreachable { retry: false, .. });
+            assert!(lasting, "{messages}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! repo_url defines the addresses of remotes: those that git can take for nothing else.
 
-use std::{ffi::OsString, fmt, path::Path};
+use std::{ffi::OsString, fmt, net::Ipv4Addr, path::Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ const MAX_LENGTH: usize = 1024;
 /// Most digits of a port.
 const MAX_PORT_DIGITS: usize = 5;
 
-/// Address of a repository: `https`, `http`, or `file` for a repository on this host. It holds no credential.
+/// Address of a repository: `https`, `http`, or, where the caller allows it, `file`. It holds no credential.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RepoUrl {
@@ -26,7 +26,9 @@ pub enum InvalidRepoUrl {
     #[error("an address of a repository has 1 to {MAX_LENGTH} characters")]
     Length,
     /// The scheme is missing or another one.
-    #[error("the address begins with https://, http:// or file://, in lower case")]
+    #[error(
+        "the address begins with https:// or http://, or with file:// where that is allowed, in lower case"
+    )]
     Scheme,
     /// A character is not allowed.
     #[error(
@@ -45,18 +47,29 @@ pub enum InvalidRepoUrl {
 }
 
 impl RepoUrl {
-    /// Reads an address.
+    /// Reads an address of a repository on a server. So does a stored address.
     ///
     /// # Errors
     /// The first reason why the text is none.
     pub fn parse(text: &str) -> Result<Self, InvalidRepoUrl> {
+        Self::read(text, &[("https://", Transport::Https), ("http://", Transport::Http)])
+    }
+
+    /// Reads an address of a directory on this host. The caller has decided that the directory may be read and written:
+    /// it may be any.
+    ///
+    /// # Errors
+    /// The first reason why the text is none.
+    pub fn parse_local(text: &str) -> Result<Self, InvalidRepoUrl> {
+        Self::read(text, &[("file://", Transport::File)])
+    }
+
+    fn read(text: &str, schemes: &[(&str, Transport)]) -> Result<Self, InvalidRepoUrl> {
         if text.is_empty() || text.len() > MAX_LENGTH {
             return Err(InvalidRepoUrl::Length);
         }
-        let scheme = |(name, transport)| text.strip_prefix(name).map(|rest| (transport, rest));
-        let schemes =
-            [("https://", Transport::Https), ("http://", Transport::Http), ("file://", Transport::File)];
-        let (transport, rest) = schemes.into_iter().find_map(scheme).ok_or(InvalidRepoUrl::Scheme)?;
+        let scheme = |(name, transport): &(&str, Transport)| Some((*transport, text.strip_prefix(name)?));
+        let (transport, rest) = schemes.iter().find_map(scheme).ok_or(InvalidRepoUrl::Scheme)?;
         let slash = rest.find('/').ok_or(InvalidRepoUrl::Path)?;
         let authority = &rest[..slash];
         match transport {
@@ -84,6 +97,14 @@ impl RepoUrl {
         let start = self.text.find("://").map_or(0, |at| at + "://".len());
         let path = self.text[start..].find('/').map_or(self.text.len(), |at| start + at);
         &self.text[..path]
+    }
+
+    /// Returns whether others on the way to the repository could read a credential: it goes in the clear to another host.
+    pub(crate) fn shows_credentials(&self) -> bool {
+        let authority = self.origin().trim_start_matches("http://");
+        let host = authority.split(':').next().unwrap_or_default();
+        let is_loopback = host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+        self.transport == Transport::Http && !is_loopback && host != "localhost"
     }
 
     /// Returns the directory of a repository on this host.
@@ -161,7 +182,6 @@ mod tests {
             "https://example.org/team/repo.git",
             "https://example.org:8443/repo",
             "http://127.0.0.1:3000/a/b.git",
-            "file:///srv/git/repo.git",
             "https://example.org/~user/repo+x/",
         ] {
             assert!(RepoUrl::parse(text).is_ok(), "{text}");
@@ -171,8 +191,31 @@ mod tests {
             [url.as_str(), url.origin()],
             ["https://example.org:8443/a/b", "https://example.org:8443"]
         );
-        let local = RepoUrl::parse("file:///srv/git").unwrap();
+        let local = RepoUrl::parse_local("file:///srv/git").unwrap();
         assert_eq!(local.local_dir(), Some(Path::new("/srv/git")));
+    }
+
+    #[test]
+    fn a_directory_is_taken_only_where_allowed() {
+        use InvalidRepoUrl::{Host, Scheme};
+        assert_eq!(RepoUrl::parse("file:///srv/git"), Err(Scheme));
+        assert_eq!(serde_json::from_str::<RepoUrl>("\"file:///srv/git\"").ok(), None);
+        assert_eq!(RepoUrl::parse_local("https://example.org/a"), Err(Scheme));
+        assert_eq!(RepoUrl::parse_local("file://host/a"), Err(Host));
+    }
+
+    #[test]
+    fn only_plain_http_to_other_hosts_shows_credentials() {
+        for (text, shows) in [
+            ("http://example.org/a", true),
+            ("http://10.0.0.1:80/a", true),
+            ("http://127.0.0.1.example.org/a", true),
+            ("http://127.0.0.1:3000/a", false),
+            ("http://localhost/a", false),
+            ("https://example.org/a", false),
+        ] {
+            assert_eq!(RepoUrl::parse(text).unwrap().shows_credentials(), shows, "{text}");
+        }
     }
 
     #[test]
@@ -199,7 +242,6 @@ mod tests {
             ("https://example.org:99999/a", Host),
             ("https://example.org:+80/a", Host),
             ("https://[::1]/a", Host),
-            ("file://host/a", Host),
             ("https://example.org/", Path),
             ("https://example.org//a", Path),
             ("https://example.org/a/../b", Path),

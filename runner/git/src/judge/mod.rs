@@ -88,7 +88,9 @@ impl Judge<'_> {
         objections.extend(self.nested_repositories(&entries).await?);
         objections.extend(self.contents(&objects, &entries).await?);
         if objections.is_empty() {
-            Ok(AcceptedWork { tip: self.tip.clone(), commits: commits.len(), files, bytes })
+            let start = self.start.clone();
+            let tip = self.tip.clone();
+            Ok(AcceptedWork { start, tip, commits: commits.len(), files, bytes })
         } else {
             Err(Halt::Refused(objections))
         }

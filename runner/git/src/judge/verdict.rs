@@ -17,15 +17,44 @@ pub enum RelayVerdict {
     Refused(Vec<Objection>),
 }
 
-/// Work that keeps all rules.
+/// Work that keeps all rules. Only a judgement makes it, and a push needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedWork {
-    /// Last commit.
-    pub tip: ObjectId,
-    /// Number of commits.
-    pub commits: usize,
-    /// Number of paths that they change.
-    pub files: usize,
-    /// Size of all new content.
-    pub bytes: u64,
+    pub(super) start: ObjectId,
+    pub(super) tip: ObjectId,
+    pub(super) commits: usize,
+    pub(super) files: usize,
+    pub(super) bytes: u64,
+}
+
+impl AcceptedWork {
+    /// Returns the commit that the agent began with.
+    #[must_use]
+    pub const fn start(&self) -> &ObjectId {
+        &self.start
+    }
+
+    /// Returns the last commit.
+    #[must_use]
+    pub const fn tip(&self) -> &ObjectId {
+        &self.tip
+    }
+
+    /// Returns the number of commits.
+    #[must_use]
+    pub const fn commits(&self) -> usize {
+        self.commits
+    }
+
+    /// Returns the number of paths that the commits change.
+    #[must_use]
+    pub const fn files(&self) -> usize {
+        self.files
+    }
+
+    /// Returns the size of all new content.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }

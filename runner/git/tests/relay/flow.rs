@@ -3,7 +3,7 @@
 use std::{fs, num::NonZeroU32};
 
 use runner_git::{
-    AgentClone, BaseBranch, CloneDepth, Error, Git, PushOutcome, Quarantine, RelayPolicy, RelayVerdict,
+    AgentClone, BaseBranch, CloneDepth, Error, Git, PushOrder, PushOutcome, Quarantine, RelayPolicy,
 };
 
 use crate::{
@@ -52,19 +52,42 @@ async fn a_push_is_made_once() {
     agent.work();
     agent.bundle(&world.bundle_file());
     let (quarantine, _received) = world.collect(&world.git, &agent).await;
-    let verdict = quarantine.judge(&RelayPolicy::default()).await.expect("it is judged");
-    let RelayVerdict::Accepted(work) = verdict else { panic!("{verdict:?}") };
-    assert_eq!((work.commits, work.files), (1, 1));
-    let order = push_order(&agent, work.tip);
+    let work = World::accepted(&quarantine).await;
+    assert_eq!([work.commits(), work.files()], [1, 1]);
+    let order = push_order(&agent, &work);
     assert_eq!(quarantine.push(&world.remote, &order).await.unwrap(), PushOutcome::Pushed);
     // A process that was killed after the push opens the quarantine again.
     let again = Quarantine::open(&world.git, &world.dir.join("quarantine.git")).unwrap();
     assert_eq!(again.push(&world.remote, &order).await.unwrap(), PushOutcome::AlreadyThere);
-    let other = push_order(&agent, agent.clone.start.clone());
+    // A verdict that was stored for other work.
+    let mut stored = serde_json::to_value(&work).unwrap();
+    stored["tip"] = stored["start"].clone();
+    let other = push_order(&agent, &serde_json::from_value(stored).unwrap());
     let refused = again.push(&world.remote, &other).await;
     assert!(matches!(refused, Err(Error::NotCollected { .. })), "{refused:?}");
     again.remove().unwrap();
     assert!(!world.dir.join("quarantine.git").exists());
+}
+
+#[tokio::test]
+async fn work_on_another_start_is_not_pushed() {
+    let world = World::new();
+    let first = world.agent().await;
+    let second = world.agent().await;
+    let tip = first.work();
+    world.relay(&first).await;
+    second.write("other.txt", "other\n");
+    second.commit("Other");
+    second.bundle(&world.bundle_file());
+    let (quarantine, _received) = world.collect(&world.git, &second).await;
+    let work = World::accepted(&quarantine).await;
+    // The lease alone would let it replace the first one's commit.
+    let found = world.mirror().await.sandbox_tip(&World::branch()).await.unwrap();
+    assert_eq!(found.as_ref().map(ToString::to_string), Some(tip.clone()));
+    let order = PushOrder::new(&work, World::branch(), found.clone());
+    let outcome = quarantine.push(&world.remote, &order).await.unwrap();
+    assert_eq!(outcome, PushOutcome::BranchMoved { found });
+    assert_eq!(world.remote_tip("sandbox/run-1"), Some(tip));
 }
 
 #[tokio::test]

@@ -176,7 +176,7 @@ async fn a_writer_after_the_stop_changes_nothing() {
     let late = agent.commit("Late");
     agent.bundle(&world.bundle_file());
     let runner_git::RelayVerdict::Accepted(work) = verdict else { panic!("{verdict:?}") };
-    let order = crate::world::push_order(&agent, work.tip);
+    let order = crate::world::push_order(&agent, &work);
     let outcome = quarantine.push(&world.remote, &order).await.expect("git runs");
     assert_eq!(outcome, PushOutcome::Pushed);
     assert_eq!(world.remote_tip("sandbox/run-1"), Some(judged));

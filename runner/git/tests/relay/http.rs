@@ -1,11 +1,16 @@
 //! http speaks with a server that demands a password, and with servers that fail, redirect or hang.
 
-use std::{process::Command, sync::Arc, time::Duration};
+use std::{
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
 
 use hyper::StatusCode;
 use platform_core::secret::Secret;
+use platform_runtime::config::Environment;
 use runner_git::{
-    AskPass, Error, ObjectId, ProcessBounds, PushOutcome, Quarantine, Remote, RemoteFailure, RepoUrl,
+    AskPass, BaseBranch, Error, ProcessBounds, PushOutcome, Quarantine, Remote, RemoteFailure, RepoUrl,
 };
 
 use crate::{
@@ -16,6 +21,11 @@ use crate::{
 
 /// Longest time for a git that waits for a server which hangs.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Variable with the address from which a runner fetches until it is killed.
+const KILLED_URL: &str = "RELAY_KILLED_URL";
+/// Variable with the branch that it fetches.
+const KILLED_BASE: &str = "RELAY_KILLED_BASE";
 
 /// Host whose remote is behind a server.
 struct Hosted {
@@ -43,8 +53,8 @@ impl Hosted {
     }
 
     async fn push(&self, agent: &Agent, quarantine: &Quarantine) -> PushOutcome {
-        let tip = ObjectId::parse(&agent.tip()).expect("it is an object's name");
-        quarantine.push(&self.world.remote, &push_order(agent, tip)).await.expect("git runs")
+        let work = World::accepted(quarantine).await;
+        quarantine.push(&self.world.remote, &push_order(agent, &work)).await.expect("git runs")
     }
 }
 
@@ -77,6 +87,15 @@ async fn a_push_with_a_token_leaves_no_token() {
     let found = String::from_utf8_lossy(&search.output().expect("grep starts").stdout).into_owned();
     let found: Vec<&str> = found.lines().collect();
     assert!(found.len() == 1 && found[0].contains("/askpass-"), "only the private file has it: {found:?}");
+}
+
+#[tokio::test]
+async fn a_token_is_not_sent_in_the_clear() {
+    let mut hosted = Hosted::start().await;
+    // The name leads nowhere: without the rule, git would only fail to find it.
+    hosted.world.remote.url = RepoUrl::parse("http://remote.invalid/upstream.git").expect("it is an address");
+    let refreshed = hosted.world.cache.refresh(&hosted.world.remote, &World::base()).await;
+    assert!(matches!(refreshed, Err(Error::OpenCredential { .. })), "{refreshed:?}");
 }
 
 #[tokio::test]
@@ -117,14 +136,17 @@ async fn a_remote_that_fails_is_tried_again() {
     let hosted = Hosted::start().await;
     allow_push(&hosted.world);
     let (agent, quarantine) = hosted.work().await;
-    for status in
-        [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS, StatusCode::INTERNAL_SERVER_ERROR]
-    {
+    for status in [
+        StatusCode::SERVICE_UNAVAILABLE,
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::INTERNAL_SERVER_ERROR,
+        StatusCode::REQUEST_TIMEOUT,
+    ] {
         hosted.server.behave(Behaviour::Fails(status));
         let outcome = hosted.push(&agent, &quarantine).await;
         assert!(matches!(outcome, PushOutcome::Unreachable { retry: true, .. }), "{status}: {outcome:?}");
     }
-    for status in [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND, StatusCode::UNPROCESSABLE_ENTITY] {
+    for status in [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
         hosted.server.behave(Behaviour::Fails(status));
         let outcome = hosted.push(&agent, &quarantine).await;
         assert!(matches!(outcome, PushOutcome::Refused { .. }), "{status}: {outcome:?}");
@@ -189,6 +211,41 @@ async fn a_push_that_is_dropped_leaves_no_process() {
     hosted.server.behave(Behaviour::Serves);
     assert_eq!(hosted.push(&agent, &quarantine).await, PushOutcome::Pushed);
     assert_eq!(hosted.push(&agent, &quarantine).await, PushOutcome::AlreadyThere);
+}
+
+/// Fetches a branch from a server that hangs, until this process is killed.
+async fn fetch_until_killed(url: &str, base: &str) {
+    let world = World::new();
+    let base = BaseBranch::parse(base).expect("it is a branch");
+    let remote = Remote { url: RepoUrl::parse(url).expect("it is an address"), credential: None };
+    drop(world.cache.refresh(&remote, &base).await);
+}
+
+#[tokio::test]
+async fn a_killed_runner_leaves_no_git() {
+    let environment = Environment::capture();
+    if let (Some(url), Some(base)) = (environment.get(KILLED_URL), environment.get(KILLED_BASE)) {
+        return fetch_until_killed(url, base).await;
+    }
+    let hosted = Hosted::start().await;
+    hosted.server.behave(Behaviour::Hangs);
+    let base = format!("killed-{:032x}", platform_runtime::random::bits());
+    let mut runner = Command::new(std::env::current_exe().expect("it is known"));
+    runner.args(["http::a_killed_runner_leaves_no_git", "--exact"]).stdout(Stdio::null());
+    runner.env(KILLED_URL, format!("{}/upstream.git", hosted.server.origin)).env(KILLED_BASE, &base);
+    runner.env("TMPDIR", &hosted.world.dir);
+    let mut runner = runner.spawn().expect("this test starts once more");
+    let argument = format!("+refs/heads/{base}:");
+    let count = async |wanted: usize| {
+        let poll = platform_runtime::poll::poll(Duration::from_millis(10), async || {
+            (processes_with(&argument).len() == wanted).then_some(())
+        });
+        tokio::time::timeout(Duration::from_secs(20), poll).await
+    };
+    count(1).await.expect("git waits for the server");
+    runner.kill().expect("it runs");
+    runner.wait().expect("it ends");
+    count(0).await.expect("git is killed");
 }
 
 #[tokio::test]

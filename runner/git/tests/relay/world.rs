@@ -6,9 +6,9 @@ use std::{
 };
 
 use runner_git::{
-    AgentClone, AuthorIdentity, BaseBranch, BranchKey, BundleBounds, CloneDepth, CloneOrder, CollectOrder,
-    Git, Mirror, MirrorCache, ObjectId, Objection, PushOrder, PushOutcome, Quarantine, Received, RelayPolicy,
-    RelayRule, RelayVerdict, Remote, RepoUrl, SandboxBranch,
+    AcceptedWork, AgentClone, AuthorIdentity, BaseBranch, BranchKey, BundleBounds, CloneDepth, CloneOrder,
+    CollectOrder, Git, Mirror, MirrorCache, Objection, PushOrder, PushOutcome, Quarantine, Received,
+    RelayPolicy, RelayRule, RelayVerdict, Remote, RepoUrl, SandboxBranch,
 };
 use tempfile::TempDir;
 
@@ -53,7 +53,7 @@ impl World {
         make_upstream(&home, &dir, &upstream);
         let git = Git::locate(&dir.join("home")).expect("git is installed");
         let cache = MirrorCache::open(&git, &dir.join("cache")).expect("a cache is made");
-        let url = RepoUrl::parse(&format!("file://{}", upstream.display())).expect("it is an address");
+        let url = RepoUrl::parse_local(&format!("file://{}", upstream.display())).expect("it is an address");
         Self { dir, home, upstream, git, cache, remote: Remote { url, credential: None }, _owned: owned }
     }
 
@@ -113,10 +113,17 @@ impl World {
             RelayVerdict::Nothing => Relayed::Nothing,
             RelayVerdict::Refused(objections) => Relayed::Refused(objections),
             RelayVerdict::Accepted(work) => {
-                let order = push_order(agent, work.tip);
+                let order = push_order(agent, &work);
                 Relayed::Pushed(quarantine.push(&self.remote, &order).await.expect("git runs"))
             }
         }
+    }
+
+    /// Returns the work in a quarantine, which must be accepted.
+    pub(crate) async fn accepted(quarantine: &Quarantine) -> AcceptedWork {
+        let verdict = quarantine.judge(&RelayPolicy::default()).await.expect("it is judged");
+        let RelayVerdict::Accepted(work) = verdict else { panic!("{verdict:?}") };
+        work
     }
 
     pub(crate) async fn collect(&self, git: &Git, agent: &Agent) -> (Quarantine, Received) {
@@ -150,8 +157,8 @@ impl World {
 }
 
 /// Returns the order to push what an agent did.
-pub(crate) fn push_order(agent: &Agent, tip: ObjectId) -> PushOrder {
-    PushOrder { tip, branch: World::branch(), expected: agent.clone.remote_tip.clone() }
+pub(crate) fn push_order(agent: &Agent, work: &AcceptedWork) -> PushOrder {
+    PushOrder::new(work, World::branch(), agent.clone.remote_tip.clone())
 }
 
 fn make_upstream(home: &Path, dir: &Path, upstream: &Path) {
