@@ -16,10 +16,11 @@ use crate::{
 };
 
 /// Words by which git says that a branch is not where the lease says.
-const LEASE_LOST: [&str; 4] = ["stale info", "fetch first", "non-fast-forward", "cannot lock ref"];
+const LEASE_LOST: [&str; 3] = ["stale info", "fetch first", "non-fast-forward"];
 
-/// Words by which git says that the connection broke before the remote said how the push ended.
-const NO_REPORT: &str = "[remote failure]";
+/// Words by which git says that the remote did not say how the push ended, or that the branch changed meanwhile. The
+/// next try asks the remote first, and finds out.
+const UNDECIDED: [&str; 2] = ["[remote failure]", "failed to update ref"];
 
 /// Work to push, which was accepted.
 #[derive(Debug, Clone)]
@@ -133,7 +134,7 @@ fn outcome(output: &GitOutput, reference: &str) -> Result<PushOutcome, Error> {
         Some('!') if LEASE_LOST.iter().any(|words| line.contains(words)) => {
             Ok(PushOutcome::BranchMoved { found: None })
         }
-        Some('!') if line.contains(NO_REPORT) => {
+        Some('!') if UNDECIDED.iter().any(|words| line.contains(words)) => {
             Ok(RemoteFailure::Unreachable { reason: output.words(), retry: true }.into())
         }
         Some('!') => {

@@ -1,6 +1,12 @@
 //! repo_url defines the addresses of remotes: those that git can take for nothing else.
 
-use std::{ffi::OsString, fmt, net::Ipv4Addr, path::Path};
+use std::{
+    ffi::OsString,
+    fmt,
+    net::Ipv4Addr,
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
+    path::Path,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -114,11 +120,14 @@ impl RepoUrl {
     }
 }
 
-/// Returns the address of a directory that this program made. Git takes a path behind `file://` as it is.
+/// Returns the address of a directory that this program made. Git decodes `%` and two digits behind `file://`.
 pub(crate) fn own_url(dir: &Path) -> OsString {
-    let mut url = OsString::from("file://");
-    url.push(dir);
-    url
+    let path = dir.as_os_str().as_bytes();
+    let encoded = path.iter().flat_map(|byte| match byte {
+        b'%' => b"%25".to_vec(),
+        byte => vec![*byte],
+    });
+    OsString::from_vec([b"file://".to_vec(), encoded.collect()].concat())
 }
 
 fn check_authority(authority: &str) -> Result<(), InvalidRepoUrl> {

@@ -93,7 +93,9 @@ impl MirrorCache {
         let fetched_file = dir.join(format!("{FETCHED}{}", short_hash(base.as_str())));
         let mirror =
             Mirror { git: self.git.clone(), repository: dir.join(REPOSITORY), url: remote.url.clone() };
-        if read_time(&fetched_file).is_some_and(|fetched| fetched >= asked) && mirror.repository.is_dir() {
+        if read_time(&fetched_file).is_some_and(|fetched| (asked..=now()).contains(&fetched))
+            && mirror.repository.is_dir()
+        {
             return Ok(mirror);
         }
         mirror.make(&dir).await?;

@@ -5,6 +5,7 @@
 
 mod command;
 mod confine;
+mod output;
 mod process;
 
 use std::{
@@ -16,7 +17,7 @@ use std::{
 use platform_core::limit::ByteSize;
 
 pub(crate) use self::command::GitCommand;
-pub use self::{command::GitOutput, confine::Confinement};
+pub use self::{confine::Confinement, output::GitOutput};
 use crate::error::Error;
 
 /// Directories of programs, for git and for those that it starts.

@@ -91,6 +91,22 @@ async fn work_on_another_start_is_not_pushed() {
 }
 
 #[tokio::test]
+async fn a_repository_above_the_home_is_not_read() {
+    let world = World::new();
+    done(plain_git(&world.home, &world.dir).args(["init", "--quiet"]));
+    let elsewhere = format!("url.file:///nowhere{}.insteadOf", world.upstream.display());
+    let address = format!("file://{}", world.upstream.display());
+    done(plain_git(&world.home, &world.dir).args(["config", &elsewhere, &address]));
+    let mut naive = plain_git(&world.home, &world.dir);
+    let naive = naive.args(["ls-remote", &address]).output().unwrap();
+    assert!(!naive.status.success(), "the control asks elsewhere");
+    let agent = world.agent().await;
+    agent.work();
+    let relayed = world.relay(&agent).await;
+    assert!(matches!(relayed, Relayed::Pushed(PushOutcome::Pushed)), "{relayed:?}");
+}
+
+#[tokio::test]
 async fn a_remote_may_refuse_in_its_own_words() {
     let world = World::new();
     let hook = world.upstream.join("hooks/pre-receive");

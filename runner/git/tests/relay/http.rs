@@ -15,6 +15,7 @@ use runner_git::{
 
 use crate::{
     agent::{Agent, done},
+    canary::write_program,
     git_server::{Behaviour, GitServer, USER, processes_with},
     world::{Relayed, World, push_order},
 };
@@ -129,6 +130,21 @@ async fn a_remote_that_forbids_the_push_refuses() {
     let (agent, quarantine) = hosted.work().await;
     let outcome = hosted.push(&agent, &quarantine).await;
     assert!(matches!(outcome, PushOutcome::Refused { .. }), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_branch_that_moves_meanwhile_is_found() {
+    let hosted = Hosted::start().await;
+    allow_push(&hosted.world);
+    let (agent, quarantine) = hosted.work().await;
+    let hook = hosted.world.upstream.join("hooks/pre-receive");
+    std::fs::create_dir_all(hook.parent().expect("it is in a directory")).expect("a directory is made");
+    let other = "git update-ref refs/heads/sandbox/run-1 refs/heads/main";
+    write_program(&hook, &format!("#!/bin/sh\nunset GIT_QUARANTINE_PATH\n{other}\n"));
+    let outcome = hosted.push(&agent, &quarantine).await;
+    assert!(matches!(outcome, PushOutcome::Unreachable { retry: true, .. }), "{outcome:?}");
+    let outcome = hosted.push(&agent, &quarantine).await;
+    assert_eq!(outcome, PushOutcome::BranchMoved { found: Some(agent.clone.start.clone()) });
 }
 
 #[tokio::test]

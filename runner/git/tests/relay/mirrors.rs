@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use runner_git::{BaseBranch, PushOutcome};
+use runner_git::{AgentClone, BaseBranch, MirrorCache, PushOutcome};
 
 use crate::{
     agent::{done, fed, plain_git},
@@ -94,4 +94,30 @@ async fn a_start_that_was_replaced_stays() {
     agent.work();
     let relayed = world.relay(&agent).await;
     assert!(matches!(relayed, Relayed::Pushed(PushOutcome::Pushed)), "{relayed:?}");
+}
+
+#[tokio::test]
+async fn a_clock_that_steps_back_hides_no_commit() {
+    let world = World::new();
+    world.mirror().await;
+    let dir = world.mirrored().parent().unwrap().to_owned();
+    let entries = fs::read_dir(dir).unwrap().filter_map(Result::ok);
+    let is_time = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("fetched-");
+    let times: Vec<_> = entries.filter(is_time).collect();
+    assert_eq!(times.len(), 1);
+    // In the clock of that fetch, all of today was long ago.
+    fs::write(times[0].path(), u128::MAX.to_string()).unwrap();
+    world.replace_branch("main");
+    let tip = world.mirror().await.base_tip(&World::base()).await.unwrap();
+    assert_eq!(Some(tip.to_string()), world.remote_tip("main"));
+}
+
+#[tokio::test]
+async fn a_cache_may_lie_at_an_encoded_path() {
+    let world = World::new();
+    let git = &world.git;
+    let cache = MirrorCache::open(git, &world.dir.join("cache%41")).unwrap();
+    let mirror = cache.refresh(&world.remote, &World::base()).await.unwrap();
+    let clone = AgentClone::make(&mirror, &world.dir.join("clone"), &World::order()).await;
+    assert!(clone.is_ok(), "{clone:?}");
 }
