@@ -10,7 +10,7 @@ use crate::{
     branch::{BaseBranch, SandboxBranch},
     error::Error,
     mirror::{CloneDepth, Copied, Mirror},
-    object_id::ObjectId,
+    object_id::{ObjectId, SHA1},
 };
 
 /// Most bytes of an author's name or address.
@@ -93,7 +93,7 @@ impl AgentClone {
         };
         let git_dir = dest.join(".git");
         let init = mirror.git().command_outside("init").arguments(["--quiet", "--template="]);
-        let init = init.argument(format!("--object-format={}", start.format()));
+        let init = init.argument(SHA1);
         let init = init.argument(format!("--initial-branch={}", order.branch));
         init.argument(&dest).writes(&dest).output().await?;
         let copy = Copied { reference: &order.branch.reference(), depth: order.depth };
@@ -109,7 +109,7 @@ impl AgentClone {
 /// Removes what tells of this host.
 fn strip(git_dir: &Path) -> Result<(), Error> {
     for name in NEEDLESS {
-        crate::mirror::remove_dir(&git_dir.join(name))?;
+        crate::directory::remove_dir(&git_dir.join(name))?;
     }
     for name in NEEDLESS_FILES {
         let path = git_dir.join(name);

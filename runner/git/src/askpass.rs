@@ -12,7 +12,7 @@ use std::{
 
 use platform_core::secret::Secret;
 
-use crate::error::Error;
+use crate::{directory::remove_dir, error::Error};
 
 /// Script that git runs with its question.
 const SCRIPT: &str = r#"#!/bin/sh
@@ -45,7 +45,7 @@ impl AskPass {
     /// # Errors
     /// The system's.
     pub fn create(dir: &Path, user: &str, token: &Secret) -> Result<Self, Error> {
-        crate::mirror::remove_dir(dir)?;
+        remove_dir(dir)?;
         fs::DirBuilder::new().mode(DIR_MODE).create(dir).map_err(Error::io("create", dir))?;
         let dir = fs::canonicalize(dir).map_err(Error::io("resolve", dir))?;
         let askpass = Self { dir, user: user.to_owned() };

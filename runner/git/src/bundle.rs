@@ -113,7 +113,7 @@ fn parse(start: &[u8], branch: &SandboxBranch, bounds: &BundleBounds) -> Result<
 /// Accepts the name of the hash, and nothing else.
 fn check_capability(line: &str) -> Result<(), Objection> {
     match line {
-        "@object-format=sha1" | "@object-format=sha256" => Ok(()),
+        "@object-format=sha1" => Ok(()),
         _ => Err(form("it demands a capability that is not known")),
     }
 }

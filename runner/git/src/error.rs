@@ -76,12 +76,12 @@ pub enum Error {
         signal: i32,
     },
     /// Git failed.
-    #[error("git {command} failed: {words}")]
+    #[error("git {command} failed: {reason}")]
     Failed {
         /// Its command.
         command: &'static str,
         /// Last line that it wrote, made safe to print.
-        words: String,
+        reason: String,
     },
     /// Git printed something else than its manual says.
     #[error("git {command} answered what this program does not understand")]

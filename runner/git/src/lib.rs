@@ -15,6 +15,7 @@ mod askpass;
 mod blocking;
 mod branch;
 mod bundle;
+mod directory;
 mod error;
 mod judge;
 mod mirror;

@@ -4,8 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Digits of a hash of SHA-1, and of SHA-256.
-const LENGTHS: [usize; 2] = [40, 64];
+/// Digits of a hash of SHA-1. Repositories with another hash are not supported.
+const LENGTH: usize = 40;
+/// Argument by which git makes a repository with that hash.
+pub(crate) const SHA1: &str = "--object-format=sha1";
 
 /// Name of an object in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,7 +16,7 @@ pub struct ObjectId(String);
 
 /// Error for a text that names no object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not the name of a git object: it has 40 or 64 digits of 0-9 and a-f, and is not all zero")]
+#[error("not the name of a git object: it has 40 digits of 0-9 and a-f, and is not all zero")]
 pub struct InvalidObjectId;
 
 impl ObjectId {
@@ -24,9 +26,8 @@ impl ObjectId {
     /// If the text is anything else.
     pub fn parse(text: &str) -> Result<Self, InvalidObjectId> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let is_name = LENGTHS.contains(&text.len())
-            && text.bytes().all(is_digit)
-            && text.bytes().any(|byte| byte != b'0');
+        let is_name =
+            text.len() == LENGTH && text.bytes().all(is_digit) && text.bytes().any(|byte| byte != b'0');
         if is_name { Ok(Self(text.to_owned())) } else { Err(InvalidObjectId) }
     }
 
@@ -40,11 +41,6 @@ impl ObjectId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// Returns the name that git has for the hash behind this object's name.
-    pub(crate) fn format(&self) -> &'static str {
-        if self.0.len() == LENGTHS[0] { "sha1" } else { "sha256" }
     }
 }
 
@@ -75,10 +71,16 @@ mod tests {
     #[test]
     fn only_full_hashes_are_object_names() {
         assert!(ObjectId::parse(&"a1".repeat(20)).is_ok());
-        assert_eq!(ObjectId::parse(&"a1".repeat(32)).unwrap().format(), "sha256");
-        for text in
-            ["", "HEAD", "main", &"a1".repeat(19), &"A1".repeat(20), &"00".repeat(20), &"-1".repeat(20)]
-        {
+        for text in [
+            "",
+            &"a1".repeat(32),
+            "HEAD",
+            "main",
+            &"a1".repeat(19),
+            &"A1".repeat(20),
+            &"00".repeat(20),
+            &"-1".repeat(20),
+        ] {
             assert_eq!(ObjectId::parse(text), Err(InvalidObjectId), "{text}");
         }
     }

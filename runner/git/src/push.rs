@@ -11,7 +11,7 @@ use crate::{
     object_id::ObjectId,
     program::{GitCommand, GitOutput},
     quarantine::{Quarantine, START, TIP},
-    remote::{Remote, Use, failure_of},
+    remote::{Access, Remote, failure_of},
     remote_failure::RemoteFailure,
 };
 
@@ -58,27 +58,8 @@ pub enum PushOutcome {
         /// The commit it has, if the remote says so. `None` if it is gone or moved during the push.
         found: Option<ObjectId>,
     },
-    /// The remote said no.
-    Refused {
-        /// Its words, made safe to print.
-        reason: String,
-    },
-    /// The remote did not answer; it may have taken the commit or not.
-    Unreachable {
-        /// Git's words, made safe to print.
-        reason: String,
-        /// Chance that the same order succeeds later.
-        retry: bool,
-    },
-}
-
-impl From<RemoteFailure> for PushOutcome {
-    fn from(failure: RemoteFailure) -> Self {
-        match failure {
-            RemoteFailure::Refused { reason } => Self::Refused { reason },
-            RemoteFailure::Unreachable { reason, retry } => Self::Unreachable { reason, retry },
-        }
-    }
+    /// The remote refused it, or did not answer: then it may have taken the commit or not.
+    Failed(RemoteFailure),
 }
 
 impl Quarantine {
@@ -91,7 +72,7 @@ impl Quarantine {
             return Err(Error::NotCollected { path: self.dir().to_owned() });
         }
         match self.try_push(remote, order).await {
-            Err(Error::Remote(failure)) => Ok(failure.into()),
+            Err(Error::Remote(failure)) => Ok(PushOutcome::Failed(failure)),
             outcome => outcome,
         }
     }
@@ -105,7 +86,7 @@ impl Quarantine {
         if found != order.expected || !order.builds_on_expected() {
             return Ok(PushOutcome::BranchMoved { found });
         }
-        let output = remote.run(self.push_command(remote, order), Use::Push).await?;
+        let output = remote.run(self.push_command(remote, order), Access::Push).await?;
         outcome(&output, &reference)
     }
 
@@ -127,19 +108,20 @@ fn outcome(output: &GitOutput, reference: &str) -> Result<PushOutcome, Error> {
     let text = String::from_utf8_lossy(output.stdout());
     let is_own = |line: &&str| line.split('\t').nth(1).is_some_and(|names| names.ends_with(reference));
     let Some(line) = text.lines().find(is_own) else {
-        let failure = failure_of(output);
-        return Ok(failure.into());
+        return Ok(PushOutcome::Failed(failure_of(output)));
     };
     match line.chars().next() {
         Some('!') if LEASE_LOST.iter().any(|words| line.contains(words)) => {
             Ok(PushOutcome::BranchMoved { found: None })
         }
         Some('!') if UNDECIDED.iter().any(|words| line.contains(words)) => {
-            Ok(RemoteFailure::Unreachable { reason: output.words(), retry: true }.into())
+            let reason = output.reason();
+            Ok(PushOutcome::Failed(RemoteFailure::Unreachable { reason, retry: true }))
         }
         Some('!') => {
             let reason = line.split('\t').next_back().unwrap_or_default();
-            Ok(PushOutcome::Refused { reason: platform_runtime::terminal::safe(reason).into_owned() })
+            let reason = platform_runtime::terminal::safe(reason).into_owned();
+            Ok(PushOutcome::Failed(RemoteFailure::Refused { reason }))
         }
         Some('=') => Ok(PushOutcome::AlreadyThere),
         Some(' ' | '+' | '*') if output.status() == Some(0) => Ok(PushOutcome::Pushed),

@@ -11,10 +11,11 @@ use std::{
 use crate::{
     branch::SandboxBranch,
     bundle::{BundleBounds, BundleHeader},
+    directory::remove_dir,
     error::Error,
     judge::{Judge, ObjectKind, ObjectReader, Objection, RelayPolicy, RelayRule, RelayVerdict},
-    mirror::{CloneDepth, Copied, Mirror, remove_dir},
-    object_id::ObjectId,
+    mirror::{CloneDepth, Copied, Mirror},
+    object_id::{ObjectId, SHA1},
     program::{Git, GitOutput},
 };
 
@@ -95,17 +96,16 @@ pub struct Quarantine {
 }
 
 impl Quarantine {
-    /// Makes an empty quarantine in `dir`, with the hash of `like`. Removes one that is there: a collection that was
-    /// interrupted begins again.
+    /// Makes an empty quarantine in `dir`. Removes one that is there: a collection that was interrupted begins again.
     ///
     /// # Errors
     /// If git or the system fails.
-    pub async fn create(git: &Git, dir: &Path, like: &ObjectId) -> Result<Self, Error> {
+    pub async fn create(git: &Git, dir: &Path) -> Result<Self, Error> {
         remove_dir(dir)?;
         fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
         let dir = fs::canonicalize(dir).map_err(Error::io("resolve", dir))?;
         let init = git.command_outside("init").arguments(["--quiet", "--bare", "--template="]);
-        let init = init.argument(format!("--object-format={}", like.format()));
+        let init = init.argument(SHA1);
         init.argument(&dir).writes(&dir).output().await?;
         Ok(Self { git: git.clone(), dir })
     }
@@ -113,7 +113,7 @@ impl Quarantine {
     /// Opens a quarantine that was made before, to judge or push again.
     ///
     /// # Errors
-    /// If there is none.
+    /// The system's, such as for a directory that is missing.
     pub fn open(git: &Git, dir: &Path) -> Result<Self, Error> {
         let dir = fs::canonicalize(dir).map_err(Error::io("open", dir))?;
         Ok(Self { git: git.clone(), dir })
@@ -266,5 +266,5 @@ fn unpack_objection(output: &GitOutput) -> Option<Objection> {
         () if has(&DAMAGE) => RelayRule::DamagedObjects,
         () => return None,
     };
-    Some(Objection::new(rule, output.words()))
+    Some(Objection::new(rule, output.reason()))
 }

@@ -38,7 +38,7 @@ pub struct Remote {
 
 /// Reads the messages of a git that failed at a remote.
 pub(crate) fn failure_of(output: &GitOutput) -> RemoteFailure {
-    failure_in(&output.messages(), output.words())
+    failure_in(&output.messages(), output.reason())
 }
 
 /// Reads messages. A refusal is final, so it needs words that are known: a connection breaks off in many ways.
@@ -61,9 +61,9 @@ fn slow_is_unreachable(error: Error) -> Error {
     }
 }
 
-/// Use of a remote by a command.
+/// Access of a command to a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum Access {
     /// Only asks and fetches.
     Fetch,
     /// Changes a branch.
@@ -72,11 +72,11 @@ pub(crate) enum Use {
 
 impl Remote {
     /// Opens the way to this remote for a command.
-    fn open<'g>(&self, command: GitCommand<'g>, purpose: Use) -> GitCommand<'g> {
+    fn open<'g>(&self, command: GitCommand<'g>, access: Access) -> GitCommand<'g> {
         let command = command.transport(self.url.transport());
-        let command = match (self.url.local_dir(), purpose) {
-            (Some(dir), Use::Fetch) => command.reads(dir),
-            (Some(dir), Use::Push) => command.writes(dir),
+        let command = match (self.url.local_dir(), access) {
+            (Some(dir), Access::Fetch) => command.reads(dir),
+            (Some(dir), Access::Push) => command.writes(dir),
             (None, _) => command,
         };
         match &self.credential {
@@ -89,11 +89,11 @@ impl Remote {
     ///
     /// # Errors
     /// If git cannot run, the remote is too slow, or others could read the credential.
-    pub(crate) async fn run(&self, command: GitCommand<'_>, purpose: Use) -> Result<GitOutput, Error> {
+    pub(crate) async fn run(&self, command: GitCommand<'_>, access: Access) -> Result<GitOutput, Error> {
         if self.credential.is_some() && self.url.shows_credentials() {
             return Err(Error::OpenCredential { url: self.url.clone() });
         }
-        self.open(command, purpose).run().await.map_err(slow_is_unreachable)
+        self.open(command, access).run().await.map_err(slow_is_unreachable)
     }
 
     /// Returns the commits of those `references` that the remote has.
@@ -107,7 +107,7 @@ impl Remote {
     ) -> Result<BTreeMap<String, ObjectId>, Error> {
         let command = git.command_outside("ls-remote").arguments(["--quiet", "--refs", "--"]);
         let command = command.argument(self.url.as_str()).arguments(references);
-        let output = self.run(command, Use::Fetch).await?;
+        let output = self.run(command, Access::Fetch).await?;
         if output.status() != Some(0) {
             return Err(failure_of(&output).into());
         }

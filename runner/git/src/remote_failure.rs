@@ -1,7 +1,10 @@
 //! remote_failure defines the reasons why a remote did not do what it was asked.
 
+use serde::{Deserialize, Serialize};
+
 /// Reason why a remote did not do what it was asked, in git's words, made safe to print.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
 pub enum RemoteFailure {
     /// The remote answered, and said no.
     #[error("the remote refused: {reason}")]

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_http_to_other_hosts_shows_credentials() {
+    fn plain_http_to_other_hosts_shows_credentials() {
         for (text, shows) in [
             ("http://example.org/a", true),
             ("http://10.0.0.1:80/a", true),

@@ -33,7 +33,9 @@ impl Halt {
             Error::LargeOutput { .. } | Error::Slow { .. } | Error::Exhausted { .. } => {
                 Self::refused(rule, error.to_string())
             }
-            Error::Failed { words, .. } if words.contains(DEPTH) => Self::refused(RelayRule::DeepPath, words),
+            Error::Failed { reason, .. } if reason.contains(DEPTH) => {
+                Self::refused(RelayRule::DeepPath, reason)
+            }
             error => Self::Failed(error),
         }
     }

@@ -1,4 +1,4 @@
-//! judge compares commits with a policy: by the names of objects, with git's plumbing, before any content is read.
+//! judge compares commits with a policy, by the names of objects, with git's plumbing. Contents are read last.
 //!
 //! The history counts, not only its end: a push publishes what a commit added and the next one removed.
 
@@ -50,9 +50,6 @@ pub(crate) struct Judge<'j> {
 impl Judge<'_> {
     /// Compares the work with all rules.
     pub(crate) async fn run(self) -> Result<RelayVerdict, Error> {
-        if self.start == self.tip {
-            return Ok(RelayVerdict::Nothing);
-        }
         match self.inspect().await {
             Ok(accepted) => Ok(RelayVerdict::Accepted(accepted)),
             Err(Halt::Refused(mut objections)) => {

@@ -9,8 +9,6 @@ use crate::object_id::ObjectId;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelayVerdict {
-    /// The agent committed nothing.
-    Nothing,
     /// The work keeps all rules.
     Accepted(AcceptedWork),
     /// The work breaks rules.

@@ -6,7 +6,7 @@ mod leftovers;
 mod update;
 
 use std::{
-    fs, io,
+    fs,
     num::NonZeroU32,
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -168,14 +168,6 @@ pub(crate) struct Copied<'c> {
     pub(crate) reference: &'c str,
     /// Depth of its history.
     pub(crate) depth: CloneDepth,
-}
-
-/// Removes a directory with all that is in it, if it exists.
-pub(crate) fn remove_dir(dir: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", dir)(error)),
-        _ => Ok(()),
-    }
 }
 
 async fn lock(dir: &Path) -> Result<Lock, Error> {

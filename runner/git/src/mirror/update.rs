@@ -2,12 +2,14 @@
 
 use std::{fs, path::Path};
 
-use super::{Mirror, remove_dir};
+use super::Mirror;
 use crate::{
     branch::BaseBranch,
+    directory::remove_dir,
     error::Error,
+    object_id::SHA1,
     program::GitOutput,
-    remote::{Remote, Use, failure_of},
+    remote::{Access, Remote, failure_of},
 };
 
 /// Name of a repository that is not yet complete.
@@ -54,6 +56,7 @@ impl Mirror {
         let unfinished = dir.join(UNFINISHED);
         remove_dir(&unfinished)?;
         let init = self.git.command_outside("init").arguments(["--quiet", "--bare", "--template="]);
+        let init = init.argument(SHA1);
         init.argument(&unfinished).writes(dir).output().await?;
         fs::rename(&unfinished, &self.repository).map_err(Error::io("rename", &unfinished))
     }
@@ -123,7 +126,7 @@ impl Mirror {
             .arguments(["--no-auto-maintenance", "--", remote.url.as_str()])
             .argument(format!("+{reference}:{reference}"))
             .argument(AGENTS_BRANCHES);
-        remote.run(command, Use::Fetch).await
+        remote.run(command, Access::Fetch).await
     }
 
     /// Puts many packs together. A reader of the old ones has them open, and finds the new one. All objects stay, also

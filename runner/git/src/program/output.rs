@@ -53,7 +53,7 @@ impl GitOutput {
 
     /// Returns the last line of the messages that says why git failed, made safe to print.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn reason(&self) -> String {
         let messages = self.messages();
         let is_reason = |line: &&str| ["fatal: ", "error: "].iter().any(|mark| line.starts_with(mark));
         let reason =
@@ -89,7 +89,7 @@ impl GitOutput {
         match self.ending {
             _ if self.is_exhausted() => Error::Exhausted { command },
             Ending::Signal(signal) => Error::Killed { command, signal },
-            Ending::Status(_) | Ending::Abandoned => Error::Failed { command, words: self.words() },
+            Ending::Status(_) | Ending::Abandoned => Error::Failed { command, reason: self.reason() },
         }
     }
 }

@@ -49,11 +49,11 @@ pub(super) struct Ended {
 /// Way in which a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// By itself, with this status.
+    /// Exit with this status.
     Status(i32),
-    /// By this signal.
+    /// End by this signal.
     Signal(i32),
-    /// It was not waited for: it printed too much.
+    /// None that was waited for: it printed too much.
     Abandoned,
 }
 

@@ -4,6 +4,7 @@ use std::{fs, num::NonZeroU32};
 
 use runner_git::{
     AgentClone, BaseBranch, CloneDepth, Error, Git, PushOrder, PushOutcome, Quarantine, RelayPolicy,
+    RemoteFailure,
 };
 
 use crate::{
@@ -115,7 +116,7 @@ async fn a_remote_may_refuse_in_its_own_words() {
     let agent = world.agent().await;
     agent.work();
     let relayed = world.relay(&agent).await;
-    let refused = matches!(&relayed, Relayed::Pushed(PushOutcome::Refused { reason }) if reason.contains("pre-receive"));
+    let refused = matches!(&relayed, Relayed::Pushed(PushOutcome::Failed(RemoteFailure::Refused { reason })) if reason.contains("pre-receive"));
     assert!(refused, "{relayed:?}");
 }
 

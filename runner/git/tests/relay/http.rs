@@ -116,7 +116,7 @@ async fn a_wrong_token_is_refused() {
     let (agent, quarantine) = hosted.work().await;
     hosted.world.remote = remote(&hosted.world, &hosted.server, "wrong-token");
     let outcome = hosted.push(&agent, &quarantine).await;
-    assert!(matches!(outcome, PushOutcome::Refused { .. }), "{outcome:?}");
+    assert!(matches!(outcome, PushOutcome::Failed(RemoteFailure::Refused { .. })), "{outcome:?}");
     let refresh = hosted.world.cache.refresh(&hosted.world.remote, &World::base()).await;
     let refused = matches!(refresh, Err(Error::Remote(RemoteFailure::Refused { .. })));
     assert!(refused, "{refresh:?}");
@@ -129,7 +129,7 @@ async fn a_remote_that_forbids_the_push_refuses() {
     done(git.args(["config", "http.receivepack", "false"]));
     let (agent, quarantine) = hosted.work().await;
     let outcome = hosted.push(&agent, &quarantine).await;
-    assert!(matches!(outcome, PushOutcome::Refused { .. }), "{outcome:?}");
+    assert!(matches!(outcome, PushOutcome::Failed(RemoteFailure::Refused { .. })), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -142,7 +142,10 @@ async fn a_branch_that_moves_meanwhile_is_found() {
     let other = "git update-ref refs/heads/sandbox/run-1 refs/heads/main";
     write_program(&hook, &format!("#!/bin/sh\nunset GIT_QUARANTINE_PATH\n{other}\n"));
     let outcome = hosted.push(&agent, &quarantine).await;
-    assert!(matches!(outcome, PushOutcome::Unreachable { retry: true, .. }), "{outcome:?}");
+    assert!(
+        matches!(outcome, PushOutcome::Failed(RemoteFailure::Unreachable { retry: true, .. })),
+        "{outcome:?}"
+    );
     let outcome = hosted.push(&agent, &quarantine).await;
     assert_eq!(outcome, PushOutcome::BranchMoved { found: Some(agent.clone.start.clone()) });
 }
@@ -160,12 +163,18 @@ async fn a_remote_that_fails_is_tried_again() {
     ] {
         hosted.server.behave(Behaviour::Fails(status));
         let outcome = hosted.push(&agent, &quarantine).await;
-        assert!(matches!(outcome, PushOutcome::Unreachable { retry: true, .. }), "{status}: {outcome:?}");
+        assert!(
+            matches!(outcome, PushOutcome::Failed(RemoteFailure::Unreachable { retry: true, .. })),
+            "{status}: {outcome:?}"
+        );
     }
     for status in [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
         hosted.server.behave(Behaviour::Fails(status));
         let outcome = hosted.push(&agent, &quarantine).await;
-        assert!(matches!(outcome, PushOutcome::Refused { .. }), "{status}: {outcome:?}");
+        assert!(
+            matches!(outcome, PushOutcome::Failed(RemoteFailure::Refused { .. })),
+            "{status}: {outcome:?}"
+        );
     }
     hosted.server.behave(Behaviour::Serves);
     assert_eq!(hosted.push(&agent, &quarantine).await, PushOutcome::Pushed);
@@ -182,7 +191,10 @@ async fn a_remote_that_is_gone_is_tried_again() {
     let url = RepoUrl::parse(&format!("http://127.0.0.1:{port}/upstream.git")).expect("it is an address");
     hosted.world.remote = Remote { url, credential: None };
     let outcome = hosted.push(&agent, &quarantine).await;
-    assert!(matches!(outcome, PushOutcome::Unreachable { retry: true, .. }), "{outcome:?}");
+    assert!(
+        matches!(outcome, PushOutcome::Failed(RemoteFailure::Unreachable { retry: true, .. })),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]
@@ -193,7 +205,10 @@ async fn a_redirection_gets_no_token() {
     let thief = GitServer::start(hosted.world.dir.clone(), &hosted.token).await;
     hosted.server.behave(Behaviour::Redirects(thief.origin.clone()));
     let outcome = hosted.push(&agent, &quarantine).await;
-    assert!(matches!(outcome, PushOutcome::Unreachable { retry: false, .. }), "{outcome:?}");
+    assert!(
+        matches!(outcome, PushOutcome::Failed(RemoteFailure::Unreachable { retry: false, .. })),
+        "{outcome:?}"
+    );
     assert_eq!(thief.requests(), 0, "git does not follow");
     let mut curl = crate::agent::plain_git(&hosted.world.home, &hosted.world.dir);
     let url = format!("{}/upstream.git", hosted.server.origin);
@@ -273,7 +288,10 @@ async fn a_remote_that_hangs_is_given_up() {
     let quarantine = Quarantine::open(&git, &hosted.world.dir.join("quarantine.git")).expect("it is there");
     hosted.server.behave(Behaviour::Hangs);
     let outcome = hosted.push(&agent, &quarantine).await;
-    assert!(matches!(outcome, PushOutcome::Unreachable { retry: true, .. }), "{outcome:?}");
+    assert!(
+        matches!(outcome, PushOutcome::Failed(RemoteFailure::Unreachable { retry: true, .. })),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]

@@ -110,7 +110,6 @@ impl World {
             (_, Received::Refused(objection)) => return Relayed::Refused(vec![objection]),
         };
         match quarantine.judge(policy).await.expect("it is judged") {
-            RelayVerdict::Nothing => Relayed::Nothing,
             RelayVerdict::Refused(objections) => Relayed::Refused(objections),
             RelayVerdict::Accepted(work) => {
                 let order = push_order(agent, &work);
@@ -128,8 +127,7 @@ impl World {
 
     pub(crate) async fn collect(&self, git: &Git, agent: &Agent) -> (Quarantine, Received) {
         let start = &agent.clone.start;
-        let quarantine =
-            Quarantine::create(git, &self.dir.join("quarantine.git"), start).await.expect("it is made");
+        let quarantine = Quarantine::create(git, &self.dir.join("quarantine.git")).await.expect("it is made");
         let order = CollectOrder {
             start: start.clone(),
             branch: Self::branch(),
