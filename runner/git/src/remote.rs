@@ -25,7 +25,8 @@ const REFUSED: [&str; 8] = [
 /// Words by which a remote says that it refuses only for a while.
 const BUSY: [&str; 3] = ["rate limit", "Rate limit", "abuse detection"];
 /// Words by which git says that it cannot speak with the remote at all.
-const LASTING: [&str; 3] = ["certificate", "unable to update url base from redirection", "error: 30"];
+const LASTING: [&str; 4] =
+    ["certificate", "unable to update url base from redirection", "error: 30", "mismatched algorithms"];
 
 /// Repository on another host, or elsewhere on this one, and the credential for it.
 #[derive(Debug, Clone)]
@@ -159,6 +160,7 @@ mod tests {
         for messages in [
             "fatal: unable to access 'https://h/a/': SSL certificate problem: unable to get local issuer certificate",
             "fatal: unable to access 'https://h/a/': server certificate verification failed",
+            "fatal: mismatched algorithms: client sha1; server sha256",
         ] {
             let lasting = matches!(failure(messages), RemoteFailure::Unreachable { retry: false, .. });
             assert!(lasting, "{messages}");
