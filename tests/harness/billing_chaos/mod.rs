@@ -1,8 +1,8 @@
 //! Makes runs call models through the real LiteLLM with its database, and kills the proxy, the worker and LiteLLM
 //! meanwhile. Then receipts are compared with the calls that the scripted upstream served, and with LiteLLM's ledger.
 //!
-//! Calls are streamed and whole, in the APIs of OpenAI and Anthropic; some are cut by the upstream or by their client,
-//! and some runs are cancelled or are tool loops of the real OpenClaw.
+//! Calls are streamed and whole, in the APIs of OpenAI and Anthropic. Some are cut by the upstream or by their client.
+//! Some runs are cancelled, and some are tool loops of the real OpenClaw.
 
 mod chaos;
 mod evidence;
