@@ -8,6 +8,7 @@ use std::{
 
 use crate::{
     branch::{BaseBranch, SandboxBranch},
+    directory::{remove_dir, remove_file},
     error::Error,
     mirror::{CloneDepth, Copied, Mirror},
     object_id::{ObjectId, SHA1},
@@ -109,16 +110,10 @@ impl AgentClone {
 /// Removes what tells of this host.
 fn strip(git_dir: &Path) -> Result<(), Error> {
     for name in NEEDLESS {
-        crate::directory::remove_dir(&git_dir.join(name))?;
+        remove_dir(&git_dir.join(name))?;
     }
     for name in NEEDLESS_FILES {
-        let path = git_dir.join(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", &path)(error));
-            }
-            _ => {}
-        }
+        remove_file(&git_dir.join(name))?;
     }
     Ok(())
 }

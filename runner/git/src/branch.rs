@@ -73,12 +73,6 @@ impl BaseBranch {
         Ok(Self(name.to_owned()))
     }
 
-    /// Returns the name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns the name with all that stands before it.
     #[must_use]
     pub fn reference(&self) -> String {
@@ -113,12 +107,6 @@ impl BranchKey {
             Ok(Self(key.to_owned()))
         }
     }
-
-    /// Returns the key.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 /// Branch that a relay may write: `sandbox/` and a key.
@@ -149,12 +137,6 @@ impl SandboxBranch {
         Ok(Self(format!("{SANDBOX}{}", key.0)))
     }
 
-    /// Returns the name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns the name with all that stands before it.
     #[must_use]
     pub fn reference(&self) -> String {
@@ -178,6 +160,14 @@ fn is_branch(name: &str) -> bool {
 
 macro_rules! text_form {
     ($($name:ident),+) => {$(
+        impl $name {
+            /// Returns the text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)

@@ -2,9 +2,12 @@
 //!
 //! A lock that stays makes every later fetch fail, and unfinished packs fill the disk.
 
-use std::{fs, io, path::Path};
+use std::{fs, path::Path};
 
-use crate::error::Error;
+use crate::{
+    directory::{remove_dir, remove_file},
+    error::Error,
+};
 
 /// Ending of the names of locks. No branch's name has it.
 const LOCK: &str = "lock";
@@ -25,8 +28,7 @@ pub(crate) fn remove_leftovers(repository: &Path) -> Result<(), Error> {
             let path = entry.map_err(Error::io("list", &dir))?.path();
             let is_dir = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
             if is_leftover(repository, &path) {
-                let removed = if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-                missing_is_fine(removed).map_err(Error::io("remove", &path))?;
+                if is_dir { remove_dir(&path) } else { remove_file(&path) }?;
             } else if is_dir {
                 open.push(path);
             }
@@ -40,13 +42,6 @@ fn is_leftover(repository: &Path, path: &Path) -> bool {
     let is_object = path.starts_with(repository.join(OBJECTS));
     path.extension().is_some_and(|ending| ending == LOCK)
         || (is_object && UNFINISHED.iter().any(|beginning| name.starts_with(beginning)))
-}
-
-fn missing_is_fine(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 #[cfg(test)]
