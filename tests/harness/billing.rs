@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use http::Method;
 use serde_json::Value;
 
 use crate::world::World;
@@ -55,4 +56,15 @@ pub fn counts(report: &Value) -> BTreeMap<String, u64> {
         .map(|(outcome, count)| (outcome.clone(), count.as_u64().unwrap()))
         .filter(|(_, n)| *n > 0)
         .collect()
+}
+
+/// Returns the consumer of receipts as the proxy lists it: what it has acknowledged, and its lag. Null before it has
+/// acknowledged anything.
+///
+/// # Panics
+/// If the proxy does not answer.
+pub async fn receipts_consumer(world: &World) -> Value {
+    let consumers = world.control.send(Method::GET, "/v1/consumers", String::new()).await.json();
+    let receipts = consumers.as_array().unwrap().iter().find(|each| each["name"] == "receipts");
+    receipts.cloned().unwrap_or_default()
 }

@@ -17,7 +17,7 @@ use crate::{
     agent::Agent,
     bridge::free_port,
     eventually::{eventually, eventually_within},
-    process::has_ended,
+    process::{has_ended, processes},
     sdks::output_of,
 };
 
@@ -83,13 +83,9 @@ impl ServedPage {
     #[must_use]
     pub fn chromiums(&self) -> Vec<u32> {
         let profile = format!("--user-data-dir={}", self.dir.path().display());
-        let processes = fs::read_dir("/proc").unwrap().flatten();
-        let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let is_own = |pid: &u32| {
-            let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&arguments).contains(&profile) && !has_ended(*pid)
-        };
-        pids.filter(is_own).collect()
+        let mut pids = processes(|command| command.contains(&profile));
+        pids.retain(|pid| !has_ended(*pid));
+        pids
     }
 
     /// Returns the requests of the API whose `Origin` is the other one: method, path, status, relation to the page,

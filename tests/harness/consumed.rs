@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use http::Method;
 use rustix::process::Signal;
 use serde::Serialize;
 use tokio::time::sleep;
 
 use crate::{
+    billing::receipts_consumer,
     long_journal::{JournalWriter, WrittenJournal},
     memory::Memory,
     numbered_calls::NumberedCalls,
@@ -61,7 +61,8 @@ impl Consumed {
         let mut still = 0;
         while seen < journal.lines {
             sleep(LOOK_INTERVAL).await;
-            let lines = acknowledged(world).await;
+            let acknowledged = &receipts_consumer(world).await["acknowledged"]["seq"];
+            let lines = acknowledged.as_u64().unwrap_or_default();
             still = if lines > seen { 0 } else { still + 1 };
             assert!(still < MAX_STILL_LOOKS, "the consumer stands still at line {lines}");
             seen = lines;
@@ -87,13 +88,6 @@ impl Consumed {
         let last = self.moments.last().unwrap();
         last.lines * 1000 / last.milliseconds.max(1)
     }
-}
-
-/// Returns the last line that the consumer of receipts has acknowledged.
-async fn acknowledged(world: &World) -> u64 {
-    let consumers = world.control.send(Method::GET, "/v1/consumers", String::new()).await.json();
-    let receipts = consumers.as_array().unwrap().iter().find(|each| each["name"] == "receipts");
-    receipts.and_then(|receipts| receipts["acknowledged"]["seq"].as_u64()).unwrap_or_default()
 }
 
 /// Removes the journal and the store of `world`, too large to be searched for secrets.

@@ -70,9 +70,7 @@ pub fn voluntary_switches(pid: u32, name: &str) -> BTreeMap<String, u64> {
 /// If `/proc` cannot be read.
 #[must_use]
 pub fn descendants_of(pid: u32) -> usize {
-    let pids = fs::read_dir("/proc").unwrap().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
-    let parents: Vec<_> = pids.filter_map(|pid| Some((u64::from(pid), status_of(pid, "PPid:")?))).collect();
+    let parents: Vec<_> = pids().filter_map(|pid| Some((u64::from(pid), status_of(pid, "PPid:")?))).collect();
     let mut found = vec![u64::from(pid)];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
@@ -82,16 +80,29 @@ pub fn descendants_of(pid: u32) -> usize {
     found.len() - 1
 }
 
+/// Returns the process ids of this machine.
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Returns the processes whose command line `wanted` accepts; its arguments are separated by NUL.
+pub(crate) fn processes(wanted: impl Fn(&str) -> bool) -> Vec<u32> {
+    let is_wanted = |pid: &u32| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        wanted(&String::from_utf8_lossy(&command))
+    };
+    pids().filter(is_wanted).collect()
+}
+
 /// Kills the proxies whose configuration is in the directory `world`, and returns their number.
 pub(crate) fn kill_proxies(world: &Path) -> usize {
-    let (entries, world) = (fs::read_dir("/proc").unwrap().flatten(), world.display().to_string());
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_proxy = |pid: &i32| {
-        let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let mut words = command.split('\0');
-        words.next().is_some_and(|program| program.ends_with("sluice-proxy")) && command.contains(&world)
-    };
+    let world = world.display().to_string();
+    let proxies = processes(|command| {
+        let program = command.split('\0').next();
+        program.is_some_and(|program| program.ends_with("sluice-proxy")) && command.contains(&world)
+    });
     // A process that has already ended needs no signal.
-    let kill = |pid: i32| kill_process(Pid::from_raw(pid)?, Signal::KILL).ok();
-    pids.filter(is_proxy).filter_map(kill).count()
+    let kill = |pid: u32| kill_process(Pid::from_raw(pid.cast_signed())?, Signal::KILL).ok();
+    proxies.into_iter().filter_map(kill).count()
 }

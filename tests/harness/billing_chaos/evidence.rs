@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bench::upstream::{Ending, Entry};
-use http::Method;
 use platform_core::{
     control::Health,
     money::NanoDollars,
@@ -12,7 +11,7 @@ use platform_core::{
 use serde_json::{Value, json};
 
 use super::chaos::Victims;
-use crate::{eventually::eventually_within, litellm::LiteLlm, world::World};
+use crate::{billing::receipts_consumer, eventually::eventually_within, litellm::LiteLlm, world::World};
 
 /// Longest wait until everything is booked, after the last run.
 const SETTLED_TIMEOUT: Duration = Duration::from_secs(120);
@@ -151,10 +150,7 @@ fn sent_call(JournalLine { record, .. }: &JournalLine) -> (String, SentCall) {
 
 /// Waits until the consumer of the journal has acknowledged all of it.
 async fn await_receipts(world: &World) {
-    let look = || async {
-        let answer = world.control.send(Method::GET, "/v1/consumers", String::new()).await.json();
-        answer.as_array().unwrap().iter().find(|each| each["name"] == "receipts").cloned().unwrap_or_default()
-    };
+    let look = || receipts_consumer(world);
     eventually_within(SETTLED_TIMEOUT, "all is booked", look, |consumer| consumer["lag"] == json!(0)).await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use harness::{Up, World, eventually::eventually_within};
+use harness::{Up, World, billing::receipts_consumer, eventually::eventually_within};
 use runner_model::failpoint::Point;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -64,12 +64,6 @@ async fn assert_each_has_one(world: &World, calls: usize) -> Vec<Value> {
     listed
 }
 
-/// Returns the position that the journal's consumer has acknowledged, and the number of lines after it.
-async fn acknowledged(world: &World) -> Value {
-    let answer = world.control.send(http::Method::GET, "/v1/consumers", String::new()).await.json();
-    answer.as_array().unwrap().iter().find(|each| each["name"] == "receipts").cloned().unwrap_or_default()
-}
-
 #[tokio::test]
 async fn each_sent_call_has_one_receipt() {
     let world = world("[billing]\nfree_models = ['fake-free']\n").await;
@@ -86,7 +80,7 @@ async fn each_sent_call_has_one_receipt() {
         calls += 2;
         assert_each_has_one(&world, calls).await;
         let nothing_left = |consumer: &Value| consumer["lag"] == json!(0);
-        eventually_within(PATIENCE, "all are acknowledged", || acknowledged(&world), nothing_left).await;
+        eventually_within(PATIENCE, "all are acknowledged", || receipts_consumer(&world), nothing_left).await;
         next.stop(Signal::TERM).await;
         up.kill_proxy().await;
     }
