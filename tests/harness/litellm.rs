@@ -171,11 +171,12 @@ impl LiteLlm {
         eventually("LiteLLM has recorded the call", find, Option::is_some).await.unwrap()
     }
 
-    /// All records so far.
+    /// All records so far. A line without its end is a record that LiteLLM is still writing.
     #[must_use]
     pub fn records(&self) -> Vec<Value> {
         let records = fs::read_to_string(self.records_file()).unwrap_or_default();
-        records.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let (complete, _writing) = records.rsplit_once('\n').unwrap_or_default();
+        complete.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     fn records_file(&self) -> PathBuf {

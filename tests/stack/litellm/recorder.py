@@ -47,7 +47,7 @@ class Recorder(CustomLogger):
         self.path = path
 
     def write(self, event, kwargs):
-        # A single write in append mode, so that readers never see half a line.
+        # Append mode: calls that end together do not overwrite each other. Readers ignore a line without its end.
         line = json.dumps(record(event, kwargs), default=str) + "\n"
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(line)
