@@ -22,10 +22,17 @@ use platform_runtime::settings::{Agent, Volume};
 pub use self::{
     capture::{Capture, Captured, mark},
     docker::{
-        Container, Docker, Error, FoundContainer, GatewayContainer, GatewaySpec, Listed, Removal, Version,
-        Waits, labels, warm_labels,
+        Container, Docker, Error, ExtractEnd, ExtractSpec, Extracted, FoundContainer, GatewayContainer,
+        GatewaySpec, Listed, Removal, Version, Waits, labels, warm_labels,
     },
 };
+
+/// Memory of an extraction.
+const EXTRACTION_MEMORY: ByteSize = ByteSize::mib(512);
+/// Processes and threads of an extraction.
+const EXTRACTION_PIDS: u32 = 64;
+/// Processor time of an extraction, in thousandths of a core.
+const EXTRACTION_MILLI_CPU: u32 = 1000;
 
 /// A container to be run once.
 #[derive(Debug, Clone)]
@@ -86,6 +93,11 @@ impl Limits {
     pub const fn of(agent: &Agent) -> Self {
         let Agent { memory, pids, milli_cpu, output_capture_limit: output, .. } = *agent;
         Self { memory, pids, milli_cpu, output }
+    }
+
+    /// Returns the limits of an extraction that prints at most `output`.
+    pub const fn of_extraction(output: ByteSize) -> Self {
+        Self { memory: EXTRACTION_MEMORY, pids: EXTRACTION_PIDS, milli_cpu: EXTRACTION_MILLI_CPU, output }
     }
 }
 

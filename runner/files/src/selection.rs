@@ -71,6 +71,18 @@ impl Selection {
         Ok(Self { origin: Origin::Clone, outer_rules: OuterRules::of(source_dir), ..selection })
     }
 
+    /// Selects everything in `clone_dir`, a fresh clone that this host made for the run, its `.git` among them. No
+    /// rules from outside of it hold in the result.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn of_repository(clone_dir: &Path, bounds: CopyBounds) -> Result<Self, Error> {
+        let source_dir = fs::canonicalize(clone_dir).map_err(Error::io("open the directory", clone_dir))?;
+        let walk = SourceWalk::new(&source_dir, &[], Take::Everything)?.run()?;
+        let selection = Self::checked(walk, &source_dir, bounds)?;
+        Ok(Self { origin: Origin::Clone, ..selection })
+    }
+
     fn checked(walk: SourceWalk<'_>, source_dir: &Path, bounds: CopyBounds) -> Result<Self, Error> {
         let source_dir = source_dir.to_owned();
         let mut problems = walk.problems;

@@ -4,9 +4,10 @@
 //! which a program in a sandbox wrote.
 //!
 //! 1. [`MirrorCache`] keeps a bare copy of each remote and makes an [`AgentClone`] for a run.
-//! 2. [`Quarantine`] takes the clone's start from that copy and the agent's objects from the bundle.
-//! 3. [`Quarantine::judge`] compares the commits with a [`RelayPolicy`], and names each rule that they break.
-//! 4. [`Quarantine::push`] sends one commit to `sandbox/<key>`, with a lease on what stood there.
+//! 2. A container runs a [`BundleCommand`], which prints the bundle of the agent's commits.
+//! 3. [`Quarantine`] takes the clone's start from that copy and the agent's objects from the bundle.
+//! 4. [`Quarantine::judge`] compares the commits with a [`RelayPolicy`], and names each rule that they break.
+//! 5. [`Quarantine::push`] sends one commit to `sandbox/<key>`, with a lease on what stood there.
 //!
 //! Git runs in a fixed environment, in few directories, with limits on time, memory and output: see [`Git`].
 
@@ -15,6 +16,7 @@ mod askpass;
 mod blocking;
 mod branch;
 mod bundle;
+mod bundle_command;
 mod directory;
 mod error;
 mod judge;
@@ -33,6 +35,7 @@ pub use self::{
     askpass::AskPass,
     branch::{BaseBranch, BranchKey, InvalidBranch, SandboxBranch},
     bundle::{BundleBounds, BundleHeader},
+    bundle_command::{BundleCommand, BundleExit},
     error::Error,
     judge::{
         AcceptedWork, InvalidGlob, Objection, ProtectedPaths, RelayPolicy, RelayRule, RelayVerdict,

@@ -4,6 +4,7 @@
 //! [`Error::RETRY_TIMEOUT`]. A change reports the failure, and its caller decides. Each change may be requested twice.
 
 mod container;
+mod extract;
 mod gateway;
 mod isolation;
 mod listed;
@@ -31,6 +32,7 @@ use tokio::time::Instant;
 
 pub use self::{
     container::{Container, FoundContainer},
+    extract::{ExtractEnd, ExtractSpec, Extracted},
     gateway::{GatewayContainer, GatewaySpec},
     listed::{Listed, Removal},
     request::{labels, warm_labels},
@@ -95,6 +97,15 @@ pub enum Error {
         #[source]
         source: ClientError,
     },
+    /// The host cannot keep the output of a container.
+    #[error("the output of container {container} cannot be kept")]
+    Output {
+        /// Name of the container.
+        container: String,
+        /// Failure of the file.
+        #[source]
+        source: io::Error,
+    },
 }
 
 impl Transient for Error {
@@ -107,7 +118,8 @@ impl Transient for Error {
             Self::NotPermitted { .. }
             | Self::NoImage { .. }
             | Self::ImageGone { .. }
-            | Self::NoVolume { .. } => false,
+            | Self::NoVolume { .. }
+            | Self::Output { .. } => false,
             Self::Refused { source, .. } => is_unavailable(source),
         }
     }

@@ -1,0 +1,142 @@
+//! bundle_command says how a container makes the bundle of an agent's commits. Pure.
+//!
+//! The repository belongs to the agent: whatever it holds, git runs where nothing but that repository can be harmed.
+
+use std::collections::BTreeMap;
+
+use platform_core::name::path;
+
+use crate::{branch::SandboxBranch, object_id::ObjectId, quarantine::CollectOrder};
+
+/// Shell of the container.
+const SHELL: &str = "/bin/sh";
+/// Name of the script in messages of the shell.
+const SCRIPT_NAME: &str = "bundle";
+/// Script that writes the bundle to stdout. Its arguments are a repository, a commit and a branch.
+const SCRIPT: &str = r#"GIT_DIR=$1/.git
+export GIT_DIR
+[ -e "$GIT_DIR" ] || exit 4
+git rev-parse --git-dir >/dev/null
+case $? in 0) ;; 128) exit 4 ;; *) exit 1 ;; esac
+git show-ref --verify --quiet "$3"
+case $? in 0) ;; 1) exit 3 ;; *) exit 1 ;; esac
+tip=$(git rev-parse --verify "$3^{commit}") || exit 1
+[ "$tip" != "$2" ] || exit 0
+new=$(git rev-list --max-count=1 "$2..$3" --) || exit 1
+[ -n "$new" ] || exit 5
+exec git bundle create --quiet - "$2..$3"
+"#;
+/// Environment of the script, besides settings of git.
+const ENVIRONMENT: [(&str, &str); 14] = [
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    // An empty directory in memory, which only this container has.
+    ("HOME", "/tmp"),
+    ("LC_ALL", "C"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    // Objects that replace others, and parents that a file invents, would leave commits out.
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    // No file can be there, and git says nothing about that.
+    ("GIT_GRAFT_FILE", "/dev/null/none"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_PROTOCOL_FROM_USER", "0"),
+    ("GIT_SSH_COMMAND", "/bin/false"),
+    ("GIT_PAGER", "cat"),
+];
+/// Settings of git, which win over those of the repository.
+const SETTINGS: [(&str, &str); 9] = [
+    ("safe.directory", "*"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.packedGitLimit", "128m"),
+    ("core.bigFileThreshold", "16m"),
+    ("pack.threads", "1"),
+    ("pack.windowMemory", "32m"),
+    ("protocol.allow", "never"),
+];
+
+/// Program that writes the bundle of an agent's commits to its stdout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundleCommand {
+    repository: String,
+    start: ObjectId,
+    branch: SandboxBranch,
+}
+
+impl BundleCommand {
+    /// Directory in which the program starts.
+    pub const WORKING_DIRECTORY: &'static str = "/";
+
+    /// Returns the program for the commits that `order` names, in a container with the agent's workspace.
+    #[must_use]
+    pub fn new(order: &CollectOrder) -> Self {
+        Self {
+            repository: path::REPO.to_owned(),
+            start: order.start.clone(),
+            branch: order.branch.clone(),
+        }
+    }
+
+    /// Names another repository, by the directory of its files.
+    #[must_use]
+    pub fn in_repository(mut self, dir: impl Into<String>) -> Self {
+        self.repository = dir.into();
+        self
+    }
+
+    /// Returns program and arguments.
+    #[must_use]
+    pub fn argv(&self) -> Vec<String> {
+        let reference = self.branch.reference();
+        let words =
+            [SHELL, "-c", SCRIPT, SCRIPT_NAME, &self.repository, self.start.as_str(), &reference];
+        words.map(str::to_owned).into()
+    }
+
+    /// Returns all its environment variables.
+    #[must_use]
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let fixed = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let count = ("GIT_CONFIG_COUNT".to_owned(), SETTINGS.len().to_string());
+        let settings = SETTINGS.iter().enumerate().flat_map(|(at, (name, value))| {
+            [
+                (format!("GIT_CONFIG_KEY_{at}"), (*name).to_owned()),
+                (format!("GIT_CONFIG_VALUE_{at}"), (*value).to_owned()),
+            ]
+        });
+        fixed.into_iter().chain([count]).chain(settings).collect()
+    }
+}
+
+/// Meaning of the exit code of a [`BundleCommand`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BundleExit {
+    /// The output is the whole bundle. It is empty if the branch stands where the agent began.
+    Complete,
+    /// The branch does not exist any more: the agent deleted or renamed it.
+    NoBranch,
+    /// The agent left no repository that git opens.
+    NoRepository,
+    /// The agent moved the branch back: the start has all of its commits.
+    Behind,
+    /// Git failed.
+    Failed,
+}
+
+impl BundleExit {
+    /// Returns the meaning of `exit_code`.
+    #[must_use]
+    pub const fn of(exit_code: i64) -> Self {
+        match exit_code {
+            0 => Self::Complete,
+            3 => Self::NoBranch,
+            4 => Self::NoRepository,
+            5 => Self::Behind,
+            _ => Self::Failed,
+        }
+    }
+}
