@@ -182,13 +182,16 @@ pub enum Phase {
     Starting,
     /// The agent runs.
     Running,
+    /// The agent has ended; its commits are taken out of its workspace, judged and pushed.
+    Collecting,
     /// The agent has ended; usage is read and every resource is removed.
     Settling,
 }
 
 impl Phase {
     /// All phases, in the order in which a run enters them.
-    pub const ALL: [Self; 5] = [Self::Queued, Self::Preparing, Self::Starting, Self::Running, Self::Settling];
+    pub const ALL: [Self; 6] =
+        [Self::Queued, Self::Preparing, Self::Starting, Self::Running, Self::Collecting, Self::Settling];
 
     /// Returns the name of the phase, as it is written.
     #[must_use]
@@ -198,6 +201,7 @@ impl Phase {
             Self::Preparing => "preparing",
             Self::Starting => "starting",
             Self::Running => "running",
+            Self::Collecting => "collecting",
             Self::Settling => "settling",
         }
     }
@@ -278,6 +282,8 @@ pub enum RunErrorCode {
     InsufficientDisk,
     /// The workspace could not be created or kept.
     WorkspaceFailed,
+    /// Its repository could not be cloned, or its branch is another account's.
+    RepositoryFailed,
     /// Another process removed the container while the agent ran.
     ContainerLost,
     /// Docker was unavailable for longer than the worker waits.
@@ -321,7 +327,7 @@ pub enum RunErrorCode {
 
 impl RunErrorCode {
     /// All codes.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Timeout,
         Self::OomKilled,
         Self::ContainerFailed,
@@ -330,6 +336,7 @@ impl RunErrorCode {
         Self::VolumeMissing,
         Self::InsufficientDisk,
         Self::WorkspaceFailed,
+        Self::RepositoryFailed,
         Self::ContainerLost,
         Self::DockerUnavailable,
         Self::DockerFailed,
@@ -361,6 +368,7 @@ impl RunErrorCode {
             Self::VolumeMissing => "volume_missing",
             Self::InsufficientDisk => "insufficient_disk",
             Self::WorkspaceFailed => "workspace_failed",
+            Self::RepositoryFailed => "repository_failed",
             Self::ContainerLost => "container_lost",
             Self::DockerUnavailable => "docker_unavailable",
             Self::DockerFailed => "docker_failed",

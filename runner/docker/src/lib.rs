@@ -22,8 +22,8 @@ use platform_runtime::settings::{Agent, Volume};
 pub use self::{
     capture::{Capture, Captured, mark},
     docker::{
-        Container, Docker, Error, ExtractEnd, ExtractSpec, Extracted, FoundContainer, GatewayContainer,
-        GatewaySpec, Listed, Removal, Version, Waits, labels, warm_labels,
+        Container, Docker, EXTRACTION_SUFFIX, Error, ExtractEnd, ExtractSpec, Extracted, FoundContainer,
+        GatewayContainer, GatewaySpec, Listed, Removal, Version, Waits, labels, warm_labels,
     },
 };
 

@@ -34,6 +34,16 @@ pub enum Point {
     TurnTaken,
     /// The agent has ended.
     Ended,
+    /// The outcome of the run is stored, and that its agent's commits are to be collected.
+    CollectStored,
+    /// The agent's commits are kept on this host.
+    CommitsKept,
+    /// The agent's commits were judged.
+    CommitsJudged,
+    /// The branch has the agent's commits, and this is not stored yet.
+    CommitsPushed,
+    /// The pull request exists, and this is not stored yet.
+    PullRequestMade,
     /// The outcome of the run is stored.
     SettleStored,
     /// The container is removed.
@@ -91,6 +101,15 @@ impl Point {
     pub const RECONCILIATION: [Self; 4] =
         [Self::LedgerRead, Self::LedgerStored, Self::LedgerCorrected, Self::LedgerPassed];
 
+    /// Points of the relay of a run, in the order in which it reaches them.
+    pub const RELAY: [Self; 5] = [
+        Self::CollectStored,
+        Self::CommitsKept,
+        Self::CommitsJudged,
+        Self::CommitsPushed,
+        Self::PullRequestMade,
+    ];
+
     /// Points of a run that is a turn of a gateway's session, in the order in which it reaches them.
     pub const SESSION: [Self; 10] = [
         Self::Booked,
@@ -137,6 +156,11 @@ impl Point {
             Self::Started => "started",
             Self::TurnTaken => "turn-taken",
             Self::Ended => "ended",
+            Self::CollectStored => "collect-stored",
+            Self::CommitsKept => "commits-kept",
+            Self::CommitsJudged => "commits-judged",
+            Self::CommitsPushed => "commits-pushed",
+            Self::PullRequestMade => "pull-request-made",
             Self::SettleStored => "settle-stored",
             Self::ContainerRemoved => "container-removed",
             Self::GrantClosed => "grant-closed",
@@ -183,7 +207,7 @@ pub fn arm(text: &str) -> Result<(), String> {
     let invalid = || format!("{text:?} is not a failpoint: write POINT:kill or POINT:stop");
     let (point, action) = text.split_once(':').ok_or_else(invalid)?;
     let others = Point::SESSION.into_iter().chain(Point::POOL).chain(Point::RECEIPTS);
-    let others = others.chain(Point::RECONCILIATION);
+    let others = others.chain(Point::RECONCILIATION).chain(Point::RELAY);
     let mut points = Point::ALL.into_iter().chain(others);
     let point = points.find(|known| known.name() == point).ok_or_else(invalid)?;
     let action = match action {

@@ -2,12 +2,14 @@
 //! engine makes the transitions.
 //!
 //! ```text
-//! queued ─▶ preparing ─▶ starting ─▶ running ─▶ settling ─▶ succeeded | failed | cancelled | timed_out
-//!    │          └────────────┴───────────────────▲                ▲
-//!    └── withdrawn: nothing was created ──────────────────────────┘
+//! queued ─▶ preparing ─▶ starting ─▶ running ─▶ collecting ─▶ settling ─▶ succeeded | failed | cancelled | timed_out
+//!    │          │            │           └─────────────────────────▲            ▲
+//!    │          └────────────┴─────────────────────────────────────┘            │
+//!    └── withdrawn: nothing was created ────────────────────────────────────────┘
 //! ```
 //!
-//! A run's outcome is decided when it begins to settle, and does not change afterwards. Any process that settles the
+//! Only a run with a repository collects: its agent's commits are taken out of the workspace. A run's outcome is decided
+//! when it begins to collect or to settle, and does not change afterwards. Any process that settles the
 //! run, even another one after a crash, records the same outcome. Two numbers belong to a run. Its *attempt* starts at
 //! 0 and rises only when an ended run is deliberately started again; tokens and receipts carry it. Its *epoch* rises
 //! each time a worker gets a lease on it. The store refuses every change in the name of an older epoch.
@@ -136,6 +138,8 @@ pub enum State {
     Starting,
     /// The agent is running.
     Running,
+    /// The outcome is decided, and the agent's commits are being taken out of its workspace.
+    Collecting(Outcome),
     /// The outcome is decided, and the resources are being removed.
     Settling(Outcome),
     /// The run has ended.
@@ -151,6 +155,8 @@ pub enum Transition {
     Start,
     /// The agent may be started.
     Run,
+    /// The agent has ended, and its commits are collected before the run settles.
+    Collect(Completion),
     /// The run settles: from now on its resources are only removed.
     Settle(Completion),
     /// The run ends, with the usage of its calls; absent if that is unknown.
@@ -171,11 +177,12 @@ pub struct Illegal {
 
 impl State {
     /// Names that a state can have, each once.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 10] = [
         "queued",
         "preparing",
         "starting",
         "running",
+        "collecting",
         "settling",
         "succeeded",
         "failed",
@@ -192,8 +199,14 @@ impl State {
             (Self::Queued, Transition::Prepare) => Ok(Self::Preparing),
             (Self::Preparing, Transition::Start) => Ok(Self::Starting),
             (Self::Starting, Transition::Run) => Ok(Self::Running),
+            (Self::Running, Transition::Collect(completion)) => Ok(Self::Collecting(completion.outcome())),
             (Self::Preparing | Self::Starting | Self::Running, Transition::Settle(completion)) => {
                 Ok(Self::Settling(completion.outcome()))
+            }
+            (Self::Collecting(outcome), Transition::Settle(completion))
+                if completion.outcome() == outcome =>
+            {
+                Ok(Self::Settling(outcome))
             }
             (Self::Settling(outcome), Transition::Finish(_)) => Ok(Self::Ended(outcome)),
             (Self::Queued, Transition::Withdraw(failure)) => Ok(Self::Ended(Outcome::of(Some(failure.code)))),
@@ -221,7 +234,7 @@ impl State {
     /// Returns whether resources may be created for the run. In every other state, no worker would remove them later.
     #[must_use]
     pub const fn can_allocate(self) -> bool {
-        matches!(self, Self::Preparing | Self::Starting | Self::Running)
+        matches!(self, Self::Preparing | Self::Starting | Self::Running | Self::Collecting(_))
     }
 
     /// Returns the state's name, as it is stored and shown.
@@ -232,6 +245,7 @@ impl State {
             Self::Preparing => "preparing",
             Self::Starting => "starting",
             Self::Running => "running",
+            Self::Collecting(_) => "collecting",
             Self::Settling(_) => "settling",
             Self::Ended(Outcome::Succeeded) => "succeeded",
             Self::Ended(Outcome::Failed) => "failed",
@@ -244,8 +258,10 @@ impl State {
     #[must_use]
     pub fn named(name: &str, code: Option<RunErrorCode>) -> Option<Self> {
         let outcome = Outcome::of(code);
-        let states = [Self::Queued, Self::Preparing, Self::Starting, Self::Running, Self::Settling(outcome)];
-        states.into_iter().chain([Self::Ended(outcome)]).find(|state| state.name() == name)
+        let states =
+            [Self::Queued, Self::Preparing, Self::Starting, Self::Running, Self::Collecting(outcome)];
+        let mut states = states.into_iter().chain([Self::Settling(outcome), Self::Ended(outcome)]);
+        states.find(|state| state.name() == name)
     }
 }
 
@@ -263,6 +279,7 @@ impl Transition {
             Self::Prepare => "prepare",
             Self::Start => "start",
             Self::Run => "run",
+            Self::Collect(_) => "collect",
             Self::Settle(_) => "settle",
             Self::Finish(_) => "finish",
             Self::Withdraw(_) => "withdraw",
@@ -284,6 +301,7 @@ impl Transition {
             | (Self::Start, State::Starting)
             | (Self::Run, State::Running)
             | (Self::Finish(_), State::Ended(_)) => true,
+            (Self::Collect(completion), State::Collecting(outcome)) => completion.outcome() == outcome,
             (Self::Settle(completion), State::Settling(outcome)) => completion.outcome() == outcome,
             (Self::Withdraw(failure), State::Ended(outcome)) => Outcome::of(Some(failure.code)) == outcome,
             _ => false,
@@ -337,6 +355,7 @@ mod tests {
             Just(Transition::Prepare),
             Just(Transition::Start),
             Just(Transition::Run),
+            completions().prop_map(Transition::Collect),
             completions().prop_map(Transition::Settle),
             Just(Transition::Finish(Some(Usage::default()))),
             failures().prop_map(Transition::Withdraw),
@@ -348,7 +367,7 @@ mod tests {
         fn what_was_made_is_settled_in_any_order(
             transitions in proptest::collection::vec(transitions(), 0..40),
         ) {
-            let (mut state, mut allocated, mut settled) = (State::Queued, false, None);
+            let (mut state, mut allocated, mut settled, mut decided) = (State::Queued, false, None, None);
             for transition in &transitions {
                 let before = state;
                 match state.after(transition) {
@@ -364,11 +383,14 @@ mod tests {
                     }
                 }
                 allocated |= state.can_allocate();
+                if let State::Collecting(outcome) | State::Settling(outcome) = state {
+                    decided.get_or_insert(outcome);
+                }
                 if let State::Settling(outcome) = state {
                     settled.get_or_insert(outcome);
                 }
                 if let State::Ended(outcome) = state {
-                    assert!(!allocated || settled == Some(outcome), "made, and ended without being settled as {outcome:?}");
+                    assert!(!allocated || (settled == Some(outcome) && decided == settled), "made, and ended without being settled as {outcome:?}");
                 }
                 assert!(!(settled.is_some() && state.can_allocate()), "something is made after the end");
             }
@@ -378,7 +400,8 @@ mod tests {
         fn a_state_is_read_back_as_it_was_written(completion in completions()) {
             let code = completion.answer.as_ref().err().map(|failure| failure.code);
             let outcome = completion.outcome();
-            for state in [State::Running, State::Settling(outcome), State::Ended(outcome)] {
+            let decided = [State::Collecting(outcome), State::Settling(outcome), State::Ended(outcome)];
+            for state in [State::Running].into_iter().chain(decided) {
                 assert_eq!(State::named(state.name(), code), Some(state));
             }
         }
@@ -416,6 +439,7 @@ mod tests {
                 Transition::Prepare,
                 Transition::Start,
                 Transition::Run,
+                Transition::Collect(completion.clone()),
                 Transition::Settle(completion),
                 Transition::Finish(Some(Usage::default())),
             ];

@@ -166,6 +166,20 @@ pub enum Error {
         /// The run.
         run_id: RunId,
     },
+    /// Another account has used the branch.
+    #[error("branch {branch} of {url} belongs to another account: choose another one with --branch")]
+    BranchTaken {
+        /// Address of the repository.
+        url: String,
+        /// The branch.
+        branch: String,
+    },
+    /// Another process has changed the relay.
+    #[error("another process works on the commits of run {run_id}")]
+    RelayChanged {
+        /// The run.
+        run_id: RunId,
+    },
     /// The idempotency key belongs to another top-up.
     #[error(
         "key {key} belongs to a top-up of {credits} credits for account {account}: use another key for another top-up"
@@ -390,6 +404,8 @@ impl Error {
             | Self::StillActive { .. }
             | Self::Forgotten { .. }
             | Self::TopUpExists { .. }
+            | Self::BranchTaken { .. }
+            | Self::RelayChanged { .. }
             | Self::PrincipalExists { .. }
             | Self::NoPrincipal { .. }
             | Self::PrincipalRevoked { .. }

@@ -37,6 +37,9 @@ const REMOVE_EVENTS: &str =
 const BRIDGE_TURN: &str = "UPDATE turns SET parent = (SELECT removed.parent FROM turns AS removed WHERE removed.run = $1) \
      WHERE parent = $1 AND (installation, account, thread) IN \
      (SELECT installation, account, thread FROM turns WHERE run = $1)";
+/// The row stays, because the branch belongs to its account.
+const CLEAR_RELAYS: &str =
+    "UPDATE relays SET document = '', due = NULL, version = version + 1 WHERE run = $1";
 const REMOVE_TURN: &str = "DELETE FROM turns WHERE run = $1";
 
 impl Store {
@@ -131,7 +134,7 @@ impl Tx {
         if cleared.rows_affected() == 0 {
             return Err(Error::StillActive { run_id: run_id.to_string() });
         }
-        for statement in [REMOVE_EVENTS, BRIDGE_TURN, REMOVE_TURN] {
+        for statement in [REMOVE_EVENTS, CLEAR_RELAYS, BRIDGE_TURN, REMOVE_TURN] {
             let removal = sqlx::query(statement).bind(run_id.as_str());
             removal.execute(self.connection()).await.map_err(failed(ACTION))?;
         }

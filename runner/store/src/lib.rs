@@ -60,6 +60,7 @@ mod read;
 mod receipt_sums;
 mod receipts;
 mod reconciliation;
+mod relays;
 mod resource;
 mod retry;
 mod row;
@@ -113,6 +114,7 @@ pub use self::{
     receipt_sums::ReceiptSums,
     receipts::{ReceiptFilter, ReceiptPlace, StoredReceipt},
     reconciliation::{LedgerAdvance, LedgerLease, LedgerProgress, UnfinishedPass},
+    relays::{NewRelay, RelayProgress, StoredRelay},
     resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},
     schema::SCHEMA,

@@ -204,12 +204,14 @@ impl Tx {
                 run.started = Some(UnixMillis(self.now));
                 Some(Phase::Running)
             }
-            Transition::Settle(Completion { exit_code, oom_seen, answer: result }) => {
+            Transition::Collect(completion) | Transition::Settle(completion) => {
+                let Completion { exit_code, oom_seen, answer: result } = completion;
                 run.exit_code = *exit_code;
                 run.oom_seen = *oom_seen;
                 run.error = result.as_ref().err().map(truncated);
                 answer = result.as_ref().ok();
-                Some(Phase::Settling)
+                let is_last = matches!(transition, Transition::Settle(_));
+                Some(if is_last { Phase::Settling } else { Phase::Collecting })
             }
             Transition::Finish(usage) => {
                 run.usage = *usage;

@@ -48,6 +48,9 @@ const MAX_CREATIONS: usize = 10;
 /// Labels by which a container is known as a leftover of an earlier extraction.
 const OWNER_LABELS: [&str; 2] = [label::INSTALLATION, label::RUN_ID];
 
+/// End of the name of a container that takes something out of a workspace, behind the name of the run's own container.
+pub const EXTRACTION_SUFFIX: &str = ".bundle";
+
 /// Request for the output of a program on a workspace.
 #[derive(Debug, Clone)]
 pub struct ExtractSpec {

@@ -17,7 +17,7 @@ use platform_core::{
     name::{label, path},
 };
 
-use super::{Docker, Error, is_gone, is_not_found, refused};
+use super::{Docker, Error, extract::EXTRACTION_SUFFIX, is_gone, is_not_found, refused};
 
 /// A container that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,11 @@ impl Listed {
     /// Returns whether its labels say that it was created to wait for a run.
     pub fn is_warm(&self) -> bool {
         self.label(label::TEMPLATE).is_some()
+    }
+
+    /// Returns whether it takes something out of a workspace, and so has no socket.
+    pub fn is_extraction(&self) -> bool {
+        self.name.ends_with(EXTRACTION_SUFFIX)
     }
 
     /// Returns the epoch of its run on its label; 0 if it is older than that label.

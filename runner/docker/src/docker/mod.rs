@@ -32,7 +32,7 @@ use tokio::time::Instant;
 
 pub use self::{
     container::{Container, FoundContainer},
-    extract::{ExtractEnd, ExtractSpec, Extracted},
+    extract::{EXTRACTION_SUFFIX, ExtractEnd, ExtractSpec, Extracted},
     gateway::{GatewayContainer, GatewaySpec},
     listed::{Listed, Removal},
     request::{labels, warm_labels},

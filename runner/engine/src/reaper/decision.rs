@@ -16,7 +16,7 @@ use platform_core::{
     control::RunState,
     id::{AgentId, InstallationId, RunId, WorkspaceId},
 };
-use runner_docker::Listed;
+use runner_docker::{EXTRACTION_SUFFIX, Listed};
 use runner_files::ListedStage;
 use runner_gateways as gateway;
 use runner_store::{PoolEntry, PoolStage, Resource, ResourceKind, ResourceState};
@@ -120,8 +120,11 @@ fn judge_container(found: &Listed, stored_run: Option<&StoredRun>, terms: &Terms
         return Decision::Keep(KeepReason::Lives(stored_run.state));
     }
     let Some(row) = row else { return Decision::Unknown(UnknownReason::NeverWanted) };
-    let is_own_socket = |dir: &str| stored_run.row(ResourceKind::Listener, dir).is_some();
-    if !found.socket_dir().is_some_and(is_own_socket) {
+    let has_own_socket = match found.socket_dir() {
+        Some(dir) => stored_run.row(ResourceKind::Listener, dir).is_some(),
+        None => found.is_extraction(),
+    };
+    if !has_own_socket {
         return Decision::Unknown(UnknownReason::OtherSocket);
     }
     match (has_ended, row.stage) {
@@ -236,14 +239,15 @@ const fn is_removable(stage: ResourceState) -> bool {
 }
 
 /// Returns whether the container has a name that this installation gives: `sluice-{installation}-{run}`, with or
-/// without `.{epoch}`, or that of a warm container.
+/// without `.{epoch}` and the ending of an extraction, or that of a warm container.
 fn has_our_name(found: &Listed, installation: &InstallationId) -> bool {
     if found.is_warm() {
         return found.name.starts_with(&format!("sluice-{installation}-warm-"));
     }
     let Some(run) = found.run().filter(|run| RunId::accepts(run)) else { return false };
     let plain = format!("sluice-{installation}-{run}");
-    found.name == plain || found.name == format!("{plain}.{}", found.epoch())
+    let name = found.name.strip_suffix(EXTRACTION_SUFFIX).unwrap_or(&found.name);
+    name == plain || name == format!("{plain}.{}", found.epoch())
 }
 
 /// Decides about a resource without a known run. `created` is its time of creation, if that is known.

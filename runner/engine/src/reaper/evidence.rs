@@ -26,11 +26,12 @@ use super::{Reaper, inventory::Inventory, workspace_dir::WorkspaceDir};
 /// Number of runs in a page of the store's list.
 const PAGE_SIZE: u32 = 1000;
 /// Names of the states of live runs.
-const LIVE_STATES: [&str; 5] = [
+const LIVE_STATES: [&str; 6] = [
     State::Queued.name(),
     State::Preparing.name(),
     State::Starting.name(),
     State::Running.name(),
+    State::Collecting(Outcome::Failed).name(),
     State::Settling(Outcome::Failed).name(),
 ];
 

@@ -107,7 +107,8 @@ fn render_present(text: &mut Exposition, sample: &StoreSample) {
     let help = "Runs that have not ended, of all workers, by state.";
     let mut family = text.family(Kind::Gauge, "sandbox_runs_in_state", help);
     let states = [State::Queued, State::Preparing, State::Starting, State::Running];
-    for state in states.into_iter().chain([State::Settling(Outcome::Succeeded)]) {
+    let last = [State::Collecting(Outcome::Succeeded), State::Settling(Outcome::Succeeded)];
+    for state in states.into_iter().chain(last) {
         family.sample(&[("state", state.name())], count(state.name()));
     }
 }

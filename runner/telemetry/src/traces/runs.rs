@@ -25,6 +25,7 @@ const fn span_name(phase: Phase) -> &'static str {
         Phase::Preparing => "prepare",
         Phase::Starting => "start",
         Phase::Running => AGENT_SPAN,
+        Phase::Collecting => "collect",
         Phase::Settling => "settle",
     }
 }

@@ -457,6 +457,7 @@ fn stored_runs() -> impl Strategy<Value = StoredRun> {
         State::Preparing,
         State::Starting,
         State::Running,
+        State::Collecting(Outcome::Failed),
         State::Settling(Outcome::Failed),
         ENDED,
     ];
