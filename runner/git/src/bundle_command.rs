@@ -74,11 +74,7 @@ impl BundleCommand {
     /// Returns the program for the commits that `order` names, in a container with the agent's workspace.
     #[must_use]
     pub fn new(order: &CollectOrder) -> Self {
-        Self {
-            repository: path::REPO.to_owned(),
-            start: order.start.clone(),
-            branch: order.branch.clone(),
-        }
+        Self { repository: path::REPO.to_owned(), start: order.start.clone(), branch: order.branch.clone() }
     }
 
     /// Names another repository, by the directory of its files.
@@ -92,8 +88,7 @@ impl BundleCommand {
     #[must_use]
     pub fn argv(&self) -> Vec<String> {
         let reference = self.branch.reference();
-        let words =
-            [SHELL, "-c", SCRIPT, SCRIPT_NAME, &self.repository, self.start.as_str(), &reference];
+        let words = [SHELL, "-c", SCRIPT, SCRIPT_NAME, &self.repository, self.start.as_str(), &reference];
         words.map(str::to_owned).into()
     }
 

@@ -31,6 +31,8 @@ pub struct Account {
     pub priority: Priority,
     /// Balance below which its calls are refused, instead of that of all accounts.
     pub floor: Option<Credits>,
+    /// Repositories that its runs may name, instead of those of all accounts.
+    pub repositories: Option<Vec<String>>,
 }
 
 written_as_word!(Priority { Low: "low", Normal: "normal", High: "high" });
@@ -55,7 +57,13 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
             "floor",
             "Balance in credits below which its calls are refused, instead of `billing.floor`.",
         );
-        let account = Account { budget, priority: priority.or(Priority::Normal), floor: floor.optional() };
+        let doc = "Repositories that its runs may name, instead of `relay.repositories`.";
+        let account = Account {
+            budget,
+            priority: priority.or(Priority::Normal),
+            floor: floor.optional(),
+            repositories: section.field("repositories", doc).list(),
+        };
         match AccountId::parse(id) {
             _ if id == ANY => accounts.any = account,
             Ok(id) => drop(accounts.named.insert(id, account)),

@@ -13,6 +13,7 @@ mod journal;
 mod models;
 mod origin;
 mod proxy;
+mod relay;
 mod runs;
 mod sandbox;
 mod section_name;
@@ -44,6 +45,7 @@ pub use self::{
     models::ModelLimits,
     origin::{InvalidOrigin, WebOrigin},
     proxy::{Connections, Proxy, Serves},
+    relay::{Relay, is_listed},
     runs::StaticRun,
     sandbox::{Sandbox, WorkspaceForm},
     section_name::{OwningProgram, SectionName},
@@ -73,6 +75,8 @@ pub struct Settings {
     pub api: Api,
     /// Receipts of calls.
     pub billing: Billing,
+    /// Relay of agents' commits.
+    pub relay: Relay,
     /// Export of traces.
     pub telemetry: Telemetry,
     /// Agents that can run in sandboxes and gateways.
@@ -161,6 +165,11 @@ impl Settings {
             ),
             api: root.section(SectionName::Api.name(), "The HTTP API of `sluice up`.", Api::section),
             billing: root.section(SectionName::Billing.name(), "Receipts of calls.", Billing::section),
+            relay: root.section(
+                SectionName::Relay.name(),
+                "Relay of agents' commits to branches of their repositories.",
+                Relay::section,
+            ),
             telemetry: root.section(SectionName::Telemetry.name(), "Export of traces.", Telemetry::section),
             agents: agents::read(root),
             gateways: gateways::read(root),

@@ -22,6 +22,8 @@ pub enum SectionName {
     Api,
     /// `[billing]`
     Billing,
+    /// `[relay]`
+    Relay,
     /// `[telemetry]`
     Telemetry,
     /// `[agents."family:name"]`
@@ -49,7 +51,7 @@ pub enum OwningProgram {
 
 impl SectionName {
     /// All sections.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Upstream,
         Self::Proxy,
         Self::Journal,
@@ -58,6 +60,7 @@ impl SectionName {
         Self::Worker,
         Self::Api,
         Self::Billing,
+        Self::Relay,
         Self::Telemetry,
         Self::Agents,
         Self::Gateways,
@@ -79,6 +82,7 @@ impl SectionName {
             Self::Worker => "worker",
             Self::Api => "api",
             Self::Billing => "billing",
+            Self::Relay => "relay",
             Self::Telemetry => "telemetry",
             Self::Agents => "agents",
             Self::Gateways => "gateways",
@@ -101,6 +105,7 @@ impl SectionName {
             | Self::Worker
             | Self::Api
             | Self::Billing
+            | Self::Relay
             | Self::Telemetry
             | Self::Agents
             | Self::Gateways

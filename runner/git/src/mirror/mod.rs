@@ -107,6 +107,13 @@ impl MirrorCache {
         mirror.repack().await?;
         Ok(mirror)
     }
+
+    /// Returns the copy of the remote at `url`, with what [`Self::refresh`] fetched last. Asks no remote.
+    #[must_use]
+    pub fn mirror(&self, url: &RepoUrl) -> Mirror {
+        let repository = self.dir.join(short_hash(url.as_str())).join(REPOSITORY);
+        Mirror { git: self.git.clone(), repository, url: url.clone() }
+    }
 }
 
 impl Mirror {

@@ -43,7 +43,7 @@ impl Kind {
 }
 
 /// Settings of a run's own container, which a session of a gateway does not have.
-const CONTAINER_FIELDS: [&str; 15] = [
+const CONTAINER_FIELDS: [&str; 18] = [
     "image",
     "argv",
     "environment",
@@ -52,6 +52,9 @@ const CONTAINER_FIELDS: [&str; 15] = [
     "prompt",
     "behaviour_dir",
     "disk",
+    "repo",
+    "base",
+    "pull_request",
     "protocol",
     "memory",
     "pids",

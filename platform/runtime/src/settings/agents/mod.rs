@@ -74,6 +74,15 @@ pub struct Agent {
     /// Size of its workspace; `sandbox.workspace_size` if absent.
     #[serde(default)]
     pub disk: Option<ByteSize>,
+    /// Address of the repository that its runs work on, unless they name another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// Branch of a repository from which its runs begin, unless they name another.
+    #[serde(default = "main_branch", skip_serializing_if = "is_main_branch")]
+    pub base: String,
+    /// True if a pull request is made of its commits.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub pull_request: bool,
     /// Format of what the program prints on stdout.
     pub protocol: Protocol,
     /// Meaning of the text that models stream to it.
@@ -119,6 +128,21 @@ pub struct Agent {
 
 const fn default_keep() -> Millis {
     limit::sandbox::KEEP
+}
+
+/// Branch that most repositories begin with.
+const MAIN_BRANCH: &str = "main";
+
+fn main_branch() -> String {
+    MAIN_BRANCH.to_owned()
+}
+
+fn is_main_branch(branch: &str) -> bool {
+    branch == MAIN_BRANCH
+}
+
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn main_agent() -> String {
@@ -174,6 +198,9 @@ impl Agent {
             prompt: field("prompt", "Instructions that come before each conversation, as a message of the system.").optional(),
             behaviour_dir: field("behaviour_dir", "Directory of its behaviour files: AGENTS.md, SOUL.md, USER.md, TOOLS.md, IDENTITY.md, MEMORY.md. Each request of a run copies them into its workspace.").optional(),
             disk: read_disk(section),
+            repo: field("repo", "Repository that its runs work on: an address with https:// or http://. A run may name another.").optional(),
+            base: field("base", "Branch of a repository from which its runs begin.").or(main_branch()),
+            pull_request: field("pull_request", "Makes a pull request of the commits of its runs.").or(false),
             protocol,
             stream,
             model: field("model", "Model if the run does not say; `upstream.default_model` if absent.")

@@ -1,0 +1,161 @@
+//! Brings collected commits to their branch: judges them, pushes them, makes the pull request. Each step is stored before
+//! the next one begins, and may be repeated.
+
+use std::time::Duration;
+
+use platform_core::{id::RunId, limit::Millis};
+use platform_runtime::{
+    report,
+    retry::{Backoff, Transient},
+};
+use runner_git::{AcceptedWork, PushOrder, PushOutcome, Quarantine, Received, RelayVerdict, RemoteFailure};
+
+use runner_model::failpoint::Point;
+
+use super::{
+    Relays,
+    collect::OpenRelay,
+    error::RelayError,
+    record::{RelayRecord, RelayStage},
+};
+
+/// First delay before a step that failed is tried again.
+const FIRST_DELAY: Duration = Duration::from_secs(5);
+/// Longest delay before a step that failed is tried again.
+const LONGEST_DELAY: Duration = Duration::from_secs(600);
+/// Most tries of a step: about a day.
+const MAX_TRIES: u32 = 150;
+
+impl Relays {
+    /// Continues the relay of the last attempt of `run_id` to its end, or to a step that fails for a while and is then
+    /// due again. Dropping the future leaves the relay where it is, to be continued when it is due.
+    ///
+    /// # Errors
+    /// [`RelayError::Busy`] while another process continues it, and if the store fails.
+    pub async fn advance(&self, run_id: &RunId) -> Result<RelayRecord, RelayError> {
+        let no_relay = || RelayError::NoRelay { run_id: run_id.clone() };
+        let attempt = self.store.relay(run_id).await?.ok_or_else(no_relay)?.attempt;
+        let dir = self.dir.make(run_id, attempt)?;
+        let _lock = dir.lock()?.ok_or_else(|| RelayError::Busy { run_id: run_id.clone() })?;
+        // Read again: what another process did before the lock was free counts.
+        let mut relay = self.open(run_id, attempt).await?.ok_or_else(no_relay)?;
+        while relay.record.stage.is_pending() {
+            let step = match &relay.record.stage {
+                RelayStage::Accepted { work } => self.push(&relay, work).await,
+                RelayStage::Pushed { work } => self.publish(&relay, work).await,
+                _ => self.judge(&relay).await,
+            };
+            match step {
+                Ok(stage) => {
+                    reach(&stage);
+                    self.change(&mut relay, stage).await?;
+                }
+                Err(error) if error.is_transient() && relay.record.tries < MAX_TRIES => {
+                    self.postpone(&mut relay, &error).await?;
+                    break;
+                }
+                Err(error @ RelayError::Store(_)) => return Err(error),
+                Err(error) => {
+                    self.change(&mut relay, RelayStage::Failed { reason: report::chain(&error) }).await?;
+                }
+            }
+        }
+        Ok(relay.record)
+    }
+
+    /// Continues a relay that has ended without a push, from its stored bundle.
+    ///
+    /// # Errors
+    /// [`RelayError::NoBundle`] if there is none, and those of [`Self::advance`].
+    pub async fn push_again(&self, run_id: &RunId) -> Result<RelayRecord, RelayError> {
+        let no_relay = || RelayError::NoRelay { run_id: run_id.clone() };
+        let attempt = self.store.relay(run_id).await?.ok_or_else(no_relay)?.attempt;
+        let mut relay = self.open(run_id, attempt).await?.ok_or_else(no_relay)?;
+        let stage = relay.record.stage.name();
+        let can_restart = relay.record.stage.leads_to(&RelayStage::Collected);
+        if can_restart && relay.dir.bundle().is_file() {
+            self.change(&mut relay, RelayStage::Collected).await?;
+        } else if !relay.record.stage.is_pending() && !relay.record.stage.is_done() {
+            return Err(RelayError::NoBundle { run_id: run_id.clone(), stage });
+        }
+        self.advance(run_id).await
+    }
+
+    /// Stores the next stage of a relay, and removes its files if it is done. While it is pending, any process may continue it after the time that a run
+    /// waits.
+    pub(super) async fn change(&self, relay: &mut OpenRelay, stage: RelayStage) -> Result<(), RelayError> {
+        debug_assert!(relay.record.stage.leads_to(&stage), "{:?} to {stage:?}", relay.record.stage);
+        let due_in = stage.is_pending().then_some(self.settings.wait);
+        relay.record.stage = stage;
+        relay.record.tries = 0;
+        relay.record.fault = None;
+        self.store_record(relay, due_in).await?;
+        if relay.record.stage.is_done() { relay.dir.remove() } else { Ok(()) }
+    }
+
+    /// Stores that a step has failed, and when it is tried again.
+    async fn postpone(&self, relay: &mut OpenRelay, error: &RelayError) -> Result<(), RelayError> {
+        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
+        let delay = (0..=relay.record.tries).fold(FIRST_DELAY, |_, _| backoff.next_delay());
+        let run = &relay.stored.run_id;
+        let error = report::chain(error);
+        let stage = relay.record.stage.name();
+        tracing::warn!(%run, stage, error, "commits not brought on yet; trying again");
+        relay.record.tries += 1;
+        relay.record.fault = Some(error);
+        self.store_record(relay, Some(Millis(delay.as_millis().try_into().unwrap_or(u64::MAX)))).await
+    }
+
+    async fn store_record(&self, relay: &mut OpenRelay, due_in: Option<Millis>) -> Result<(), RelayError> {
+        relay.stored = self.store.change_relay(&relay.stored, &relay.record.progress(due_in)).await?;
+        Ok(())
+    }
+
+    /// Takes the bundle into a clean repository, and judges it.
+    async fn judge(&self, relay: &OpenRelay) -> Result<RelayStage, RelayError> {
+        let record = &relay.record;
+        let git = self.git()?;
+        let mirror = self.mirror(&git, &record.order)?;
+        let quarantine = Quarantine::create(&git, &relay.dir.quarantine()).await?;
+        let order = self.collect_order(record);
+        Ok(match quarantine.receive(&mirror, &relay.dir.bundle(), &order).await? {
+            Received::Nothing => RelayStage::Unchanged,
+            Received::Refused(objection) => RelayStage::Refused { objections: vec![objection] },
+            Received::Tip(_) => match quarantine.judge(&self.policy()?).await? {
+                RelayVerdict::Accepted(work) => RelayStage::Accepted { work },
+                RelayVerdict::Refused(objections) => RelayStage::Refused { objections },
+            },
+        })
+    }
+
+    async fn push(&self, relay: &OpenRelay, work: &AcceptedWork) -> Result<RelayStage, RelayError> {
+        let record = &relay.record;
+        let quarantine = Quarantine::open(&self.git()?, &relay.dir.quarantine())?;
+        let order = PushOrder::new(work, record.order.branch.clone(), record.remote_tip.clone());
+        let work = work.clone();
+        match quarantine.push(&Self::remote(&record.order), &order).await? {
+            PushOutcome::Pushed | PushOutcome::AlreadyThere => Ok(RelayStage::Pushed { work }),
+            PushOutcome::BranchMoved { found } => Ok(RelayStage::BranchMoved { work, found }),
+            PushOutcome::Failed(failure @ RemoteFailure::Unreachable { retry: true, .. }) => {
+                Err(runner_git::Error::from(failure).into())
+            }
+            PushOutcome::Failed(failure) => Ok(RelayStage::Failed { reason: failure.to_string() }),
+        }
+    }
+
+    /// Makes the pull request, if one was asked for.
+    async fn publish(&self, relay: &OpenRelay, work: &AcceptedWork) -> Result<RelayStage, RelayError> {
+        let _ = relay;
+        Ok(RelayStage::Published { work: work.clone(), pull_request: None })
+    }
+}
+
+/// Reaches the failpoint after the step to a stage, which is not stored yet.
+fn reach(stage: &RelayStage) {
+    match stage {
+        RelayStage::Accepted { .. } => Point::CommitsJudged.reach(),
+        RelayStage::Pushed { .. } => Point::CommitsPushed.reach(),
+        RelayStage::Published { .. } => Point::PullRequestMade.reach(),
+        _ => {}
+    }
+}

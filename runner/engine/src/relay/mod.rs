@@ -1,0 +1,113 @@
+//! Brings an agent's commits from its workspace to a branch of their repository, and makes a pull request of them.
+//!
+//! ```text
+//! before the run    remote ─▶ mirror ─▶ clone ─▶ staged files ─▶ /workspace/repo
+//! after the agent   /workspace/repo ─▶ bundle        the run's worker does this: it has the workspace
+//! from then on      bundle ─▶ quarantine ─▶ verdict ─▶ branch ─▶ pull request
+//! ```
+//!
+//! `order` says what a run asks for, `record` what has happened, and each step is stored before the next one begins.
+//! `prepare` makes the clone, `collect` takes the bundle, `advance` does the rest. The last part needs no run: its lock is
+//! that of the relay's directory, and `pending` continues it when the run has ended without it.
+//!
+//! Does not open the repository that the agent wrote. Invariants: a branch belongs to the account that used it first; only
+//! accepted commits are pushed.
+
+mod advance;
+mod branch_name;
+mod collect;
+mod directory;
+mod error;
+mod order;
+mod pending;
+mod prepare;
+mod record;
+
+use platform_runtime::settings::{self, Sandbox, Settings};
+pub use runner_git::AcceptedWork;
+use runner_git::{
+    AuthorIdentity, BundleBounds, CloneDepth, Git, Mirror, MirrorCache, ProtectedPaths, RelayPolicy, Remote,
+    SecretScan, WorkBounds,
+};
+use runner_store::Store;
+
+use self::directory::RelaysDir;
+pub use self::{
+    branch_name::BranchNames,
+    collect::OpenRelay,
+    error::RelayError,
+    order::{InvalidRepo, OrderSource, Publish, RepoChoice, RepoOrder},
+    pending::continue_relays,
+    prepare::RelayOwner,
+    record::{PullRequest, RelayRecord, RelayStage},
+};
+
+/// Relays of this host.
+#[derive(Debug, Clone)]
+pub struct Relays {
+    store: Store,
+    dir: RelaysDir,
+    sandbox: Sandbox,
+    settings: settings::Relay,
+}
+
+impl Relays {
+    /// Returns the relays of the runs in `store`, as `settings` say. Touches no file.
+    #[must_use]
+    pub fn of(settings: &Settings, store: &Store) -> Self {
+        Self {
+            store: store.clone(),
+            dir: RelaysDir::below(&settings.sandbox.workspace_dir),
+            sandbox: settings.sandbox.clone(),
+            settings: settings.relay.clone(),
+        }
+    }
+
+    /// Returns the settings of relays.
+    pub(crate) const fn settings(&self) -> &settings::Relay {
+        &self.settings
+    }
+
+    /// Finds the host's git.
+    fn git(&self) -> Result<Git, RelayError> {
+        Ok(Git::locate(&self.dir.home())?)
+    }
+
+    fn mirrors(&self, git: &Git) -> Result<MirrorCache, RelayError> {
+        Ok(MirrorCache::open(git, &self.dir.mirrors())?)
+    }
+
+    /// Returns the copy of the repository of `order`, as it was fetched last.
+    fn mirror(&self, git: &Git, order: &RepoOrder) -> Result<Mirror, RelayError> {
+        Ok(self.mirrors(git)?.mirror(&order.url))
+    }
+
+    /// Returns the remote of `order`.
+    fn remote(order: &RepoOrder) -> Remote {
+        Remote { url: order.url.clone(), credential: None }
+    }
+
+    fn author(&self) -> Result<AuthorIdentity, RelayError> {
+        Ok(AuthorIdentity::new(&self.settings.author_name, &self.settings.author_email)?)
+    }
+
+    fn depth(&self) -> CloneDepth {
+        if self.settings.full_history { CloneDepth::Full } else { CloneDepth::default() }
+    }
+
+    fn bundle_bounds(&self) -> BundleBounds {
+        BundleBounds { bytes: self.settings.max_size, ..BundleBounds::default() }
+    }
+
+    fn policy(&self) -> Result<RelayPolicy, RelayError> {
+        let bounds = WorkBounds {
+            commits: self.settings.max_commits as usize,
+            files: self.settings.max_changed_files as usize,
+            file: self.settings.max_file_size,
+            total: self.settings.max_size,
+            ..WorkBounds::default()
+        };
+        let protected = ProtectedPaths::with(&self.settings.protected_paths)?;
+        Ok(RelayPolicy { bounds, protected, secrets: SecretScan::default() })
+    }
+}

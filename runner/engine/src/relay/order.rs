@@ -1,0 +1,151 @@
+//! Reads which repository a run works on, and what is to become of its commits.
+
+use platform_core::id::AccountId;
+use platform_runtime::settings::{Agent, Execution, Settings, is_listed};
+use runner_git::{BaseBranch, InvalidBranch, InvalidRepoUrl, RepoUrl, SandboxBranch};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::branch_name::BranchNames;
+
+/// Repository that a run works on, and the branch that its commits go to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepoOrder {
+    /// Address of the repository.
+    #[serde(deserialize_with = "stored_url")]
+    pub url: RepoUrl,
+    /// Branch that the agent begins from.
+    pub base: BaseBranch,
+    /// Branch that its commits go to.
+    pub branch: SandboxBranch,
+    /// Form in which the commits are published.
+    pub publish: Publish,
+}
+
+/// Form in which commits are published.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Publish {
+    /// A branch alone.
+    #[default]
+    Branch,
+    /// A branch and a pull request.
+    PullRequest,
+}
+
+/// Way by which an order came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OrderSource {
+    /// A shell on this host.
+    Shell,
+    /// The HTTP API.
+    #[default]
+    Api,
+}
+
+/// What an order says of a repository. The agent's entry says the rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepoChoice {
+    /// Address of the repository.
+    pub url: Option<String>,
+    /// Branch to begin from.
+    pub base: Option<String>,
+    /// Branch that the commits go to, with or without `sandbox/`.
+    pub branch: Option<String>,
+    /// Form in which the commits are published.
+    pub publish: Option<Publish>,
+    /// Way by which the order came.
+    pub source: OrderSource,
+}
+
+/// Reason why a run cannot work on a repository.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidRepo {
+    /// The address is none.
+    #[error("the repository `{url}`: {fault}")]
+    Url {
+        /// The address, made safe to print.
+        url: String,
+        /// Its fault.
+        fault: InvalidRepoUrl,
+    },
+    /// A branch has a name that it must not have.
+    #[error(transparent)]
+    Branch(#[from] InvalidBranch),
+    /// The order says something of a repository, and names none.
+    #[error("the order names a branch or a pull request, and neither it nor the agent names a repository")]
+    NoUrl,
+    /// The account may not use the repository.
+    #[error(
+        "{account} may not use {url}: it is not in relay.repositories, nor in `repositories` of the account"
+    )]
+    NotListed {
+        /// The account.
+        account: AccountId,
+        /// The repository.
+        url: RepoUrl,
+    },
+    /// The agent has no workspace of its own.
+    #[error(
+        "relay_unsupported: runs of this agent are sessions of a gateway, whose workspace outlives them and is shared; \
+         choose an agent with mode = \"ephemeral\""
+    )]
+    Unsupported,
+}
+
+impl RepoOrder {
+    /// Reads what `choice` and the entry of `agent` say; `None` if neither names a repository.
+    ///
+    /// # Errors
+    /// The first reason why the run cannot work on it.
+    pub fn read(
+        choice: &RepoChoice,
+        agent: &Agent,
+        names: BranchNames<'_>,
+        settings: &Settings,
+    ) -> Result<Option<Self>, InvalidRepo> {
+        let is_own_choice = choice.url.is_some();
+        let Some(text) = choice.url.as_ref().or(agent.repo.as_ref()) else {
+            return if choice.base.is_some() || choice.branch.is_some() || choice.publish.is_some() {
+                Err(InvalidRepo::NoUrl)
+            } else {
+                Ok(None)
+            };
+        };
+        if agent.mode == Execution::Gateway {
+            return Err(InvalidRepo::Unsupported);
+        }
+        let url = choice.source.read_url(text)?;
+        if is_own_choice {
+            choice.source.check(&url, names.account, settings.repositories_of(names.account))?;
+        }
+        let base = BaseBranch::parse(choice.base.as_deref().unwrap_or(&agent.base))?;
+        let branch = SandboxBranch::of(&names.key(choice.branch.as_deref())?, &base)?;
+        let configured = if agent.pull_request { Publish::PullRequest } else { Publish::Branch };
+        Ok(Some(Self { url, base, branch, publish: choice.publish.unwrap_or(configured) }))
+    }
+}
+
+impl OrderSource {
+    /// Reads an address. Only a shell may name a directory of this host, which its user can read anyway.
+    fn read_url(self, text: &str) -> Result<RepoUrl, InvalidRepo> {
+        let read = match self {
+            Self::Shell if text.starts_with("file://") => RepoUrl::parse_local(text),
+            Self::Shell | Self::Api => RepoUrl::parse(text),
+        };
+        let url = || platform_runtime::terminal::safe(text).into_owned();
+        read.map_err(|fault| InvalidRepo::Url { url: url(), fault })
+    }
+
+    fn check(self, url: &RepoUrl, account: &AccountId, listed: &[String]) -> Result<(), InvalidRepo> {
+        if is_listed(listed, url.as_str()) || (self == Self::Shell && listed.is_empty()) {
+            return Ok(());
+        }
+        Err(InvalidRepo::NotListed { account: account.clone(), url: url.clone() })
+    }
+}
+
+/// Reads an address that was stored. It may be that of a directory, because it was checked with the order.
+fn stored_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RepoUrl, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    RepoUrl::parse(&text).or_else(|_| RepoUrl::parse_local(&text)).map_err(serde::de::Error::custom)
+}

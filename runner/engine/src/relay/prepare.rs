@@ -1,0 +1,132 @@
+//! Makes the clone that an agent works in, and stages it as the files of its run.
+
+use std::path::PathBuf;
+
+use platform_core::id::{AccountId, RunId};
+use platform_runtime::settings::Sandbox;
+use runner_files::{CopyBounds, Selection, Stage, stages_dir};
+use runner_git::{AgentClone, CloneOrder};
+use runner_store::{NewRelay, StoredRelay};
+use tokio::task::spawn_blocking;
+
+use super::{
+    Relays,
+    directory::{RelayDir, remove_dir},
+    error::RelayError,
+    order::RepoOrder,
+    record::{RelayRecord, RelayStage},
+};
+
+/// Part of a workspace that a clone may fill: the agent needs space to work in.
+const SHARE_DIVISOR: u64 = 2;
+
+/// Attempt of a run that a clone is for.
+#[derive(Debug, Clone, Copy)]
+pub struct RelayOwner<'o> {
+    /// Id of the run.
+    pub run_id: &'o RunId,
+    /// Account that pays for the run.
+    pub account: &'o AccountId,
+    /// The attempt.
+    pub attempt: u32,
+}
+
+impl Relays {
+    /// Fetches the repository of `order`, and stages a clone of it for `owner`. Returns the one that is there if an
+    /// earlier worker made it. Dropping the future leaves parts that the next call replaces.
+    ///
+    /// # Errors
+    /// If the remote, git, the disk or the store fails, or another account has the branch.
+    pub async fn prepare(&self, owner: RelayOwner<'_>, order: &RepoOrder) -> Result<Stage, RelayError> {
+        let RelayOwner { run_id, attempt, .. } = owner;
+        let stored = self.store.relay(run_id).await?.filter(|stored| stored.attempt == attempt);
+        if stored.is_some()
+            && let Ok(stage) = self.staged(run_id).await
+        {
+            return Ok(stage);
+        }
+        let dir = self.dir.make(run_id, attempt)?;
+        let staged = self.clone_and_stage(owner, order, &dir, stored).await;
+        if staged.is_err() {
+            dir.remove()?;
+        }
+        staged
+    }
+
+    async fn clone_and_stage(
+        &self,
+        owner: RelayOwner<'_>,
+        order: &RepoOrder,
+        dir: &RelayDir,
+        stored: Option<StoredRelay>,
+    ) -> Result<Stage, RelayError> {
+        let RelayOwner { run_id, account, attempt } = owner;
+        let git = self.git()?;
+        let mirror = self.mirrors(&git)?.refresh(&Self::remote(order), &order.base).await?;
+        remove_dir(&dir.clone())?;
+        let clone_order = CloneOrder {
+            base: order.base.clone(),
+            branch: order.branch.clone(),
+            depth: self.depth(),
+            author: self.author()?,
+        };
+        let clone = AgentClone::make(&mirror, &dir.clone(), &clone_order).await?;
+        let record = RelayRecord {
+            order: order.clone(),
+            start: clone.start,
+            remote_tip: clone.remote_tip,
+            stage: RelayStage::Cloned,
+            tries: 0,
+            fault: None,
+        };
+        let stage = self.stage(run_id, clone.dir).await?;
+        match stored {
+            Some(stored) => drop(self.store.change_relay(&stored, &record.progress(None)).await?),
+            None => {
+                let new = NewRelay {
+                    run_id: run_id.clone(),
+                    attempt,
+                    account: account.clone(),
+                    url: order.url.as_str().to_owned(),
+                    branch: order.branch.to_string(),
+                    progress: record.progress(None),
+                };
+                self.store.add_relay(&new).await?;
+            }
+        }
+        Ok(stage)
+    }
+
+    async fn staged(&self, run_id: &RunId) -> Result<Stage, RelayError> {
+        let stages = stages_dir(&self.sandbox.workspace_dir);
+        let run_id = run_id.clone();
+        blocking(move || Ok(Stage::open(&stages, &run_id)?)).await
+    }
+
+    /// Moves the clone in `dir` to the staged files of the run.
+    async fn stage(&self, run_id: &RunId, dir: PathBuf) -> Result<Stage, RelayError> {
+        let stages = stages_dir(&self.sandbox.workspace_dir);
+        let run_id = run_id.clone();
+        let Sandbox { workspace_size, max_workspace_files, disk_reserve, .. } = self.sandbox;
+        let bounds = CopyBounds {
+            files: max_workspace_files / SHARE_DIVISOR,
+            bytes: platform_core::limit::ByteSize(workspace_size.0 / SHARE_DIVISOR),
+        };
+        blocking(move || {
+            Stage::remove(&stages, &run_id)?;
+            let selection = Selection::of_repository(&dir, bounds)?;
+            selection.check_room(&stages, disk_reserve)?;
+            Stage::write(&stages, &run_id, &selection, &mut |_progress| {})?;
+            remove_dir(&dir)?;
+            Ok(Stage::open(&stages, &run_id)?)
+        })
+        .await
+    }
+}
+
+/// Runs `work`, which waits for the disk, on a thread for that.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RelayError> + Send + 'static,
+) -> Result<T, RelayError> {
+    spawn_blocking(work).await.map_err(|_panicked| RelayError::Thread)?
+}
