@@ -33,6 +33,7 @@ pub mod fault_proxy;
 pub mod file_calls;
 pub mod foreign_uid_client;
 pub mod gateway;
+mod git_remote;
 pub mod heads;
 pub mod idle_closing_upstream;
 pub mod idle_soak;
@@ -88,6 +89,7 @@ pub use self::{
     eventually::eventually,
     fault_proxy::FaultProxy,
     gateway::{Dialect, Door, ScriptedGateway, Step},
+    git_remote::GitRemote,
     init::Init,
     keep_open_upstream::KeepOpenUpstream,
     key_rejecting_upstream::KeyRejectingUpstream,

@@ -354,11 +354,11 @@ impl World {
         let (containers, volumes) = tokio::join!(docker::containers_of(&of), docker::volumes_of(&of));
         let mut left: Vec<_> = containers.into_iter().map(|name| format!("container {name}")).collect();
         left.extend(volumes.into_iter().map(|name| format!("volume {name}")));
-        for dir in ["run/runs", "workspaces", "workspaces/.files"] {
+        for dir in ["run/runs", "workspaces", "workspaces/.files", "workspaces/.relay/runs"] {
             let entries = fs::read_dir(self.path().join(dir)).into_iter().flatten().flatten();
             let paths = entries.map(|entry| entry.path());
-            // The directory of files that runs begin with stays, and is listed by itself.
-            let paths = paths.filter(|path| !path.ends_with("workspaces/.files"));
+            // The directories of staged files and of relays stay, and are listed by themselves.
+            let paths = paths.filter(|path| !path.ends_with(".files") && !path.ends_with(".relay"));
             left.extend(paths.map(|path| path.display().to_string()));
         }
         left.extend(mounts::below(self.path()).into_iter().map(|point| format!("mount {}", point.display())));

@@ -4,6 +4,7 @@ use platform_runtime::{report, retry::Transient};
 use runner_control_client as data_plane;
 use runner_engine::{
     order::OrderError,
+    relay::InvalidRepo,
     run::{NotAdmitted, NotAttempted},
     run_files::RunFilesError,
 };
@@ -17,6 +18,8 @@ pub(super) fn order_problem(error: &OrderError) -> Problem {
         OrderError::UnknownAgent { .. } => Problem::UNKNOWN_AGENT,
         OrderError::NotGranted { .. } => Problem::MODEL_NOT_GRANTED,
         OrderError::NoModel { .. } => Problem::NO_MODEL,
+        OrderError::Repo(InvalidRepo::NotListed { .. }) => Problem::REPOSITORY_FORBIDDEN,
+        OrderError::Repo(_) => Problem::INVALID_REPOSITORY,
         OrderError::Unpriced(_) => Problem::MODEL_UNPRICED,
         OrderError::Store(error) => store_problem(error),
         OrderError::InvalidModel { .. } | OrderError::Behaviour(_) => Problem::CONFIGURATION_INVALID,

@@ -70,6 +70,18 @@ impl Problem {
         "the principal may not run the agent",
         "order another agent, or add a principal that may run this one",
     );
+    pub(crate) const REPOSITORY_FORBIDDEN: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        "repository_forbidden",
+        "the account may not use the repository",
+        "order a run on a repository of `relay.repositories`, or of `repositories` of the account",
+    );
+    pub(crate) const INVALID_REPOSITORY: Self = Self::new(
+        StatusCode::BAD_REQUEST,
+        "invalid_repository",
+        "no run of the agent can work on such a repository or branch; `detail` says why",
+        "correct `repository`, or order an agent with a container of its own",
+    );
     pub(crate) const LIMITS_EXCEEDED: Self = Self::new(
         StatusCode::FORBIDDEN,
         "limits_exceeded",
@@ -281,7 +293,7 @@ impl Problem {
     /// Problems of every route that demands a role and changes something, for callers with a session.
     pub(crate) const GUARDED_CHANGES: [Self; 2] = [Self::WRONG_ORIGIN, Self::UNSUPPORTED_MEDIA_TYPE];
     /// Problems of an order, beyond those of its form.
-    pub(crate) const OF_ORDERS: [Self; 10] = [
+    pub(crate) const OF_ORDERS: [Self; 12] = [
         Self::BALANCE_EXHAUSTED,
         Self::UNKNOWN_AGENT,
         Self::MODEL_NOT_GRANTED,
@@ -292,6 +304,8 @@ impl Problem {
         Self::RUN_ID_TAKEN,
         Self::QUEUE_FULL,
         Self::CONFIGURATION_INVALID,
+        Self::REPOSITORY_FORBIDDEN,
+        Self::INVALID_REPOSITORY,
     ];
 
     const fn new(status: StatusCode, code: &'static str, when: &'static str, help: &'static str) -> Self {

@@ -22,6 +22,7 @@ mod outcome;
 pub mod pool;
 pub mod pricing;
 pub mod reaper;
+pub mod relay;
 pub mod request;
 pub mod retention;
 pub mod run;

@@ -19,6 +19,7 @@ use runner_store::{NewTurn, Store};
 use crate::{
     agent_data::{AgentData, BehaviourError},
     pricing::{Unpriced, check_price},
+    relay::{BranchNames, InvalidRepo, RepoChoice, RepoOrder},
     request::{Keep, RunRequest, RunSpec},
     thread::{Continued, History, ThreadOrder},
 };
@@ -48,6 +49,8 @@ pub struct RunOrder {
     pub question: String,
     /// Thread to continue.
     pub thread: Option<ThreadOrder>,
+    /// Repository to work on.
+    pub repo: RepoChoice,
     /// Resources that stay when the run has ended.
     pub keep: Keep,
     /// Hash of the order as an application sent it.
@@ -125,6 +128,9 @@ pub enum OrderError {
     /// The behaviour files of the agent cannot be used.
     #[error(transparent)]
     Behaviour(#[from] BehaviourError),
+    /// The run cannot work on the repository.
+    #[error(transparent)]
+    Repo(#[from] InvalidRepo),
     /// A limit of cost applies, and the model has no price.
     #[error(transparent)]
     Unpriced(#[from] Unpriced),
@@ -206,6 +212,9 @@ impl RunOrder {
         }
         let AgentData { instructions, behaviour, model_limits } =
             AgentData::of(&agent, model.as_str(), settings)?;
+        let thread = self.thread.as_ref().map(|thread| &thread.key);
+        let names = BranchNames { run_id: &self.run_id, account: &self.account, thread };
+        let repo = RepoOrder::read(&self.repo, &agent, names, settings)?;
         let state_key = self.thread.as_ref().map(|thread| thread.key.clone());
         let (turn, earlier) = self.continue_thread(&agent, store).await?;
         let mut messages: Vec<_> = instructions.into_iter().chain(earlier).chain(self.history).collect();
@@ -224,6 +233,7 @@ impl RunOrder {
                 behaviour,
                 model_limits,
                 files: None,
+                repo,
                 state_key,
                 keep: self.keep,
                 order_hash: self.hash,

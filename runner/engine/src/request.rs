@@ -13,6 +13,8 @@ use runner_model::{behaviour::BehaviourFiles, conversation::Message};
 use runner_store::{NewRun, NewTurn, Record};
 use serde::{Deserialize, Serialize};
 
+use crate::relay::RepoOrder;
+
 /// A request to run an agent. Equal requests have the same meaning, even if their stored JSON differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRequest {
@@ -45,6 +47,9 @@ pub struct RunSpec {
     /// Files that the run begins with, staged on its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<StagedFiles>,
+    /// Repository that the run works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<RepoOrder>,
     /// Behaviour files for the workspace.
     #[serde(default, skip_serializing_if = "BehaviourFiles::is_empty")]
     pub behaviour: BehaviourFiles,
@@ -95,6 +100,13 @@ pub struct Unreadable {
     run_id: RunId,
     #[source]
     source: serde_json::Error,
+}
+
+impl RunSpec {
+    /// Returns whether the agent begins in a directory of files that were given to it.
+    pub(crate) const fn has_tree(&self) -> bool {
+        self.files.is_some() || self.repo.is_some()
+    }
 }
 
 impl RunRequest {

@@ -11,6 +11,7 @@ mod files;
 mod idempotency;
 mod pricing;
 mod reaper;
+mod relay;
 mod starts;
 mod two_hosts;
 mod up;

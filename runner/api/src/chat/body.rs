@@ -9,6 +9,7 @@ use platform_core::{
 use platform_runtime::{random, settings::DEFAULT_AGENT};
 use runner_engine::{
     order::RunOrder,
+    relay::RepoChoice,
     request::Keep,
     thread::{ThreadOrder, WhenBusy},
 };
@@ -137,6 +138,7 @@ impl ChatBody {
             history: Vec::new(),
             question: question.text,
             thread: Some(thread_order),
+            repo: RepoChoice::default(),
             keep: Keep::Nothing,
             hash: Some(hash),
         };

@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use platform_core::{id::AgentId, priority::Priority};
-use runner_engine::{order::RunOrder, request::Keep};
+use runner_engine::{order::RunOrder, relay::RepoChoice, request::Keep};
 use runner_model::conversation::{Message, Role};
 use serde::Deserialize;
 use serde_json::Value;
@@ -114,6 +114,7 @@ impl CompletionBody {
             history,
             question: question.ok_or_else(problem)?.content,
             thread: None,
+            repo: RepoChoice::default(),
             keep: Keep::Nothing,
             hash: Some(hash(body)),
         })

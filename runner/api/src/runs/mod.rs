@@ -13,6 +13,7 @@ mod files;
 mod logs;
 pub(crate) mod operations;
 mod order;
+mod repository;
 mod submit;
 mod view;
 
@@ -132,7 +133,10 @@ pub(crate) async fn show(
     let record = store.record(&run.run_id).await?;
     let position = store.queue_position(&record.run).await?;
     let sums = store.receipt_sums([&record.run]).await?;
-    let view = RunDetailsView::of(&record, position, &caller).with_receipts(sums.get(&record.run.run_id));
+    let relay = store.relay(&record.run.run_id).await?;
+    let view = RunDetailsView::of(&record, position, &caller)
+        .with_receipts(sums.get(&record.run.run_id))
+        .with_commits(relay.as_ref(), &caller);
     Ok(json_response(&view))
 }
 

@@ -20,6 +20,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::{ToSchema, openapi::Object};
 
+use super::repository::RepositoryBody;
 use crate::{
     body::{invalid_body, object, objects},
     caller::Caller,
@@ -66,6 +67,9 @@ pub(super) struct OrderBody {
     /// Limits of the run. The tightest of the order's, the principal's and the agent's applies.
     #[serde(default, deserialize_with = "object")]
     limits: LimitsBody,
+    /// Repository to work on; that of the agent if absent.
+    #[serde(default, deserialize_with = "object")]
+    repository: RepositoryBody,
     /// Keeps the workspace when the run has ended.
     #[serde(default)]
     keep_workspace: bool,
@@ -127,6 +131,7 @@ impl OrderBody {
             history: self.messages,
             question: self.input,
             thread: self.state_key.map(ThreadOrder::behind),
+            repo: self.repository.into(),
             keep: if self.keep_workspace { Keep::Workspace } else { Keep::Nothing },
             hash: Some(hash),
         })

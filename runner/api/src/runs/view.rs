@@ -3,11 +3,12 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use platform_core::{control::Usage, credits::Credits, event::RunErrorCode, id::ExternalId};
-use runner_engine::request::RunRequest;
-use runner_store::{QueuePosition, ReceiptSums, Record, Run, UnixMillis};
+use runner_engine::{relay::RelayRecord, request::RunRequest};
+use runner_store::{QueuePosition, ReceiptSums, Record, Run, StoredRelay, UnixMillis};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::repository::{CommitsView, Viewer};
 use crate::{caller::Caller, operation::schemas};
 
 /// Run, as clients see it in a list.
@@ -89,6 +90,10 @@ pub(super) struct RunDetailsView<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     queue: Option<PositionView>,
+    /// Way of its commits, if it has a repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    commits: Option<CommitsView>,
 }
 
 /// Page of the list of runs.
@@ -187,7 +192,16 @@ impl<'r> RunDetailsView<'r> {
             answer: record.answer.as_deref(),
             answer_cut_bytes: whole.saturating_sub(stored),
             queue: position.map(|QueuePosition { ahead, waiting, .. }| PositionView { ahead, waiting }),
+            commits: None,
         }
+    }
+
+    /// Returns the view with the way of the run's commits, as `caller` may see it.
+    pub(super) fn with_commits(self, relay: Option<&StoredRelay>, caller: &Caller) -> Self {
+        let viewer = if caller.is_operator() { Viewer::Operator } else { Viewer::Account };
+        // The commits of a run whose texts were removed are not shown.
+        let record = relay.and_then(|relay| RelayRecord::read(relay).ok());
+        Self { commits: record.map(|record| CommitsView::of(&record, viewer)), ..self }
     }
 
     /// Returns the view with the sums of the run's receipts.

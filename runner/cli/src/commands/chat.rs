@@ -22,6 +22,7 @@ use platform_runtime::{
 use runner_engine::{
     context::EngineHandles,
     order::{OrderLimits, OrderedAgent, RunOrder},
+    relay::{OrderSource, RepoChoice},
     request::Keep,
     thread::{ThreadOrder, WhenBusy},
 };
@@ -140,6 +141,7 @@ impl Chat<'_> {
             history: Vec::new(),
             question,
             thread: Some(ThreadOrder { busy: WhenBusy::Refuse, ..ThreadOrder::behind(self.thread.clone()) }),
+            repo: RepoChoice { source: OrderSource::Shell, ..RepoChoice::default() },
             keep: Keep::Nothing,
             hash: None,
         })

@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Arguments, Command, Context, Error, agents, api, audit, backup, billing, chat, command_line, config,
-    doctor, error::Misused, error_code, exit::Exit, freeze, gateway, init, limit, man, metrics, models,
+    doctor, error::Misused, error_code, exit::Exit, freeze, gateway, git, init, limit, man, metrics, models,
     principals, reload, run, runs, store, token, up, usage,
 };
 
@@ -78,6 +78,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Run(arguments) => Box::pin(run::run(&context, arguments)).await,
             Command::Chat(arguments) => Box::pin(chat::chat(&context, arguments)).await,
             Command::Runs(command) => runs::runs(&context, command).await,
+            Command::Git(command) => git::git(&context, command).await,
             Command::Backup(arguments) => backup::backup(&context, arguments).await,
             Command::Restore(arguments) => backup::restore(&context, arguments).await,
             Command::Store(command) => store::store(&context, command).await,

@@ -62,6 +62,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         // The image's entrypoint waits for an answer of /health through the socket, and then runs `true`.
         spec: RunSpec {
             files: None,
+            repo: None,
             state_key: None,
             agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
             model: String::new(),

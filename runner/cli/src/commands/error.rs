@@ -14,7 +14,7 @@ use runner_api as api;
 use runner_billing::ReconcileError;
 use runner_control_client as data_plane;
 use runner_docker as docker;
-use runner_engine::{order::OrderError, run::LeaseError, run_files::RunFilesError};
+use runner_engine::{order::OrderError, relay::RelayError, run::LeaseError, run_files::RunFilesError};
 use runner_files as files;
 use runner_gateways::{self as gateways, managed};
 use runner_model::lifecycle::State;
@@ -37,6 +37,9 @@ pub(super) enum Error {
     /// The configuration does not allow such a run.
     #[error(transparent)]
     Order(#[from] OrderError),
+    /// The commits of a run cannot be brought to their branch.
+    #[error(transparent)]
+    Relay(RelayError),
     /// A coding agent cannot be added.
     #[error(transparent)]
     AgentImage(#[from] agent_images::Error),
@@ -187,7 +190,8 @@ impl Error {
             | Self::TokenSecrets(_)
             | Self::Api(api::StartError::Tls(_))
             | Self::Traces(_) => Exit::Usage,
-            Self::Unknown(_) => Exit::Failure,
+            Self::Unknown(_) | Self::Relay(RelayError::NoRelay { .. }) => Exit::Failure,
+            Self::Relay(RelayError::Busy { .. }) => Exit::TryAgain,
             Self::NotEnded(_) | Self::LedgerInUse(_) => Exit::TryAgain,
             Self::Files(error) => files_exit(error),
             Self::Apply(error) => apply_exit(error),
@@ -204,6 +208,7 @@ impl Error {
             | Self::Api(api::StartError::Unbound { .. }) => Exit::Unavailable,
             Self::Setup(error) => init::exit_code(error),
             Self::Gateway(_)
+            | Self::Relay(_)
             | Self::GatewayConnection(_)
             | Self::DeviceKey(_)
             | Self::Id(_)
@@ -280,6 +285,7 @@ const fn store_exit(error: &store::Error) -> Exit {
         | Error::SessionBusy { .. }
         | Error::ThreadBusy { .. }
         | Error::StillActive { .. }
+        | Error::RelayChanged { .. }
         | Error::HostAtWork { .. }
         | Error::OthersAtWork { .. } => Exit::TryAgain,
         Error::Conflict { .. }
@@ -287,6 +293,7 @@ const fn store_exit(error: &store::Error) -> Exit {
         | Error::PrincipalExists { .. }
         | Error::PrincipalRevoked { .. }
         | Error::TopUpExists { .. }
+        | Error::BranchTaken { .. }
         | Error::NotEmpty { .. }
         | Error::Backup { .. }
         | Error::BackupFile { .. }

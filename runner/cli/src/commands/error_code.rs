@@ -10,6 +10,7 @@ use runner_api as api;
 use runner_control_client as data_plane;
 use runner_engine::{
     order::OrderError,
+    relay::InvalidRepo,
     run::{LeaseError, NotAdmitted},
 };
 use runner_store as store;
@@ -39,6 +40,7 @@ impl Error {
             Self::Docker(_) => "docker_unavailable",
             Self::Files(_) => "files_refused",
             Self::Apply(_) => "apply_refused",
+            Self::Relay(_) => "relay_failed",
             Self::NotEnded(_) => "run_not_ended",
             Self::LedgerInUse(_) => "ledger_in_use",
             Self::Upstream(_) => "upstream_unusable",
@@ -77,6 +79,8 @@ const fn order_code(error: &OrderError) -> &'static str {
         | OrderError::NotGranted { .. }
         | OrderError::NoModel { .. }
         | OrderError::InvalidModel { .. } => USAGE,
+        OrderError::Repo(InvalidRepo::NotListed { .. }) => "repository_forbidden",
+        OrderError::Repo(_) => "invalid_repository",
         OrderError::Behaviour(_) => "configuration_invalid",
         OrderError::Unpriced(_) => "model_unpriced",
         OrderError::Store(error) => store_code(error),
@@ -100,6 +104,8 @@ const fn store_code(error: &store::Error) -> &'static str {
         Error::SessionBusy { .. } => "session_busy",
         Error::ThreadBusy { .. } => "thread_busy",
         Error::NoThread { .. } => "thread_unknown",
+        Error::BranchTaken { .. } => "branch_taken",
+        Error::RelayChanged { .. } => "relay_busy",
         Error::TopUpExists { .. } => "idempotency_key_taken",
         Error::StillActive { .. } => "run_active",
         Error::Forgotten { .. } => "not_repeatable",

@@ -89,6 +89,7 @@ impl From<RunErrorCode> for Exit {
             | RunErrorCode::VolumeMissing
             | RunErrorCode::InsufficientDisk
             | RunErrorCode::WorkspaceFailed
+            | RunErrorCode::RepositoryFailed
             | RunErrorCode::ContainerLost
             | RunErrorCode::DockerUnavailable
             | RunErrorCode::DockerFailed

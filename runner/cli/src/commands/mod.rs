@@ -28,6 +28,7 @@ mod forget;
 mod freeze;
 mod gateway;
 mod gc;
+mod git;
 #[cfg(test)]
 mod help_tests;
 mod init;
@@ -119,6 +120,9 @@ Signals as a service:
     /// List and inspect runs, wait for them, cancel them, and remove their leftover resources
     #[command(subcommand)]
     Runs(runs::Command),
+    /// Show what became of runs' commits, and push them again
+    #[command(subcommand)]
+    Git(git::Command),
     /// Back up the store of runs to a file while it stays in use
     #[command(after_help = "Example:\n  sluice backup /var/backups/sluice.ndjson")]
     Backup(backup::BackupArguments),

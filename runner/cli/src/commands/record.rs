@@ -4,13 +4,14 @@ use std::path::Path;
 
 use platform_core::control::Usage;
 use platform_runtime::terminal::{self, Output, Sanitizer};
+use runner_engine::relay::RelayRecord;
 use runner_model::{conversation::Message, lifecycle::State};
 use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run};
 use runner_workspace as workspace;
 use serde::Deserialize;
 
 use super::{
-    columns, figures,
+    columns, figures, git,
     runs::{cost_text, format_span, format_time, state_text},
     table::Table,
 };
@@ -55,10 +56,12 @@ pub(super) struct ShownRun<'r> {
     pub(super) position: Option<QueuePosition>,
     /// Sums of its receipts, if it has some yet.
     pub(super) receipts: Option<&'r ReceiptSums>,
+    /// Way of its commits, if it has a repository.
+    pub(super) relay: Option<&'r RelayRecord>,
 }
 
 /// Returns the facts about the run itself, as names and values.
-fn facts(ShownRun { record, position, receipts }: ShownRun<'_>) -> Vec<(&'static str, String)> {
+fn facts(ShownRun { record, position, receipts, relay }: ShownRun<'_>) -> Vec<(&'static str, String)> {
     let run = &record.run;
     let mut facts = vec![
         ("run", run.run_id.to_string()),
@@ -106,6 +109,8 @@ fn facts(ShownRun { record, position, receipts }: ShownRun<'_>) -> Vec<(&'static
         let ReceiptSums { receipts, cost, credits, .. } = sums;
         ("receipts", format!("{}, {cost}, {credits} credits", counted(*receipts, "receipt")))
     }));
+    facts.extend(relay.map(|relay| ("repository", relay.order.url.as_str().to_owned())));
+    facts.extend(relay.map(|relay| ("commits", git::summary(relay))));
     facts
 }
 

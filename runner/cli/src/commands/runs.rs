@@ -12,6 +12,7 @@ use platform_core::{
     money::NanoDollars,
 };
 use platform_runtime::terminal;
+use runner_engine::relay::RelayRecord;
 use runner_model::lifecycle::{Failure, State};
 use runner_store::{Filter, QueuePosition, ReceiptSums, Record, Run, UnixMillis};
 use serde::Serialize;
@@ -178,6 +179,9 @@ struct RunJson<'r> {
     position: Option<QueuePosition>,
     /// Sums of its receipts, if it has some yet.
     receipts: Option<&'r ReceiptSums>,
+    /// Way of its commits, if it has a repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relay: Option<&'r RelayRecord>,
 }
 
 pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Error> {
@@ -327,15 +331,19 @@ async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error
     let record = store.record(&arguments.run.in_store(&store).await?).await?;
     let position = store.queue_position(&record.run).await?;
     let sums = store.receipt_sums([&record.run]).await?;
+    let relay = store.relay(&record.run.run_id).await?;
+    // The commits of a run whose texts were removed are not shown.
+    let relay = relay.and_then(|relay| RelayRecord::read(&relay).ok());
     let mut out = io::stdout();
     if arguments.json {
         let receipts = sums.get(&record.run.run_id);
-        let shown = for_operators(json!(RunJson { record: &record, position, receipts }), &record.run);
+        let run = RunJson { record: &record, position, receipts, relay: relay.as_ref() };
+        let shown = for_operators(json!(run), &record.run);
         writeln!(out, "{}", terminal::safe_json(&shown.to_string()))?;
     } else {
         let workspaces = &context.settings.sandbox.workspace_dir;
         let receipts = sums.get(&record.run.run_id);
-        let shown = record::ShownRun { record: &record, position, receipts };
+        let shown = record::ShownRun { record: &record, position, receipts, relay: relay.as_ref() };
         out.write_all(shown.text(workspaces).as_bytes())?;
     }
     Ok(Exit::Success)

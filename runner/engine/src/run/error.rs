@@ -6,11 +6,12 @@ use platform_runtime::{report, retry::Transient};
 use runner_control_client as data_plane;
 use runner_docker as docker;
 use runner_gateways::{self as gateway, attribution::Unattributable};
+use runner_git as git;
 use runner_model::lifecycle::{Detail, Failure};
 use runner_store as store;
 use runner_workspace as workspace;
 
-use crate::pricing::Unpriced;
+use crate::{pricing::Unpriced, relay::RelayError};
 
 /// Reason why the agent did not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,8 @@ pub(super) enum Error {
     ContainerLost,
     #[error("another run of this id is open at the data plane")]
     RunIdTaken,
+    #[error("the repository failed")]
+    Relay(#[from] RelayError),
     #[error("the run was refused")]
     Unpriced(#[from] Unpriced),
     #[error("cancelled")]
@@ -51,6 +54,7 @@ impl Error {
             Self::DataPlane(error) => error.is_transient(),
             Self::Docker(error) => error.is_transient(),
             Self::Gateway(error) => error.is_transient(),
+            Self::Relay(error) => error.is_transient(),
             Self::Store(_)
             | Self::Workspace(_)
             | Self::ContainerLost
@@ -84,7 +88,19 @@ impl Error {
                 Failure::new(Code::WorkspaceFailed, "its workspace could not be created or kept")
             }
             Self::Docker(error) => docker_failure(error),
+            Self::Relay(error) => Failure::new(Code::RepositoryFailed, repository_failure(error)),
         }
+    }
+}
+
+/// Returns what the caller of the run learns: what the remote said, and nothing of this host.
+fn repository_failure(error: &RelayError) -> String {
+    match error {
+        RelayError::Git(
+            error @ (git::Error::Remote(_) | git::Error::NoBase { .. } | git::Error::OpenCredential { .. }),
+        ) => format!("its repository could not be cloned: {error}"),
+        RelayError::Store(error @ store::Error::BranchTaken { .. }) => error.to_string(),
+        _ => "its repository could not be cloned".to_owned(),
     }
 }
 

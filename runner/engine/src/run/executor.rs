@@ -16,6 +16,8 @@ use crate::outcome;
 pub(super) struct RunExecutor<'r> {
     pub(super) ctx: &'r RunContext<'r>,
     pub(super) resources: RunResources,
+    /// True if the workspace holds commits that could not be taken out of it.
+    pub(super) keeps_workspace: bool,
 }
 
 /// End of the agent or of the turn, before anything is removed.
@@ -27,7 +29,7 @@ pub(super) struct RunEnd {
 
 impl<'r> RunExecutor<'r> {
     pub(super) fn new(ctx: &'r RunContext<'r>) -> Self {
-        Self { ctx, resources: ctx.run.recovered().resources.clone() }
+        Self { ctx, resources: ctx.run.recovered().resources.clone(), keeps_workspace: false }
     }
 
     /// Executes the run to its end, and removes its resources.
@@ -35,7 +37,7 @@ impl<'r> RunExecutor<'r> {
     /// # Errors
     /// The store's error that shows that another worker has taken the run over.
     pub(super) async fn execute(mut self) -> Result<RunResult, store::Error> {
-        let end = match self.ctx.run.recovered().completion.clone() {
+        let RunEnd { container, completion } = match self.ctx.run.recovered().completion.clone() {
             // A previous worker has stored the completion.
             Some(completion) => RunEnd { container: None, completion },
             None => match self.ctx.agent().mode {
@@ -49,8 +51,9 @@ impl<'r> RunExecutor<'r> {
                 }
             },
         };
-        let usage = self.settle(&end.completion).await?;
-        Ok(RunResult::new(self.ctx, end, usage))
+        let completion = Box::pin(self.collect_work(completion)).await?;
+        let usage = self.settle(&completion).await?;
+        Ok(RunResult::new(self.ctx, RunEnd { container, completion }, usage))
     }
 
     /// Runs the agent in a container to its end, or continues where previous workers stopped.

@@ -6,6 +6,7 @@
 //! * `provision`: creates the workspace, the grant and the socket
 //! * `launch`: creates the container and starts the agent
 //! * `supervise`: watches the agent to its end
+//! * `collect`: takes the agent's commits out of its workspace, if the run has a repository
 //! * `settle`: closes the grant, removes all resources, reports the usage
 //!
 //! A run on a gateway has `turn` in the place of the first four. Each step is a transition of `lifecycle`, stored
@@ -15,6 +16,7 @@
 
 mod activity;
 mod admission;
+mod collect;
 mod context;
 mod error;
 mod event_recorder;

@@ -94,13 +94,13 @@ impl RunContext<'_> {
 
     /// Returns the name of the container that is created for the run in this epoch. Each epoch has its own name, so
     /// that no worker confuses two containers.
-    fn container_name(&self) -> String {
+    pub(super) fn container_name(&self) -> String {
         format!("sluice-{}-{}.{}", self.engine.installation, self.run_id(), self.run.epoch())
     }
 
     fn program(&self) -> Program {
         let run_id = self.run_id();
-        let RunSpec { agent, model, model_limits, files, .. } = self.spec();
+        let RunSpec { agent, model, model_limits, .. } = self.spec();
         let filling = Filling { run_id, model };
         // An entry may have other placeholders and limits.
         let mut environment = default_environment(*model_limits);
@@ -117,7 +117,7 @@ impl RunContext<'_> {
         Program {
             argv: agent.argv.iter().map(|argument| argument.fill(filling)).collect(),
             environment,
-            working_directory: if files.is_some() { path::REPO } else { path::WORKSPACE }.to_owned(),
+            working_directory: if self.spec().has_tree() { path::REPO } else { path::WORKSPACE }.to_owned(),
         }
     }
 }

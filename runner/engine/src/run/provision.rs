@@ -11,6 +11,7 @@ use platform_core::{
 use platform_runtime::{random, report, settings::WorkspaceSetup};
 use runner_control_client::Lines;
 use runner_docker::Container;
+use runner_files::Stage;
 use runner_model::{
     failpoint::Point,
     lifecycle::{State, Transition},
@@ -20,7 +21,11 @@ use runner_workspace::{InitialContent, Workspace, Workspaces};
 use tokio::sync::SemaphorePermit;
 
 use super::{context::RunContext, error::Error, executor::RunExecutor, registration::RunSocket};
-use crate::pool::ContainerTemplate;
+use crate::{
+    pool::ContainerTemplate,
+    relay::{RelayOwner, Relays, RepoOrder},
+    request::RunRequest,
+};
 
 /// Resources that exist before the agent may run.
 pub(super) struct Provisioned<'r> {
@@ -159,8 +164,8 @@ impl RunExecutor<'_> {
     fn wanted_files(&self) -> Vec<ResourceChange> {
         let run_id = self.ctx.run_id().as_str();
         let is_recorded = self.resources.last(ResourceKind::Files).is_some();
-        let files = self.ctx.spec().files.as_ref().filter(|_| !is_recorded);
-        files.map(|_| ResourceChange::wanted(ResourceKind::Files, run_id)).into_iter().collect()
+        let is_wanted = self.ctx.spec().has_tree() && !is_recorded;
+        is_wanted.then(|| ResourceChange::wanted(ResourceKind::Files, run_id)).into_iter().collect()
     }
 }
 
@@ -171,10 +176,22 @@ impl RunContext<'_> {
         let conversation = match spec.agent.workspace {
             WorkspaceSetup::Conversation => spec.messages.clone(),
         };
-        let files = match &spec.files {
-            Some(staged) => Some(self.run.perform(workspaces.files(self.run_id(), staged)).await??),
-            None => None,
+        let files = match (&spec.files, &spec.repo) {
+            (Some(staged), _) => Some(self.run.perform(workspaces.files(self.run_id(), staged)).await??),
+            (None, Some(repo)) => Some(self.clone_repository(repo).await?),
+            (None, None) => None,
         };
         Ok(InitialContent { conversation, behaviour: spec.behaviour.clone(), files })
+    }
+
+    /// Makes the clone that the agent works in. A cancelled run does not wait for it.
+    async fn clone_repository(&self, repo: &RepoOrder) -> Result<Stage, Error> {
+        let relays = Relays::of(&self.engine.settings.get(), &self.engine.store);
+        let RunRequest { run_id, account, .. } = self.request();
+        let owner = RelayOwner { run_id, account, attempt: self.run.attempt() };
+        tokio::select! {
+            prepared = self.run.retry(async || relays.prepare(owner, repo).await) => prepared,
+            () = self.cancel.cancelled() => Err(Error::Cancelled),
+        }
     }
 }

@@ -99,7 +99,7 @@ impl RunExecutor<'_> {
     }
 
     /// Returns the id of the run's workspace.
-    fn workspace_id(&self) -> Option<WorkspaceId> {
+    pub(super) fn workspace_id(&self) -> Option<WorkspaceId> {
         self.resources.last(ResourceKind::Workspace).and_then(|row| WorkspaceId::parse(&row.name).ok())
     }
 }

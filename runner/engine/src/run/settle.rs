@@ -122,7 +122,7 @@ impl RunExecutor<'_> {
     /// to be compared with it.
     fn is_kept(&self, kind: ResourceKind, changes: &[ResourceChange]) -> bool {
         match kind {
-            ResourceKind::Workspace => self.ctx.spec().keep == Keep::Workspace,
+            ResourceKind::Workspace => self.ctx.spec().keep == Keep::Workspace || self.keeps_workspace,
             ResourceKind::Files => changes
                 .iter()
                 .any(|change| change.kind == ResourceKind::Workspace && change.stage == ResourceState::Kept),

@@ -1,6 +1,7 @@
 //! Implements `sluice run`: runs an agent once, prints its answer as it arrives, and exits with a code for the outcome.
 
 mod files;
+mod repository;
 mod request;
 
 use std::{
@@ -39,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     files::{FilesArguments, Staging},
+    repository::RepositoryArguments,
     request::read_order,
 };
 use super::{Context, Error, count::parse_count, exit::Exit, show::Show, status::REDRAW_INTERVAL, wait};
@@ -53,6 +55,7 @@ const PROXY_RETRY_DELAY: Duration = Duration::from_millis(50);
 #[command(after_help = "\
 Examples:
   sluice run --workspace . \"Explain this repository\"
+  sluice run --repo https://github.com/acme/app --pr \"Fix the typo in the README\"
   sluice run --workspace . --include .env.test \"Make the tests pass\"
   git diff | sluice run -              read the question from standard input
   sluice run --history said.json \"Go on\"  earlier messages: [{\"role\": \"user\", \"content\": \"...\"}]
@@ -106,6 +109,8 @@ pub(super) struct Arguments {
     keep: bool,
     #[command(flatten)]
     files: FilesArguments,
+    #[command(flatten)]
+    repository: RepositoryArguments,
     #[command(flatten)]
     output: OutputArguments,
     /// Question to ask; `-` reads it from standard input

@@ -46,6 +46,7 @@ pub(super) async fn read_order(
         image: arguments.image,
         priority: arguments.priority,
         thread: arguments.state_key.map(ThreadOrder::behind),
+        repo: arguments.repository.into(),
         keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
         hash: None,
     })

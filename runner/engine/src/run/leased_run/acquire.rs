@@ -113,7 +113,7 @@ struct Acquired {
 impl RecoveredState {
     /// Returns the state that previous workers left for `run`, according to its `record`.
     fn of(run: &Run, record: Record) -> Self {
-        let completion = matches!(run.state, State::Settling(_)).then(|| Completion {
+        let completion = matches!(run.state, State::Collecting(_) | State::Settling(_)).then(|| Completion {
             exit_code: run.exit_code,
             oom_seen: run.oom_seen,
             answer: run.error.clone().map_or_else(|| Ok(record.answer.clone().unwrap_or_default()), Err),

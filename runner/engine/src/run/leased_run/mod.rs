@@ -147,6 +147,15 @@ impl LeasedRun {
         self.store_step(Step::from(Transition::Settle(completion)).after(pending)).await
     }
 
+    /// Stores the completion, after the events that are still `pending`, before the agent's commits are collected.
+    pub(super) async fn collect(
+        &self,
+        completion: Completion,
+        pending: Vec<Batch>,
+    ) -> Result<(), store::Error> {
+        self.store_step(Step::from(Transition::Collect(completion)).after(pending)).await
+    }
+
     /// Stores a batch of the run's events.
     pub(super) async fn record_events(&self, batch: &Batch) -> Result<(), store::Error> {
         self.store.record_events(&self.token, batch).await

@@ -1,0 +1,145 @@
+//! Reads which repository an order works on, and writes what became of a run's commits.
+
+use runner_engine::relay::{OrderSource, Publish, PullRequest, RelayRecord, RelayStage, RepoChoice};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Repository of an order, as a client sends it. What it leaves out is that of the agent.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = OrderRepository)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RepositoryBody {
+    /// Address with `https://` or `http://`, without a user.
+    #[schema(nullable = false)]
+    url: Option<String>,
+    /// Branch to begin from.
+    #[schema(nullable = false)]
+    base: Option<String>,
+    /// Name below `sandbox/` of the branch that the commits go to: the thread's, else the run's, if absent. An existing
+    /// branch is continued.
+    #[schema(nullable = false)]
+    branch: Option<String>,
+    /// Makes a pull request of the commits.
+    #[schema(nullable = false)]
+    pull_request: Option<bool>,
+}
+
+impl From<RepositoryBody> for RepoChoice {
+    fn from(body: RepositoryBody) -> Self {
+        let publish =
+            body.pull_request.map(|wanted| if wanted { Publish::PullRequest } else { Publish::Branch });
+        Self { url: body.url, base: body.base, branch: body.branch, publish, source: OrderSource::Api }
+    }
+}
+
+/// Way of a run's commits to their branch.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunCommits)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CommitsView {
+    /// Address of the repository.
+    repository: String,
+    /// Branch that the agent began from.
+    base: String,
+    /// Branch that the commits go to.
+    branch: String,
+    /// Stage: `cloned`, `collected`, `accepted`, `pushed` are on the way; `published`, `unchanged`, `refused`,
+    /// `branch_moved`, `failed` are ends.
+    stage: &'static str,
+    /// Last commit, once the commits were accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    commit: Option<String>,
+    /// Number of commits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    commits: Option<usize>,
+    /// Number of files that the commits change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    changed_files: Option<usize>,
+    /// The pull request, once it exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pull_request: Option<PullRequestView>,
+    /// Rules that the commits break.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    objections: Vec<ObjectionView>,
+    /// Reason why the commits did not reach their branch, for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    detail: Option<String>,
+}
+
+/// Pull request of a run's commits.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PullRequest)]
+struct PullRequestView {
+    number: u64,
+    url: String,
+}
+
+/// Rule that commits break.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RelayObjection)]
+struct ObjectionView {
+    /// Name of the rule.
+    rule: String,
+    /// Path in the repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    path: Option<String>,
+    /// Reason, in words.
+    detail: String,
+}
+
+impl CommitsView {
+    /// Returns the view of a relay; operators also see the reason of a failure.
+    pub(super) fn of(record: &RelayRecord, viewer: Viewer) -> Self {
+        let RelayRecord { order, stage, fault, .. } = record;
+        let detail = match stage {
+            RelayStage::Failed { reason } => Some(reason),
+            _ => fault.as_ref(),
+        };
+        let objections = match stage {
+            RelayStage::Refused { objections } => objections.as_slice(),
+            _ => &[],
+        };
+        let work = stage.work();
+        Self {
+            repository: order.url.as_str().to_owned(),
+            base: order.base.to_string(),
+            branch: order.branch.to_string(),
+            stage: stage.name(),
+            commit: work.map(|work| work.tip().as_str().to_owned()),
+            commits: work.map(runner_engine::relay::AcceptedWork::commits),
+            changed_files: work.map(runner_engine::relay::AcceptedWork::files),
+            pull_request: stage.pull_request().map(PullRequestView::of),
+            objections: objections
+                .iter()
+                .map(|objection| ObjectionView {
+                    rule: objection.rule.name(),
+                    path: objection.path.clone(),
+                    detail: objection.detail.clone(),
+                })
+                .collect(),
+            detail: detail.filter(|_| viewer == Viewer::Operator).cloned(),
+        }
+    }
+}
+
+/// Reader of a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Viewer {
+    /// The account itself.
+    Account,
+    /// An operator.
+    Operator,
+}
+
+impl PullRequestView {
+    fn of(PullRequest { number, url }: &PullRequest) -> Self {
+        Self { number: *number, url: url.clone() }
+    }
+}

@@ -1,0 +1,156 @@
+//! Collects the commits of an agent that has ended, before its workspace is removed.
+//!
+//! A worker that takes the run over begins this phase again: a bundle that is stored is not made again.
+
+use std::time::Duration;
+
+use platform_core::{event::Phase, id::WorkspaceId};
+use platform_runtime::report;
+use runner_docker::{self as docker, ExtractSpec, Extracted};
+use runner_model::{
+    failpoint::Point,
+    lifecycle::{Completion, State},
+};
+use runner_store::{self as store, ResourceChange, ResourceKind, ResourceState};
+use runner_workspace::Workspace;
+
+use super::{error::Error, executor::RunExecutor};
+use crate::relay::{OpenRelay, RelayError, RelayRecord, RelayStage, Relays};
+
+/// Longest time in which git writes the bundle.
+const EXTRACTION_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl RunExecutor<'_> {
+    /// Stores the completion and brings the agent's commits to their branch, if the run has a repository. Returns the
+    /// completion with which the run settles: its answer names the pull request if that exists in time.
+    ///
+    /// # Errors
+    /// The store's error that shows that another worker has taken the run over.
+    pub(super) async fn collect_work(&mut self, completion: Completion) -> Result<Completion, store::Error> {
+        let ctx = self.ctx;
+        match ctx.run.state() {
+            _ if ctx.spec().repo.is_none() => return Ok(completion),
+            State::Collecting(_) => {}
+            State::Running => {
+                ctx.events.send_phase(Phase::Collecting);
+                ctx.run.collect(completion.clone(), ctx.events.pending_batches()).await?;
+            }
+            _ => return Ok(completion),
+        }
+        Point::CollectStored.reach();
+        let relays = Relays::of(&ctx.engine.settings.get(), &ctx.engine.store);
+        match self.collect_and_advance(&relays).await {
+            Ok(Some(record)) => Ok(announced(completion, &record)),
+            Ok(None) => Ok(completion),
+            Err(Error::Store(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. }))) => {
+                Err(lost)
+            }
+            Err(error) => {
+                let run = ctx.run_id();
+                let error = report::chain(&error);
+                tracing::warn!(%run, error, "commits not brought to their branch");
+                Ok(completion)
+            }
+        }
+    }
+
+    /// Takes the commits out of the workspace, and waits until they are pushed, or for the configured time.
+    async fn collect_and_advance(&mut self, relays: &Relays) -> Result<Option<RelayRecord>, Error> {
+        let run_id = self.ctx.run_id();
+        let Some(mut relay) = relays.open(run_id, self.ctx.run.attempt()).await? else { return Ok(None) };
+        if relay.record.stage == RelayStage::Cloned {
+            self.collect_commits(relays, &mut relay).await?;
+        }
+        Point::CommitsKept.reach();
+        if !relay.record.stage.is_pending() {
+            return Ok(Some(relay.record));
+        }
+        let wait = relays.settings().wait.duration();
+        match tokio::time::timeout(wait, self.ctx.run.perform(relays.advance(run_id))).await {
+            Ok(advanced) => match advanced? {
+                // Another process continues it, as after a take-over.
+                Err(RelayError::Busy { .. }) => Ok(None),
+                advanced => Ok(Some(advanced?)),
+            },
+            Err(_elapsed) => Ok(None),
+        }
+    }
+
+    /// Takes the commits out of the workspace as a bundle. If that fails, the workspace is kept, so that nothing is lost.
+    async fn collect_commits(&mut self, relays: &Relays, relay: &mut OpenRelay) -> Result<(), Error> {
+        let collected = match self.extract(relays, relay).await {
+            Ok(extracted) => {
+                self.ctx.run.perform(relays.collected(relay, &extracted)).await?.map_err(Error::from)
+            }
+            Err(lost @ Error::Store(_)) => return Err(lost),
+            Err(error) => {
+                let reason = report::chain(&error);
+                self.ctx.run.perform(relays.fail(relay, reason)).await?.map_err(Error::from)
+            }
+        };
+        self.keeps_workspace = matches!(relay.record.stage, RelayStage::Cloned | RelayStage::Failed { .. });
+        collected
+    }
+
+    /// Runs git in a container of its own, on a workspace in which nothing else runs any more.
+    async fn extract(&mut self, relays: &Relays, relay: &OpenRelay) -> Result<Extracted, Error> {
+        let ctx = self.ctx;
+        self.remove_containers().await?;
+        let (id, workspace) = self.reopen_workspace().await?;
+        ctx.run.perform(async { relay.keep_description(workspace.path()) }).await??;
+        let (program, limits) = relays.extraction(relay);
+        let labels = [
+            ctx.engine.installation.as_str(),
+            ctx.run_id().as_str(),
+            ctx.request().agent_id.as_str(),
+            id.as_str(),
+        ];
+        let spec = ExtractSpec {
+            name: format!("{}{}", ctx.container_name(), docker::EXTRACTION_SUFFIX),
+            image: ctx.image().await?,
+            labels: docker::labels(labels, ctx.run.epoch()),
+            program,
+            workspace: workspace.path().to_owned(),
+            limits,
+            timeout: EXTRACTION_TIMEOUT,
+        };
+        let wanted = ResourceChange::wanted(ResourceKind::Container, spec.name.as_str());
+        self.store_changes(vec![wanted.clone()]).await?;
+        let extract = async || {
+            let output = relay.bundle_file()?;
+            Ok::<_, RelayError>(ctx.engine.docker.extract(&spec, output).await?)
+        };
+        let extracted = ctx.run.retry(extract).await;
+        if extracted.is_ok() {
+            self.store_changes(vec![wanted.to(ResourceState::Removed)]).await?;
+        }
+        extracted
+    }
+
+    /// Removes the agent's container, so that no process of it changes the workspace any more.
+    async fn remove_containers(&mut self) -> Result<(), Error> {
+        let mut removed = Vec::new();
+        for container in self.resources.all(&[ResourceKind::Container]) {
+            self.remove(&container).await?;
+            removed.push(container.to(ResourceState::Removed));
+        }
+        if removed.is_empty() { Ok(()) } else { self.store_changes(removed).await }
+    }
+
+    async fn reopen_workspace(&self) -> Result<(WorkspaceId, Workspace), Error> {
+        let id = self.workspace_id().ok_or(Error::ContainerLost)?;
+        let workspaces = self.ctx.engine.workspaces.sized(self.ctx.agent().disk);
+        let workspace = self.ctx.run.perform(workspaces.adopt(&id)).await??;
+        Ok((id, workspace))
+    }
+}
+
+/// Returns the completion with the address of the pull request at the end of its answer.
+fn announced(completion: Completion, record: &RelayRecord) -> Completion {
+    let Some(pull_request) = record.stage.pull_request() else { return completion };
+    let with_url = |answer: String| {
+        let separator = if answer.is_empty() { "" } else { "\n\n" };
+        format!("{answer}{separator}{}", pull_request.url)
+    };
+    Completion { answer: completion.answer.map(with_url), ..completion }
+}
