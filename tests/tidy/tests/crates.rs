@@ -19,6 +19,7 @@ const BELOW: [(&str, &[&str]); 24] = [
     ("runner/docker", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/files", &["platform-core", "platform-runtime"]),
     ("runner/git", &["platform-core", "platform-runtime", "runner-files"]),
+    ("runner/github", &["platform-core", "platform-runtime", "runner-git"]),
     ("runner/workspace", &["platform-core", "platform-runtime", "runner-files", "runner-model"]),
     ("runner/control-client", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/audit", &["platform-core", "platform-runtime"]),
@@ -80,7 +81,7 @@ const BELOW: [(&str, &[&str]); 24] = [
 ];
 
 /// Crates below the engine. Billing and the API stand above it, and tools will.
-const BELOW_ENGINE: [&str; 12] = [
+const BELOW_ENGINE: [&str; 13] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
@@ -89,6 +90,7 @@ const BELOW_ENGINE: [&str; 12] = [
     "runner-docker",
     "runner-files",
     "runner-git",
+    "runner-github",
     "runner-workspace",
     "runner-control-client",
     "runner-gateways",
@@ -96,7 +98,7 @@ const BELOW_ENGINE: [&str; 12] = [
 ];
 
 /// Crates below the command line: all of the control plane.
-const BELOW_CLI: [&str; 16] = [
+const BELOW_CLI: [&str; 17] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
@@ -105,6 +107,7 @@ const BELOW_CLI: [&str; 16] = [
     "runner-docker",
     "runner-files",
     "runner-git",
+    "runner-github",
     "runner-workspace",
     "runner-control-client",
     "runner-gateways",

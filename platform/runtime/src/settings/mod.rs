@@ -9,6 +9,7 @@ mod billing;
 mod budgets;
 mod exposure;
 pub mod gateways;
+mod github;
 mod journal;
 mod models;
 mod origin;
@@ -41,6 +42,7 @@ pub use self::{
     billing::Billing,
     budgets::{Account, Accounts},
     gateways::{Attribution, Gateway, ManagedSettings, NoGateway},
+    github::{GitHub, GitHubApp, ServiceUrl},
     journal::{Durability, Journal},
     models::ModelLimits,
     origin::{InvalidOrigin, WebOrigin},
@@ -77,6 +79,8 @@ pub struct Settings {
     pub billing: Billing,
     /// Relay of agents' commits.
     pub relay: Relay,
+    /// Credentials and pull requests of the relay.
+    pub github: GitHub,
     /// Export of traces.
     pub telemetry: Telemetry,
     /// Agents that can run in sandboxes and gateways.
@@ -169,6 +173,10 @@ impl Settings {
                 SectionName::Relay.name(),
                 "Relay of agents' commits to branches of their repositories.",
                 Relay::section,
+            github: root.section(
+                SectionName::GitHub.name(),
+                "Credentials and pull requests at GitHub.",
+                GitHub::section,
             ),
             telemetry: root.section(SectionName::Telemetry.name(), "Export of traces.", Telemetry::section),
             agents: agents::read(root),

@@ -24,6 +24,8 @@ pub enum SectionName {
     Billing,
     /// `[relay]`
     Relay,
+    /// `[github]`
+    GitHub,
     /// `[telemetry]`
     Telemetry,
     /// `[agents."family:name"]`
@@ -51,7 +53,7 @@ pub enum OwningProgram {
 
 impl SectionName {
     /// All sections.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Upstream,
         Self::Proxy,
         Self::Journal,
@@ -61,6 +63,7 @@ impl SectionName {
         Self::Api,
         Self::Billing,
         Self::Relay,
+        Self::GitHub,
         Self::Telemetry,
         Self::Agents,
         Self::Gateways,
@@ -83,6 +86,7 @@ impl SectionName {
             Self::Api => "api",
             Self::Billing => "billing",
             Self::Relay => "relay",
+            Self::GitHub => "github",
             Self::Telemetry => "telemetry",
             Self::Agents => "agents",
             Self::Gateways => "gateways",
@@ -106,6 +110,7 @@ impl SectionName {
             | Self::Api
             | Self::Billing
             | Self::Relay
+            | Self::GitHub
             | Self::Telemetry
             | Self::Agents
             | Self::Gateways

@@ -1,0 +1,155 @@
+//! credentials returns the credential of a repository: a configured token, or one that a GitHub App gets.
+
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+
+use platform_core::{limit::ByteSize, name::env::GITHUB_TOKEN, secret::Secret};
+use platform_runtime::{
+    file,
+    settings::{GitHub, ServiceUrl},
+    trust::Trusted,
+};
+
+use crate::{
+    app::AppTokens,
+    connection::Dialer,
+    error::Error,
+    permission::Permission,
+    repository::RepositoryName,
+    rest::{ANSWER_TIMEOUT, RestClient},
+};
+
+/// User of git with any token of GitHub.
+const USER: &str = "x-access-token";
+/// Setting that names the file of the token.
+const TOKEN_SETTING: &str = "github.token_file";
+/// Largest file of a token.
+const MAX_TOKEN_FILE: ByteSize = ByteSize(4096);
+
+/// Credential for git at GitHub's host.
+#[derive(Debug, Clone)]
+pub struct GitCredential {
+    /// Name of the user.
+    pub user: &'static str,
+    /// Token, which is the password.
+    pub token: Arc<Secret>,
+}
+
+/// Source of credentials for the repositories of one GitHub.
+#[derive(Debug)]
+pub struct CredentialSource {
+    url: ServiceUrl,
+    client: RestClient,
+    tokens: TokenSource,
+}
+
+/// Origin of tokens.
+#[derive(Debug)]
+enum TokenSource {
+    None,
+    /// The environment.
+    Fixed(Arc<Secret>),
+    /// A file, which is read each time: it may be replaced.
+    File(PathBuf),
+    App(AppTokens),
+}
+
+impl CredentialSource {
+    /// Opens the source that `settings` name, after a look at its secret. A token comes before an App, and that of a
+    /// file before `environment_token`, the value of `GITHUB_TOKEN`.
+    ///
+    /// # Errors
+    /// If the secret cannot be read or used, or this system trusts no certificates.
+    pub fn open(settings: &GitHub, environment_token: Option<Arc<Secret>>) -> Result<Self, Error> {
+        let tokens = match (&settings.token_file, environment_token, &settings.app) {
+            (Some(path), _, _) => {
+                read_token(path)?;
+                TokenSource::File(path.clone())
+            }
+            (None, Some(token), _) => TokenSource::Fixed(Arc::new(checked(GITHUB_TOKEN, &token)?)),
+            (None, None, Some(app)) => TokenSource::App(AppTokens::open(app)?),
+            (None, None, None) => TokenSource::None,
+        };
+        let client = RestClient {
+            api: settings.api_url.clone(),
+            dialer: Dialer::to(&settings.api_url.base)?,
+            answer_timeout: ANSWER_TIMEOUT,
+        };
+        Ok(Self { url: settings.url.clone(), client, tokens })
+    }
+
+    /// Limits the time of each request to the API.
+    #[must_use]
+    pub fn with_answer_timeout(mut self, answer_timeout: Duration) -> Self {
+        self.client.answer_timeout = answer_timeout;
+        self
+    }
+
+    /// Returns the credential for `permission` on `repository`; none if the repository is on another host, or no
+    /// credential is configured. Cancel safe.
+    ///
+    /// # Errors
+    /// If a secret cannot be read, or GitHub gives the App no token.
+    pub async fn token_for(
+        &self,
+        repository: &RepositoryName,
+        permission: Permission,
+    ) -> Result<Option<GitCredential>, Error> {
+        if !repository.is_at(&self.url) {
+            return Ok(None);
+        }
+        let token = match &self.tokens {
+            TokenSource::None => return Ok(None),
+            TokenSource::Fixed(token) => Arc::clone(token),
+            TokenSource::File(path) => Arc::new(read_token(path)?),
+            TokenSource::App(app) => app.token(&self.client, repository, permission).await?,
+        };
+        Ok(Some(GitCredential { user: USER, token }))
+    }
+
+    /// Forgets the token of an App that GitHub did not accept. Returns whether the next one is another one.
+    pub async fn forget(&self, repository: &RepositoryName, permission: Permission) -> bool {
+        match &self.tokens {
+            TokenSource::App(app) => app.forget(repository, permission).await,
+            _ => false,
+        }
+    }
+
+    /// Returns the credential with which a pull request is made.
+    pub(crate) async fn for_pull_request(&self, repository: &RepositoryName) -> Result<GitCredential, Error> {
+        let host = self.url.origin();
+        if !repository.is_at(&self.url) {
+            return Err(Error::OtherHost { repository: repository.to_string(), host });
+        }
+        let credential = self.token_for(repository, Permission::Push).await?;
+        credential.ok_or(Error::NoCredential { host })
+    }
+
+    pub(crate) const fn client(&self) -> &RestClient {
+        &self.client
+    }
+}
+
+impl fmt::Debug for RestClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RestClient").field("api", &self.api).finish_non_exhaustive()
+    }
+}
+
+fn read_token(path: &PathBuf) -> Result<Secret, Error> {
+    let unread = |source| Error::SecretFile { setting: TOKEN_SETTING, path: path.clone(), source };
+    let text = file::secret(path, MAX_TOKEN_FILE, &Trusted::own()).map_err(unread)?;
+    checked(TOKEN_SETTING, &text)
+}
+
+/// Returns a secret without the blanks around it.
+fn checked(setting: &'static str, secret: &Secret) -> Result<Secret, Error> {
+    let text = secret.expose().trim();
+    let problem = match text {
+        "" => "is empty",
+        text if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            "is no token: it has other characters than a token"
+        }
+        text => return Ok(Secret::new(text.to_owned())),
+    };
+    Err(Error::BadSecret { setting, problem })
+}

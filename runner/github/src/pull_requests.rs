@@ -1,0 +1,232 @@
+//! pull_requests finds the open pull request of a branch, or makes one. A repeated order makes no second one.
+
+use std::sync::Arc;
+
+use http::Method;
+use platform_core::secret::Secret;
+use platform_runtime::report;
+use runner_git::{BaseBranch, SandboxBranch};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    credentials::CredentialSource,
+    error::Error,
+    permission::Permission,
+    repository::RepositoryName,
+    rest::ApiCall,
+    text::PullRequestText,
+};
+
+/// Most characters of an address that is passed on.
+const MAX_URL: usize = 300;
+
+/// Pull request that is wanted.
+#[derive(Debug, Clone)]
+pub struct PullRequestOrder {
+    /// Repository of both branches.
+    pub repository: RepositoryName,
+    /// Branch that was pushed.
+    pub head: SandboxBranch,
+    /// Branch into which it is to be merged.
+    pub base: BaseBranch,
+    /// Title and body.
+    pub text: PullRequestText,
+    /// Labels, which GitHub makes if it does not have them.
+    pub labels: Vec<String>,
+}
+
+/// Open pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullRequest {
+    /// Its number in the repository.
+    pub number: u64,
+    /// Its web address, on the host of `github.url`.
+    pub url: String,
+    /// Whether it is a draft.
+    pub state: PullRequestState,
+}
+
+/// State of an open pull request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PullRequestState {
+    /// It cannot be merged before a person declares it ready.
+    Draft,
+    /// It can be merged.
+    Ready,
+}
+
+/// Maker of pull requests.
+#[derive(Debug, Clone)]
+pub struct PullRequests {
+    credentials: Arc<CredentialSource>,
+}
+
+/// Pull request, as the API has it.
+#[derive(Deserialize)]
+struct PullRequestBody {
+    number: u64,
+    html_url: String,
+    #[serde(default)]
+    draft: bool,
+    head: BranchBody,
+    base: BranchBody,
+    #[serde(default)]
+    labels: Vec<LabelBody>,
+}
+
+/// End of a pull request, as the API has it.
+#[derive(Deserialize)]
+struct BranchBody {
+    #[serde(rename = "ref")]
+    branch: String,
+    /// None if the fork was deleted.
+    repo: Option<RepositoryBody>,
+}
+
+#[derive(Deserialize, PartialEq, Eq)]
+struct RepositoryBody {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct LabelBody {
+    name: String,
+}
+
+/// Order, and the token for it.
+struct Attempt<'o> {
+    credentials: &'o CredentialSource,
+    order: &'o PullRequestOrder,
+    token: Arc<Secret>,
+}
+
+impl PullRequests {
+    /// Creates a maker that uses `credentials`.
+    #[must_use]
+    pub const fn new(credentials: Arc<CredentialSource>) -> Self {
+        Self { credentials }
+    }
+
+    /// Returns the open pull request of the order's branch. Makes it if there is none: a draft where the repository has
+    /// drafts. Labels that cannot be added are logged. Cancel safe, and may be repeated.
+    ///
+    /// # Errors
+    /// If GitHub does not answer or refuses, or there is no credential for the repository.
+    pub async fn ensure(&self, order: &PullRequestOrder) -> Result<PullRequest, Error> {
+        match self.try_ensure(order).await {
+            // The App's token was revoked before its end.
+            Err(error)
+                if error.is_unauthenticated()
+                    && self.credentials.forget(&order.repository, Permission::Push).await =>
+            {
+                self.try_ensure(order).await
+            }
+            result => result,
+        }
+    }
+
+    async fn try_ensure(&self, order: &PullRequestOrder) -> Result<PullRequest, Error> {
+        let token = self.credentials.for_pull_request(&order.repository).await?.token;
+        let attempt = Attempt { credentials: &self.credentials, order, token };
+        let found = attempt.find_or_create().await?;
+        attempt.add_labels(&found).await;
+        let state = if found.draft { PullRequestState::Draft } else { PullRequestState::Ready };
+        let url = attempt.web_address(&found);
+        Ok(PullRequest { number: found.number, url, state })
+    }
+}
+
+impl Attempt<'_> {
+    async fn find_or_create(&self) -> Result<PullRequestBody, Error> {
+        if let Some(found) = self.find().await? {
+            return Ok(found);
+        }
+        let created = match self.create(PullRequestState::Draft).await {
+            Err(error) if error.is_without_drafts() => self.create(PullRequestState::Ready).await,
+            created => created,
+        };
+        match created {
+            // Another process was faster, or an earlier attempt lost its answer.
+            Err(error) if error.is_existing() => self.find().await?.ok_or(error),
+            created => created,
+        }
+    }
+
+    /// Returns the open pull request of the branch; that into the wanted base, if there are several.
+    async fn find(&self) -> Result<Option<PullRequestBody>, Error> {
+        let PullRequestOrder { repository, head, base, .. } = self.order;
+        let query = format!("state=open&per_page=30&head={}:{head}", repository.owner());
+        let path = format!("{}/pulls?{query}", repository.api_path());
+        let call = self.call("look for the pull request", Method::GET, path, None);
+        let mut found: Vec<PullRequestBody> = self.credentials.client().call(&call).await?;
+        // GitHub ignores a filter that it does not understand. A fork may have a branch of the same name.
+        found.retain(|found| found.head.branch == head.as_str() && found.head.repo == found.base.repo);
+        let wanted = found.iter().position(|found| found.base.branch == base.as_str());
+        Ok(match wanted {
+            Some(wanted) => Some(found.swap_remove(wanted)),
+            None => found.into_iter().next(),
+        })
+    }
+
+    async fn create(&self, state: PullRequestState) -> Result<PullRequestBody, Error> {
+        let PullRequestOrder { repository, head, base, text, .. } = self.order;
+        let body = json!({
+            "title": text.title(),
+            "body": text.body(),
+            "head": head.as_str(),
+            "base": base.as_str(),
+            "draft": state == PullRequestState::Draft,
+            "maintainer_can_modify": false,
+        });
+        let path = format!("{}/pulls", repository.api_path());
+        let call = self.call("make the pull request", Method::POST, path, Some(body));
+        self.credentials.client().call(&call).await
+    }
+
+    /// Adds the labels that are missing. The pull request is there: their failure is none of it.
+    async fn add_labels(&self, found: &PullRequestBody) {
+        let is_missing = |label: &&String| {
+            !found.labels.iter().any(|there| there.name.to_lowercase() == label.to_lowercase())
+        };
+        let missing: Vec<&String> = self.order.labels.iter().filter(is_missing).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let path = format!("{}/issues/{}/labels", self.order.repository.api_path(), found.number);
+        let body = json!({ "labels": missing });
+        let call = self.call("label the pull request", Method::POST, path, Some(body));
+        if let Err(error) = self.credentials.client().call::<Value>(&call).await {
+            tracing::warn!(
+                repository = %self.order.repository,
+                number = found.number,
+                error = report::chain(&error),
+                "pull request without its labels"
+            );
+        }
+    }
+
+    /// Returns the address that GitHub names, if it is one on its own host; else the one that follows from the number.
+    fn web_address(&self, found: &PullRequestBody) -> String {
+        let own = self.order.repository.pull_request_url(found.number);
+        let origin = own.split('/').take(3).collect::<Vec<_>>().join("/");
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
+        let is_own = |url: &str| {
+            url.len() <= MAX_URL
+                && url.strip_prefix(&origin).is_some_and(|path| {
+                    path.starts_with('/') && path.ends_with(&format!("/{}", found.number)) && path.bytes().all(is_plain)
+                })
+        };
+        if is_own(&found.html_url) { found.html_url.clone() } else { own }
+    }
+
+    fn call(
+        &self,
+        action: &'static str,
+        method: Method,
+        path: String,
+        body: Option<Value>,
+    ) -> ApiCall<'_> {
+        ApiCall { action, method, path, bearer: &self.token, body }
+    }
+}

@@ -1,0 +1,180 @@
+//! rest sends requests to the REST API, and reads the answers within bounds of time and size.
+//!
+//! Opens a connection per request, because requests are rare. A redirect is followed only within the host of the API.
+
+use std::{io, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, USER_AGENT},
+    uri::PathAndQuery,
+};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use platform_core::secret::Secret;
+use platform_runtime::{settings::ServiceUrl, task};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::{
+    connection::{Dialer, is_untrusted},
+    error::{ConnectionFault, Error},
+    refusal::refusal,
+};
+
+/// Longest time from the connection to the end of an answer.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest answer: a page of pull requests has some 25 kB for each.
+const MAX_ANSWER: usize = 8 << 20;
+/// Most redirects of a request.
+const MAX_REDIRECTS: usize = 3;
+/// Version of the API, whose answers this program reads.
+const API_VERSION: &str = "2022-11-28";
+/// Name of the version's header.
+const API_VERSION_HEADER: &str = "x-github-api-version";
+/// Form of answers.
+const MEDIA_TYPE: &str = "application/vnd.github+json";
+/// Name of this program, which GitHub demands.
+const AGENT: &str = concat!("sluicegate/", env!("CARGO_PKG_VERSION"));
+
+/// Request to the API.
+pub(crate) struct ApiCall<'c> {
+    /// Operation, as a verb and its object.
+    pub(crate) action: &'static str,
+    pub(crate) method: Method,
+    /// Path and query below the address of the API.
+    pub(crate) path: String,
+    /// Token of the request.
+    pub(crate) bearer: &'c Secret,
+    pub(crate) body: Option<Value>,
+}
+
+/// Client of one REST API.
+#[derive(Clone)]
+pub(crate) struct RestClient {
+    pub(crate) api: ServiceUrl,
+    pub(crate) dialer: Dialer,
+    /// Longest time for a request.
+    pub(crate) answer_timeout: Duration,
+}
+
+/// Answer that was read whole.
+struct WholeAnswer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl RestClient {
+    /// Sends a request, and reads its answer as JSON.
+    pub(crate) async fn call<T: DeserializeOwned>(&self, call: &ApiCall<'_>) -> Result<T, Error> {
+        let answer = timeout(self.answer_timeout, self.follow(call)).await;
+        let slow = |_elapsed| Error::Slow { action: call.action, host: self.host(), max: self.answer_timeout };
+        let answer = answer.map_err(slow)??;
+        if !answer.status.is_success() {
+            let secret = call.bearer.expose();
+            return Err(refusal(call.action, answer.status, &answer.headers, &answer.body, secret));
+        }
+        let is_other = |_error| self.unexpected(call, "is not what the API documents");
+        serde_json::from_slice(&answer.body).map_err(is_other)
+    }
+
+    /// Sends a request, and again where this host redirects it to another path.
+    async fn follow(&self, call: &ApiCall<'_>) -> Result<WholeAnswer, Error> {
+        let mut path = format!("{}{}", self.api.path, call.path);
+        for _ in 0..=MAX_REDIRECTS {
+            let answer = self.send(call, &path).await?;
+            if !answer.status.is_redirection() {
+                return Ok(answer);
+            }
+            path = self.redirected(&answer).ok_or_else(|| self.elsewhere(call))?;
+        }
+        Err(self.elsewhere(call))
+    }
+
+    async fn send(&self, call: &ApiCall<'_>, path: &str) -> Result<WholeAnswer, Error> {
+        let request = self.request(call, path)?;
+        let stream = self.dialer.open(&self.api.base).await.map_err(|error| self.unconnected(call, error))?;
+        let broken = |error: hyper::Error| self.unreachable(call, error.into());
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        // Ends with the sender and the answer's body, which are dropped here.
+        let _connection = task::spawn("github", connection);
+        let response = sender.send_request(request).await.map_err(broken)?;
+        self.read(call, response).await
+    }
+
+    fn request(&self, call: &ApiCall<'_>, path: &str) -> Result<Request<Full<Bytes>>, Error> {
+        let invalid = || Error::BadSecret { setting: "the token of GitHub", problem: "is no token" };
+        let bearer = format!("Bearer {}", call.bearer.expose());
+        let mut bearer = HeaderValue::try_from(bearer).map_err(|_error| invalid())?;
+        bearer.set_sensitive(true);
+        let body = call.body.as_ref().map(Value::to_string).unwrap_or_default();
+        let request = Request::builder().method(call.method.clone()).uri(path);
+        let request = request
+            .header(HOST, self.host())
+            .header(AUTHORIZATION, bearer)
+            .header(ACCEPT, MEDIA_TYPE)
+            .header(USER_AGENT, AGENT)
+            .header(API_VERSION_HEADER, API_VERSION);
+        let request =
+            if body.is_empty() { request } else { request.header(CONTENT_TYPE, "application/json") };
+        request.body(Full::from(body)).map_err(|_error| self.unexpected(call, "names an odd path"))
+    }
+
+    async fn read(&self, call: &ApiCall<'_>, response: Response<Incoming>) -> Result<WholeAnswer, Error> {
+        let (parts, mut incoming) = response.into_parts();
+        let mut body = Vec::new();
+        while let Some(frame) = incoming.frame().await {
+            let frame = frame.map_err(|error| self.unreachable(call, error.into()))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if body.len() + data.len() > MAX_ANSWER {
+                return Err(self.unexpected(call, "is too long"));
+            }
+            body.extend_from_slice(&data);
+        }
+        Ok(WholeAnswer { status: parts.status, headers: parts.headers, body })
+    }
+
+    /// Returns the path to which an answer redirects, if it is on the host of the API.
+    fn redirected(&self, answer: &WholeAnswer) -> Option<String> {
+        let is_followed = [301, 302, 307, 308].contains(&answer.status.as_u16());
+        let location = answer.headers.get(LOCATION).filter(|_| is_followed)?.to_str().ok()?;
+        let path = match location.strip_prefix(&self.api.origin()) {
+            Some(path) => path,
+            // A path of this host; two slashes begin the name of another one.
+            None if !location.starts_with("//") => location,
+            None => return None,
+        };
+        let path: PathAndQuery = path.starts_with('/').then(|| path.parse().ok())??;
+        Some(Uri::from(path).to_string())
+    }
+
+    /// Returns the host of the API, with its port unless it is that of the scheme.
+    fn host(&self) -> String {
+        let origin = self.api.origin();
+        origin.split_once("://").map_or(origin.clone(), |(_, host)| host.to_owned())
+    }
+
+    fn unconnected(&self, call: &ApiCall<'_>, error: io::Error) -> Error {
+        if is_untrusted(&error) {
+            return Error::Untrusted { action: call.action, host: self.host(), source: error };
+        }
+        self.unreachable(call, error.into())
+    }
+
+    fn unreachable(&self, call: &ApiCall<'_>, source: ConnectionFault) -> Error {
+        Error::Unreachable { action: call.action, host: self.host(), source }
+    }
+
+    /// Returns the error of an answer with a `problem`.
+    pub(crate) fn unexpected(&self, call: &ApiCall<'_>, problem: &'static str) -> Error {
+        Error::Unexpected { action: call.action, host: self.host(), problem }
+    }
+
+    fn elsewhere(&self, call: &ApiCall<'_>) -> Error {
+        Error::Redirected { action: call.action, host: self.host() }
+    }
+}

@@ -1,0 +1,102 @@
+//! disarm takes the effects out of an agent's Markdown, and leaves its words.
+//!
+//! GitHub and its robots act on words: they notify who is mentioned, link and close issues, fetch images, take commands.
+//! A space is put into each such word. It is seen, and it works alike in prose, in code and in HTML. It also works in the
+//! source, which a squash merge makes the message of a commit. An entity would not do: GitHub decodes it before it looks
+//! for mentions. A code span would not do: in the message of a commit it is none. Words that only show something, such
+//! as links to pages and hashes of commits, stay.
+
+use super::plain::plain;
+
+/// Characters that robots may take for `@`.
+const AT: [char; 3] = ['@', '\u{ff20}', '\u{fe6b}'];
+/// Characters that robots may take for `#`.
+const HASH: [char; 3] = ['#', '\u{ff03}', '\u{fe5f}'];
+/// Directories of the web pages that GitHub takes for references.
+const REFERENCED: [&str; 4] = ["issues", "pull", "pulls", "discussions"];
+/// Directives in a commit's message that skip its checks.
+const DIRECTIVES: [&str; 5] = ["[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]"];
+/// Most characters of an entity: `&CounterClockwiseContourIntegral;` is the longest.
+const MAX_ENTITY: usize = 40;
+
+/// Returns `text` without effects. A second call changes nothing.
+pub(super) fn disarm(text: &str) -> String {
+    let text = plain(text);
+    let mut disarmed = String::with_capacity(text.len() + text.len() / 16);
+    let mut line_start = true;
+    for (at, c) in text.char_indices() {
+        let before = &text[..at];
+        let after = &text[at + c.len_utf8()..];
+        if line_start && needs_escape(before, c, after) {
+            disarmed.push('\\');
+        }
+        disarmed.push(c);
+        if is_trigger(before, c, after) {
+            disarmed.push(' ');
+        }
+        line_start = c == '\n' || (line_start && (c.is_whitespace() || c == '>'));
+    }
+    disarmed
+}
+
+/// Returns whether `c` begins something only as the first character of a line: a command, a heading that
+/// [`is_trigger`] would make, or the fence of front matter.
+fn needs_escape(before: &str, c: char, after: &str) -> bool {
+    match c {
+        '/' => after.starts_with(|next: char| next.is_ascii_alphabetic()),
+        '#' => after.starts_with(|next: char| next.is_ascii_digit()),
+        '-' | '+' if before.trim().is_empty() => {
+            let line = after.lines().next().unwrap_or_default().trim_end();
+            line == if c == '-' { "--" } else { "++" }
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether GitHub or a robot acts on `c` between `before` and `after`.
+fn is_trigger(before: &str, c: char, after: &str) -> bool {
+    let next = after.chars().next().unwrap_or('\n');
+    match c {
+        // An address of mail is no mention, but what stands before the sign may not be shown.
+        c if AT.contains(&c) => next.is_ascii_alphanumeric(),
+        c if HASH.contains(&c) => next.is_ascii_digit(),
+        '-' => next.is_ascii_digit() && ends_with_gh(before),
+        '/' => (next.is_ascii_digit() || next == '%') && is_in_referenced(before),
+        '<' => next.is_ascii_alphabetic() || "/!?".contains(next),
+        '!' => next == '[',
+        '&' => is_entity(after),
+        '[' => DIRECTIVES.iter().any(|directive| starts_with_ignoring_case(after, &directive[1..])),
+        _ => false,
+    }
+}
+
+/// Returns whether a text ends with the word `GH`, of which the hyphen may be escaped.
+fn ends_with_gh(before: &str) -> bool {
+    let before = before.trim_end_matches('\\').as_bytes();
+    let Some((word, rest)) = before.split_last_chunk::<2>().map(|(rest, word)| (word, rest)) else {
+        return false;
+    };
+    word.eq_ignore_ascii_case(b"gh") && !rest.last().is_some_and(u8::is_ascii_alphanumeric)
+}
+
+/// Returns whether a text ends with one of the directories; slashes may be doubled or escaped.
+fn is_in_referenced(before: &str) -> bool {
+    let before = before.trim_end_matches(['/', '\\']);
+    REFERENCED.iter().any(|dir| {
+        let start = before.len().checked_sub(dir.len());
+        let found = start.and_then(|start| Some((before.get(..start)?, before.get(start..)?)));
+        found.is_some_and(|(rest, word)| word.eq_ignore_ascii_case(dir) && rest.ends_with('/'))
+    })
+}
+
+/// Returns whether `after` makes an ampersand before it an entity, which stands for another character.
+fn is_entity(after: &str) -> bool {
+    let mut name = after.chars().take(MAX_ENTITY);
+    let first = name.next().unwrap_or('\n');
+    let end = name.find(|c| !c.is_ascii_alphanumeric());
+    (first == '#' || first.is_ascii_alphabetic()) && end == Some(';')
+}
+
+fn starts_with_ignoring_case(text: &str, beginning: &str) -> bool {
+    text.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+}

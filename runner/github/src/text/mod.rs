@@ -1,0 +1,145 @@
+//! text composes title and body of a pull request from what an agent wrote. Pure.
+//!
+//! The agent's text is a quotation: each line of it begins with `> `. So nothing in it, not even a code block without an
+//! end, reaches the relay's own words below it. [`disarm`] takes the effects out of the quoted text.
+
+mod disarm;
+mod plain;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod triggers;
+
+use platform_core::id::{AccountId, AgentId, RunId};
+
+use self::{disarm::disarm, plain::plain};
+
+/// Most characters of a title.
+const MAX_TITLE: usize = 72;
+/// Most bytes of a body. GitHub takes 65,536 characters.
+const MAX_BODY: usize = 60_000;
+/// Most bytes that are read of an agent's text: more do not fit into a body.
+const MAX_SOURCE: usize = MAX_BODY;
+/// Beginning of a quoted line.
+const QUOTE: &str = "> ";
+/// Mark of something that was cut off.
+const CUT: char = '…';
+/// Note below a text that was cut.
+const CUT_NOTE: &str = "\n\nThe agent's text was longer; the rest is cut off.";
+/// Text where the agent wrote none.
+const NO_TEXT: &str = "The agent wrote no description.";
+
+/// Texts of an agent about its work.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentText<'t> {
+    /// Content of the file that is for this: its first line is the title, the rest is the body.
+    pub file: Option<&'t str>,
+    /// Answer of the agent, for a run without such a file.
+    pub answer: &'t str,
+}
+
+/// Origin of a pull request, below its body.
+#[derive(Debug, Clone, Copy)]
+pub struct RunFooter<'t> {
+    /// The run.
+    pub run: &'t RunId,
+    /// Its agent.
+    pub agent: &'t AgentId,
+    /// Account that paid for it, if readers may know.
+    pub account: Option<&'t AccountId>,
+}
+
+/// Title and body of a pull request, in which no word of an agent has an effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullRequestText {
+    title: String,
+    body: String,
+}
+
+impl PullRequestText {
+    /// Composes title and body of a run's pull request.
+    #[must_use]
+    pub fn compose(source: AgentText<'_>, footer: &RunFooter<'_>) -> Self {
+        let file = source.file.filter(|file| !file.trim().is_empty());
+        let whole = file.unwrap_or(source.answer);
+        let read = whole[..whole.floor_char_boundary(MAX_SOURCE)].trim_start();
+        let first_line = read.split(['\n', '\r']).next().unwrap_or_default();
+        let title = title(first_line);
+        // The first line of the file is the title alone; that of an answer belongs to the text.
+        let text = if file.is_some() && title.is_some() { &read[first_line.len()..] } else { read };
+        let note = if whole.len() > MAX_SOURCE { CUT_NOTE } else { "" };
+        Self {
+            title: title.unwrap_or_else(|| disarm(&format!("Changes of run {}", footer.run))),
+            body: body(&disarm(text), note, &footer.render()),
+        }
+    }
+
+    /// Returns the title: one line of at most 72 characters.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Returns the body in Markdown, of at most 60,000 bytes.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+}
+
+impl RunFooter<'_> {
+    fn render(&self) -> String {
+        let account = self.account.map(|account| format!(" for account {}", code(account.as_str())));
+        format!(
+            "\n\n---\n\nMade by agent {} in run {}{}. The quoted text is the agent's.",
+            code(self.agent.as_str()),
+            code(self.run.as_str()),
+            account.unwrap_or_default()
+        )
+    }
+}
+
+/// Returns a name as code. Names have no backticks.
+fn code(name: &str) -> String {
+    format!("`{}`", disarm(name))
+}
+
+/// Returns the title in a line; none if the line has no letter and no digit.
+fn title(line: &str) -> Option<String> {
+    let line = plain(line);
+    // Marks of a heading, a list or a quotation.
+    let line = line.trim_start_matches(|c: char| c.is_whitespace() || "#>*+-=_~`".contains(c));
+    let line = disarm(line);
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let line = words.join(" ");
+    if !line.contains(char::is_alphanumeric) {
+        return None;
+    }
+    Some(match line.char_indices().nth(MAX_TITLE) {
+        Some(_) => line.chars().take(MAX_TITLE - 1).chain([CUT]).collect(),
+        None => line,
+    })
+}
+
+/// Quotes a disarmed text as far as it fits, above the footer. Adds a note if it does not fit.
+fn body(text: &str, mut note: &'static str, footer: &str) -> String {
+    // One cut line always fits.
+    let cut_line = QUOTE.len() + CUT.len_utf8() + 1;
+    let room = MAX_BODY - footer.len() - CUT_NOTE.len() - cut_line;
+    let mut quoted = String::new();
+    for line in text.trim_end().trim_start_matches('\n').lines() {
+        let left = room.saturating_sub(quoted.len() + cut_line);
+        if line.len() > left {
+            quoted.push_str(QUOTE);
+            quoted.push_str(&line[..line.floor_char_boundary(left)]);
+            quoted.push(CUT);
+            note = CUT_NOTE;
+            break;
+        }
+        quoted.push_str(if line.is_empty() { QUOTE.trim_end() } else { QUOTE });
+        quoted.push_str(line);
+        quoted.push('\n');
+    }
+    let quoted = if quoted.is_empty() { NO_TEXT } else { quoted.trim_end() };
+    format!("{quoted}{note}{footer}")
+}
