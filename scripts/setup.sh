@@ -130,6 +130,7 @@ sdks() {
   python_environments sdks
   packages sdks "tools that install and run SDKs" npm:npm node:nodejs
   scripts/sdks.sh install
+  scripts/github-openapi.sh install
 }
 
 clients() {

@@ -34,6 +34,7 @@ pub mod file_calls;
 pub mod foreign_uid_client;
 pub mod gateway;
 mod git_remote;
+pub mod github;
 pub mod heads;
 pub mod idle_closing_upstream;
 pub mod idle_soak;

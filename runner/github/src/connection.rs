@@ -65,3 +65,74 @@ pub(crate) fn is_untrusted(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
+
+#[cfg(test)]
+mod tests {
+    use platform_runtime::task;
+    use rcgen::{CertifiedKey, generate_simple_self_signed};
+    use rustls::{
+        ServerConfig,
+        pki_types::{CertificateDer, PrivateKeyDer},
+    };
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    /// Serves one byte to each client that trusts the certificate, which is for `name`.
+    async fn serve(name: &str) -> (BaseUrl, CertificateDer<'static>) {
+        let CertifiedKey { cert, signing_key } = generate_simple_self_signed([name.to_owned()]).unwrap();
+        let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let config = config.with_single_cert(vec![cert.der().clone()], key).unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let _server = task::spawn("tls server", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                if let Ok(mut stream) = acceptor.accept(stream).await {
+                    stream.write_all(b"x").await.unwrap();
+                }
+            }
+        });
+        (BaseUrl { scheme: Scheme::Https, host: "localhost".to_owned(), port }, cert.der().clone())
+    }
+
+    fn trusting(certificate: CertificateDer<'static>) -> Dialer {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        Dialer::trusting(roots).unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_a_trusted_name_gets_a_connection() {
+        let (base, certificate) = serve("localhost").await;
+        let (other, other_certificate) = serve("other.example").await;
+        let mut stream = trusting(certificate.clone()).open(&base).await.unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), b'x', "the control");
+        for (base, trusted) in
+            [(&base, other_certificate.clone()), (&other, certificate), (&other, other_certificate)]
+        {
+            let error = trusting(trusted).open(base).await.err().unwrap();
+            assert!(is_untrusted(&error), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_port_without_tls_is_no_untrusted_one() {
+        let (mut base, certificate) = serve("localhost").await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        base.port = listener.local_addr().unwrap().port();
+        let _server = task::spawn("plain server", async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+            }
+        });
+        let error = trusting(certificate).open(&base).await.err().unwrap();
+        assert!(!is_untrusted(&error), "{error}");
+    }
+}

@@ -1,6 +1,10 @@
 //! credentials returns the credential of a repository: a configured token, or one that a GitHub App gets.
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use platform_core::{limit::ByteSize, name::env::GITHUB_TOKEN, secret::Secret};
 use platform_runtime::{
@@ -129,14 +133,8 @@ impl CredentialSource {
     }
 }
 
-impl fmt::Debug for RestClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RestClient").field("api", &self.api).finish_non_exhaustive()
-    }
-}
-
-fn read_token(path: &PathBuf) -> Result<Secret, Error> {
-    let unread = |source| Error::SecretFile { setting: TOKEN_SETTING, path: path.clone(), source };
+fn read_token(path: &Path) -> Result<Secret, Error> {
+    let unread = |source| Error::SecretFile { setting: TOKEN_SETTING, path: path.to_owned(), source };
     let text = file::secret(path, MAX_TOKEN_FILE, &Trusted::own()).map_err(unread)?;
     checked(TOKEN_SETTING, &text)
 }

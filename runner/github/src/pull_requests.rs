@@ -10,12 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    credentials::CredentialSource,
-    error::Error,
-    permission::Permission,
-    repository::RepositoryName,
-    rest::ApiCall,
-    text::PullRequestText,
+    credentials::CredentialSource, error::Error, permission::Permission, repository::RepositoryName,
+    rest::ApiCall, text::PullRequestText,
 };
 
 /// Most characters of an address that is passed on.
@@ -214,19 +210,15 @@ impl Attempt<'_> {
         let is_own = |url: &str| {
             url.len() <= MAX_URL
                 && url.strip_prefix(&origin).is_some_and(|path| {
-                    path.starts_with('/') && path.ends_with(&format!("/{}", found.number)) && path.bytes().all(is_plain)
+                    path.starts_with('/')
+                        && path.ends_with(&format!("/{}", found.number))
+                        && path.bytes().all(is_plain)
                 })
         };
         if is_own(&found.html_url) { found.html_url.clone() } else { own }
     }
 
-    fn call(
-        &self,
-        action: &'static str,
-        method: Method,
-        path: String,
-        body: Option<Value>,
-    ) -> ApiCall<'_> {
+    fn call(&self, action: &'static str, method: Method, path: String, body: Option<Value>) -> ApiCall<'_> {
         ApiCall { action, method, path, bearer: &self.token, body }
     }
 }

@@ -70,9 +70,8 @@ fn message(body: &[u8], secret: &str) -> String {
 fn retry(status: StatusCode, headers: &HeaderMap, message: &str, now: SystemTime) -> Retry {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
     let is_exhausted = number(REMAINING) == Some(0);
-    let is_limit = headers.contains_key(RETRY_AFTER)
-        || is_exhausted
-        || message.to_lowercase().contains(LIMIT);
+    let is_limit =
+        headers.contains_key(RETRY_AFTER) || is_exhausted || message.to_lowercase().contains(LIMIT);
     let is_limited = status == StatusCode::TOO_MANY_REQUESTS || (status == StatusCode::FORBIDDEN && is_limit);
     if !is_limited && !status.is_server_error() && status != StatusCode::REQUEST_TIMEOUT {
         return Retry::Never;

@@ -2,7 +2,7 @@
 //!
 //! Opens a connection per request, because requests are rare. A redirect is followed only within the host of the API.
 
-use std::{io, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use bytes::Bytes;
 use http::{
@@ -61,6 +61,12 @@ pub(crate) struct RestClient {
     pub(crate) answer_timeout: Duration,
 }
 
+impl fmt::Debug for RestClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RestClient").field("api", &self.api).finish_non_exhaustive()
+    }
+}
+
 /// Answer that was read whole.
 struct WholeAnswer {
     status: StatusCode,
@@ -72,7 +78,8 @@ impl RestClient {
     /// Sends a request, and reads its answer as JSON.
     pub(crate) async fn call<T: DeserializeOwned>(&self, call: &ApiCall<'_>) -> Result<T, Error> {
         let answer = timeout(self.answer_timeout, self.follow(call)).await;
-        let slow = |_elapsed| Error::Slow { action: call.action, host: self.host(), max: self.answer_timeout };
+        let slow =
+            |_elapsed| Error::Slow { action: call.action, host: self.host(), max: self.answer_timeout };
         let answer = answer.map_err(slow)??;
         if !answer.status.is_success() {
             let secret = call.bearer.expose();

@@ -166,7 +166,8 @@ impl ServiceUrl {
 
     /// Returns the address of the API of the GitHub at this address.
     fn default_api(&self) -> Self {
-        let at_host = |host: String| Self { base: BaseUrl { host, ..self.base.clone() }, path: String::new() };
+        let at_host =
+            |host: String| Self { base: BaseUrl { host, ..self.base.clone() }, path: String::new() };
         match self.base.host.as_str() {
             host if host == host_of(GITHUB_COM) => at_host(host_of(API_GITHUB_COM).to_owned()),
             host if host.ends_with(RESIDENT) => at_host(format!("api.{host}")),
@@ -200,8 +201,16 @@ mod tests {
             ("url = 'https://GitHub.com/'", "https://github.com", "https://api.github.com"),
             ("url = 'https://git.example'", "https://git.example", "https://git.example/api/v3"),
             ("url = 'https://team.ghe.com'", "https://team.ghe.com", "https://api.team.ghe.com"),
-            ("url = 'https://git.example:8443'", "https://git.example:8443", "https://git.example:8443/api/v3"),
-            ("url = 'http://127.0.0.1:80'\napi_url = 'http://[::1]:81/x/'", "http://127.0.0.1", "http://[::1]:81/x"),
+            (
+                "url = 'https://git.example:8443'",
+                "https://git.example:8443",
+                "https://git.example:8443/api/v3",
+            ),
+            (
+                "url = 'http://127.0.0.1:80'\napi_url = 'http://[::1]:81/x/'",
+                "http://127.0.0.1",
+                "http://[::1]:81/x",
+            ),
         ] {
             let settings = read(section).unwrap();
             assert_eq!(settings.url.origin(), url, "{section}");

@@ -7,7 +7,9 @@ use super::{
     AgentText, MAX_BODY, MAX_SOURCE, MAX_TITLE, PullRequestText, RunFooter,
     disarm::disarm,
     triggers::{
-        Trigger::{self, Closing, Command, FrontMatter, Html, Image, Mention, Reference, SkippedChecks, Unseen},
+        Trigger::{
+            self, Closing, Command, FrontMatter, Html, Image, Mention, Reference, SkippedChecks, Unseen,
+        },
         triggers,
     },
 };
@@ -80,10 +82,54 @@ const VECTORS: [(Trigger, &str); 62] = [
 
 /// Pieces that make effects together.
 const PIECES: [&str; 48] = [
-    "@", "#", "GH", "gh", "-", "1", "42", "a", "octo", "/", "\\", "&", "&#64;", "&#35;", "&commat;", ";", "<", "!",
-    "[", "]", "(", ")", "`", "```", " ", "\n", "\r", "\u{200b}", "\u{202e}", "\u{ad}", "issues", "/issues/", "pull",
-    "fixes", "Closes:", "skip ci", "[skip ci]", "---", "+++", "<!--", "%31", "\u{ff20}", "\u{1b}[1m", ">", "_", "é",
-    "merge", "https://github.com/o/r",
+    "@",
+    "#",
+    "GH",
+    "gh",
+    "-",
+    "1",
+    "42",
+    "a",
+    "octo",
+    "/",
+    "\\",
+    "&",
+    "&#64;",
+    "&#35;",
+    "&commat;",
+    ";",
+    "<",
+    "!",
+    "[",
+    "]",
+    "(",
+    ")",
+    "`",
+    "```",
+    " ",
+    "\n",
+    "\r",
+    "\u{200b}",
+    "\u{202e}",
+    "\u{ad}",
+    "issues",
+    "/issues/",
+    "pull",
+    "fixes",
+    "Closes:",
+    "skip ci",
+    "[skip ci]",
+    "---",
+    "+++",
+    "<!--",
+    "%31",
+    "\u{ff20}",
+    "\u{1b}[1m",
+    ">",
+    "_",
+    "é",
+    "merge",
+    "https://github.com/o/r",
 ];
 
 fn compose(file: Option<&str>, answer: &str) -> PullRequestText {
@@ -107,7 +153,9 @@ fn hostile_texts_have_no_effect() {
         assert!(triggers(text).contains(&trigger), "the control: {text:?} has {:?}", triggers(text));
         let disarmed = disarm(text);
         assert_eq!(triggers(&disarmed), [].into(), "{text:?} became {disarmed:?}");
-        for composed in [compose(Some(text), ""), compose(None, text), compose(Some(&format!("T\n\n{text}")), "")] {
+        for composed in
+            [compose(Some(text), ""), compose(None, text), compose(Some(&format!("T\n\n{text}")), "")]
+        {
             assert_eq!(triggers(composed.title()), [].into(), "{text:?} became {:?}", composed.title());
             assert_eq!(triggers(composed.body()), [].into(), "{text:?} became {:?}", composed.body());
         }
@@ -169,7 +217,9 @@ fn long_texts_are_cut() {
     let long_title = compose(Some(&"wörd ".repeat(100)), "");
     assert_eq!(long_title.title().chars().count(), MAX_TITLE);
     assert!(long_title.title().ends_with('…'));
-    for text in ["x\n".repeat(MAX_SOURCE), "é".repeat(MAX_SOURCE), "@a".repeat(MAX_SOURCE), "\n@a".repeat(21_000)] {
+    for text in
+        ["x\n".repeat(MAX_SOURCE), "é".repeat(MAX_SOURCE), "@a".repeat(MAX_SOURCE), "\n@a".repeat(21_000)]
+    {
         let body = compose(Some(&format!("T\n{text}")), "").body().to_owned();
         assert!(body.len() <= MAX_BODY && body.len() > MAX_BODY / 2, "{}", body.len());
         assert!(body.contains("the rest is cut off") && body.ends_with("The quoted text is the agent's."));

@@ -38,7 +38,10 @@ pub(super) fn triggers(text: &str) -> BTreeSet<Trigger> {
             found.insert(Trigger::Closing);
         }
         let lower = view.to_lowercase();
-        if ["[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]"].iter().any(|d| lower.contains(d)) {
+        if ["[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]"]
+            .iter()
+            .any(|d| lower.contains(d))
+        {
             found.insert(Trigger::SkippedChecks);
         }
     }
@@ -89,7 +92,8 @@ fn is_web_reference(path: &[char]) -> bool {
 
 /// Returns whether a keyword stands before a reference, with at most a colon and blanks between them.
 fn is_closing(text: &str) -> bool {
-    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c == ':').filter(|w| !w.is_empty()).collect();
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c == ':').filter(|w| !w.is_empty()).collect();
     let is_keyword = |word: &str| {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
         CLOSING.contains(&word.as_str())
@@ -99,14 +103,16 @@ fn is_closing(text: &str) -> bool {
         (0..chars.len()).any(|at| at_char(&chars, at) == Some(Trigger::Reference))
     };
     // The colon of an address ends a word, too.
-    words.iter().enumerate().any(|(at, word)| {
-        is_keyword(word) && words[at + 1..].iter().take(2).any(|word| is_reference(word))
-    })
+    words
+        .iter()
+        .enumerate()
+        .any(|(at, word)| is_keyword(word) && words[at + 1..].iter().take(2).any(|word| is_reference(word)))
 }
 
 /// Returns what a reader sees: without unseen characters, escapes and entities.
 fn shown(text: &str) -> String {
-    let is_seen = |c: &char| !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let is_seen =
+        |c: &char| !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     let text: String = text.chars().filter(is_seen).collect();
     let mut shown = String::new();
     let mut rest = text.as_str();
