@@ -1,6 +1,6 @@
 //! Reads the configuration again while `sluice up` runs: all of it or nothing, here and in the proxy.
 //!
-//! Of the control plane's own settings, only agents, models and billing change. The log names other
+//! Of the control plane's own settings, only agents, models, billing and the relay change. The log names other
 //! changed settings, which need a restart. The certificate and the key of the API are read again, too.
 //! A run keeps the agent's entry with which it was submitted.
 
@@ -21,11 +21,14 @@ use runner_engine::agents::Catalog;
 use runner_telemetry::metrics::Metrics;
 
 /// Returns whether the control plane reads the setting `key` only at its start: all of its settings except agents,
-/// models and billing.
+/// models, billing and the relay.
 fn is_read_once(key: &str) -> bool {
     SectionName::of(key).is_some_and(|section| {
         section.owner() == OwningProgram::ControlPlane
-            && !matches!(section, SectionName::Agents | SectionName::Models | SectionName::Billing)
+            && !matches!(
+                section,
+                SectionName::Agents | SectionName::Models | SectionName::Billing | SectionName::Relay
+            )
     })
 }
 

@@ -11,7 +11,11 @@ use runner_store::{Store, Worker};
 use runner_workspace::Workspaces;
 use tokio::sync::Semaphore;
 
-use crate::{current_settings::CurrentSettings, observer::Observer};
+use crate::{
+    current_settings::CurrentSettings,
+    observer::Observer,
+    relay::{GitHubAccess, Relays},
+};
 
 /// Connections, settings and permits that all runs of this process share.
 #[derive(Debug, Clone)]
@@ -37,6 +41,8 @@ pub struct EngineHandles {
     /// Permits for runs that are being provisioned and started, because Docker starts many containers at once more
     /// slowly than one after the other.
     pub starts: Arc<Semaphore>,
+    /// GitHub, for the relays of runs.
+    pub github: Arc<GitHubAccess>,
     /// Observer that reports the runs of this process to operators.
     pub observer: Observer,
 }
@@ -55,7 +61,13 @@ impl EngineHandles {
             settings: CurrentSettings::of(settings),
             gateways: Arc::new(GatewayPool::of(settings)),
             starts: Arc::new(Semaphore::new(settings.worker.max_concurrent_starts as usize)),
+            github: Arc::new(GitHubAccess::new(&settings.github, None)),
             observer: Observer::default(),
         }
+    }
+
+    /// Returns the relays of this process's runs, under the latest configuration.
+    pub(crate) fn relays(&self) -> Relays {
+        Relays::of(&self.settings.get(), &self.store, &self.github)
     }
 }

@@ -83,7 +83,8 @@ impl RepositoryName {
     }
 
     /// Returns whether the repository is on the host at `url`.
-    pub(crate) fn is_at(&self, url: &ServiceUrl) -> bool {
+    #[must_use]
+    pub fn is_at(&self, url: &ServiceUrl) -> bool {
         self.origin == url.origin()
     }
 

@@ -173,9 +173,10 @@ impl Settings {
                 SectionName::Relay.name(),
                 "Relay of agents' commits to branches of their repositories.",
                 Relay::section,
+            ),
             github: root.section(
                 SectionName::GitHub.name(),
-                "Credentials and pull requests at GitHub.",
+                "Credentials and pull requests of the relay.",
                 GitHub::section,
             ),
             telemetry: root.section(SectionName::Telemetry.name(), "Export of traces.", Telemetry::section),

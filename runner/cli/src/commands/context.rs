@@ -7,6 +7,7 @@ use platform_runtime::{
     config::{ConfigErrors, Environment, Values},
     settings::Settings,
 };
+use runner_engine::relay::GitHubAccess;
 use runner_store::{Address, Bounds, Error as StoreError, HostIdentity, Store};
 
 use crate::reload::{ConfigSources, Purpose};
@@ -29,6 +30,8 @@ pub(super) struct Context {
     pub(super) store_password: Option<Secret>,
     /// Token of LiteLLM's callback from the environment.
     pub(super) ingest_token: Option<Arc<Secret>>,
+    /// Token for GitHub from the environment.
+    github_token: Option<Arc<Secret>>,
 }
 
 impl Context {
@@ -42,6 +45,7 @@ impl Context {
         let token_secret = environment.take_secret(name::env::PROXY_SHARED_SECRET);
         let store_password = environment.take_secret(name::env::SLUICE_STORE_PASSWORD);
         let ingest_token = environment.take_secret(name::env::BILLING_INGEST_TOKEN).map(Arc::new);
+        let github_token = environment.take_secret(name::env::GITHUB_TOKEN).map(Arc::new);
         let config_file = config.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
         let mut proxy_arguments = Vec::new();
         if let Some(path) = &config_file {
@@ -52,7 +56,16 @@ impl Context {
         }
         let sources = ConfigSources { file: config_file, environment, flags: set };
         let (settings, values) = sources.read(purpose)?;
-        Ok(Self { settings, values, sources, proxy_arguments, token_secret, store_password, ingest_token })
+        Ok(Self {
+            settings,
+            values,
+            sources,
+            proxy_arguments,
+            token_secret,
+            store_password,
+            ingest_token,
+            github_token,
+        })
     }
 
     /// Opens the store for this host, to submit runs, execute them and remove their leftover resources. A store that
@@ -60,6 +73,11 @@ impl Context {
     pub(super) async fn serving_store(&self) -> Result<Store, StoreError> {
         let host = self.host()?;
         self.store().await?.serving(host).await
+    }
+
+    /// Returns GitHub, for the relays of runs.
+    pub(super) fn github(&self) -> Arc<GitHubAccess> {
+        Arc::new(GitHubAccess::new(&self.settings.github, self.github_token.clone()))
     }
 
     /// Returns the identity of this host.

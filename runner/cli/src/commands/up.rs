@@ -222,6 +222,7 @@ impl Execution<'_> {
         let Some(mut engine) = worker::connect_backends(settings, open, cancel).await? else { return Ok(()) };
         engine.observer = observer;
         engine.settings = catalog.settings();
+        engine.github = context.github();
         let mut result = Ok(());
         let work = async {
             result = Box::pin(worker::work(&engine, settings, catalog, cancel, at_end)).await;

@@ -1,7 +1,7 @@
 //! Brings collected commits to their branch: judges them, pushes them, makes the pull request. Each step is stored before
 //! the next one begins, and may be repeated.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use platform_core::{id::RunId, limit::Millis};
 use platform_runtime::{
@@ -10,13 +10,17 @@ use platform_runtime::{
 };
 use runner_git::{AcceptedWork, PushOrder, PushOutcome, Quarantine, Received, RelayVerdict, RemoteFailure};
 
+use runner_github::{
+    AgentText, Permission, PullRequestOrder, PullRequestText, PullRequests, RepositoryName, RunFooter,
+};
 use runner_model::failpoint::Point;
 
 use super::{
     Relays,
     collect::OpenRelay,
     error::RelayError,
-    record::{RelayRecord, RelayStage},
+    order::{Publish, RepoOrder},
+    record::{PullRequest, RelayRecord, RelayStage},
 };
 
 /// First delay before a step that failed is tried again.
@@ -97,6 +101,7 @@ impl Relays {
     async fn postpone(&self, relay: &mut OpenRelay, error: &RelayError) -> Result<(), RelayError> {
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
         let delay = (0..=relay.record.tries).fold(FIRST_DELAY, |_, _| backoff.next_delay());
+        let delay = delay.max(error.retry_after().unwrap_or_default());
         let run = &relay.stored.run_id;
         let error = report::chain(error);
         let stage = relay.record.stage.name();
@@ -132,8 +137,9 @@ impl Relays {
         let record = &relay.record;
         let quarantine = Quarantine::open(&self.git()?, &relay.dir.quarantine())?;
         let order = PushOrder::new(work, record.order.branch.clone(), record.remote_tip.clone());
+        let remote = self.remote(&record.order, Permission::Push, &relay.dir).await?;
         let work = work.clone();
-        match quarantine.push(&Self::remote(&record.order), &order).await? {
+        match quarantine.push(&remote, &order).await? {
             PushOutcome::Pushed | PushOutcome::AlreadyThere => Ok(RelayStage::Pushed { work }),
             PushOutcome::BranchMoved { found } => Ok(RelayStage::BranchMoved { work, found }),
             PushOutcome::Failed(failure @ RemoteFailure::Unreachable { retry: true, .. }) => {
@@ -145,8 +151,26 @@ impl Relays {
 
     /// Makes the pull request, if one was asked for.
     async fn publish(&self, relay: &OpenRelay, work: &AcceptedWork) -> Result<RelayStage, RelayError> {
-        let _ = relay;
-        Ok(RelayStage::Published { work: work.clone(), pull_request: None })
+        let RepoOrder { url, base, branch, publish } = &relay.record.order;
+        let work = work.clone();
+        if *publish == Publish::Branch {
+            return Ok(RelayStage::Published { work, pull_request: None });
+        }
+        let record = self.store.record(&relay.stored.run_id).await?;
+        let description = fs::read_to_string(relay.dir.description()).ok();
+        let source =
+            AgentText { file: description.as_deref(), answer: record.answer.as_deref().unwrap_or_default() };
+        let footer = RunFooter { run: &record.run.run_id, agent: &record.run.agent, account: None };
+        let order = PullRequestOrder {
+            repository: RepositoryName::of(url)?,
+            head: branch.clone(),
+            base: base.clone(),
+            text: PullRequestText::compose(source, &footer),
+            labels: self.settings.labels.clone(),
+        };
+        let runner_github::PullRequest { number, url, .. } =
+            PullRequests::new(self.github.source()?).ensure(&order).await?;
+        Ok(RelayStage::Published { work, pull_request: Some(PullRequest { number, url }) })
     }
 }
 

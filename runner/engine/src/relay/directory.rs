@@ -96,6 +96,11 @@ impl RelayDir {
         self.0.join("clone")
     }
 
+    /// Returns the directory of the credential, while git has one.
+    pub(super) fn askpass(&self) -> PathBuf {
+        self.0.join("askpass")
+    }
+
     /// Returns the directory of the repository in which the commits are judged.
     pub(super) fn quarantine(&self) -> PathBuf {
         self.0.join("quarantine")

@@ -9,6 +9,7 @@ use std::{
 use platform_core::id::RunId;
 use platform_runtime::retry::Transient;
 use runner_git::{self as git, InvalidAuthor, InvalidGlob, RemoteFailure};
+use runner_github::InvalidRepositoryName;
 use runner_store as store;
 
 /// Reason why a relay did not go on. The commits were not judged by it.
@@ -17,6 +18,12 @@ pub enum RelayError {
     /// Git, the remote or the system failed.
     #[error(transparent)]
     Git(#[from] git::Error),
+    /// GitHub failed or refused.
+    #[error(transparent)]
+    GitHub(#[from] runner_github::Error),
+    /// GitHub has no such repository.
+    #[error(transparent)]
+    Repository(#[from] InvalidRepositoryName),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -92,6 +99,14 @@ impl RelayError {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
+
+    /// Returns the delay that GitHub asks for before another try.
+    pub(super) const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::GitHub(error) => error.retry_after(),
+            _ => None,
+        }
+    }
 }
 
 impl Transient for RelayError {
@@ -104,6 +119,7 @@ impl Transient for RelayError {
             Self::Git(git::Error::Locked { .. }) | Self::Busy { .. } => true,
             Self::Store(error) => error.is_transient(),
             Self::Docker(error) => error.is_transient(),
+            Self::GitHub(error) => error.is_transient(),
             _ => false,
         }
     }

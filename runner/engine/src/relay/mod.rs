@@ -18,24 +18,29 @@ mod branch_name;
 mod collect;
 mod directory;
 mod error;
+mod github_access;
 mod order;
 mod pending;
 mod prepare;
 mod record;
 
+use std::sync::Arc;
+
 use platform_runtime::settings::{self, Sandbox, Settings};
 pub use runner_git::AcceptedWork;
 use runner_git::{
-    AuthorIdentity, BundleBounds, CloneDepth, Git, Mirror, MirrorCache, ProtectedPaths, RelayPolicy, Remote,
-    SecretScan, WorkBounds,
+    AskPass, AuthorIdentity, BundleBounds, CloneDepth, Git, Mirror, MirrorCache, ProtectedPaths, RelayPolicy,
+    Remote, SecretScan, WorkBounds,
 };
+use runner_github::{Permission, RepositoryName};
 use runner_store::Store;
 
-use self::directory::RelaysDir;
+use self::directory::{RelayDir, RelaysDir};
 pub use self::{
     branch_name::BranchNames,
     collect::OpenRelay,
     error::RelayError,
+    github_access::GitHubAccess,
     order::{InvalidRepo, OrderSource, Publish, RepoChoice, RepoOrder},
     pending::continue_relays,
     prepare::RelayOwner,
@@ -49,17 +54,19 @@ pub struct Relays {
     dir: RelaysDir,
     sandbox: Sandbox,
     settings: settings::Relay,
+    github: Arc<GitHubAccess>,
 }
 
 impl Relays {
     /// Returns the relays of the runs in `store`, as `settings` say. Touches no file.
     #[must_use]
-    pub fn of(settings: &Settings, store: &Store) -> Self {
+    pub fn of(settings: &Settings, store: &Store, github: &Arc<GitHubAccess>) -> Self {
         Self {
             store: store.clone(),
             dir: RelaysDir::below(&settings.sandbox.workspace_dir),
             sandbox: settings.sandbox.clone(),
             settings: settings.relay.clone(),
+            github: Arc::clone(github),
         }
     }
 
@@ -82,9 +89,21 @@ impl Relays {
         Ok(self.mirrors(git)?.mirror(&order.url))
     }
 
-    /// Returns the remote of `order`.
-    fn remote(order: &RepoOrder) -> Remote {
-        Remote { url: order.url.clone(), credential: None }
+    /// Returns the remote of `order`, with a credential if GitHub has the repository.
+    async fn remote(
+        &self,
+        order: &RepoOrder,
+        permission: Permission,
+        dir: &RelayDir,
+    ) -> Result<Remote, RelayError> {
+        let url = order.url.clone();
+        let on_github = RepositoryName::of(&url).ok().filter(|name| name.is_at(&self.github.settings().url));
+        let Some(repository) = on_github else { return Ok(Remote { url, credential: None }) };
+        let credential = self.github.source()?.token_for(&repository, permission).await?;
+        let askpass = credential.map(|credential| {
+            AskPass::create(&dir.askpass(), credential.user, &credential.token).map(Arc::new)
+        });
+        Ok(Remote { url, credential: askpass.transpose()? })
     }
 
     fn author(&self) -> Result<AuthorIdentity, RelayError> {

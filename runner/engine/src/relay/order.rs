@@ -3,6 +3,7 @@
 use platform_core::id::AccountId;
 use platform_runtime::settings::{Agent, Execution, Settings, is_listed};
 use runner_git::{BaseBranch, InvalidBranch, InvalidRepoUrl, RepoUrl, SandboxBranch};
+use runner_github::RepositoryName;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::branch_name::BranchNames;
@@ -84,6 +85,16 @@ pub enum InvalidRepo {
         /// The repository.
         url: RepoUrl,
     },
+    /// The host of the repository has no pull requests.
+    #[error(
+        "{url} is not at {github}, and only there pull requests are made: order a branch alone, or set github.url"
+    )]
+    NoPullRequests {
+        /// The repository.
+        url: RepoUrl,
+        /// Address of the configured GitHub.
+        github: String,
+    },
     /// The agent has no workspace of its own.
     #[error(
         "relay_unsupported: runs of this agent are sessions of a gateway, whose workspace outlives them and is shared; \
@@ -121,7 +132,12 @@ impl RepoOrder {
         let base = BaseBranch::parse(choice.base.as_deref().unwrap_or(&agent.base))?;
         let branch = SandboxBranch::of(&names.key(choice.branch.as_deref())?, &base)?;
         let configured = if agent.pull_request { Publish::PullRequest } else { Publish::Branch };
-        Ok(Some(Self { url, base, branch, publish: choice.publish.unwrap_or(configured) }))
+        let publish = choice.publish.unwrap_or(configured);
+        let is_on_github = RepositoryName::of(&url).is_ok_and(|name| name.is_at(&settings.github.url));
+        if publish == Publish::PullRequest && !is_on_github {
+            return Err(InvalidRepo::NoPullRequests { url, github: settings.github.url.origin() });
+        }
+        Ok(Some(Self { url, base, branch, publish }))
     }
 }
 

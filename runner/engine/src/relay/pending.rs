@@ -5,11 +5,11 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use platform_core::id::RunId;
 use platform_runtime::report;
-use runner_store::{Store, StoredRelay};
+use runner_store::StoredRelay;
 use tokio::time::{Instant, sleep};
 
 use super::{Relays, error::RelayError, record::RelayRecord};
-use crate::current_settings::CurrentSettings;
+use crate::context::EngineHandles;
 
 /// Interval between two looks for relays that are due.
 const DUE_INTERVAL: Duration = Duration::from_secs(2);
@@ -20,12 +20,12 @@ const CONCURRENT_RELAYS: usize = 4;
 /// Most relays that are read at once.
 const MAX_DUE: u32 = 64;
 
-/// Continues relays of `store` that are due, for ever. Dropping the future leaves them where they are.
-pub async fn continue_relays(settings: &CurrentSettings, store: &Store) {
+/// Continues relays that are due, for ever. Dropping the future leaves them where they are.
+pub async fn continue_relays(engine: &EngineHandles) {
     let mut next_removal = Instant::now();
     loop {
-        let relays = Relays::of(&settings.get(), store);
-        match store.due_relays(MAX_DUE).await {
+        let relays = engine.relays();
+        match engine.store.due_relays(MAX_DUE).await {
             Ok(due) => {
                 let continued = stream::iter(due).for_each_concurrent(CONCURRENT_RELAYS, |stored| {
                     let relays = &relays;

@@ -6,6 +6,7 @@ use platform_core::id::{AccountId, RunId};
 use platform_runtime::settings::Sandbox;
 use runner_files::{CopyBounds, Selection, Stage, stages_dir};
 use runner_git::{AgentClone, CloneOrder};
+use runner_github::Permission;
 use runner_store::{NewRelay, StoredRelay};
 use tokio::task::spawn_blocking;
 
@@ -62,7 +63,8 @@ impl Relays {
     ) -> Result<Stage, RelayError> {
         let RelayOwner { run_id, account, attempt } = owner;
         let git = self.git()?;
-        let mirror = self.mirrors(&git)?.refresh(&Self::remote(order), &order.base).await?;
+        let remote = self.remote(order, Permission::Fetch, dir).await?;
+        let mirror = self.mirrors(&git)?.refresh(&remote, &order.base).await?;
         remove_dir(&dir.clone())?;
         let clone_order = CloneOrder {
             base: order.base.clone(),

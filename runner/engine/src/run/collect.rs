@@ -38,7 +38,7 @@ impl RunExecutor<'_> {
             _ => return Ok(completion),
         }
         Point::CollectStored.reach();
-        let relays = Relays::of(&ctx.engine.settings.get(), &ctx.engine.store);
+        let relays = ctx.engine.relays();
         match self.collect_and_advance(&relays).await {
             Ok(Some(record)) => Ok(announced(completion, &record)),
             Ok(None) => Ok(completion),

@@ -96,6 +96,7 @@ impl Error {
 /// Returns what the caller of the run learns: what the remote said, and nothing of this host.
 fn repository_failure(error: &RelayError) -> String {
     match error {
+        RelayError::GitHub(_) => format!("its repository could not be cloned: {error}"),
         RelayError::Git(
             error @ (git::Error::Remote(_) | git::Error::NoBase { .. } | git::Error::OpenCredential { .. }),
         ) => format!("its repository could not be cloned: {error}"),

@@ -23,7 +23,7 @@ use tokio::sync::SemaphorePermit;
 use super::{context::RunContext, error::Error, executor::RunExecutor, registration::RunSocket};
 use crate::{
     pool::ContainerTemplate,
-    relay::{RelayOwner, Relays, RepoOrder},
+    relay::{RelayOwner, RepoOrder},
     request::RunRequest,
 };
 
@@ -186,7 +186,7 @@ impl RunContext<'_> {
 
     /// Makes the clone that the agent works in. A cancelled run does not wait for it.
     async fn clone_repository(&self, repo: &RepoOrder) -> Result<Stage, Error> {
-        let relays = Relays::of(&self.engine.settings.get(), &self.engine.store);
+        let relays = self.engine.relays();
         let RunRequest { run_id, account, .. } = self.request();
         let owner = RelayOwner { run_id, account, attempt: self.run.attempt() };
         tokio::select! {

@@ -61,7 +61,7 @@ async fn explain(context: &Context, arguments: Arguments) -> Result<Exit, Error>
 async fn push(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let store = context.serving_store().await?;
     let run_id = arguments.run.in_store(&store).await?;
-    let record = Relays::of(&context.settings, &store).push_again(&run_id).await?;
+    let record = Relays::of(&context.settings, &store, &context.github()).push_again(&run_id).await?;
     arguments.print(&run_id, &record)?;
     Ok(match &record.stage {
         RelayStage::Published { .. } | RelayStage::Unchanged => Exit::Success,

@@ -190,7 +190,8 @@ pub(super) async fn connect(
     let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
     let workspaces = Workspaces::open(&settings.sandbox)?;
     let (observer, export) = Observer::of(settings)?;
-    let engine = EngineHandles { observer, ..EngineHandles::of(settings, docker, store, workspaces) };
+    let handles = EngineHandles::of(settings, docker, store, workspaces);
+    let engine = EngineHandles { observer, github: context.github(), ..handles };
     wait_for_proxy(&engine.data_plane).await?;
     Ok((engine, export))
 }

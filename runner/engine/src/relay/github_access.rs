@@ -1,0 +1,45 @@
+//! Opens GitHub for the relays of this process, when the first one needs it.
+
+use std::sync::Arc;
+
+use platform_core::secret::Secret;
+use platform_runtime::{settings, sync::Mutex};
+use runner_github::{CredentialSource, Error};
+
+/// GitHub, as the configuration names it.
+#[derive(Debug)]
+pub struct GitHubAccess {
+    settings: settings::GitHub,
+    /// Value of `GITHUB_TOKEN`.
+    environment_token: Option<Arc<Secret>>,
+    /// The source once it was opened: an App's tokens are shared by all relays.
+    source: Mutex<Option<Arc<CredentialSource>>>,
+}
+
+impl GitHubAccess {
+    /// Creates the access that `settings` name. `environment_token` is the value of `GITHUB_TOKEN`. Reads no file.
+    #[must_use]
+    pub fn new(settings: &settings::GitHub, environment_token: Option<Arc<Secret>>) -> Self {
+        Self { settings: settings.clone(), environment_token, source: Mutex::default() }
+    }
+
+    /// Returns the source of credentials.
+    ///
+    /// # Errors
+    /// If a secret cannot be read. The next call tries again.
+    pub fn source(&self) -> Result<Arc<CredentialSource>, Error> {
+        let mut opened = self.source.lock();
+        if let Some(source) = &*opened {
+            return Ok(Arc::clone(source));
+        }
+        let source = Arc::new(CredentialSource::open(&self.settings, self.environment_token.clone())?);
+        *opened = Some(Arc::clone(&source));
+        Ok(source)
+    }
+
+    /// Returns the settings.
+    #[must_use]
+    pub const fn settings(&self) -> &settings::GitHub {
+        &self.settings
+    }
+}
