@@ -135,3 +135,132 @@ impl BundleExit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        path::{Path, PathBuf},
+        process::{Command, Output},
+    };
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::{
+        bundle::{BundleBounds, BundleHeader},
+        mirror::CloneDepth,
+    };
+
+    const BRANCH: &str = "sandbox/run-1";
+
+    /// Repository with one commit, in a directory whose name a shell could take for a command.
+    struct Repository {
+        dir: TempDir,
+        start: String,
+    }
+
+    impl Repository {
+        fn new() -> Self {
+            let repository = Self { dir: TempDir::new().unwrap(), start: String::new() };
+            fs::create_dir(repository.path()).unwrap();
+            repository.git(&["init", "--quiet", &format!("--initial-branch={BRANCH}")]);
+            let start = repository.commit();
+            Self { start, ..repository }
+        }
+
+        fn path(&self) -> PathBuf {
+            self.dir.path().join("a '$(touch x)' b")
+        }
+
+        fn git(&self, arguments: &[&str]) -> String {
+            let mut git = Command::new("git");
+            git.env("GIT_CONFIG_GLOBAL", "/dev/null").arg("-C").arg(self.path());
+            git.args(["-c", "user.name=A", "-c", "user.email=a@b"]).args(arguments);
+            let output = git.output().unwrap();
+            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+
+        fn commit(&self) -> String {
+            self.git(&["commit", "--quiet", "--allow-empty", "-m", "Work"]);
+            self.git(&["rev-parse", "HEAD"])
+        }
+
+        fn command(&self, start: &str) -> BundleCommand {
+            let order = CollectOrder {
+                start: ObjectId::parse(start).unwrap(),
+                branch: SandboxBranch::parse(BRANCH).unwrap(),
+                depth: CloneDepth::Full,
+                bounds: BundleBounds::default(),
+            };
+            BundleCommand::new(&order).in_repository(self.path().to_str().unwrap())
+        }
+
+        fn run(&self, start: &str) -> (BundleExit, Output) {
+            let command = self.command(start);
+            let argv = command.argv();
+            let mut program = Command::new(&argv[0]);
+            program.args(&argv[1..]).env_clear().envs(command.environment());
+            let output = program.current_dir(self.dir.path()).output().unwrap();
+            let code = output.status.code().expect("it ends by itself");
+            (BundleExit::of(code.into()), output)
+        }
+
+        fn exit(&self) -> BundleExit {
+            self.run(&self.start).0
+        }
+
+        /// Returns the last commit and the number of objects of the bundle.
+        fn header(&self) -> (String, u32) {
+            let (exit, output) = self.run(&self.start);
+            assert_eq!((exit, String::from_utf8_lossy(&output.stderr).as_ref()), (BundleExit::Complete, ""));
+            let branch = SandboxBranch::parse(BRANCH).unwrap();
+            let header = BundleHeader::read(&output.stdout[..], &branch, &BundleBounds::default());
+            let header = header.unwrap().unwrap();
+            (header.tip.to_string(), header.objects)
+        }
+    }
+
+    #[test]
+    fn commits_after_the_start_are_bundled() {
+        let repository = Repository::new();
+        let (exit, output) = repository.run(&repository.start);
+        assert_eq!((exit, output.stdout.len()), (BundleExit::Complete, 0), "no commit yet");
+        repository.commit();
+        fs::write(repository.path().join("file"), "content").unwrap();
+        repository.git(&["add", "file"]);
+        let tip = repository.commit();
+        // Two commits, a tree and a file.
+        assert_eq!(repository.header(), (tip.clone(), 4));
+        let grafts = repository.path().join(".git/info/grafts");
+        fs::write(&grafts, format!("{tip} {}\n", repository.start)).unwrap();
+        repository.git(&["replace", &tip, &repository.start]);
+        assert_eq!(repository.header(), (tip, 4), "nothing is left out");
+        assert!(!Path::new(repository.dir.path()).join("x").exists(), "no name is a command");
+    }
+
+    #[test]
+    fn a_bundle_that_cannot_be_made_has_a_code() {
+        let repository = Repository::new();
+        let tip = repository.commit();
+        assert_eq!(repository.run(&tip).0, BundleExit::Complete, "control");
+        repository.git(&["update-ref", &format!("refs/heads/{BRANCH}"), &repository.start]);
+        assert_eq!(repository.run(&tip).0, BundleExit::Behind);
+        assert_eq!(repository.run(&"1".repeat(40)).0, BundleExit::Failed, "the start is no object");
+        repository.git(&["branch", "-m", "other"]);
+        assert_eq!(repository.exit(), BundleExit::NoBranch);
+        repository.git(&["branch", "-m", BRANCH]);
+        assert_eq!(repository.exit(), BundleExit::Complete, "control");
+        let object = repository.path().join(".git/objects").join(&repository.start[..2]);
+        fs::rename(&object, repository.dir.path().join("away")).unwrap();
+        assert_eq!(repository.exit(), BundleExit::Failed, "the commit is missing");
+        fs::write(repository.path().join(".git/config"), "[core").unwrap();
+        assert_eq!(repository.exit(), BundleExit::NoRepository);
+        fs::remove_dir_all(repository.path().join(".git")).unwrap();
+        // One above it is not taken instead.
+        let above = Command::new("git").arg("init").arg("--quiet").arg(repository.dir.path()).status();
+        assert!(above.unwrap().success());
+        assert_eq!(repository.exit(), BundleExit::NoRepository);
+    }
+}

@@ -2,6 +2,7 @@
 
 mod apply;
 mod clone;
+mod repository;
 mod result;
 mod source;
 mod staged;
