@@ -128,7 +128,7 @@ pub async fn volumes_of(installation: &str) -> Vec<String> {
 }
 
 /// Removes all containers of an installation as far as possible, after a test that has failed.
-pub(crate) fn remove_containers_of(installation: &str) {
+pub fn remove_containers_of(installation: &str) {
     let by = |filter: String| format!("docker ps --all --quiet --filter {filter}");
     let (label, name) =
         (by(format!("label={}={installation}", label::INSTALLATION)), by(format!("name={installation}")));

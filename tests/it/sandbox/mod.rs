@@ -2,6 +2,7 @@
 
 mod disk;
 mod ends;
+mod extraction;
 mod failures;
 mod hostile;
 mod init;
