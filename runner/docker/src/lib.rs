@@ -1,4 +1,5 @@
-//! Creates, attaches to, inspects and removes containers: sandboxes of runs, warm containers, managed gateways.
+//! Creates, attaches to, inspects and removes containers: sandboxes of runs, warm containers, extractions from
+//! workspaces, managed gateways.
 //!
 //! A sandbox's permissions are data, [`SandboxSpec`]. Default deny: a permission that is not listed is denied.
 //!
