@@ -18,7 +18,7 @@ use bollard::{
     models::{ContainerCreateBody, HostConfig, HostConfigLogConfig},
     query_parameters::{
         AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, InspectContainerOptions,
-        StartContainerOptions, WaitContainerOptions,
+        StartContainerOptions, WaitContainerOptionsBuilder,
     },
 };
 use futures_util::{Stream, StreamExt};
@@ -66,7 +66,7 @@ pub struct ExtractSpec {
     pub workspace: PathBuf,
     /// Limits of its memory, processes, processor time, and of the bytes on stdout.
     pub limits: Limits,
-    /// Longest time that the program may take.
+    /// Longest time that the program may take, the start of its container included.
     pub timeout: Duration,
 }
 
@@ -160,14 +160,21 @@ async fn run(docker: &Client, id: &str, spec: &ExtractSpec, output: File) -> Res
     let options = AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
     let attached = docker.attach_container(id, Some(options)).await;
     let pieces = attached.map_err(refused("attach to", &spec.name))?.output;
-    let started = docker.start_container(id, None::<StartContainerOptions>).await;
-    started.map_err(refused("start", &spec.name))?;
-    let end = match timeout(spec.timeout, taken.until_exit(pieces, exit_code(docker, id))).await {
-        Err(_elapsed) => ExtractEnd::TimedOut,
-        Ok(Ok(end)) => end,
-        Ok(Err(Failed::Docker(source))) => return Err(refused("read the output of", &spec.name)(source)),
-        Ok(Err(Failed::File(source))) => return Err(failed(source)),
+    let taking = async {
+        match timeout(spec.timeout, taken.until_exit(pieces, exit_code(docker, id))).await {
+            Err(_elapsed) => Ok(ExtractEnd::TimedOut),
+            Ok(Ok(end)) => Ok(end),
+            Ok(Err(Failed::Docker(source))) => Err(refused("read the output of", &spec.name)(source)),
+            Ok(Err(Failed::File(source))) => Err(failed(source)),
+        }
     };
+    let starting = async {
+        let started = docker.start_container(id, None::<StartContainerOptions>).await;
+        started.map_err(refused("start", &spec.name))
+    };
+    // The wait for the end begins before the start. Else Docker could restart in between, and the end would not show
+    // that the output was taken to its own.
+    let end = tokio::try_join!(taking, starting)?.0;
     let end = match end {
         ExtractEnd::Exited(1..) if is_oom_killed(docker, id, spec).await? => ExtractEnd::OutOfMemory,
         other => other,
@@ -248,9 +255,10 @@ const fn cut_off() -> Failed {
     Failed::Docker(ClientError::RequestTimeoutError)
 }
 
-/// Waits for the end of the container. An answer shows that Docker ran all the time since.
+/// Waits for the end of a container that is about to start. An answer shows that Docker ran all the time since.
 async fn exit_code(docker: &Client, id: &str) -> Result<i64, ClientError> {
-    match docker.wait_container(id, None::<WaitContainerOptions>).next().await {
+    let options = WaitContainerOptionsBuilder::new().condition("next-exit").build();
+    match docker.wait_container(id, Some(options)).next().await {
         Some(Ok(ended)) => Ok(ended.status_code),
         // Docker reports any exit code but 0 as an error.
         Some(Err(ClientError::DockerContainerWaitError { code, .. })) => Ok(code),
