@@ -1,6 +1,10 @@
 //! Tests how extractions end, and that each leaves no container.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs::{self, File},
+    path::Path,
+    time::Duration,
+};
 
 use harness::docker::{containers_of, docker};
 use platform_core::{limit::ByteSize, name::label};
@@ -80,6 +84,16 @@ async fn a_foreign_container_of_that_name_stays() {
     assert!(matches!(&refused, Err(error @ Error::Refused { .. }) if !error.is_transient()), "{refused:?}");
     assert_eq!(containers_of(&scene.installation()).await, [spec.name.as_str()]);
     scene.docker.remove(&spec.name).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_output_that_cannot_be_kept_is_an_error() {
+    let scene = Scene::new().await;
+    let spec = scene.spec(script("echo"));
+    let read_only = File::open("/dev/null").unwrap();
+    let refused = scene.docker.extract(&spec, read_only).await;
+    assert!(matches!(&refused, Err(error @ Error::Output { .. }) if !error.is_transient()), "{refused:?}");
+    assert_eq!(containers_of(&scene.installation()).await, [""; 0]);
 }
 
 /// Relays Docker's API on `socket`, until `cut` changes; then every connection ends, and later ones are relayed.

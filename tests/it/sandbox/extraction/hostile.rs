@@ -9,14 +9,17 @@ use std::{
 };
 
 use platform_core::name::SANDBOX_UID;
-use runner_docker::{ExtractEnd, Extracted};
+use runner_docker::{ExtractEnd, Extracted, Program};
 use runner_git::BundleExit;
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use super::{BRANCH, Scene, bundle};
+use super::{BRANCH, Scene, bundle, script};
 
 /// Content of another account.
 const FOREIGN: &str = "secret of another account\n";
+
+/// Word that a planted program prints.
+const RAN: &str = "planted-program-ran";
 
 /// Repository of a hostile agent with one commit, beside files of the host.
 struct Hostile {
@@ -170,9 +173,10 @@ impl Hostile {
         self.scene.path().join("canary")
     }
 
-    /// Returns a script that touches all that it could harm.
+    /// Returns a script that touches all that it could harm, and says that it ran.
     fn payload(&self) -> String {
-        format!("touch {};touch /workspace/fired;touch /workspace/repo/fired", self.canary().display())
+        let canary = self.canary().display().to_string();
+        format!("touch {canary};touch /workspace/fired;touch /workspace/repo/fired;echo {RAN} >&2")
     }
 
     fn git(&self, arguments: &[&str]) -> String {
@@ -225,11 +229,12 @@ impl Hostile {
         fs::read_to_string(clone.join("foreign.txt")).is_ok_and(|text| text == FOREIGN)
     }
 
-    async fn extract(&self) -> Extracted {
+    /// Runs `program` on the agent's files.
+    async fn extract(&self, program: Program) -> Extracted {
         let tree = self.scene.tree();
         let owner = format!("{SANDBOX_UID}:{SANDBOX_UID}");
         assert!(Command::new("chown").args(["-hR", &owner]).arg(&tree).status().unwrap().success());
-        let mut spec = self.scene.spec(bundle(&self.start));
+        let mut spec = self.scene.spec(program);
         spec.timeout = Duration::from_secs(3);
         self.scene.extract(&spec).await
     }
@@ -249,8 +254,9 @@ async fn hostile_repositories_harm_no_host() {
         plant(&hostile);
         // Planting with git may run it.
         hostile.has_fired();
-        let extracted = hostile.extract().await;
+        let extracted = hostile.extract(bundle(&hostile.start)).await;
         assert!(!hostile.has_fired(), "{name}");
+        assert!(!extracted.detail.contains(RAN), "{name} runs nothing: {}", extracted.detail);
         let ended = match extracted.end {
             ExtractEnd::Exited(code) => End::Bundle(BundleExit::of(code)),
             ExtractEnd::TimedOut => End::Slow,
@@ -263,4 +269,16 @@ async fn hostile_repositories_harm_no_host() {
         }
         assert!(harms(&hostile), "the control: {name} harms a careless host");
     }
+}
+
+/// A git that runs everything stands in for a fault of git that the settings do not prevent.
+#[tokio::test]
+async fn a_program_that_runs_inside_is_harmless() {
+    let hostile = Hostile::new().await;
+    hostile.config("core.fsmonitor", &hostile.payload());
+    let careless = "cd /workspace/repo; PATH=/usr/bin:/bin; git -c safe.directory=* status --short";
+    let extracted = hostile.extract(script(careless)).await;
+    assert_eq!(extracted.end, ExtractEnd::Exited(0), "{extracted:?}");
+    assert!(extracted.detail.contains(RAN), "the control: it runs: {extracted:?}");
+    assert!(!hostile.has_fired());
 }
