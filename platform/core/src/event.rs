@@ -81,6 +81,19 @@ pub enum AgentEvent {
         /// Tokens of prompts that a cache held.
         cached_tokens: u64,
     },
+    /// The agent's commits were collected: what became of them by the end of the run.
+    Commits {
+        /// Stage of the relay.
+        stage: String,
+        /// Branch of the repository.
+        branch: String,
+        /// Last commit, if the commits were accepted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+        /// Address of the pull request, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pull_request: Option<String>,
+    },
     /// The agent wrote to stdout or stderr.
     Log {
         /// Output it wrote to.
@@ -158,6 +171,7 @@ impl AgentEvent {
             Self::ToolCall { .. } => "tool_call",
             Self::ToolResult { .. } => "tool_result",
             Self::AgentUsage { .. } => "agent_usage",
+            Self::Commits { .. } => "commits",
             Self::Log { .. } => "log",
             Self::LogCut { .. } => "log_cut",
             Self::Missed { .. } => "missed",
@@ -408,6 +422,7 @@ mod tests {
             AgentEvent::ToolCall { id: text(), name: text(), arguments: "{}".to_owned(), cut_bytes: 0 },
             AgentEvent::ToolResult { id: text(), result: text(), is_error: true, cut_bytes: 0 },
             AgentEvent::AgentUsage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 },
+            AgentEvent::Commits { stage: text(), branch: text(), commit: None, pull_request: Some(text()) },
             AgentEvent::Log { stream, text: text() },
             AgentEvent::LogCut { stream, bytes: 7 },
             AgentEvent::Missed { count: 7 },

@@ -77,7 +77,10 @@ impl UiStream {
             AgentEvent::Done => self.finish(),
             AgentEvent::Error { code: RunErrorCode::Cancelled, .. } => self.cancelled(),
             AgentEvent::Error { code, message } => self.error(code.code(), message),
-            AgentEvent::AgentUsage { .. } | AgentEvent::Log { .. } | AgentEvent::LogCut { .. } => Vec::new(),
+            AgentEvent::AgentUsage { .. }
+            | AgentEvent::Commits { .. }
+            | AgentEvent::Log { .. }
+            | AgentEvent::LogCut { .. } => Vec::new(),
         }
     }
 

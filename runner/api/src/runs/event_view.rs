@@ -84,6 +84,22 @@ enum EventKind {
     /// The agent reports tokens that it counted itself. Only the journal proves usage.
     #[serde(rename_all = "camelCase")]
     AgentUsage { input_tokens: u64, output_tokens: u64, cached_tokens: u64 },
+    /// The agent's commits were collected: what became of them by the end of the run. They may still be on their way then;
+    /// the run's `commits` says more.
+    #[serde(rename_all = "camelCase")]
+    Commits {
+        /// Stage, as in the run's `commits`.
+        stage: String,
+        branch: String,
+        /// Last commit, if the commits were accepted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        commit: Option<String>,
+        /// Address of the pull request.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        pull_request: Option<String>,
+    },
     /// The agent wrote to stdout or stderr.
     Log {
         #[schema(value_type = schemas::ProcessOutput)]
@@ -172,6 +188,9 @@ impl EventKind {
             }
             AgentEvent::AgentUsage { input_tokens, output_tokens, cached_tokens } => {
                 Self::AgentUsage { input_tokens, output_tokens, cached_tokens }
+            }
+            AgentEvent::Commits { stage, branch, commit, pull_request } => {
+                Self::Commits { stage, branch, commit, pull_request }
             }
             AgentEvent::Log { stream, text } => Self::Log { stream, text },
             AgentEvent::LogCut { stream, bytes } => Self::LogCut { stream, bytes },

@@ -179,6 +179,10 @@ fn describe(event: &AgentEvent) -> (&'static str, String) {
         AgentEvent::AgentUsage { input_tokens, output_tokens, .. } => {
             ("agent_usage", format!("{input_tokens} tokens in, {output_tokens} out, by its own count"))
         }
+        AgentEvent::Commits { stage, branch, pull_request, .. } => {
+            let url = pull_request.as_ref().map(|url| format!(", {url}")).unwrap_or_default();
+            ("commits", format!("{branch}: {stage}{url}"))
+        }
         AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } => ("text", text.clone()),
         AgentEvent::Missed { count } => ("missed", count.to_string()),
         AgentEvent::Pruned { count } => {

@@ -4,7 +4,10 @@
 
 use std::time::Duration;
 
-use platform_core::{event::Phase, id::WorkspaceId};
+use platform_core::{
+    event::{AgentEvent, Phase},
+    id::WorkspaceId,
+};
 use platform_runtime::report;
 use runner_docker::{self as docker, ExtractSpec, Extracted};
 use runner_model::{
@@ -40,7 +43,10 @@ impl RunExecutor<'_> {
         Point::CollectStored.reach();
         let relays = ctx.engine.relays();
         match self.collect_and_advance(&relays).await {
-            Ok(Some(record)) => Ok(announced(completion, &record)),
+            Ok(Some(record)) => {
+                ctx.events.record(event(&record));
+                Ok(announced(completion, &record))
+            }
             Ok(None) => Ok(completion),
             Err(Error::Store(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. }))) => {
                 Err(lost)
@@ -69,10 +75,10 @@ impl RunExecutor<'_> {
         match tokio::time::timeout(wait, self.ctx.run.perform(relays.advance(run_id))).await {
             Ok(advanced) => match advanced? {
                 // Another process continues it, as after a take-over.
-                Err(RelayError::Busy { .. }) => Ok(None),
+                Err(RelayError::Busy { .. }) => Ok(Some(relay.record)),
                 advanced => Ok(Some(advanced?)),
             },
-            Err(_elapsed) => Ok(None),
+            Err(_elapsed) => Ok(Some(relay.record)),
         }
     }
 
@@ -142,6 +148,17 @@ impl RunExecutor<'_> {
         let workspaces = self.ctx.engine.workspaces.sized(self.ctx.agent().disk);
         let workspace = self.ctx.run.perform(workspaces.adopt(&id)).await??;
         Ok((id, workspace))
+    }
+}
+
+/// Returns the event that says what became of the commits.
+fn event(record: &RelayRecord) -> AgentEvent {
+    let RelayRecord { order, stage, .. } = record;
+    AgentEvent::Commits {
+        stage: stage.name().to_owned(),
+        branch: order.branch.to_string(),
+        commit: stage.work().map(|work| work.tip().as_str().to_owned()),
+        pull_request: stage.pull_request().map(|pull_request| pull_request.url.clone()),
     }
 }
 

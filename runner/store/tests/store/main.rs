@@ -18,6 +18,7 @@ mod pool;
 mod principals;
 mod prunes;
 mod queue;
+mod relays;
 mod runs;
 mod schemas;
 mod secrets;

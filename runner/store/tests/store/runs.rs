@@ -39,7 +39,7 @@ crate::on_both!(
 );
 
 /// Orders a run for this process.
-async fn ordered(store: &Store, run: &str) -> FencingToken {
+pub(crate) async fn ordered(store: &Store, run: &str) -> FencingToken {
     match store.create(&order(run), Claimant::Worker(&Worker::this_process(), LONG)).await.unwrap() {
         Created::New(run) => run.fencing_token(),
         Created::Existing(run) => panic!("{run:?}"),

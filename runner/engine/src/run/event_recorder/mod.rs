@@ -171,6 +171,12 @@ impl<'r> EventRecorder<'r> {
         self.send(event);
     }
 
+    /// Records an event of the run itself, once it is stored with the next batch or transition.
+    pub(super) fn record(&self, event: AgentEvent) {
+        self.pending.borrow_mut().events.push(event.clone());
+        self.send(event);
+    }
+
     /// Returns whether another party than the data plane reports events of this kind.
     fn is_reported(&self, event: &AgentEvent) -> bool {
         match self.reporter {
