@@ -28,7 +28,6 @@ const OF_RUN: &str =
     "SELECT * FROM relays WHERE run = $1 AND installation = $2 ORDER BY attempt DESC LIMIT 1";
 const DUE: &str =
     "SELECT * FROM relays WHERE installation = $1 AND due IS NOT NULL AND due <= $2 ORDER BY due LIMIT $3";
-const IN_STAGES: &str = "SELECT stage, count(*) AS relays FROM relays WHERE installation = $1 GROUP BY stage";
 
 /// Relay to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,19 +176,6 @@ impl Store {
             let rows = query.fetch_all(tx.connection()).await.map_err(failed(READ))?;
             tx.commit(READ).await?;
             rows.iter().map(StoredRelay::read).collect()
-        })
-        .await
-    }
-
-    /// Counts the relays of this installation, by the name of their stage.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn relays_in_stages(&self) -> Result<Vec<(String, u64)>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let query = sqlx::query(IN_STAGES).bind(self.installation.as_str());
-            let rows = query.fetch_all(&self.pool).await.map_err(failed(READ))?;
-            rows.iter().map(|row| Ok((text(row, "stage")?, count(row, "relays")?))).collect()
         })
         .await
     }

@@ -9,7 +9,6 @@ use platform_core::{
 use platform_runtime::{random, settings::DEFAULT_AGENT};
 use runner_engine::{
     order::RunOrder,
-    relay::RepoChoice,
     request::Keep,
     thread::{ThreadOrder, WhenBusy},
 };
@@ -18,10 +17,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    body::{invalid_body, object, objects},
+    body::{invalid_body, object, objects, optional_object},
     caller::Caller,
     error::Error,
-    runs::{derived_run_id, hash},
+    runs::{RepositoryBody, derived_run_id, hash},
 };
 
 /// Longest message, in characters.
@@ -51,6 +50,9 @@ pub(super) struct ChatBody {
     model: Option<String>,
     /// Key of the thread.
     state_key: Option<String>,
+    /// Repository to work on; that of the agent if absent.
+    #[serde(default, deserialize_with = "optional_object")]
+    repository: Option<RepositoryBody>,
     /// Random id by which a client tells a repeated request from a new one.
     request_id: Option<String>,
 }
@@ -138,7 +140,7 @@ impl ChatBody {
             history: Vec::new(),
             question: question.text,
             thread: Some(thread_order),
-            repo: RepoChoice::default(),
+            repo: self.repository.unwrap_or_default().into(),
             keep: Keep::Nothing,
             hash: Some(hash),
         };

@@ -38,6 +38,7 @@ pub(crate) use self::{
     files::{diff, list_files},
     logs::logs,
     order::{IDEMPOTENCY_KEY, MAX_KEY, derived_run_id, hash, new_run_id},
+    repository::RepositoryBody,
     submit::submit,
     view::rfc3339,
 };

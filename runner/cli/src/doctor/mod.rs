@@ -3,6 +3,7 @@
 mod check;
 mod data_plane;
 mod obstacles;
+mod relay;
 mod upstream;
 
 use std::path::Path;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::{
     check::{Check, Verdict},
     obstacles::obstacles,
+    relay::relay_check,
     upstream::{UpstreamProblem, in_words as upstream_in_words},
 };
 

@@ -75,6 +75,18 @@ impl Relays {
         &self.settings
     }
 
+    /// Checks that this host can relay commits, and describes how.
+    ///
+    /// # Errors
+    /// If a program is missing, or a credential or setting cannot be used.
+    pub fn check(settings: &Settings, github: &GitHubAccess) -> Result<String, RelayError> {
+        let git = Git::locate(&RelaysDir::below(&settings.sandbox.workspace_dir).home())?;
+        github.source()?;
+        AuthorIdentity::new(&settings.relay.author_name, &settings.relay.author_email)?;
+        ProtectedPaths::with(&settings.relay.protected_paths)?;
+        Ok(format!("git, {}", git.confinement()))
+    }
+
     /// Finds the host's git.
     fn git(&self) -> Result<Git, RelayError> {
         Ok(Git::locate(&self.dir.home())?)

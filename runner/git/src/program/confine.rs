@@ -1,6 +1,6 @@
 //! confine takes from a thread, and from all that it starts, the files and ports that a command does not need.
 
-use std::{io, path::PathBuf, thread};
+use std::{fmt, io, path::PathBuf, thread};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, RestrictionStatus, Ruleset, RulesetAttr as _,
@@ -47,6 +47,18 @@ pub enum Confinement {
     Partial,
     /// Nothing: the kernel has no Landlock, or it is off. Git's settings alone hold.
     None,
+}
+
+impl fmt::Display for Confinement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "confined to the files of each command",
+            Self::Partial => {
+                "confined to the files of each command, but not in all ways: the kernel is older"
+            }
+            Self::None => "not confined: the kernel has no Landlock",
+        })
+    }
 }
 
 impl Confinement {

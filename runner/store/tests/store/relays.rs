@@ -53,7 +53,7 @@ async fn a_change_of_an_older_version_is_refused(database: Database) {
     // A try whose answer was lost is repeated, and changes nothing.
     let again = store.change_relay(&cloned, &progress("collected", None)).await.unwrap();
     assert_eq!(again, collected);
-    assert_eq!(store.relays_in_stages().await.unwrap(), [("collected".to_owned(), 1)]);
+    assert_eq!(store.present().await.unwrap().relays, [("collected".to_owned(), 1)]);
 }
 
 async fn a_pending_relay_is_due_after_its_time(database: Database) {

@@ -111,6 +111,9 @@ fn render_present(text: &mut Exposition, sample: &StoreSample) {
     for state in states.into_iter().chain(last) {
         family.sample(&[("state", state.name())], count(state.name()));
     }
+    let help = "Ways of runs' commits to their branches, by stage; `collected`, `accepted` and `pushed` are not over.";
+    let mut family = text.family(Kind::Gauge, "sluice_relays", help);
+    present.relays.iter().for_each(|(stage, relays)| family.sample(&[("stage", stage)], *relays));
 }
 
 fn render_reaper(text: &mut Exposition, reaped: &ReaperCounters) {
