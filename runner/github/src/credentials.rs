@@ -13,12 +13,14 @@ use platform_runtime::{
     trust::Trusted,
 };
 
+use runner_git::RepoUrl;
+
 use crate::{
     app::AppTokens,
     connection::Dialer,
     error::Error,
     permission::Permission,
-    repository::RepositoryName,
+    repository::{InvalidRepositoryName, RepositoryName},
     rest::{ANSWER_TIMEOUT, RestClient},
 };
 
@@ -86,6 +88,14 @@ impl CredentialSource {
     pub fn with_answer_timeout(mut self, answer_timeout: Duration) -> Self {
         self.client.answer_timeout = answer_timeout;
         self
+    }
+
+    /// Returns the repository at an address; none if it is on another host.
+    ///
+    /// # Errors
+    /// If this GitHub has no repository with such an address.
+    pub fn repository(&self, url: &RepoUrl) -> Result<Option<RepositoryName>, InvalidRepositoryName> {
+        RepositoryName::on(&self.url, url)
     }
 
     /// Returns the credential for `permission` on `repository`; none if the repository is on another host, or no

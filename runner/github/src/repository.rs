@@ -53,11 +53,10 @@ impl RepositoryName {
     pub fn of(url: &RepoUrl) -> Result<Self, InvalidRepositoryName> {
         let text = url.as_str();
         let no_path = || InvalidRepositoryName::Path { url: text.to_owned() };
-        let start = text.find("://").map(|at| at + "://".len()).ok_or_else(no_path)?;
-        let slash = text[start..].find('/').map(|at| start + at).ok_or_else(no_path)?;
+        let slash = host_end(text);
         let host = |problem| InvalidRepositoryName::Host { url: text.to_owned(), problem };
         let origin = ServiceUrl::parse(&text[..slash]).map_err(host)?.origin();
-        let mut parts = text[slash + 1..].split('/');
+        let mut parts = text[slash..].split('/').skip(1);
         let (Some(owner), Some(name), None) = (parts.next(), parts.next(), parts.next()) else {
             return Err(no_path());
         };
@@ -68,6 +67,17 @@ impl RepositoryName {
             }
         }
         Ok(Self { origin, owner: owner.to_owned(), name: name.to_owned() })
+    }
+
+    /// Reads the address of a repository, if it is on the host at `github`.
+    pub(crate) fn on(github: &ServiceUrl, url: &RepoUrl) -> Result<Option<Self>, InvalidRepositoryName> {
+        let text = url.as_str();
+        let origin = ServiceUrl::parse(&text[..host_end(text)]);
+        if origin.is_ok_and(|origin| origin.origin() == github.origin()) {
+            Self::of(url).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Returns the owner: a user or an organisation.
@@ -103,6 +113,12 @@ impl fmt::Display for RepositoryName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.origin, self.owner, self.name)
     }
+}
+
+/// Returns the end of scheme, host and port in an address.
+fn host_end(url: &str) -> usize {
+    let start = url.find("://").map_or(0, |at| at + "://".len());
+    url[start..].find('/').map_or(url.len(), |at| start + at)
 }
 
 /// Returns whether GitHub may have an owner of this name. That of a managed user has an underscore.

@@ -14,8 +14,8 @@ const AT: [char; 3] = ['@', '\u{ff20}', '\u{fe6b}'];
 const HASH: [char; 3] = ['#', '\u{ff03}', '\u{fe5f}'];
 /// Directories of the web pages that GitHub takes for references.
 const REFERENCED: [&str; 4] = ["issues", "pull", "pulls", "discussions"];
-/// Directives in a commit's message that skip its checks.
-const DIRECTIVES: [&str; 5] = ["[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]"];
+/// Directives in a commit's message that skip its checks, without their first bracket.
+const DIRECTIVES: [&str; 5] = ["skip ci]", "ci skip]", "no ci]", "skip actions]", "actions skip]"];
 /// Most characters of an entity: `&CounterClockwiseContourIntegral;` is the longest.
 const MAX_ENTITY: usize = 40;
 
@@ -65,7 +65,8 @@ fn is_trigger(before: &str, c: char, after: &str) -> bool {
         '<' => next.is_ascii_alphabetic() || "/!?".contains(next),
         '!' => next == '[',
         '&' => is_entity(after),
-        '[' => DIRECTIVES.iter().any(|directive| starts_with_ignoring_case(after, &directive[1..])),
+        // An alert looks like a warning of GitHub's own. A footnote is shown below all other text.
+        '[' => next == '!' || next == '^' || is_directive(after),
         _ => false,
     }
 }
@@ -97,6 +98,9 @@ fn is_entity(after: &str) -> bool {
     (first == '#' || first.is_ascii_alphabetic()) && end == Some(';')
 }
 
-fn starts_with_ignoring_case(text: &str, beginning: &str) -> bool {
-    text.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+/// Returns whether `after` makes a bracket before it a directive.
+fn is_directive(after: &str) -> bool {
+    DIRECTIVES.iter().any(|directive| {
+        after.get(..directive.len()).is_some_and(|start| start.eq_ignore_ascii_case(directive))
+    })
 }

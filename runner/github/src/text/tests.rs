@@ -8,14 +8,15 @@ use super::{
     disarm::disarm,
     triggers::{
         Trigger::{
-            self, Closing, Command, FrontMatter, Html, Image, Mention, Reference, SkippedChecks, Unseen,
+            self, Alert, Closing, Command, Footnote, FrontMatter, Html, Image, Mention, Reference,
+            SkippedChecks, Unseen,
         },
         triggers,
     },
 };
 
 /// Texts that have an effect at GitHub, and the effect.
-const VECTORS: [(Trigger, &str); 62] = [
+const VECTORS: [(Trigger, &str); 65] = [
     (Mention, "@octocat"),
     (Mention, "ask @octo-org/team please"),
     (Mention, "(@octocat)"),
@@ -78,10 +79,13 @@ const VECTORS: [(Trigger, &str); 62] = [
     (FrontMatter, "\n+++\nx = 1\n+++\n"),
     (SkippedChecks, "docs [skip ci]"),
     (SkippedChecks, "docs [CI Skip]"),
+    (Alert, "[!CAUTION]\nmerge this now"),
+    (Footnote, "text[^1]\n\n[^1]: below everything"),
+    (Footnote, "[^note]: below everything"),
 ];
 
 /// Pieces that make effects together.
-const PIECES: [&str; 48] = [
+const PIECES: [&str; 50] = [
     "@",
     "#",
     "GH",
@@ -115,6 +119,8 @@ const PIECES: [&str; 48] = [
     "issues",
     "/issues/",
     "pull",
+    "^",
+    "[^1]:",
     "fixes",
     "Closes:",
     "skip ci",

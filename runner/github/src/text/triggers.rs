@@ -16,6 +16,8 @@ pub(super) enum Trigger {
     Unseen,
     FrontMatter,
     SkippedChecks,
+    Alert,
+    Footnote,
 }
 
 /// Entities that stand for characters with an effect, by their names.
@@ -72,6 +74,8 @@ fn at_char(chars: &[char], at: usize) -> Option<Trigger> {
         '/' if is_web_reference(&chars[at..]) => Some(Trigger::Reference),
         '<' if next(1).is_ascii_alphabetic() || ['/', '!', '?'].contains(&next(1)) => Some(Trigger::Html),
         '!' if next(1) == '[' => Some(Trigger::Image),
+        '[' if next(1) == '!' => Some(Trigger::Alert),
+        '[' if next(1) == '^' => Some(Trigger::Footnote),
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
             Some(Trigger::Unseen)
         }

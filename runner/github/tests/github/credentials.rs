@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use platform_runtime::{report, settings::GitHub};
+use runner_git::RepoUrl;
 use runner_github::{CredentialSource, Error, Permission, RepositoryName};
 
 use crate::world::{World, repository_at, secret};
@@ -28,6 +29,23 @@ async fn a_token_belongs_to_one_host() {
     ] {
         assert_eq!(token(&source, &repository_at(&other)).await, None, "{other}");
     }
+}
+
+#[tokio::test]
+async fn addresses_of_other_hosts_are_no_repositories() {
+    let world = World::start().await;
+    let source = world.credentials();
+    let read = |url: &str| source.repository(&RepoUrl::parse(url).expect("it is an address"));
+    let own = &world.github.url;
+    assert_eq!(read(&format!("{own}/octo/hello")), Ok(Some(world.repository())));
+    for other in
+        ["https://gitlab.example/a/b/c/d", "http://gitlab.example/a", "https://github.com/octo/hello"]
+    {
+        assert_eq!(read(other), Ok(None), "{other}");
+    }
+    let local = RepoUrl::parse_local("file:///srv/octo/hello").expect("it is an address");
+    assert_eq!(source.repository(&local), Ok(None));
+    assert!(read(&format!("{own}/octo/hello/pulls")).is_err());
 }
 
 #[tokio::test]
