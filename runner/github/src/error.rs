@@ -59,7 +59,7 @@ pub enum Error {
         message: String,
         /// Advice for an operator.
         advice: &'static str,
-        /// Whether another try can succeed.
+        /// Prospect of another try.
         retry: Retry,
     },
     /// GitHub sends the request elsewhere. The token is not sent there.
@@ -129,7 +129,7 @@ pub enum ConnectionFault {
     Http(#[from] hyper::Error),
 }
 
-/// Whether another try can succeed after an answer.
+/// Prospect of another try after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// Only after a change by a person.

@@ -39,16 +39,16 @@ pub struct PullRequest {
     pub number: u64,
     /// Its web address, on the host of `github.url`.
     pub url: String,
-    /// Whether it is a draft.
+    /// State in which it is open.
     pub state: PullRequestState,
 }
 
 /// State of an open pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PullRequestState {
-    /// It cannot be merged before a person declares it ready.
+    /// Draft, which a person has to declare ready before it can be merged.
     Draft,
-    /// It can be merged.
+    /// Ready to be merged.
     Ready,
 }
 
@@ -91,7 +91,7 @@ struct LabelBody {
 }
 
 /// Order, and the token for it.
-struct Attempt<'o> {
+struct OrderAttempt<'o> {
     credentials: &'o CredentialSource,
     order: &'o PullRequestOrder,
     token: Arc<Secret>,
@@ -124,7 +124,7 @@ impl PullRequests {
 
     async fn try_ensure(&self, order: &PullRequestOrder) -> Result<PullRequest, Error> {
         let token = self.credentials.for_pull_request(&order.repository).await?.token;
-        let attempt = Attempt { credentials: &self.credentials, order, token };
+        let attempt = OrderAttempt { credentials: &self.credentials, order, token };
         let found = attempt.find_or_create().await?;
         attempt.add_labels(&found).await;
         let state = if found.draft { PullRequestState::Draft } else { PullRequestState::Ready };
@@ -133,7 +133,7 @@ impl PullRequests {
     }
 }
 
-impl Attempt<'_> {
+impl OrderAttempt<'_> {
     async fn find_or_create(&self) -> Result<PullRequestBody, Error> {
         if let Some(found) = self.find().await? {
             return Ok(found);

@@ -56,10 +56,8 @@ impl RepositoryName {
         let slash = host_end(text);
         let host = |problem| InvalidRepositoryName::Host { url: text.to_owned(), problem };
         let origin = ServiceUrl::parse(&text[..slash]).map_err(host)?.origin();
-        let mut parts = text[slash..].split('/').skip(1);
-        let (Some(owner), Some(name), None) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(no_path());
-        };
+        let parts: Vec<&str> = text[slash..].split('/').skip(1).collect();
+        let &[owner, name] = parts.as_slice() else { return Err(no_path()) };
         let name = name.strip_suffix(GIT).unwrap_or(name);
         for (part, is_valid) in [(owner, is_owner(owner)), (name, is_name(name))] {
             if !is_valid {

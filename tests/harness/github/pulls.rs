@@ -29,11 +29,11 @@ pub struct StoredPull {
 /// State or origin of a pull request that is not the usual one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PullMark {
-    /// It is a draft.
+    /// Draft.
     Draft,
-    /// It is closed.
+    /// Closed, or merged.
     Closed,
-    /// Its branch is in a fork.
+    /// Branch of a fork.
     FromFork,
 }
 
