@@ -14,8 +14,8 @@ const AT: [char; 3] = ['@', '\u{ff20}', '\u{fe6b}'];
 const HASH: [char; 3] = ['#', '\u{ff03}', '\u{fe5f}'];
 /// Directories of the web pages that GitHub takes for references.
 const REFERENCED: [&str; 4] = ["issues", "pull", "pulls", "discussions"];
-/// Directives in a commit's message that skip its checks, without their first bracket.
-const DIRECTIVES: [&str; 5] = ["skip ci]", "ci skip]", "no ci]", "skip actions]", "actions skip]"];
+/// Directives in a commit's message that skip its checks, without their brackets.
+const DIRECTIVES: [&str; 5] = ["skip ci", "ci skip", "no ci", "skip actions", "actions skip"];
 /// Most characters of an entity: `&CounterClockwiseContourIntegral;` is the longest.
 const MAX_ENTITY: usize = 40;
 
@@ -61,7 +61,7 @@ fn is_trigger(before: &str, c: char, after: &str) -> bool {
         c if AT.contains(&c) => next.is_ascii_alphanumeric(),
         c if HASH.contains(&c) => next.is_ascii_digit(),
         '-' => next.is_ascii_digit() && ends_with_gh(before),
-        '/' => (next.is_ascii_digit() || next == '%') && is_in_referenced(before),
+        '/' => begins_number(after) && is_in_referenced(before),
         '<' => next.is_ascii_alphabetic() || "/!?".contains(next),
         '!' => next == '[',
         '&' => is_entity(after),
@@ -78,6 +78,11 @@ fn ends_with_gh(before: &str) -> bool {
         return false;
     };
     word.eq_ignore_ascii_case(b"gh") && !rest.last().is_some_and(u8::is_ascii_alphanumeric)
+}
+
+/// Returns whether a text begins with a number, whose first character may be encoded or escaped.
+fn begins_number(after: &str) -> bool {
+    after.trim_start_matches('\\').starts_with(|c: char| c.is_ascii_digit() || c == '%')
 }
 
 /// Returns whether a text ends with one of the directories; slashes may be doubled or escaped.

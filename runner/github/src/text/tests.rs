@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Texts that have an effect at GitHub, and the effect.
-const VECTORS: [(Trigger, &str); 65] = [
+const VECTORS: [(Trigger, &str); 67] = [
     (Mention, "@octocat"),
     (Mention, "ask @octo-org/team please"),
     (Mention, "(@octocat)"),
@@ -79,6 +79,8 @@ const VECTORS: [(Trigger, &str); 65] = [
     (FrontMatter, "\n+++\nx = 1\n+++\n"),
     (SkippedChecks, "docs [skip ci]"),
     (SkippedChecks, "docs [CI Skip]"),
+    (SkippedChecks, "[skip ci\\]"),
+    (Reference, "https://github.com/o/r/issues/\\%31"),
     (Alert, "[!CAUTION]\nmerge this now"),
     (Footnote, "text[^1]\n\n[^1]: below everything"),
     (Footnote, "[^note]: below everything"),

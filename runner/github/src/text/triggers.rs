@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use Trigger::{Alert, Footnote, Html, Image};
+
 /// Something that GitHub or a robot acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trigger {
@@ -33,9 +35,10 @@ pub(super) fn triggers(text: &str) -> BTreeSet<Trigger> {
     let mut found = BTreeSet::new();
     for view in [text, &shown] {
         let chars: Vec<char> = view.chars().collect();
-        for at in 0..chars.len() {
-            found.extend(at_char(&chars, at));
-        }
+        let all = (0..chars.len()).filter_map(|at| at_char(&chars, at));
+        // Markup that is escaped is none; words are read as they are shown.
+        let is_markup = |trigger: &Trigger| matches!(trigger, Html | Image | Alert | Footnote);
+        found.extend(all.filter(|trigger| view == text || !is_markup(trigger)));
         if is_closing(view) {
             found.insert(Trigger::Closing);
         }
@@ -72,10 +75,10 @@ fn at_char(chars: &[char], at: usize) -> Option<Trigger> {
             before.is_none_or(|c| !c.is_ascii_alphanumeric()).then_some(Trigger::Reference)
         }
         '/' if is_web_reference(&chars[at..]) => Some(Trigger::Reference),
-        '<' if next(1).is_ascii_alphabetic() || ['/', '!', '?'].contains(&next(1)) => Some(Trigger::Html),
-        '!' if next(1) == '[' => Some(Trigger::Image),
-        '[' if next(1) == '!' => Some(Trigger::Alert),
-        '[' if next(1) == '^' => Some(Trigger::Footnote),
+        '<' if next(1).is_ascii_alphabetic() || ['/', '!', '?'].contains(&next(1)) => Some(Html),
+        '!' if next(1) == '[' => Some(Image),
+        '[' if next(1) == '!' => Some(Alert),
+        '[' if next(1) == '^' => Some(Footnote),
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
             Some(Trigger::Unseen)
         }
