@@ -18,8 +18,17 @@ impl GitRemote {
     /// Makes the repository `name` in the directory of `world`.
     #[must_use]
     pub fn in_world(world: &World, name: &str) -> Self {
-        let remote = Self { dir: world.path().join("remotes").join(name) };
-        let work = world.path().join("remotes").join(format!("{name}.work"));
+        Self::below(&world.path().join("remotes"), name)
+    }
+
+    /// Makes the repository `name` below `root`.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    #[must_use]
+    pub fn below(root: &Path, name: &str) -> Self {
+        let remote = Self { dir: root.join(name) };
+        let work = root.join(format!("{name}.work"));
         fs::create_dir_all(&work).unwrap();
         git(&work, &["init", "--quiet", "--initial-branch=main"]);
         fs::write(work.join("a.txt"), "text\n").unwrap();
@@ -56,6 +65,12 @@ impl GitRemote {
     pub fn branches(&self) -> Vec<String> {
         let format = "--format=%(refname:short) %(subject)";
         self.git(&["for-each-ref", format, "refs/heads"]).lines().map(str::to_owned).collect()
+    }
+
+    /// Returns how often a branch was changed by a push.
+    #[must_use]
+    pub fn pushes(&self, branch: &str) -> usize {
+        self.git(&["reflog", "show", "--format=%gs", branch]).lines().count()
     }
 
     /// Returns the content of a file of a branch.

@@ -33,7 +33,9 @@ pub mod fault_proxy;
 pub mod file_calls;
 pub mod foreign_uid_client;
 pub mod gateway;
+mod git_host;
 mod git_remote;
+pub mod git_server;
 pub mod github;
 pub mod heads;
 pub mod idle_closing_upstream;
@@ -90,6 +92,7 @@ pub use self::{
     eventually::eventually,
     fault_proxy::FaultProxy,
     gateway::{Dialect, Door, ScriptedGateway, Step},
+    git_host::GitHost,
     git_remote::GitRemote,
     init::Init,
     keep_open_upstream::KeepOpenUpstream,

@@ -168,6 +168,12 @@ async fn a_remote_that_fails_is_tried_again() {
             "{status}: {outcome:?}"
         );
     }
+    hosted.server.behave_to_pushes(Behaviour::Away);
+    let outcome = hosted.push(&agent, &quarantine).await;
+    assert!(
+        matches!(outcome, PushOutcome::Failed(RemoteFailure::Unreachable { retry: true, .. })),
+        "{outcome:?}"
+    );
     for status in [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
         hosted.server.behave(Behaviour::Fails(status));
         let outcome = hosted.push(&agent, &quarantine).await;
@@ -176,7 +182,7 @@ async fn a_remote_that_fails_is_tried_again() {
             "{status}: {outcome:?}"
         );
     }
-    hosted.server.behave(Behaviour::Serves);
+    hosted.server.behave(Behaviour::Slow(Duration::from_millis(100)));
     assert_eq!(hosted.push(&agent, &quarantine).await, PushOutcome::Pushed);
 }
 

@@ -11,6 +11,8 @@ mod bundles;
 mod canary;
 mod contents;
 mod flow;
+#[expect(unreachable_pub, reason = "tests of the whole system share it")]
+#[path = "../../../../tests/harness/git_server.rs"]
 mod git_server;
 mod host_files;
 mod http;

@@ -1,7 +1,6 @@
-//! git_server serves repositories over HTTP with a password: git's own program behind a small server.
+//! Serves repositories over HTTP with a password: git's own program behind a small server.
 
 use std::{
-    convert::Infallible,
     fs,
     path::PathBuf,
     process::Stdio,
@@ -9,6 +8,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -21,11 +21,13 @@ use hyper_util::rt::TokioIo;
 use tokio::{io::AsyncWriteExt as _, net::TcpListener, process::Command};
 
 /// User of the server.
-pub(crate) const USER: &str = "x-access-token";
+pub const USER: &str = "x-access-token";
+/// Program of git that changes branches. It is part of the address of a push.
+const PUSH_SERVICE: &str = "git-receive-pack";
 
 /// Behaviour of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Behaviour {
+pub enum Behaviour {
     /// Answers to the password.
     Serves,
     /// Answers every request with a status.
@@ -34,33 +36,45 @@ pub(crate) enum Behaviour {
     Redirects(String),
     /// Takes requests, and never answers.
     Hangs,
+    /// Answers to the password, but late.
+    Slow(Duration),
+    /// Ends connections without an answer.
+    Away,
 }
 
 /// Server that runs until the test ends.
-#[derive(Clone)]
-pub(crate) struct GitServer {
-    pub(crate) origin: String,
+#[derive(Debug, Clone)]
+pub struct GitServer {
+    /// Its address, `http://127.0.0.1:PORT`.
+    pub origin: String,
     shared: Arc<Shared>,
 }
 
+#[derive(Debug)]
 struct Shared {
     root: PathBuf,
     token: String,
     behaviour: Mutex<Behaviour>,
+    /// Behaviour towards requests that change a branch, instead of the other.
+    push_behaviour: Mutex<Option<Behaviour>>,
     requests: AtomicUsize,
     credentials: AtomicUsize,
     leaks: Mutex<Vec<String>>,
 }
 
 impl GitServer {
-    /// Serves the repositories in `root`.
-    pub(crate) async fn start(root: PathBuf, token: &str) -> Self {
+    /// Serves the repositories in `root`, with `token` as the password.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub async fn start(root: PathBuf, token: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let origin = format!("http://{}", listener.local_addr().expect("it has an address"));
         let shared = Arc::new(Shared {
             root,
             token: token.to_owned(),
             behaviour: Mutex::new(Behaviour::Serves),
+            push_behaviour: Mutex::new(None),
             requests: AtomicUsize::new(0),
             credentials: AtomicUsize::new(0),
             leaks: Mutex::new(Vec::new()),
@@ -71,7 +85,7 @@ impl GitServer {
                 let shared = Arc::clone(&shared);
                 let service = service_fn(move |request| {
                     let shared = Arc::clone(&shared);
-                    async move { Ok::<_, Infallible>(shared.answer(request).await) }
+                    async move { shared.answer(request).await }
                 });
                 let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
                 drop(platform_runtime::task::spawn("git-connection", async move { drop(connection.await) }));
@@ -80,27 +94,48 @@ impl GitServer {
         server
     }
 
-    pub(crate) fn behave(&self, behaviour: Behaviour) {
+    /// Sets the behaviour from now on.
+    ///
+    /// # Panics
+    /// Never.
+    pub fn behave(&self, behaviour: Behaviour) {
         *self.shared.behaviour.lock().expect("no test panics with it") = behaviour;
+        *self.shared.push_behaviour.lock().expect("no test panics with it") = None;
     }
 
-    pub(crate) fn requests(&self) -> usize {
+    /// Sets the behaviour towards requests that change a branch, until the next [`Self::behave`].
+    ///
+    /// # Panics
+    /// Never.
+    pub fn behave_to_pushes(&self, behaviour: Behaviour) {
+        *self.shared.push_behaviour.lock().expect("no test panics with it") = Some(behaviour);
+    }
+
+    /// Returns how many requests there were.
+    #[must_use]
+    pub fn requests(&self) -> usize {
         self.shared.requests.load(Ordering::Relaxed)
     }
 
-    /// Returns how many requests had the right credential.
-    pub(crate) fn credentials(&self) -> usize {
+    /// Returns how many requests had a credential.
+    #[must_use]
+    pub fn credentials(&self) -> usize {
         self.shared.credentials.load(Ordering::Relaxed)
     }
 
     /// Returns where the token was seen in the list of processes while git waited for an answer.
-    pub(crate) fn leaks(&self) -> Vec<String> {
+    ///
+    /// # Panics
+    /// Never.
+    #[must_use]
+    pub fn leaks(&self) -> Vec<String> {
         self.shared.leaks.lock().expect("no test panics with it").clone()
     }
 }
 
 impl Shared {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    /// Answers a request. An error ends the connection.
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, &'static str> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let expected = format!("Basic {}", BASE64_STANDARD.encode(format!("{USER}:{}", self.token)));
         let given = request.headers().get(header::AUTHORIZATION);
@@ -110,24 +145,35 @@ impl Shared {
             let found = processes_with(&self.token);
             self.leaks.lock().expect("no test panics with it").extend(found);
         }
-        let behaviour = self.behaviour.lock().expect("no test panics with it").clone();
-        match behaviour {
+        let behaviour = self.behaviour_to(&request);
+        if let Behaviour::Slow(delay) = behaviour {
+            tokio::time::sleep(delay).await;
+        }
+        Ok(match behaviour {
             Behaviour::Fails(status) => empty(status),
             Behaviour::Hangs => std::future::pending().await,
+            Behaviour::Away => return Err("no answer"),
             Behaviour::Redirects(to) => {
                 let mut answer = empty(StatusCode::MOVED_PERMANENTLY);
                 let to = format!("{to}{}", request.uri());
                 answer.headers_mut().insert(header::LOCATION, to.parse().expect("it is an address"));
                 answer
             }
-            Behaviour::Serves if !is_known => {
+            Behaviour::Serves | Behaviour::Slow(_) if !is_known => {
                 let mut answer = empty(StatusCode::UNAUTHORIZED);
                 let demand = header::HeaderValue::from_static("Basic realm=\"git\"");
                 answer.headers_mut().insert(header::WWW_AUTHENTICATE, demand);
                 answer
             }
-            Behaviour::Serves => self.serve(request).await,
-        }
+            Behaviour::Serves | Behaviour::Slow(_) => self.serve(request).await,
+        })
+    }
+
+    fn behaviour_to(&self, request: &Request<Incoming>) -> Behaviour {
+        let is_push = request.uri().to_string().contains(PUSH_SERVICE);
+        let to_pushes = self.push_behaviour.lock().expect("no test panics with it").clone();
+        let behaviour = || self.behaviour.lock().expect("no test panics with it").clone();
+        to_pushes.filter(|_| is_push).unwrap_or_else(behaviour)
     }
 
     /// Passes a request to git as a web server does.
@@ -190,7 +236,11 @@ fn from_cgi(output: &[u8]) -> Response<Full<Bytes>> {
 }
 
 /// Returns the processes that show `secret` in their arguments or variables.
-pub(crate) fn processes_with(secret: &str) -> Vec<String> {
+///
+/// # Panics
+/// If there is no `/proc`.
+#[must_use]
+pub fn processes_with(secret: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").expect("processes are listed").filter_map(Result::ok) {
         for name in ["cmdline", "environ"] {
