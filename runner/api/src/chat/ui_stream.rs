@@ -117,14 +117,19 @@ impl UiStream {
         format!("text-{}", self.text_parts)
     }
 
-    /// Returns the chunks that make the last text part equal to the answer.
+    /// Returns the chunks that make the last text part equal to the answer: the rest of it, if its beginning is there.
     fn answer(&mut self, content: &str) -> Vec<Value> {
-        let is_streamed = self.open_text.as_deref() == Some(content);
-        let mut chunks = self.end_text();
-        if !is_streamed {
-            chunks.extend(self.text(content));
-            chunks.extend(self.end_text());
+        let streamed = self.open_text.as_deref();
+        let mut chunks = Vec::new();
+        match content.strip_prefix(streamed.unwrap_or_default()) {
+            Some("") if streamed.is_some() => {}
+            Some(rest) => chunks.extend(self.text(rest)),
+            None => {
+                chunks.extend(self.end_text());
+                chunks.extend(self.text(content));
+            }
         }
+        chunks.extend(self.end_text());
         chunks
     }
 
@@ -273,6 +278,8 @@ mod tests {
             written(&[delta("thinking"), answer("ab")]),
             ([text, text].concat().iter().map(|t| (*t).to_owned()).collect(), "ab".to_owned())
         );
+        let longer = [text[0], text[1], text[1], text[2]].map(str::to_owned).to_vec();
+        assert_eq!(written(&[delta("a"), answer("ab")]), (longer, "ab".to_owned()), "the rest follows");
         assert_eq!(written(&[answer("ab")]).1, "ab");
         assert_eq!(written(&[delta("ab"), call("c"), answer("ab")]).1, "ab");
     }
