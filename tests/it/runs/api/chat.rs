@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use super::orders::{Served, assert_problem, ended};
 use crate::recovery::survival::{PATIENCE, let_go};
 
-pub(super) const CHAT: &str = "/api/v1/ai/chat";
+pub(in crate::runs) const CHAT: &str = "/api/v1/ai/chat";
 
 /// Returns a chat's request with one message.
-pub(super) fn says(thread: &str, id: &str, text: &str) -> Value {
+pub(in crate::runs) fn says(thread: &str, id: &str, text: &str) -> Value {
     let message = json!({ "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] });
     json!({ "id": thread, "messages": [message], "trigger": "submit-message", "graphName": "test:sh", "model": "fake" })
 }
 
 /// Returns the chunks of a stream, which must end as the protocol says.
-pub(super) fn chunks(answer: &Answer) -> Vec<Value> {
+pub(in crate::runs) fn chunks(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     for (header, value) in [
         ("content-type", "text/event-stream"),
@@ -41,7 +41,7 @@ fn types(chunks: &[Value]) -> Vec<&str> {
 }
 
 /// Returns the text of the last text part.
-pub(super) fn last_text(chunks: &[Value]) -> String {
+pub(in crate::runs) fn last_text(chunks: &[Value]) -> String {
     let last = chunks.iter().rfind(|chunk| chunk["type"] == "text-start").expect("a text part");
     let deltas = chunks.iter().filter(|chunk| chunk["id"] == last["id"]);
     deltas.filter_map(|chunk| chunk["delta"].as_str()).collect()

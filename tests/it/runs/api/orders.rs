@@ -16,13 +16,13 @@ async fn order(api: &Agent, body: &Value) -> Answer {
 }
 
 /// Returns the run once it has ended.
-pub(super) async fn ended(api: &Agent, run: &str) -> Value {
+pub(in crate::runs) async fn ended(api: &Agent, run: &str) -> Value {
     let show = || async { api.get(&format!("/api/v1/runs/{run}")).await.json() };
     eventually_within(PATIENCE, "the run ends", show, |run| !run["endedAt"].is_null()).await
 }
 
 /// Checks that the answer is a problem with this status and code.
-pub(super) fn assert_problem(answer: &Answer, status: u16, code: &str) {
+pub(in crate::runs) fn assert_problem(answer: &Answer, status: u16, code: &str) {
     let problem = answer.json();
     assert_eq!((answer.status.as_u16(), &problem["code"]), (status, &json!(code)), "{problem}");
     assert_eq!(answer.headers["content-type"], "application/problem+json");

@@ -1,6 +1,8 @@
 //! Tests that an agent's commits reach a branch of their repository, and that nothing else does.
 
+mod applications;
 mod faults;
+mod github;
 mod refusals;
 
 use harness::{GitRemote, Outcome, Up, World, eventually::eventually_within};

@@ -1,0 +1,78 @@
+//! Tests pull requests that applications order: over the API for runs, and in a chat.
+
+use harness::{
+    GitHost, Served,
+    shell_agents::{prints, reporting_agent},
+};
+use serde_json::json;
+
+use super::COMMITS;
+use crate::runs::api::{
+    chat::{CHAT, chunks, last_text, says},
+    orders::{assert_problem, ended},
+};
+
+#[tokio::test]
+async fn a_member_orders_a_pull_request() {
+    let host = GitHost::start().await;
+    let remote = host.repository("app");
+    let account = format!("[accounts.'acct-7']\nrepositories = ['{}/*']\n", host.git.origin);
+    let there = Served::of(&format!("\n{}{account}", host.settings_with_token()), COMMITS).await;
+    let app = there.principal(&["app", "--account", "acct-7"]).await;
+    let other = there.principal(&["other", "--account", "acct-8"]).await;
+    let order = |url: &str| {
+        let repository = json!({ "url": url, "base": "main", "pullRequest": true });
+        json!({ "agentId": "test:sh", "model": "fake", "input": "q", "repository": repository })
+    };
+    let url = host.url("app");
+    for (api, url) in [(&app, "https://github.com/octo/app"), (&other, &url)] {
+        assert_problem(&api.post("/api/v1/runs", &order(url)).await, 403, "repository_forbidden");
+    }
+    let ordered = app.post("/api/v1/runs", &order(&url)).await;
+    assert_eq!(ordered.status, 201, "{}", ordered.text());
+    let run = ordered.json()["runId"].as_str().unwrap().to_owned();
+    let record = ended(&app, &run).await;
+    let pull = host.pull_url("app", 1);
+    assert_eq!(record["answer"], json!(format!("done\n\n{pull}")), "{record:#}");
+    assert_eq!(record["commits"]["pullRequest"], json!({ "number": 1, "url": pull }), "{record:#}");
+    assert_eq!(record["commits"]["branch"], json!(format!("sandbox/{run}")));
+    assert_eq!(remote.branches(), ["main first".to_owned(), format!("sandbox/{run} Change a")]);
+    assert_eq!(app.get("/api/v1/runs").await.json()["runs"].as_array().unwrap().len(), 1, "refused: no run");
+    there.end().await;
+}
+
+/// The agent streams its answer, and the address comes after the agent's end.
+#[tokio::test]
+async fn a_chat_ends_with_the_pull_request() {
+    let host = GitHost::start().await;
+    let remote = host.repository("app");
+    let lines = [
+        json!({ "type": "text", "text": "It is " }),
+        json!({ "type": "text", "text": "done" }),
+        json!({ "type": "result", "text": "It is done" }),
+    ];
+    let script = format!("{COMMITS} >&2; {}", prints(&lines));
+    let entry = format!("stream = 'answer'\nrepo = '{}'\npull_request = true", host.url("app"));
+    let agent = reporting_agent(&script, &entry).replace("test:sh", "test:pr");
+    let there = Served::of(&format!("\n{}{agent}", host.settings_with_token()), "true").await;
+    let app = there.principal(&["app", "--account", "acct-7"]).await;
+    let mut body = says("t1", "m1", "one");
+    body["graphName"] = "test:pr".into();
+    let streamed = app.post(CHAT, &body).await;
+    let received = chunks(&streamed);
+    let answer = format!("It is done\n\n{}", host.pull_url("app", 1));
+    assert_eq!(last_text(&received), answer, "{received:#?}");
+    let texts = received.iter().filter(|chunk| chunk["type"] == "text-start").count();
+    assert_eq!(texts, 1, "the streamed text goes on: {received:#?}");
+    let run = streamed.headers["x-cogni-run-id"].to_str().unwrap();
+    assert_eq!(app.get(&format!("/api/v1/runs/{run}")).await.json()["answer"], json!(answer));
+    let shown = app.get("/api/v1/threads/t1").await.json();
+    let part = json!({ "type": "text", "text": answer, "state": "done" });
+    assert_eq!(shown["messages"][1]["parts"], json!([part]), "{shown:#}");
+    assert_eq!(remote.branches().len(), 2, "main, and that of the thread");
+    let completion = json!({ "model": "test:pr", "messages": [{ "role": "user", "content": "q" }] });
+    let completed = app.post("/v1/chat/completions", &completion).await.json();
+    let second = format!("It is done\n\n{}", host.pull_url("app", 2));
+    assert_eq!(completed["choices"][0]["message"]["content"], json!(second), "{completed:#}");
+    there.end().await;
+}
