@@ -64,6 +64,10 @@ impl Relays {
                 }
             }
         }
+        // It was done before, so the directory is new.
+        if relay.record.stage.is_done() {
+            relay.dir.remove()?;
+        }
         Ok(relay.record)
     }
 

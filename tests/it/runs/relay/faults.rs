@@ -1,40 +1,40 @@
-//! Tests that a worker killed at any step of a relay leaves one push.
+//! Tests that a worker killed at any step of a relay leaves one push and one pull request.
 
-use harness::{GitRemote, Up, World};
+use harness::{Up, eventually::eventually_within, github::GitHubRoute};
 use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{COMMITS, relay};
-use crate::{
-    recovery::survival::{LEASE, ended},
-    sandbox::shell_agent,
-};
+use super::{COMMITS, github::Hosted, relay};
+use crate::recovery::survival::{LEASE, PATIENCE, ended};
 
 #[tokio::test]
-async fn a_killed_worker_leaves_one_push() {
-    let settings = format!("{}{LEASE}[relay]\nwait = '2s'\n", shell_agent(COMMITS, ""));
-    let mut world = World::with(&settings).await;
-    assert!(world.stop_proxy().await);
-    let remote = GitRemote::in_world(&world, "app.git");
-    let steps = Point::RELAY.into_iter().filter(|point| *point != Point::PullRequestMade);
-    for point in steps.chain([Point::WorkspaceMade, Point::SettleStored]) {
+async fn a_killed_worker_leaves_one_pull_request() {
+    let mut hosted = Hosted::with(COMMITS, LEASE).await;
+    assert!(hosted.world.stop_proxy().await);
+    for point in Point::RELAY.into_iter().chain([Point::WorkspaceMade, Point::SettleStored]) {
         let run = format!("r-{}", point.name());
         let armed = format!("{}:kill", point.name());
-        let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", &armed)).await;
-        let url = remote.url();
-        let order = ["run", "--detach", "--agent", "test:sh", "--run-id", &run, "--repo", &url, "q"];
-        let outcome = world.sluice().run(&order).await;
+        let mut up = Up::start(hosted.sluice().env("SLUICE_FAILPOINT", &armed)).await;
+        let order = hosted.order(&run, &["--detach"]);
+        let order: Vec<_> = order.iter().map(String::as_str).collect();
+        let outcome = hosted.world.sluice().run(&order).await;
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        up.child.wait().await.unwrap();
-        let next = Up::start(world.sluice()).await;
-        let record = ended(&world, &run).await;
-        assert_eq!(record["answer"], "done", "{run}: {record:#}");
-        let published = async || relay(&world, &run).await["stage"].clone();
-        harness::eventually("the commits are published", published, |stage| stage == "published").await;
-        let pushes = remote.git(&["reflog", "show", "--format=%gs", &format!("sandbox/{run}")]);
-        assert_eq!(pushes.lines().count(), 1, "{run}: {pushes}");
+        assert_eq!(up.death().await, Some(Signal::KILL.as_raw()), "{run}: the point was reached");
+        let next = Up::start(hosted.sluice()).await;
+        let record = ended(&hosted.world, &run).await;
+        let published = || relay(&hosted.world, &run);
+        let is_published = |relay: &serde_json::Value| relay["stage"] == "published";
+        eventually_within(PATIENCE, "the commits are published", published, is_published).await;
+        let url = hosted.host.pull_url("app", hosted.assert_one(&run));
+        assert_eq!(record["answer"], format!("done\n\n{url}"), "{run}: {record:#}");
+        let branch = format!("sandbox/{run}");
+        let exchanges = hosted.host.github.exchanges();
+        let made = exchanges.iter().filter(|exchange| {
+            exchange.route == Some(GitHubRoute::MakePull) && exchange.body["head"] == branch.as_str()
+        });
+        assert_eq!(made.count(), 1, "{run}: it was found the second time");
         next.stop(Signal::TERM).await;
         kill_process(Pid::from_raw(up.proxy_pid.cast_signed()).unwrap(), Signal::KILL).ok();
     }
-    world.assert_nothing_left().await;
+    hosted.world.assert_nothing_left().await;
 }

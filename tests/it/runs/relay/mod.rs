@@ -3,6 +3,8 @@
 mod applications;
 mod faults;
 mod github;
+mod github_faults;
+mod parallel;
 mod refusals;
 
 use harness::{GitRemote, Outcome, Up, World, eventually::eventually_within};
