@@ -29,6 +29,7 @@ mod pairing;
 mod receipts;
 mod reconciliation;
 mod refusals;
+mod relay;
 mod replays;
 mod restart;
 mod run_keys;
