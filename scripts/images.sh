@@ -3,8 +3,8 @@
 # Does not push images, and does not pull any, except that Docker finds the BASE_IMAGE of the environment.
 # services/proxy-image/build.sh builds the data plane's image.
 #
-# usage: images.sh [runtime|openclaw|--print]     without an argument, builds both; --print only prints the references,
-#                                                 as lines name=reference
+# usage: images.sh [runtime|openclaw|git-sync|--print]     without an argument, builds all; --print only prints the
+#                                                          references, as lines name=reference
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -56,17 +56,21 @@ runtime() {
 
 openclaw() { BASE_IMAGE=$base services/sandbox-openclaw/build.sh "$@"; }
 
+git_sync() { BASE_IMAGE=$base services/git-sync/build.sh "$@"; }
+
 base=${BASE_IMAGE:-$(services/base-image/build.sh --print)}
 init=$(services/sandbox-init/build.sh --print)
 runtime=sluicegate/sandbox-runtime:$(fingerprint "$base $init" "$RUNTIME"/{Dockerfile,entrypoint.sh,agent/run.mjs})
 
 case ${1:-} in
-  '') begin; runtime; openclaw >/dev/null ;;
+  '') begin; runtime; git_sync >/dev/null; openclaw >/dev/null ;;
   runtime) begin; runtime ;;
   openclaw) begin; openclaw >/dev/null ;;
+  git-sync) begin; git_sync >/dev/null ;;
   --print)
     printf '%s\n' "base=$base" "sandbox-runtime=$runtime" "sandbox-openclaw=$(openclaw --print)" \
+      "git-sync=$(git_sync --print)" \
       "proxy=$(services/proxy-image/build.sh --print)"
     ;;
-  *) echo "usage: scripts/images.sh [runtime|openclaw|--print]" >&2; exit 64 ;;
+  *) echo "usage: scripts/images.sh [runtime|openclaw|git-sync|--print]" >&2; exit 64 ;;
 esac

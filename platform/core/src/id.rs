@@ -136,6 +136,13 @@ text_id! {
 }
 
 text_id! {
+    /// Name of a mirrored repository. Safe in a path, a label, and names of containers and volumes.
+    RepoName, "the name of a repository",
+    "1 to 32 lower-case letters, digits and `-`, not starting with `-`",
+    |text| (1..=32).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_run_byte)
+}
+
+text_id! {
     /// Name under which an agent offers a tool to a model.
     ToolName, "a tool's name",
     "1 to 128 letters, digits, `_`, `.` or `-`",

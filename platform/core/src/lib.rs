@@ -26,6 +26,7 @@ pub mod route;
 pub mod secret;
 pub mod spend;
 pub mod start;
+pub mod sync_report;
 mod tap;
 pub mod token;
 pub mod trace;

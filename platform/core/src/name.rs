@@ -159,11 +159,54 @@ pub mod label {
     pub const TEMPLATE: &str = "sluicegate.template";
     /// Gateway that runs in the container; such a container has no label of a run.
     pub const GATEWAY: &str = "sluicegate.gateway";
+    /// Mirrored repository that the container fetches, or that the volume holds; such a container has no label of a run.
+    pub const REPOSITORY: &str = "sluicegate.repository";
     /// Name of the setup and configuration that a gateway's container was created from.
     pub const SETUP: &str = "sluicegate.setup";
     /// Label on an image: path of its first process, its whole entrypoint, which waits for a start file if it has no
     /// command.
     pub const ENTRYPOINT: &str = "sluicegate.entrypoint";
+}
+
+/// Names of `git-sync`, which mirrors a repository. Where Kubernetes' program of this name has the same setting, so is
+/// the variable called.
+pub mod git_sync {
+    /// Variable with the address of the repository.
+    pub const REPO: &str = "GITSYNC_REPO";
+    /// Variable with the branch.
+    pub const REF: &str = "GITSYNC_REF";
+    /// Variable with the depth of history of the mirrored tree.
+    pub const DEPTH: &str = "GITSYNC_DEPTH";
+    /// Variable with the time between two syncs.
+    pub const PERIOD: &str = "GITSYNC_PERIOD";
+    /// Variable with the longest time for one command of git.
+    pub const SYNC_TIMEOUT: &str = "GITSYNC_SYNC_TIMEOUT";
+    /// Variable with the time for which a replaced tree stays.
+    pub const STALE_WORKTREE_TIMEOUT: &str = "GITSYNC_STALE_WORKTREE_TIMEOUT";
+    /// Variable with the user of the credential.
+    pub const USERNAME: &str = "GITSYNC_USERNAME";
+    /// Variable with the path of the file that has the token.
+    pub const PASSWORD_FILE: &str = "GITSYNC_PASSWORD_FILE";
+    /// Variable with the directory that readers mount.
+    pub const ROOT: &str = "GITSYNC_ROOT";
+    /// Variable with the directory of the program's own files, which no reader mounts.
+    pub const STATE: &str = "GITSYNC_STATE";
+    /// Variable with a directory in memory for the credential while git runs.
+    pub const ASKPASS: &str = "GITSYNC_ASKPASS";
+    /// Link in the mirrored directory that leads to the present tree (*specified*).
+    pub const LINK: &str = "current";
+    /// Directory in the mirrored directory that has a tree for each commit.
+    pub const WORKTREES: &str = ".worktrees";
+    /// Default of [`ROOT`], and the place where readers mount the mirror (*specified*).
+    pub const ROOT_DIR: &str = "/repo";
+    /// Default of [`STATE`].
+    pub const STATE_DIR: &str = "/git";
+    /// Default of [`ASKPASS`].
+    pub const ASKPASS_DIR: &str = "/askpass";
+    /// Directory in the container of `git-sync` where that of the token's file is mounted.
+    pub const CREDENTIAL_DIR: &str = "/credential";
+    /// File with the last report, in [`STATE`].
+    pub const STATUS_FILE: &str = "status.json";
 }
 
 /// Key inside a sandbox, for clients that refuse to start without one. The proxy accepts any key there.

@@ -108,7 +108,7 @@ impl AgentClone {
 }
 
 /// Removes what tells of this host.
-fn strip(git_dir: &Path) -> Result<(), Error> {
+pub(crate) fn strip(git_dir: &Path) -> Result<(), Error> {
     for name in NEEDLESS {
         remove_dir(&git_dir.join(name))?;
     }

@@ -9,6 +9,8 @@
 //! 4. [`Quarantine::judge`] compares the commits with a [`RelayPolicy`], and names each rule that they break.
 //! 5. [`Quarantine::push`] sends one commit to `sandbox/<key>`, with a lease on what stood there.
 //!
+//! A [`Snapshot`] is a commit's files for readers alone.
+//!
 //! Git runs in a fixed environment, in few directories, with limits on time, memory and output: see [`Git`].
 
 mod agent_clone;
@@ -28,6 +30,7 @@ mod quarantine;
 mod remote;
 mod remote_failure;
 mod repo_url;
+mod snapshot;
 mod transport;
 
 pub use self::{
@@ -41,7 +44,7 @@ pub use self::{
         AcceptedWork, InvalidGlob, Objection, ProtectedPaths, RelayPolicy, RelayRule, RelayVerdict,
         SecretScan, WorkBounds,
     },
-    mirror::{CloneDepth, Mirror, MirrorCache},
+    mirror::{CloneDepth, Mirror, MirrorCache, MirrorScope},
     object_id::{InvalidObjectId, ObjectId},
     program::{Confinement, Git, GitOutput, ProcessBounds},
     push::{PushOrder, PushOutcome},
@@ -49,4 +52,5 @@ pub use self::{
     remote::Remote,
     remote_failure::RemoteFailure,
     repo_url::{InvalidRepoUrl, RepoUrl},
+    snapshot::{Snapshot, SnapshotOrder},
 };

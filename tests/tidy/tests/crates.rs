@@ -67,6 +67,7 @@ const BELOW: [(&str, &[&str]); 25] = [
         ],
     ),
     ("runner/cli", &BELOW_CLI),
+    ("services/git-sync", &["platform-core", "platform-runtime", "runner-git"]),
     ("services/sandbox-init", &["platform-core"]),
     ("bench", &[]),
     ("bench/peers/pingora", &[]),

@@ -53,11 +53,22 @@ impl Default for CloneDepth {
     }
 }
 
+/// Branches that are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MirrorScope {
+    /// The base, and all branches of agents.
+    #[default]
+    BaseAndAgents,
+    /// The base alone.
+    Base,
+}
+
 /// Directory with a bare copy of each remote. It must be on one file system of this host.
 #[derive(Debug, Clone)]
 pub struct MirrorCache {
     git: Git,
     dir: PathBuf,
+    scope: MirrorScope,
 }
 
 /// Bare copy of one remote, which holds what [`MirrorCache::refresh`] fetched.
@@ -66,6 +77,7 @@ pub struct Mirror {
     git: Git,
     repository: PathBuf,
     url: RepoUrl,
+    scope: MirrorScope,
 }
 
 impl MirrorCache {
@@ -76,10 +88,16 @@ impl MirrorCache {
     pub fn open(git: &Git, dir: &Path) -> Result<Self, Error> {
         fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
         let dir = fs::canonicalize(dir).map_err(Error::io("resolve", dir))?;
-        Ok(Self { git: git.clone(), dir })
+        Ok(Self { git: git.clone(), dir, scope: MirrorScope::default() })
     }
 
-    /// Fetches the branch `base` and all branches below `sandbox/`, unless another caller has since this call began.
+    /// Returns this cache for other branches.
+    #[must_use]
+    pub fn with_scope(self, scope: MirrorScope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// Fetches the branch `base` and, in the default scope, all branches below `sandbox/`, unless another caller has since this call began.
     ///
     /// The caller has decided that its account may read the remote. The credential is only for the fetch.
     ///
@@ -91,8 +109,12 @@ impl MirrorCache {
         fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         let _lock = lock(&dir).await?;
         let fetched_file = dir.join(format!("{FETCHED}{}", short_hash(base.as_str())));
-        let mirror =
-            Mirror { git: self.git.clone(), repository: dir.join(REPOSITORY), url: remote.url.clone() };
+        let mirror = Mirror {
+            git: self.git.clone(),
+            repository: dir.join(REPOSITORY),
+            url: remote.url.clone(),
+            scope: self.scope,
+        };
         if read_time(&fetched_file).is_some_and(|fetched| (asked..=now()).contains(&fetched))
             && mirror.repository.is_dir()
         {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use super::Mirror;
+use super::{Mirror, MirrorScope};
 use crate::{
     branch::BaseBranch,
     directory::remove_dir,
@@ -122,10 +122,12 @@ impl Mirror {
         }
         command = command.arguments(["--quiet", "--no-tags", "--prune", "--no-write-fetch-head"]);
         let reference = base.reference();
-        let command = command
+        let mut command = command
             .arguments(["--no-auto-maintenance", "--", remote.url.as_str()])
-            .argument(format!("+{reference}:{reference}"))
-            .argument(AGENTS_BRANCHES);
+            .argument(format!("+{reference}:{reference}"));
+        if self.scope == MirrorScope::BaseAndAgents {
+            command = command.argument(AGENTS_BRANCHES);
+        }
         remote.run(command, Access::Fetch).await
     }
 

@@ -1,0 +1,11 @@
+//! Tests `git-sync` as a process: a real remote, real signals, and readers beside it.
+
+#[expect(dead_code, reason = "a test of another crate uses the rest of it")]
+#[path = "../../../../runner/git/tests/relay/git_server.rs"]
+mod git_server;
+mod process;
+mod readers;
+mod remote;
+mod signals;
+mod tokens;
+mod trees;
