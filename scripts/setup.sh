@@ -106,6 +106,7 @@ images() {
     packages images "tools that build the base image" debootstrap:debootstrap npm:npm
   fi
   scripts/images.sh runtime
+  scripts/images.sh git-sync
 }
 
 python_environments() {

@@ -205,6 +205,8 @@ pub mod git_sync {
     pub const ASKPASS_DIR: &str = "/askpass";
     /// Directory in the container of `git-sync` where that of the token's file is mounted.
     pub const CREDENTIAL_DIR: &str = "/credential";
+    /// Part of the name of a volume between the installation and the repository: `sluice-default-repo-web`.
+    pub const VOLUME_INFIX: &str = "-repo-";
     /// File with the last report, in [`STATE`].
     pub const STATUS_FILE: &str = "status.json";
 }

@@ -1,9 +1,9 @@
 //! Creates, attaches to, inspects and removes containers: sandboxes of runs, warm containers, extractions from
-//! workspaces, managed gateways.
+//! workspaces, managed gateways, mirrors of repositories.
 //!
 //! A sandbox's permissions are data, [`SandboxSpec`]. Default deny: a permission that is not listed is denied.
 //!
-//! Does not know runs, the store or the data plane. Does not pull images and creates no volumes.
+//! Does not know runs, the store or the data plane. Does not pull images. Creates volumes for mirrors alone.
 //!
 //! Start reading at [`Docker`]; `docker::isolation` checks the isolation settings, `docker::output` reads what agents
 //! print.
@@ -24,7 +24,8 @@ pub use self::{
     capture::{Capture, Captured, mark},
     docker::{
         Container, Docker, EXTRACTION_SUFFIX, Error, ExtractEnd, ExtractSpec, Extracted, FoundContainer,
-        GatewayContainer, GatewaySpec, Listed, Removal, Version, Waits, labels, warm_labels,
+        GatewayContainer, GatewaySpec, Listed, MirrorContainer, MirrorOutput, MirrorSpec, Removal, Version,
+        Waits, labels, warm_labels,
     },
 };
 

@@ -61,6 +61,11 @@ impl Listed {
         self.label(label::GATEWAY)
     }
 
+    /// Returns the mirrored repository named on its label.
+    pub fn repository(&self) -> Option<&str> {
+        self.label(label::REPOSITORY)
+    }
+
     /// Returns whether its labels say that it was created to wait for a run.
     pub fn is_warm(&self) -> bool {
         self.label(label::TEMPLATE).is_some()

@@ -9,6 +9,7 @@ mod gateway;
 mod isolation;
 mod listed;
 mod log_repair;
+mod mirror;
 mod output;
 mod request;
 
@@ -35,6 +36,7 @@ pub use self::{
     extract::{EXTRACTION_SUFFIX, ExtractEnd, ExtractSpec, Extracted},
     gateway::{GatewayContainer, GatewaySpec},
     listed::{Listed, Removal},
+    mirror::{MirrorContainer, MirrorOutput, MirrorSpec},
     request::{labels, warm_labels},
 };
 use super::SandboxSpec;
@@ -79,10 +81,14 @@ pub enum Error {
         id: String,
     },
     /// A volume is not on this host. Docker would silently create an empty one.
-    #[error(
-        "volume {volume} is not on this host: `docker volume create {volume}` makes an empty one, or correct `volumes` of the agent"
-    )]
+    #[error("volume {volume} is not on this host: {}, or correct `volumes` of the agent", volume_advice(volume))]
     NoVolume {
+        /// Name of the volume.
+        volume: String,
+    },
+    /// A container has the volume mounted.
+    #[error("volume {volume} is in use: end the runs and gateways that mount it (`docker ps --filter volume={volume}`)")]
+    VolumeInUse {
         /// Name of the volume.
         volume: String,
     },
@@ -119,7 +125,8 @@ impl Transient for Error {
             | Self::NoImage { .. }
             | Self::ImageGone { .. }
             | Self::NoVolume { .. }
-            | Self::Output { .. } => false,
+            | Self::Output { .. }
+            | Self::VolumeInUse { .. } => false,
             Self::Refused { source, .. } => is_unavailable(source),
         }
     }
@@ -308,6 +315,19 @@ fn advice(image: &Image) -> String {
     }
 }
 
+/// Returns advice for getting a volume onto this host. That of a mirrored repository is named after it.
+fn volume_advice(volume: &str) -> String {
+    let mirrored = volume.strip_prefix("sluice-").and_then(|rest| rest.split_once(name::git_sync::VOLUME_INFIX));
+    match mirrored {
+        Some((_installation, repository)) => {
+            format!("`sluice repo add {repository} URL` makes it and mirrors a repository into it")
+        }
+        None => format!(
+            "`docker volume create {volume}` makes an empty one, `sluice repo add` one with a repository"
+        ),
+    }
+}
+
 /// Returns the error of a connection to Docker that failed with `source`.
 fn unreachable(socket: &Path, source: ClientError) -> Error {
     let socket = socket.display().to_string();
@@ -369,6 +389,13 @@ mod tests {
         assert!(!denied.is_transient(), "waiting does not help");
         let absent = unreachable(Path::new("/run/docker.sock"), failed(io::ErrorKind::ConnectionRefused));
         assert!(absent.is_transient() && absent.to_string().contains("start it"), "{absent}");
+    }
+
+    #[test]
+    fn a_missing_mirror_names_its_command() {
+        let message = |volume: &str| Error::NoVolume { volume: volume.to_owned() }.to_string();
+        assert!(message("sluice-default-repo-web").contains("`sluice repo add web URL`"));
+        assert!(message("cache").contains("`docker volume create cache`"));
     }
 
     #[test]
