@@ -8,6 +8,7 @@ mod api;
 mod billing;
 mod budgets;
 mod exposure;
+mod gateway_volumes;
 pub mod gateways;
 mod github;
 mod journal;
@@ -119,6 +120,7 @@ impl Settings {
             let checked = check(settings);
             let mut errors = runs::errors(settings);
             errors.extend(gateways::errors(settings));
+            errors.extend(gateway_volumes::errors(settings));
             errors.extend(budgets::errors(settings));
             errors.extend(proxy::errors(settings));
             match checked {
@@ -149,6 +151,12 @@ impl Settings {
     pub fn gateway(&self, id: &GatewayId) -> Result<(&GatewayId, &Gateway), NoGateway> {
         let found = self.gateways.get_key_value(id);
         found.ok_or_else(|| NoGateway::among(self.gateways.keys(), id.as_str()))
+    }
+
+    /// Returns the volumes that a managed gateway mounts: those of all agents that are sessions in it, each once.
+    #[must_use]
+    pub fn gateway_volumes(&self, id: &GatewayId) -> Vec<Volume> {
+        gateway_volumes::of(self, id).into_iter().map(|(_agent, volume)| volume.clone()).collect()
     }
 
     fn section(root: &Section<'_>) -> Self {

@@ -17,10 +17,11 @@ use bollard::{
 };
 use futures_util::TryStreamExt;
 use platform_core::name::SANDBOX_UID;
+use platform_runtime::settings::Volume;
 
 use super::{
     Docker, Error, is_gone, is_not_found, isolation, refused,
-    request::{Access, bind, hardened},
+    request::{Access, bind, hardened, volume},
 };
 use crate::Limits;
 
@@ -44,6 +45,8 @@ pub struct GatewaySpec {
     pub reads: [(PathBuf, &'static str); 2],
     /// Host directories that it writes to, each with its path in the container.
     pub writes: [(PathBuf, &'static str); 2],
+    /// Volumes of its agents, which must exist: none is created.
+    pub volumes: Vec<Volume>,
     /// Limits of its memory, processes, processor time and kept output.
     pub limits: Limits,
     /// Longest time that it has for ending its sessions.
@@ -84,8 +87,11 @@ impl Docker {
         }
     }
 
-    /// Creates a container and starts it. No container of its name may exist.
+    /// Creates a container and starts it. No container of its name may exist, and its volumes must.
     pub async fn start_gateway(&self, spec: &GatewaySpec) -> Result<(), Error> {
+        for Volume { volume, .. } in &spec.volumes {
+            self.volume(volume).await?;
+        }
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         let created = self.0.create_container(Some(options), body(spec)).await;
         created.map_err(refused("create", &spec.name))?;
@@ -142,7 +148,7 @@ fn body(spec: &GatewaySpec) -> ContainerCreateBody {
         working_dir: Some("/".to_owned()),
         stop_timeout: Some(i64::try_from(spec.drain.as_secs()).unwrap_or(i64::MAX)),
         host_config: Some(HostConfig {
-            mounts: Some(reads.chain(writes).collect()),
+            mounts: Some(reads.chain(writes).chain(spec.volumes.iter().map(volume)).collect()),
             restart_policy: Some(RestartPolicy {
                 name: Some(RestartPolicyNameEnum::UNLESS_STOPPED),
                 maximum_retry_count: None,

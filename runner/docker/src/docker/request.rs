@@ -113,7 +113,7 @@ pub(super) fn bind(source: &Path, target: &str, access: Access) -> Mount {
     }
 }
 
-fn volume(Volume { volume, container_path, read_only }: &Volume) -> Mount {
+pub(super) fn volume(Volume { volume, container_path, read_only }: &Volume) -> Mount {
     Mount {
         typ: Some(MountType::VOLUME),
         source: Some(volume.clone()),

@@ -8,6 +8,7 @@ use platform_core::{
     limit::{self, ByteSize, Millis},
     name::{env, label, path},
 };
+use platform_runtime::settings::Volume;
 use runner_docker::{GatewaySpec, Limits};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,9 @@ pub(super) struct Setup {
     socket: PathBuf,
     /// Directory of the gateway's own files on this host.
     directory: PathBuf,
+    /// Volumes of its agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    volumes: Vec<Volume>,
 }
 
 impl ManagedGateway<'_> {
@@ -53,6 +57,7 @@ impl ManagedGateway<'_> {
             drain: managed.drain_timeout,
             socket: socket.path,
             directory: self.paths.dir().clone(),
+            volumes: self.settings.gateway_volumes(self.id),
         }
     }
 
@@ -72,6 +77,7 @@ impl ManagedGateway<'_> {
             environment: environment().into(),
             reads: [(self.paths.config(), CONFIG_DIR), (setup.socket, path::SOCKET_DIR)],
             writes: [(self.paths.bridge(), BRIDGE_DIR), (self.paths.state(), path::WORKSPACE)],
+            volumes: setup.volumes,
             limits: Limits {
                 memory: setup.memory,
                 pids: setup.pids,

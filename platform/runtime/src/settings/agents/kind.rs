@@ -43,11 +43,10 @@ impl Kind {
 }
 
 /// Settings of a run's own container, which a session of a gateway does not have.
-const CONTAINER_FIELDS: [&str; 18] = [
+const CONTAINER_FIELDS: [&str; 17] = [
     "image",
     "argv",
     "environment",
-    "volumes",
     "workspace",
     "prompt",
     "behaviour_dir",

@@ -26,6 +26,7 @@ pub use self::{
     template::{Filling, InvalidTemplate, Template},
     volume::Volume,
 };
+pub(super) use self::volume::is_below;
 use super::{SectionName, budgets, gateways::MAIN, sandbox};
 use crate::config::Section;
 

@@ -50,14 +50,12 @@ pub(super) fn read(section: &Section<'_>) -> Vec<Volume> {
     let volumes: Vec<Volume> = section
         .field(
             NAME,
-            "Volumes of Docker that are mounted, which must be there before; none is ever made. `read_only` is true if absent.",
+            "Volumes of Docker that are mounted, which must be there before: `sluice repo add` makes one with a repository. A gateway that runs here mounts those of all its agents. `read_only` is true if absent.",
         )
         .list_or(vec![]);
-    for (at, Volume { volume, container_path, .. }) in volumes.iter().enumerate() {
-        let overlaps = |other: &&Volume| {
-            is_below(container_path, &other.container_path) || is_below(&other.container_path, container_path)
-        };
-        if let Some(other) = volumes[..at].iter().find(overlaps) {
+    for (at, volume) in volumes.iter().enumerate() {
+        if let Some(other) = volumes[..at].iter().find(|other| volume.overlaps(other)) {
+            let Volume { volume, container_path, .. } = volume;
             let problem = format!(
                 "{container_path} cannot be both `{}` and `{volume}`, nor one in the other: give one another path",
                 other.volume
@@ -69,11 +67,17 @@ pub(super) fn read(section: &Section<'_>) -> Vec<Volume> {
 }
 
 /// Returns whether `path` is `directory` or lies below it.
-fn is_below(path: &str, directory: &str) -> bool {
+pub(in crate::settings) fn is_below(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl Volume {
+    /// Returns whether both are mounted at the same path, or one in the other.
+    pub(in crate::settings) fn overlaps(&self, other: &Self) -> bool {
+        is_below(&self.container_path, &other.container_path)
+            || is_below(&other.container_path, &self.container_path)
+    }
+
     fn check(self) -> Result<Self, String> {
         let Self { volume, container_path: path, .. } = &self;
         let is_name = volume.len() > 1

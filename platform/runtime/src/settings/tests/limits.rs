@@ -166,7 +166,6 @@ fn a_setting_without_effect_is_a_mistake() {
         "image = 'a:1'",
         "argv = ['a']",
         "environment = { A = 'b' }",
-        "volumes = [{ volume = 'data', container_path = '/data' }]",
         "disk = '1 GiB'",
         "memory = '1 GiB'",
         "pids = 9",

@@ -5,6 +5,7 @@ use platform_core::{
     limit::{ByteSize, Millis},
 };
 
+mod gateway_volumes;
 mod limits;
 mod listeners;
 
