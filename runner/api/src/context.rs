@@ -11,6 +11,7 @@ use runner_engine::{
     follow::{Feeds, RunFeed},
     observer::Observer,
 };
+use runner_repos::Refresher;
 use runner_store::Store;
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,8 @@ pub struct ApiContext {
     /// Token that ends streams, so that their clients resume them elsewhere.
     pub(crate) stop: CancellationToken,
     pub(crate) data_plane: DataPlane,
+    /// Refreshes of mirrored repositories, which requests share.
+    pub(crate) refresher: Refresher,
     /// Permits for work on the files of runs, which blocks threads.
     pub(crate) file_jobs: FairPermits,
     /// Permits for orders, whose bodies may be large.
@@ -80,6 +83,7 @@ impl ApiContext {
             origins: Origins::default(),
             stop,
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
+            refresher: Refresher::default(),
             file_jobs: FairPermits::new(MAX_FILE_JOBS, MAX_FILE_JOBS_OF_ACCOUNT),
             orders: FairPermits::new(MAX_ORDERS, MAX_ORDERS_OF_ACCOUNT),
             opened: Arc::default(),

@@ -1,5 +1,7 @@
 //! Defines the errors of the API, and writes each as problem details (RFC 9457). No other module writes an error.
 
+use std::sync::Arc;
+
 use axum::{
     http::{
         HeaderValue, StatusCode,
@@ -21,13 +23,14 @@ use runner_engine::{
 };
 use runner_files::Unreadable;
 use runner_model::principal::PrincipalRole;
+use runner_repos as repos;
 use runner_store as store;
 use serde_json::json;
 
 use crate::{
     foreign_error::{
         admission_problem, attempt_problem, data_plane_problem, files_detail, files_problem, order_problem,
-        store_problem,
+        repository_detail, repository_problem, store_problem,
     },
     problem::Problem,
     problem_details::ProblemDetails,
@@ -139,6 +142,9 @@ pub(super) enum Error {
     /// The data plane failed or refused.
     #[error(transparent)]
     DataPlane(#[from] data_plane::Error),
+    /// A mirrored repository cannot be refreshed.
+    #[error(transparent)]
+    Repository(Arc<repos::Error>),
     /// The run that a client waited for has failed.
     #[error("{message}")]
     RunFailed {
@@ -177,6 +183,7 @@ impl Error {
             Self::File(_) => Problem::FILE_REFUSED,
             Self::LargeDiff { .. } => Problem::DIFFERENCE_TOO_LARGE,
             Self::DataPlane(error) => data_plane_problem(error),
+            Self::Repository(error) => repository_problem(error),
             Self::Order(error) => order_problem(error),
             Self::NotAttempted(error) => attempt_problem(error),
             Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_problem(error),
@@ -210,6 +217,7 @@ impl Error {
                 tracing::warn!(error = report::chain(error), "a request of the API found no data plane");
                 "the data plane does not answer".to_owned()
             }
+            Self::Repository(error) => repository_detail(error),
             error => report::chain(error),
         }
     }
@@ -236,6 +244,7 @@ impl Error {
         match self {
             Self::Starting | Self::TimedOut | Self::TooManyStreams => Some(RETRY_SECONDS),
             Self::DataPlane(error) if !error.is_refusal() => Some(RETRY_SECONDS),
+            Self::Repository(_) if self.problem() != Problem::NOT_FOUND => Some(RETRY_SECONDS),
             Self::Lease(LeaseError::NotStored(error))
             | Self::NotAttempted(NotAttempted::Store(error))
             | Self::Order(OrderError::Store(error))

@@ -9,6 +9,7 @@ use runner_engine::{
     run_files::RunFilesError,
 };
 use runner_files as files;
+use runner_repos as repos;
 use runner_store as store;
 
 use crate::problem::Problem;
@@ -93,5 +94,29 @@ pub(super) fn files_detail(error: &RunFilesError) -> String {
             "the workspace has no files of the run any more".to_owned()
         }
         error => report::chain(error),
+    }
+}
+
+/// Returns the problem of a mirrored repository.
+pub(super) const fn repository_problem(error: &repos::Error) -> Problem {
+    match error {
+        repos::Error::Unknown { .. } => Problem::NOT_FOUND,
+        repos::Error::SyncFailed { .. } => Problem::REPOSITORY_UNREACHABLE,
+        repos::Error::Docker(_) => Problem::DOCKER_UNAVAILABLE,
+        repos::Error::Exists { .. } | repos::Error::File { .. } | repos::Error::TokenFile { .. } => {
+            Problem::INTERNAL
+        }
+    }
+}
+
+/// Returns the text for a client. Addresses and paths are for operators, in the log.
+pub(super) fn repository_detail(error: &repos::Error) -> String {
+    if let repos::Error::Unknown { name, .. } = error {
+        return format!("there is no repository {name}");
+    }
+    tracing::warn!(error = report::chain(error), "a repository could not be refreshed for the API");
+    match error {
+        repos::Error::SyncFailed { name, .. } => format!("repository {name} could not be fetched"),
+        _ => "Docker does not answer, or refuses".to_owned(),
     }
 }

@@ -50,6 +50,7 @@ mod own_page;
 mod paging;
 mod problem;
 mod problem_details;
+mod repos;
 mod routes;
 mod runs;
 mod server;

@@ -275,6 +275,18 @@ impl Problem {
         "the data plane does not answer",
         "send the request again; `sluice status` says what the data plane lacks",
     );
+    pub(crate) const DOCKER_UNAVAILABLE: Self = Self::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "docker_unavailable",
+        "Docker does not answer, or refuses",
+        "send the request again; `sluice doctor` says what Docker lacks",
+    );
+    pub(crate) const REPOSITORY_UNREACHABLE: Self = Self::new(
+        StatusCode::BAD_GATEWAY,
+        "repository_unreachable",
+        "the repository could not be fetched; agents see the commit from before",
+        "send the request again; `sluice repo ls` has the reason",
+    );
     pub(crate) const NOT_STORED: Self = Self::new(
         StatusCode::INSUFFICIENT_STORAGE,
         "not_stored",

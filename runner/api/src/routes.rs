@@ -27,6 +27,7 @@ use crate::{
     openapi,
     operation::{AnswerSpec, Operation},
     own_host::require_own_host,
+    repos,
     runs::{self, RUNS, operations},
     threads,
     trace_parent::trace_parent,
@@ -49,7 +50,7 @@ fn table() -> Vec<Route> {
 }
 
 fn service_routes() -> Vec<Route> {
-    use PrincipalRole::Viewer;
+    use PrincipalRole::{Member, Viewer};
     use browser_sessions as sessions;
     vec![
         open("/api/v1/ai/agents", get(agents::list_runnable, agents::list_runnable_operation())),
@@ -61,6 +62,12 @@ fn service_routes() -> Vec<Route> {
         guarded(SESSION, Viewer, get(sessions::show, sessions::show_operation())),
         guarded(SESSION, Viewer, post(sessions::sign_in, sessions::sign_in_operation())).with_token_alone(),
         guarded(SESSION, Viewer, delete(sessions::sign_out, sessions::sign_out_operation())),
+        guarded("/api/v1/repos", Member, get(repos::list, repos::list_operation())),
+        guarded(
+            "/api/v1/repos/{repository}/refresh",
+            Member,
+            post(repos::refresh, repos::refresh_operation()),
+        ),
         guarded("/api/v1/agents", Viewer, get(agents::list, agents::list_operation())),
     ]
 }

@@ -51,7 +51,7 @@ impl Refresher {
     /// # Errors
     /// As [`Repos::refresh`].
     pub async fn refresh(&self, settings: &Settings, name: &RepoName) -> SharedOutcome {
-        let refresh = async || Repos::open(settings).await?.refresh(name).await;
+        let refresh = async { Repos::open(settings).await?.refresh(name).await };
         let shared = timeout(REFRESH_TIMEOUT + TURN_TIMEOUT, self.share(name, refresh)).await;
         shared.unwrap_or(Ok(RefreshOutcome::Pending))
     }
@@ -59,7 +59,7 @@ impl Refresher {
     async fn share(
         &self,
         name: &RepoName,
-        refresh: impl AsyncFnOnce() -> Result<RefreshOutcome, Error>,
+        refresh: impl Future<Output = Result<RefreshOutcome, Error>>,
     ) -> SharedOutcome {
         let asked = Instant::now();
         let lane = self.lane(name);
@@ -70,7 +70,7 @@ impl Refresher {
             return outcome.clone();
         }
         let began = Instant::now();
-        let outcome = refresh().await.map_err(Arc::new);
+        let outcome = refresh.await.map_err(Arc::new);
         *last = Some((began, outcome.clone()));
         outcome
     }
@@ -105,7 +105,7 @@ mod tests {
         let count = AtomicUsize::new(0);
         let call = async |after_ms| {
             tokio::time::sleep(Duration::from_millis(after_ms)).await;
-            refresher.share(&web, async || slow(&count).await).await
+            refresher.share(&web, slow(&count)).await
         };
         let (a, b, c, d, e) = tokio::join!(call(0), call(1), call(2), call(500), call(999));
         let numbers = [a, b, c, d, e].map(|outcome| match outcome.unwrap() {
@@ -122,7 +122,7 @@ mod tests {
         let refresher = Refresher::default();
         let count = AtomicUsize::new(0);
         let web = name("web");
-        let call = || refresher.share(&web, async || slow(&count).await);
+        let call = || refresher.share(&web, slow(&count));
         timeout(Duration::from_millis(10), call()).await.expect_err("it takes longer");
         call().await.unwrap();
         assert_eq!(count.load(Ordering::Relaxed), 2);

@@ -10,6 +10,7 @@
 //!
 //! Does not hold a token: `git-sync` reads it from its file. Does not mount anything into an agent's container.
 
+mod add;
 mod coalesce;
 mod entry;
 mod error;

@@ -11,10 +11,11 @@ use platform_core::{id::RepoName, limit::ByteSize};
 use platform_runtime::{
     file,
     lock::Lock,
-    poll::poll,
     settings::Sandbox,
     state_file::{self, create_dir},
 };
+
+use tokio::time::sleep;
 
 use crate::{entry::RepoEntry, error::Error};
 
@@ -106,9 +107,13 @@ impl RepoRegistry {
 
     /// Waits until no other process changes containers of repositories, and keeps others from it.
     pub(crate) async fn lock(&self) -> Result<Lock, Error> {
-        poll(LOCK_INTERVAL, async || Lock::attempt(&self.dir).transpose())
-            .await
-            .map_err(Error::file("lock", &self.dir))
+        loop {
+            let lock = Lock::attempt(&self.dir).map_err(Error::file("lock", &self.dir))?;
+            if let Some(lock) = lock {
+                return Ok(lock);
+            }
+            sleep(LOCK_INTERVAL).await;
+        }
     }
 
     fn path(&self, name: &RepoName) -> PathBuf {

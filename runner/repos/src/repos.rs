@@ -90,17 +90,6 @@ impl Repos {
         &self.registry
     }
 
-    /// Adds a repository, and starts to mirror it. A failed call may be repeated.
-    ///
-    /// # Errors
-    /// [`Error::Exists`], [`Error::TokenFile`], and if Docker refuses. Then the repository is not added.
-    pub async fn add(&self, name: &RepoName, entry: &RepoEntry) -> Result<(), Error> {
-        // A missing image or an unsuitable token is known before the entry is kept.
-        self.spec(name, entry).await?;
-        self.registry.insert(name, entry)?;
-        self.ensure(name).await.map(drop)
-    }
-
     /// Removes a repository with its container and volumes. A failed call may be repeated.
     ///
     /// # Errors
@@ -172,7 +161,8 @@ impl Repos {
         container(&self.installation, name.as_str())
     }
 
-    async fn spec(&self, name: &RepoName, entry: &RepoEntry) -> Result<MirrorSpec, Error> {
+    /// Returns the settings of a repository's container.
+    pub(crate) async fn spec(&self, name: &RepoName, entry: &RepoEntry) -> Result<MirrorSpec, Error> {
         let image = self.docker.image(&entry.image).await?;
         spec(&self.installation, name, entry, image)
     }

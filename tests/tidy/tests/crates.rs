@@ -9,7 +9,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 25] = [
+const BELOW: [(&str, &[&str]); 26] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -20,6 +20,7 @@ const BELOW: [(&str, &[&str]); 25] = [
     ("runner/files", &["platform-core", "platform-runtime"]),
     ("runner/git", &["platform-core", "platform-runtime", "runner-files"]),
     ("runner/github", &["platform-core", "platform-runtime", "runner-git"]),
+    ("runner/repos", &["platform-core", "platform-runtime", "runner-docker", "runner-git"]),
     ("runner/workspace", &["platform-core", "platform-runtime", "runner-files", "runner-model"]),
     ("runner/control-client", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/audit", &["platform-core", "platform-runtime"]),
@@ -62,6 +63,7 @@ const BELOW: [(&str, &[&str]); 25] = [
             "runner-files",
             "runner-gateways",
             "runner-model",
+            "runner-repos",
             "runner-store",
             "runner-telemetry",
         ],
@@ -103,6 +105,7 @@ const BELOW_ENGINE: [&str; 13] = [
     "runner-files",
     "runner-git",
     "runner-github",
+    "runner-repos",
     "runner-workspace",
     "runner-control-client",
     "runner-gateways",
@@ -120,6 +123,7 @@ const BELOW_CLI: [&str; 17] = [
     "runner-files",
     "runner-git",
     "runner-github",
+    "runner-repos",
     "runner-workspace",
     "runner-control-client",
     "runner-gateways",

@@ -51,6 +51,8 @@ texts! {
     RunId = pattern("^[a-z0-9][a-z0-9-]{0,62}$");
     /// Id of an account.
     AccountId = pattern("^[A-Za-z0-9_./:@+=|~-]{1,128}$");
+    /// Name of a mirrored repository.
+    RepoName = pattern("^[a-z0-9][a-z0-9-]{0,31}$");
     /// Id of an agent: a family and a name.
     AgentId = pattern("^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$").max_length(Some(64));
     /// Name of a model, as the upstream knows it.

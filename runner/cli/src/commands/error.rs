@@ -18,6 +18,7 @@ use runner_engine::{order::OrderError, relay::RelayError, run::LeaseError, run_f
 use runner_files as files;
 use runner_gateways::{self as gateways, managed};
 use runner_model::lifecycle::State;
+use runner_repos as repos;
 use runner_store as store;
 use runner_telemetry::traces;
 use runner_workspace as workspace;
@@ -64,6 +65,9 @@ pub(super) enum Error {
     /// A gateway that runs here is not in the requested state.
     #[error(transparent)]
     ManagedGateway(#[from] managed::Error),
+    /// A mirrored repository is not in the requested state.
+    #[error(transparent)]
+    Repository(#[from] repos::Error),
     /// The data plane failed or refused.
     #[error(transparent)]
     DataPlane(#[from] data_plane::Error),
@@ -199,6 +203,7 @@ impl Error {
             Self::Store(error) => store_exit(error),
             Self::Lease(error) => lease_exit(error),
             Self::ManagedGateway(error) => managed_gateway_exit(error),
+            Self::Repository(error) => repository_exit(error),
             Self::DataPlane(_)
             | Self::Docker(_)
             | Self::Workspace(_)
@@ -240,6 +245,17 @@ const fn managed_gateway_exit(error: &managed::Error) -> Exit {
         | Error::Secret(_)
         | Error::Silent { .. }
         | Error::Ended { .. } => Exit::Internal,
+    }
+}
+
+const fn repository_exit(error: &repos::Error) -> Exit {
+    use repos::Error;
+    match error {
+        Error::Exists { .. } | Error::TokenFile { .. } => Exit::Usage,
+        Error::Unknown { .. } => Exit::Failure,
+        Error::Docker(docker::Error::VolumeInUse { .. }) => Exit::TryAgain,
+        Error::Docker(_) | Error::SyncFailed { .. } => Exit::Unavailable,
+        Error::File { .. } => Exit::Internal,
     }
 }
 
@@ -337,6 +353,10 @@ mod tests {
         store::Error::Unknown { run_id: RunId::parse("run-1").unwrap() }
     }
 
+    fn docker_error(error: docker::Error) -> Error {
+        repos::Error::from(error).into()
+    }
+
     fn invalid_json() -> serde_json::Error {
         serde_json::from_str::<u8>("").unwrap_err()
     }
@@ -360,7 +380,7 @@ mod tests {
         let no_certificate = api::StartError::from(api::TlsError::NoCertificate { path: "/c.pem".into() });
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
         let run_id = || RunId::parse("run-1").unwrap();
-        let cases: [(Error, Exit); 37] = [
+        let cases: [(Error, Exit); 39] = [
             (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
             (OrderError::from(BehaviourError::Missing { dir: "/agents".into() }).into(), Exit::Usage),
@@ -380,6 +400,8 @@ mod tests {
             (managed::Error::Unsafe { id: gateway(), findings: Vec::new() }.into(), Exit::Failure),
             (managed::Error::NoModel(gateway()).into(), Exit::Unavailable),
             (managed::Error::Ended { id: gateway(), tail: String::new() }.into(), Exit::Internal),
+            (repos::Error::Exists { name: "web".parse().unwrap() }.into(), Exit::Usage),
+            (docker_error(docker::Error::VolumeInUse { volume: String::new() }), Exit::TryAgain),
             (data_plane::Error::Gone.into(), Exit::Unavailable),
             (docker::Error::ImageGone { id: String::new() }.into(), Exit::Unavailable),
             (workspace::Error::Thread.into(), Exit::Unavailable),

@@ -13,6 +13,7 @@ use runner_engine::{
     relay::InvalidRepo,
     run::{LeaseError, NotAdmitted},
 };
+use runner_repos as repos;
 use runner_store as store;
 use serde_json::{Value, json};
 
@@ -29,7 +30,11 @@ impl Error {
         match self {
             Self::Configuration(_) | Self::Traces(_) => "configuration_invalid",
             Self::Misused(_) => USAGE,
-            Self::NoGateway(_) | Self::Unknown(_) => "not_found",
+            Self::NoGateway(_) | Self::Unknown(_) | Self::Repository(repos::Error::Unknown { .. }) => {
+                "not_found"
+            }
+            Self::Repository(repos::Error::Docker(_)) => "docker_unavailable",
+            Self::Repository(_) => "repository_failed",
             Self::TokenSecrets(_) => "token_secrets_unusable",
             Self::Store(error) => store_code(error),
             Self::Lease(error) => lease_code(error),

@@ -41,6 +41,7 @@ mod palette;
 mod principals;
 mod record;
 mod reload;
+mod repo;
 mod run;
 mod run_reference;
 mod runs;
@@ -140,6 +141,9 @@ Signals as a service:
     /// Run OpenClaw gateways without a network; list, check and pair configured gateways
     #[command(subcommand)]
     Gateway(gateway::Command),
+    /// Mirror repositories that agents mount read-only; list, refresh and remove them
+    #[command(subcommand)]
+    Repo(repo::Command),
     /// Check that everything a run needs is available
     #[command(after_help = "\
 Examples:

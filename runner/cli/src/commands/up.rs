@@ -269,7 +269,7 @@ struct Observation {
 }
 
 /// Runs `work`. Meanwhile exports spans, writes and reconciles receipts, keeps the floors of balances, reads the store for
-/// metrics, and monitors managed gateways.
+/// metrics, and monitors managed gateways and mirrored repositories.
 async fn run_observed(
     engine: &EngineHandles,
     observation: Observation,
@@ -297,6 +297,7 @@ async fn run_observed(
         () = traces::export_during(export, &engine.store, Some(&engine.data_plane), work) => {}
         () = engine.observer.metrics.query_store(&engine.store) => {}
         () = Box::pin(managed::monitor(settings)) => {}
+        () = Box::pin(runner_repos::monitor(settings)) => {}
         never = Box::pin(receipts.run()) => match never {},
         never = Box::pin(floors.run()) => match never {},
         never = Box::pin(reconciliation.run()) => match never {},

@@ -105,6 +105,14 @@ fn judge_container(found: &Listed, stored_run: Option<&StoredRun>, terms: &Terms
             Decision::Unknown(UnknownReason::OtherName)
         };
     }
+    if let Some(repository) = found.repository() {
+        let is_named_so = found.name == runner_repos::container(terms.installation, repository);
+        return if is_named_so && found.run().is_none() {
+            Decision::Keep(KeepReason::Repository(repository.to_owned()))
+        } else {
+            Decision::Unknown(UnknownReason::OtherName)
+        };
+    }
     let Some(stored_run) = stored_run else {
         return if has_our_name(found, terms.installation) {
             judge_unknown_run(UnknownReason::NoRun, Some(found.created), terms)

@@ -28,6 +28,8 @@ pub(super) enum KeepReason {
     Young,
     /// The container is a managed gateway, which only `sluice gateway` removes.
     Gateway(String),
+    /// The container mirrors a repository, which only `sluice repo` removes.
+    Repository(String),
 }
 
 /// Reason why a resource is dead.
@@ -76,6 +78,9 @@ impl fmt::Display for KeepReason {
             Self::Waits(PoolStage::Leaving | PoolStage::Gone) => f.write_str("it is being removed"),
             Self::Gateway(gateway) => {
                 write!(f, "it is gateway {gateway}: `sluice gateway down {gateway}` ends it")
+            }
+            Self::Repository(repository) => {
+                write!(f, "it mirrors repository {repository}: `sluice repo rm {repository}` ends it")
             }
             Self::InUse(container) => write!(f, "container {container} has it mounted"),
             Self::Young => {
