@@ -132,7 +132,11 @@ pub fn remove_containers_of(installation: &str) {
     let by = |filter: String| format!("docker ps --all --quiet --filter {filter}");
     let (label, name) =
         (by(format!("label={}={installation}", label::INSTALLATION)), by(format!("name={installation}")));
-    let script = format!("({label}; {name}) | sort -u | xargs --no-run-if-empty docker rm --force --volumes");
+    let volumes = format!("docker volume ls --quiet --filter label={}={installation}", label::INSTALLATION);
+    let script = format!(
+        "({label}; {name}) | sort -u | xargs --no-run-if-empty docker rm --force --volumes; \
+         {volumes} | xargs --no-run-if-empty docker volume rm"
+    );
     std::process::Command::new("sh").args(["-c", &script]).output().ok();
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::{IpAddr, Ipv4Addr},
     path::PathBuf,
     process::Stdio,
     sync::{
@@ -53,7 +54,8 @@ pub struct GitServer {
 #[derive(Debug)]
 struct Shared {
     root: PathBuf,
-    token: String,
+    /// Password; absent if the server demands none.
+    token: Option<String>,
     behaviour: Mutex<Behaviour>,
     /// Behaviour towards requests that change a branch, instead of the other.
     push_behaviour: Mutex<Option<Behaviour>>,
@@ -68,11 +70,23 @@ impl GitServer {
     /// # Panics
     /// If no port is free.
     pub async fn start(root: PathBuf, token: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        Self::start_at(IpAddr::V4(Ipv4Addr::LOCALHOST), root, Some(token.to_owned())).await
+    }
+
+    /// Serves the repositories in `root` at `address` to all who ask.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub async fn start_open(address: IpAddr, root: PathBuf) -> Self {
+        Self::start_at(address, root, None).await
+    }
+
+    async fn start_at(address: IpAddr, root: PathBuf, token: Option<String>) -> Self {
+        let listener = TcpListener::bind((address, 0)).await.expect("a port is free");
         let origin = format!("http://{}", listener.local_addr().expect("it has an address"));
         let shared = Arc::new(Shared {
             root,
-            token: token.to_owned(),
+            token,
             behaviour: Mutex::new(Behaviour::Serves),
             push_behaviour: Mutex::new(None),
             requests: AtomicUsize::new(0),
@@ -137,12 +151,14 @@ impl Shared {
     /// Answers a request. An error ends the connection.
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, &'static str> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let expected = format!("Basic {}", BASE64_STANDARD.encode(format!("{USER}:{}", self.token)));
         let given = request.headers().get(header::AUTHORIZATION);
-        let is_known = given.is_some_and(|given| given.as_bytes() == expected.as_bytes());
+        let is_known = self.token.as_ref().is_none_or(|token| {
+            let expected = format!("Basic {}", BASE64_STANDARD.encode(format!("{USER}:{token}")));
+            given.is_some_and(|given| given.as_bytes() == expected.as_bytes())
+        });
         if given.is_some() {
             self.credentials.fetch_add(1, Ordering::Relaxed);
-            let found = processes_with(&self.token);
+            let found = self.token.as_deref().map(processes_with).unwrap_or_default();
             self.leaks.lock().expect("no test panics with it").extend(found);
         }
         let behaviour = self.behaviour_to(&request);

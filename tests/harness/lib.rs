@@ -50,6 +50,7 @@ pub mod long_journal;
 pub mod memory;
 pub mod metering;
 pub mod metrics;
+pub mod mirrored_remote;
 pub mod models;
 pub mod mounts;
 pub mod nginx;

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use bench::upstream::Entry;
-use harness::{Outcome, Up, World, docker::docker, eventually::eventually_within, mounts, shared::share};
+use harness::{
+    Outcome, Up, World, docker::docker, eventually::eventually_within, mirrored_remote::MirroredRemote, mounts,
+    shared::share,
+};
 use platform_core::{record::Identity, refusal::Refusal};
 use rustix::{
     mount::{UnmountFlags, unmount},
@@ -70,8 +73,11 @@ async fn a_managed_gateway_has_one_way_in_and_out() {
     let changes = ["config.agents.defaults.maxConcurrent", "config.agents.defaults.subagents.maxConcurrent"];
     assert_eq!(json(&changed)["changed"], Value::from(changes.to_vec()));
 
+    mounts_a_repository(&world, &container).await;
     let down = world.sluice().run(&["gateway", "down", "g"]).await;
     assert_eq!(down.code, Some(0), "{down:?}");
+    let removed = world.sluice().run(&["repo", "rm", "web"]).await;
+    assert_eq!(removed.code, Some(0), "{removed:?}");
     world.assert_nothing_left().await;
     assert!(world.path().join("gateways/g/disk").read_dir().unwrap().next().is_some(), "its state stays");
     let purged = world.sluice().run(&["gateway", "down", "g", "--purge"]).await;
@@ -135,6 +141,33 @@ async fn is_what_it_was_made(world: &World, container: &str) {
     assert_eq!(json(&repaired)["changed"], Value::from(vec!["PidsLimit", "network bridge"]), "{repaired:?}");
     let checked = check().await;
     assert_eq!((checked.code, codes(&checked)), (Some(0), vec![]), "{checked:?}");
+}
+
+/// Checks that it mounts the volume of its agent's entry, which it only reads, and is left alone while there is none.
+async fn mounts_a_repository(world: &World, container: &str) {
+    let volume = format!("sluice-{}-repo-web", world.installation());
+    let entry = "gateways = ['g']\n";
+    let volumes = format!("{entry}volumes = [{{ volume = '{volume}', container_path = '/repo' }}]\n");
+    world.reconfigure(entry, &volumes);
+    let up = || async { world.sluice().run(&["gateway", "up", "g", "--json"]).await };
+    let missing = up().await;
+    assert!(missing.code == Some(69) && missing.stderr.contains("`sluice repo add web URL`"), "{missing:?}");
+    assert_eq!(inside(container, "echo it runs").await, "it runs");
+
+    let remote = MirroredRemote::serve(&world.path().join("remote")).await;
+    let added = world.sluice().run(&["repo", "add", "web", &remote.url]).await;
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let changed = up().await;
+    assert_eq!(json(&changed)["changed"], Value::from(vec!["container.volumes"]), "{changed:?}");
+    assert_eq!(inside(container, "cat /repo/current/number").await, "0");
+    remote.push("1");
+    let refreshed = world.sluice().run(&["repo", "refresh", "web"]).await;
+    assert_eq!(refreshed.code, Some(0), "{refreshed:?}");
+    assert_eq!(inside(container, "cat /repo/current/number").await, "1", "without a restart");
+    assert!(inside(container, "touch /repo/current/number").await.contains("Read-only file system"));
+    assert_eq!(json(&up().await)["is"], "unchanged");
+    let in_use = world.sluice().run(&["repo", "rm", "web"]).await;
+    assert_eq!(in_use.code, Some(75), "{in_use:?}");
 }
 
 /// Checks that a command in it can fill only its own file system, also where its socket is.

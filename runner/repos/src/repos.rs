@@ -99,7 +99,11 @@ impl Repos {
         let _lock = self.registry.lock().await?;
         self.docker.remove(&self.container(name)).await?;
         for volume in [tree_volume(&self.installation, name), state_volume(&self.installation, name)] {
-            self.docker.remove_volume(&volume).await?;
+            if let Err(error) = self.docker.remove_volume(&volume).await {
+                // Readers that still have it mounted go on seeing new commits.
+                self.start(name).await?;
+                return Err(error.into());
+            }
         }
         self.registry.remove(name)
     }
@@ -132,14 +136,18 @@ impl Repos {
         if self.is_running(name).await? {
             return Ok(Ensured::Running);
         }
-        let entry = self.registry.get(name)?;
-        let spec = self.spec(name, &entry).await?;
+        self.start(name).await.map(Ensured::Started)
+    }
+
+    /// Makes a repository's container anew. The caller holds the lock.
+    async fn start(&self, name: &RepoName) -> Result<MirrorOutput, Error> {
+        let spec = self.spec(name, &self.registry.get(name)?).await?;
         self.docker.remove(&spec.name).await?;
         let labels = labels(&self.installation, name);
         for volume in [&spec.tree_volume, &spec.state_volume] {
             self.docker.create_volume(volume, &labels).await?;
         }
-        Ok(Ensured::Started(self.docker.start_mirror(&spec).await?))
+        Ok(self.docker.start_mirror(&spec).await?)
     }
 
     /// Returns whether a repository's container runs with its present settings.

@@ -3,6 +3,7 @@
 mod applications_api;
 mod book;
 mod http_api;
+mod mirrors;
 mod openapi;
 mod quick_start;
 mod reconcile;

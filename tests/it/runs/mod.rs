@@ -9,6 +9,7 @@ mod cleanup;
 mod events;
 mod files;
 mod idempotency;
+mod mirrors;
 mod pricing;
 mod reaper;
 mod relay;

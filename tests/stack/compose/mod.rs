@@ -2,4 +2,5 @@
 
 mod gateway;
 mod production;
+mod registry;
 mod stack;

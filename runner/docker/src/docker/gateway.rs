@@ -89,9 +89,7 @@ impl Docker {
 
     /// Creates a container and starts it. No container of its name may exist, and its volumes must.
     pub async fn start_gateway(&self, spec: &GatewaySpec) -> Result<(), Error> {
-        for Volume { volume, .. } in &spec.volumes {
-            self.volume(volume).await?;
-        }
+        self.volumes(&spec.volumes).await?;
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         let created = self.0.create_container(Some(options), body(spec)).await;
         created.map_err(refused("create", &spec.name))?;

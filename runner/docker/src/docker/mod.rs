@@ -209,6 +209,14 @@ impl Docker {
         }
     }
 
+    /// Checks that all `volumes` are on this host.
+    pub async fn volumes(&self, volumes: &[Volume]) -> Result<(), Error> {
+        for Volume { volume, .. } in volumes {
+            self.volume(volume).await?;
+        }
+        Ok(())
+    }
+
     /// Creates a container, or finds the one that an earlier attempt created, and attaches to its output. After an
     /// error no container remains, unless Docker is unavailable.
     pub async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
@@ -243,9 +251,7 @@ impl Docker {
     }
 
     async fn create_or_find(&self, spec: &SandboxSpec) -> Result<String, Error> {
-        for Volume { volume, .. } in &spec.volumes {
-            self.volume(volume).await?;
-        }
+        self.volumes(&spec.volumes).await?;
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         match self.0.create_container(Some(options), request::body(spec)).await {
             Ok(created) => Ok(created.id),

@@ -117,6 +117,8 @@ impl<'s> ManagedGateway<'s> {
         let new_setup = json!({ "container": setup, "config": config });
         let name = setup::name(&new_setup);
         let spec = self.spec(setup.clone(), name.clone());
+        // Known before a gateway is stopped that would not start again.
+        self.docker.volumes(&spec.volumes).await?;
         let result = match self.docker.gateway(&self.container_name()).await? {
             Some(found) if found.is_running => {
                 let old_setup = json!({ "container": files.setup(), "config": files.config() });

@@ -18,15 +18,19 @@ const ROLES: [&str; 4] = ["viewer", "member", "operator", "admin"];
 
 /// Account of the owner.
 const ACCOUNT: &str = "acct-7";
+/// Repository that no server has.
+const REPOSITORY: &str = "walked";
 /// Thread of the owner.
 const THREAD: &str = "walked-thread";
 
-/// Routes that answer a caller of another account without a problem, each with the reason. Keys of threads are the
-/// accounts' own: the same key is another thread, in which no run is active. Agents, as models, belong to no account.
-const OF_EACH_ACCOUNT: [(&str, u16); 3] = [
+/// Routes that answer callers of all accounts alike, each with the status. Keys of threads are the
+/// accounts' own: the same key is another thread, in which no run is active. Agents, as models, belong to no account, and
+/// neither do repositories: that of the samples cannot be fetched.
+const OF_EACH_ACCOUNT: [(&str, u16); 4] = [
     ("/api/v1/ai/chat/{thread}/stream", 204),
     ("/api/v1/ai/chat/{thread}/stop", 200),
     ("/v1/models/{model}", 200),
+    ("/api/v1/repos/{repository}/refresh", 502),
 ];
 
 /// Route of the document.
@@ -65,7 +69,11 @@ impl Samples {
         let turn = owner.request(Method::PUT, "/api/v1/runs/turn", order.to_string().into()).await.unwrap();
         assert_eq!(turn.status, 201, "{}", turn.text());
         ended(owner, "turn").await;
+        let unreachable = ["repo", "add", REPOSITORY, "http://127.0.0.1:9/walked.git"];
+        let added = there.world.sluice().run(&unreachable).await;
+        assert_eq!(added.code, Some(69), "{added:?}");
         let samples = [
+            ("repository", REPOSITORY),
             ("run", "walked"),
             ("path", "a.txt"),
             ("thread", THREAD),
@@ -173,6 +181,8 @@ impl std::fmt::Display for Documented {
 }
 
 async fn end(there: Served) {
+    let removed = there.world.sluice().run(&["repo", "rm", REPOSITORY]).await;
+    assert_eq!(removed.code, Some(0), "{removed:?}");
     let outcome = there.world.sluice().run(&["runs", "gc", "--kept"]).await;
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     there.end().await;
