@@ -128,7 +128,8 @@ pub(crate) async fn refresh(
 
 pub(crate) fn refresh_operation() -> Operation {
     let shown = AnswerSpec::json::<RefreshedView>(StatusCode::OK, "Agents see this commit.");
-    let pending = AnswerSpec::json::<RefreshedView>(StatusCode::ACCEPTED, "The fetch takes longer, and goes on.");
+    let pending =
+        AnswerSpec::json::<RefreshedView>(StatusCode::ACCEPTED, "The fetch takes longer, and goes on.");
     Operation::new("refreshRepository", "Fetches a repository at once.", shown)
         .or(pending)
         .described(

@@ -36,7 +36,10 @@ pub(crate) fn check(path: &Path) -> Result<(PathBuf, String), Error> {
     let dir = path.parent().unwrap_or(path);
     let others = fs::read_dir(dir).map_err(|error| refuse(error.to_string()))?;
     if others.filter_map(Result::ok).any(|entry| entry.file_name() != *name) {
-        return Err(refuse(format!("give it a directory of its own: git-sync gets all of {}", dir.display())));
+        return Err(refuse(format!(
+            "give it a directory of its own: git-sync gets all of {}",
+            dir.display()
+        )));
     }
     Ok((dir.to_owned(), name.to_owned()))
 }

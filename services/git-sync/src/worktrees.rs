@@ -11,8 +11,8 @@ use std::{
 
 use platform_core::name::git_sync::{LINK, WORKTREES};
 use platform_runtime::report;
-use rustix::fs::syncfs;
 use runner_git::{Mirror, ObjectId, Snapshot, SnapshotOrder};
+use rustix::fs::syncfs;
 
 use crate::error::Error;
 

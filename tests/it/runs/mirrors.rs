@@ -106,21 +106,31 @@ async fn a_mirrors_container_has_no_credential() {
     let (config, host) = (&found[0]["Config"], &found[0]["HostConfig"]);
     assert_eq!(config["User"], "1001:1001");
     assert_eq!((&host["ReadonlyRootfs"], &host["CapDrop"]), (&json!(true), &json!(["ALL"])));
-    assert_eq!((&host["NetworkMode"], &host["RestartPolicy"]["Name"]), (&json!("bridge"), &json!("unless-stopped")));
-    assert_eq!((&host["Privileged"], &host["SecurityOpt"]), (&json!(false), &json!(["no-new-privileges:true"])));
+    assert_eq!(
+        (&host["NetworkMode"], &host["RestartPolicy"]["Name"]),
+        (&json!("bridge"), &json!("unless-stopped"))
+    );
+    assert_eq!(
+        (&host["Privileged"], &host["SecurityOpt"]),
+        (&json!(false), &json!(["no-new-privileges:true"]))
+    );
     let mounts = found[0]["Mounts"].as_array().unwrap();
     let credential = mounts.iter().find(|mount| mount["Destination"] == "/credential").unwrap();
     assert_eq!(credential["RW"], false);
     let inside = docker(&["exec", &name, "cat", "/credential/token"]).await;
     assert_eq!(inside, TOKEN, "control: the file is there");
-    let everywhere = docker(&["exec", &name, "sh", "-c", "cat /proc/*/environ /proc/*/cmdline | tr '\\0' ' '"]).await;
+    let everywhere =
+        docker(&["exec", &name, "sh", "-c", "cat /proc/*/environ /proc/*/cmdline | tr '\\0' ' '"]).await;
     assert!(everywhere.contains("GITSYNC_PASSWORD_FILE=/credential/token"), "{everywhere}");
     assert!(!everywhere.contains(TOKEN));
 
     let listed = world.sluice().run(&["repo", "ls", "--json"]).await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     let listed = &listed["repositories"][0];
-    assert_eq!((&listed["name"], &listed["state"], &listed["sha"]), (&json!("core"), &json!("up"), &json!(null)));
+    assert_eq!(
+        (&listed["name"], &listed["state"], &listed["sha"]),
+        (&json!("core"), &json!("up"), &json!(null))
+    );
     assert!(listed["error"].as_str().unwrap().contains("is not encrypted"), "{listed}");
     remove(&world, "core").await;
     fs::remove_dir_all(dir).unwrap();
@@ -155,7 +165,10 @@ async fn refreshes_at_once_share_a_fetch() {
 
     let listed = member.get("/api/v1/repos").await.json();
     let listed = &listed["repositories"][0];
-    assert_eq!((&listed["sha"], &listed["state"], &listed["failing"]), (&json!(pushed), &json!("up"), &json!(false)));
+    assert_eq!(
+        (&listed["sha"], &listed["state"], &listed["failing"]),
+        (&json!(pushed), &json!("up"), &json!(false))
+    );
     assert!(!listed.to_string().contains("http"), "its address is for operators: {listed}");
     let unknown = member.request(Method::POST, "/api/v1/repos/other/refresh", "".into()).await.unwrap();
     assert_eq!((unknown.status.as_u16(), &unknown.json()["code"]), (404, &json!("not_found")));
@@ -179,7 +192,8 @@ async fn sluice_up_keeps_mirrors_running() {
     docker(&["rm", "--force", &container]).await;
     let running = || async { containers_of(&world.installation()).await };
     let is_there = |names: &Vec<String>| *names == [container.clone()];
-    harness::eventually::eventually_within(Duration::from_secs(30), "it is made again", running, is_there).await;
+    harness::eventually::eventually_within(Duration::from_secs(30), "it is made again", running, is_there)
+        .await;
 
     fs::rename(world.path().join("remote/upstream.git"), world.path().join("remote/gone.git")).unwrap();
     let member = there.of_role("member", "acct-7", "member").await;

@@ -50,7 +50,9 @@ fn compose_mounts_what_the_registry_says() {
     let mounted = mounted(&file, "openclaw-gateway");
     assert!(mounted.iter().any(|(_, path, read_only)| path == "/repo" && *read_only), "{mounted:?}");
     assert_eq!(mounted, declared(&registry));
-    for (from, to) in [("\"/repo\"", "\"/rep\""), ("workspace\"", "workspce\""), (" }]", ", read_only = false }]")] {
+    for (from, to) in
+        [("\"/repo\"", "\"/rep\""), ("workspace\"", "workspce\""), (" }]", ", read_only = false }]")]
+    {
         assert_ne!(mounted, declared(&registry.replace(from, to)), "control: {from} is {to}");
     }
 }

@@ -190,10 +190,8 @@ impl Docker {
 
 fn body(spec: &MirrorSpec) -> ContainerCreateBody {
     let owned = |(key, value): (&&'static str, &String)| ((*key).to_owned(), value.clone());
-    let credential = spec
-        .credential_dir
-        .as_ref()
-        .map(|dir| bind(dir, git_sync::CREDENTIAL_DIR, Access::ReadOnly));
+    let credential =
+        spec.credential_dir.as_ref().map(|dir| bind(dir, git_sync::CREDENTIAL_DIR, Access::ReadOnly));
     let volumes =
         [volume(&spec.tree_volume, git_sync::ROOT_DIR), volume(&spec.state_volume, git_sync::STATE_DIR)];
     let mut host_config = hardened(spec.limits);

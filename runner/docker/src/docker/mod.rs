@@ -81,13 +81,18 @@ pub enum Error {
         id: String,
     },
     /// A volume is not on this host. Docker would silently create an empty one.
-    #[error("volume {volume} is not on this host: {}, or correct `volumes` of the agent", volume_advice(volume))]
+    #[error(
+        "volume {volume} is not on this host: {}, or correct `volumes` of the agent",
+        volume_advice(volume)
+    )]
     NoVolume {
         /// Name of the volume.
         volume: String,
     },
     /// A container has the volume mounted.
-    #[error("volume {volume} is in use: end the runs and gateways that mount it (`docker ps --filter volume={volume}`)")]
+    #[error(
+        "volume {volume} is in use: end the runs and gateways that mount it (`docker ps --filter volume={volume}`)"
+    )]
     VolumeInUse {
         /// Name of the volume.
         volume: String,
@@ -323,7 +328,8 @@ fn advice(image: &Image) -> String {
 
 /// Returns advice for getting a volume onto this host. That of a mirrored repository is named after it.
 fn volume_advice(volume: &str) -> String {
-    let mirrored = volume.strip_prefix("sluice-").and_then(|rest| rest.split_once(name::git_sync::VOLUME_INFIX));
+    let mirrored =
+        volume.strip_prefix("sluice-").and_then(|rest| rest.split_once(name::git_sync::VOLUME_INFIX));
     match mirrored {
         Some((_installation, repository)) => {
             format!("`sluice repo add {repository} URL` makes it and mirrors a repository into it")

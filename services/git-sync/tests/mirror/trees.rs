@@ -14,8 +14,7 @@ use crate::{
 fn a_replaced_tree_stays_for_its_readers() {
     let dir = tempfile::tempdir().unwrap();
     let remote = Remote::new(dir.path());
-    let mirror =
-        GitSync::start(dir.path(), &remote.url(), &[("GITSYNC_STALE_WORKTREE_TIMEOUT", "1s")]);
+    let mirror = GitSync::start(dir.path(), &remote.url(), &[("GITSYNC_STALE_WORKTREE_TIMEOUT", "1s")]);
     let old = mirror.synced().commit.unwrap();
     let inside = fs::canonicalize(mirror.root.join(git_sync::LINK)).unwrap();
     let new = remote.push(1);

@@ -18,6 +18,7 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::volume::is_below;
 use self::{builtin::EntryDefaults, kind::Kind};
 pub use self::{
     builtin::{DEFAULT_AGENT, is_optional},
@@ -26,7 +27,6 @@ pub use self::{
     template::{Filling, InvalidTemplate, Template},
     volume::Volume,
 };
-pub(super) use self::volume::is_below;
 use super::{SectionName, budgets, gateways::MAIN, sandbox};
 use crate::config::Section;
 

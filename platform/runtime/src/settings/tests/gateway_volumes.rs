@@ -38,6 +38,9 @@ fn volumes_that_a_gateway_cannot_mount_are_refused() {
         let error = parse(&file(first, second)).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
-    let elsewhere = file(WEB, other).replace("[gateways.g]", "[proxy]\nlisten = '127.0.0.1:1'\n[gateways.g]\nurl = 'ws://h:1'\ntoken_file = '/t'");
+    let elsewhere = file(WEB, other).replace(
+        "[gateways.g]",
+        "[proxy]\nlisten = '127.0.0.1:1'\n[gateways.g]\nurl = 'ws://h:1'\ntoken_file = '/t'",
+    );
     parse(&elsewhere).expect("control: each agent of a gateway elsewhere may have its own container");
 }

@@ -21,10 +21,10 @@ pub(super) enum Command {
 Examples:
   sluice repo add web https://github.com/example/web.git
   sluice repo add api https://git.example.org/api.git --branch develop --period 60s
-  sluice repo add core https://github.com/example/core.git --token-file /etc/sluicegate/tokens/core/token
+  sluice repo add core https://git.example.org/core.git --token-file /etc/sluicegate/core/token
 
-A token needs the right to fetch and no other. Its file belongs to user 1001, is closed to others, and is alone in
-its directory. It is read before each fetch, so that a short-lived token can be renewed by a rename.")]
+A token needs the right to fetch and no other. Its file belongs to user 1001, is closed to others,
+and is alone in its directory. It is read before each fetch: renew it by a rename.")]
     Add(add::Arguments),
     /// List mirrored repositories, with the commit that agents see
     #[command(after_help = "\
