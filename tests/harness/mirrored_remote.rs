@@ -6,13 +6,14 @@ use std::{
     process::Command,
 };
 
-use crate::{docker::host, git_server::GitServer};
+use crate::{docker::host, git_server::{Behaviour, GitServer}};
 
 /// Repository with one branch `main`, and the server that has it.
 #[derive(Debug)]
 pub struct MirroredRemote {
     /// Address of the repository.
     pub url: String,
+    server: GitServer,
     bare: PathBuf,
     work: PathBuf,
 }
@@ -25,13 +26,18 @@ impl MirroredRemote {
     pub async fn serve(dir: &Path) -> Self {
         let server = GitServer::start_open(host().await, dir.to_owned()).await;
         let url = format!("{}/upstream.git", server.origin);
-        let remote = Self { url, bare: dir.join("upstream.git"), work: dir.join("work") };
+        let remote = Self { url, server, bare: dir.join("upstream.git"), work: dir.join("work") };
         fs::create_dir_all(dir).unwrap();
         run(git(dir).args(["init", "--quiet", "--bare", "--initial-branch=main"]).arg(&remote.bare));
         run(git(dir).args(["clone", "--quiet"]).args([&remote.bare, &remote.work]));
         run(git(&remote.work).args(["checkout", "--quiet", "-b", "main"]));
         remote.push("0");
         remote
+    }
+
+    /// Takes requests from now on, and never answers.
+    pub fn hang(&self) {
+        self.server.behave(Behaviour::Hangs);
     }
 
     /// Pushes a commit that writes `text` into the file `number`, and returns its id.

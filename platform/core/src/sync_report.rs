@@ -11,7 +11,7 @@ pub struct SyncReport {
     pub ended_ns: u64,
     /// Commit that readers see after it; absent before the first success.
     pub commit: Option<String>,
-    /// Whether readers saw another commit before.
+    /// True if readers saw another commit before.
     pub changed: bool,
     /// Reason of a failure; absent after a success. It holds no credential.
     pub error: Option<String>,

@@ -1,4 +1,4 @@
-//! refresh has a mirror fetched at once, and waits for what the remote had at that time.
+//! refresh demands a fetch at once, and waits for what the remote had at that time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -29,7 +29,7 @@ pub enum RefreshOutcome {
 }
 
 impl Repos {
-    /// Has a repository fetched at once. Starts its container if it does not run.
+    /// Fetches a repository at once. Starts its container if it does not run.
     ///
     /// # Errors
     /// [`Error::Unknown`], [`Error::SyncFailed`], and if Docker refuses.

@@ -31,7 +31,7 @@ pub struct Repos {
 /// State of a mirrored repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepoStatus {
-    /// What an operator has added.
+    /// Entry that an operator has added.
     pub entry: RepoEntry,
     /// Volume that agents mount.
     pub volume: String,
@@ -44,9 +44,9 @@ pub struct RepoStatus {
 /// State of a mirror's container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepoState {
-    /// It runs.
+    /// The container runs.
     Up,
-    /// It does not run, or does not exist.
+    /// The container does not run, or does not exist.
     Down,
 }
 
@@ -64,9 +64,9 @@ impl RepoState {
 /// Result of checking a mirror's container.
 #[derive(Debug)]
 pub(crate) enum Ensured {
-    /// It runs as it should.
+    /// The container runs as it should.
     Running,
-    /// It was made, or made again.
+    /// The container was made, or made again.
     Started(MirrorOutput),
 }
 

@@ -13,7 +13,7 @@ use crate::{
     entry::RepoEntry,
     error::Error,
     names::{container, state_volume, tree_volume},
-    token_file,
+    token_file::{self, TokenPlace},
 };
 
 /// Limits of a container. Git works with two threads.
@@ -38,9 +38,9 @@ pub(crate) fn spec(
         (git_sync::DEPTH, entry.depth.to_string()),
         (git_sync::PERIOD, format!("{}ms", entry.period.0)),
     ]);
-    let credential = entry.token_file.as_deref().map(token_file::check).transpose()?;
-    let credential_dir = credential.map(|(dir, file)| {
-        environment.insert(git_sync::PASSWORD_FILE, format!("{}/{file}", git_sync::CREDENTIAL_DIR));
+    let credential = entry.token_file.as_deref().map(token_file::locate).transpose()?;
+    let credential_dir = credential.map(|TokenPlace { dir, name }| {
+        environment.insert(git_sync::PASSWORD_FILE, format!("{}/{name}", git_sync::CREDENTIAL_DIR));
         dir
     });
     Ok(MirrorSpec {

@@ -17,13 +17,13 @@ use crate::{error::Error, settings::SyncSettings, sync::Syncer};
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Signals that a program of this kind understands.
-struct Signals {
+struct SyncSignals {
     hangup: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
+impl SyncSignals {
     /// Receives signals from now on. One that comes during a sync leads to one more, however many come.
     fn install() -> io::Result<Self> {
         Ok(Self {
@@ -44,7 +44,7 @@ impl Signals {
 
 /// Syncs until a signal ends the program, also in the middle of a sync.
 pub(crate) async fn serve(settings: &SyncSettings) -> Result<(), Error> {
-    let mut signals = Signals::install().map_err(Error::Signals)?;
+    let mut signals = SyncSignals::install().map_err(Error::Signals)?;
     let mut syncer = Syncer::open(settings)?;
     let mut failures = 0;
     loop {
@@ -54,7 +54,7 @@ pub(crate) async fn serve(settings: &SyncSettings) -> Result<(), Error> {
         };
         print(&report)?;
         failures = if report.error.is_some() { failures + 1 } else { 0 };
-        let Signals { hangup, terminate, interrupt } = &mut signals;
+        let SyncSignals { hangup, terminate, interrupt } = &mut signals;
         tokio::select! {
             () = sleep(delay_after(failures, settings.period)) => {}
             _ = hangup.recv() => {}

@@ -21,7 +21,7 @@ const DEFAULT_DEPTH: &str = "1";
 /// Depth without an end.
 const FULL_DEPTH: &str = "0";
 
-/// What is mirrored, how often, and where to.
+/// Repository that is mirrored, with the times and the directories.
 #[derive(Debug, Clone)]
 pub struct SyncSettings {
     /// Address of the repository.

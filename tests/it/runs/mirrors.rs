@@ -1,6 +1,10 @@
 //! Tests mirrored repositories: real containers, a real remote, and agents that read while it is refreshed.
 
-use std::{fs, os::unix::fs::chown, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::chown,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::join_all;
 use harness::{
@@ -202,5 +206,24 @@ async fn sluice_up_keeps_mirrors_running() {
     assert_eq!((failed.status.as_u16(), &problem["code"]), (502, &json!("repository_unreachable")));
     assert!(!problem.to_string().contains("http://"), "its address is for operators: {problem}");
     remove(world, "web").await;
+    there.end().await;
+}
+
+#[tokio::test]
+async fn a_slow_fetch_is_answered_with_202() {
+    let there = Served::with("").await;
+    let remote = GitRemote::serve(&there.world.path().join("remote")).await;
+    add(&there.world, &remote).await;
+    remote.hang();
+    let member = there.of_role("member", "acct-7", "member").await;
+    let begun = Instant::now();
+    let answer = member.request(Method::POST, "/api/v1/repos/web/refresh", "".into()).await.unwrap();
+    let expected = json!({ "name": "web", "sha": null, "refreshedAt": null });
+    assert_eq!((answer.status.as_u16(), answer.json()), (202, expected));
+    assert!(
+        (20..30).contains(&begun.elapsed().as_secs()),
+        "the wait is bounded, and shorter than a request's"
+    );
+    remove(&there.world, "web").await;
     there.end().await;
 }

@@ -1,5 +1,7 @@
 //! Tests `git-sync` as a process: a real remote, real signals, and readers beside it.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
+
 #[expect(dead_code, reason = "a test of another crate uses the rest of it")]
 #[path = "../../../../runner/git/tests/relay/git_server.rs"]
 mod git_server;

@@ -26,7 +26,7 @@ fn a_gateway_mounts_the_volumes_of_its_agents() {
 }
 
 #[test]
-fn volumes_that_a_gateway_cannot_mount_are_refused() {
+fn unmountable_volumes_of_gateways_are_refused() {
     let other = "{ volume = 'other', container_path = '/repo/web/below' }";
     let writable = "{ volume = 'sluice-default-repo-web', container_path = '/repo/web', read_only = false }";
     for (first, second, said) in [
