@@ -6,7 +6,10 @@ use std::{
     process::Command,
 };
 
-use crate::{docker::host, git_server::{Behaviour, GitServer}};
+use crate::{
+    docker::host,
+    git_server::{Behaviour, GitServer},
+};
 
 /// Repository with one branch `main`, and the server that has it.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bench::upstream::Entry;
 use harness::{
-    Outcome, Up, World, docker::docker, eventually::eventually_within, mirrored_remote::MirroredRemote, mounts,
-    shared::share,
+    Outcome, Up, World, docker::docker, eventually::eventually_within, mirrored_remote::MirroredRemote,
+    mounts, shared::share,
 };
 use platform_core::{record::Identity, refusal::Refusal};
 use rustix::{

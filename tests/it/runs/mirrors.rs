@@ -212,7 +212,7 @@ async fn sluice_up_keeps_mirrors_running() {
 #[tokio::test]
 async fn a_slow_fetch_is_answered_with_202() {
     let there = Served::with("").await;
-    let remote = GitRemote::serve(&there.world.path().join("remote")).await;
+    let remote = MirroredRemote::serve(&there.world.path().join("remote")).await;
     add(&there.world, &remote).await;
     remote.hang();
     let member = there.of_role("member", "acct-7", "member").await;

@@ -97,7 +97,8 @@ impl MirrorCache {
         Self { scope, ..self }
     }
 
-    /// Fetches the branch `base` and, in the default scope, all branches below `sandbox/`, unless another caller has since this call began.
+    /// Fetches the branch `base` and, in the default scope, all branches below `sandbox/`, unless another caller has since
+    /// this call began.
     ///
     /// The caller has decided that its account may read the remote. The credential is only for the fetch.
     ///
@@ -109,12 +110,7 @@ impl MirrorCache {
         fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         let _lock = lock(&dir).await?;
         let fetched_file = dir.join(format!("{FETCHED}{}", short_hash(base.as_str())));
-        let mirror = Mirror {
-            git: self.git.clone(),
-            repository: dir.join(REPOSITORY),
-            url: remote.url.clone(),
-            scope: self.scope,
-        };
+        let mirror = self.mirror(&remote.url);
         if read_time(&fetched_file).is_some_and(|fetched| (asked..=now()).contains(&fetched))
             && mirror.repository.is_dir()
         {
@@ -134,7 +130,7 @@ impl MirrorCache {
     #[must_use]
     pub fn mirror(&self, url: &RepoUrl) -> Mirror {
         let repository = self.dir.join(short_hash(url.as_str())).join(REPOSITORY);
-        Mirror { git: self.git.clone(), repository, url: url.clone() }
+        Mirror { git: self.git.clone(), repository, url: url.clone(), scope: self.scope }
     }
 }
 

@@ -11,7 +11,7 @@ mod bundles;
 mod canary;
 mod contents;
 mod flow;
-#[expect(unreachable_pub, reason = "tests of the whole system share it")]
+#[expect(dead_code, unreachable_pub, reason = "tests of other crates share it")]
 #[path = "../../../../tests/harness/git_server.rs"]
 mod git_server;
 mod host_files;

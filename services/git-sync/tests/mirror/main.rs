@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
-#[expect(dead_code, reason = "a test of another crate uses the rest of it")]
-#[path = "../../../../runner/git/tests/relay/git_server.rs"]
+#[expect(dead_code, unreachable_pub, reason = "tests of other crates share it")]
+#[path = "../../../../tests/harness/git_server.rs"]
 mod git_server;
 mod process;
 mod readers;
