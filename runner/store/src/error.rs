@@ -154,6 +154,12 @@ pub enum Error {
         /// Last run of the thread.
         by: String,
     },
+    /// The workspace of the run's thread is another run's.
+    #[error("another run has the workspace of the thread of {run_id}")]
+    ThreadWorkspaceTaken {
+        /// The run.
+        run_id: RunId,
+    },
     /// The account has no such thread.
     #[error("no thread {thread}")]
     NoThread {
@@ -390,6 +396,7 @@ impl Error {
             | Self::Illegal { .. }
             | Self::NotMaking { .. }
             | Self::NotWarm { .. }
+            | Self::ThreadWorkspaceTaken { .. }
             | Self::NotWanted { .. }
             | Self::NotOver { .. }
             | Self::NotEmpty { .. }

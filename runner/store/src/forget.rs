@@ -1,6 +1,7 @@
 //! Removes the texts of ended runs: questions, answers, messages of failures and what agents printed. The run itself
 //! stays, with its usage, its times and the end of its events, because receipts refer to it. Does not remove files: a kept
-//! workspace has a time of its own.
+//! workspace has a time of its own. That of a thread is no longer kept once the thread has no turn, and the reaper
+//! removes it.
 
 use platform_core::{
     id::{AccountId, ExternalId, RunId},
@@ -134,6 +135,7 @@ impl Tx {
         if cleared.rows_affected() == 0 {
             return Err(Error::StillActive { run_id: run_id.to_string() });
         }
+        self.forget_thread_workspaces(run_id).await?;
         for statement in [REMOVE_EVENTS, CLEAR_RELAYS, BRIDGE_TURN, REMOVE_TURN] {
             let removal = sqlx::query(statement).bind(run_id.as_str());
             removal.execute(self.connection()).await.map_err(failed(ACTION))?;

@@ -148,10 +148,7 @@ impl Store {
                 self.refuse_if_full(&mut tx, new).await?;
                 (0, None, None)
             }
-            Claimant::Worker(worker, span) => {
-                self.refuse_if_busy(&mut tx, new).await?;
-                (1, Some(worker.to_string()), Some(tx.after(span)))
-            }
+            Claimant::Worker(worker, span) => (1, Some(worker.to_string()), Some(tx.after(span))),
         };
         let correlation = serde_json::to_string(&new.correlation).unwrap_or_default();
         let inserted = sqlx::query(CREATE)
@@ -173,6 +170,9 @@ impl Store {
         self.refuse_if_other(&mut tx, new, &correlation).await?;
         if let Some(turn) = &new.turn {
             self.add_turn(&mut tx, &new.run_id, &new.account, turn).await?;
+        }
+        if matches!(claimant, Claimant::Worker(..)) {
+            self.refuse_if_busy(&mut tx, new).await?;
         }
         let run = self.find(&mut tx, &new.run_id).await?;
         self.check_host(&mut tx).await?;

@@ -68,6 +68,7 @@ mod schema;
 mod statement;
 mod step;
 mod thread_list;
+mod thread_workspaces;
 mod threads;
 mod time;
 mod top_ups;
@@ -121,6 +122,7 @@ pub use self::{
     statement::{Statement, StatementLine},
     step::Step,
     thread_list::Thread,
+    thread_workspaces::{ThreadClaim, ThreadWorkspace, ThreadWorkspaceKey},
     threads::{NewTurn, ThreadTurn, TurnPlace},
     time::UnixMillis,
     top_ups::{NewTopUp, TopUp, TopUpAdded},

@@ -8,7 +8,7 @@ use sqlx::any::AnyRow;
 use super::{
     RetryWhen, Store, Tx,
     error::{Error, failed},
-    row::{Run, count, number, parsed, storable, text},
+    row::{Run, count, number, optional, parsed, storable, text},
     time::UnixMillis,
 };
 
@@ -144,6 +144,11 @@ macro_rules! resource_columns {
     () => {
         "run, kind, name, epoch, owner, state, changed"
     };
+}
+
+/// Returns the state of a resource in a row that may have none.
+pub(super) fn state_of(row: &AnyRow) -> Result<Option<ResourceState>, Error> {
+    optional(row, "state", |text| ResourceState::ALL.into_iter().find(|stage| stage.name() == text))
 }
 
 const WANT: &str = "INSERT INTO resources (run, kind, name, epoch, owner, state, changed) \

@@ -121,7 +121,7 @@ pub(super) fn parsed<T>(
 }
 
 /// Returns the parsed text of a column that may be null.
-fn optional<T>(
+pub(super) fn optional<T>(
     row: &AnyRow,
     column: &'static str,
     parse: impl FnOnce(&str) -> Option<T>,

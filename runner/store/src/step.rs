@@ -8,7 +8,7 @@ use runner_model::{
 };
 
 use super::{
-    Batch, FencingToken, ResourceChange, RetryWhen, Store, Tx, UnixMillis, WarmContainer,
+    Batch, FencingToken, ResourceChange, RetryWhen, Store, ThreadClaim, Tx, UnixMillis, WarmContainer,
     error::{Committed, Error, failed},
     events::status_event,
     row::{Run, storable},
@@ -33,6 +33,8 @@ pub struct Step {
     pub batches: Vec<Batch>,
     /// Warm container that this run claims: its parts are among `changes`.
     pub claimed: Option<WarmContainer>,
+    /// Workspace of a thread that this run claims: it is among `changes`.
+    pub thread_workspace: Option<ThreadClaim>,
 }
 
 impl From<Transition> for Step {
@@ -62,6 +64,12 @@ impl Step {
         Self { claimed: Some(warm), ..self.with(changes) }
     }
 
+    /// Returns the same step, which also claims the workspace of a thread.
+    #[must_use]
+    pub fn claiming(self, claim: ThreadClaim) -> Self {
+        Self { thread_workspace: Some(claim), ..self }
+    }
+
     /// Returns the same step, after the events in `batches`.
     #[must_use]
     pub fn after(mut self, batches: impl IntoIterator<Item = Batch>) -> Self {
@@ -86,7 +94,8 @@ impl Store {
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over. [`Error::Illegal`] if its state does not allow the
     /// transition. [`Error::NotMaking`] and [`Error::NotWanted`] if a resource change is out of order.
-    /// [`Error::NotWarm`] if another run claimed the warm container first. Then nothing has changed.
+    /// [`Error::NotWarm`] if another run claimed the warm container first, [`Error::ThreadWorkspaceTaken`] if another run
+    /// has the workspace. Then nothing has changed.
     pub async fn step(&self, token: &FencingToken, step: &Step) -> Result<Run, Error> {
         self.retry(RetryWhen::Always, async |earlier_try| self.step_once(token, step, earlier_try).await)
             .await
@@ -131,6 +140,9 @@ impl Store {
         }
         if let Some(warm) = &step.claimed {
             tx.claim_warm(self.installation.as_str(), warm).await?;
+        }
+        if let Some(claim) = &step.thread_workspace {
+            tx.claim_thread_workspace(self.installation.as_str(), &token.run_id, claim).await?;
         }
         for change in &step.changes {
             tx.store_change(&run, change).await?;

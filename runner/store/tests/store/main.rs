@@ -22,6 +22,7 @@ mod relays;
 mod runs;
 mod schemas;
 mod secrets;
+mod thread_workspaces;
 mod threads;
 
 /// Declares each function, which takes a [`database::Database`], as a test on each backend.
