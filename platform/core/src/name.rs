@@ -129,6 +129,8 @@ pub mod path {
     pub const CONVERSATION_FILE: &str = "conversation.md";
     /// Its last message as plain text, relative to [`COGNI_DIR`] (*specified*).
     pub const PROMPT_FILE: &str = "prompt.txt";
+    /// Description of the agent's commits, which it may leave for their pull request, relative to [`COGNI_DIR`].
+    pub const DESCRIPTION_FILE: &str = "pr.md";
     /// Directory of the files that a user gave the run, relative to [`WORKSPACE`].
     pub const REPO_DIR: &str = "repo";
     /// Directory of the files that a run began with, in [`WORKSPACE`] (*specified*). The agent starts in it.

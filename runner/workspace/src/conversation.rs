@@ -40,7 +40,7 @@ pub(super) fn write(tree: &Path, messages: &[Message]) -> Result<(), Error> {
 }
 
 /// Creates and opens the directory for files that host and agent exchange; it belongs to the agent.
-fn exchange_dir(tree: &Path) -> io::Result<OwnedFd> {
+pub(super) fn exchange_dir(tree: &Path) -> io::Result<OwnedFd> {
     let root = TreeRoot::open(tree)?;
     match mkdirat(&root, COGNI_DIR, Mode::RWXU) {
         Err(Errno::EXIST) | Ok(()) => {}
@@ -60,7 +60,7 @@ pub(super) fn write_file(dir: impl AsFd, name: &str, content: &[u8]) -> io::Resu
 }
 
 /// Gives the open file to the sandbox's user with exactly `mode`, whatever the umask says.
-fn give_to_agent(file: impl std::os::fd::AsFd, mode: u32) -> Result<(), Errno> {
+pub(super) fn give_to_agent(file: impl AsFd, mode: u32) -> Result<(), Errno> {
     fchmod(&file, Mode::from_raw_mode(mode))?;
     fchown(&file, Some(Uid::from_raw(SANDBOX_UID)), Some(Gid::from_raw(SANDBOX_UID)))
 }

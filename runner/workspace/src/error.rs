@@ -87,6 +87,12 @@ pub enum Error {
         /// Root it should be in.
         root: PathBuf,
     },
+    /// Another process works on the workspace.
+    #[error("another process works on workspace {id}")]
+    InUse {
+        /// Id of the workspace.
+        id: WorkspaceId,
+    },
     /// The disk is too full for another workspace.
     #[error(transparent)]
     InsufficientDisk(#[from] InsufficientDisk),
@@ -107,6 +113,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns whether the files of a run did not fit into its workspace.
+    pub fn is_out_of_space(&self) -> bool {
+        let is_full = |source: &io::Error| {
+            matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        };
+        match self {
+            Self::Io { source, .. } => is_full(source),
+            Self::Files(runner_files::Error::Io { source, .. }) => is_full(source),
+            _ => false,
+        }
+    }
+
     pub(super) fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Self + use<'p> {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }

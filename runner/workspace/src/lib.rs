@@ -30,6 +30,8 @@ mod error;
 mod image;
 mod paths;
 mod program;
+mod refresh;
+mod reopen;
 mod root;
 mod start;
 #[cfg(test)]
@@ -67,6 +69,7 @@ pub use self::{
     conversation::markdown as as_markdown,
     disk_space::{DiskSpace, InsufficientDisk},
     error::Error,
+    reopen::WorkspaceLock,
     watch::Exceeded,
     workspace::Workspace,
 };
@@ -77,6 +80,8 @@ pub struct Workspaces {
     root: Arc<WorkspaceRoot>,
     /// Bounds of new workspaces, and of those that are adopted.
     bounds: Bounds,
+    /// Failures that workspaces have to survive from their next mount on.
+    durability: Durability,
 }
 
 /// Reservation of disk space for a workspace that is being created. Released on drop.
@@ -123,14 +128,9 @@ impl Workspaces {
             ),
         };
         let bounds = Bounds::of(settings);
-        let root = WorkspaceRoot {
-            path: root,
-            form,
-            reserve: settings.disk_reserve,
-            durability,
-            reserved: Mutex::default(),
-        };
-        Ok(Self { root: Arc::new(root), bounds })
+        let root =
+            WorkspaceRoot { path: root, form, reserve: settings.disk_reserve, reserved: Mutex::default() };
+        Ok(Self { root: Arc::new(root), bounds, durability })
     }
 
     /// Creates the root if it is missing, and checks that it is private and can be written. Tests no form.
@@ -143,7 +143,7 @@ impl Workspaces {
     /// proportion.
     pub fn sized(&self, size: Option<ByteSize>) -> Self {
         let bounds = size.map_or(self.bounds, |size| self.bounds.sized(size));
-        Self { root: Arc::clone(&self.root), bounds }
+        Self { root: Arc::clone(&self.root), bounds, durability: self.durability }
     }
 
     /// Returns an id for a new workspace.
@@ -215,11 +215,11 @@ impl Workspaces {
 
     async fn create_for(&self, id: &WorkspaceId, purpose: Purpose) -> Result<Workspace, Error> {
         let root = Arc::clone(&self.root);
-        let bounds = self.bounds;
+        let Self { bounds, durability, .. } = *self;
         let id = id.clone();
         let (sender, receiver) = oneshot::channel();
         spawn_blocking(move || {
-            let unreceived = sender.send(root.create(&id, bounds, &purpose));
+            let unreceived = sender.send(root.create(&id, bounds, durability, &purpose));
             if let Err(Ok(_workspace)) = unreceived
                 && let Err(error) = root.paths(&id).remove()
             {
@@ -233,9 +233,9 @@ impl Workspaces {
     /// first if the machine went down while it was in use.
     pub async fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
         let root = Arc::clone(&self.root);
-        let bounds = self.bounds;
+        let Self { bounds, durability, .. } = *self;
         let id = id.clone();
-        blocking(move || root.adopt(&id, bounds)).await
+        blocking(move || root.adopt(&id, bounds, durability)).await
     }
 
     /// Returns whether `id` belongs to a warm container that has no start file yet.

@@ -35,6 +35,8 @@ const NEARLY_FULL_DIVISOR: u64 = 50;
 /// Number of attempts to remove or unmount a workspace in use. By then a reader of a file has finished, and so has a
 /// running `mount`.
 const MAX_TRIES: u32 = 40;
+/// Flags of a mounted tree.
+const MOUNT_FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOATIME);
 /// Delay before another attempt.
 const RETRY_DELAY: Duration = Duration::from_millis(25);
 
@@ -93,9 +95,17 @@ impl WorkspacePaths {
 
     /// Makes the mounted tree read-only.
     pub(super) fn make_read_only(&self) -> Result<(), Error> {
-        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
-        mount_remount(&self.tree, flags, "")
+        mount_remount(&self.tree, MOUNT_FLAGS | MountFlags::RDONLY, "")
             .map_err(|error| Error::io("mount read-only", &self.tree)(error.into()))
+    }
+
+    /// Makes the mounted tree writable again, if it is read-only.
+    pub(super) fn make_writable(&self) -> Result<(), Error> {
+        if !self.is_read_only() {
+            return Ok(());
+        }
+        mount_remount(&self.tree, MOUNT_FLAGS, "")
+            .map_err(|error| Error::io("mount writable", &self.tree)(error.into()))
     }
 
     fn is_read_only(&self) -> bool {

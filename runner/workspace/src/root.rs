@@ -21,7 +21,6 @@ pub(super) struct WorkspaceRoot {
     pub(super) path: PathBuf,
     pub(super) form: Form,
     pub(super) reserve: ByteSize,
-    pub(super) durability: Durability,
     /// Total size of the workspaces that are reserved and not created yet: on disk their demand cannot be seen.
     pub(super) reserved: Mutex<u64>,
 }
@@ -58,11 +57,12 @@ impl WorkspaceRoot {
         &self,
         id: &WorkspaceId,
         bounds: Bounds,
+        durability: Durability,
         purpose: &Purpose,
     ) -> Result<Workspace, Error> {
         let paths = self.paths(id);
         paths.create_dirs()?;
-        let filled = self.fill(&paths, bounds, purpose);
+        let filled = self.fill(&paths, bounds, durability, purpose);
         if filled.is_err()
             && let Err(error) = paths.remove()
         {
@@ -72,10 +72,16 @@ impl WorkspaceRoot {
         Ok(self.workspace(paths, bounds))
     }
 
-    fn fill(&self, paths: &WorkspacePaths, bounds: Bounds, purpose: &Purpose) -> Result<(), Error> {
+    fn fill(
+        &self,
+        paths: &WorkspacePaths,
+        bounds: Bounds,
+        durability: Durability,
+        purpose: &Purpose,
+    ) -> Result<(), Error> {
         if self.form == Form::Image {
             image::create(paths, bounds)?;
-            image::mount(paths, self.durability)?;
+            image::mount(paths, durability)?;
         }
         paths::give_to_agent(&paths.tree, paths::AGENT_DIR_MODE)?;
         match purpose {
@@ -90,13 +96,18 @@ impl WorkspaceRoot {
     }
 
     /// Returns workspace `id`, which exists, and mounts it where it needs a mount and has none.
-    pub(super) fn adopt(&self, id: &WorkspaceId, bounds: Bounds) -> Result<Workspace, Error> {
+    pub(super) fn adopt(
+        &self,
+        id: &WorkspaceId,
+        bounds: Bounds,
+        durability: Durability,
+    ) -> Result<Workspace, Error> {
         let paths = self.paths(id);
         if !paths.tree.is_dir() {
             return Err(Error::Unknown { id: id.clone(), root: self.path.clone() });
         }
         if paths.has_image() && !paths.is_mounted()? {
-            let mounted = image::repair(&paths).and_then(|()| image::mount(&paths, self.durability));
+            let mounted = image::repair(&paths).and_then(|()| image::mount(&paths, durability));
             // Another process may have mounted it in the meantime.
             if mounted.is_err() && !paths.is_mounted()? {
                 mounted?;

@@ -46,6 +46,20 @@ impl Workspace {
         blocking(move || start::place(&dir, &start)).await
     }
 
+    /// Writes `content` into a workspace in which agents have run before, and in which none runs now. Their own files
+    /// stay. The conversation, the behaviour files and the directory of files are written anew.
+    pub async fn refresh(&self, content: InitialContent) -> Result<(), Error> {
+        let tree = self.tree.clone();
+        blocking(move || content.rewrite(&tree)).await
+    }
+
+    /// Returns the bound that the workspace exceeds now. An image exceeds none.
+    pub async fn exceeded(&self) -> Result<Option<Exceeded>, Error> {
+        let Some(watched) = self.watched.clone() else { return Ok(None) };
+        let tree = self.tree.clone();
+        blocking(move || watched.measure().map_err(Error::io("look through", &tree))).await
+    }
+
     /// Returns when the workspace exceeds its bounds and its agent has to be stopped. An image bounds itself: then
     /// this never returns. Cancel safe.
     pub async fn watch(&self) -> Exceeded {

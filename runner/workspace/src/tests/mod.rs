@@ -1,6 +1,7 @@
 //! Tests workspaces of both forms: their creation, bounds, adoption and removal.
 
 mod hostile;
+mod reopened;
 mod states;
 mod waiting;
 mod watching;
