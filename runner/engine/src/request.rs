@@ -7,10 +7,10 @@ use platform_core::{
     priority::Priority,
     traceparent::Traceparent,
 };
-use platform_runtime::settings::{Agent, Execution, ModelLimits};
+use platform_runtime::settings::{Agent, Execution, ModelLimits, WorkspaceSetup};
 use runner_files::StagedFiles;
 use runner_model::{behaviour::BehaviourFiles, conversation::Message};
-use runner_store::{NewRun, NewTurn, Record};
+use runner_store::{NewRun, NewTurn, Record, ThreadWorkspaceKey};
 use serde::{Deserialize, Serialize};
 
 use crate::relay::RepoOrder;
@@ -147,8 +147,21 @@ impl RunRequest {
         SessionKey::new(&self.spec.agent.gateway_agent, &self.account, &key)
     }
 
-    /// Returns the session if it is shared with other runs, which then wait for each other.
+    /// Returns the key of the workspace that the run shares with other runs of its thread, if it shares one.
+    pub fn thread_workspace(&self) -> Option<ThreadWorkspaceKey> {
+        let RunSpec { agent, state_key, .. } = &self.spec;
+        let is_shared = agent.mode == Execution::Ephemeral && agent.workspace == WorkspaceSetup::Thread;
+        let thread = state_key.clone().filter(|_| is_shared)?;
+        Some(ThreadWorkspaceKey { account: self.account.clone(), thread, agent: self.agent_id.clone() })
+    }
+
+    /// Returns the session if it is shared with other runs, which then wait for each other. Runs that share a workspace
+    /// are such a session, too.
     fn shared_session(&self) -> Option<String> {
+        if let Some(ThreadWorkspaceKey { account, thread, agent }) = self.thread_workspace() {
+            // Of these names, only that of a thread may have spaces.
+            return Some(format!("workspace {account} {agent} {thread}"));
+        }
         let is_shared = self.spec.agent.mode == Execution::Gateway && self.spec.state_key.is_some();
         is_shared.then(|| self.session_key().ok()).flatten().map(|key| key.to_string())
     }

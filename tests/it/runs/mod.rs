@@ -14,6 +14,7 @@ mod pricing;
 mod reaper;
 mod relay;
 mod starts;
+mod thread_workspaces;
 mod two_hosts;
 mod up;
 mod warm;

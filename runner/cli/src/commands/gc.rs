@@ -26,7 +26,7 @@ struct OnRequest {
     /// proxy, workspaces in its directory. Do not use it where others share these
     #[arg(long)]
     unknown: bool,
-    /// Also remove workspaces of ended runs that were kept on purpose
+    /// Also remove workspaces that were kept on purpose when their runs ended, those of threads included
     #[arg(long)]
     kept: bool,
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use platform_core::control::Usage;
 use platform_runtime::terminal::{self, Output, Sanitizer};
-use runner_engine::relay::RelayRecord;
+use runner_engine::{relay::RelayRecord, request::RunRequest};
 use runner_model::{conversation::Message, lifecycle::State};
 use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run};
 use runner_workspace as workspace;
@@ -48,6 +48,14 @@ fn question(order: &str) -> Option<String> {
     Some(if shown == whole { whole } else { format!("{shown}…") })
 }
 
+/// Returns the thread of the run, if it is a turn of one.
+fn thread(record: &Record) -> Option<String> {
+    let request = RunRequest::stored(record).ok()?;
+    let thread = request.spec.state_key.as_ref()?;
+    let shares = request.thread_workspace().is_some();
+    Some(if shares { format!("{thread}, whose runs share a workspace") } else { thread.to_string() })
+}
+
 /// Run as `sluice runs show` shows it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShownRun<'r> {
@@ -68,10 +76,13 @@ fn facts(ShownRun { record, position, receipts, relay }: ShownRun<'_>) -> Vec<(&
         ("state", state_text(run)),
         ("agent", run.agent.to_string()),
         ("account", run.account.to_string()),
+    ];
+    facts.extend(thread(record).map(|thread| ("thread", thread)));
+    facts.extend([
         ("priority", run.priority.to_string()),
         ("attempt", format!("{}, epoch {}", run.attempt, run.epoch)),
         ("ordered", format_time(run.created)),
-    ];
+    ]);
     facts.extend(waiting_reason(run, position).map(|why| ("waits", why)));
     facts.extend(run.started.map(|started| ("started", format_time(started))));
     facts.extend(run.ended.map(|ended| {

@@ -70,7 +70,7 @@ Examples:
 Examples:
   sluice runs gc --dry-run                  list what would be removed, with reasons
   sluice runs gc
-  sluice runs gc --kept                     also remove kept workspaces
+  sluice runs gc --kept                     also remove kept workspaces, and those of threads
   sluice runs gc --json | jq -r '.things[] | select(.outcome == \"unknown\").name'")]
     Gc(gc::Arguments),
     /// Wait for a run to end and show its answer

@@ -13,7 +13,7 @@ use bollard::{
     },
 };
 use platform_core::{
-    id::InstallationId,
+    id::{InstallationId, WorkspaceId},
     name::{label, path},
 };
 
@@ -85,6 +85,11 @@ impl Listed {
     pub fn socket_dir(&self) -> Option<&str> {
         let (source, _) = self.mounts.iter().find(|(_, target)| target == path::SOCKET_DIR)?;
         source.file_name()?.to_str()
+    }
+
+    /// Returns whether it has workspace `id` or a part of it mounted. Only paths of a workspace contain its id.
+    pub fn mounts_part_of(&self, id: &WorkspaceId) -> bool {
+        self.mounts.iter().any(|(source, _)| source.iter().any(|part| part == id.as_str()))
     }
 
     fn label(&self, key: &str) -> Option<&str> {

@@ -1,7 +1,7 @@
 //! Removes a resource that was judged dead, if a second judgement confirms it.
 
 use platform_core::{
-    id::{RunId, SocketDirName},
+    id::{RunId, SocketDirName, WorkspaceId},
     limit::Millis,
 };
 use platform_runtime::report;
@@ -32,7 +32,7 @@ enum Error {
     Workspace(#[from] workspace::Error),
     #[error("the warm container could not be removed")]
     WarmContainer(#[from] pool::Error),
-    /// The container was renamed.
+    /// The container was renamed, or another run of a thread has the workspace.
     #[error("it is no longer what it was when it was looked at")]
     Changed,
 }
@@ -61,7 +61,7 @@ impl Reaper {
             let outcome = GcOutcome::of(&decision);
             return (decision, outcome);
         }
-        let outcome = match self.remove(&refreshed, stored_run.as_ref()).await {
+        let outcome = match self.remove(&refreshed, run_id, stored_run.as_ref()).await {
             Ok(outcome) => self.record_removed(&refreshed, stored_run.as_ref()).await.map(|()| outcome),
             Err(error) => Err(error),
         };
@@ -88,6 +88,7 @@ impl Reaper {
     async fn remove(
         &self,
         resource: &FoundResource,
+        run_id: Option<&RunId>,
         stored_run: Option<&StoredRun>,
     ) -> Result<GcOutcome, Error> {
         match resource {
@@ -114,6 +115,10 @@ impl Reaper {
                 }
             }
             FoundResource::Workspace(dir) => {
+                let owner = stored_run.and_then(|_| run_id);
+                if !self.store.retire_workspace(&dir.id, owner).await? {
+                    return Err(Error::Changed);
+                }
                 if !self.sandbox.workspace_dir.join(dir.id.as_str()).exists() {
                     return Ok(GcOutcome::WasGone);
                 }
@@ -129,6 +134,9 @@ impl Reaper {
                 if let (ResourceKind::Listener, Ok(dir)) = (row.kind, SocketDirName::parse(&row.name)) {
                     // The listener of a warm container may exist without a grant, whose end would remove it.
                     self.data_plane.release(&dir).await?;
+                }
+                if let (ResourceKind::Workspace, Ok(id)) = (row.kind, WorkspaceId::parse(&row.name)) {
+                    self.store.retire_workspace(&id, run_id).await?;
                 }
                 self.store.mark_removed(row).await?;
                 Ok(GcOutcome::WasGone)

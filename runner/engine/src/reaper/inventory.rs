@@ -1,6 +1,6 @@
 //! Lists the resources that exist: containers, grants and workspaces. Changes nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use runner_docker::{Docker, Listed};
 use runner_files::{ListedStage, Stage};
@@ -90,12 +90,11 @@ pub(super) async fn list_containers(socket: &Path) -> Result<Vec<Listed>, runner
     Docker::connect(socket).await?.containers().await
 }
 
-/// Returns `dirs` with the containers that mount them, or a part of them. Only paths of a workspace contain its id.
+/// Returns `dirs` with the containers that mount them, or a part of them.
 pub(super) fn with_users(mut dirs: Vec<WorkspaceDir>, containers: &[Listed]) -> Vec<WorkspaceDir> {
     for dir in &mut dirs {
-        let is_inside = |source: &PathBuf| source.iter().any(|part| part == dir.id.as_str());
-        let uses = |found: &&Listed| found.mounts.iter().any(|(source, _)| is_inside(source));
-        dir.users = containers.iter().filter(uses).map(|found| found.name.clone()).collect();
+        let users = containers.iter().filter(|found| found.mounts_part_of(&dir.id));
+        dir.users = users.map(|found| found.name.clone()).collect();
     }
     dirs
 }

@@ -145,8 +145,7 @@ impl RunExecutor<'_> {
 
     async fn reopen_workspace(&self) -> Result<(WorkspaceId, Workspace), Error> {
         let id = self.workspace_id().ok_or(Error::ContainerLost)?;
-        let workspaces = self.ctx.engine.workspaces.sized(self.ctx.agent().disk);
-        let workspace = self.ctx.run.perform(workspaces.adopt(&id)).await??;
+        let workspace = self.ctx.run.perform(self.ctx.workspaces().adopt(&id)).await??;
         Ok((id, workspace))
     }
 }

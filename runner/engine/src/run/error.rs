@@ -9,7 +9,7 @@ use runner_gateways::{self as gateway, attribution::Unattributable};
 use runner_git as git;
 use runner_model::lifecycle::{Detail, Failure};
 use runner_store as store;
-use runner_workspace as workspace;
+use runner_workspace::{self as workspace, Exceeded};
 
 use crate::{pricing::Unpriced, relay::RelayError};
 
@@ -22,6 +22,8 @@ pub(super) enum Error {
     DataPlane(#[from] data_plane::Error),
     #[error("the workspace failed")]
     Workspace(#[from] workspace::Error),
+    #[error("{0} in earlier runs of its thread")]
+    ThreadWorkspaceFull(Exceeded),
     #[error("the sandbox failed")]
     Docker(#[from] docker::Error),
     #[error("the gateway failed")]
@@ -57,6 +59,7 @@ impl Error {
             Self::Relay(error) => error.is_transient(),
             Self::Store(_)
             | Self::Workspace(_)
+            | Self::ThreadWorkspaceFull(_)
             | Self::ContainerLost
             | Self::RunIdTaken
             | Self::Unpriced(_)
@@ -76,6 +79,9 @@ impl Error {
             }
             Self::Unpriced(error) => Failure::new(Code::ModelUnpriced, error.to_string()),
             Self::Gateway(error) => gateway_failure(error),
+            Self::Store(error @ store::Error::ThreadWorkspaceTaken { .. }) => {
+                Failure::new(Code::WorkspaceFailed, error.to_string())
+            }
             Self::Store(_) => Failure::new(Code::StoreFailed, "what the run does could not be stored"),
             Self::DataPlane(error) if error.is_transient() => {
                 Failure::new(Code::DataPlaneUnavailable, "the data plane did not answer")
@@ -84,6 +90,13 @@ impl Error {
             Self::Workspace(workspace::Error::InsufficientDisk(_)) => {
                 Failure::new(Code::InsufficientDisk, "there was no room for its workspace")
             }
+            Self::Workspace(error) if error.is_out_of_space() => {
+                Failure::new(Code::WorkspaceFailed, "its files do not fit into its workspace")
+            }
+            Self::ThreadWorkspaceFull(_) => Failure::new(
+                Code::WorkspaceFailed,
+                format!("{self}: remove the thread, or give the agent more `disk`"),
+            ),
             Self::Workspace(_) => {
                 Failure::new(Code::WorkspaceFailed, "its workspace could not be created or kept")
             }

@@ -34,6 +34,7 @@ mod resume;
 mod settle;
 mod supervise;
 mod tap_relay;
+mod thread_workspace;
 mod turn;
 
 use platform_core::event::AgentEvent;

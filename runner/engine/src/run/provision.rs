@@ -8,7 +8,7 @@ use platform_core::{
     event::Phase,
     id::{SocketDirName, WorkspaceId},
 };
-use platform_runtime::{random, report, settings::WorkspaceSetup};
+use platform_runtime::{random, report};
 use runner_control_client::Lines;
 use runner_docker::Container;
 use runner_files::Stage;
@@ -65,10 +65,13 @@ impl<'r> RunExecutor<'r> {
     }
 
     /// Removes what previous workers created for an agent that never ran. Grant and listener stay, because the present
-    /// worker uses them.
+    /// worker uses them; so does a workspace of the run's thread.
     pub(super) async fn clear_leftovers(&mut self) -> Result<(), Error> {
         let mut removed = Vec::new();
         for resource in self.resources.all(&[ResourceKind::Container, ResourceKind::Workspace]) {
+            if self.is_of_thread(&resource) {
+                continue;
+            }
             self.remove(&resource).await?;
             removed.push(resource.to(ResourceState::Removed));
         }
@@ -79,7 +82,8 @@ impl<'r> RunExecutor<'r> {
     async fn provision_warm(&mut self, image: &str) -> Result<Option<Provisioned<'r>>, Error> {
         let ctx = self.ctx;
         // A preparation that began without a warm container continues without one.
-        if ctx.run.state() != State::Queued || ctx.start_file().is_none() {
+        let is_in_thread = ctx.request().thread_workspace().is_some();
+        if ctx.run.state() != State::Queued || is_in_thread || ctx.start_file().is_none() {
             return Ok(None);
         }
         let template = ContainerTemplate::new(ctx.engine, &ctx.request().agent_id, ctx.agent(), image).id();
@@ -137,24 +141,28 @@ impl<'r> RunExecutor<'r> {
         permit: Option<SemaphorePermit<'r>>,
     ) -> Result<Provisioned<'r>, Error> {
         let ctx = self.ctx;
-        let workspaces = ctx.engine.workspaces.sized(ctx.agent().disk);
+        let workspaces = ctx.workspaces();
         let reserved = ctx.reserve_disk_space(&workspaces).await?;
-        let workspace_id = Workspaces::new_id();
+        let chosen = ctx.choose_workspace(&workspaces).await?;
         let mut wanted = self.wanted_files();
-        wanted.push(ResourceChange::wanted(ResourceKind::Workspace, workspace_id.as_str()));
+        wanted.extend(chosen.wanted());
         if self.resources.last(ResourceKind::Listener).is_none() {
             let socket_dir = SocketDirName::from_random(random::bits());
             wanted.push(ResourceChange::wanted(ResourceKind::Grant, ctx.run_id().as_str()));
             wanted.push(ResourceChange::wanted(ResourceKind::Listener, socket_dir.as_str()));
         }
-        self.step(Transition::Prepare, wanted).await?;
+        match chosen.claim.clone() {
+            Some(claim) => ctx.run.prepare_in_thread(claim, wanted.clone()).await?,
+            None => ctx.run.step(Transition::Prepare, wanted.clone()).await?,
+        }
+        self.resources.apply(&wanted);
         Point::Prepared.reach();
         let content = ctx.initial_content(&workspaces).await?;
-        let workspace = ctx.run.perform(workspaces.create(&workspace_id, content)).await??;
+        let workspace = ctx.fill_workspace(&workspaces, &chosen, content).await?;
         drop(reserved);
         Point::WorkspaceMade.reach();
         let RunSocket { dir: socket_dir, tap } = self.open_socket().await?;
-        let container = PreparedContainer::New { image, workspace_id, socket_dir };
+        let container = PreparedContainer::New { image, workspace_id: chosen.id, socket_dir };
         Ok(Provisioned { workspace, tap, container, permit })
     }
 }
@@ -173,15 +181,12 @@ impl RunContext<'_> {
     /// Returns the content of the run's workspace when its agent starts.
     async fn initial_content(&self, workspaces: &Workspaces) -> Result<InitialContent, Error> {
         let spec = self.spec();
-        let conversation = match spec.agent.workspace {
-            WorkspaceSetup::Conversation => spec.messages.clone(),
-        };
         let files = match (&spec.files, &spec.repo) {
             (Some(staged), _) => Some(self.run.perform(workspaces.files(self.run_id(), staged)).await??),
             (None, Some(repo)) => Some(self.clone_repository(repo).await?),
             (None, None) => None,
         };
-        Ok(InitialContent { conversation, behaviour: spec.behaviour.clone(), files })
+        Ok(InitialContent { conversation: spec.messages.clone(), behaviour: spec.behaviour.clone(), files })
     }
 
     /// Makes the clone that the agent works in. A cancelled run does not wait for it.

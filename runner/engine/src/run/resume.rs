@@ -70,8 +70,7 @@ impl RunExecutor<'_> {
         // The data plane learns the epoch: from now on it refuses earlier ones.
         let tap = self.register_socket().await?.tap;
         let id = self.workspace_id().ok_or(Error::ContainerLost)?;
-        let workspaces = ctx.engine.workspaces.sized(ctx.agent().disk);
-        let workspace = ctx.run.perform(workspaces.adopt(&id)).await??;
+        let workspace = ctx.run.perform(ctx.workspaces().adopt(&id)).await??;
         // The previous worker may not have written the start file yet.
         ctx.write_start_file(&workspace).await?;
         Ok(ResumeState::Running(RunningAgent { container, workspace, tap, time_left: ctx.time_left() }))

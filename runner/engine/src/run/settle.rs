@@ -90,7 +90,7 @@ impl RunExecutor<'_> {
                     // The data plane did not answer for the grant; another wait would be in vain.
                     continue;
                 }
-                if self.is_kept(kind, &removed.changes) {
+                if self.is_kept(&resource, &removed.changes) {
                     self.keep(&resource).await;
                     removed.changes.push(resource.to(ResourceState::Kept));
                     continue;
@@ -118,11 +118,14 @@ impl RunExecutor<'_> {
         tracing::warn!(%run, kind = kind.name(), name, error, "resource not removed; left for gc");
     }
 
-    /// Returns whether resources of this kind stay after the run. The files that it began with stay with a workspace,
+    /// Returns whether the resource stays after the run. The files that it began with stay with a workspace,
     /// to be compared with it.
-    fn is_kept(&self, kind: ResourceKind, changes: &[ResourceChange]) -> bool {
-        match kind {
-            ResourceKind::Workspace => self.ctx.spec().keep == Keep::Workspace || self.keeps_workspace,
+    fn is_kept(&self, resource: &ResourceChange, changes: &[ResourceChange]) -> bool {
+        match resource.kind {
+            ResourceKind::Workspace => {
+                let is_for_people = self.ctx.spec().keep == Keep::Workspace || self.keeps_workspace;
+                is_for_people || self.is_of_thread(resource)
+            }
             ResourceKind::Files => changes
                 .iter()
                 .any(|change| change.kind == ResourceKind::Workspace && change.stage == ResourceState::Kept),
@@ -130,16 +133,20 @@ impl RunExecutor<'_> {
         }
     }
 
-    /// Leaves a workspace for people to read, even if it cannot be made read-only.
+    /// Leaves a workspace for people to read, even if it cannot be made read-only, or for the next run of its thread.
     async fn keep(&self, resource: &ResourceChange) {
         if resource.kind != ResourceKind::Workspace {
             return;
         }
         let Ok(id) = WorkspaceId::parse(&resource.name) else { return };
-        if let Ok(Err(error)) = self.ctx.run.perform(self.ctx.engine.workspaces.keep(&id)).await {
+        let workspaces = &self.ctx.engine.workspaces;
+        let is_of_thread = self.is_of_thread(resource);
+        let put_away =
+            async { if is_of_thread { workspaces.put_away(&id).await } else { workspaces.keep(&id).await } };
+        if let Ok(Err(error)) = self.ctx.run.perform(put_away).await {
             let run = self.ctx.run_id();
             let error = report::chain(&error);
-            tracing::warn!(%run, workspace = %id, error, "the kept workspace is still writable");
+            tracing::warn!(%run, workspace = %id, error, "the kept workspace is still mounted and writable");
         }
     }
 

@@ -25,7 +25,7 @@ impl Kind {
             .or(Execution::Ephemeral),
             workspace: field(
                 "workspace",
-                "Content of its workspace at the start: `conversation`, the messages before its turn, in `.cogni`.",
+                "Workspace of its runs: `conversation`, a new one for each, with the messages before its turn in `.cogni`; `thread`, the same for all runs of a thread, which finds there what it left.",
             )
             .or(WorkspaceSetup::Conversation),
             protocol: field(
@@ -120,16 +120,18 @@ impl Execution {
     }
 }
 
-/// Content of an agent's workspace when it starts.
+/// Workspace of an agent's runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceSetup {
-    /// The messages before its turn.
+    /// A new one for each run, with the messages before its turn.
     #[default]
     Conversation,
+    /// One for all runs of a thread.
+    Thread,
 }
 
-written_as_word!(WorkspaceSetup { Conversation: "conversation" });
+written_as_word!(WorkspaceSetup { Conversation: "conversation", Thread: "thread" });
 
 /// Format of what an agent's program prints on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -63,7 +63,7 @@ pub struct Agent {
     /// Volumes in addition to the workspace.
     #[serde(default)]
     pub volumes: Vec<Volume>,
-    /// Content of its workspace when it starts.
+    /// Workspace of its runs.
     #[serde(default)]
     pub workspace: WorkspaceSetup,
     /// Instructions that come before each conversation.
@@ -122,7 +122,7 @@ pub struct Agent {
     /// Warm containers for its runs. A setting of the host, so it is not stored with a run.
     #[serde(skip)]
     pub warm_pool_size: u32,
-    /// Time that workspaces of its runs stay for people, if they are kept. A setting of the host as well.
+    /// Time that workspaces of its runs stay, if they are kept for people or for a thread. A setting of the host as well.
     #[serde(skip, default = "default_keep")]
     pub keep: Millis,
 }
@@ -238,7 +238,7 @@ impl Agent {
             warm_pool_size: read_warm_pool_size(section),
             keep: field(
                 "keep",
-                "Time that a workspace stays after its run, for `sluice runs diff` and the like: that of a run with `--workspace` or `--keep`.",
+                "Time that a workspace stays after its run, for `sluice runs diff` and the like: that of a run with `--workspace` or `--keep`. With `workspace = \"thread\"`, time that the workspace of a thread stays after its last run.",
             )
             .or(default_keep()),
         }

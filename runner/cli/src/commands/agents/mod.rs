@@ -5,7 +5,7 @@ mod available;
 
 use std::io::{self, Write};
 
-use platform_runtime::terminal;
+use platform_runtime::{settings::WorkspaceSetup, terminal};
 use runner_engine::agents::{self, AgentStatus, BlockReason, Probes};
 
 use self::add::Style;
@@ -116,7 +116,11 @@ fn as_json(statuses: &[AgentStatus]) -> serde_json::Value {
 fn list(out: &mut impl Write, statuses: &[AgentStatus]) -> io::Result<()> {
     let mut table = Table::new(["AGENT", "NAME", "IMAGE", "LIMITS"]);
     for AgentStatus { id, agent, .. } in statuses.iter().filter(|agent| agent.can_run()) {
-        let limits = format!("{}, {}", agent.run_timeout, agent.memory);
+        let kept = match agent.workspace {
+            WorkspaceSetup::Conversation => "",
+            WorkspaceSetup::Thread => ", one workspace for each thread",
+        };
+        let limits = format!("{}, {}{kept}", agent.run_timeout, agent.memory);
         table.row([id.to_string(), agent.name.clone(), agent.image.to_string(), limits]);
     }
     write!(out, "{table}")?;

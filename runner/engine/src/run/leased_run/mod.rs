@@ -20,7 +20,7 @@ use runner_control_client::Holder;
 use runner_docker::KilledBy;
 use runner_model::lifecycle::{Completion, StartKind, State, Transition};
 use runner_store::{
-    self as store, Batch, EventCursor, FencingToken, ResourceChange, Step, Store, WarmContainer,
+    self as store, Batch, EventCursor, FencingToken, ResourceChange, Step, Store, ThreadClaim, WarmContainer,
 };
 use tokio::time::Instant;
 
@@ -117,11 +117,28 @@ impl LeasedRun {
         transition: Transition,
         changes: impl IntoIterator<Item = ResourceChange>,
     ) -> Result<(), store::Error> {
+        self.store_step(self.step_of(transition).with(changes)).await
+    }
+
+    /// Stores the preparation of the run with a workspace of its thread. A preparation that a previous worker stored is
+    /// not stored again.
+    ///
+    /// # Errors
+    /// [`store::Error::ThreadWorkspaceTaken`] if another run has it.
+    pub(super) async fn prepare_in_thread(
+        &self,
+        claim: ThreadClaim,
+        changes: impl IntoIterator<Item = ResourceChange>,
+    ) -> Result<(), store::Error> {
+        self.store_step(self.step_of(Transition::Prepare).with(changes).claiming(claim)).await
+    }
+
+    /// Returns the step of a transition, or an empty one if a previous worker has stored it.
+    fn step_of(&self, transition: Transition) -> Step {
         let state = self.state.get();
         let is_stored =
             state.can_allocate() && transition.is_on_the_way() && state.after(&transition).is_err();
-        let step = if is_stored { Step::default() } else { Step::from(transition) };
-        self.store_step(step.with(changes)).await
+        if is_stored { Step::default() } else { Step::from(transition) }
     }
 
     /// Stores the preparation of the run with a warm container.
