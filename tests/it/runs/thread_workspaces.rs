@@ -76,7 +76,8 @@ async fn a_thread_finds_its_memory_and_no_other_does() {
     }
     assert_eq!(workspaces(&world).len(), 4, "that of the run without a thread is gone");
     // One that failed leaves the workspace, too.
-    let failed = obey(&world, "r3", &["--state-key", "chat"], "echo -n y >> /workspace/MEMORY.md; exit 3").await;
+    let failed =
+        obey(&world, "r3", &["--state-key", "chat"], "echo -n y >> /workspace/MEMORY.md; exit 3").await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
     let shown = world.sluice().run(&["runs", "show", "r3"]).await;
     assert!(shown.stdout.contains("thread     chat, whose runs share a workspace"), "{}", shown.stdout);
@@ -140,7 +141,8 @@ async fn links_left_in_a_thread_harm_nothing() {
 async fn a_killed_worker_leaves_the_memory() {
     let mut world = World::with(&format!("{}{LEASE}", obedient_agent(""))).await;
     assert!(world.stop_proxy().await);
-    let points = [Point::WorkspaceMade, Point::Prepared, Point::WorkspaceMade, Point::Started, Point::SettleStored];
+    let points =
+        [Point::WorkspaceMade, Point::Prepared, Point::WorkspaceMade, Point::Started, Point::SettleStored];
     let mut memory = String::new();
     for (number, point) in points.into_iter().enumerate() {
         let run = format!("r{number}");
@@ -154,18 +156,21 @@ async fn a_killed_worker_leaves_the_memory() {
         let record = ended(&world, &run).await;
         assert_eq!(record["answer"], format!("{memory}."), "{point:?}: {record:#}");
         memory.push('x');
+        gc(&world, &[]).await;
+        assert_eq!(workspaces(&world).len(), 1, "{point:?}: it is kept, and no second one is left");
+        if memory.len() == points.len() {
+            gc(&world, &["--kept"]).await;
+        }
         next.stop(Signal::TERM).await;
         kill_process(Pid::from_raw(up.proxy_pid.cast_signed()).unwrap(), Signal::KILL).ok();
     }
-    gc(&world, &[]).await;
-    assert_eq!(workspaces(&world).len(), 1, "no second workspace is left");
-    end(&world).await;
+    world.assert_nothing_left().await;
 }
 
 #[tokio::test]
 async fn a_thread_cannot_outgrow_its_disk() {
     const GROWS: &str = "head -c 36M /dev/zero > \"/workspace/$(date +%N)\" && echo fits || echo full";
-    let mut world = World::with(&obedient_agent("")).await;
+    let world = World::with(&obedient_agent("")).await;
     assert_eq!(turn(&world, "r1", GROWS).await, "fits");
     assert_eq!(turn(&world, "r2", GROWS).await, "full", "an image bounds itself");
     end(&world).await;

@@ -327,6 +327,7 @@ const fn store_exit(error: &store::Error) -> Exit {
         | Error::Illegal { .. }
         | Error::NotMaking { .. }
         | Error::NotWarm { .. }
+        | Error::ThreadWorkspaceTaken { .. }
         | Error::NotWanted { .. }
         | Error::NotOver { .. }
         | Error::Backwards { .. }

@@ -158,7 +158,7 @@ impl<'r> RunExecutor<'r> {
         self.resources.apply(&wanted);
         Point::Prepared.reach();
         let content = ctx.initial_content(&workspaces).await?;
-        let workspace = ctx.fill_workspace(&workspaces, &chosen, content).await?;
+        let workspace = Box::pin(ctx.fill_workspace(&workspaces, &chosen, content)).await?;
         drop(reserved);
         Point::WorkspaceMade.reach();
         let RunSocket { dir: socket_dir, tap } = self.open_socket().await?;
