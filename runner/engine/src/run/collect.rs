@@ -71,14 +71,31 @@ impl RunExecutor<'_> {
         if !relay.record.stage.is_pending() {
             return Ok(Some(relay.record));
         }
+        if let Some(record) = self.advance_in_time(relays).await? {
+            return Ok(Some(record));
+        }
+        let stored = self.ctx.engine.store.relay(run_id).await?;
+        Ok(stored.as_ref().map(RelayRecord::read).transpose()?)
+    }
+
+    /// Continues the relay for the time that the run waits for it; `None` if it goes on without the run. A cancel ends
+    /// the wait, unless it has ended the agent.
+    async fn advance_in_time(&self, relays: &Relays) -> Result<Option<RelayRecord>, Error> {
+        let ctx = self.ctx;
         let wait = relays.settings().wait.duration();
-        match tokio::time::timeout(wait, self.ctx.run.perform(relays.advance(run_id))).await {
-            Ok(advanced) => match advanced? {
+        let advance = tokio::time::timeout(wait, ctx.run.perform(relays.advance(ctx.run_id())));
+        let advanced = if ctx.cancel.is_cancelled() {
+            Some(advance.await)
+        } else {
+            ctx.cancel.run_until_cancelled(advance).await
+        };
+        match advanced {
+            Some(Ok(advanced)) => match advanced? {
                 // Another process continues it, as after a take-over.
-                Err(RelayError::Busy { .. }) => Ok(Some(relay.record)),
+                Err(RelayError::Busy { .. }) => Ok(None),
                 advanced => Ok(Some(advanced?)),
             },
-            Err(_elapsed) => Ok(Some(relay.record)),
+            None | Some(Err(_)) => Ok(None),
         }
     }
 

@@ -71,6 +71,14 @@ async fn a_pull_request_ends_the_answer() {
     assert!(shown.stdout.contains(&format!("sandbox/r1: {url}; 1 commit, 1 file")), "{}", shown.stdout);
     let record = hosted.world.sluice().run(&["runs", "show", "r1", "--json"]).await.result();
     assert_eq!(record["answer"], json!(answer), "{record:#}");
+    let events = hosted.world.sluice().run(&["runs", "events", "r1", "--json"]).await.events();
+    let commits: Vec<_> = events.iter().filter(|event| event["type"] == "commits").collect();
+    let [commits] = commits[..] else { panic!("{events:#?}") };
+    assert_eq!(
+        (&commits["stage"], &commits["pull_request"]),
+        (&json!("published"), &json!(url)),
+        "{commits}"
+    );
     let relay = relay(&hosted.world, "r1").await;
     assert_eq!(relay["pull_request"], json!({ "number": 1, "url": url }), "{relay}");
     hosted.world.assert_nothing_left().await;

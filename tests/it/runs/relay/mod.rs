@@ -6,6 +6,7 @@ mod github;
 mod github_faults;
 mod parallel;
 mod refusals;
+mod waits;
 
 use harness::{GitRemote, Outcome, Up, World, eventually::eventually_within};
 use rustix::process::Signal;

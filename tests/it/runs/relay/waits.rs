@@ -1,0 +1,71 @@
+//! Tests that a remote which never answers holds up neither a stop nor a cancel.
+
+use std::time::{Duration, Instant};
+
+use harness::{
+    Up,
+    eventually::eventually_within,
+    git_server::{Behaviour, processes_with},
+};
+use rustix::process::Signal;
+
+use super::{COMMITS, github::Hosted, relay};
+use crate::recovery::survival::{PATIENCE, ended, state};
+
+/// Longest time to the end of a wait; much shorter than `relay.wait`.
+const END_TIMEOUT: Duration = Duration::from_secs(15);
+
+impl Hosted {
+    /// Orders `run`, and waits until its push hangs.
+    async fn hang(&self, run: &str) {
+        self.host.git.behave_to_pushes(Behaviour::Hangs);
+        let order = self.order(run, &["--detach"]);
+        let order: Vec<_> = order.iter().map(String::as_str).collect();
+        assert_eq!(self.world.sluice().run(&order).await.code, Some(0));
+        let collecting = || state(&self.world, run);
+        eventually_within(PATIENCE, "the agent has ended", collecting, |state| state == "collecting").await;
+        let accepted = || relay(&self.world, run);
+        eventually_within(PATIENCE, "it is judged", accepted, |relay| relay["stage"] == "accepted").await;
+        let gits = || async { self.gits() };
+        eventually_within(PATIENCE, "git pushes", gits, |gits| !gits.is_empty()).await;
+    }
+
+    /// Returns the processes that speak with the host's git server.
+    fn gits(&self) -> Vec<String> {
+        processes_with(&format!("SLUICE_GIT_ORIGIN={}", self.host.git.origin))
+    }
+}
+
+#[tokio::test]
+async fn a_hanging_push_delays_no_stop_or_cancel() {
+    let mut hosted = Hosted::with(COMMITS, "").await;
+    assert!(hosted.world.stop_proxy().await);
+    let up = Up::start(hosted.sluice()).await;
+    hosted.hang("r1").await;
+    let began = Instant::now();
+    assert_eq!(hosted.world.sluice().run(&["runs", "cancel", "r1"]).await.code, Some(0));
+    let record = ended(&hosted.world, "r1").await;
+    assert!(began.elapsed() < END_TIMEOUT, "{:?}", began.elapsed());
+    assert_eq!((&record["state"], &record["answer"]), (&"succeeded".into(), &"done".into()), "{record:#}");
+    assert_eq!(relay(&hosted.world, "r1").await["stage"], "accepted");
+    let events = hosted.world.sluice().run(&["runs", "events", "r1", "--json"]).await.events();
+    let stage = events.iter().find(|event| event["type"] == "commits").map(|event| &event["stage"]);
+    assert_eq!(stage, Some(&"accepted".into()), "{events:#?}");
+
+    hosted.hang("r2").await;
+    let began = Instant::now();
+    assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
+    assert!(began.elapsed() < END_TIMEOUT, "{:?}", began.elapsed());
+    assert_eq!(hosted.gits(), [""; 0], "no git goes on");
+    assert_eq!(relay(&hosted.world, "r2").await["stage"], "accepted");
+
+    hosted.host.git.behave(Behaviour::Serves);
+    let next = Up::start(hosted.sluice()).await;
+    let record = ended(&hosted.world, "r2").await;
+    let url = hosted.host.pull_url("app", hosted.assert_one("r2"));
+    assert_eq!(record["answer"], format!("done\n\n{url}"), "{record:#}");
+    assert_eq!(hosted.sluice().run(&["git", "push", "r1"]).await.code, Some(0));
+    hosted.assert_one("r1");
+    next.stop(Signal::TERM).await;
+    hosted.world.assert_nothing_left().await;
+}
