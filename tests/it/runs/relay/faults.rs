@@ -8,7 +8,7 @@ use super::{COMMITS, github::Hosted, relay};
 use crate::recovery::survival::{LEASE, PATIENCE, ended};
 
 #[tokio::test]
-async fn a_killed_worker_leaves_one_pull_request() {
+async fn a_killed_worker_leaves_one_push() {
     let mut hosted = Hosted::with(COMMITS, LEASE).await;
     assert!(hosted.world.stop_proxy().await);
     for point in Point::RELAY.into_iter().chain([Point::WorkspaceMade, Point::SettleStored]) {
