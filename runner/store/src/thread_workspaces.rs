@@ -1,7 +1,7 @@
 //! Records the workspaces of threads: which workspace the runs of a thread and an agent share, and which run has it.
 //!
-//! The workspace is a resource of one run at a time. A run claims it in the step in which it begins to prepare: the
-//! row here then names this run, and the resource of the run before counts as removed. So a workspace is never two runs',
+//! The workspace is a resource of one run at a time. A run claims it in the step in which it begins to prepare. The
+//! row here then names this run. The resource of the run before counts as removed. So a workspace is never two runs',
 //! whatever a worker that was delayed does. A workspace leaves the table before it is removed from the disk.
 
 use platform_core::id::{AccountId, AgentId, ExternalId, RunId, WorkspaceId};

@@ -1,4 +1,4 @@
-//! Tests that the runs of a thread find the same workspace, that nobody else does, and that it goes in the end.
+//! Tests that the runs of a thread find the same workspace, that no other run does, and that it goes in the end.
 
 use std::{fs, path::PathBuf, time::Duration};
 

@@ -13,17 +13,17 @@ use super::{context::RunContext, error::Error, executor::RunExecutor};
 /// Workspace that a run is to have.
 pub(super) struct ChosenWorkspace {
     pub(super) id: WorkspaceId,
-    origin: Origin,
+    source: WorkspaceSource,
     /// Claim on the workspace; absent if the run shares it with no other.
     pub(super) claim: Option<ThreadClaim>,
 }
 
-/// Origin of a run's workspace.
+/// Source of a run's workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// It is to be created.
+enum WorkspaceSource {
+    /// A workspace that is to be created.
     New,
-    /// Runs of the same thread have left it.
+    /// A workspace that earlier runs of the thread have left.
     Left,
 }
 
@@ -31,7 +31,7 @@ impl ChosenWorkspace {
     /// Returns the changes that record the workspace as a resource of the run.
     pub(super) fn wanted(&self) -> Vec<ResourceChange> {
         let wanted = ResourceChange::wanted(ResourceKind::Workspace, self.id.as_str());
-        let made = (self.origin == Origin::Left).then(|| wanted.to(ResourceState::Made));
+        let made = (self.source == WorkspaceSource::Left).then(|| wanted.to(ResourceState::Made));
         [wanted].into_iter().chain(made).collect()
     }
 }
@@ -55,19 +55,23 @@ impl RunContext<'_> {
     /// Chooses the workspace of the run. One that is gone from the disk is replaced.
     pub(super) async fn choose_workspace(&self, workspaces: &Workspaces) -> Result<ChosenWorkspace, Error> {
         let Some(key) = self.request().thread_workspace() else {
-            return Ok(ChosenWorkspace { id: Workspaces::new_id(), origin: Origin::New, claim: None });
+            return Ok(ChosenWorkspace {
+                id: Workspaces::new_id(),
+                source: WorkspaceSource::New,
+                claim: None,
+            });
         };
         let previous = self.engine.store.thread_workspace(&key).await?;
         let open = previous.as_ref().filter(|previous| previous.is_open_to(self.run_id()));
         let left = open.map(|previous| previous.workspace.clone()).filter(|id| workspaces.exists(id));
-        if let (Some(gone), None) = (open, &left) {
-            let (run, workspace) = (self.run_id(), &gone.workspace);
-            tracing::warn!(%run, %workspace, "the workspace of the thread is gone: the run gets a new one");
+        if let Some(gone) = open.filter(|_| left.is_none()) {
+            let workspace = &gone.workspace;
+            tracing::warn!(run = %self.run_id(), %workspace, "the workspace of the thread is gone: the run gets a new one");
         }
-        let origin = if left.is_some() { Origin::Left } else { Origin::New };
+        let source = if left.is_some() { WorkspaceSource::Left } else { WorkspaceSource::New };
         let id = left.unwrap_or_else(Workspaces::new_id);
         let claim = ThreadClaim { key, workspace: id.clone(), previous };
-        Ok(ChosenWorkspace { id, origin, claim: Some(claim) })
+        Ok(ChosenWorkspace { id, source, claim: Some(claim) })
     }
 
     /// Creates the chosen workspace with `content`, or writes `content` into the one that was left.
@@ -78,7 +82,7 @@ impl RunContext<'_> {
         content: InitialContent,
     ) -> Result<Workspace, Error> {
         let id = &chosen.id;
-        if chosen.origin == Origin::New {
+        if chosen.source == WorkspaceSource::New {
             return Ok(self.run.perform(workspaces.create(id, content)).await??);
         }
         // A worker that was stopped while it wrote has the lock still. One that waited for the lock proves anew that it

@@ -176,7 +176,7 @@ async fn entries_of_other_kinds_are_replaced() {
 
 /// A person may have read it meanwhile, which makes an image read-only.
 #[tokio::test]
-async fn a_workspace_that_was_read_can_be_written_again() {
+async fn a_workspace_that_was_read_is_writable_again() {
     let fixture = Fixture::of(WorkspaceForm::Image).await;
     fixture.all.keep(&fixture.id).await.unwrap();
     let refused = fs::write(fixture.tree().join("file"), "x").unwrap_err();

@@ -127,7 +127,7 @@ pub enum WorkspaceSetup {
     /// A new one for each run, with the messages before its turn.
     #[default]
     Conversation,
-    /// One for all runs of a thread.
+    /// The same one for all runs of a thread.
     Thread,
 }
 
