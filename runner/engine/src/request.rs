@@ -208,6 +208,29 @@ mod tests {
     /// A row of version 0.1.0, in which agents have no `stream` setting.
     const OLD: &str = r#"{"agent":{"name":"Sandbox Agent","description":"LLM agent in an isolated container","image":"reviewer:1","argv":["bash","-c","f() { echo \"${1}{run_id}\"; }; f x"],"protocol":"text","model":"gpt-4o","models":["gpt-4o"],"capabilities":["web_search"],"budget":{"requests":2000,"requests_per_minute":600,"calls_in_flight":32,"total_tokens":50000000,"cost_nanodollars":2500000000},"output_tokens_per_call":8192,"times":{"body_ms":10000,"body_rate":1024,"first_byte_ms":3600000,"between_bytes_ms":900000,"client_ms":300000,"call_ms":3600000},"runtime":120000,"memory":536870912,"pids":256,"milli_cpu":2000,"output":2097152},"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}],"keep":"nothing"}"#;
 
+    /// Such runs wait for each other, also when one of them is started again.
+    #[test]
+    fn runs_with_one_workspace_are_a_session() {
+        let mut request = RunRequest {
+            run_id: RunId::parse("r1").unwrap(),
+            account: AccountId::parse("acct-1").unwrap(),
+            correlation: Correlation::default(),
+            agent_id: AgentId::parse("test:sh").unwrap(),
+            priority: Priority::default(),
+            turn: None,
+            spec: serde_json::from_str(OLD).unwrap(),
+        };
+        request.spec.state_key = Some(ExternalId::parse("my chat").unwrap());
+        assert_eq!(request.row().unwrap().session, None, "a workspace for each run");
+        request.spec.agent.workspace = WorkspaceSetup::Thread;
+        let session = request.row().unwrap().session;
+        assert_eq!(session.as_deref(), Some("workspace acct-1 test:sh my chat"));
+        let other = RunRequest { account: AccountId::parse("acct-2").unwrap(), ..request.clone() };
+        assert_ne!(other.row().unwrap().session, session);
+        request.spec.state_key = None;
+        assert_eq!(request.row().unwrap().session, None, "no thread");
+    }
+
     #[test]
     fn a_row_of_an_old_version_keeps_its_meaning() {
         let spec: RunSpec = serde_json::from_str(OLD).unwrap();

@@ -115,7 +115,7 @@ impl Reaper {
                 }
             }
             FoundResource::Workspace(dir) => {
-                let owner = stored_run.and_then(|_| run_id);
+                let owner = run_id.filter(|_| stored_run.is_some());
                 if !self.store.retire_workspace(&dir.id, owner).await? {
                     return Err(Error::Changed);
                 }
