@@ -12,7 +12,7 @@ use super::error::RelayError;
 
 /// Directory of all relays. No workspace id begins with a dot.
 const RELAYS: &str = ".relay";
-/// Mode of the directories: agents' commits are for nobody else on this host.
+/// Mode of the directories: agents' commits are closed to other users.
 const DIR_MODE: u32 = 0o700;
 
 /// Directory with everything that relays keep.

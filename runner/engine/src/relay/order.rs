@@ -43,7 +43,7 @@ pub enum OrderSource {
     Api,
 }
 
-/// What an order says of a repository. The agent's entry says the rest.
+/// Part of an order about a repository. The agent's entry says the rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepoChoice {
     /// Address of the repository.

@@ -5,11 +5,10 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use platform_core::id::RunId;
 use platform_runtime::report;
-use runner_store::StoredRelay;
+use runner_store::{Store, StoredRelay};
 use tokio::time::{Instant, sleep};
 
 use super::{Relays, error::RelayError, record::RelayRecord};
-use crate::context::EngineHandles;
 
 /// Interval between two looks for relays that are due.
 const DUE_INTERVAL: Duration = Duration::from_secs(2);
@@ -20,12 +19,13 @@ const CONCURRENT_RELAYS: usize = 4;
 /// Most relays that are read at once.
 const MAX_DUE: u32 = 64;
 
-/// Continues relays that are due, for ever. Dropping the future leaves them where they are.
-pub async fn continue_relays(engine: &EngineHandles) {
+/// Continues relays of `store` that are due, for ever, as `latest` says at that moment. Dropping the future leaves them
+/// where they are.
+pub async fn continue_relays(store: &Store, latest: impl Fn() -> Relays) {
     let mut next_removal = Instant::now();
     loop {
-        let relays = engine.relays();
-        match engine.store.due_relays(MAX_DUE).await {
+        let relays = latest();
+        match store.due_relays(MAX_DUE).await {
             Ok(due) => {
                 let continued = stream::iter(due).for_each_concurrent(CONCURRENT_RELAYS, |stored| {
                     let relays = &relays;

@@ -19,7 +19,7 @@ use super::{error::RelayError, order::RepoOrder};
 /// Everything that is known of a relay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelayRecord {
-    /// What the run asked for.
+    /// Order of the run.
     pub order: RepoOrder,
     /// Commit that the agent began with.
     pub start: ObjectId,

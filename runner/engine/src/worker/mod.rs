@@ -129,7 +129,7 @@ pub async fn work(
         let moved = tokio::select! {
             () = work_loop.claim_runs(to_execute) => None,
             () = work_loop.execute_runs(claimed, at_end) => None,
-            () = continue_relays(engine) => None,
+            () = continue_relays(&engine.store, || engine.relays()) => None,
             () = reap(engine, &reaper, gc_interval) => None,
             () = retention::prune_store(&engine.store, settings, gc_interval) => None,
             moved = keep_serving(engine) => Some(moved),

@@ -236,11 +236,7 @@ impl Agent {
             )
             .renamed_from("output").or(limit::sandbox::OUTPUT),
             warm_pool_size: read_warm_pool_size(section),
-            keep: field(
-                "keep",
-                "Time that a workspace stays after its run, for `sluice runs diff` and the like: that of a run with `--workspace` or `--keep`. With `workspace = \"thread\"`, time that the workspace of a thread stays after its last run.",
-            )
-            .or(default_keep()),
+            keep: read_keep(section),
         }
     }
 }
@@ -264,6 +260,12 @@ fn read_warm_pool_size(section: &Section<'_>) -> u32 {
         "Containers that `sluice up` keeps ready for its runs, each for one run: such a run begins several times as fast. The image's first process has to wait for a start file, as `sandbox-init` does, and say so on its label `sluicegate.entrypoint`.",
     );
     field.renamed_from("warm").may_be_zero().at_most(&MAX_WARM).or(0)
+}
+
+/// Reads the time that workspaces of its runs stay.
+fn read_keep(section: &Section<'_>) -> Millis {
+    let doc = "Time that a workspace stays after its run, for `sluice runs diff` and the like: that of a run with `--workspace` or `--keep`. With `workspace = \"thread\"`, time that the workspace of a thread stays after its last run.";
+    section.field("keep", doc).or(default_keep())
 }
 
 /// Reads the largest size of its workspace.
