@@ -93,6 +93,22 @@ impl RepoUrl {
         &self.text
     }
 
+    /// Returns one text for all spellings by which a server may know the repository: without `.git` and a default port,
+    /// in lower case. Two repositories whose paths differ in case alone have the same.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        if self.transport == Transport::File {
+            return self.text.clone();
+        }
+        let text = self.text.to_ascii_lowercase();
+        let origin = self.origin();
+        let path = text[origin.len()..].trim_end_matches('/');
+        let path = path.trim_end_matches(".git");
+        let origin = text[..origin.len()].to_owned();
+        let port = if self.transport == Transport::Https { ":443" } else { ":80" };
+        format!("{}{path}", origin.strip_suffix(port).unwrap_or(&origin))
+    }
+
     /// Returns the only way over which git may reach the repository.
     pub(crate) const fn transport(&self) -> Transport {
         self.transport
@@ -265,5 +281,19 @@ mod tests {
         ] {
             assert_eq!(RepoUrl::parse(text), Err(reason), "{text}");
         }
+    }
+
+    #[test]
+    fn spellings_of_an_address_have_one_identity() {
+        let identity = |text| RepoUrl::parse(text).unwrap().identity();
+        for text in [
+            "https://github.com/acme/app",
+            "https://GitHub.com:443/Acme/App.git",
+            "https://github.com/acme/app.git.git/",
+        ] {
+            assert_eq!(identity(text), "https://github.com/acme/app", "{text}");
+        }
+        assert_ne!(identity("https://github.com/acme/app2"), "https://github.com/acme/app");
+        assert_ne!(identity("https://github.com:444/acme/app"), "https://github.com/acme/app");
     }
 }

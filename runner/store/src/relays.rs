@@ -26,6 +26,7 @@ const CHANGE: &str = "UPDATE relays SET stage = $1, document = $2, due = $3, ver
      WHERE run = $5 AND attempt = $6 AND version = $7";
 const OF_RUN: &str =
     "SELECT * FROM relays WHERE run = $1 AND installation = $2 ORDER BY attempt DESC LIMIT 1";
+const OF_ATTEMPT: &str = "SELECT * FROM relays WHERE run = $1 AND attempt = $2 AND installation = $3";
 const DUE: &str =
     "SELECT * FROM relays WHERE installation = $1 AND due IS NOT NULL AND due <= $2 ORDER BY due LIMIT $3";
 
@@ -38,7 +39,7 @@ pub struct NewRelay {
     pub attempt: u32,
     /// Account that pays for the run, and owns the branch.
     pub account: AccountId,
-    /// Address of the repository.
+    /// Repository, by one text for all spellings of its address.
     pub url: String,
     /// Branch that the commits go to.
     pub branch: String,
@@ -104,10 +105,9 @@ impl Store {
             self.lock_orders(&mut tx).await?;
             tx.check_owner(self.installation.as_str(), new).await?;
             tx.insert_relay(self.installation.as_str(), new).await?;
-            let stored = sqlx::query(OF_RUN).bind(new.run_id.as_str()).bind(self.installation.as_str());
-            let stored = stored.fetch_one(tx.connection()).await.map_err(failed(ACTION))?;
+            let stored = tx.find_relay(self.installation.as_str(), &new.run_id, new.attempt).await?;
             tx.commit(ACTION).await?;
-            StoredRelay::read(&stored)
+            stored.ok_or_else(|| Error::RelayChanged { run_id: new.run_id.clone() })
         })
         .await
     }
@@ -135,9 +135,7 @@ impl Store {
                 .execute(tx.connection())
                 .await
                 .map_err(failed(ACTION))?;
-            let stored = sqlx::query(OF_RUN).bind(relay.run_id.as_str()).bind(self.installation.as_str());
-            let stored = stored.fetch_optional(tx.connection()).await.map_err(failed(ACTION))?;
-            let stored = stored.map(|row| StoredRelay::read(&row)).transpose()?;
+            let stored = tx.find_relay(self.installation.as_str(), &relay.run_id, relay.attempt).await?;
             // An earlier try that got no answer has stored the same.
             let is_stored = changed.rows_affected() > 0
                 || stored.as_ref().is_some_and(|stored| {
@@ -164,6 +162,20 @@ impl Store {
         .await
     }
 
+    /// Returns the relay of the attempt `attempt` of `run_id`.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn relay_of(&self, run_id: &RunId, attempt: u32) -> Result<Option<StoredRelay>, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let stored = tx.find_relay(self.installation.as_str(), run_id, attempt).await?;
+            tx.commit(READ).await?;
+            Ok(stored)
+        })
+        .await
+    }
+
     /// Returns at most `max_relays` that any process may continue now, those that have waited longest first.
     ///
     /// # Errors
@@ -182,6 +194,17 @@ impl Store {
 }
 
 impl Tx {
+    async fn find_relay(
+        &mut self,
+        installation: &str,
+        run_id: &RunId,
+        attempt: u32,
+    ) -> Result<Option<StoredRelay>, Error> {
+        let query = sqlx::query(OF_ATTEMPT).bind(run_id.as_str()).bind(i64::from(attempt)).bind(installation);
+        let row = query.fetch_optional(self.connection()).await.map_err(failed(READ))?;
+        row.map(|row| StoredRelay::read(&row)).transpose()
+    }
+
     /// Refuses the branch of `new` if another account has used it.
     async fn check_owner(&mut self, installation: &str, new: &NewRelay) -> Result<(), Error> {
         let query = sqlx::query(OTHER_OWNER).bind(installation).bind(&new.url);

@@ -194,7 +194,12 @@ impl ChatBody {
 
     /// Returns the hash of the parts of the request that decide about its run.
     fn hash(&self, agent_id: &AgentId, question: &Question) -> String {
-        hash(&json!([self.trigger.name(), agent_id, self.model, question.text, question.id, self.request_id]))
+        let mut parts =
+            json!([self.trigger.name(), agent_id, self.model, question.text, question.id, self.request_id]);
+        if let (Value::Array(parts), Some(repository)) = (&mut parts, &self.repository) {
+            parts.push(json!(repository));
+        }
+        hash(&parts)
     }
 }
 

@@ -5,6 +5,7 @@ use std::{fs, time::Duration};
 
 use platform_core::{id::RunId, limit::Millis};
 use platform_runtime::{
+    lock::Lock,
     report,
     retry::{Backoff, Transient},
 };
@@ -31,18 +32,43 @@ const LONGEST_DELAY: Duration = Duration::from_secs(600);
 const MAX_TRIES: u32 = 150;
 
 impl Relays {
-    /// Continues the relay of the last attempt of `run_id` to its end, or to a step that fails for a while and is then
-    /// due again. Dropping the future leaves the relay where it is, to be continued when it is due.
+    /// Continues the relay of an attempt to its end, or to a step that fails for a while and is then due again. Dropping
+    /// the future leaves the relay where it is, to be continued when it is due.
     ///
     /// # Errors
     /// [`RelayError::Busy`] while another process continues it, and if the store fails.
-    pub async fn advance(&self, run_id: &RunId) -> Result<RelayRecord, RelayError> {
+    pub async fn advance(&self, run_id: &RunId, attempt: u32) -> Result<RelayRecord, RelayError> {
+        let (_lock, relay) = self.open_locked(run_id, attempt).await?;
+        self.advance_open(relay).await
+    }
+
+    /// Continues the relay of the last attempt of `run_id`. One that has ended without a push begins again, from its
+    /// stored bundle.
+    ///
+    /// # Errors
+    /// [`RelayError::NoBundle`] if there is none, and those of [`Self::advance`].
+    pub async fn push_again(&self, run_id: &RunId) -> Result<RelayRecord, RelayError> {
         let no_relay = || RelayError::NoRelay { run_id: run_id.clone() };
         let attempt = self.store.relay(run_id).await?.ok_or_else(no_relay)?.attempt;
-        let dir = self.dir.make(run_id, attempt)?;
-        let _lock = dir.lock()?.ok_or_else(|| RelayError::Busy { run_id: run_id.clone() })?;
-        // Read again: what another process did before the lock was free counts.
-        let mut relay = self.open(run_id, attempt).await?.ok_or_else(no_relay)?;
+        let (_lock, mut relay) = self.open_locked(run_id, attempt).await?;
+        let stage = &relay.record.stage;
+        if stage.can_restart() && relay.dir.bundle().is_file() {
+            self.change(&mut relay, RelayStage::Collected).await?;
+        } else if !stage.is_pending() && !stage.is_done() {
+            return Err(RelayError::NoBundle { run_id: run_id.clone(), stage: stage.name() });
+        }
+        self.advance_open(relay).await
+    }
+
+    /// Opens a relay under the lock of its directory: what another process did before the lock was free counts.
+    async fn open_locked(&self, run_id: &RunId, attempt: u32) -> Result<(Lock, OpenRelay), RelayError> {
+        let lock = self.dir.make(run_id, attempt)?.lock()?;
+        let lock = lock.ok_or_else(|| RelayError::Busy { run_id: run_id.clone() })?;
+        let relay = self.open(run_id, attempt).await?;
+        Ok((lock, relay.ok_or_else(|| RelayError::NoRelay { run_id: run_id.clone() })?))
+    }
+
+    async fn advance_open(&self, mut relay: OpenRelay) -> Result<RelayRecord, RelayError> {
         while relay.record.stage.is_pending() {
             let step = match &relay.record.stage {
                 RelayStage::Accepted { work } => self.push(&relay, work).await,
@@ -64,41 +90,19 @@ impl Relays {
                 }
             }
         }
-        // It was done before, so the directory is new.
-        if relay.record.stage.is_done() {
-            relay.dir.remove()?;
-        }
+        relay.remove_if_done().await;
         Ok(relay.record)
     }
 
-    /// Continues a relay that has ended without a push, from its stored bundle.
-    ///
-    /// # Errors
-    /// [`RelayError::NoBundle`] if there is none, and those of [`Self::advance`].
-    pub async fn push_again(&self, run_id: &RunId) -> Result<RelayRecord, RelayError> {
-        let no_relay = || RelayError::NoRelay { run_id: run_id.clone() };
-        let attempt = self.store.relay(run_id).await?.ok_or_else(no_relay)?.attempt;
-        let mut relay = self.open(run_id, attempt).await?.ok_or_else(no_relay)?;
-        let stage = relay.record.stage.name();
-        let can_restart = relay.record.stage.leads_to(&RelayStage::Collected);
-        if can_restart && relay.dir.bundle().is_file() {
-            self.change(&mut relay, RelayStage::Collected).await?;
-        } else if !relay.record.stage.is_pending() && !relay.record.stage.is_done() {
-            return Err(RelayError::NoBundle { run_id: run_id.clone(), stage });
-        }
-        self.advance(run_id).await
-    }
-
-    /// Stores the next stage of a relay, and removes its files if it is done. While it is pending, any process may continue it after the time that a run
-    /// waits.
+    /// Stores the next stage of a relay, and removes its files if it is done. While it is pending, any process may
+    /// continue it after the time that a run waits.
     pub(super) async fn change(&self, relay: &mut OpenRelay, stage: RelayStage) -> Result<(), RelayError> {
         debug_assert!(relay.record.stage.leads_to(&stage), "{:?} to {stage:?}", relay.record.stage);
         let due_in = stage.is_pending().then_some(self.settings.wait);
-        relay.record.stage = stage;
-        relay.record.tries = 0;
-        relay.record.fault = None;
-        self.store_record(relay, due_in).await?;
-        if relay.record.stage.is_done() { relay.dir.remove() } else { Ok(()) }
+        let record = RelayRecord { stage, tries: 0, fault: None, ..relay.record.clone() };
+        self.store_record(relay, record, due_in).await?;
+        relay.remove_if_done().await;
+        Ok(())
     }
 
     /// Stores that a step has failed, and when it is tried again.
@@ -110,13 +114,21 @@ impl Relays {
         let error = report::chain(error);
         let stage = relay.record.stage.name();
         tracing::warn!(%run, stage, error, "commits not brought on yet; trying again");
-        relay.record.tries += 1;
-        relay.record.fault = Some(error);
-        self.store_record(relay, Some(Millis(delay.as_millis().try_into().unwrap_or(u64::MAX)))).await
+        let record =
+            RelayRecord { tries: relay.record.tries + 1, fault: Some(error), ..relay.record.clone() };
+        let due_in = Millis(delay.as_millis().try_into().unwrap_or(u64::MAX));
+        self.store_record(relay, record, Some(due_in)).await
     }
 
-    async fn store_record(&self, relay: &mut OpenRelay, due_in: Option<Millis>) -> Result<(), RelayError> {
-        relay.stored = self.store.change_relay(&relay.stored, &relay.record.progress(due_in)).await?;
+    /// Stores what is known of a relay now. A fault of the store leaves `relay` as it was.
+    async fn store_record(
+        &self,
+        relay: &mut OpenRelay,
+        record: RelayRecord,
+        due_in: Option<Millis>,
+    ) -> Result<(), RelayError> {
+        relay.stored = self.store.change_relay(&relay.stored, &record.progress(due_in)).await?;
+        relay.record = record;
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use platform_core::{id::RunId, limit::ByteSize, name::path};
+use platform_runtime::report;
 use runner_docker::{ExtractEnd, Extracted, Limits, Program};
 use runner_files::TreeRoot;
 use runner_git::{BundleCommand, BundleExit, CollectOrder, Objection, RelayRule};
@@ -13,6 +14,7 @@ use runner_store::StoredRelay;
 
 use super::{
     Relays,
+    blocking::blocking,
     directory::RelayDir,
     error::RelayError,
     record::{RelayRecord, RelayStage},
@@ -38,11 +40,32 @@ impl Relays {
     /// # Errors
     /// If the store or the disk fails, or the relay cannot be read.
     pub async fn open(&self, run_id: &RunId, attempt: u32) -> Result<Option<OpenRelay>, RelayError> {
-        let Some(stored) = self.store.relay(run_id).await?.filter(|stored| stored.attempt == attempt) else {
-            return Ok(None);
-        };
+        let Some(stored) = self.store.relay_of(run_id, attempt).await? else { return Ok(None) };
         let record = RelayRecord::read(&stored)?;
         Ok(Some(OpenRelay { dir: self.dir.make(run_id, attempt)?, stored, record }))
+    }
+
+    /// Returns whether the agent's commits are kept without its workspace, or there are none.
+    ///
+    /// # Errors
+    /// If the store fails, or the relay cannot be read.
+    pub async fn are_commits_kept(&self, run_id: &RunId, attempt: u32) -> Result<bool, RelayError> {
+        let Some(stored) = self.store.relay_of(run_id, attempt).await? else { return Ok(true) };
+        let is_done = RelayRecord::read(&stored)?.stage.is_done();
+        Ok(is_done || self.dir.of(run_id, attempt).bundle().is_file())
+    }
+
+    /// Stores that the agent of an attempt never ran, and so has no commits.
+    ///
+    /// # Errors
+    /// If the store or the disk fails, or the relay cannot be read.
+    pub async fn abandon(&self, run_id: &RunId, attempt: u32) -> Result<(), RelayError> {
+        match self.open(run_id, attempt).await? {
+            Some(mut relay) if relay.record.stage == RelayStage::Cloned => {
+                self.change(&mut relay, RelayStage::Unchanged).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the program that writes the bundle, and its limits.
@@ -73,7 +96,7 @@ impl Relays {
     /// If the disk or the store fails.
     pub async fn collected(&self, relay: &mut OpenRelay, extracted: &Extracted) -> Result<(), RelayError> {
         let stage = match extracted.end {
-            ExtractEnd::Exited(code) => self.stage_after(relay, BundleExit::of(code), extracted)?,
+            ExtractEnd::Exited(code) => stage_after(relay, BundleExit::of(code), extracted).await?,
             ExtractEnd::TooLarge => {
                 let detail = format!("its commits are larger than {}", self.settings.max_size);
                 RelayStage::Refused {
@@ -93,29 +116,26 @@ impl Relays {
     pub async fn fail(&self, relay: &mut OpenRelay, reason: String) -> Result<(), RelayError> {
         self.change(relay, RelayStage::Failed { reason }).await
     }
+}
 
-    fn stage_after(
-        &self,
-        relay: &OpenRelay,
-        exit: BundleExit,
-        extracted: &Extracted,
-    ) -> Result<RelayStage, RelayError> {
-        Ok(match exit {
-            BundleExit::Complete if extracted.bytes == 0 => RelayStage::Unchanged,
-            BundleExit::Complete => {
-                relay.dir.keep_bundle()?;
-                RelayStage::Collected
-            }
-            BundleExit::Behind => RelayStage::Unchanged,
-            BundleExit::NoBranch => {
-                failed(&format!("the agent has left no branch {}", relay.record.order.branch), extracted)
-            }
-            BundleExit::NoRepository => {
-                failed(&format!("there is no repository in {}", path::REPO), extracted)
-            }
-            BundleExit::Failed => failed("git cannot read the repository that the agent left", extracted),
-        })
-    }
+async fn stage_after(
+    relay: &OpenRelay,
+    exit: BundleExit,
+    extracted: &Extracted,
+) -> Result<RelayStage, RelayError> {
+    Ok(match exit {
+        BundleExit::Complete if extracted.bytes == 0 => RelayStage::Unchanged,
+        BundleExit::Complete => {
+            relay.dir.keep_bundle().await?;
+            RelayStage::Collected
+        }
+        BundleExit::Behind => RelayStage::Unchanged,
+        BundleExit::NoBranch => {
+            failed(&format!("the agent has left no branch {}", relay.record.order.branch), extracted)
+        }
+        BundleExit::NoRepository => failed(&format!("there is no repository in {}", path::REPO), extracted),
+        BundleExit::Failed => failed("git cannot read the repository that the agent left", extracted),
+    })
 }
 
 fn failed(reason: &str, extracted: &Extracted) -> RelayStage {
@@ -126,6 +146,18 @@ fn failed(reason: &str, extracted: &Extracted) -> RelayStage {
 }
 
 impl OpenRelay {
+    /// Removes the files of a relay that is done. A fault leaves them to the removal of old ones.
+    pub(super) async fn remove_if_done(&self) {
+        if !self.record.stage.is_done() {
+            return;
+        }
+        let dir = self.dir.clone();
+        if let Err(error) = blocking(move || dir.remove()).await {
+            let run = &self.stored.run_id;
+            tracing::warn!(%run, error = report::chain(&error), "files of published commits not removed yet");
+        }
+    }
+
     /// Opens the file for the bundle, empty.
     ///
     /// # Errors
@@ -150,10 +182,13 @@ impl OpenRelay {
 
 impl RelayDir {
     /// Gives the finished bundle its name, once it is on the disk.
-    fn keep_bundle(&self) -> Result<(), RelayError> {
+    async fn keep_bundle(&self) -> Result<(), RelayError> {
         let [part, bundle] = [self.unfinished_bundle(), self.bundle()];
-        let synced = File::open(&part).and_then(|file| file.sync_all());
-        synced.map_err(RelayError::io("write", &part))?;
-        fs::rename(&part, &bundle).map_err(RelayError::io("rename", &part))
+        blocking(move || {
+            let synced = File::open(&part).and_then(|file| file.sync_all());
+            synced.map_err(RelayError::io("write", &part))?;
+            fs::rename(&part, &bundle).map_err(RelayError::io("rename", &part))
+        })
+        .await
     }
 }

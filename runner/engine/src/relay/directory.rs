@@ -92,7 +92,7 @@ impl RelayDir {
     }
 
     /// Returns the directory of the clone, before it is staged.
-    pub(super) fn clone(&self) -> PathBuf {
+    pub(super) fn clone_dir(&self) -> PathBuf {
         self.0.join("clone")
     }
 

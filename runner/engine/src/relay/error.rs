@@ -63,7 +63,9 @@ pub enum RelayError {
         source: serde_json::Error,
     },
     /// The run has no relay.
-    #[error("run {run_id} has no repository: `sluice run --repo URL` gives one to a run")]
+    #[error(
+        "run {run_id} has no commits to show: it has no repository (`sluice run --repo URL`), or its clone is not made yet"
+    )]
     NoRelay {
         /// The run.
         run_id: RunId,

@@ -14,6 +14,7 @@
 //! accepted commits are pushed.
 
 mod advance;
+mod blocking;
 mod branch_name;
 mod collect;
 mod directory;

@@ -8,6 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::branch_name::BranchNames;
 
+/// Beginning of the names of branches that agents write.
+const AGENTS_BRANCHES: &str = "sandbox/";
+
 /// Repository that a run works on, and the branch that its commits go to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepoOrder {
@@ -72,6 +75,14 @@ pub enum InvalidRepo {
     /// A branch has a name that it must not have.
     #[error(transparent)]
     Branch(#[from] InvalidBranch),
+    /// The branch to begin from belongs to agents, and perhaps to another account.
+    #[error(
+        "`{base}` is a branch of agents: begin from a branch of people, and continue one with its own name"
+    )]
+    AgentsBase {
+        /// The branch.
+        base: BaseBranch,
+    },
     /// The order says something of a repository, and names none.
     #[error("the order names a branch or a pull request, and neither it nor the agent names a repository")]
     NoUrl,
@@ -130,6 +141,9 @@ impl RepoOrder {
             choice.source.check(&url, names.account, settings.repositories_of(names.account))?;
         }
         let base = BaseBranch::parse(choice.base.as_deref().unwrap_or(&agent.base))?;
+        if base.to_string().to_ascii_lowercase().starts_with(AGENTS_BRANCHES) {
+            return Err(InvalidRepo::AgentsBase { base });
+        }
         let branch = SandboxBranch::of(&names.key(choice.branch.as_deref())?, &base)?;
         let configured = if agent.pull_request { Publish::PullRequest } else { Publish::Branch };
         let publish = choice.publish.unwrap_or(configured);

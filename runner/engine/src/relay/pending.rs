@@ -8,7 +8,7 @@ use platform_runtime::report;
 use runner_store::{Store, StoredRelay};
 use tokio::time::{Instant, sleep};
 
-use super::{Relays, error::RelayError, record::RelayRecord};
+use super::{Relays, blocking::blocking, error::RelayError, record::RelayRecord};
 
 /// Interval between two looks for relays that are due.
 const DUE_INTERVAL: Duration = Duration::from_secs(2);
@@ -48,7 +48,7 @@ pub async fn continue_relays(store: &Store, latest: impl Fn() -> Relays) {
 impl Relays {
     async fn continue_one(&self, stored: &StoredRelay) {
         let run = &stored.run_id;
-        match self.advance(run).await {
+        match self.advance(run, stored.attempt).await {
             Ok(RelayRecord { stage, .. }) => tracing::info!(%run, stage = stage.name(), "commits continued"),
             // The process that has it continues it.
             Err(RelayError::Busy { .. }) => {}
@@ -56,17 +56,25 @@ impl Relays {
         }
     }
 
-    /// Removes the files of relays that are done, or have ended longer ago than they are kept.
+    /// Removes the files of relays that are done, or have ended longer ago than they are kept. One that cannot be read or
+    /// removed does not keep the others.
     async fn remove_old(&self) -> Result<(), RelayError> {
-        for (run_id, attempt) in self.dir.list()? {
-            let stored = self.store.relay(&run_id).await?.filter(|stored| stored.attempt == attempt);
-            let dir = self.dir.of(&run_id, attempt);
-            if !self.is_old(&run_id, stored.as_ref()).await? {
-                continue;
+        let dir = self.dir.clone();
+        for (run_id, attempt) in blocking(move || dir.list()).await? {
+            if let Err(error) = self.remove_if_old(&run_id, attempt).await {
+                tracing::warn!(run = %run_id, error = report::chain(&error), "old commits not removed");
             }
-            if let Some(_lock) = dir.lock()? {
-                dir.remove()?;
-            }
+        }
+        Ok(())
+    }
+
+    async fn remove_if_old(&self, run_id: &RunId, attempt: u32) -> Result<(), RelayError> {
+        let dir = self.dir.of(run_id, attempt);
+        // The lock comes first: a person may send the commits back at the same moment.
+        let Some(_lock) = dir.lock()? else { return Ok(()) };
+        let stored = self.store.relay_of(run_id, attempt).await?;
+        if self.is_old(run_id, stored.as_ref()).await? {
+            blocking(move || dir.remove()).await?;
         }
         Ok(())
     }

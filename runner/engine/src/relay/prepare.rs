@@ -8,10 +8,10 @@ use runner_files::{CopyBounds, Selection, Stage, stages_dir};
 use runner_git::{AgentClone, CloneOrder};
 use runner_github::Permission;
 use runner_store::{NewRelay, StoredRelay};
-use tokio::task::spawn_blocking;
 
 use super::{
     Relays,
+    blocking::blocking,
     directory::{RelayDir, remove_dir},
     error::RelayError,
     order::RepoOrder,
@@ -40,7 +40,7 @@ impl Relays {
     /// If the remote, git, the disk or the store fails, or another account has the branch.
     pub async fn prepare(&self, owner: RelayOwner<'_>, order: &RepoOrder) -> Result<Stage, RelayError> {
         let RelayOwner { run_id, attempt, .. } = owner;
-        let stored = self.store.relay(run_id).await?.filter(|stored| stored.attempt == attempt);
+        let stored = self.store.relay_of(run_id, attempt).await?;
         if stored.is_some()
             && let Ok(stage) = self.staged(run_id).await
         {
@@ -65,14 +65,14 @@ impl Relays {
         let git = self.git()?;
         let remote = self.remote(order, Permission::Fetch, dir).await?;
         let mirror = self.mirrors(&git)?.refresh(&remote, &order.base).await?;
-        remove_dir(&dir.clone())?;
+        remove_dir(&dir.clone_dir())?;
         let clone_order = CloneOrder {
             base: order.base.clone(),
             branch: order.branch.clone(),
             depth: self.depth(),
             author: self.author()?,
         };
-        let clone = AgentClone::make(&mirror, &dir.clone(), &clone_order).await?;
+        let clone = AgentClone::make(&mirror, &dir.clone_dir(), &clone_order).await?;
         let record = RelayRecord {
             order: order.clone(),
             start: clone.start,
@@ -89,7 +89,7 @@ impl Relays {
                     run_id: run_id.clone(),
                     attempt,
                     account: account.clone(),
-                    url: order.url.as_str().to_owned(),
+                    url: order.url.identity(),
                     branch: order.branch.to_string(),
                     progress: record.progress(None),
                 };
@@ -124,11 +124,4 @@ impl Relays {
         })
         .await
     }
-}
-
-/// Runs `work`, which waits for the disk, on a thread for that.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, RelayError> + Send + 'static,
-) -> Result<T, RelayError> {
-    spawn_blocking(work).await.map_err(|_panicked| RelayError::Thread)?
 }

@@ -128,6 +128,12 @@ impl RelayStage {
         matches!(self, Self::Collected | Self::Accepted { .. } | Self::Pushed { .. })
     }
 
+    /// Returns whether a person may send the commits back to be judged and pushed again.
+    #[must_use]
+    pub const fn can_restart(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::Refused { .. } | Self::BranchMoved { .. })
+    }
+
     /// Returns whether the commits are of no further use on this host.
     #[must_use]
     pub const fn is_done(&self) -> bool {
@@ -158,22 +164,20 @@ impl RelayStage {
     /// Returns whether a relay may go from this stage to `next`.
     #[must_use]
     pub const fn leads_to(&self, next: &Self) -> bool {
-        match (self, next) {
-            (
-                Self::Cloned,
-                Self::Collected | Self::Unchanged | Self::Refused { .. } | Self::Failed { .. },
-            )
-            | (
-                Self::Collected,
-                Self::Accepted { .. } | Self::Unchanged | Self::Refused { .. } | Self::Failed { .. },
-            )
-            | (Self::Accepted { .. }, Self::Pushed { .. } | Self::BranchMoved { .. } | Self::Failed { .. })
-            | (Self::Pushed { .. }, Self::Published { .. } | Self::Failed { .. })
-            | (Self::Failed { .. } | Self::Refused { .. } | Self::BranchMoved { .. }, Self::Collected) => {
-                true
-            }
-            _ => false,
-        }
+        matches!(
+            (self, next),
+            (Self::Cloned, Self::Collected | Self::Unchanged | Self::Refused { .. } | Self::Failed { .. },)
+                | (
+                    Self::Collected,
+                    Self::Accepted { .. } | Self::Unchanged | Self::Refused { .. } | Self::Failed { .. },
+                )
+                | (
+                    Self::Accepted { .. },
+                    Self::Pushed { .. } | Self::BranchMoved { .. } | Self::Failed { .. }
+                )
+                | (Self::Pushed { .. }, Self::Published { .. } | Self::Failed { .. })
+                | (Self::Failed { .. } | Self::Refused { .. } | Self::BranchMoved { .. }, Self::Collected)
+        )
     }
 }
 

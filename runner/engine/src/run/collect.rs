@@ -31,18 +31,31 @@ impl RunExecutor<'_> {
     /// The store's error that shows that another worker has taken the run over.
     pub(super) async fn collect_work(&mut self, completion: Completion) -> Result<Completion, store::Error> {
         let ctx = self.ctx;
+        if ctx.spec().repo.is_none() {
+            return Ok(completion);
+        }
+        let relays = ctx.engine.relays();
         match ctx.run.state() {
-            _ if ctx.spec().repo.is_none() => return Ok(completion),
             State::Collecting(_) => {}
             State::Running => {
                 ctx.events.send_phase(Phase::Collecting);
                 ctx.run.collect(completion.clone(), ctx.events.pending_batches()).await?;
             }
-            _ => return Ok(completion),
+            State::Settling(_) => {
+                self.keep_uncollected(&relays).await;
+                return Ok(completion);
+            }
+            // The agent never ran.
+            _ => {
+                let abandoned = ctx.run.perform(relays.abandon(ctx.run_id(), ctx.run.attempt())).await?;
+                abandoned.unwrap_or_else(|error| self.warn_uncollected(&error));
+                return Ok(completion);
+            }
         }
         Point::CollectStored.reach();
-        let relays = ctx.engine.relays();
-        match self.collect_and_advance(&relays).await {
+        let collected = Box::pin(self.collect_and_advance(&relays)).await;
+        self.keep_uncollected(&relays).await;
+        match collected {
             Ok(Some(record)) => {
                 ctx.events.record(event(&record));
                 Ok(announced(completion, &record))
@@ -52,12 +65,24 @@ impl RunExecutor<'_> {
                 Err(lost)
             }
             Err(error) => {
-                let run = ctx.run_id();
-                let error = report::chain(&error);
-                tracing::warn!(%run, error, "commits not brought to their branch");
+                self.warn_uncollected(&error);
                 Ok(completion)
             }
         }
+    }
+
+    /// Keeps the workspace of commits that are nowhere else.
+    async fn keep_uncollected(&mut self, relays: &Relays) {
+        let kept = relays.are_commits_kept(self.ctx.run_id(), self.ctx.run.attempt()).await;
+        self.keeps_workspace = !kept.unwrap_or_else(|error| {
+            self.warn_uncollected(&error);
+            false
+        });
+    }
+
+    fn warn_uncollected(&self, error: &dyn std::error::Error) {
+        let run = self.ctx.run_id();
+        tracing::warn!(%run, error = report::chain(error), "commits not brought to their branch");
     }
 
     /// Takes the commits out of the workspace, and waits until they are pushed, or for the configured time.
@@ -65,16 +90,16 @@ impl RunExecutor<'_> {
         let run_id = self.ctx.run_id();
         let Some(mut relay) = relays.open(run_id, self.ctx.run.attempt()).await? else { return Ok(None) };
         if relay.record.stage == RelayStage::Cloned {
-            self.collect_commits(relays, &mut relay).await?;
+            Box::pin(self.collect_commits(relays, &mut relay)).await?;
         }
         Point::CommitsKept.reach();
         if !relay.record.stage.is_pending() {
             return Ok(Some(relay.record));
         }
-        if let Some(record) = self.advance_in_time(relays).await? {
+        if let Some(record) = Box::pin(self.advance_in_time(relays)).await? {
             return Ok(Some(record));
         }
-        let stored = self.ctx.engine.store.relay(run_id).await?;
+        let stored = self.ctx.engine.store.relay_of(run_id, self.ctx.run.attempt()).await?;
         Ok(stored.as_ref().map(RelayRecord::read).transpose()?)
     }
 
@@ -83,7 +108,10 @@ impl RunExecutor<'_> {
     async fn advance_in_time(&self, relays: &Relays) -> Result<Option<RelayRecord>, Error> {
         let ctx = self.ctx;
         let wait = relays.settings().wait.duration();
-        let advance = tokio::time::timeout(wait, ctx.run.perform(relays.advance(ctx.run_id())));
+        let advance = tokio::time::timeout(
+            wait,
+            ctx.run.perform(Box::pin(relays.advance(ctx.run_id(), ctx.run.attempt()))),
+        );
         let advanced = if ctx.cancel.is_cancelled() {
             Some(advance.await)
         } else {
@@ -99,20 +127,16 @@ impl RunExecutor<'_> {
         }
     }
 
-    /// Takes the commits out of the workspace as a bundle. If that fails, the workspace is kept, so that nothing is lost.
+    /// Takes the commits out of the workspace as a bundle. If that fails, its reason is stored.
     async fn collect_commits(&mut self, relays: &Relays, relay: &mut OpenRelay) -> Result<(), Error> {
-        let collected = match self.extract(relays, relay).await {
-            Ok(extracted) => {
-                self.ctx.run.perform(relays.collected(relay, &extracted)).await?.map_err(Error::from)
-            }
-            Err(lost @ Error::Store(_)) => return Err(lost),
+        match Box::pin(self.extract(relays, relay)).await {
+            Ok(extracted) => Ok(self.ctx.run.perform(relays.collected(relay, &extracted)).await??),
+            Err(lost @ Error::Store(_)) => Err(lost),
             Err(error) => {
                 let reason = report::chain(&error);
-                self.ctx.run.perform(relays.fail(relay, reason)).await?.map_err(Error::from)
+                Ok(self.ctx.run.perform(relays.fail(relay, reason)).await??)
             }
-        };
-        self.keeps_workspace = matches!(relay.record.stage, RelayStage::Cloned | RelayStage::Failed { .. });
-        collected
+        }
     }
 
     /// Runs git in a container of its own, on a workspace in which nothing else runs any more.
@@ -143,7 +167,7 @@ impl RunExecutor<'_> {
             let output = relay.bundle_file()?;
             Ok::<_, RelayError>(ctx.engine.docker.extract(&spec, output).await?)
         };
-        let extracted = ctx.run.retry(extract).await;
+        let extracted = Box::pin(ctx.run.retry(extract)).await;
         if extracted.is_ok() {
             self.store_changes(vec![wanted.to(ResourceState::Removed)]).await?;
         }

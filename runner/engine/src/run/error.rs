@@ -7,6 +7,7 @@ use runner_control_client as data_plane;
 use runner_docker as docker;
 use runner_gateways::{self as gateway, attribution::Unattributable};
 use runner_git as git;
+use runner_github as github;
 use runner_model::lifecycle::{Detail, Failure};
 use runner_store as store;
 use runner_workspace::{self as workspace, Exceeded};
@@ -109,7 +110,9 @@ impl Error {
 /// Returns what the caller of the run learns: what the remote said, and nothing of this host.
 fn repository_failure(error: &RelayError) -> String {
     match error {
-        RelayError::GitHub(_) => format!("its repository could not be cloned: {error}"),
+        RelayError::GitHub(github::Error::Refused { status, message, .. }) => {
+            format!("its repository could not be cloned: GitHub answered {status}, {message}")
+        }
         RelayError::Git(
             error @ (git::Error::Remote(_) | git::Error::NoBase { .. } | git::Error::OpenCredential { .. }),
         ) => format!("its repository could not be cloned: {error}"),

@@ -98,7 +98,7 @@ impl<'r> RunExecutor<'r> {
         };
         let workspaces = ctx.engine.workspaces.sized(ctx.agent().disk);
         let workspace = ctx.run.perform(workspaces.adopt(&warm.workspace)).await??;
-        let content = ctx.initial_content(&workspaces).await?;
+        let content = Box::pin(ctx.initial_content(&workspaces)).await?;
         ctx.run.perform(workspace.furnish(content)).await??;
         Point::WorkspaceMade.reach();
         let RunSocket { tap, .. } = self.open_socket().await?;
@@ -157,7 +157,7 @@ impl<'r> RunExecutor<'r> {
         }
         self.resources.apply(&wanted);
         Point::Prepared.reach();
-        let content = ctx.initial_content(&workspaces).await?;
+        let content = Box::pin(ctx.initial_content(&workspaces)).await?;
         let workspace = Box::pin(ctx.fill_workspace(&workspaces, &chosen, content)).await?;
         drop(reserved);
         Point::WorkspaceMade.reach();
@@ -183,7 +183,7 @@ impl RunContext<'_> {
         let spec = self.spec();
         let files = match (&spec.files, &spec.repo) {
             (Some(staged), _) => Some(self.run.perform(workspaces.files(self.run_id(), staged)).await??),
-            (None, Some(repo)) => Some(self.clone_repository(repo).await?),
+            (None, Some(repo)) => Some(Box::pin(self.clone_repository(repo)).await?),
             (None, None) => None,
         };
         Ok(InitialContent { conversation: spec.messages.clone(), behaviour: spec.behaviour.clone(), files })

@@ -12,6 +12,7 @@ use crate::{
 crate::on_both!(
     a_branch_belongs_to_the_first_account,
     a_change_of_an_older_version_is_refused,
+    an_attempts_change_is_its_own,
     a_pending_relay_is_due_after_its_time,
     a_forgotten_run_keeps_its_branch_and_no_text,
 );
@@ -56,13 +57,23 @@ async fn a_change_of_an_older_version_is_refused(database: Database) {
     assert_eq!(store.present().await.unwrap().relays, [("collected".to_owned(), 1)]);
 }
 
+async fn an_attempts_change_is_its_own(database: Database) {
+    let store = database.open().await;
+    let first = store.add_relay(&relay("r1", "acct-1")).await.unwrap();
+    let second = store.add_relay(&NewRelay { attempt: 1, ..relay("r1", "acct-1") }).await.unwrap();
+    let first = store.change_relay(&first, &progress("pushed", None)).await.unwrap();
+    assert_eq!((first.attempt, first.stage.as_str()), (0, "pushed"));
+    assert_eq!(store.relay_of(&id("r1"), 0).await.unwrap(), Some(first));
+    assert_eq!(store.relay(&id("r1")).await.unwrap(), Some(second), "the last attempt is as it was");
+}
+
 async fn a_pending_relay_is_due_after_its_time(database: Database) {
     let store = database.open().await;
     let relay = store.add_relay(&relay("r1", "acct-1")).await.unwrap();
     let relay = store.change_relay(&relay, &progress("collected", Some(Millis::seconds(60)))).await.unwrap();
     assert_eq!(store.due_relays(9).await.unwrap(), []);
     let relay = store.change_relay(&relay, &progress("accepted", Some(Millis(0)))).await.unwrap();
-    assert_eq!(store.due_relays(9).await.unwrap(), [relay.clone()]);
+    assert_eq!(store.due_relays(9).await.unwrap(), std::slice::from_ref(&relay));
     store.change_relay(&relay, &progress("published", None)).await.unwrap();
     assert_eq!(store.due_relays(9).await.unwrap(), []);
 }

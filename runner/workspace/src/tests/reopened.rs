@@ -161,7 +161,7 @@ async fn entries_of_other_kinds_are_replaced() {
         fs::write(tree.join("repo"), "a file").unwrap();
         // The agent has closed everything to itself.
         for closed in [".cogni/messages.json", ".cogni", "AGENTS.md", "."] {
-            fs::set_permissions(tree.join(closed), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(tree.join(closed), fs::Permissions::from_mode(0o000)).unwrap();
         }
         reopen(&fixture).await;
         assert_eq!(fs::metadata(tree).unwrap().mode() & 0o777, 0o755, "{form:?}");

@@ -86,7 +86,7 @@ async fn orders_of_wrong_repositories_are_refused() {
         (&["--repo", listed, "--branch", "main"], "reserved"),
         (&["--repo", listed, "--branch", "release-2"], "reserved"),
         (&["--repo", listed, "--branch", "../main"], "git takes no branch"),
-        (&["--repo", listed, "--base", "sandbox/r1"], "reserved"),
+        (&["--repo", listed, "--base", "sandbox/r2"], "is a branch of agents"),
         (&["--pr"], "neither it nor the agent names a repository"),
     ];
     for (options, said) in cases {

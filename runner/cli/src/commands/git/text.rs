@@ -1,7 +1,5 @@
 //! Formats what became of a run's commits.
 
-use std::fmt::Write as _;
-
 use platform_core::id::RunId;
 use platform_runtime::terminal;
 use runner_engine::relay::{RelayRecord, RelayStage};
@@ -46,8 +44,7 @@ pub(super) fn explanation(run_id: &RunId, record: &RelayRecord) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         let value = terminal::safe(value).replace(['\n', '\t'], " ");
-        // Writing into a string cannot fail.
-        let _ = writeln!(text, "{name:<11}{value}");
+        text += &format!("{name:<11}{value}\n");
     };
     line("run", run_id.as_str());
     line("repository", record.order.url.as_str());
@@ -62,7 +59,7 @@ pub(super) fn explanation(run_id: &RunId, record: &RelayRecord) -> String {
             line("objection", &objection.to_string());
         }
     }
-    if record.stage.leads_to(&RelayStage::Collected) || record.stage.is_pending() {
+    if record.stage.can_restart() || record.stage.is_pending() {
         line("try again", &format!("sluice git push {run_id}"));
     }
     text
