@@ -304,6 +304,12 @@ mod tests {
             AgentEvent::ToolCall { id: text(), name: text(), arguments: text(), cut_bytes: 1 },
             AgentEvent::ToolResult { id: text(), result: text(), is_error: true, cut_bytes: 1 },
             AgentEvent::AgentUsage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 },
+            AgentEvent::Commits {
+                stage: text(),
+                branch: text(),
+                commit: Some(text()),
+                pull_request: Some(text()),
+            },
             AgentEvent::Log { stream, text: text() },
             AgentEvent::LogCut { stream, bytes: 7 },
             AgentEvent::Missed { count: 7 },
