@@ -6,7 +6,7 @@
 //! 1. [`RepoRegistry`] keeps the entries.
 //! 2. [`Repos`] makes, inspects and removes their containers and volumes.
 //! 3. [`Refresher`] lets callers at the same time share a refresh.
-//! 4. [`monitor`] keeps the containers running.
+//! 4. [`monitor()`] keeps the containers running.
 //!
 //! Does not hold a token: `git-sync` reads it from its file. Does not mount anything into an agent's container.
 

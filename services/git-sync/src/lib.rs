@@ -3,9 +3,9 @@
 //! Each commit has a directory of its own below `.worktrees`. The link `current` leads to the present one, and is replaced
 //! in one step, so that no reader sees a part of a tree. A replaced tree stays for a while, for readers in it.
 //!
-//! 1. [`settings`] reads the environment.
-//! 2. [`service`] syncs at the start, after each period, and at SIGHUP. It prints a report of each sync.
-//! 3. [`sync`] fetches; [`worktrees`] shows the commit.
+//! 1. `settings` reads the environment.
+//! 2. `service` syncs at the start, after each period, and at SIGHUP. It prints a report of each sync.
+//! 3. `sync` fetches; `worktrees` shows the commit.
 //!
 //! The token is read from its file for each fetch, so that a renewed one is used. It is in no argument and no variable.
 

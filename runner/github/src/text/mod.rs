@@ -1,7 +1,7 @@
 //! text composes title and body of a pull request from what an agent wrote. Pure.
 //!
 //! The agent's text is a quotation: each line of it begins with `> `. So nothing in it, not even a code block without an
-//! end, reaches the relay's own words below it. [`disarm`] takes the effects out of the quoted text.
+//! end, reaches the relay's own words below it. [`disarm()`] takes the effects out of the quoted text.
 
 mod disarm;
 mod plain;
