@@ -84,7 +84,7 @@ impl GitRemote {
 ///
 /// # Panics
 /// If git fails.
-fn git(dir: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git(dir: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .arg("-C")
         .arg(dir)

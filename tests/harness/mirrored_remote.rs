@@ -3,11 +3,11 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use crate::{
     docker::host,
+    git_remote::git,
     git_server::{Behaviour, GitServer},
 };
 
@@ -31,9 +31,10 @@ impl MirroredRemote {
         let url = format!("{}/upstream.git", server.origin);
         let remote = Self { url, server, bare: dir.join("upstream.git"), work: dir.join("work") };
         fs::create_dir_all(dir).unwrap();
-        run(git(dir).args(["init", "--quiet", "--bare", "--initial-branch=main"]).arg(&remote.bare));
-        run(git(dir).args(["clone", "--quiet"]).args([&remote.bare, &remote.work]));
-        run(git(&remote.work).args(["checkout", "--quiet", "-b", "main"]));
+        let [bare, work] = [&remote.bare, &remote.work].map(|path| path.to_str().unwrap());
+        git(dir, &["init", "--quiet", "--bare", "--initial-branch=main", bare]);
+        git(dir, &["clone", "--quiet", bare, work]);
+        git(&remote.work, &["checkout", "--quiet", "-b", "main"]);
         remote.push("0");
         remote
     }
@@ -49,25 +50,9 @@ impl MirroredRemote {
     /// If git refuses.
     pub fn push(&self, text: &str) -> String {
         fs::write(self.work.join("number"), text).unwrap();
-        run(git(&self.work).args(["add", "--all"]));
-        run(git(&self.work).args(["commit", "--quiet", "--message", text]));
-        run(git(&self.work).args(["push", "--quiet", "origin", "main"]));
-        run(git(&self.bare).args(["rev-parse", "main"]))
+        git(&self.work, &["add", "--all"]);
+        git(&self.work, &["commit", "--quiet", "--message", text]);
+        git(&self.work, &["push", "--quiet", "origin", "main"]);
+        git(&self.bare, &["rev-parse", "main"]).trim().to_owned()
     }
-}
-
-fn git(dir: &Path) -> Command {
-    let mut git = Command::new("git");
-    git.current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
-    for role in ["AUTHOR", "COMMITTER"] {
-        git.env(format!("GIT_{role}_NAME"), "A Person");
-        git.env(format!("GIT_{role}_EMAIL"), "person@example.org");
-    }
-    git
-}
-
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

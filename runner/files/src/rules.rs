@@ -37,6 +37,17 @@ pub struct CopyBounds {
     pub bytes: ByteSize,
 }
 
+/// Part of a workspace that the files of a run may fill: the agent needs space to work in.
+const SHARE_DIVISOR: u64 = 2;
+
+impl CopyBounds {
+    /// Returns the bounds of the files for a workspace of `size` with at most `files` files.
+    #[must_use]
+    pub const fn of_workspace(size: ByteSize, files: u64) -> Self {
+        Self { files: files / SHARE_DIVISOR, bytes: ByteSize(size.0 / SHARE_DIVISOR) }
+    }
+}
+
 impl Default for CopyBounds {
     fn default() -> Self {
         Self { files: 50_000, bytes: ByteSize::mib(512) }

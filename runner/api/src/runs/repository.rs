@@ -1,8 +1,12 @@
 //! Reads which repository an order works on, and writes what became of a run's commits.
 
-use runner_engine::relay::{OrderSource, Publish, PullRequest, RelayRecord, RelayStage, RepoChoice};
+use runner_engine::relay::{
+    AcceptedWork, OrderSource, Publish, PullRequest, RelayRecord, RelayRule, RelayStage, RepoChoice,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::caller::Caller;
 
 /// Repository of an order, as a client sends it. What it leaves out is that of the agent.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -85,7 +89,8 @@ struct PullRequestView {
 #[schema(as = RelayObjection)]
 struct ObjectionView {
     /// Name of the rule.
-    rule: String,
+    #[schema(value_type = String)]
+    rule: RelayRule,
     /// Path in the repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -95,8 +100,8 @@ struct ObjectionView {
 }
 
 impl CommitsView {
-    /// Returns the view of a relay; operators also see the reason of a failure.
-    pub(super) fn of(record: &RelayRecord, viewer: Viewer) -> Self {
+    /// Returns the view of a relay as `caller` may see it.
+    pub(super) fn of(record: &RelayRecord, caller: &Caller) -> Self {
         let RelayRecord { order, stage, fault, .. } = record;
         let detail = match stage {
             RelayStage::Failed { reason } => Some(reason),
@@ -113,29 +118,20 @@ impl CommitsView {
             branch: order.branch.to_string(),
             stage: stage.name(),
             commit: work.map(|work| work.tip().as_str().to_owned()),
-            commits: work.map(runner_engine::relay::AcceptedWork::commits),
-            changed_files: work.map(runner_engine::relay::AcceptedWork::files),
+            commits: work.map(AcceptedWork::commits),
+            changed_files: work.map(AcceptedWork::files),
             pull_request: stage.pull_request().map(PullRequestView::of),
             objections: objections
                 .iter()
                 .map(|objection| ObjectionView {
-                    rule: objection.rule.name(),
+                    rule: objection.rule,
                     path: objection.path.clone(),
                     detail: objection.detail.clone(),
                 })
                 .collect(),
-            detail: detail.filter(|_| viewer == Viewer::Operator).cloned(),
+            detail: detail.filter(|_| caller.is_operator()).cloned(),
         }
     }
-}
-
-/// Reader of a view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Viewer {
-    /// The account itself.
-    Account,
-    /// An operator.
-    Operator,
 }
 
 impl PullRequestView {

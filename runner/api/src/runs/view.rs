@@ -8,7 +8,7 @@ use runner_store::{QueuePosition, ReceiptSums, Record, Run, StoredRelay, UnixMil
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::repository::{CommitsView, Viewer};
+use super::repository::CommitsView;
 use crate::{caller::Caller, operation::schemas};
 
 /// Run, as clients see it in a list.
@@ -198,10 +198,9 @@ impl<'r> RunDetailsView<'r> {
 
     /// Returns the view with the way of the run's commits, as `caller` may see it.
     pub(super) fn with_commits(self, relay: Option<&StoredRelay>, caller: &Caller) -> Self {
-        let viewer = if caller.is_operator() { Viewer::Operator } else { Viewer::Account };
         // The commits of a run whose texts were removed are not shown.
         let record = relay.and_then(|relay| RelayRecord::read(relay).ok());
-        Self { commits: record.map(|record| CommitsView::of(&record, viewer)), ..self }
+        Self { commits: record.map(|record| CommitsView::of(&record, caller)), ..self }
     }
 
     /// Returns the view with the sums of the run's receipts.

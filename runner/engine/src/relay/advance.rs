@@ -4,13 +4,8 @@
 use std::{fs, time::Duration};
 
 use platform_core::{id::RunId, limit::Millis};
-use platform_runtime::{
-    lock::Lock,
-    report,
-    retry::{Backoff, Transient},
-};
+use platform_runtime::{lock::Lock, report, retry::Transient};
 use runner_git::{AcceptedWork, PushOrder, PushOutcome, Quarantine, Received, RelayVerdict, RemoteFailure};
-
 use runner_github::{
     AgentText, Permission, PullRequestOrder, PullRequestText, PullRequests, RepositoryName, RunFooter,
 };
@@ -107,9 +102,9 @@ impl Relays {
 
     /// Stores that a step has failed, and when it is tried again.
     async fn postpone(&self, relay: &mut OpenRelay, error: &RelayError) -> Result<(), RelayError> {
-        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
-        let delay = (0..=relay.record.tries).fold(FIRST_DELAY, |_, _| backoff.next_delay());
-        let delay = delay.max(error.retry_after().unwrap_or_default());
+        // The tries are stored, so the delay follows from their number: another process may make the next one.
+        let doubled = FIRST_DELAY.saturating_mul(2_u32.saturating_pow(relay.record.tries));
+        let delay = doubled.min(LONGEST_DELAY).max(error.retry_after().unwrap_or_default());
         let run = &relay.stored.run_id;
         let error = report::chain(error);
         let stage = relay.record.stage.name();

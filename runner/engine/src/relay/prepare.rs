@@ -18,9 +18,6 @@ use super::{
     record::{RelayRecord, RelayStage},
 };
 
-/// Part of a workspace that a clone may fill: the agent needs space to work in.
-const SHARE_DIVISOR: u64 = 2;
-
 /// Attempt of a run that a clone is for.
 #[derive(Debug, Clone, Copy)]
 pub struct RelayOwner<'o> {
@@ -110,10 +107,7 @@ impl Relays {
         let stages = stages_dir(&self.sandbox.workspace_dir);
         let run_id = run_id.clone();
         let Sandbox { workspace_size, max_workspace_files, disk_reserve, .. } = self.sandbox;
-        let bounds = CopyBounds {
-            files: max_workspace_files / SHARE_DIVISOR,
-            bytes: platform_core::limit::ByteSize(workspace_size.0 / SHARE_DIVISOR),
-        };
+        let bounds = CopyBounds::of_workspace(workspace_size, max_workspace_files);
         blocking(move || {
             Stage::remove(&stages, &run_id)?;
             let selection = Selection::of_repository(&dir, bounds)?;

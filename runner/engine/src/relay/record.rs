@@ -93,19 +93,6 @@ pub struct PullRequest {
 }
 
 impl RelayStage {
-    /// Names that a stage can have, each once.
-    pub const NAMES: [&'static str; 9] = [
-        "cloned",
-        "collected",
-        "accepted",
-        "pushed",
-        "published",
-        "unchanged",
-        "refused",
-        "branch_moved",
-        "failed",
-    ];
-
     /// Returns the name of the stage, as it is stored and shown.
     #[must_use]
     pub const fn name(&self) -> &'static str {

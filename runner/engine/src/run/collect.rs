@@ -142,20 +142,15 @@ impl RunExecutor<'_> {
     /// Runs git in a container of its own, on a workspace in which nothing else runs any more.
     async fn extract(&mut self, relays: &Relays, relay: &OpenRelay) -> Result<Extracted, Error> {
         let ctx = self.ctx;
-        self.remove_containers().await?;
+        // No process of the agent changes the workspace any more.
+        self.remove_kinds(&[ResourceKind::Container]).await?;
         let (id, workspace) = self.reopen_workspace().await?;
         ctx.run.perform(async { relay.keep_description(workspace.path()) }).await??;
         let (program, limits) = relays.extraction(relay);
-        let labels = [
-            ctx.engine.installation.as_str(),
-            ctx.run_id().as_str(),
-            ctx.request().agent_id.as_str(),
-            id.as_str(),
-        ];
         let spec = ExtractSpec {
             name: format!("{}{}", ctx.container_name(), docker::EXTRACTION_SUFFIX),
             image: ctx.image().await?,
-            labels: docker::labels(labels, ctx.run.epoch()),
+            labels: ctx.labels(&id),
             program,
             workspace: workspace.path().to_owned(),
             limits,
@@ -172,16 +167,6 @@ impl RunExecutor<'_> {
             self.store_changes(vec![wanted.to(ResourceState::Removed)]).await?;
         }
         extracted
-    }
-
-    /// Removes the agent's container, so that no process of it changes the workspace any more.
-    async fn remove_containers(&mut self) -> Result<(), Error> {
-        let mut removed = Vec::new();
-        for container in self.resources.all(&[ResourceKind::Container]) {
-            self.remove(&container).await?;
-            removed.push(container.to(ResourceState::Removed));
-        }
-        if removed.is_empty() { Ok(()) } else { self.store_changes(removed).await }
     }
 
     async fn reopen_workspace(&self) -> Result<(WorkspaceId, Workspace), Error> {

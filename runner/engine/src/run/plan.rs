@@ -62,20 +62,25 @@ impl RunContext<'_> {
 
     /// Returns the container of the run.
     pub(super) fn sandbox_spec(&self, parts: SandboxParts<'_>) -> SandboxSpec {
-        let RunRequest { run_id, agent_id, .. } = self.request();
         let agent = self.agent();
         let SandboxParts { id, workspace, socket_dir, image } = parts;
-        let labels = [self.engine.installation.as_str(), run_id.as_str(), agent_id.as_str(), id.as_str()];
         SandboxSpec {
             name: self.container_name(),
             image,
             first: First::Run(self.program()),
             volumes: agent.volumes.clone(),
-            labels: docker::labels(labels, self.run.epoch()),
+            labels: self.labels(id),
             workspace: workspace.to_owned(),
             socket_dir,
             limits: Limits::of(agent),
         }
+    }
+
+    /// Returns the labels of a container that is created for the run in this epoch, with the workspace `id`.
+    pub(super) fn labels(&self, id: &WorkspaceId) -> BTreeMap<&'static str, String> {
+        let RunRequest { run_id, agent_id, .. } = self.request();
+        let labels = [self.engine.installation.as_str(), run_id.as_str(), agent_id.as_str(), id.as_str()];
+        docker::labels(labels, self.run.epoch())
     }
 
     /// Returns the start file of a warm container; `None` if the request does not fit into one.

@@ -67,8 +67,13 @@ impl<'r> RunExecutor<'r> {
     /// Removes what previous workers created for an agent that never ran. Grant and listener stay, because the present
     /// worker uses them; so does a workspace of the run's thread.
     pub(super) async fn clear_leftovers(&mut self) -> Result<(), Error> {
+        self.remove_kinds(&[ResourceKind::Container, ResourceKind::Workspace]).await
+    }
+
+    /// Removes the resources of these `kinds`, and stores that. A workspace of the run's thread stays.
+    pub(super) async fn remove_kinds(&mut self, kinds: &[ResourceKind]) -> Result<(), Error> {
         let mut removed = Vec::new();
-        for resource in self.resources.all(&[ResourceKind::Container, ResourceKind::Workspace]) {
+        for resource in self.resources.all(kinds) {
             if self.is_of_thread(&resource) {
                 continue;
             }
@@ -96,7 +101,7 @@ impl<'r> RunExecutor<'r> {
             self.clear_leftovers().await?;
             return Ok(None);
         };
-        let workspaces = ctx.engine.workspaces.sized(ctx.agent().disk);
+        let workspaces = ctx.workspaces();
         let workspace = ctx.run.perform(workspaces.adopt(&warm.workspace)).await??;
         let content = Box::pin(ctx.initial_content(&workspaces)).await?;
         ctx.run.perform(workspace.furnish(content)).await??;

@@ -21,19 +21,6 @@ macro_rules! rules {
             /// All rules.
             pub const ALL: &[Self] = &[$(Self::$rule,)+];
 
-            /// Returns the rule's name, as it is stored and shown.
-            #[must_use]
-            pub fn name(self) -> String {
-                let mut name = String::new();
-                for c in format!("{self:?}").chars() {
-                    if c.is_ascii_uppercase() && !name.is_empty() {
-                        name.push('-');
-                    }
-                    name.push(c.to_ascii_lowercase());
-                }
-                name
-            }
-
             /// Returns the rule in words.
             #[must_use]
             pub const fn words(self) -> &'static str {
@@ -150,7 +137,6 @@ mod tests {
         let names = RelayRule::ALL.iter().map(|rule| serde_json::to_string(rule).unwrap());
         assert_eq!(names.clone().next().unwrap(), "\"bundle-form\"");
         for (name, rule) in names.zip(RelayRule::ALL) {
-            assert_eq!(name, format!("{:?}", rule.name()));
             assert_eq!(serde_json::from_str::<RelayRule>(&name).unwrap(), *rule);
         }
     }

@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use platform_core::limit::ByteSize;
 use platform_runtime::{
     settings::{Execution, Sandbox},
     terminal,
@@ -26,8 +25,6 @@ use crate::{
     plural::counted,
 };
 
-/// Part of a workspace that the files of a run may fill: the agent needs space to work in.
-const SHARE_DIVISOR: u64 = 2;
 /// Most names of files with secrets which are printed.
 const MAX_NAMED: usize = 5;
 /// Duration of a copy after which its progress is shown.
@@ -128,7 +125,7 @@ impl<'s> Staging<'s> {
     fn bounds(&self, request: &RunRequest) -> CopyBounds {
         let Sandbox { workspace_size, max_workspace_files, .. } = *self.sandbox;
         let size = request.spec.agent.disk.unwrap_or(workspace_size);
-        CopyBounds { files: max_workspace_files / SHARE_DIVISOR, bytes: ByteSize(size.0 / SHARE_DIVISOR) }
+        CopyBounds::of_workspace(size, max_workspace_files)
     }
 
     /// Writes `line` to standard error, unless programs read the output.
