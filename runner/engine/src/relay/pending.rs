@@ -69,27 +69,31 @@ impl Relays {
     }
 
     async fn remove_if_old(&self, run_id: &RunId, attempt: u32) -> Result<(), RelayError> {
+        // A relay that goes on is not locked even for a moment: its run would take that for another process at work.
+        if !self.is_old(run_id, attempt).await? {
+            return Ok(());
+        }
         let dir = self.dir.of(run_id, attempt);
-        // The lock comes first: a person may send the commits back at the same moment.
         let Some(_lock) = dir.lock()? else { return Ok(()) };
-        let stored = self.store.relay_of(run_id, attempt).await?;
-        if self.is_old(run_id, stored.as_ref()).await? {
+        // A person may have sent the commits back meanwhile.
+        if self.is_old(run_id, attempt).await? {
             blocking(move || dir.remove()).await?;
         }
         Ok(())
     }
 
-    /// Returns whether the files of an attempt with the relay `stored` are of no further use.
-    async fn is_old(&self, run_id: &RunId, stored: Option<&StoredRelay>) -> Result<bool, RelayError> {
+    /// Returns whether the files of an attempt are of no further use.
+    async fn is_old(&self, run_id: &RunId, attempt: u32) -> Result<bool, RelayError> {
         let (ended, now) = match self.store.record(run_id).await {
             Ok(record) => (record.run.ended, record.now),
             Err(runner_store::Error::Unknown { .. }) => return Ok(true),
             Err(error) => return Err(error.into()),
         };
+        let stored = self.store.relay_of(run_id, attempt).await?;
         let Some(stored) = stored.filter(|stored| !stored.document.is_empty()) else {
             return Ok(ended.is_some());
         };
-        let record = RelayRecord::read(stored)?;
+        let record = RelayRecord::read(&stored)?;
         let is_over = ended.is_some() && !record.stage.is_pending();
         let age = stored.changed.until(now);
         Ok(is_over && (record.stage.is_done() || age > self.settings.keep.duration()))
