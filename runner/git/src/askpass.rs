@@ -6,7 +6,8 @@
 use std::{
     ffi::OsString,
     fs,
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -28,6 +29,8 @@ const SCRIPT_NAME: &str = "askpass";
 const TOKEN_NAME: &str = "token";
 /// Mode of the directory.
 const DIR_MODE: u32 = 0o700;
+/// Mode of the file with the token.
+const TOKEN_MODE: u32 = 0o400;
 /// Mode of the script.
 const SCRIPT_MODE: u32 = 0o500;
 
@@ -50,8 +53,7 @@ impl AskPass {
         let dir = fs::canonicalize(dir).map_err(Error::io("resolve", dir))?;
         let askpass = Self { dir, user: user.to_owned() };
         let token_file = askpass.token_file();
-        platform_runtime::file::create_private(&token_file, token.expose().as_bytes())
-            .map_err(Error::io("write", &token_file))?;
+        write_token(&token_file, token).map_err(Error::io("write", &token_file))?;
         let script = askpass.script();
         fs::write(&script, SCRIPT).map_err(Error::io("write", &script))?;
         fs::set_permissions(&script, fs::Permissions::from_mode(SCRIPT_MODE))
@@ -81,6 +83,13 @@ impl AskPass {
             ("SLUICE_GIT_TOKEN_FILE", self.token_file().into()),
         ]
     }
+}
+
+/// Writes the token under its one name. The directory is new, so no reader finds a part of it, and it need not survive a
+/// crash of the host.
+fn write_token(file: &Path, token: &Secret) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(TOKEN_MODE).open(file)?;
+    file.write_all(token.expose().as_bytes())
 }
 
 impl Drop for AskPass {
@@ -119,7 +128,7 @@ mod tests {
             assert_eq!(answer(question), "", "{question}");
         }
         let mode = fs::metadata(askpass.token_file()).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(mode & 0o777, 0o400);
         drop(askpass);
         assert!(!dir.exists());
     }
