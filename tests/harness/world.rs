@@ -13,6 +13,7 @@ use platform_core::{
     budget::Budget,
     capability::Capabilities,
     grant::{CallLimits, Correlation, Listener, RunGrant, Tap, UngrantedTools},
+    host_tools::HostTools,
     id::{AccountId, AgentId, RunId},
     record::JournalLine,
 };
@@ -418,6 +419,7 @@ pub fn grant(run: &str, account: &str) -> RunGrant {
         expires: None,
         models: None,
         tools: None,
+        host_tools: HostTools::default(),
         capabilities: Capabilities::default(),
         ungranted_tools: UngrantedTools::Refuse,
         tap: Tap::Off,

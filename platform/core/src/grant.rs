@@ -6,6 +6,7 @@ pub use crate::record::Tap;
 use crate::{
     budget::Budget,
     capability::Capabilities,
+    host_tools::HostTools,
     id::{AccountId, AgentId, ExternalId, GatewayId, ModelName, RunId, ToolName},
     limit::{self, ByteSize, Millis},
     name,
@@ -47,6 +48,9 @@ pub struct RunGrant {
     /// Tools the run may offer a model, by exact name; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolName>>,
+    /// Tools on the host that the run may call.
+    #[serde(default, skip_serializing_if = "HostTools::is_none")]
+    pub host_tools: HostTools,
     /// Permissions to reach beyond the model.
     #[serde(default)]
     pub capabilities: Capabilities,

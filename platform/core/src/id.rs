@@ -143,10 +143,18 @@ text_id! {
 }
 
 text_id! {
-    /// Name under which an agent offers a tool to a model.
+    /// Name under which an agent offers a tool to a model, or calls a host tool.
     ToolName, "a tool's name",
     "1 to 128 letters, digits, `_`, `.` or `-`",
     |text| (1..=128).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+text_id! {
+    /// Id that an agent chose for a call of a host tool.
+    ToolCallId, "the id of a tool call",
+    "1 to 64 letters, digits, `_`, `.` or `-`",
+    |text| (1..=64).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 

@@ -13,6 +13,7 @@ pub mod credits;
 pub mod event;
 pub mod fields;
 pub mod grant;
+pub mod host_tools;
 pub mod id;
 pub mod limit;
 pub mod litellm;

@@ -12,6 +12,8 @@ pub mod env {
     pub const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
     /// Key of Anthropic's SDKs; in a sandbox it is [`super::PLACEHOLDER_KEY`].
     pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
+    /// Base URL of host tools inside a sandbox (*specified*).
+    pub const COGNI_GATEWAY_URL: &str = "COGNI_GATEWAY_URL";
     /// Model a sandboxed agent should request (*specified*).
     pub const COGNI_MODEL: &str = "COGNI_MODEL";
     /// Tokens that this model takes, prompt and answer together.

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use platform_core::{
     budget::Budget,
     grant::{CallLimits, Correlation, Listener, RunGrant, Tap, UngrantedTools},
+    host_tools::HostTools,
     id::{AccountId, AgentId, RunId},
     limit::{self, MAX_SOCKET_PATH},
     name::SANDBOX_UID,
@@ -113,6 +114,8 @@ fn read_grant(
         expires: None,
         models: Some(models).filter(|models| !models.is_empty()),
         tools,
+        // The control plane knows no such run, so it could execute no tool for it.
+        host_tools: HostTools::default(),
         capabilities: capabilities.list_or(vec![]).into_iter().collect(),
         ungranted_tools: agents::read_ungranted_tools(section),
         tap: field("tap", "Whether its answers may be watched while they stream: `off` or `text`.")

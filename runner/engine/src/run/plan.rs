@@ -8,6 +8,7 @@ use std::{
 
 use platform_core::{
     grant::{CallLimits, Listener, RunGrant, Tap},
+    host_tools::HostTools,
     id::WorkspaceId,
     limit::Millis,
     name::{PLACEHOLDER_KEY, env, path},
@@ -54,6 +55,7 @@ impl RunContext<'_> {
             expires: Some(expiry(agent.run_timeout)),
             models: Some(agent.models.clone()).filter(|models| !models.is_empty()),
             tools: agent.tools.clone(),
+            host_tools: HostTools::default(),
             capabilities: agent.capabilities.iter().copied().collect(),
             ungranted_tools: agent.ungranted_tools,
             tap: Tap::Text,
