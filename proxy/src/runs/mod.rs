@@ -60,7 +60,7 @@ pub(crate) struct ListenerSetup {
     /// Directory of the socket directories.
     pub(crate) dir: PathBuf,
     /// Directories in which no run of the configuration may have its socket.
-    pub(crate) reserved: [PathBuf; 3],
+    pub(crate) reserved: [PathBuf; 4],
     /// Run registry for calls on listeners that runs share.
     pub(crate) registry: Arc<RunRegistry>,
     /// Address of the shared listener.
@@ -83,7 +83,7 @@ pub(crate) struct RecoveredState {
 #[derive(Debug)]
 pub(crate) struct Runs {
     dir: PathBuf,
-    reserved: [PathBuf; 3],
+    reserved: [PathBuf; 4],
     /// Claims on the directories in `dir`.
     claims: Claims,
     registry: Arc<RunRegistry>,

@@ -169,6 +169,7 @@ fn changes(root: &str) -> Vec<(&'static str, String, &'static str, Answered)> {
             "telemetry.otlp_endpoint",
             Later,
         ),
+        change("tools", "[tools]\nmax_calls = 9", "tools.max_calls", Later),
         change(
             "upstream",
             "[upstream]\npool_max_idle_per_thread = 9",

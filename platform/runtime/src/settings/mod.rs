@@ -24,6 +24,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 pub mod token_secrets;
+mod tools;
 mod upstream;
 mod worker;
 
@@ -54,6 +55,7 @@ pub use self::{
     section_name::{OwningProgram, SectionName},
     store::Store,
     telemetry::Telemetry,
+    tools::Tools,
     upstream::{BaseUrl, Scheme, Upstream},
     worker::Worker,
 };
@@ -84,6 +86,8 @@ pub struct Settings {
     pub github: GitHub,
     /// Export of traces.
     pub telemetry: Telemetry,
+    /// Host tools.
+    pub tools: Tools,
     /// Agents that can run in sandboxes and gateways.
     pub agents: BTreeMap<AgentId, Agent>,
     /// Gateways in which runs can be sessions.
@@ -188,6 +192,11 @@ impl Settings {
                 GitHub::section,
             ),
             telemetry: root.section(SectionName::Telemetry.name(), "Export of traces.", Telemetry::section),
+            tools: root.section(
+                SectionName::Tools.name(),
+                "Host tools, which run on the host for agents.",
+                Tools::section,
+            ),
             agents: agents::read(root),
             gateways: gateways::read(root),
             accounts: budgets::accounts(root),

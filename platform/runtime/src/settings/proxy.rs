@@ -211,8 +211,14 @@ impl Proxy {
 
     /// Returns the proxy's own directories. No socket of a configured run may be in one of them.
     #[must_use]
-    pub fn own_dirs(&self) -> [PathBuf; 3] {
-        [self.control_dir(), self.listeners_dir(), self.persisted_runs_dir()]
+    pub fn own_dirs(&self) -> [PathBuf; 4] {
+        [self.control_dir(), self.listeners_dir(), self.persisted_runs_dir(), self.tools_dir()]
+    }
+
+    /// Returns the directory of the tool socket, which is never mounted anywhere.
+    #[must_use]
+    pub fn tools_dir(&self) -> PathBuf {
+        self.run_dir.join("tools")
     }
 
     /// Returns the longest time from a stop to the end of the process.

@@ -28,6 +28,8 @@ pub enum SectionName {
     GitHub,
     /// `[telemetry]`
     Telemetry,
+    /// `[tools]`
+    Tools,
     /// `[agents."family:name"]`
     Agents,
     /// `[gateways.NAME]`
@@ -53,7 +55,7 @@ pub enum OwningProgram {
 
 impl SectionName {
     /// All sections.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Upstream,
         Self::Proxy,
         Self::Journal,
@@ -65,6 +67,7 @@ impl SectionName {
         Self::Relay,
         Self::GitHub,
         Self::Telemetry,
+        Self::Tools,
         Self::Agents,
         Self::Gateways,
         Self::Accounts,
@@ -88,6 +91,7 @@ impl SectionName {
             Self::Relay => "relay",
             Self::GitHub => "github",
             Self::Telemetry => "telemetry",
+            Self::Tools => "tools",
             Self::Agents => "agents",
             Self::Gateways => "gateways",
             Self::Accounts => "accounts",
@@ -112,6 +116,7 @@ impl SectionName {
             | Self::Relay
             | Self::GitHub
             | Self::Telemetry
+            | Self::Tools
             | Self::Agents
             | Self::Gateways
             | Self::Models => OwningProgram::ControlPlane,

@@ -1,0 +1,94 @@
+//! Reads the settings of host tools, which run on the host for agents: their socket, and the limits of their calls.
+
+use std::path::PathBuf;
+
+use platform_core::{
+    host_tools::ToolLimits,
+    limit::{ByteSize, MAX_SOCKET_PATH, Millis},
+};
+
+use super::Settings;
+use crate::config::Section;
+
+/// `[tools]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tools {
+    /// Path of the tool socket, if it is not the default.
+    pub socket: Option<PathBuf>,
+    /// Most calls of a run.
+    pub max_calls: u64,
+    /// Most calls of a run within a minute.
+    pub calls_per_minute: u64,
+    /// Most calls of a run at the same time.
+    pub max_calls_in_flight: u64,
+    /// Longest duration of a call.
+    pub call_timeout: Millis,
+    /// Largest body of a call.
+    pub max_request: ByteSize,
+    /// Largest answer to a call.
+    pub max_answer: ByteSize,
+}
+
+impl Tools {
+    pub(super) fn section(section: &Section<'_>) -> Self {
+        let field = |name, doc| section.field(name, doc);
+        let limits = ToolLimits::default();
+        Self {
+            socket: read_socket(section),
+            max_calls: field("max_calls", "Calls of host tools that a run may make.").or(limits.calls),
+            calls_per_minute: field(
+                "calls_per_minute",
+                "Calls of host tools that a run may make within a minute.",
+            )
+            .or(limits.calls_per_minute),
+            max_calls_in_flight: field(
+                "max_calls_in_flight",
+                "Calls of host tools that a run may make at the same time.",
+            )
+            .or(limits.calls_in_flight),
+            call_timeout: field(
+                "call_timeout",
+                "Longest duration of a call of a host tool, a wait for an approval included.",
+            )
+            .or(limits.call_ms),
+            max_request: field("max_request", "Largest body of a call of a host tool.")
+                .or(limits.request_body),
+            max_answer: field(
+                "max_answer",
+                "Largest answer to a call of a host tool. A larger one does not reach the agent.",
+            )
+            .or(limits.answer_body),
+        }
+    }
+
+    /// Returns the limits of a run's calls of host tools.
+    #[must_use]
+    pub const fn limits(&self) -> ToolLimits {
+        ToolLimits {
+            calls: self.max_calls,
+            calls_per_minute: self.calls_per_minute,
+            calls_in_flight: self.max_calls_in_flight,
+            call_ms: self.call_timeout,
+            request_body: self.max_request,
+            answer_body: self.max_answer,
+        }
+    }
+}
+
+impl Settings {
+    /// Returns the path of the tool socket, on which the control plane executes host tools for the data plane.
+    #[must_use]
+    pub fn tool_socket(&self) -> PathBuf {
+        self.tools.socket.clone().unwrap_or_else(|| self.proxy.tools_dir().join("tools.sock"))
+    }
+}
+
+fn read_socket(section: &Section<'_>) -> Option<PathBuf> {
+    const NAME: &str = "socket";
+    let doc = "Path of the socket on which `sluice up` executes host tools for the proxy; `tools/tools.sock` below `proxy.run_dir` if absent.";
+    let socket: Option<PathBuf> = section.field(NAME, doc).optional();
+    if socket.as_ref().is_some_and(|socket| socket.as_os_str().len() > MAX_SOCKET_PATH) {
+        section.reject(NAME, format!("the path of a socket has at most {MAX_SOCKET_PATH} bytes"));
+    }
+    socket
+}
