@@ -141,7 +141,8 @@ pub mod path {
     pub const START_DIR: &str = "/sluice";
     /// Name of the start file, relative to [`START_DIR`].
     pub const START_FILE: &str = "start.json";
-    /// Value of [`super::env::OPENAI_API_BASE`] and of [`super::env::ANTHROPIC_BASE_URL`] (*specified*).
+    /// Value of [`super::env::OPENAI_API_BASE`], [`super::env::ANTHROPIC_BASE_URL`] and [`super::env::COGNI_GATEWAY_URL`]
+    /// (*specified*).
     pub const API_BASE: &str = "http://localhost:8080";
     /// Value of [`super::env::OPENAI_BASE_URL`].
     pub const OPENAI_BASE: &str = "http://localhost:8080/v1";

@@ -9,7 +9,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 27] = [
+const BELOW: [(&str, &[&str]); 28] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -69,6 +69,7 @@ const BELOW: [(&str, &[&str]); 27] = [
         ],
     ),
     ("runner/cli", &BELOW_CLI),
+    ("services/cogni-tool", &["platform-core"]),
     ("services/git-sync", &["platform-core", "platform-runtime", "runner-git"]),
     ("services/sandbox-init", &["platform-core"]),
     ("bench", &[]),

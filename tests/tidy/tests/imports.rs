@@ -26,7 +26,11 @@ const IMPURE: [&str; 12] = [
 const ENVIRONMENT: [&str; 4] = ["std::env::var", "std::env::var_os", "std::env::vars", "std::env::vars_os"];
 
 /// Files that may read the environment: of the product, and of a sandbox, where there is nothing else to read.
-const READERS: [&str; 2] = ["platform/runtime/src/config/mod.rs", "services/sandbox-init/src/settings.rs"];
+const READERS: [&str; 3] = [
+    "platform/runtime/src/config/mod.rs",
+    "services/cogni-tool/src/settings.rs",
+    "services/sandbox-init/src/settings.rs",
+];
 
 /// The module that speaks to Docker.
 const DOCKER: &str = "runner/docker/src/docker/";

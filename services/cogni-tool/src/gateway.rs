@@ -1,0 +1,98 @@
+//! Posts JSON to the gateway, once, and reads the reasons that it gives for a refusal.
+
+use std::io::Write as _;
+
+use platform_core::host_tools::exec::ExecError;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    answer::{BrokenAnswer, HttpAnswer},
+    connection::Connection,
+    error::{Error, Meaning},
+    settings::GatewayAddress,
+};
+
+/// Codes of calls that are denied. The control plane answers them with status 200.
+const DENIALS: [&str; 5] = ["policy_denied", "approval_denied", "run_unknown", "run_ended", "tool_mismatch"];
+/// Codes of calls that did not run and may be made later.
+const UNAVAILABLE: [&str; 3] = ["tool_unavailable", "too_many_calls", "store_unavailable"];
+
+/// A body with a reason: that of a refusal or of a failed call.
+#[derive(Deserialize)]
+struct Reason {
+    error: ExecError,
+}
+
+/// Posts `body` to `path`. `call_id` is that of the call, if the request is one.
+pub(crate) fn post(
+    address: &GatewayAddress,
+    path: &str,
+    body: &impl Serialize,
+    call_id: Option<&str>,
+) -> Result<HttpAnswer, Error> {
+    let body = serde_json::to_vec(body).map_err(|error| Error::Usage(error.to_string()))?;
+    let head = format!(
+        "POST {base}{path} HTTP/1.1\r\nhost: {authority}\r\nuser-agent: cogni-tool/{version}\r\n\
+         content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+         content-length: {length}\r\nconnection: close\r\n\r\n",
+        base = address.base,
+        authority = address.authority,
+        version = env!("CARGO_PKG_VERSION"),
+        length = body.len(),
+    );
+    let mut connection = Connection::open(address)?;
+    // A gateway may refuse a request before it has all of it. Its answer says more than the broken pipe.
+    let sent = connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(&body));
+    HttpAnswer::read(connection).map_err(|error| {
+        let cut_short = matches!(error, BrokenAnswer::Ended | BrokenAnswer::Read(_));
+        let reason = match sent {
+            Err(failure) if cut_short => format!("the request could not be sent: {failure}"),
+            _ => error.to_string(),
+        };
+        Error::NoAnswer { reason, call_id: call_id.map(str::to_owned) }
+    })
+}
+
+/// Returns the reason that `answer` gives, if it has one.
+pub(crate) fn reason_of(answer: &HttpAnswer, call_id: Option<&str>) -> Option<Error> {
+    let Reason { error } = serde_json::from_slice(&answer.body).ok()?;
+    Some(refused(answer.status, error, call_id))
+}
+
+/// Returns the error of a refusal with `status`.
+pub(crate) fn refused(status: u16, reason: ExecError, call_id: Option<&str>) -> Error {
+    let ExecError { code, message } = reason;
+    let meaning = meaning(status, &code);
+    Error::Answered { meaning, code, message, call_id: call_id.map(str::to_owned) }
+}
+
+fn meaning(status: u16, code: &str) -> Meaning {
+    match status {
+        401 | 403 => Meaning::Denied,
+        429 | 502..=504 => Meaning::Unavailable,
+        _ if DENIALS.contains(&code) => Meaning::Denied,
+        _ if UNAVAILABLE.contains(&code) => Meaning::Unavailable,
+        _ => Meaning::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_means_what_its_status_and_code_say() {
+        for (status, code, expected) in [
+            (403, "anything", Meaning::Denied),
+            (400, "policy_denied", Meaning::Denied),
+            (200, "run_ended", Meaning::Denied),
+            (200, "too_many_calls", Meaning::Unavailable),
+            (503, "tools_unavailable", Meaning::Unavailable),
+            (429, "rate_limited", Meaning::Unavailable),
+            (400, "invalid_arguments", Meaning::Failed),
+            (200, "outcome_unknown", Meaning::Failed),
+        ] {
+            assert_eq!(meaning(status, code), expected, "{status} {code}");
+        }
+    }
+}
