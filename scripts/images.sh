@@ -24,13 +24,15 @@ fingerprint() {
 exists() { docker image inspect "$1" >/dev/null 2>&1; }
 
 build_runtime() {
-  local program context
+  local program tool context
   say "building $runtime on $base ..."
   program=$(services/sandbox-init/build.sh) || die "could not build sandbox-init (see above)"
+  tool=$(services/cogni-tool/build.sh) || die "could not build cogni-tool (see above)"
   context=$(mktemp -d)
   # shellcheck disable=SC2064 # the path is known now
   trap "rm -rf '$context'" EXIT
   install -m 0755 "$program" "$context/sandbox-init"
+  install -m 0755 "$tool" "$context/cogni-tool"
   cp -r "$RUNTIME"/{Dockerfile,entrypoint.sh,agent} "$context"
   # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
   if ! DOCKER_BUILDKIT=0 docker build --build-arg "BASE_IMAGE=$base" --tag "$runtime" "$context" >"$context/log" 2>&1
@@ -59,8 +61,8 @@ openclaw() { BASE_IMAGE=$base services/sandbox-openclaw/build.sh "$@"; }
 git_sync() { BASE_IMAGE=$base services/git-sync/build.sh "$@"; }
 
 base=${BASE_IMAGE:-$(services/base-image/build.sh --print)}
-init=$(services/sandbox-init/build.sh --print)
-runtime=sluicegate/sandbox-runtime:$(fingerprint "$base $init" "$RUNTIME"/{Dockerfile,entrypoint.sh,agent/run.mjs})
+programs="$(services/sandbox-init/build.sh --print) $(services/cogni-tool/build.sh --print)"
+runtime=sluicegate/sandbox-runtime:$(fingerprint "$base $programs" "$RUNTIME"/{Dockerfile,entrypoint.sh,agent/run.mjs})
 
 case ${1:-} in
   '') begin; runtime; git_sync >/dev/null; openclaw >/dev/null ;;

@@ -29,6 +29,7 @@ install_programs() {
   check_programs "$bin"
   install -D -m 0755 -t "$root/bin" "$bin/sluice" "$bin/sluice-proxy"
   install -D -m 0755 "${SANDBOX_INIT:-$(services/sandbox-init/build.sh)}" "$root/lib/sluicegate/sandbox-init"
+  install -D -m 0755 "${COGNI_TOOL:-$(services/cogni-tool/build.sh)}" "$root/lib/sluicegate/cogni-tool"
   install -d "$root/share/man/man1" "$root/share/man/man8" "$root/lib/systemd/system"
   "$bin/sluice" man "$root/share/man/man1"
   install -m 0644 platform/man/sluice-proxy.8 "$root/share/man/man8"

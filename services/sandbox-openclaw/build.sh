@@ -19,8 +19,8 @@ die() { echo "sandbox-openclaw: error: $*" >&2; exit 1; }
 
 sources() { find "$HERE" -type f -not -name '*.test.mjs' -not -name README.md | LC_ALL=C sort; }
 
-FINGERPRINT=$({ sources | xargs sha256sum; echo "$BASE $VERSION"; services/sandbox-init/build.sh --print; } |
-  sha256sum | cut -c 1-12)
+FINGERPRINT=$({ sources | xargs sha256sum; echo "$BASE $VERSION"; services/sandbox-init/build.sh --print;
+  services/cogni-tool/build.sh --print; } | sha256sum | cut -c 1-12)
 IMAGE=sluicegate/sandbox-openclaw:$FINGERPRINT
 
 # Removes files that no run in a sandbox can use: documentation, types and source maps, the control UI, the bundle for cloud
@@ -42,11 +42,12 @@ command_line() {
 }
 
 build() {
-  local package program context node command
+  local package program tool context node command
   scripts/openclaw.sh install || die "could not install OpenClaw (see above)"
   package=$(scripts/openclaw.sh node -p process.env.OPENCLAW_PACKAGE)
   node=$(scripts/openclaw.sh node -p process.versions.node)
   program=$(services/sandbox-init/build.sh) || die "could not build sandbox-init (see above)"
+  tool=$(services/cogni-tool/build.sh) || die "could not build cogni-tool (see above)"
   say "building $IMAGE on $BASE (about a minute) ..."
   # On the file system of the installed files, so that `cp -l` can link them.
   context=$(mktemp -d -p "$CACHE" sandbox-openclaw.XXXXXX)
@@ -55,6 +56,7 @@ build() {
   cp -al "${package%/openclaw}" "$context/node_modules"
   slim "$context/node_modules"
   install -m 0755 "$program" "$context/sandbox-init"
+  install -m 0755 "$tool" "$context/cogni-tool"
   command=$(command_line "$context")
   cp "$HERE/Dockerfile" "$context"
   install -m 0755 -d "$context/agent"

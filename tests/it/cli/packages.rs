@@ -16,9 +16,10 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// A Debian without Sluicegate.
 pub(crate) const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 /// Files that an installation has, besides one manual page for each command.
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "bin/sluice",
     "bin/sluice-proxy",
+    "lib/sluicegate/cogni-tool",
     "lib/sluicegate/sandbox-init",
     "lib/systemd/system/sluice-proxy.service",
     "lib/systemd/system/sluice.service",

@@ -26,8 +26,12 @@ use super::{Error, Recipe, output::BuildOutput};
 const OWN_BASE: &str = "sluicegate/sandbox-runtime:latest";
 /// Image that Docker pulls for an installed program.
 const PUBLIC_BASE: &str = "node:24-bookworm-slim";
-/// First process of a sandbox, from the directory of this program.
-const INSTALLED_INIT: &str = "../lib/sluicegate/sandbox-init";
+/// Directory with the programs of a sandbox, from the directory of this program.
+const INSTALLED_PROGRAMS: &str = "../lib/sluicegate";
+/// First process of a sandbox.
+const INIT: &str = "sandbox-init";
+/// Program that calls host tools.
+const TOOL: &str = "cogni-tool";
 /// Certificates that this machine trusts. A company's proxy may need its own.
 const TRUSTED: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// Variables of this process that a build needs for its downloads.
@@ -91,16 +95,17 @@ impl ImageBuild<'_> {
     /// # Errors
     /// If there is no Docker or no image to build on, or the build fails.
     pub(crate) async fn run(&self) -> Result<(), Error> {
-        let init = installed_init();
+        let init = installed(INIT);
         let base = self.base_image(init.as_deref()).await?;
         let directory = BuildDir::create()?;
         for (name, text) in &self.recipe.files {
             directory.write(name, text.as_bytes())?;
         }
         fs::create_dir_all(directory.0.join("init")).map_err(unwritable(&directory.0))?;
-        if let Some(init) = init {
-            let copy = directory.0.join("init/sandbox-init");
-            fs::copy(&init, &copy).map_err(unwritable(&copy))?;
+        for (name, program) in [(INIT, init), (TOOL, installed(TOOL))] {
+            let Some(program) = program else { continue };
+            let copy = directory.0.join("init").join(name);
+            fs::copy(&program, &copy).map_err(unwritable(&copy))?;
         }
         directory.write("trust/ca.pem", &fs::read(TRUSTED).unwrap_or_default())?;
         let mut command = self.docker();
@@ -223,11 +228,11 @@ async fn pass_lines(output: impl AsyncRead + Unpin, lines: mpsc::Sender<String>)
     }
 }
 
-/// Returns the first process of a sandbox that was installed with this program.
-fn installed_init() -> Option<PathBuf> {
+/// Returns the program of a sandbox, called `name`, that was installed with this program.
+fn installed(name: &str) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
-    let init = program.parent()?.join(INSTALLED_INIT);
-    init.is_file().then_some(init)
+    let installed = program.parent()?.join(INSTALLED_PROGRAMS).join(name);
+    installed.is_file().then_some(installed)
 }
 
 fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
