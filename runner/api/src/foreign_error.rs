@@ -18,6 +18,7 @@ pub(super) fn order_problem(error: &OrderError) -> Problem {
     match error {
         OrderError::UnknownAgent { .. } => Problem::UNKNOWN_AGENT,
         OrderError::NotGranted { .. } => Problem::MODEL_NOT_GRANTED,
+        OrderError::ToolNotGranted { .. } => Problem::TOOL_NOT_GRANTED,
         OrderError::NoModel { .. } => Problem::NO_MODEL,
         OrderError::Repo(InvalidRepo::NotListed { .. }) => Problem::REPOSITORY_FORBIDDEN,
         OrderError::Repo(_) => Problem::INVALID_REPOSITORY,

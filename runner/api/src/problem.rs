@@ -160,6 +160,12 @@ impl Problem {
         "the agent may not ask that model; `models` has those that it may ask, `defaultModelId` the default",
         "order one of `models`, or none for the default",
     );
+    pub(crate) const TOOL_NOT_GRANTED: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        "tool_not_granted",
+        "the agent or the account does not have a host tool of the order; `detail` has those of such a run",
+        "order tools of the agent, or leave `hostTools` out",
+    );
     pub(crate) const NO_MODEL: Self = Self::new(
         StatusCode::BAD_REQUEST,
         "no_model",
@@ -305,10 +311,11 @@ impl Problem {
     /// Problems of every route that demands a role and changes something, for callers with a session.
     pub(crate) const GUARDED_CHANGES: [Self; 2] = [Self::WRONG_ORIGIN, Self::UNSUPPORTED_MEDIA_TYPE];
     /// Problems of an order, beyond those of its form.
-    pub(crate) const OF_ORDERS: [Self; 12] = [
+    pub(crate) const OF_ORDERS: [Self; 13] = [
         Self::BALANCE_EXHAUSTED,
         Self::UNKNOWN_AGENT,
         Self::MODEL_NOT_GRANTED,
+        Self::TOOL_NOT_GRANTED,
         Self::NO_MODEL,
         Self::MODEL_UNPRICED,
         Self::AGENT_FORBIDDEN,

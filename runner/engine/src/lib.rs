@@ -28,4 +28,5 @@ pub mod retention;
 pub mod run;
 pub mod run_files;
 pub mod thread;
+pub mod tool_lists;
 pub mod worker;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use platform_core::{
     budget::Budget,
     grant::Correlation,
-    id::{AccountId, AgentId, InvalidId, ModelName, RunId},
+    id::{AccountId, AgentId, InvalidId, ModelName, RunId, ToolName},
     money::NanoDollars,
     priority::Priority,
 };
@@ -22,6 +22,7 @@ use crate::{
     relay::{BranchNames, InvalidRepo, RepoChoice, RepoOrder},
     request::{Keep, RunRequest, RunSpec},
     thread::{Continued, History, ThreadOrder},
+    tool_lists::{ToolList, ToolLists},
 };
 
 /// Order of a run. The configuration adds the rest of a request.
@@ -51,6 +52,8 @@ pub struct RunOrder {
     pub thread: Option<ThreadOrder>,
     /// Repository to work on.
     pub repo: RepoChoice,
+    /// Host tools that the run may call at most; all that its agent and account have if absent.
+    pub host_tools: Option<Vec<ToolName>>,
     /// Resources that stay when the run has ended.
     pub keep: Keep,
     /// Hash of the order as an application sent it.
@@ -125,6 +128,18 @@ pub enum OrderError {
         /// Fault of the name.
         fault: InvalidId,
     },
+    /// The agent or the account does not have a host tool of the order.
+    #[error("{}", tool_not_granted(tool, agent, *lacking, tools))]
+    ToolNotGranted {
+        /// Agent that was ordered.
+        agent: AgentId,
+        /// Tool that was ordered.
+        tool: ToolName,
+        /// List that lacks the tool.
+        lacking: ToolList,
+        /// Tools that a run of this agent and account may call.
+        tools: Vec<ToolName>,
+    },
     /// The behaviour files of the agent cannot be used.
     #[error(transparent)]
     Behaviour(#[from] BehaviourError),
@@ -137,6 +152,16 @@ pub enum OrderError {
     /// The run's thread cannot be read.
     #[error(transparent)]
     Store(#[from] runner_store::Error),
+}
+
+fn tool_not_granted(tool: &ToolName, agent: &AgentId, lacking: ToolList, tools: &[ToolName]) -> String {
+    let list = match lacking {
+        ToolList::Account => "`host_tools` of the account".to_owned(),
+        ToolList::Agent | ToolList::Order => format!("`host_tools` of {agent}"),
+    };
+    let tools: Vec<_> = tools.iter().map(ToolName::as_str).collect();
+    let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
+    format!("the run may not call {tool}: it is not in {list}; such a run may call: {tools}")
 }
 
 impl OrderLimits {
@@ -166,6 +191,18 @@ impl OrderLimits {
 /// Returns the tighter of two limits.
 fn tighter<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     one.into_iter().chain(other).min()
+}
+
+/// Checks that the run may call every host tool that its order names.
+fn check_tools(settings: &Settings, request: &RunRequest) -> Result<(), OrderError> {
+    let lists = ToolLists::of(request, settings);
+    let Some((tool, lacking)) = lists.refused() else { return Ok(()) };
+    Err(OrderError::ToolNotGranted {
+        agent: request.agent_id.clone(),
+        tool: tool.clone(),
+        lacking,
+        tools: ToolLists { order: None, ..lists }.granted(),
+    })
 }
 
 impl OrderedAgent {
@@ -234,6 +271,7 @@ impl RunOrder {
                 model_limits,
                 files: None,
                 repo,
+                host_tools: self.host_tools,
                 state_key,
                 keep: self.keep,
                 order_hash: self.hash,
@@ -241,6 +279,7 @@ impl RunOrder {
             },
         };
         check_price(settings, &request)?;
+        check_tools(settings, &request)?;
         Ok(request)
     }
 

@@ -3,7 +3,7 @@
 use gateway_bridge::{InvalidSession, SessionKey};
 use platform_core::{
     grant::Correlation,
-    id::{AccountId, AgentId, ExternalId, RunId},
+    id::{AccountId, AgentId, ExternalId, RunId, ToolName},
     priority::Priority,
     traceparent::Traceparent,
 };
@@ -50,6 +50,9 @@ pub struct RunSpec {
     /// Repository that the run works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<RepoOrder>,
+    /// Host tools that the run may call at most; all that its agent and account have if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_tools: Option<Vec<ToolName>>,
     /// Behaviour files for the workspace.
     #[serde(default, skip_serializing_if = "BehaviourFiles::is_empty")]
     pub behaviour: BehaviourFiles,

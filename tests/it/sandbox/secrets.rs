@@ -58,6 +58,7 @@ async fn the_environment_holds_only_public_names() {
     let given = [
         ("ANTHROPIC_API_KEY", "sluicegate"),
         ("ANTHROPIC_BASE_URL", "http://localhost:8080"),
+        ("COGNI_GATEWAY_URL", "http://localhost:8080"),
         ("COGNI_MAX_TOKENS", "8192"),
         ("COGNI_MODEL", "fake"),
         ("LLM_PROXY_SOCKET", "/llm-sock/llm.sock"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use platform_core::{
     budget::{Budget, Price},
     credits::Credits,
-    id::{AccountId, ModelName},
+    id::{AccountId, ModelName, ToolName},
     money::NanoDollars,
     priority::Priority,
 };
@@ -33,6 +33,8 @@ pub struct Account {
     pub floor: Option<Credits>,
     /// Repositories that its runs may name, instead of those of all accounts.
     pub repositories: Option<Vec<String>>,
+    /// Tools on the host that its runs may call at most; all that their agents have if absent.
+    pub host_tools: Option<Vec<ToolName>>,
 }
 
 written_as_word!(Priority { Low: "low", Normal: "normal", High: "high" });
@@ -63,6 +65,7 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
             priority: priority.or(Priority::Normal),
             floor: floor.optional(),
             repositories: section.field("repositories", doc).list(),
+            host_tools: read_host_tools(section),
         };
         match AccountId::parse(id) {
             _ if id == ANY => accounts.any = account,
@@ -76,6 +79,12 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
         read,
     );
     accounts
+}
+
+/// Reads the tools that runs of an account may call.
+fn read_host_tools(section: &Section<'_>) -> Option<Vec<ToolName>> {
+    let doc = "Tools on the host that its runs may call at most, of those that their agents have; all of these if absent, none if empty.";
+    section.field("host_tools", doc).list()
 }
 
 /// Reads the limits in `section`; `defaults` apply where it has none.

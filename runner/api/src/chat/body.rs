@@ -141,6 +141,7 @@ impl ChatBody {
             question: question.text,
             thread: Some(thread_order),
             repo: self.repository.unwrap_or_default().into(),
+            host_tools: None,
             keep: Keep::Nothing,
             hash: Some(hash),
         };

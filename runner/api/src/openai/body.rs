@@ -115,6 +115,7 @@ impl CompletionBody {
             question: question.ok_or_else(problem)?.content,
             thread: None,
             repo: RepoChoice::default(),
+            host_tools: None,
             keep: Keep::Nothing,
             hash: Some(hash(body)),
         })

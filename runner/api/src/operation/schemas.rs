@@ -57,6 +57,8 @@ texts! {
     AgentId = pattern("^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$").max_length(Some(64));
     /// Name of a model, as the upstream knows it.
     ModelName = pattern(r"^[!#-+\--\[\]-~]{1,256}$");
+    /// Name of a host tool.
+    ToolName = pattern("^[A-Za-z0-9_.-]{1,128}$");
     /// Id that an application has assigned.
     ExternalId = pattern(r"^[^\u0000-\u001f\u007f-\u009f]{1,256}$");
     /// Month in UTC, from 1970 to 9998.

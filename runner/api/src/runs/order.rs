@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
 use platform_core::{
-    id::{AccountId, AgentId, ExternalId, ModelName, RunId},
+    id::{AccountId, AgentId, ExternalId, ModelName, RunId, ToolName},
     money::NanoDollars,
     priority::Priority,
 };
@@ -70,6 +70,9 @@ pub(super) struct OrderBody {
     /// Repository to work on; that of the agent if absent.
     #[serde(default, deserialize_with = "object")]
     repository: RepositoryBody,
+    /// Host tools that the run may call at most; all that its agent and account have if absent, none if empty.
+    #[schema(value_type = Option<Vec<schemas::ToolName>>)]
+    host_tools: Option<Vec<ToolName>>,
     /// Keeps the workspace when the run has ended.
     #[serde(default)]
     keep_workspace: bool,
@@ -132,6 +135,7 @@ impl OrderBody {
             question: self.input,
             thread: self.state_key.map(ThreadOrder::behind),
             repo: self.repository.into(),
+            host_tools: self.host_tools,
             keep: if self.keep_workspace { Keep::Workspace } else { Keep::Nothing },
             hash: Some(hash),
         })

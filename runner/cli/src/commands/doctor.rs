@@ -63,6 +63,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         spec: RunSpec {
             files: None,
             repo: None,
+            host_tools: Some(Vec::new()),
             state_key: None,
             agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
             model: String::new(),

@@ -86,6 +86,7 @@ const fn order_code(error: &OrderError) -> &'static str {
         | OrderError::InvalidModel { .. } => USAGE,
         OrderError::Repo(InvalidRepo::NotListed { .. }) => "repository_forbidden",
         OrderError::Repo(_) => "invalid_repository",
+        OrderError::ToolNotGranted { .. } => "tool_not_granted",
         OrderError::Behaviour(_) => "configuration_invalid",
         OrderError::Unpriced(_) => "model_unpriced",
         OrderError::Store(error) => store_code(error),

@@ -115,7 +115,7 @@ Signals as a service:
   SIGINT, SIGTERM    stop, and leave active runs to the next worker")]
     Up,
     /// Run an agent once and show its answer
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     /// Talk to an agent: one run for each message, each with the earlier messages of its thread
     Chat(chat::Arguments),
     /// List and inspect runs, wait for them, cancel them, and remove their leftover resources

@@ -19,7 +19,10 @@ use platform_runtime::settings::{Filling, ModelLimits};
 use runner_docker::{self as docker, First, Limits, Program, SandboxSpec};
 
 use super::context::RunContext;
-use crate::request::{RunRequest, RunSpec};
+use crate::{
+    request::{RunRequest, RunSpec},
+    tool_lists::ToolLists,
+};
 
 /// Time beyond `run_timeout` in which a run may start and settle, including a take-over or two.
 const START_AND_SETTLE_GRACE: Duration = Duration::from_secs(600);
@@ -39,6 +42,7 @@ impl RunContext<'_> {
     pub(super) fn grant(&self, listener: Listener) -> RunGrant {
         let request = self.request();
         let agent = self.agent();
+        let settings = self.engine.settings.get();
         RunGrant {
             run_id: request.run_id.clone(),
             attempt: self.run.attempt(),
@@ -55,7 +59,10 @@ impl RunContext<'_> {
             expires: Some(expiry(agent.run_timeout)),
             models: Some(agent.models.clone()).filter(|models| !models.is_empty()),
             tools: agent.tools.clone(),
-            host_tools: HostTools::default(),
+            host_tools: HostTools {
+                names: ToolLists::of(request, &settings).granted(),
+                limits: settings.tools.limits(),
+            },
             capabilities: agent.capabilities.iter().copied().collect(),
             ungranted_tools: agent.ungranted_tools,
             tap: Tap::Text,
@@ -116,6 +123,7 @@ impl RunContext<'_> {
             (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
             (env::OPENAI_BASE_URL, path::OPENAI_BASE.to_owned()),
             (env::ANTHROPIC_BASE_URL, path::API_BASE.to_owned()),
+            (env::COGNI_GATEWAY_URL, path::API_BASE.to_owned()),
             (env::RUN_ID, run_id.to_string()),
             (env::COGNI_MODEL, model.clone()),
             (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),

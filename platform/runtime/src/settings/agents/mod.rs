@@ -96,6 +96,9 @@ pub struct Agent {
     /// Tools that its calls may offer a model; any if absent, none if empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolName>>,
+    /// Tools on the host that its runs may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_tools: Vec<ToolName>,
     /// Permissions of its calls to reach beyond the model.
     pub capabilities: Vec<Capability>,
     /// Treatment of hosted tools that need another capability.
@@ -208,6 +211,7 @@ impl Agent {
                 .optional(),
             models: field("models", "Models its calls may name; any if empty.").list_or(vec![]),
             tools: field("tools", "Tools its calls may offer a model, by exact name; any if absent, none if empty.").list(),
+            host_tools: field("host_tools", "Tools on the host that its runs may call, by exact name: `sluice tools ls` lists them. None if empty.").list_or(vec![]),
             capabilities: field(
                 "capabilities",
                 "Services that its calls may reach beyond the model: media_urls, stored_files, server_tools, mcp, web_search, stored_responses, stored_prompts, background, unlisted_content, premium_service.",

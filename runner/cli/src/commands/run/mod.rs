@@ -12,7 +12,7 @@ use std::{
 
 use platform_core::{
     event::AgentEvent,
-    id::{AccountId, AgentId, ExternalId, InvalidId, ModelName, RunId},
+    id::{AccountId, AgentId, ExternalId, InvalidId, ModelName, RunId, ToolName},
     money::NanoDollars,
     name,
     priority::Priority,
@@ -91,6 +91,9 @@ pub(super) struct Arguments {
     /// Priority among queued runs: low, normal or high; at most the priority of the account's entry
     #[arg(long, default_value_t, value_name = "PRIORITY")]
     priority: Priority,
+    /// Host tool that the run may call, of those of its agent and account; may be repeated [default: all of them]
+    #[arg(long = "host-tool", value_name = "TOOL")]
+    host_tools: Vec<ToolName>,
     /// Submit the run to `sluice up`, print its id and return
     #[arg(long)]
     detach: bool,

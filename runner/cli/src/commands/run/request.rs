@@ -47,6 +47,7 @@ pub(super) async fn read_order(
         priority: arguments.priority,
         thread: arguments.state_key.map(ThreadOrder::behind),
         repo: arguments.repository.into(),
+        host_tools: Some(arguments.host_tools).filter(|tools| !tools.is_empty()),
         keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
         hash: None,
     })
