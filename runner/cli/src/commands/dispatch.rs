@@ -75,7 +75,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
     runtime()?.block_on(async {
         match command {
             Command::Up => up::up(&context).await,
-            Command::Run(arguments) => Box::pin(run::run(&context, arguments)).await,
+            Command::Run(arguments) => Box::pin(run::run(&context, *arguments)).await,
             Command::Chat(arguments) => Box::pin(chat::chat(&context, arguments)).await,
             Command::Runs(command) => runs::runs(&context, command).await,
             Command::Git(command) => git::git(&context, command).await,
