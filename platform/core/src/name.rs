@@ -14,6 +14,8 @@ pub mod env {
     pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
     /// Base URL of host tools inside a sandbox (*specified*).
     pub const COGNI_GATEWAY_URL: &str = "COGNI_GATEWAY_URL";
+    /// Names of the host tools that the run may call, with a comma between two; absent if there are none.
+    pub const COGNI_HOST_TOOLS: &str = "COGNI_HOST_TOOLS";
     /// Model a sandboxed agent should request (*specified*).
     pub const COGNI_MODEL: &str = "COGNI_MODEL";
     /// Tokens that this model takes, prompt and answer together.

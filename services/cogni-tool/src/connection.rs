@@ -25,14 +25,14 @@ impl Connection {
     pub(crate) fn open(address: &GatewayAddress) -> Result<Self, Error> {
         let endpoint = address.endpoint();
         let connect = || {
-            let mut failure = io::Error::new(ErrorKind::NotFound, "the name has no address");
+            let mut failure = None;
             for address in endpoint.to_socket_addrs()? {
                 match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                     Ok(stream) => return Ok(stream),
-                    Err(error) => failure = error,
+                    Err(error) => failure = failure.or(Some(error)),
                 }
             }
-            Err(failure)
+            Err(failure.unwrap_or_else(|| io::Error::new(ErrorKind::NotFound, "the name has no address")))
         };
         match connect() {
             Ok(stream) => Ok(Self { stream, deadline: Instant::now() + ANSWER_TIMEOUT }),

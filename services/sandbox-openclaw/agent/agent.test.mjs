@@ -137,6 +137,17 @@ test("the help text selects the command line, and each gets the options it knows
   assert.deepEqual([config.cron.enabled, config.tools.elevated.enabled, config.agents.defaults.sandbox.mode], [false, false, "off"]);
 });
 
+test("host tools are a server of MCP if the run may call any", () => {
+  const settings = { base: "http://localhost:8080", model: "m", agent: "main", workspace: "/workspace", contextWindow: 1, maxTokens: 2 };
+  const none = buildConfiguration(settings);
+  assert.deepEqual([none.mcp, none.tools.allow.includes("host__*")], [undefined, false]);
+  const config = buildConfiguration({ ...settings, hostTools: "http://localhost:8080/mcp" });
+  assert.deepEqual(config.mcp.servers, { host: { url: "http://localhost:8080/mcp", transport: "streamable-http" } });
+  assert.deepEqual(config.tools.allow, [...none.tools.allow, "host__*"]);
+  const older = toOlderConfiguration(config);
+  assert.deepEqual([older.mcp, older.tools.allow], [undefined, none.tools.allow]);
+});
+
 test("everything OpenClaw does without a request is off", () => {
   const settings = { model: "m", agent: "main", workspace: "/workspace", contextWindow: 1, maxTokens: 2 };
   for (const base of ["http://localhost:8080", "http://localhost:8080/", "http://localhost:8080/v1/"]) {

@@ -6,6 +6,8 @@ const PROVIDER = "cogni";
 const TOOLS = ["exec", "process", "read", "write", "edit", "apply_patch"];
 // Longer than any run: the run's own timeout ends the run, and the proxy's timeouts end its calls.
 const TIMEOUT_SECONDS = 24 * 3600;
+// Name of the host's tools as a server of MCP. OpenClaw puts it before the name of each tool.
+const HOST = "host";
 const FREE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
 // OpenClaw reads the number of retries only from its session settings; the default is up to ten in 90 seconds. Two retries
@@ -14,18 +16,34 @@ const SESSION_SETTINGS = { retry: { provider: { maxRetries: 2 } } };
 
 export { SESSION_SETTINGS, TIMEOUT_SECONDS };
 
-// Returns the part that an OpenClaw without `agent exec` accepts. That version refuses unknown keys and lists its agents.
-export function toOlderConfiguration({ agents, models, tools, session, ...rest }) {
+// Returns the part that an OpenClaw without `agent exec` accepts. That version refuses unknown keys and lists its agents. It
+// has no client of MCP: there host tools are called with `cogni-tool`.
+export function toOlderConfiguration({ agents, models, tools, session, mcp, ...rest }) {
   const { skills, embeddedAgent, ...defaults } = agents.defaults;
   const list = Object.entries(agents.entries).map(([id, entry]) => ({ id, ...entry }));
   const providers = Object.entries(models.providers).map(([name, { timeoutSeconds, ...provider }]) => [name, provider]);
-  const { toolSearch, ...known } = tools;
+  const { toolSearch, ...known } = { ...tools, allow: TOOLS };
   const { mode } = models;
   return { ...rest, agents: { defaults, list }, models: { mode, providers: Object.fromEntries(providers) }, tools: known };
 }
 
+// Returns the part of the configuration about tools, with those of the host at `url` if there are any.
+function toolConfiguration(url) {
+  const tools = {
+    allow: TOOLS,
+    elevated: { enabled: false },
+    toolSearch: false, // few tools need no search
+  };
+  if (!url) return { tools };
+  return {
+    tools: { ...tools, allow: [...TOOLS, `${HOST}__*`] },
+    mcp: { servers: { [HOST]: { url, transport: "streamable-http" } } },
+  };
+}
+
 // Builds the configuration of one agent, called `agent`. `base` may end in `/v1`; `contextWindow` and `maxTokens` are in tokens.
-export function buildConfiguration({ base, model, agent, workspace, contextWindow, maxTokens }) {
+// `hostTools` is the address of the host's tools, if the run may call any.
+export function buildConfiguration({ base, model, agent, workspace, contextWindow, maxTokens, hostTools }) {
   const baseUrl = `${base.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1`;
   return {
     agents: {
@@ -56,11 +74,7 @@ export function buildConfiguration({ base, model, agent, workspace, contextWindo
         },
       },
     },
-    tools: {
-      allow: TOOLS,
-      elevated: { enabled: false },
-      toolSearch: false, // six tools need no search
-    },
+    ...toolConfiguration(hostTools),
     plugins: { enabled: false, allow: [] },
     cron: { enabled: false },
     // Skips maintenance of old sessions, whose threads load half of OpenClaw again. The only session is new.

@@ -21,6 +21,9 @@ const INSTRUCTIONS = `You are a coding agent in a closed container. You can run 
 ${WORKSPACE}. There is no network: do not fetch, search, clone, or install from a registry; it will fail.
 A repository, if there is one, is in ${WORKSPACE}/repo. Commit what you change there.
 `;
+const HOST_TOOLS = `There are tools on the host, which act for you outside the container: \`cogni-tool list\` shows them, and
+\`cogni-tool exec NAME '{"key": "value"}'\` calls one and prints its result as JSON.
+`;
 const PERSONA = "Be direct and concise. Do what was asked, check that it works, and say what you did.\n";
 
 // Reads the run's settings from the environment.
@@ -41,6 +44,7 @@ function readConfig(env) {
     model,
     agent,
     workspace: WORKSPACE,
+    hostTools: env.COGNI_HOST_TOOLS ? `${env.COGNI_GATEWAY_URL}/mcp` : null,
     contextWindow: count("COGNI_CONTEXT_WINDOW", 200_000),
     maxTokens: count("COGNI_MAX_TOKENS", 8192),
   };
@@ -56,13 +60,13 @@ function createDirectories() {
 }
 
 // Writes OpenClaw's files, and the agent's instructions unless the workspace has its own.
-function writeFiles(files) {
+function writeFiles(files, instructions) {
   for (const [file, content] of Object.entries(files)) {
     mkdirSync(path.dirname(statePath(file)), { mode: 0o700, recursive: true });
     const text = typeof content === "string" ? content : JSON.stringify(content, null, 2);
     writeFileSync(statePath(file), text, { mode: 0o600, flag: "wx" });
   }
-  for (const [name, text] of [["AGENTS.md", INSTRUCTIONS], ["SOUL.md", PERSONA]]) {
+  for (const [name, text] of [["AGENTS.md", instructions], ["SOUL.md", PERSONA]]) {
     try {
       writeFileSync(path.join(WORKSPACE, name), text, { flag: "wx" });
     } catch (error) {
@@ -120,7 +124,8 @@ async function run() {
   const text = buildMessage(messages, command.maxBytes);
   const configuration = command.configuration(buildConfiguration(config));
   const { agent } = config;
-  writeFiles({ ...command.files(agent), "openclaw.json": configuration, "message.txt": text });
+  const instructions = config.hostTools ? INSTRUCTIONS + HOST_TOOLS : INSTRUCTIONS;
+  writeFiles({ ...command.files(agent), "openclaw.json": configuration, "message.txt": text }, instructions);
   const args = command.args({ statePath, agent, workspace: WORKSPACE, file: statePath("message.txt"), text });
   return command.parseOutcome(await runOpenclaw(args, options), { statePath, agent });
 }

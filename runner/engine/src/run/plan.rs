@@ -9,7 +9,7 @@ use std::{
 use platform_core::{
     grant::{CallLimits, Listener, RunGrant, Tap},
     host_tools::HostTools,
-    id::WorkspaceId,
+    id::{ToolName, WorkspaceId},
     limit::Millis,
     name::{PLACEHOLDER_KEY, env, path},
     start::{MAX_SIZE, Start},
@@ -59,10 +59,7 @@ impl RunContext<'_> {
             expires: Some(expiry(agent.run_timeout)),
             models: Some(agent.models.clone()).filter(|models| !models.is_empty()),
             tools: agent.tools.clone(),
-            host_tools: HostTools {
-                names: ToolLists::of(request, &settings).granted(),
-                limits: settings.tools.limits(),
-            },
+            host_tools: HostTools { names: self.host_tools(), limits: settings.tools.limits() },
             capabilities: agent.capabilities.iter().copied().collect(),
             ungranted_tools: agent.ungranted_tools,
             tap: Tap::Text,
@@ -112,6 +109,11 @@ impl RunContext<'_> {
         format!("sluice-{}-{}.{}", self.engine.installation, self.run_id(), self.run.epoch())
     }
 
+    /// Returns the host tools that the run may call.
+    fn host_tools(&self) -> Vec<ToolName> {
+        ToolLists::of(self.request(), &self.engine.settings.get()).granted()
+    }
+
     fn program(&self) -> Program {
         let run_id = self.run_id();
         let RunSpec { agent, model, model_limits, .. } = self.spec();
@@ -129,6 +131,10 @@ impl RunContext<'_> {
             (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
         ];
         environment.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        let host_tools: Vec<_> = self.host_tools().iter().map(ToolName::to_string).collect();
+        if !host_tools.is_empty() {
+            environment.insert(env::COGNI_HOST_TOOLS.to_owned(), host_tools.join(","));
+        }
         Program {
             argv: agent.argv.iter().map(|argument| argument.fill(filling)).collect(),
             environment,

@@ -12,12 +12,13 @@ use super::Template;
 use crate::config::Section;
 
 /// Variables that a run sets itself.
-const RESERVED_NAMES: [&str; 8] = [
+const RESERVED_NAMES: [&str; 9] = [
     env::RUN_ID,
     env::OPENAI_API_BASE,
     env::OPENAI_BASE_URL,
     env::ANTHROPIC_BASE_URL,
     env::COGNI_GATEWAY_URL,
+    env::COGNI_HOST_TOOLS,
     env::COGNI_MODEL,
     env::LLM_PROXY_SOCKET,
     env::SANDBOX_START_FILE,
@@ -216,6 +217,7 @@ mod tests {
             "OPENAI_BASE_URL",
             "ANTHROPIC_BASE_URL",
             "COGNI_GATEWAY_URL",
+            "COGNI_HOST_TOOLS",
             "COGNI_MODEL",
             "LLM_PROXY_SOCKET",
             "LLM_PROXY_PORT",
