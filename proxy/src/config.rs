@@ -213,6 +213,11 @@ impl Config {
             secrets: Arc::clone(&self.secrets),
             prices: Prices::new(self.settings.prices.clone()),
             default_models: DefaultModels::of(&self.settings),
+            trusted_uids: [0, self.own_uid]
+                .iter()
+                .chain(&self.settings.proxy.control_uids)
+                .copied()
+                .collect(),
             token_leeway: self.settings.proxy.token_leeway.duration(),
         }
     }

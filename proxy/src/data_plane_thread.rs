@@ -29,6 +29,7 @@ use crate::{
         GatewaySocket, LoadShare, RunSocketListener, ServerContext, SharedListener, ThreadLoad, WriteTracker,
         serve_handed_over,
     },
+    tool_socket::ToolSocket,
     upstream::{Target, Upstream},
 };
 
@@ -78,6 +79,7 @@ pub(crate) enum Error {
 pub(crate) struct SharedState {
     /// Upstream's address and circuit, shared by all threads.
     pub(crate) upstream: Arc<Target>,
+    pub(crate) tool_socket: Arc<ToolSocket>,
     pub(crate) journal: Arc<Journal>,
     pub(crate) body_memory: Arc<BodyMemory>,
     pub(crate) registry: Arc<RunRegistry>,
@@ -219,6 +221,7 @@ fn server_context(
         freezes: Arc::clone(&state.freezes),
         run_keys: state.run_keys,
         balances: state.balances,
+        tool_socket: state.tool_socket,
         unattributed_run: state.unattributed_run,
         snapshot: state.snapshot,
         metrics: Arc::clone(&state.metrics.threads()[index]),

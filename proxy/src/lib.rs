@@ -37,6 +37,7 @@ mod shared;
 mod state;
 mod sum;
 mod tap;
+mod tool_socket;
 mod trace;
 mod upstream;
 mod usage;
@@ -80,6 +81,7 @@ use self::{
     run_keys::RunKeys,
     runs::{ListenerSetup, RecoveredState, RunStateDir, Runs, StaticRuns},
     server::{ConnectionBalancer, ConnectionLimits},
+    tool_socket::ToolSocket,
     upstream::Upstream,
 };
 
@@ -167,6 +169,7 @@ impl App {
         let run_defaults = config.run_defaults();
         let shared_state = SharedState {
             upstream: Arc::clone(&config.upstream),
+            tool_socket: Arc::new(ToolSocket::new(config.settings.tool_socket())),
             journal: Arc::clone(&journal),
             body_memory: Arc::new(BodyMemory::new(proxy.max_body_memory)),
             registry: Arc::clone(&stored.registry),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use platform_core::{
     control::{InexactCalls, Usage},
     money::NanoDollars,
-    record::{CallEnd, ExchangeRecord, Outcome, Tokens},
+    record::{CallEnd, ExchangeRecord, Kind, Outcome, Tokens},
     refusal::Refusal,
 };
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,7 @@ pub(crate) struct UsageCounters {
     cache_written_1h: AtomicU64,
     reasoning: AtomicU64,
     nanodollars: AtomicU64,
+    tool_calls: AtomicU64,
     last: AtomicU32,
 }
 
@@ -42,7 +43,16 @@ impl UsageCounters {
     /// Adds a call that has ended.
     pub(crate) fn add(&self, record: &ExchangeRecord) {
         let add = |counter: &AtomicU64, amount| sum::add(counter, amount, Ordering::Relaxed);
-        add(if record.outcome == Outcome::Refused { &self.refused } else { &self.calls }, record.calls);
+        let counter = match (record.outcome, record.kind) {
+            (Outcome::Refused, _) => &self.refused,
+            (_, Kind::Model) => &self.calls,
+            (_, Kind::Tool) => &self.tool_calls,
+        };
+        add(counter, record.calls);
+        if record.kind == Kind::Tool {
+            // It has no tokens and no cost, and its end says nothing about the model.
+            return;
+        }
         add(&self.input, record.tokens.input);
         add(&self.output, record.tokens.output);
         add(&self.cached, record.tokens.cached);
@@ -65,8 +75,8 @@ impl UsageCounters {
             reasoning: read(&self.reasoning),
         };
         let cost_nanodollars = NanoDollars(read(&self.nanodollars));
-        let [calls, refused] = [&self.calls, &self.refused].map(read);
-        let usage = Usage { calls, refused, tokens, cost_nanodollars, inexact };
+        let [calls, refused, tool_calls] = [&self.calls, &self.refused, &self.tool_calls].map(read);
+        let usage = Usage { calls, refused, tokens, cost_nanodollars, inexact, tool_calls };
         RunUsage { usage, last: unpacked(self.last.load(Ordering::Relaxed)) }
     }
 }
@@ -83,6 +93,7 @@ impl From<RunUsage> for UsageCounters {
             cache_written: usage.tokens.cache_written.into(),
             cache_written_1h: usage.tokens.cache_written_1h.into(),
             nanodollars: usage.cost_nanodollars.0.into(),
+            tool_calls: usage.tool_calls.into(),
             last: last.map_or(0, packed).into(),
         }
     }
@@ -135,6 +146,7 @@ mod tests {
             tokens: full,
             cost_nanodollars: NanoDollars(u64::MAX),
             inexact: InexactCalls { unpriced: u64::MAX, estimated: u64::MAX },
+            tool_calls: u64::MAX,
         };
         let spending = Spending::new(&Budget::default(), &usage);
         let live = UsageCounters::from(RunUsage { usage, last: None });

@@ -5,6 +5,7 @@
 //! [`JournalLine`]: crate::record::JournalLine
 
 use crate::{
+    host_tools::ToolOutcome,
     record::{CostSource, Identity, Kind, Outcome, Tap, Timeout, TokensSource},
     refusal::Refusal,
     route::Route,
@@ -64,7 +65,7 @@ const fn or_null(name: &'static str, holds: Holds, doc: &'static str) -> Field {
 }
 
 /// All fields, in the order in which they are written.
-pub const FIELDS: [Field; 34] = [
+pub const FIELDS: [Field; 35] = [
     field(
         "v",
         Holds::Count,
@@ -82,7 +83,7 @@ pub const FIELDS: [Field; 34] = [
         Holds::Word(identities),
         "Source of the identity; `none`: there was none, and the call was refused.",
     ),
-    field("route", Holds::Word(routes), "Route of the model API."),
+    field("route", Holds::Word(routes), "Route of the model API, or of host tools."),
     or_null("model_asked", Holds::Untrusted, "Model that the agent requested."),
     or_null("model_answered", Holds::Untrusted, "Model the upstream says has answered."),
     or_null(
@@ -141,6 +142,12 @@ pub const FIELDS: [Field; 34] = [
         "Number of calls in this record: more than one only for a sum of calls of which nothing was sent.",
     ),
     field("tap", Holds::Word(taps), "Whether the answer could be watched."),
+    Field {
+        name: "tool",
+        holds: Holds::Fields(&TOOL),
+        absence: Absence::LeftOut,
+        doc: "Call of a host tool; only with the kind `tool`, and only once the name of a tool was read.",
+    },
     field(
         "prev",
         Holds::Text,
@@ -151,6 +158,27 @@ pub const FIELDS: [Field; 34] = [
         holds: Holds::Many(&LOST),
         absence: Absence::LeftOut,
         doc: "Lines that the proxy found to be gone when it started; in the first line that it wrote after that.",
+    },
+];
+
+const TOOL: [Field; 4] = [
+    field("name", Holds::Untrusted, "Name of the tool."),
+    field(
+        "outcome",
+        Holds::Word(tool_outcomes),
+        "Outcome of the call: `done`; `failed`, the tool failed or refused its arguments; `denied`, nothing ran; `unknown`, it began and may have had its effect.",
+    ),
+    Field {
+        name: "connection",
+        holds: Holds::Untrusted,
+        absence: Absence::LeftOut,
+        doc: "Connection whose credential the tool used.",
+    },
+    Field {
+        name: "args_sha256",
+        holds: Holds::Untrusted,
+        absence: Absence::LeftOut,
+        doc: "SHA-256 of the arguments as the agent wrote them, in lower-case hexadecimal; left out if there were none.",
     },
 ];
 
@@ -198,6 +226,10 @@ fn cost_sources() -> Vec<&'static str> {
 
 fn identities() -> Vec<&'static str> {
     Identity::ALL.map(Identity::word).to_vec()
+}
+
+fn tool_outcomes() -> Vec<&'static str> {
+    ToolOutcome::ALL.map(ToolOutcome::word).to_vec()
 }
 
 fn kinds() -> Vec<&'static str> {

@@ -2,14 +2,14 @@
 //!
 //! The text is byte-identical to the one that serde derives, at a quarter of its cost. Readers go on using serde.
 
-use crate::record::{ExchangeRecord, Tokens};
+use crate::record::{ExchangeRecord, Tokens, ToolCall};
 
 /// Text that fields of a record are appended to.
 struct FieldWriter<'t> {
     text: &'t mut Vec<u8>,
 }
 
-/// Appends the fields of `record` to `text`, in their order on disk, without the braces around them: `"ts":…,"tap":…`.
+/// Appends the fields of `record` to `text`, in their order on disk, without the braces around them: `"ts":…,"tool":…`.
 pub fn write_fields(record: &ExchangeRecord, text: &mut Vec<u8>) {
     let mut fields = FieldWriter { text };
     fields.identity(record);
@@ -72,6 +72,22 @@ impl FieldWriter<'_> {
         self.plain(b"],\"kind\":", record.kind.word());
         self.number(b",\"calls\":", record.calls);
         self.plain(b",\"tap\":", record.tap.word());
+        if let Some(tool) = &record.tool {
+            self.tool(tool);
+        }
+    }
+
+    fn tool(&mut self, tool: &ToolCall) {
+        let ToolCall { name, outcome, connection, args_sha256 } = tool;
+        self.plain(b",\"tool\":{\"name\":", name.as_str());
+        self.plain(b",\"outcome\":", outcome.word());
+        if let Some(connection) = connection {
+            self.plain(b",\"connection\":", connection.as_str());
+        }
+        if let Some(digest) = args_sha256 {
+            self.plain(b",\"args_sha256\":", digest.as_str());
+        }
+        self.text.push(b'}');
     }
 
     fn tokens(&mut self, tokens: Tokens) {
@@ -142,6 +158,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        host_tools::ToolOutcome,
         id::{AccountId, AgentId, CallId, ExternalId, RunId},
         money::NanoDollars,
         record::{CostSource, Identity, Kind, Outcome, Tap, Timeout, TokensSource},
@@ -187,7 +204,7 @@ mod tests {
                 refusal: None, rule: None, timeout: None, request_bytes: 0, response_bytes: 0, ttfb_us: None,
                 duration_us: 0, tokens: Tokens::default(), tokens_source: TokensSource::None,
                 cost_nanodollars: None, cost_source: CostSource::None, litellm_call_id: CallId::new(0, 0),
-                tools: Vec::new(), kind: Kind::Model, calls: 1, tap: Tap::Off,
+                tools: Vec::new(), kind: Kind::Model, calls: 1, tap: Tap::Off, tool: None,
             }
         }
     }
@@ -215,6 +232,17 @@ mod tests {
     }
 
     prop_compose! {
+        fn tool()(
+            name in text(),
+            outcome in select(ToolOutcome::ALL.to_vec()),
+            connection in option::of(text()),
+            args_sha256 in option::of(text()),
+        ) -> Box<ToolCall> {
+            Box::new(ToolCall { name, outcome, connection, args_sha256 })
+        }
+    }
+
+    prop_compose! {
         fn record()(
             answered in answered(),
             tokens in tokens(),
@@ -227,10 +255,11 @@ mod tests {
             kind in select(Kind::ALL.to_vec()),
             calls: u64,
             tap in select(vec![Tap::Off, Tap::Text]),
+            tool in option::of(tool()),
         ) -> ExchangeRecord {
             ExchangeRecord {
                 tokens, tokens_source, cost_nanodollars: cost.map(NanoDollars), cost_source,
-                litellm_call_id: CallId::new(call_ms, call), tools, kind, calls, tap, ..answered
+                litellm_call_id: CallId::new(call_ms, call), tools, kind, calls, tap, tool, ..answered
             }
         }
     }

@@ -13,6 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 pub enum Refusal {
     /// The route does not exist, or does not take this method.
     RouteUnknown,
+    /// The route of a host tool does not take this method.
+    MethodNotAllowed,
     /// The route would be opened as a WebSocket, and takes plain HTTP alone.
     WebsocketUnsupported,
     /// The head is framed or addressed in a way that two parsers could read differently.
@@ -93,12 +95,25 @@ pub enum Refusal {
     UpstreamBusy,
     /// The conversation is too long for the model. An agent that is not a gateway gets the upstream's words.
     ContextOverflow,
+    /// The run was not granted the host tool, or no host tool at all.
+    PolicyDenied,
+    /// The body of a tool call names another run than the one that calls.
+    RunMismatch,
+    /// The control plane, which executes host tools, cannot be reached: nothing ran.
+    ToolsUnavailable,
+    /// The host tool did not end in time; it may have had its effect.
+    ToolTimeout,
+    /// The connection broke after a tool call was sent; the tool may have had its effect. The call is not repeated.
+    OutcomeUnknown,
+    /// The answer of a host tool is larger than the run may receive. The tool has run.
+    ToolAnswerTooLarge,
 }
 
 impl Refusal {
     /// All refusals, for tables and tests.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 48] = [
         Self::RouteUnknown,
+        Self::MethodNotAllowed,
         Self::WebsocketUnsupported,
         Self::HeadInvalid,
         Self::HeadTooLarge,
@@ -139,6 +154,12 @@ impl Refusal {
         Self::UpstreamRefused,
         Self::UpstreamBusy,
         Self::ContextOverflow,
+        Self::PolicyDenied,
+        Self::RunMismatch,
+        Self::ToolsUnavailable,
+        Self::ToolTimeout,
+        Self::OutcomeUnknown,
+        Self::ToolAnswerTooLarge,
     ];
 
     /// Returns the code as clients and the journal see it.
@@ -146,6 +167,7 @@ impl Refusal {
     pub const fn code(self) -> &'static str {
         match self {
             Self::RouteUnknown => "route_unknown",
+            Self::MethodNotAllowed => "method_not_allowed",
             Self::WebsocketUnsupported => "websocket_unsupported",
             Self::HeadInvalid => "head_invalid",
             Self::HeadTooLarge => "head_too_large",
@@ -186,6 +208,12 @@ impl Refusal {
             Self::UpstreamRefused => "upstream_refused",
             Self::UpstreamBusy => "upstream_busy",
             Self::ContextOverflow => "context_overflow",
+            Self::PolicyDenied => "policy_denied",
+            Self::RunMismatch => "run_mismatch",
+            Self::ToolsUnavailable => "tools_unavailable",
+            Self::ToolTimeout => "tool_timeout",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::ToolAnswerTooLarge => "tool_answer_too_large",
         }
     }
 }

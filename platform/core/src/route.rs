@@ -1,6 +1,8 @@
-//! Lists the routes of the model API that Sluicegate knows.
+//! Lists the routes that Sluicegate knows: those of the model API, and those of host tools.
 
 use serde::{Deserialize, Serialize};
+
+use crate::host_tools;
 
 /// Route of a call, as the journal and the metrics name it. Any path that is not on this list does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -24,6 +26,10 @@ pub enum Route {
     Embeddings,
     /// `GET /v1/models`, answered from the grant and never forwarded.
     Models,
+    /// `POST /tool/exec`, a call of a host tool.
+    ToolExec,
+    /// `POST /mcp`, a message of the Model Context Protocol about host tools.
+    Mcp,
     /// Any other path.
     Unknown,
 }
@@ -35,11 +41,15 @@ pub enum Dialect {
     OpenAi,
     /// `{"type":"error","error":{…}}`; streams end with a `message_stop` event.
     Anthropic,
+    /// `{"ok":false,"error":{"code","message"}}`, of `POST /tool/exec`.
+    ToolExec,
+    /// Errors of JSON-RPC 2.0, of `POST /mcp`.
+    JsonRpc,
 }
 
 impl Route {
     /// All routes, for tables and tests, in the order in which they are declared.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::ChatCompletions,
         Self::Completions,
         Self::Responses,
@@ -49,6 +59,8 @@ impl Route {
         Self::CountTokens,
         Self::Embeddings,
         Self::Models,
+        Self::ToolExec,
+        Self::Mcp,
         Self::Unknown,
     ];
 
@@ -65,6 +77,8 @@ impl Route {
             Self::CountTokens => "count_tokens",
             Self::Embeddings => "embeddings",
             Self::Models => "models",
+            Self::ToolExec => "tool_exec",
+            Self::Mcp => "mcp",
             Self::Unknown => "unknown",
         }
     }
@@ -81,12 +95,14 @@ impl Route {
             "/v1/messages" => Self::Messages,
             "/v1/messages/count_tokens" => Self::CountTokens,
             "/v1/embeddings" => Self::Embeddings,
+            host_tools::EXEC_PATH => Self::ToolExec,
+            host_tools::MCP_PATH => Self::Mcp,
             _ => Self::Unknown,
         }
     }
 
-    /// Returns the path a call is forwarded to, never the client's own text; `None` if the route is not forwarded at
-    /// all.
+    /// Returns the path at the upstream that a call is forwarded to, never the client's own text; `None` if the
+    /// upstream does not have the route.
     #[must_use]
     pub const fn upstream_path(self) -> Option<&'static str> {
         match self {
@@ -98,7 +114,7 @@ impl Route {
             Self::Messages => Some("/v1/messages"),
             Self::CountTokens => Some("/v1/messages/count_tokens"),
             Self::Embeddings => Some("/v1/embeddings"),
-            Self::Models | Self::Unknown => None,
+            Self::Models | Self::ToolExec | Self::Mcp | Self::Unknown => None,
         }
     }
 
@@ -112,8 +128,19 @@ impl Route {
             | Self::Compact
             | Self::Messages
             | Self::Embeddings => true,
-            Self::InputTokens | Self::CountTokens | Self::Models | Self::Unknown => false,
+            Self::InputTokens
+            | Self::CountTokens
+            | Self::Models
+            | Self::ToolExec
+            | Self::Mcp
+            | Self::Unknown => false,
         }
+    }
+
+    /// Returns whether the route is one of host tools: its calls go to the tool socket, and not to the upstream.
+    #[must_use]
+    pub const fn is_of_tools(self) -> bool {
+        matches!(self, Self::ToolExec | Self::Mcp)
     }
 
     /// Returns whether the route's `input` is a list of items of the Responses API.
@@ -127,6 +154,8 @@ impl Route {
     pub const fn dialect(self) -> Dialect {
         match self {
             Self::Messages | Self::CountTokens => Dialect::Anthropic,
+            Self::ToolExec => Dialect::ToolExec,
+            Self::Mcp => Dialect::JsonRpc,
             Self::ChatCompletions
             | Self::Completions
             | Self::Responses
@@ -153,6 +182,9 @@ mod tests {
 
     #[test]
     fn only_exact_paths_are_routes() {
+        let of_tools = ["/tool/exec", "/mcp"].map(Route::of_post);
+        assert_eq!(of_tools, [Route::ToolExec, Route::Mcp]);
+        assert!(of_tools.iter().all(|route| route.is_of_tools() && route.upstream_path().is_none()));
         for path in [
             "/v1/chat/completions",
             "/v1/completions",
@@ -175,6 +207,11 @@ mod tests {
             "/v1/%6dessages",
             "/V1/messages",
             "/key/list",
+            "/mcp/",
+            "/MCP",
+            "/tool/exec/",
+            "/tool//exec",
+            "/v1/mcp",
             "/v1/files",
         ] {
             assert_eq!(Route::of_post(path), Route::Unknown, "{path}");

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     money::NanoDollars,
-    record::{ExchangeRecord, Outcome, Tokens, TokensSource},
+    record::{ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
 };
 
 /// Totals over the calls of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Calls that were not refused.
+    /// Calls of the model API that were not refused.
     pub calls: u64,
     /// Calls that were refused.
     pub refused: u64,
@@ -23,6 +23,14 @@ pub struct Usage {
     /// Calls among them whose figures are not exact; none if an earlier version counted.
     #[serde(default)]
     pub inexact: InexactCalls,
+    /// Calls of host tools that were not refused. They are not among `calls`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tool_calls: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Numbers of calls whose figures are not exact.
@@ -37,7 +45,11 @@ pub struct InexactCalls {
 impl Usage {
     /// Adds the calls of `record`.
     pub fn add(&mut self, record: &ExchangeRecord) {
-        let counted = if record.outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls };
+        let counted = match (record.outcome, record.kind) {
+            (Outcome::Refused, _) => &mut self.refused,
+            (_, Kind::Model) => &mut self.calls,
+            (_, Kind::Tool) => &mut self.tool_calls,
+        };
         *counted = counted.saturating_add(record.calls);
         self.tokens += record.tokens;
         self.cost_nanodollars = self.cost_nanodollars + record.cost_nanodollars.unwrap_or_default();
@@ -47,12 +59,13 @@ impl Usage {
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        let Self { calls, refused, tokens, cost_nanodollars, inexact } = other;
+        let Self { calls, refused, tokens, cost_nanodollars, inexact, tool_calls } = other;
         self.calls = self.calls.saturating_add(calls);
         self.refused = self.refused.saturating_add(refused);
         self.tokens += tokens;
         self.cost_nanodollars = self.cost_nanodollars + cost_nanodollars;
         self.inexact += inexact;
+        self.tool_calls = self.tool_calls.saturating_add(tool_calls);
     }
 }
 

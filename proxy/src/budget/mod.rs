@@ -10,6 +10,7 @@ mod rate;
 mod reservation;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -27,6 +28,7 @@ pub(crate) use self::{
     prices::Prices,
     quota::QuotaShortfall,
     reservation::{Granted, Reservation, pace},
+    tools::{ToolQuotaError, ToolReservation, ToolSpending},
 };
 use self::{
     quota::{Quota, UNLIMITED},

@@ -55,6 +55,7 @@ pub(super) fn find_route(head: &Parts, path: &str) -> Result<Route, Refusal> {
         (&Method::GET, Route::Responses) if origin_form && asks_for_websocket(head) => {
             Err(Refusal::WebsocketUnsupported)
         }
+        (_, route) if origin_form && route.is_of_tools() => Err(Refusal::MethodNotAllowed),
         _ => Err(Refusal::RouteUnknown),
     }
 }
@@ -72,8 +73,16 @@ impl Exchange {
         Ok(budget::pace(&self.run.spending, &self.run.account, clock::uptime(self.began))?)
     }
 
-    /// Counts the call as in flight, if run and journal are open.
+    /// Counts the call as in flight, if run and journal are open, and the limits of model calls leave room for it.
     pub(super) fn admit(&mut self, route: Route) -> Result<(), Refused> {
+        self.open(route)?;
+        self.reservation = Some(Reservation::enter(&self.run.spending, &self.run.account)?);
+        self.trace(|| Step::Admitted { route });
+        Ok(())
+    }
+
+    /// Counts the call as in flight, if run and journal are open.
+    pub(super) fn open(&mut self, route: Route) -> Result<(), Refused> {
         self.route = route;
         self.note(|record| record.route = route);
         self.record_space = Some(self.context.journal.reserve_space().ok_or(Refusal::JournalUnavailable)?);
@@ -88,10 +97,7 @@ impl Exchange {
         if is_by_token && self.run.is_revoked() {
             return Err(Refusal::TokenRevoked.into());
         }
-        self.check_freezes(None)?;
-        self.reservation = Some(Reservation::enter(&self.run.spending, &self.run.account)?);
-        self.trace(|| Step::Admitted { route });
-        Ok(())
+        self.check_freezes(None)
     }
 
     /// Refuses the call if the balance of its account is below its floor, unless `model` costs nothing.
@@ -132,11 +138,25 @@ mod tests {
             ("PUT", "/v1/chat/completions"),
             ("POST", "/key/generate"),
             ("POST", "/v1/mcp/server"),
+            ("POST", "/mcp/"),
+            ("POST", "http://other/mcp"),
+            ("GET", "http://other/mcp"),
             ("POST", "/v1/chat/completions/"),
             ("POST", "http://other/v1/chat/completions"),
             ("POST", "/v1/%63hat/completions"),
         ] {
             assert_eq!(admitted(method, uri), Err(Refusal::RouteUnknown), "{method} {uri}");
+        }
+    }
+
+    #[test]
+    fn routes_of_tools_take_post_alone() {
+        assert_eq!(admitted("POST", "/mcp?run=r2"), Ok(Route::Mcp));
+        assert_eq!(admitted("POST", "/tool/exec"), Ok(Route::ToolExec));
+        for method in ["GET", "DELETE", "PUT", "HEAD", "OPTIONS"] {
+            for path in ["/mcp", "/tool/exec"] {
+                assert_eq!(admitted(method, path), Err(Refusal::MethodNotAllowed), "{method} {path}");
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
     record_builder::{NO_ROUTE, RecordBuilder},
 };
 use crate::{
-    budget::Reservation,
+    budget::{Reservation, ToolReservation},
     clock,
     journal::SpaceReservation,
     run::{InFlight, Run},
@@ -38,6 +38,8 @@ pub(super) struct Exchange {
     pub(super) connection_state: ConnectionState,
     /// Held until the call is settled.
     pub(super) reservation: Option<Reservation>,
+    /// Held until the call is settled; only for calls of host tools.
+    pub(super) tool_reservation: Option<ToolReservation>,
     /// Space in the journal for the record, with the call's mark once the call is sent.
     pub(super) record_space: Option<SpaceReservation>,
 }
@@ -65,6 +67,7 @@ impl Exchange {
             in_flight: None,
             connection_state: connection_state.clone(),
             reservation: None,
+            tool_reservation: None,
             record_space: None,
         };
         exchange.trace(|| Step::Accepted { identity: caller.identity });

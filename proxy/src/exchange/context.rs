@@ -10,7 +10,7 @@ use super::models::DefaultModels;
 use crate::{
     balance_gate::BalanceGate, body_memory::BodyMemoryPool, budget::Prices, clock::CallIds, freezes::Freezes,
     journal::Committer, mask::Mask, metrics::ForThread, registry::RunRegistry, run::Run, run_keys::RunKeys,
-    upstream::Upstream,
+    tool_socket::ToolSocket, upstream::Upstream,
 };
 
 /// Part of the configuration that calls use. Immutable; a reload replaces it whole.
@@ -34,6 +34,8 @@ pub(crate) struct Snapshot {
     pub(crate) prices: Prices,
     /// Models of runs that name none.
     pub(crate) default_models: DefaultModels,
+    /// Users that may listen on the tool socket.
+    pub(crate) trusted_uids: Arc<[u32]>,
     /// Time for which a token stays valid beyond its expiry.
     pub(crate) token_leeway: Duration,
 }
@@ -42,6 +44,8 @@ pub(crate) struct Snapshot {
 #[derive(Debug)]
 pub(crate) struct ServeContext {
     pub(crate) upstream: Arc<Upstream>,
+    /// Socket of the control plane that executes host tools.
+    pub(crate) tool_socket: Arc<ToolSocket>,
     pub(crate) journal: Committer,
     /// Live runs and their correlations, for calls that have to prove their run.
     pub(crate) registry: Arc<RunRegistry>,

@@ -27,6 +27,7 @@ pub(super) type Answer = (Response<Incoming>, Connection);
 pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refused> {
     let context = Arc::clone(exchange.context());
     exchange.mark_in_flight().await?;
+    exchange.connection_state().await_upstream(Timeout::FirstByte);
     let connection_state = exchange.connection_state().clone();
     let sent = context.upstream.send(request, |connection| exchange.connected(connection));
     match connection_state.within_timeouts(sent).await {
@@ -61,7 +62,7 @@ fn refusal_for(error: &Error) -> Refused {
 impl Exchange {
     /// Marks the call, whose request is about to go to the upstream. If the future is dropped, the request
     /// was not sent.
-    async fn mark_in_flight(&mut self) -> Result<(), Refusal> {
+    pub(super) async fn mark_in_flight(&mut self) -> Result<(), Refusal> {
         if self.connection_state.is_abandoned() {
             // Nothing was sent, and nothing will be: the connection ends now, and the call with it.
             std::future::pending::<()>().await;
@@ -75,7 +76,6 @@ impl Exchange {
             Err(error) => Err(error),
         };
         builder.sent_us = duration;
-        self.connection_state.await_upstream(Timeout::FirstByte);
         marked.map_err(|error| {
             let error = report::chain(&error);
             tracing::error!(call = %self.call_id, error, "call not sent: it cannot be marked in flight");
@@ -84,7 +84,7 @@ impl Exchange {
     }
 
     /// Notes that there is a connection: from now on some of the call may have arrived.
-    fn connected(&self, connection: trace::Connection) {
+    pub(super) fn connected(&self, connection: trace::Connection) {
         if let Some(builder) = &self.builder {
             builder.sent.store(true, Ordering::Relaxed);
         }

@@ -2,6 +2,8 @@
 //!
 //! [`mod@identify`] → [`admit`] → [`rewrite`] → [`authorize`] → [`forward`] → [`observe`] or [`upstream_error`] → [`settle`]
 //!
+//! Calls of host tools branch off in [`serve`]: [`mod@tools`] leads through their phases.
+//!
 //! [`serve`] leads through them; `call` holds the call meanwhile. `crate::server` brings the requests. Knows nothing of
 //! control: a call meets control only in its [`crate::run::Run`], which is closed under it, and in the [`Snapshot`],
 //! which it loads once.
@@ -23,6 +25,7 @@ mod redact;
 mod rewrite;
 mod serve;
 mod settle;
+mod tools;
 mod upstream_error;
 
 pub(crate) use self::{

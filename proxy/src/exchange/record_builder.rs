@@ -82,6 +82,7 @@ impl RecordBuilder {
             kind: Kind::Model,
             calls: 1,
             tap: grant.tap,
+            tool: None,
         };
         Self {
             record,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
-use platform_core::refusal::Refusal;
+use platform_core::{refusal::Refusal, route::Route};
 use platform_runtime::report;
 
 use super::{
@@ -15,6 +15,7 @@ use super::{
     forward,
     identify::{Caller, identify},
     models, observe, rewrite,
+    tools::{self, ToolCallHead},
     upstream_error::{self, ErrorDetail},
 };
 use crate::{
@@ -59,12 +60,19 @@ async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<
     let (caller, path) = match identify(context, ingress, &head) {
         Ok(identified) => identified,
         Err(reason) => {
-            let exchange =
+            let mut exchange =
                 Exchange::begin(context, &Caller::unattributed(context), &ingress.connection_state);
+            exchange.note_tool_path(head.uri.path());
             return refuse(exchange, &reason.into(), ingress, &head, &mut body).await;
         }
     };
     let mut exchange = Exchange::begin(context, &caller, &ingress.connection_state);
+    let route = admit::find_route(&head, path);
+    if tools::is_tool_call(route) {
+        let call = ToolCallHead { parts: &head, path, target, route };
+        // In a box, so that model calls need no memory for its state.
+        return Box::pin(serve_tool_call(exchange, ingress, call, &mut body)).await;
+    }
     let checked = exchange.pace().and_then(|()| admit::check_head(&head, target).map_err(Refused::from));
     if let Err(refused) = checked {
         return refuse(exchange, &refused, ingress, &head, &mut body).await;
@@ -75,13 +83,26 @@ async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<
             Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
         };
     }
-    match pass(&mut exchange, &head, path, &mut body).await {
+    match pass(&mut exchange, &head, route, &mut body).await {
         Ok(answer) if upstream_error::is_no_answer(&answer.0) => upstream_error::refuse(exchange).await,
         Ok(answer) if upstream_error::is_error(answer.0.status()) => {
             upstream_error::respond(exchange, answer, ErrorDetail::of(ingress)).await
         }
         Ok(answer) => observe::respond(exchange, answer, ErrorDetail::of(ingress)).await,
         Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
+    }
+}
+
+/// Answers a call of a host tool.
+async fn serve_tool_call(
+    mut exchange: Exchange,
+    ingress: &Ingress,
+    call: ToolCallHead<'_>,
+    body: &mut Incoming,
+) -> Response<Body> {
+    match tools::respond(&mut exchange, ingress, call, body).await {
+        Ok(response) => response,
+        Err(refused) => refuse(exchange, &refused, ingress, call.parts, body).await,
     }
 }
 
@@ -119,18 +140,18 @@ pub(super) async fn wait_until_durable(record: Durable) {
 async fn pass(
     exchange: &mut Exchange,
     head: &Parts,
-    path: &str,
+    route: Result<Route, Refusal>,
     body: &mut Incoming,
 ) -> Result<forward::Answer, Refused> {
-    let route = admit::find_route(head, path)?;
-    exchange.admit(route)?;
+    exchange.admit(route?)?;
     forward::check(exchange)?;
     rewrite::require_plain(&head.headers)?;
     let mut permit = BodyPermit::empty(
         Arc::clone(&exchange.run().body_memory),
         Arc::clone(&exchange.context().body_memory),
     );
-    let body = rewrite::read_body(exchange, body, &mut permit).await?;
+    let limit = exchange.run().grant.limits.request_body;
+    let body = rewrite::read_body(exchange, body, &mut permit, limit).await?;
     let mut request = rewrite::build_request(exchange, &head.headers, &body)?;
     drop(body);
     exchange.authorize(&mut request).await?;

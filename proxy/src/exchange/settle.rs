@@ -27,6 +27,9 @@ impl Exchange {
         if let Some(reservation) = self.reservation.take().filter(|_| outcome != Outcome::Refused) {
             reservation.settle(record.tokens, record.cost_nanodollars.unwrap_or_default());
         }
+        if let Some(reservation) = self.tool_reservation.take().filter(|_| outcome != Outcome::Refused) {
+            reservation.settle();
+        }
         self.connection_state.end_call();
         self.run.count(&record);
         if let Some(tap) = self.run.watched() {
@@ -48,7 +51,10 @@ impl Exchange {
         });
         self.settle(match reason {
             _ if refused.timeout.is_some() => Outcome::TimedOut,
-            Refusal::UpstreamUnreachable | Refusal::UpstreamFailed => Outcome::UpstreamGone,
+            Refusal::UpstreamUnreachable
+            | Refusal::UpstreamFailed
+            | Refusal::OutcomeUnknown
+            | Refusal::ToolAnswerTooLarge => Outcome::UpstreamGone,
             _ => Outcome::Refused,
         })
     }

@@ -2,7 +2,10 @@
 
 use std::cmp::Ordering;
 
-use platform_core::{id::RunId, record::ExchangeRecord};
+use platform_core::{
+    id::RunId,
+    record::{ExchangeRecord, Kind},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::run_usage::RunUsage;
@@ -43,7 +46,8 @@ impl LineTotalsOfRun {
         }
         self.run_usage.usage.add(record);
         // A line for several calls reports calls that ended at some time before.
-        if record.calls == 1 {
+        // Nor does a tool call say how the last call of a model ended.
+        if record.calls == 1 && record.kind == Kind::Model {
             self.run_usage.last = Some(record.into());
             self.last_line = seq;
         }

@@ -183,6 +183,7 @@ impl RunRefusals {
         sum_of.model_asked = None;
         sum_of.stream = false;
         sum_of.tools = Vec::new();
+        sum_of.tool = None;
         if record.calls == 1 {
             sum_of.duration_us = 0;
         }

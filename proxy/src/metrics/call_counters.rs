@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use platform_core::{
-    record::{CostSource, ExchangeRecord, Outcome, Tokens, TokensSource},
+    host_tools::ToolOutcome,
+    record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
     refusal::Refusal,
     route::Route,
 };
@@ -78,6 +79,8 @@ pub(super) struct CallCounters {
     cost: Cells,
     /// Times to the first byte, by route and kind of answer.
     pub(super) first_byte: Histograms,
+    /// Calls of host tools, by outcome.
+    tools: Cells,
     /// Durations by route.
     pub(super) duration: Histograms,
 }
@@ -93,6 +96,7 @@ impl CallCounters {
             tokens: Cells::new(models.count() * KINDS.len()),
             cost: Cells::new(models.count()),
             first_byte: Histograms::new(ROUTES * AnswerKind::ALL.len(), &BOUNDS),
+            tools: Cells::new(ToolOutcome::ALL.len()),
             duration: Histograms::new(ROUTES, &BOUNDS),
         }
     }
@@ -107,8 +111,14 @@ impl CallCounters {
         if record.outcome == Outcome::Refused {
             return;
         }
-        self.metered.add(metered_index(record.tokens_source, record.cost_source), 1);
         self.duration.observe(route, record.duration_us);
+        if record.kind == Kind::Tool {
+            if let Some(tool) = &record.tool {
+                self.tools.add(tool.outcome as usize, record.calls);
+            }
+            return;
+        }
+        self.metered.add(metered_index(record.tokens_source, record.cost_source), 1);
         if let Some(first_byte) = record.ttfb_us {
             let answer = if record.stream { AnswerKind::Streamed } else { AnswerKind::Whole };
             self.first_byte.observe(first_byte_index(record.route, answer), first_byte);
@@ -132,10 +142,16 @@ impl CallCounters {
         self.cost.absorb(&other.cost);
         self.first_byte.absorb(&other.first_byte);
         self.duration.absorb(&other.duration);
+        self.tools.absorb(&other.tools);
     }
 
     pub(super) fn calls(&self, route: Route, outcome: Outcome, refusal: Option<Refusal>) -> u64 {
         self.calls.get(calls_index(route, outcome, refusal))
+    }
+
+    /// Returns the calls of host tools with this outcome.
+    pub(super) fn tool_calls(&self, outcome: ToolOutcome) -> u64 {
+        self.tools.get(outcome as usize)
     }
 
     pub(super) fn metered(&self, tokens: TokensSource, cost: CostSource) -> u64 {

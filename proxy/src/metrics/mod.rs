@@ -5,7 +5,7 @@
 //!
 //! The number of series is therefore bounded, whatever agents do. Each route in use has 60 series of histograms, and
 //! those of `calls` that have occurred, of some 50 that can. Six series come with each model, 13 with each thread, and
-//! there are 49 others. A small installation has about 150.
+//! there are 53 others. A small installation has about 150.
 //!
 //! Each data-plane thread counts in arrays of its own, indexed by the labels ([`CallCounters`]). A call costs some
 //! twenty additions that no other thread contends for. The arrays are summed on each scrape.

@@ -2,6 +2,7 @@
 
 use platform_core::{
     control::UpstreamState,
+    host_tools::ToolOutcome,
     record::{CostSource, Outcome, TokensSource},
     refusal::Refusal,
     route::Route,
@@ -21,6 +22,7 @@ pub(super) fn render(metrics: &Metrics, gauges: &Gauges) -> String {
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     let counts = metrics.calls();
     calls(&mut text, &counts);
+    tools(&mut text, &counts);
     durations(&mut text, &counts);
     models(&mut text, &counts);
     current_values(&mut text, gauges);
@@ -58,6 +60,14 @@ fn calls(text: &mut Exposition, counts: &CallCounters) {
     let help = "Bytes of response bodies that were passed on.";
     let mut family = text.family(Kind::Counter, "sluicegate_response_bytes_total", help);
     Route::ALL.iter().for_each(|route| family.sample(&[("route", route.word())], counts.bytes(*route).1));
+}
+
+fn tools(text: &mut Exposition, counts: &CallCounters) {
+    let help = "Calls of host tools that were not refused here, by outcome: done, failed, denied by the control plane or a person, or unknown.";
+    let mut family = text.family(Kind::Counter, "sluicegate_tool_calls_total", help);
+    for outcome in ToolOutcome::ALL {
+        family.sample(&[("outcome", outcome.word())], counts.tool_calls(outcome));
+    }
 }
 
 fn durations(text: &mut Exposition, counts: &CallCounters) {

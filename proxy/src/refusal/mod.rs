@@ -12,12 +12,12 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use platform_core::{
     budget::Limit, name, record::Timeout, refusal::Refusal, route::Dialect, untrusted::JournalText,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) use self::words::Late;
 use self::words::message;
 use crate::{
-    budget::{LimitOwner, QuotaError, QuotaShortfall},
+    budget::{LimitOwner, QuotaError, QuotaShortfall, ToolQuotaError},
     freezes::Stop,
     policy::{Label, Reason, Rejection, Rejections},
 };
@@ -34,6 +34,8 @@ pub(crate) struct Refused {
     /// Seconds after which the call may pass, if they are known better than by the reason alone.
     wait: Option<u64>,
     audience: Audience,
+    /// Id of the JSON-RPC message that is refused, as its sender wrote it.
+    rpc_id: Option<Box<str>>,
 }
 
 /// Audience of a refusal.
@@ -54,6 +56,7 @@ impl From<Refusal> for Refused {
             message: Cow::Borrowed(message(reason)),
             wait: None,
             audience: Audience::Client,
+            rpc_id: None,
         }
     }
 }
@@ -68,6 +71,21 @@ impl Refused {
     /// Creates a refusal for a `reason` that ends after `wait`.
     pub(crate) fn until(reason: Refusal, wait: Duration) -> Self {
         Self { wait: Some(wait.as_secs() + 1), ..reason.into() }
+    }
+
+    /// Creates a refusal that `rule` decided.
+    pub(crate) fn by_rule(reason: Refusal, rule: &str) -> Self {
+        Self { rule: Some(JournalText::of(rule)), ..reason.into() }
+    }
+
+    /// Returns the refusal with another message.
+    pub(crate) fn saying(self, message: String) -> Self {
+        Self { message: Cow::Owned(message), ..self }
+    }
+
+    /// Returns the refusal as the answer to the JSON-RPC message with `id`.
+    pub(crate) fn answering(self, id: Option<String>) -> Self {
+        Self { rpc_id: id.map(String::into_boxed_str), ..self }
     }
 
     /// Creates a refusal because a timeout has passed.
@@ -94,7 +112,8 @@ impl Refused {
             | Refusal::IdentityConflict => Refusal::Unattributed,
             other => other,
         };
-        Self { wait: self.wait, audience: Audience::Gateway, ..reason.into() }
+        let rpc_id = self.rpc_id.clone();
+        Self { wait: self.wait, audience: Audience::Gateway, rpc_id, ..reason.into() }
     }
 
     /// Returns the status it is sent with.
@@ -104,6 +123,8 @@ impl Refused {
             (StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT, Audience::Gateway) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
+            // Only tool calls get it, and the whole gateway is not to lose its provider by one of them.
+            (StatusCode::FORBIDDEN, Audience::Gateway) => StatusCode::BAD_REQUEST,
             (status, _) => status,
         }
     }
@@ -154,6 +175,24 @@ fn rule(rejection: &Rejection) -> Option<JournalText> {
         Reason::Syntax(_) | Reason::Crowded | Reason::NoRoute => rejection.field.as_ref().map(field),
     };
     named.map(|named| JournalText::of(&named))
+}
+
+impl From<ToolQuotaError> for Refused {
+    fn from(error: ToolQuotaError) -> Self {
+        match error {
+            ToolQuotaError::RateLimited(wait) => {
+                let refused = Self::by_rule(Refusal::RateLimited, "tools.calls_per_minute");
+                Self { wait: Some(wait.as_secs() + 1), ..refused }
+            }
+            ToolQuotaError::InFlight => Self::by_rule(Refusal::ConcurrencyLimited, "tools.calls_in_flight"),
+            ToolQuotaError::Calls(QuotaShortfall::Reserved) => {
+                Self::by_rule(Refusal::QuotaReserved, "tools.calls")
+            }
+            ToolQuotaError::Calls(QuotaShortfall::Exhausted) => {
+                Self::by_rule(Refusal::QuotaExhausted, "tools.calls")
+            }
+        }
+    }
 }
 
 impl From<QuotaError> for Refused {
@@ -234,6 +273,14 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         | Refusal::ModelNotGranted
         | Refusal::IdentityConflict
         | Refusal::Unattributed => (StatusCode::BAD_REQUEST, INVALID, Retry::Never),
+        Refusal::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, INVALID, Retry::Never),
+        Refusal::PolicyDenied | Refusal::RunMismatch => (StatusCode::FORBIDDEN, INVALID, Retry::Never),
+        Refusal::ToolsUnavailable => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
+        Refusal::ToolTimeout => (StatusCode::GATEWAY_TIMEOUT, SERVER, Retry::Never),
+        // The tool may have had its effect, so no client may repeat the call by itself.
+        Refusal::OutcomeUnknown | Refusal::ToolAnswerTooLarge => {
+            (StatusCode::BAD_GATEWAY, SERVER, Retry::Never)
+        }
         // Only clients with a token of their own ever see these: a gateway would lock its provider.
         Refusal::TokenMissing
         | Refusal::TokenMalformed
@@ -282,6 +329,9 @@ pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Bytes> {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(refused.wait.unwrap_or(seconds)))
         }
     };
+    if refused.reason == Refusal::MethodNotAllowed {
+        headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
     if refused.reason == Refusal::Draining {
         // The next request goes to the next proxy.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -298,7 +348,7 @@ pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Bytes> {
 pub(crate) fn error_event(refused: &Refused, dialect: Dialect) -> String {
     let json = error_json(refused, dialect);
     match dialect {
-        Dialect::OpenAi => format!("data: {json}\n\n"),
+        Dialect::OpenAi | Dialect::ToolExec | Dialect::JsonRpc => format!("data: {json}\n\n"),
         Dialect::Anthropic => format!("event: error\ndata: {json}\n\n"),
     }
 }
@@ -317,6 +367,14 @@ pub(crate) fn raw(reason: Refusal) -> String {
     )
 }
 
+/// Returns the code of JSON-RPC 2.0 (section 5.1): that of an invalid request, or one that the server defines.
+const fn rpc_code(reason: Refusal) -> i32 {
+    match reason {
+        Refusal::BodyInvalid => -32600,
+        _ => -32000,
+    }
+}
+
 /// Returns the body that reports `refused` to a client.
 pub(crate) fn error_json(refused: &Refused, dialect: Dialect) -> String {
     let (_, kind, _) = row(refused.reason);
@@ -328,6 +386,14 @@ pub(crate) fn error_json(refused: &Refused, dialect: Dialect) -> String {
         }
         Dialect::Anthropic => {
             json!({ "type": "error", "error": { "type": kind, "message": message, "code": code } })
+        }
+        Dialect::ToolExec => json!({ "ok": false, "error": { "code": code, "message": message } }),
+        Dialect::JsonRpc => {
+            let id: Value =
+                refused.rpc_id.as_ref().and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
+            let error =
+                json!({ "code": rpc_code(refused.reason), "message": message, "data": { "code": code } });
+            json!({ "jsonrpc": "2.0", "id": id, "error": error })
         }
     }
     .to_string()
@@ -361,6 +427,27 @@ mod tests {
     }
 
     #[test]
+    fn tool_clients_get_shapes_of_their_own() {
+        for refusal in Refusal::ALL {
+            let refused = Refused::from(refusal).answering(Some("\"a\"".to_owned()));
+            let json = |dialect| -> Value { serde_json::from_str(&error_json(&refused, dialect)).unwrap() };
+            let exec = json(Dialect::ToolExec);
+            assert_eq!((&exec["ok"], &exec["error"]["code"]), (&json!(false), &json!(refusal.code())));
+            let rpc = json(Dialect::JsonRpc);
+            assert_eq!((&rpc["id"], &rpc["error"]["data"]["code"]), (&json!("a"), &json!(refusal.code())));
+            assert!(rpc["error"]["code"].as_i64().unwrap() < 0);
+        }
+        let unread: Value =
+            serde_json::from_str(&error_json(&Refusal::BodyInvalid.into(), Dialect::JsonRpc)).unwrap();
+        assert_eq!((&unread["id"], &unread["error"]["code"]), (&Value::Null, &json!(-32600)));
+        let response = respond(&Refusal::MethodNotAllowed.into(), Dialect::JsonRpc);
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["allow"]),
+            (405, &"POST".parse().unwrap())
+        );
+    }
+
+    #[test]
     fn an_unknown_route_is_told_of_all_others() {
         let text = message(Refusal::RouteUnknown);
         for path in Route::ALL.into_iter().filter_map(Route::upstream_path) {
@@ -383,18 +470,19 @@ mod tests {
     /// write it again.
     #[test]
     fn refusals_are_as_they_were_shown_to_openclaw() {
-        let row = |(refusal, dialect): (Refusal, Dialect)| {
+        let row = |(refusal, dialect, api): (Refusal, Dialect, &str)| {
             let refused = Refused::from(refusal).for_gateway();
             let status = refused.status();
             let (_, _, retry) = row(refused.reason);
-            let api = match dialect {
-                Dialect::OpenAi => "openai-completions",
-                Dialect::Anthropic => "anthropic-messages",
-            };
             let body = error_json(&refused, dialect);
             json!({ "code": refusal.code(), "status": status.as_u16(), "api": api, "final": retry == Retry::Never, "body": body })
         };
-        let both = |refusal| [(refusal, Dialect::OpenAi), (refusal, Dialect::Anthropic)];
+        let both = |refusal| {
+            [
+                (refusal, Dialect::OpenAi, "openai-completions"),
+                (refusal, Dialect::Anthropic, "anthropic-messages"),
+            ]
+        };
         let rows: String =
             Refusal::ALL.into_iter().flat_map(both).map(|pair| row(pair).to_string() + "\n").collect();
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/refusals.jsonl");

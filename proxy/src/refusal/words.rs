@@ -9,6 +9,9 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         Refusal::RouteUnknown => {
             "no such route: this is a model API with POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages and /v1/embeddings, routes below some of these, and GET /v1/models"
         }
+        Refusal::MethodNotAllowed => {
+            "host tools are called with POST alone: there are no sessions and no streams"
+        }
         Refusal::WebsocketUnsupported => "this route has no WebSocket: send the call as a POST over HTTP",
         Refusal::BodyTooLarge => "the request body is larger than this run may send",
         Refusal::BodyInvalid => "the body is not one complete JSON object as this route takes it",
@@ -76,6 +79,18 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         Refusal::UpstreamTimeout => "the model service did not answer in the time this run allows",
         Refusal::UpstreamAuth => {
             "the model service does not accept the gateway's own access; its operator must fix that"
+        }
+        Refusal::PolicyDenied => "this run was not granted that host tool",
+        Refusal::RunMismatch => "the call names another run than the one that makes it",
+        Refusal::ToolsUnavailable => "host tools are away at the moment, and nothing ran; model calls go on",
+        Refusal::ToolTimeout => {
+            "the host tool did not end in the time this run allows; it may have had its effect"
+        }
+        Refusal::OutcomeUnknown => {
+            "the call was sent, and how it ended is unknown: the host tool may have had its effect; the call is not repeated"
+        }
+        Refusal::ToolAnswerTooLarge => {
+            "the host tool has run, and its answer is larger than this run may receive"
         }
     }
 }

@@ -20,7 +20,7 @@ use platform_core::{
     capability::Capabilities,
     control::{RunState, RunView, Usage},
     grant::{CallLimits, Correlation, Listener, RunGrant, Tap, UngrantedTools},
-    host_tools::HostTools,
+    host_tools::{HostTools, ToolLimits},
     id::{AccountId, AgentId, RunId},
     limit::ByteSize,
     record::ExchangeRecord,
@@ -35,7 +35,7 @@ pub(crate) use self::{
 };
 use crate::{
     body_memory::BodyMemory,
-    budget::Spending,
+    budget::{Spending, ToolSpending},
     policy::{Identification, Policy},
     refusal::Refused,
     run_usage::{RunUsage, UsageCounters},
@@ -62,6 +62,8 @@ pub(crate) struct Run {
     pub(crate) account: Arc<Spending>,
     /// Its own key at the upstream, if runs have one.
     pub(crate) key: RunKeySlot,
+    /// Its calls of host tools, under limits of their own.
+    pub(crate) tool_spending: Arc<ToolSpending>,
     usage_counters: Arc<UsageCounters>,
     in_flight: AtomicU64,
     idle: Notify,
@@ -89,6 +91,7 @@ pub(crate) struct RunDefaults {
 #[derive(Debug, Clone)]
 pub(crate) struct RunBudget {
     spending: Arc<Spending>,
+    tool_spending: Arc<ToolSpending>,
     usage_counters: Arc<UsageCounters>,
 }
 
@@ -96,7 +99,8 @@ impl From<RunUsage> for RunBudget {
     /// Continues the usage of a run under an earlier proxy, without limits yet.
     fn from(run_usage: RunUsage) -> Self {
         let spending = Arc::new(Spending::new(&Budget::default(), &run_usage.usage));
-        Self { spending, usage_counters: Arc::new(run_usage.into()) }
+        let tool_spending = ToolSpending::new(&ToolLimits::default(), run_usage.usage.tool_calls);
+        Self { spending, tool_spending: Arc::new(tool_spending), usage_counters: Arc::new(run_usage.into()) }
     }
 }
 
@@ -175,11 +179,13 @@ impl Run {
         run_defaults: &RunDefaults,
         spent: RunAndAccountBudgets,
     ) -> Result<Self, http::Error> {
-        let RunBudget { spending, usage_counters } = spent.by_run;
+        let RunBudget { spending, tool_spending, usage_counters } = spent.by_run;
         spending.set_limits(&grant.budget);
+        tool_spending.set_limits(&grant.host_tools.limits);
         Ok(Self {
             spending,
             account: spent.by_account,
+            tool_spending,
             usage_counters,
             key: RunKeySlot::default(),
             identification: Identification::of(&grant)?,
@@ -198,7 +204,11 @@ impl Run {
 
     /// Returns its spending and usage, for the run that replaces it.
     pub(crate) fn budget(&self) -> RunBudget {
-        RunBudget { spending: Arc::clone(&self.spending), usage_counters: Arc::clone(&self.usage_counters) }
+        RunBudget {
+            spending: Arc::clone(&self.spending),
+            tool_spending: Arc::clone(&self.tool_spending),
+            usage_counters: Arc::clone(&self.usage_counters),
+        }
     }
 
     /// Applies other defaults to later calls.

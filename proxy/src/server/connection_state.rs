@@ -76,6 +76,8 @@ enum CallStage {
     Begun,
     /// The call asks for this model.
     ModelKnown(Box<str>),
+    /// The call is one of host tools.
+    Tool,
 }
 
 impl ConnectionState {
@@ -121,6 +123,11 @@ impl ConnectionState {
     /// Notes that the call asks for `model`.
     pub(crate) fn set_model(&self, model: &str) {
         self.call().stage = CallStage::ModelKnown(model.into());
+    }
+
+    /// Notes that the call is one of host tools, which may take another time than a model call.
+    pub(crate) fn set_tool_call(&self) {
+        self.call().stage = CallStage::Tool;
     }
 
     /// Ends the call: it is settled, or the request was no call.
@@ -317,7 +324,7 @@ impl ActiveCall {
     fn operator_stop(&self, freezes: &Freezes) -> Option<Refused> {
         let model = match &self.stage {
             CallStage::Idle => return None,
-            CallStage::Begun => None,
+            CallStage::Begun | CallStage::Tool => None,
             CallStage::ModelKnown(model) => Some(&**model),
         };
         if self.is_revoked() {
@@ -332,6 +339,11 @@ impl ActiveCall {
     }
 
     fn times(&self) -> CallTimes {
-        self.run.as_ref().map(|run| run.grant.limits.times).unwrap_or_default()
+        let Some(run) = &self.run else { return CallTimes::default() };
+        let times = run.grant.limits.times;
+        match self.stage {
+            CallStage::Tool => CallTimes { call_ms: run.grant.host_tools.limits.call_ms, ..times },
+            CallStage::Idle | CallStage::Begun | CallStage::ModelKnown(_) => times,
+        }
     }
 }

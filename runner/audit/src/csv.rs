@@ -57,7 +57,7 @@ fn text_cell(value: impl serde::Serialize) -> Cell {
 }
 
 /// Names of the columns, in order.
-const COLUMNS: [&str; 37] = [
+const COLUMNS: [&str; 41] = [
     "seq",
     "ts",
     "run_id",
@@ -95,6 +95,10 @@ const COLUMNS: [&str; 37] = [
     "calls",
     "tap",
     "v",
+    "tool_name",
+    "tool_outcome",
+    "tool_connection",
+    "tool_args_sha256",
 ];
 
 /// Returns the line of column names.
@@ -114,6 +118,7 @@ pub fn format_line(cells: &[Cell]) -> String {
 
 fn cells(line: &JournalLine) -> [Cell; COLUMNS.len()] {
     let record = &line.record;
+    let tool = record.tool.as_ref();
     let text = |text: &str| Cell::Text(text.to_owned());
     let tools: Vec<_> = record.tools.iter().map(|tool| tool.as_str()).collect();
     [
@@ -154,6 +159,10 @@ fn cells(line: &JournalLine) -> [Cell; COLUMNS.len()] {
         record.calls.into(),
         text_cell(record.tap),
         u64::from(line.v).into(),
+        text_cell(tool.map(|tool| &tool.name)),
+        text_cell(tool.map(|tool| tool.outcome)),
+        text_cell(tool.and_then(|tool| tool.connection.as_ref())),
+        text_cell(tool.and_then(|tool| tool.args_sha256.as_ref())),
     ]
 }
 

@@ -36,10 +36,19 @@ pub struct Entry<'l> {
     pub(crate) tokens: Tokens,
     pub(crate) tokens_source: TokensSource,
     pub(crate) cost_nanodollars: Option<NanoDollars>,
+    #[serde(borrow, default)]
+    tool: Option<EntryTool<'l>>,
     /// Kind of call that the record describes.
     pub kind: Kind,
     #[serde(default = "default_calls")]
     pub(crate) calls: u64,
+}
+
+/// Part of a tool call that sums need.
+#[derive(Debug, Deserialize)]
+struct EntryTool<'l> {
+    #[serde(borrow)]
+    name: FieldText<'l>,
 }
 
 /// Text of a field, borrowed unless it has an escape. Lines that a proxy wrote have no escapes in these fields.
@@ -78,8 +87,11 @@ impl<'l> Entry<'l> {
     }
 
     /// Returns the requested model, even if the answer names another. If no model was requested, returns the answer's,
-    /// or `-`.
+    /// or `-`. A call of a host tool has the tool's name in its place.
     pub(crate) fn model(&self) -> &str {
+        if let Some(tool) = &self.tool {
+            return &tool.name.0;
+        }
         self.model_asked.as_ref().or(self.model_answered.as_ref()).map_or("-", |model| &model.0)
     }
 

@@ -141,6 +141,14 @@ mod tests {
         assert!(receipt(&interrupted, &[]).is_some());
     }
 
+    /// A call of a host tool is sent, and has an answer.
+    #[test]
+    fn tool_calls_have_no_receipts() {
+        let call = |kind| ExchangeRecord { kind, ttfb_us: Some(1), ..priced(CostSource::Priced, Some(5)) };
+        assert_eq!(receipt(&call(Kind::Tool), &[]), None);
+        assert!(receipt(&call(Kind::Model), &[]).is_some(), "the control");
+    }
+
     #[test]
     fn a_receipt_names_its_call() {
         let gateway = ExchangeRecord { identity: Identity::Slot, ..record() };

@@ -19,6 +19,8 @@ pub struct McpMessage {
     pub method: String,
     /// Tool that the message executes, if it executes one.
     pub tool: Option<ToolName>,
+    /// The tool's arguments, as the client wrote them.
+    pub arguments: Option<String>,
 }
 
 /// Reason why a body is no message that may pass.
@@ -48,8 +50,10 @@ struct Envelope<'b> {
 }
 
 #[derive(Deserialize)]
-struct CallParams {
+struct CallParams<'b> {
     name: ToolName,
+    #[serde(borrow)]
+    arguments: Option<&'b RawValue>,
 }
 
 impl McpMessage {
@@ -65,14 +69,19 @@ impl McpMessage {
         let id = envelope.id.map(|id| Some(id.get()).filter(|id| is_id(id)).ok_or(InvalidMessage::Id));
         let id = id.transpose()?.map(str::to_owned);
         if envelope.method != CALL {
-            return Ok(Self { id, method: envelope.method, tool: None });
+            return Ok(Self { id, method: envelope.method, tool: None, arguments: None });
         }
         let params = envelope.params.map_or("null", RawValue::get);
-        let CallParams { name } = serde_json::from_str(params)?;
+        let CallParams { name, arguments } = serde_json::from_str(params)?;
         if id.is_none() {
             return Err(InvalidMessage::NoId);
         }
-        Ok(Self { id, method: envelope.method, tool: Some(name) })
+        Ok(Self {
+            id,
+            method: envelope.method,
+            tool: Some(name),
+            arguments: arguments.map(|raw| raw.get().to_owned()),
+        })
     }
 }
 
@@ -91,6 +100,7 @@ mod tests {
         let read = McpMessage::read(call).unwrap();
         assert_eq!((read.id.as_deref(), read.method.as_str()), (Some("7"), "tools/call"));
         assert_eq!(read.tool.unwrap().as_str(), "a__b");
+        assert_eq!(read.arguments.as_deref(), Some(r#"{"x":1}"#));
         let list = McpMessage::read(br#"{"jsonrpc":"2.0","id":"x","method":"tools/list"}"#).unwrap();
         assert_eq!((list.id.as_deref(), list.tool), (Some("\"x\""), None));
         let note = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -105,6 +115,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call"}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"},"params":{"name":"b"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{},"arguments":1}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Name":"a"}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
             r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"a"}}"#,

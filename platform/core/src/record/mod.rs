@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    host_tools::ToolOutcome,
     id::{AccountId, AgentId, CallId, ExternalId, RunId},
     money::NanoDollars,
     refusal::Refusal,
@@ -104,7 +105,7 @@ pub struct ExchangeRecord {
     pub graph: AgentId,
     /// Source of the identity.
     pub identity: Identity,
-    /// Route of the model API.
+    /// Route of the model API, or of host tools.
     pub route: Route,
     /// Model that the agent requested.
     pub model_asked: Option<JournalText>,
@@ -154,6 +155,24 @@ pub struct ExchangeRecord {
     pub calls: u64,
     /// Setting of the tap: whether the answer could be watched.
     pub tap: Tap,
+    /// Call of a host tool that the record is of; absent for calls of the model API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Box<ToolCall>>,
+}
+
+/// Call of a host tool. A record never holds its arguments or its result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Name of the tool.
+    pub name: JournalText,
+    /// Outcome of the call.
+    pub outcome: ToolOutcome,
+    /// Connection whose credential the tool used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<JournalText>,
+    /// SHA-256 of the arguments as the agent wrote them, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_sha256: Option<JournalText>,
 }
 
 const fn one() -> u64 {

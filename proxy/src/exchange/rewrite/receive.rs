@@ -7,7 +7,7 @@ use http::{HeaderMap, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use platform_core::{record::Outcome, refusal::Refusal};
+use platform_core::{limit::ByteSize, record::Outcome, refusal::Refusal};
 use tokio::time::timeout;
 
 use crate::{body_memory::BodyPermit, exchange::call::Exchange, refusal::Refused, server::ConnectionState};
@@ -26,14 +26,15 @@ pub(in crate::exchange) fn require_plain(headers: &HeaderMap) -> Result<(), Refu
     }
 }
 
-/// Reads the body whole. Not cancel safe, and need not be: the call ends with it.
+/// Reads the body whole, up to `limit`. Not cancel safe, and need not be: the call ends with it.
 pub(in crate::exchange) async fn read_body(
     exchange: &mut Exchange,
     body: &mut Incoming,
     permit: &mut BodyPermit,
+    limit: ByteSize,
 ) -> Result<Bytes, Refused> {
-    let limits = exchange.run().grant.limits;
-    let limit = limits.request_body.0;
+    let ByteSize(limit) = limit;
+    let times = exchange.run().grant.limits.times;
     let announced = body.size_hint().lower();
     if announced > limit {
         return Err(Refusal::BodyTooLarge.into());
@@ -52,7 +53,7 @@ pub(in crate::exchange) async fn read_body(
         if exchange.count_body(piece.len()) > limit {
             return Err(Refusal::BodyTooLarge.into());
         }
-        connection_state.received_body(piece.len(), &limits.times);
+        connection_state.received_body(piece.len(), &times);
         permit.grow(piece.len() as u64)?;
         // A small body comes in one piece, which is then not copied.
         if whole.is_empty() && rest.is_empty() {

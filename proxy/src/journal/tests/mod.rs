@@ -84,6 +84,7 @@ pub(crate) fn record(run: &str) -> ExchangeRecord {
         cost_source: CostSource::None,
         litellm_call_id: CallId::new(1, 2),
         tools: vec![],
+        tool: None,
         kind: Kind::Model,
         calls: 1,
         tap: Tap::Off,

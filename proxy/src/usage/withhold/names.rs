@@ -178,6 +178,8 @@ pub(super) fn recognises(route: Route, name: Name, kind: Kind) -> bool {
         | Route::CountTokens
         | Route::Embeddings
         | Route::Models
+        | Route::ToolExec
+        | Route::Mcp
         | Route::Unknown => (name, kind) == (Name::Data, Kind::Array),
     }
 }

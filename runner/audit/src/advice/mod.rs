@@ -2,6 +2,8 @@
 //!
 //! The explanation is for operators who read the journal. The data plane's answer to the agent says less.
 
+mod tools;
+
 use platform_core::{
     budget::Limit,
     capability::Capability,
@@ -45,6 +47,8 @@ enum Rule<'r> {
     Model(&'r str),
     Capability(&'r str),
     Tool(&'r str),
+    /// A limit of calls of host tools.
+    ToolLimit(&'r str),
     /// Any other rule. A freeze has `all`, `account` or `model`.
     Other(&'r str),
     None,
@@ -59,6 +63,7 @@ impl<'r> Rule<'r> {
             (Some(("account", name)), _) if limit(name).is_some() => {
                 limit(name).map_or(Self::None, Self::Account)
             }
+            (Some(("tools", name)), _) => Self::ToolLimit(name),
             (_, Some(("field", name))) => Self::Field(name),
             (_, Some(("model", name))) => Self::Model(name),
             (_, Some(("capability", name))) => Self::Capability(name),
@@ -107,6 +112,13 @@ pub fn of(record: &ExchangeRecord) -> Option<Advice> {
         | Refusal::RunClosed
         | Refusal::Draining
         | Refusal::JournalUnavailable => call.explain_stop(refusal, rule),
+        Refusal::MethodNotAllowed
+        | Refusal::PolicyDenied
+        | Refusal::RunMismatch
+        | Refusal::ToolsUnavailable
+        | Refusal::ToolTimeout
+        | Refusal::OutcomeUnknown
+        | Refusal::ToolAnswerTooLarge => call.explain_tools(refusal, rule),
         Refusal::UpstreamUnavailable
         | Refusal::UpstreamUnreachable
         | Refusal::UpstreamFailed
@@ -256,6 +268,7 @@ impl AdvisedCall<'_> {
         let run = self.record.run_id.as_str();
         let account = self.record.account.as_str();
         let (owner, selector, section, limit) = match rule {
+            Rule::ToolLimit(limit) => return self.explain_tool_limit(limit),
             Rule::Run(limit) => (format!("run {run}"), format!("--run {run}"), self.agent_section(), limit),
             Rule::Account(limit) => {
                 let section = format!("accounts.{}", toml_quote(account));

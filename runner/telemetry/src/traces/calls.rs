@@ -227,6 +227,8 @@ fn details(record: &ExchangeRecord) -> Vec<(&'static str, AttributeValue)> {
         |key, text: Option<&str>| details.extend(text.map(|text| (key, AttributeValue::from(text))));
     text("gen_ai.response.model", record.model_answered.as_ref().map(|model| model.as_str()));
     text("sluicegate.refusal", record.refusal.map(|refusal| refusal.code()));
+    text("gen_ai.tool.name", record.tool.as_ref().map(|tool| tool.name.as_str()));
+    text("sluicegate.tool_outcome", record.tool.as_ref().map(|tool| tool.outcome.word()));
     text("error.type", failure_code(record));
     let reason = record.finish_reason.as_ref().map(|reason| AttributeValue::Texts(vec![reason.to_string()]));
     details.extend(reason.map(|reason| ("gen_ai.response.finish_reasons", reason)));
@@ -267,6 +269,8 @@ const fn operation(route: Route) -> &'static str {
         Route::CountTokens | Route::InputTokens => "count_tokens",
         Route::Compact => "compact",
         Route::Models => "models",
+        // OpenTelemetry's name for the execution of a tool.
+        Route::ToolExec | Route::Mcp => "execute_tool",
         Route::Unknown => "unknown",
     }
 }
@@ -275,6 +279,7 @@ const fn operation(route: Route) -> &'static str {
 const fn provider(route: Route) -> &'static str {
     match route {
         Route::Messages | Route::CountTokens => "anthropic",
+        Route::ToolExec | Route::Mcp => "sluicegate",
         _ => "openai",
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn rule(route: Route, field: &[u8]) -> Option<Rule> {
         Route::Messages => messages(field),
         Route::CountTokens => count_tokens(field),
         Route::Embeddings => embeddings(field),
-        Route::Models | Route::Unknown => None,
+        Route::Models | Route::ToolExec | Route::Mcp | Route::Unknown => None,
     }
 }
 

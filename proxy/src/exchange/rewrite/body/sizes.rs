@@ -55,7 +55,13 @@ impl Sizes {
         let asked = |count: &Option<Count>| count.as_ref().and_then(|count| count.value);
         let each = asked(&self.n).max(asked(&self.best_of)).unwrap_or(1).max(1);
         match route {
-            Route::Embeddings | Route::InputTokens | Route::CountTokens | Route::Models | Route::Unknown => 0,
+            Route::Embeddings
+            | Route::InputTokens
+            | Route::CountTokens
+            | Route::Models
+            | Route::ToolExec
+            | Route::Mcp
+            | Route::Unknown => 0,
             Route::Completions => each.saturating_mul(self.prompts.max(1)),
             Route::ChatCompletions | Route::Responses | Route::Compact | Route::Messages => each,
         }
@@ -101,6 +107,8 @@ impl Checked<'_> {
                 | Route::InputTokens
                 | Route::CountTokens
                 | Route::Models
+                | Route::ToolExec
+                | Route::Mcp
                 | Route::Unknown => {}
             };
         }

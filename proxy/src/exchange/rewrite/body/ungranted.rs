@@ -210,7 +210,7 @@ impl<'a> ToolFields<'a> {
         };
         let Some(choice) = self.choice.take_if(|choice| choice.named.iter().any(is_left_out)) else { return };
         let auto: &'static [u8] = match route.dialect() {
-            Dialect::OpenAi => br#""auto""#,
+            Dialect::OpenAi | Dialect::ToolExec | Dialect::JsonRpc => br#""auto""#,
             Dialect::Anthropic => br#"{"type":"auto"}"#,
         };
         edits.replace(choice.at.clone(), Bytes::from_static(auto));

@@ -47,6 +47,7 @@ fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
         kind: Kind::Model,
         calls: 1,
         tap: platform_core::grant::Tap::Off,
+        tool: None,
     }
 }
 
@@ -60,6 +61,12 @@ fn rules() -> Vec<Option<String>> {
         "field:mcp_servers",
         "model:gpt-4o",
         "tool:bash",
+        "tools",
+        "tools.calls",
+        "tools.calls_per_minute",
+        "tools.calls_in_flight",
+        "tool_exec",
+        "mcp",
         "all",
         "account",
         "model",

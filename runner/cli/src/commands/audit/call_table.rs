@@ -191,8 +191,9 @@ impl CallTable {
             Column::Run => record.run_id.to_string(),
             Column::Account => record.account.to_string(),
             Column::Model => {
+                let tool = record.tool.as_ref().map(|tool| &tool.name);
                 let model = record.model_asked.as_ref().or(record.model_answered.as_ref());
-                model.map_or_else(|| "-".to_owned(), ToString::to_string)
+                tool.or(model).map_or_else(|| "-".to_owned(), ToString::to_string)
             }
             Column::In => tokens(record, record.tokens.input),
             Column::Out => tokens(record, record.tokens.output),

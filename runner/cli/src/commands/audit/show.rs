@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use platform_core::{
-    record::{Identity, JournalLine, Outcome, Tokens, TokensSource},
+    host_tools::ToolOutcome,
+    record::{ExchangeRecord, Identity, JournalLine, Kind, Outcome, Tokens, TokensSource, ToolCall},
     refusal::Refusal,
     untrusted::JournalText,
 };
@@ -72,6 +73,32 @@ fn text(line: &JournalLine, advice: Option<&Advice>) -> String {
     text
 }
 
+/// Returns what a call asked for, in words.
+fn asked(record: &ExchangeRecord) -> String {
+    let route = record.route.word();
+    if let Some(tool) = &record.tool {
+        return format!("{route}, host tool {}", tool.name);
+    }
+    if record.kind == Kind::Tool {
+        return format!("{route}, host tools");
+    }
+    let model = record.model_asked.as_ref().map_or("-".to_owned(), ToString::to_string);
+    format!("{route}, model {model}{}", if record.stream { ", streamed" } else { "" })
+}
+
+/// Returns the end of a host tool's call in words.
+fn tool_in_words(tool: &ToolCall) -> String {
+    let outcome = match tool.outcome {
+        ToolOutcome::Done => "it gave a result",
+        ToolOutcome::Failed => "it failed, or refused its arguments",
+        ToolOutcome::Denied => "it was refused, and nothing ran",
+        ToolOutcome::Unknown => "it began, and may have had its effect",
+    };
+    let connection = tool.connection.as_ref().map_or_else(String::new, |name| format!(", connection {name}"));
+    let args = tool.args_sha256.as_ref().map_or_else(String::new, |digest| format!(", arguments {digest}"));
+    format!("{}: {outcome}{connection}{args}", tool.name)
+}
+
 fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
     let record = &line.record;
     let named = |text: &Option<JournalText>| text.as_ref().map_or("-".to_owned(), ToString::to_string);
@@ -86,6 +113,10 @@ fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
     let cost = record
         .cost_nanodollars
         .map_or("unknown".to_owned(), |cost| format!("{cost} ({})", record.cost_source.word()));
+    let answered_by = match record.kind {
+        Kind::Model => format!(", model {}{why}", named(&record.model_answered)),
+        Kind::Tool => String::new(),
+    };
     let mut facts = vec![
         ("when", format!("{}, took {}{first}", record.ts, milliseconds(record.duration_us))),
         (
@@ -93,16 +124,8 @@ fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
             format!("run {}, attempt {}, of account {}{user}", record.run_id, record.attempt, record.account),
         ),
         ("agent", format!("{}, known by {}", record.graph, identity_in_words(record.identity))),
-        (
-            "asked",
-            format!(
-                "{}, model {}{}",
-                record.route.word(),
-                named(&record.model_asked),
-                if record.stream { ", streamed" } else { "" }
-            ),
-        ),
-        ("answered", format!("status {}, model {}{why}", record.status, named(&record.model_answered))),
+        ("asked", asked(record)),
+        ("answered", format!("status {}{answered_by}", record.status)),
         ("ended", format!("{}: {}{timeout}", record.outcome, end_in_words(record.outcome, record.refusal))),
         ("bytes", format!("{} asked, {} answered", record.request_bytes, record.response_bytes)),
     ];
@@ -119,6 +142,9 @@ fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
             format!("{input} in ({cached}), {output} out ({reasoning} reasoning); {source}"),
         ));
         facts.push(("cost", cost));
+    }
+    if let Some(tool) = &record.tool {
+        facts.push(("tool", tool_in_words(tool)));
     }
     if !record.tools.is_empty() {
         let tools: Vec<_> = record.tools.iter().map(ToString::to_string).collect();

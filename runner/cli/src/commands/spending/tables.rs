@@ -17,7 +17,7 @@ const BAR_WIDTH: u64 = 20;
 pub(super) fn usage_table(usage: &Usage) -> Table<8> {
     let mut table =
         Table::new(["CALLS", "REFUSED", "INPUT", "OUTPUT", "CACHED", "CACHE_WRITTEN", "REASONING", "COST"]);
-    let Usage { calls, refused, tokens, cost_nanodollars, inexact } = *usage;
+    let Usage { calls, refused, tokens, cost_nanodollars, inexact, .. } = *usage;
     let counts = [tokens.input, tokens.output, tokens.cached, tokens.cache_written, tokens.reasoning];
     let [input, output, cached, written, reasoning] = counts.map(|count| figures::tokens(count, inexact));
     let cost = figures::cost(cost_nanodollars, inexact);
