@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// Codes of calls that are denied. The control plane answers them with status 200.
-const DENIALS: [&str; 5] = ["policy_denied", "approval_denied", "run_unknown", "run_ended", "tool_mismatch"];
+const DENIALS: [&str; 6] =
+    ["policy_denied", "approval_denied", "quota_exhausted", "run_unknown", "run_ended", "tool_mismatch"];
 /// Codes of calls that did not run and may be made later.
 const UNAVAILABLE: [&str; 3] = ["tool_unavailable", "too_many_calls", "store_unavailable"];
 
@@ -66,12 +67,13 @@ pub(crate) fn refused(status: u16, reason: ExecError, call_id: Option<&str>) -> 
     Error::Answered { meaning, code, message, call_id: call_id.map(str::to_owned) }
 }
 
+/// Returns what a refusal means. Of those with a server's status, most say that nothing ran; others that something may.
 fn meaning(status: u16, code: &str) -> Meaning {
     match status {
-        401 | 403 => Meaning::Denied,
-        429 | 502..=504 => Meaning::Unavailable,
         _ if DENIALS.contains(&code) => Meaning::Denied,
         _ if UNAVAILABLE.contains(&code) => Meaning::Unavailable,
+        401 | 403 => Meaning::Denied,
+        429 | 503 => Meaning::Unavailable,
         _ => Meaning::Failed,
     }
 }
@@ -89,6 +91,9 @@ mod tests {
             (200, "too_many_calls", Meaning::Unavailable),
             (503, "tools_unavailable", Meaning::Unavailable),
             (429, "rate_limited", Meaning::Unavailable),
+            (429, "quota_exhausted", Meaning::Denied),
+            (504, "tool_timeout", Meaning::Failed),
+            (502, "outcome_unknown", Meaning::Failed),
             (400, "invalid_arguments", Meaning::Failed),
             (200, "outcome_unknown", Meaning::Failed),
         ] {

@@ -1,6 +1,6 @@
 //! Lists the tools of the run through `tools/list` of the Model Context Protocol.
 
-use platform_core::host_tools::MCP_PATH;
+use platform_core::host_tools::{MCP_PATH, exec::ExecError};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -36,6 +36,13 @@ struct RpcFailure {
 #[derive(Deserialize)]
 struct RpcError {
     message: String,
+    data: Option<RpcErrorData>,
+}
+
+/// Part of an error that the gateway adds.
+#[derive(Deserialize)]
+struct RpcErrorData {
+    code: String,
 }
 
 /// Returns the list as text.
@@ -59,11 +66,14 @@ fn read_tools(answer: &HttpAnswer) -> Result<Vec<ListedTool>, Error> {
     if let Some(refusal) = gateway::reason_of(answer, None) {
         return Err(refusal);
     }
-    let reason = match serde_json::from_slice(body) {
-        Ok(RpcFailure { error }) => error.message,
-        Err(_) => format!("status {} without a list of tools", answer.status),
-    };
-    Err(Error::NoAnswer { reason, call_id: None })
+    let no_answer = |reason| Error::NoAnswer { reason, call_id: None };
+    Err(match serde_json::from_slice(body) {
+        Ok(RpcFailure { error: RpcError { message, data: Some(RpcErrorData { code }) } }) => {
+            gateway::refused(answer.status, ExecError { code, message }, None)
+        }
+        Ok(RpcFailure { error }) => no_answer(error.message),
+        Err(_) => no_answer(format!("status {} without a list of tools", answer.status)),
+    })
 }
 
 /// Returns the JSON in `body`, which may be sent as the only event of a stream.

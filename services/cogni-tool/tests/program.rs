@@ -219,15 +219,18 @@ fn tools_are_listed_as_text_and_json() {
     assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["method"], "tools/list");
 }
 
+/// Returns a refusal of the data plane in the form of JSON-RPC.
+fn rpc_refusal(code: &str) -> String {
+    let error = json!({ "code": -32000, "message": "m", "data": { "code": code } });
+    json!({ "jsonrpc": "2.0", "id": 1, "error": error }).to_string()
+}
+
 #[test]
 fn a_list_that_does_not_come_has_a_code() {
     for (text, exit, code) in [
-        (
-            answer(503, r#"{"error":{"code":"tools_unavailable","message":"m","type":"t"}}"#),
-            4,
-            "tools_unavailable",
-        ),
-        (answer(403, r#"{"error":{"code":"policy_denied","message":"m","type":"t"}}"#), 3, "policy_denied"),
+        (answer(503, &rpc_refusal("tools_unavailable")), 4, "tools_unavailable"),
+        (answer(403, &rpc_refusal("policy_denied")), 3, "policy_denied"),
+        (answer(503, r#"{"error":{"code":"draining","message":"m","type":"t"}}"#), 4, "draining"),
         (
             answer(200, r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"m"}}"#),
             4,
