@@ -8,7 +8,7 @@ use platform_core::{
 };
 use platform_runtime::report;
 use runner_model::principal::{ApiToken, KeyId, PrincipalRole, TokenHash};
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 use sqlx::{Row, any::AnyRow};
 
 use super::{
@@ -31,6 +31,9 @@ pub struct Principal {
     pub role: PrincipalRole,
     /// Agents that it may run; all if absent.
     pub agents: Option<Vec<AgentId>>,
+    /// Repositories that its runs may work on, each an address or its beginning before `*`; if absent, all that its
+    /// account may use.
+    pub repositories: Option<Vec<String>>,
     /// Limits on each of its runs, beside those of the agent.
     pub limits: Budget,
     /// Public part of its token.
@@ -60,6 +63,9 @@ pub struct NewPrincipal {
     pub role: PrincipalRole,
     /// Agents that it may run; all if absent.
     pub agents: Option<Vec<AgentId>>,
+    /// Repositories that its runs may work on, each an address or its beginning before `*`; if absent, all that its
+    /// account may use.
+    pub repositories: Option<Vec<String>>,
     /// Limits on each of its runs.
     pub limits: Budget,
 }
@@ -67,12 +73,12 @@ pub struct NewPrincipal {
 /// Columns of a principal, without the hash of its token.
 macro_rules! columns {
     () => {
-        "principal, account, role, agents, limits, key_id, created, rotated, used, revoked"
+        "principal, account, role, agents, repositories, limits, key_id, created, rotated, used, revoked"
     };
 }
 
-const ADD: &str = "INSERT INTO principals (installation, principal, account, role, agents, limits, key_id, token_hash, created) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (installation, principal) DO NOTHING";
+const ADD: &str = "INSERT INTO principals (installation, principal, account, role, agents, repositories, limits, key_id, token_hash, created) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (installation, principal) DO NOTHING";
 const FIND: &str =
     concat!("SELECT ", columns!(), " FROM principals WHERE installation = $1 AND principal = $2");
 const LIST: &str =
@@ -93,15 +99,12 @@ const IS_VALID: &str =
 
 impl Principal {
     pub(super) fn read(row: &AnyRow) -> Result<Self, Error> {
-        let agents: Option<String> = row.try_get("agents").map_err(failed("read a row"))?;
-        let agents = agents.map(|text| {
-            serde_json::from_str(&text).map_err(|_not_a_list| Error::Corrupt { what: "agents", value: text })
-        });
         Ok(Self {
             id: parsed(row, "principal", |text| PrincipalId::parse(text).ok())?,
             account: parsed(row, "account", |text| AccountId::parse(text).ok())?,
             role: parsed(row, "role", |text| text.parse().ok())?,
-            agents: agents.transpose()?,
+            agents: list(row, "agents")?,
+            repositories: list(row, "repositories")?,
             limits: parsed(row, "limits", |text| serde_json::from_str(text).ok())?,
             key_id: parsed(row, "key_id", KeyId::parse)?,
             created: UnixMillis(number(row, "created")?),
@@ -120,6 +123,20 @@ impl Principal {
     }
 }
 
+/// Returns the list in a column; `None` if there is none.
+fn list<T: DeserializeOwned>(row: &AnyRow, column: &'static str) -> Result<Option<Vec<T>>, Error> {
+    let text: Option<String> = row.try_get(column).map_err(failed("read a row"))?;
+    let read = text.map(|text| {
+        serde_json::from_str(&text).map_err(|_not_a_list| Error::Corrupt { what: column, value: text })
+    });
+    read.transpose()
+}
+
+/// Returns the text of a list, as a column has it.
+fn list_text<T: Serialize>(list: Option<&Vec<T>>) -> Option<String> {
+    list.map(|list| serde_json::to_string(list).unwrap_or_default())
+}
+
 impl Store {
     /// Adds a principal, which `token` identifies from now on.
     ///
@@ -128,7 +145,8 @@ impl Store {
     /// store serves another host.
     pub async fn add_principal(&self, new: &NewPrincipal, token: &ApiToken) -> Result<Principal, Error> {
         let action = "add a principal";
-        let agents = new.agents.as_ref().map(|agents| serde_json::to_string(agents).unwrap_or_default());
+        let agents = list_text(new.agents.as_ref());
+        let repositories = list_text(new.repositories.as_ref());
         let limits = serde_json::to_string(&new.limits).unwrap_or_default();
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
@@ -138,6 +156,7 @@ impl Store {
                 .bind(new.account.as_str())
                 .bind(new.role.name())
                 .bind(&agents)
+                .bind(&repositories)
                 .bind(&limits)
                 .bind(token.key_id().as_str())
                 .bind(token.hash().to_string())

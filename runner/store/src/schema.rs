@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Migrations to each version, from 1.
-const MIGRATIONS: [&str; 17] = [
+const MIGRATIONS: [&str; 18] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
     include_str!("migrations/003.sql"),
@@ -31,6 +31,7 @@ const MIGRATIONS: [&str; 17] = [
     include_str!("migrations/015.sql"),
     include_str!("migrations/016.sql"),
     include_str!("migrations/017.sql"),
+    include_str!("migrations/018.sql"),
 ];
 
 /// Version of the newest schema.

@@ -119,7 +119,8 @@ async fn add(store: &Store, arguments: AddArguments) -> Result<Exit, Error> {
     let limits = Budget { total_tokens, cost_nanodollars: cost, ..Budget::default() };
     let agents = (!agents.is_empty()).then_some(agents);
     let token = new_token();
-    let added = store.add_principal(&NewPrincipal { id, account, role, agents, limits }, &token).await?;
+    let new = NewPrincipal { id, account, role, agents, repositories: None, limits };
+    let added = store.add_principal(&new, &token).await?;
     print_token(&added, &token, output)
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn new(name: &str) -> NewPrincipal {
         account: AccountId::parse("acct-1").unwrap(),
         role: PrincipalRole::Member,
         agents: Some(vec![AgentId::parse("sandbox:agent").unwrap()]),
+        repositories: Some(vec!["https://git.example/acme/*".to_owned()]),
         limits: Budget { total_tokens: Some(1000), ..Budget::default() },
     }
 }
@@ -47,12 +48,17 @@ async fn identified(store: &Store, token: &ApiToken) -> Option<String> {
 async fn a_token_identifies_its_principal(database: Database) {
     let store = database.open().await;
     let added = store.add_principal(&new("ann"), &token(1)).await.unwrap();
-    store.add_principal(&NewPrincipal { agents: None, ..new("bob") }, &token(2)).await.unwrap();
+    store
+        .add_principal(&NewPrincipal { agents: None, repositories: None, ..new("bob") }, &token(2))
+        .await
+        .unwrap();
     assert_eq!((added.account.as_str(), added.role), ("acct-1", PrincipalRole::Member));
     assert_eq!(added.limits.total_tokens, Some(1000));
     let listed = store.principals().await.unwrap();
     assert_eq!(listed.iter().map(|principal| principal.id.as_str()).collect::<Vec<_>>(), ["ann", "bob"]);
     assert_eq!((&listed[0], &listed[1].agents), (&added, &None));
+    assert_eq!(added.repositories.as_deref(), Some(&["https://git.example/acme/*".to_owned()][..]));
+    assert_eq!(listed[1].repositories, None, "all that the account may use");
     assert_eq!(identified(&store, &token(1)).await.as_deref(), Some("ann"));
     assert_eq!(identified(&store, &token(2)).await.as_deref(), Some("bob"));
     // The key id of one and the secret of another.
