@@ -41,6 +41,8 @@ const BRIDGE_TURN: &str = "UPDATE turns SET parent = (SELECT removed.parent FROM
 /// The row stays, because the branch belongs to its account.
 const CLEAR_RELAYS: &str =
     "UPDATE relays SET document = '', due = NULL, version = version + 1 WHERE run = $1";
+/// The rows stay, with what was called and how it ended.
+const CLEAR_TOOL_CALLS: &str = "UPDATE tool_calls SET message = NULL, result = NULL WHERE run = $1";
 const REMOVE_TURN: &str = "DELETE FROM turns WHERE run = $1";
 
 impl Store {
@@ -136,7 +138,7 @@ impl Tx {
             return Err(Error::StillActive { run_id: run_id.to_string() });
         }
         self.forget_thread_workspaces(run_id).await?;
-        for statement in [REMOVE_EVENTS, CLEAR_RELAYS, BRIDGE_TURN, REMOVE_TURN] {
+        for statement in [REMOVE_EVENTS, CLEAR_RELAYS, CLEAR_TOOL_CALLS, BRIDGE_TURN, REMOVE_TURN] {
             let removal = sqlx::query(statement).bind(run_id.as_str());
             removal.execute(self.connection()).await.map_err(failed(ACTION))?;
         }

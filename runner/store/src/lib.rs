@@ -71,6 +71,7 @@ mod thread_list;
 mod thread_workspaces;
 mod threads;
 mod time;
+mod tool_calls;
 mod top_ups;
 
 use std::{sync::Arc, time::Duration};
@@ -125,6 +126,7 @@ pub use self::{
     thread_workspaces::{ThreadClaim, ThreadWorkspace, ThreadWorkspaceKey},
     threads::{NewTurn, ThreadTurn, TurnPlace},
     time::UnixMillis,
+    tool_calls::{NewToolCall, StoredToolCall, ToolCallBegun, ToolCallEnd, ToolCallState},
     top_ups::{NewTopUp, TopUp, TopUpAdded},
 };
 use self::{

@@ -122,6 +122,7 @@ const LIST_HELD: &str = concat!(
 );
 const RECORD_COLUMNS: &str = "SELECT wanted, answer, answer_bytes, events_recorded, stopping, image, \
      (SELECT min(seq) FROM events WHERE events.run = runs.run) AS first_event FROM runs WHERE run = $1";
+const ORDER: &str = "SELECT wanted FROM runs WHERE run = $1 AND installation = $2";
 const EVENTS: &str = "SELECT seq, at, kind, payload FROM events WHERE run = $1 \
      AND kind NOT IN ('log', 'assistant_final') ORDER BY seq";
 
@@ -185,6 +186,19 @@ impl Store {
             let run = self.find(&mut tx, run_id).await?;
             tx.commit("look for a run").await?;
             Ok(run)
+        })
+        .await
+    }
+
+    /// Returns the order of the run `run_id`, as JSON.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run.
+    pub async fn order(&self, run_id: &RunId) -> Result<String, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let query = sqlx::query_scalar(ORDER).bind(run_id.as_str()).bind(self.installation.as_str());
+            let order = query.fetch_optional(&self.pool).await.map_err(failed("read the order of a run"))?;
+            order.ok_or_else(|| Error::Unknown { run_id: run_id.clone() })
         })
         .await
     }

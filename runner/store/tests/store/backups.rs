@@ -12,7 +12,7 @@ use runner_store::{
 use crate::{
     balances, calls,
     database::{Database, id, order, transitions},
-    ledger, principals,
+    ledger, principals, tool_calls,
 };
 
 crate::on_both!(
@@ -42,6 +42,9 @@ pub(crate) async fn populate(store: &Store) {
     store.compare_spend(&[ledger::row(7, 23_000)], ledger::TERMS).await.unwrap();
     store.lease_ledger(&me, Millis(0)).await.unwrap();
     store.add_top_up(&balances::top_up("paid", 1000)).await.unwrap();
+    let (call, end) = (tool_calls::new("ended", "c1"), tool_calls::done());
+    store.begin_tool_call(&call).await.unwrap();
+    store.end_tool_call(&call, &end).await.unwrap();
     store.add_principal(&principals::new("ann"), &ApiToken::from_random(1, [1; 2])).await.unwrap();
 }
 
@@ -68,8 +71,8 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
     let rows = store.backup(&file).await.unwrap();
     assert_eq!(
         rows,
-        Rows(21),
-        "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt, 1 row of the ledger, 1 reconciliation, 1 top-up, 1 balance"
+        Rows(22),
+        "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt, 1 row of the ledger, 1 reconciliation, 1 top-up, 1 balance, 1 call of a tool"
     );
     for elsewhere in [Database::sqlite(), Database::postgres().await] {
         let other = elsewhere.open().await;
@@ -81,6 +84,7 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
         assert_eq!(ledger::report(&other).await, ledger::report(&store).await);
         assert_eq!(other.balances(None).await.unwrap(), store.balances(None).await.unwrap());
         let ended = id("ended");
+        assert_eq!(other.tool_calls(&ended).await.unwrap(), store.tool_calls(&ended).await.unwrap());
         assert_eq!(
             other.calls(&ended, None, 10).await.unwrap(),
             store.calls(&ended, None, 10).await.unwrap()

@@ -1,0 +1,23 @@
+-- Calls of host tools. The row of a call that writes is stored before it acts.
+
+CREATE TABLE tool_calls (
+  run TEXT NOT NULL,
+  attempt BIGINT NOT NULL,
+  id TEXT NOT NULL,
+  call TEXT NOT NULL,
+  installation TEXT NOT NULL,
+  account TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  effect TEXT NOT NULL,
+  args_digest TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  state TEXT NOT NULL,
+  code TEXT,
+  message TEXT,
+  result TEXT,
+  result_bytes BIGINT,
+  connection TEXT,
+  began BIGINT NOT NULL,
+  ended BIGINT,
+  PRIMARY KEY (run, attempt, id)
+);
