@@ -15,6 +15,7 @@ mod journal;
 mod models;
 mod origin;
 mod proxy;
+mod query_template;
 mod relay;
 mod runs;
 mod sandbox;
@@ -24,6 +25,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 pub mod token_secrets;
+mod tool_metrics;
 mod tools;
 mod upstream;
 mod worker;
@@ -49,12 +51,14 @@ pub use self::{
     models::ModelLimits,
     origin::{InvalidOrigin, WebOrigin},
     proxy::{Connections, Proxy, Serves},
+    query_template::{ParameterKind, QueryTemplate, RenderError},
     relay::{Relay, is_listed},
     runs::StaticRun,
     sandbox::{Sandbox, WorkspaceForm},
     section_name::{OwningProgram, SectionName},
     store::Store,
     telemetry::Telemetry,
+    tool_metrics::{MetricTemplate, ToolMetrics},
     tools::Tools,
     upstream::{BaseUrl, Scheme, Upstream},
     worker::Worker,

@@ -7,8 +7,11 @@ use platform_core::{
     limit::{ByteSize, MAX_SOCKET_PATH, Millis},
 };
 
-use super::Settings;
+use super::{Settings, ToolMetrics};
 use crate::config::Section;
+
+/// Most calls of an account at the same time.
+const CALLS_IN_FLIGHT_PER_ACCOUNT: u32 = 32;
 
 /// `[tools]`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,12 @@ pub struct Tools {
     pub max_request: ByteSize,
     /// Largest answer to a call.
     pub max_answer: ByteSize,
+    /// Most calls of an account that the control plane executes at the same time.
+    pub max_calls_in_flight_per_account: u32,
+    /// Users besides this process's own and root who may speak to the tool socket: the proxy's.
+    pub peer_uids: Vec<u32>,
+    /// Metrics that agents may query.
+    pub metrics: ToolMetrics,
 }
 
 impl Tools {
@@ -58,6 +67,17 @@ impl Tools {
                 "Largest answer to a call of a host tool. A larger one does not reach the agent.",
             )
             .or(limits.answer_body),
+            max_calls_in_flight_per_account: field(
+                "max_calls_in_flight_per_account",
+                "Calls of host tools of an account that `sluice up` executes at the same time.",
+            )
+            .or(CALLS_IN_FLIGHT_PER_ACCOUNT),
+            peer_uids: field(
+                "peer_uids",
+                "Users besides that of `sluice up` and root who may speak to the tool socket: the user of the proxy.",
+            )
+            .list_or(vec![]),
+            metrics: section.section("metrics", "Metrics that agents may query.", ToolMetrics::section),
         }
     }
 
