@@ -130,11 +130,20 @@ impl CredentialSource {
 
     /// Returns the credential with which a pull request is made.
     pub(crate) async fn for_pull_request(&self, repository: &RepositoryName) -> Result<GitCredential, Error> {
+        self.required(repository, Permission::Push).await
+    }
+
+    /// Returns the credential for `permission` on `repository`; an error if there is none.
+    pub(crate) async fn required(
+        &self,
+        repository: &RepositoryName,
+        permission: Permission,
+    ) -> Result<GitCredential, Error> {
         let host = self.url.origin();
         if !repository.is_at(&self.url) {
             return Err(Error::OtherHost { repository: repository.to_string(), host });
         }
-        let credential = self.token_for(repository, Permission::Push).await?;
+        let credential = self.token_for(repository, permission).await?;
         credential.ok_or(Error::NoCredential { host })
     }
 

@@ -7,6 +7,7 @@
 //! 2. [`CredentialSource`] returns a credential for it: a token of the operator, or one that a GitHub App gets.
 //! 3. [`PullRequestText`] composes title and body from an agent's text.
 //! 4. [`PullRequests`] finds or makes the one open pull request of a branch.
+//! 5. [`Issues`] reads, comments, labels and searches the issues of a repository.
 //!
 //! A credential is sent to the host of `github.url` and to that of `github.api_url`, and nowhere else. Every error says
 //! whether another try can succeed, and when: see [`Error`].
@@ -15,18 +16,21 @@ mod app;
 mod connection;
 mod credentials;
 mod error;
+mod issues;
 mod permission;
 mod pull_requests;
 mod refusal;
 mod repository;
 mod rest;
+mod search_words;
 mod text;
 
 pub use self::{
     credentials::{CredentialSource, GitCredential},
     error::{ConnectionFault, Error, Retry},
+    issues::{Issue, IssueComment, IssueFilter, IssueSummary, Issues, PullRequestDetails},
     permission::Permission,
     pull_requests::{PullRequest, PullRequestOrder, PullRequestState, PullRequests},
     repository::{InvalidRepositoryName, RepositoryName},
-    text::{AgentText, PullRequestText, RunFooter},
+    text::{AgentText, CommentText, PullRequestText, RunFooter},
 };

@@ -9,6 +9,10 @@ pub enum Permission {
     Fetch,
     /// Writing a branch, and making its pull request.
     Push,
+    /// Reading issues and pull requests.
+    ReadIssues,
+    /// Commenting on issues and pull requests, and labelling them.
+    WriteIssues,
 }
 
 impl Permission {
@@ -17,6 +21,8 @@ impl Permission {
         match self {
             Self::Fetch => json!({ "contents": "read" }),
             Self::Push => json!({ "contents": "write", "pull_requests": "write" }),
+            Self::ReadIssues => json!({ "issues": "read", "pull_requests": "read" }),
+            Self::WriteIssues => json!({ "issues": "write", "pull_requests": "write" }),
         }
     }
 }

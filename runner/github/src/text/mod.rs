@@ -56,6 +56,26 @@ pub struct PullRequestText {
     body: String,
 }
 
+/// Text of a comment, in which no word of an agent has an effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommentText(String);
+
+impl CommentText {
+    /// Composes the comment of a run's agent.
+    #[must_use]
+    pub fn compose(text: &str, footer: &RunFooter<'_>) -> Self {
+        let note = if text.len() > MAX_SOURCE { CUT_NOTE } else { "" };
+        let read = &text[..text.floor_char_boundary(MAX_SOURCE)];
+        Self(body(&disarm(read), note, &footer.render()))
+    }
+
+    /// Returns the comment in Markdown, of at most 60,000 bytes.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        &self.0
+    }
+}
+
 impl PullRequestText {
     /// Composes title and body of a run's pull request.
     #[must_use]
