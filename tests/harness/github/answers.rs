@@ -75,7 +75,14 @@ impl DoubleState {
             GitHubRoute::Token => not_found(),
             GitHubRoute::FindPulls => self.find(asked),
             GitHubRoute::MakePull => self.make(asked),
+            GitHubRoute::Label if self.issues.has(asked.part(4)) => self.issues.label(asked),
             GitHubRoute::Label => self.label(asked).unwrap_or_else(not_found),
+            GitHubRoute::ReadPull => self.read_pull(asked).unwrap_or_else(not_found),
+            GitHubRoute::ListIssues => self.issues.list(asked),
+            GitHubRoute::ReadIssue => self.issues.read(asked).unwrap_or_else(not_found),
+            GitHubRoute::ListComments => self.issues.comments(asked).unwrap_or_else(not_found),
+            GitHubRoute::Comment => self.issues.comment(asked).unwrap_or_else(not_found),
+            GitHubRoute::SearchIssues => self.issues.search(&format!("{}/api/v3", self.url)),
         }
     }
 
@@ -130,6 +137,12 @@ impl DoubleState {
         let labels = asked.body["labels"].as_array()?.iter().filter_map(Value::as_str);
         pull.labels.extend(labels.map(str::to_owned));
         Some(GitHubAnswer::new(200, pull.labels.iter().map(|label| label_of(label)).collect()))
+    }
+
+    fn read_pull(&self, asked: &Asked) -> Option<GitHubAnswer> {
+        let number = asked.part(4).parse().ok()?;
+        self.pulls.stored.get(usize::checked_sub(number, 1)?)?;
+        Some(GitHubAnswer::new(200, self.pulls.show(number, &self.web_address(asked))))
     }
 
     fn web_address(&self, asked: &Asked) -> String {

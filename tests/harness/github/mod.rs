@@ -4,6 +4,7 @@
 //! API is below `/api/v3`, as on a GitHub Enterprise Server.
 
 mod answers;
+mod issues;
 mod pulls;
 mod route;
 
@@ -21,8 +22,9 @@ use platform_runtime::task;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, time::sleep};
 
-use self::{answers::GitHubAnswer, pulls::Pulls, route::Asked};
+use self::{answers::GitHubAnswer, issues::Issues, pulls::Pulls, route::Asked};
 pub use self::{
+    issues::StoredIssue,
     pulls::{PullMark, StoredPull},
     route::GitHubRoute,
 };
@@ -84,6 +86,7 @@ struct DoubleState {
     /// Time for which an installation's tokens are valid.
     token_lifetime: Duration,
     pulls: Pulls,
+    issues: Issues,
     faults: BTreeMap<GitHubRoute, VecDeque<GitHubFault>>,
     exchanges: Vec<GitHubExchange>,
 }
@@ -101,6 +104,7 @@ impl GitHubDouble {
             tokens: vec![token.to_owned()],
             token_lifetime: Duration::from_secs(3600),
             pulls: Pulls::default(),
+            issues: Issues::default(),
             faults: BTreeMap::new(),
             exchanges: Vec::new(),
         }));
@@ -145,6 +149,17 @@ impl GitHubDouble {
     /// Adds an open pull request of someone else.
     pub fn add_pull(&self, pull: StoredPull) {
         self.lock().pulls.add(pull);
+    }
+
+    /// Adds an issue.
+    pub fn add_issue(&self, issue: StoredIssue) {
+        self.lock().issues.stored.push(issue);
+    }
+
+    /// Returns the issues.
+    #[must_use]
+    pub fn issues(&self) -> Vec<StoredIssue> {
+        self.lock().issues.stored.clone()
     }
 
     /// Closes every pull request.

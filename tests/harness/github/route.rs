@@ -21,6 +21,18 @@ pub enum GitHubRoute {
     MakePull,
     /// `POST /repos/{owner}/{repo}/issues/{number}/labels`
     Label,
+    /// `GET /repos/{owner}/{repo}/pulls/{number}`
+    ReadPull,
+    /// `GET /repos/{owner}/{repo}/issues`
+    ListIssues,
+    /// `GET /repos/{owner}/{repo}/issues/{number}`
+    ReadIssue,
+    /// `GET /repos/{owner}/{repo}/issues/{number}/comments`
+    ListComments,
+    /// `POST /repos/{owner}/{repo}/issues/{number}/comments`
+    Comment,
+    /// `GET /search/issues`
+    SearchIssues,
 }
 
 /// Request to the API.
@@ -47,6 +59,12 @@ impl Asked {
             ("GET", ["repos", _, _, "pulls"]) => Some(GitHubRoute::FindPulls),
             ("POST", ["repos", _, _, "pulls"]) => Some(GitHubRoute::MakePull),
             ("POST", ["repos", _, _, "issues", _, "labels"]) => Some(GitHubRoute::Label),
+            ("GET", ["repos", _, _, "pulls", _]) => Some(GitHubRoute::ReadPull),
+            ("GET", ["repos", _, _, "issues"]) => Some(GitHubRoute::ListIssues),
+            ("GET", ["repos", _, _, "issues", _]) => Some(GitHubRoute::ReadIssue),
+            ("GET", ["repos", _, _, "issues", _, "comments"]) => Some(GitHubRoute::ListComments),
+            ("POST", ["repos", _, _, "issues", _, "comments"]) => Some(GitHubRoute::Comment),
+            ("GET", ["search", "issues"]) => Some(GitHubRoute::SearchIssues),
             _ => None,
         };
         let headers = parts.headers.iter();

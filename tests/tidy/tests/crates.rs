@@ -40,6 +40,18 @@ const BELOW: [(&str, &[&str]); 28] = [
         "runner/telemetry",
         &["platform-core", "platform-runtime", "runner-model", "runner-store", "runner-control-client"],
     ),
+    (
+        "runner/tools",
+        &[
+            "platform-core",
+            "platform-runtime",
+            "runner-git",
+            "runner-github",
+            "runner-model",
+            "runner-repos",
+            "runner-store",
+        ],
+    ),
     ("runner/engine", &BELOW_ENGINE),
     (
         "runner/billing",
@@ -95,7 +107,7 @@ const BELOW: [(&str, &[&str]); 28] = [
     ("tests/tidy", &["platform-runtime"]),
 ];
 
-/// Crates below the engine. Billing and the API stand above it, and tools will.
+/// Crates below the engine. Billing and the API stand above it; tools stand beside it.
 const BELOW_ENGINE: [&str; 14] = [
     "platform-core",
     "platform-runtime",
@@ -114,7 +126,7 @@ const BELOW_ENGINE: [&str; 14] = [
 ];
 
 /// Crates below the command line: all of the control plane.
-const BELOW_CLI: [&str; 18] = [
+const BELOW_CLI: [&str; 19] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
@@ -129,6 +141,7 @@ const BELOW_CLI: [&str; 18] = [
     "runner-control-client",
     "runner-gateways",
     "runner-telemetry",
+    "runner-tools",
     "runner-engine",
     "runner-billing",
     "runner-audit",

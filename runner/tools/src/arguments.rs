@@ -1,0 +1,251 @@
+//! arguments reads and validates the arguments of calls. Pure.
+//!
+//! A text that two parsers could read differently is refused: a member that occurs twice, or one nested deeper than any
+//! tool needs. Then the tool's schema decides.
+
+use std::{collections::BTreeSet, fmt};
+
+use jsonschema::Validator;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use sha2::{Digest, Sha256};
+
+use crate::tool::ToolError;
+
+/// Code of an error for arguments that do not follow the schema.
+pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
+/// Deepest nesting of arguments.
+const MAX_DEPTH: usize = 16;
+/// Most values in arguments.
+const MAX_VALUES: usize = 10_000;
+/// Most characters of a value in an error.
+const MAX_SHOWN: usize = 200;
+
+/// JSON without members that occur twice, of a bounded depth and number of values.
+struct Strict {
+    value: Value,
+    depth: usize,
+    values: usize,
+}
+
+/// Reads arguments: an object, which is empty for an empty text.
+///
+/// # Errors
+/// A [`ToolError`] that says what is wrong.
+pub(crate) fn read(text: &str) -> Result<Value, ToolError> {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    let invalid = |problem: String| ToolError::failed(INVALID_ARGUMENTS, problem);
+    let strict: Strict = serde_json::from_str(text).map_err(|error| invalid(format!("`args`: {error}")))?;
+    if strict.depth > MAX_DEPTH {
+        return Err(invalid(format!("`args` is nested deeper than {MAX_DEPTH} levels")));
+    }
+    if strict.values > MAX_VALUES {
+        return Err(invalid(format!("`args` has more than {MAX_VALUES} values")));
+    }
+    if !strict.value.is_object() {
+        return Err(invalid("`args` is not an object".to_owned()));
+    }
+    Ok(strict.value)
+}
+
+/// Compiled schema of a tool's arguments.
+#[derive(Debug)]
+pub(crate) struct ArgumentSchema(Validator);
+
+impl ArgumentSchema {
+    /// Compiles `schema`. References to other documents are not resolved.
+    ///
+    /// # Errors
+    /// A description of what is wrong with the schema.
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        jsonschema::draft202012::new(schema).map(Self).map_err(|error| error.to_string())
+    }
+
+    /// Checks `args`.
+    ///
+    /// # Errors
+    /// A [`ToolError`] that names the path of the first value that breaks a rule, and the rule.
+    pub(crate) fn check(&self, args: &Value) -> Result<(), ToolError> {
+        let Some(error) = self.0.iter_errors(args).next() else { return Ok(()) };
+        let path = error.instance_path().to_string();
+        let rule = error.schema_path().to_string();
+        let path = if path.is_empty() { "/" } else { &path };
+        let mut problem = error.to_string();
+        if problem.chars().count() > MAX_SHOWN {
+            problem = problem.chars().take(MAX_SHOWN).chain(['…']).collect();
+        }
+        Err(ToolError::failed(INVALID_ARGUMENTS, format!("`args` at {path}: {problem} (rule {rule})")))
+    }
+}
+
+/// Returns a digest of a call: of the tool and its arguments, in any order of their members.
+pub(crate) fn digest(tool: &str, args: &Value) -> String {
+    let mut text = String::new();
+    write_sorted(args, &mut text);
+    let digest = Sha256::new().chain_update(tool).chain_update([0]).chain_update(text).finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn write_sorted(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let names: BTreeSet<&String> = members.keys().collect();
+            text.push('{');
+            for name in names {
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                write_sorted(&members[name], text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_sorted(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        plain => text.push_str(&plain.to_string()),
+    }
+}
+
+impl Strict {
+    const fn plain(value: Value) -> Self {
+        Self { value, depth: 0, values: 1 }
+    }
+}
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Strict;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Strict, E> {
+        Ok(Strict::plain(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Strict, E> {
+        Ok(Strict::plain(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Strict, E> {
+        Ok(Strict::plain(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Strict, E> {
+        Ok(Strict::plain(value.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Strict, E> {
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("a number is not finite"))?;
+        Ok(Strict::plain(number.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Strict, E> {
+        Ok(Strict::plain(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Strict, A::Error> {
+        let mut strict = Strict::plain(Value::Null);
+        let mut all = Vec::new();
+        while let Some(item) = items.next_element::<Strict>()? {
+            strict.depth = strict.depth.max(item.depth);
+            strict.values += item.values;
+            all.push(item.value);
+        }
+        Ok(Strict { value: Value::Array(all), depth: strict.depth + 1, ..strict })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Strict, A::Error> {
+        let mut strict = Strict::plain(Value::Null);
+        let mut all = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let member = members.next_value::<Strict>()?;
+            strict.depth = strict.depth.max(member.depth);
+            strict.values += member.values;
+            if all.insert(name.clone(), member.value).is_some() {
+                return Err(de::Error::custom(format!("`{}` occurs twice", name.escape_default())));
+            }
+        }
+        Ok(Strict { value: Value::Object(all), depth: strict.depth + 1, ..strict })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_text_of_two_meanings_is_refused() {
+        assert_eq!(read(r#"{"a":[1,{"b":null}]}"#).unwrap(), json!({ "a": [1, { "b": null }] }));
+        assert_eq!(read("").unwrap(), json!({}));
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
+        let deeper = format!("{{\"a\":{}", "[".repeat(100_000));
+        let many = format!("{{\"a\":[{}1]}}", "1,".repeat(MAX_VALUES));
+        for (text, problem) in [
+            (r#"{"a":1,"a":2}"#, "`a` occurs twice"),
+            (r#"{"x":{"a":1,"\u0061":2}}"#, "`a` occurs twice"),
+            (deep.as_str(), "deeper than 16"),
+            (deeper.as_str(), "recursion limit"),
+            (many.as_str(), "more than 10000"),
+            ("[]", "not an object"),
+            ("null", "not an object"),
+            ("{", "EOF"),
+            ("{} {}", "trailing"),
+            (r#"{"a":1e999}"#, "out of range"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert_eq!(error.code, INVALID_ARGUMENTS);
+            assert!(error.message.contains(problem), "{problem}: {}", error.message);
+        }
+    }
+
+    #[test]
+    fn an_error_names_path_and_rule() {
+        let schema = json!({ "type": "object", "additionalProperties": false, "required": ["n"], "properties": {
+            "n": { "type": "integer", "minimum": 1 }, "l": { "type": "array", "items": { "type": "string" } } } });
+        let schema = ArgumentSchema::compile(&schema).unwrap();
+        assert_eq!(schema.check(&json!({ "n": 1, "l": ["a"] })), Ok(()));
+        for (args, path, rule) in [
+            (json!({ "n": 0 }), "at /n:", "/properties/n/minimum"),
+            (json!({ "n": 1, "l": ["a", 2] }), "at /l/1:", "/properties/l/items/type"),
+            (json!({}), "at /:", "/required"),
+            (json!({ "n": 1, "x": "y".repeat(10_000) }), "at /:", "/additionalProperties"),
+        ] {
+            let message = schema.check(&args).unwrap_err().message;
+            assert!(message.contains(path) && message.contains(rule), "{message}");
+            assert!(message.len() < 1000, "it is bounded");
+        }
+    }
+
+    #[test]
+    fn no_schema_reads_another_document() {
+        let remote = json!({ "$ref": "http://127.0.0.1:9/schema.json" });
+        assert!(ArgumentSchema::compile(&remote).is_err());
+        assert!(ArgumentSchema::compile(&json!({ "$ref": "file:///etc/hostname" })).is_err());
+    }
+
+    #[test]
+    fn a_digest_is_of_tool_and_arguments() {
+        let same = digest("t", &json!({ "a": 1, "b": [1, 2] }));
+        assert_eq!(digest("t", &read(r#"{"b":[1,2],"a":1}"#).unwrap()), same);
+        for other in [json!({ "a": 1, "b": [2, 1] }), json!({ "a": 1 }), json!({ "a": "1", "b": [1, 2] })] {
+            assert_ne!(digest("t", &other), same);
+        }
+        assert_ne!(digest("u", &json!({ "a": 1, "b": [1, 2] })), same);
+    }
+}

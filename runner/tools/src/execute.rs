@@ -1,0 +1,280 @@
+//! execute runs a call: it checks the run and the arguments, and stores what happened.
+//!
+//! A call that writes is stored before the tool acts, and runs to its end in a task of its own, whatever becomes of its
+//! client and its run. A call that reads ends with its client, or with its run.
+
+use std::{sync::Arc, time::Instant};
+
+use platform_core::{
+    host_tools::ToolOutcome,
+    id::{AccountId, RunId, ToolName},
+};
+use platform_runtime::task;
+use runner_store::{NewToolCall, Store, StoredToolCall, ToolCallBegun, ToolCallState};
+use serde_json::Value;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    arguments::{self, digest},
+    caller::{Caller, store_unavailable},
+    catalog::{Catalog, Listed},
+    in_flight::{AccountPermit, InFlight, WritingMark},
+    record::{CallRecorder, end_of},
+    tool::{Effect, Invocation, ToolError, ToolResult},
+};
+
+/// Call of a tool by a run.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) caller: Caller,
+    /// Id that the agent chose, or that of the data plane.
+    pub(crate) id: String,
+    pub(crate) tool: ToolName,
+    /// Arguments, as the agent wrote them.
+    pub(crate) args: String,
+}
+
+/// Outcome of a call.
+#[derive(Debug)]
+pub(crate) struct Executed {
+    pub(crate) result: ToolResult,
+    /// Connection whose credential the tool could use.
+    pub(crate) connection: Option<&'static str>,
+}
+
+/// Executor of calls. Clones share what is in flight.
+#[derive(Debug, Clone)]
+pub(crate) struct Executor {
+    catalog: Catalog,
+    store: Store,
+    in_flight: InFlight,
+    /// Name of this process, which no other has.
+    owner: Arc<str>,
+    /// Tasks that go on without a client.
+    tasks: TaskTracker,
+}
+
+/// Call that may run, with everything it holds.
+struct Admitted<'c> {
+    listed: &'c Listed,
+    invocation: Invocation,
+    new: NewToolCall,
+    permit: AccountPermit,
+}
+
+impl Executed {
+    /// Returns the outcome of the call.
+    pub(crate) fn outcome(&self) -> ToolOutcome {
+        self.result.as_ref().map_or_else(|error| error.outcome, |_| ToolOutcome::Done)
+    }
+}
+
+impl From<ToolError> for Executed {
+    fn from(error: ToolError) -> Self {
+        Self { result: Err(error), connection: None }
+    }
+}
+
+impl Executor {
+    pub(crate) fn new(catalog: Catalog, store: Store, max_per_account: u32) -> Self {
+        let owner = format!("{:032x}", platform_runtime::random::bits());
+        Self {
+            catalog,
+            store,
+            in_flight: InFlight::new(max_per_account),
+            owner: owner.into(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    pub(crate) const fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Waits until all tasks have ended. No call may begin meanwhile.
+    pub(crate) async fn drain(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Executes a call of a run. A client that leaves drops the future.
+    pub(crate) async fn execute(&self, call: Call) -> Executed {
+        // It is older than the check of the run: no end of the run is missed in between.
+        let mut watcher = self.store.watch_states();
+        let admitted = match self.admit(&call).await {
+            Ok(admitted) => admitted,
+            Err(error) => return error.into(),
+        };
+        match admitted.listed.tool.spec().effect {
+            Effect::Writes => self.write(admitted).await,
+            Effect::Reads => {
+                let ended = call.caller.ended(&self.store, &mut watcher);
+                let reading = self.read(admitted);
+                tokio::select! {
+                    executed = reading => executed,
+                    error = ended => error.into(),
+                }
+            }
+        }
+    }
+
+    /// Runs a tool for an operator. No run has to exist, and nothing is stored.
+    pub(crate) async fn try_out(
+        &self,
+        tool: &ToolName,
+        args: &str,
+        (account, run_id): (AccountId, Option<RunId>),
+    ) -> ToolResult {
+        let listed = self.catalog.get(tool)?;
+        let args = arguments::read(args)?;
+        listed.schema.check(&args)?;
+        run(listed, &Invocation { account, run_id, args }).await
+    }
+
+    /// Checks that a call may run.
+    async fn admit(&self, call: &Call) -> Result<Admitted<'_>, ToolError> {
+        let Call { caller, id, tool, args } = call;
+        if caller.tool.as_ref() != Some(tool) {
+            return Err(ToolError::denied(
+                "tool_mismatch",
+                format!("{tool} is not the tool that was allowed"),
+            ));
+        }
+        if !caller.granted.contains(tool) {
+            return Err(ToolError::denied("policy_denied", format!("the run may not call {tool}")));
+        }
+        let listed = self.catalog.get(tool)?;
+        caller.check(&self.store).await?;
+        let permit = self.in_flight.enter(&caller.account);
+        let permit = permit.ok_or_else(|| {
+            ToolError::denied("too_many_calls", "the account has too many calls in flight: try again later")
+        })?;
+        let args = arguments::read(args)?;
+        listed.schema.check(&args)?;
+        let new = NewToolCall {
+            run_id: caller.run_id.clone(),
+            attempt: caller.attempt,
+            id: id.clone(),
+            call: caller.call.clone(),
+            account: caller.account.clone(),
+            tool: tool.clone(),
+            effect: listed.tool.spec().effect.word(),
+            args_digest: digest(tool.as_str(), &args),
+            owner: self.owner.to_string(),
+        };
+        let invocation =
+            Invocation { account: caller.account.clone(), run_id: Some(caller.run_id.clone()), args };
+        Ok(Admitted { listed, invocation, new, permit })
+    }
+
+    async fn read(&self, admitted: Admitted<'_>) -> Executed {
+        let Admitted { listed, invocation, new, permit: _permit } = admitted;
+        match self.store.tool_call(&new.run_id, new.attempt, &new.id).await {
+            Ok(Some(stored)) if !is_same(&stored, &new) => return reused(&new.id).into(),
+            Ok(_) => {}
+            Err(error) => return store_unavailable(&error).into(),
+        }
+        let recorder = CallRecorder::new(self.store.clone(), self.tasks.clone(), new);
+        let result = run(listed, &invocation).await;
+        let connection = listed.tool.spec().connection;
+        recorder.finish(end_of(&result, connection));
+        Executed { result, connection }
+    }
+
+    async fn write(&self, admitted: Admitted<'_>) -> Executed {
+        let Admitted { listed, invocation, new, permit } = admitted;
+        let key = (new.run_id.clone(), new.attempt, new.id.clone());
+        let Some(mark) = self.in_flight.write(key) else {
+            let message = "the call is being executed: ask for its result later, with the same id";
+            return ToolError::denied("call_in_progress", message).into();
+        };
+        // From here on the call goes on without its client.
+        let executor = self.clone();
+        let name = listed.tool.spec().name.clone();
+        let writing = self.tasks.track_future(executor.write_to_end(name, invocation, new, (permit, mark)));
+        let unknown = |_panicked| ToolError::unknown("the tool broke, and may have had its effect").into();
+        task::spawn("writing tool call", writing).await.unwrap_or_else(unknown)
+    }
+
+    async fn write_to_end(
+        self,
+        name: ToolName,
+        invocation: Invocation,
+        new: NewToolCall,
+        _held: (AccountPermit, WritingMark),
+    ) -> Executed {
+        let listed = match self.catalog.get(&name) {
+            Ok(listed) => listed,
+            Err(error) => return error.into(),
+        };
+        match self.store.begin_tool_call(&new).await {
+            Ok(ToolCallBegun::New) => {}
+            Ok(ToolCallBegun::Existing(stored)) => return stored_answer(&stored, &new),
+            Err(error) => return store_unavailable(&error).into(),
+        }
+        let connection = listed.tool.spec().connection;
+        let started = Instant::now();
+        let result = run(listed, &invocation).await;
+        if let Err(error) = self.store.end_tool_call(&new, &end_of(&result, connection)).await {
+            // A repeated call is answered with an unknown outcome, and runs no second time.
+            tracing::error!(
+                run = %new.run_id,
+                tool = %new.tool,
+                call = new.call,
+                seconds = started.elapsed().as_secs_f32(),
+                error = platform_runtime::report::chain(&error),
+                "end of a writing tool call not stored"
+            );
+        }
+        Executed { result, connection }
+    }
+}
+
+/// Runs a tool within its limits of time and size.
+async fn run(listed: &Listed, invocation: &Invocation) -> ToolResult {
+    let spec = listed.tool.spec();
+    let result = match timeout(spec.timeout, listed.tool.run(invocation)).await {
+        Ok(result) => result?,
+        Err(_elapsed) => {
+            let message = format!("{} did not end within {} s", spec.name, spec.timeout.as_secs_f32());
+            return Err(match spec.effect {
+                Effect::Reads => ToolError::failed("timed_out", message),
+                Effect::Writes => ToolError::unknown(format!("{message}, and may have had its effect")),
+            });
+        }
+    };
+    let bytes = result.to_string().len() as u64;
+    if bytes > spec.max_result.0 {
+        let message = format!("the result has {bytes} bytes, at most {} are passed on", spec.max_result.0);
+        return Err(ToolError::failed("result_too_large", message));
+    }
+    Ok(result)
+}
+
+fn is_same(stored: &StoredToolCall, new: &NewToolCall) -> bool {
+    stored.args_digest == new.args_digest && stored.tool == new.tool
+}
+
+fn reused(id: &str) -> ToolError {
+    let message = format!("call id `{id}` belongs to an earlier call with another tool or other arguments");
+    ToolError::denied("call_id_reused", message)
+}
+
+/// Returns the answer to a call that was stored before. It used no credential now.
+fn stored_answer(stored: &StoredToolCall, new: &NewToolCall) -> Executed {
+    if !is_same(stored, new) {
+        return reused(&new.id).into();
+    }
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let result = match stored.state {
+        ToolCallState::Done => serde_json::from_str::<Value>(&text(&stored.result)).map_err(|_removed| {
+            ToolError::failed("result_removed", "the call was done, and its result was removed")
+        }),
+        ToolCallState::Failed => Err(ToolError::failed(&text(&stored.code), text(&stored.message))),
+        ToolCallState::Executing | ToolCallState::Unknown => Err(ToolError::unknown(
+            "the call began, and how it ended is unknown: look at its effect before you repeat it with another id",
+        )),
+    };
+    Executed { result, connection: None }
+}

@@ -1,0 +1,70 @@
+//! gateway puts the parts together: the catalog, its execution, and the socket.
+
+use platform_core::{
+    host_tools::exec::ExecAnswer,
+    id::{AccountId, RunId, ToolName},
+};
+use runner_store::Store;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    catalog::{Catalog, CatalogEntry},
+    execute::Executor,
+    parts::{GatewayParts, Parts},
+    routes::router,
+    server::{StartError, ToolServer},
+};
+
+/// Host tools of an installation. Clones share what is in flight.
+#[derive(Debug, Clone)]
+pub struct ToolGateway {
+    executor: Executor,
+    parts: GatewayParts,
+}
+
+/// Account and run for which an operator tries a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestCaller {
+    /// Account for which the tool acts.
+    pub account: AccountId,
+    /// Run for which the tool acts. Some tools need one.
+    pub run_id: Option<RunId>,
+}
+
+impl ToolGateway {
+    /// Creates the tools. Does no I/O.
+    #[must_use]
+    pub fn new(store: Store, parts: GatewayParts) -> Self {
+        let all = Parts { store: store.clone(), gateway: parts.clone() };
+        let max_per_account = parts.settings.tools.max_calls_in_flight_per_account;
+        let executor = Executor::new(Catalog::built_in(&all), store, max_per_account);
+        Self { executor, parts }
+    }
+
+    /// Returns all tools, in the order of their names.
+    #[must_use]
+    pub fn catalog(&self) -> Vec<CatalogEntry> {
+        self.executor.catalog().entries()
+    }
+
+    /// Binds the tool socket, and serves it until `stop`. Then completes the calls in flight.
+    ///
+    /// # Errors
+    /// If the socket cannot be bound.
+    pub async fn serve(self, stop: CancellationToken) -> Result<(), StartError> {
+        let settings = &self.parts.settings;
+        let server = ToolServer::bind(&settings.tool_socket(), &settings.tools.peer_uids)?;
+        let router = router(&self.executor, settings.tools.max_request);
+        server.serve(router, self.executor.clone(), stop).await;
+        Ok(())
+    }
+
+    /// Runs a tool for an operator. Its arguments are validated as ever. No run has to exist, and nothing is stored.
+    pub async fn test(&self, tool: &ToolName, args: &str, caller: &TestCaller) -> ExecAnswer {
+        let TestCaller { account, run_id } = caller.clone();
+        match self.executor.try_out(tool, args, (account, run_id)).await {
+            Ok(result) => ExecAnswer::done(result),
+            Err(error) => ExecAnswer::failed(error.code, error.message),
+        }
+    }
+}

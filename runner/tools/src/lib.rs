@@ -1,0 +1,34 @@
+//! runner_tools executes host tools for agents, which have no network and no credential.
+//!
+//! The data plane passes calls on over the tool socket, unchanged, and says in headers which run calls. This crate checks
+//! that the run is running, validates the arguments, runs the tool within its limits, and stores the call.
+//!
+//! 1. [`ToolGateway`] puts everything together.
+//! 2. `tools` has the built-in tools: each is a file, and a line in a table.
+//! 3. `execute` runs a call: one that writes runs once, whatever is killed.
+//! 4. `routes` and `mcp` are the two protocols on the socket, and `server` is the socket.
+//!
+//! Does not decide which tools a run may call: the data plane does, from the run's grant. Does not show a credential to
+//! an agent, in a result or in an error.
+
+mod arguments;
+mod caller;
+mod catalog;
+mod execute;
+mod gateway;
+mod in_flight;
+mod mcp;
+mod parts;
+mod record;
+mod routes;
+mod server;
+mod tool;
+mod tools;
+
+pub use self::{
+    catalog::CatalogEntry,
+    gateway::{TestCaller, ToolGateway},
+    parts::GatewayParts,
+    server::StartError,
+    tool::Effect,
+};

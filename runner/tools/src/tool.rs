@@ -1,0 +1,147 @@
+//! tool defines a host tool: its description, its effect and its limits, and how it is called.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use platform_core::{
+    host_tools::ToolOutcome,
+    id::{AccountId, RunId, ToolName},
+    limit::ByteSize,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Code of an error whose call may have had its effect.
+pub(crate) const OUTCOME_UNKNOWN: &str = "outcome_unknown";
+
+/// Effect of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// The tool changes nothing. A call that is repeated runs again.
+    Reads,
+    /// The tool changes something outside. A call runs at most once.
+    Writes,
+}
+
+impl Effect {
+    /// Returns the effect as a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Reads => "reads",
+            Self::Writes => "writes",
+        }
+    }
+}
+
+/// Description of a tool.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolSpec {
+    pub(crate) name: ToolName,
+    /// Description for a model.
+    pub(crate) description: String,
+    /// JSON Schema of the arguments.
+    pub(crate) schema: Value,
+    pub(crate) effect: Effect,
+    pub(crate) timeout: Duration,
+    /// Largest result, as JSON.
+    pub(crate) max_result: ByteSize,
+    /// Connection whose credential the tool uses.
+    pub(crate) connection: Option<&'static str>,
+    /// Reason why the tool cannot be used with these settings.
+    pub(crate) unavailable: Option<String>,
+}
+
+/// Longest time of a tool.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest result of a tool.
+const MAX_RESULT: ByteSize = ByteSize::kib(256);
+
+impl ToolSpec {
+    /// Returns the description of a tool that reads, with the usual limits.
+    pub(crate) fn reading(name: ToolName, description: &str, schema: Value) -> Self {
+        Self {
+            name,
+            description: description.to_owned(),
+            schema,
+            effect: Effect::Reads,
+            timeout: TIMEOUT,
+            max_result: MAX_RESULT,
+            connection: None,
+            unavailable: None,
+        }
+    }
+}
+
+/// Call of a tool, whose arguments follow its schema.
+#[derive(Debug, Clone)]
+pub(crate) struct Invocation {
+    /// Account for which the tool acts.
+    pub(crate) account: AccountId,
+    /// Run for which the tool acts; none if an operator tries the tool.
+    pub(crate) run_id: Option<RunId>,
+    pub(crate) args: Value,
+}
+
+impl Invocation {
+    /// Reads the arguments.
+    ///
+    /// # Errors
+    /// If the schema of the tool takes what `T` does not.
+    pub(crate) fn arguments<'de, T: Deserialize<'de>>(&'de self) -> Result<T, ToolError> {
+        T::deserialize(&self.args)
+            .map_err(|error| ToolError::failed("invalid_arguments", format!("`args`: {error}")))
+    }
+}
+
+/// Reason why a call has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub(crate) struct ToolError {
+    pub(crate) outcome: ToolOutcome,
+    /// Stable code.
+    pub(crate) code: String,
+    /// Description for a person or a model.
+    pub(crate) message: String,
+}
+
+impl ToolError {
+    /// Returns the error of a tool that ran, or whose arguments were refused.
+    pub(crate) fn failed(code: &str, message: impl Into<String>) -> Self {
+        Self { outcome: ToolOutcome::Failed, code: code.to_owned(), message: message.into() }
+    }
+
+    /// Returns the error of a call that was refused. Nothing ran.
+    pub(crate) fn denied(code: &str, message: impl Into<String>) -> Self {
+        Self { outcome: ToolOutcome::Denied, code: code.to_owned(), message: message.into() }
+    }
+
+    /// Returns the error of a call that may have had its effect.
+    pub(crate) fn unknown(message: impl Into<String>) -> Self {
+        Self { outcome: ToolOutcome::Unknown, code: OUTCOME_UNKNOWN.to_owned(), message: message.into() }
+    }
+}
+
+/// Result of a call.
+pub(crate) type ToolResult = Result<Value, ToolError>;
+
+/// Host tool.
+pub(crate) trait Tool: Send + Sync {
+    /// Returns the description.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Runs the tool. A tool that reads is cancel safe; one that writes is not cancelled.
+    fn run<'t>(&'t self, call: &'t Invocation) -> BoxFuture<'t, ToolResult>;
+}
+
+/// Returns the name of a built-in tool.
+///
+/// # Panics
+/// If `name` is no name of a tool.
+pub(crate) fn tool_name(name: &'static str) -> ToolName {
+    match ToolName::parse(name) {
+        Ok(name) => name,
+        Err(error) => unreachable!("{error}"),
+    }
+}

@@ -1,0 +1,138 @@
+//! access finds the repository of a run, and maps errors of GitHub.
+
+use std::sync::Arc;
+
+use platform_core::id::{AgentId, RunId};
+use platform_runtime::{report, retry::Transient};
+use runner_git::RepoUrl;
+use runner_github::{CredentialSource, Error as GitHubError, Issues};
+use runner_store::{Error as StoreError, Store};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    caller::store_unavailable,
+    parts::Parts,
+    tool::{Effect, Invocation, ToolError, ToolSpec, tool_name},
+};
+
+/// Name of the connection whose credential these tools use.
+const CONNECTION: &str = "github";
+/// Status from which on a server may have done what it was asked.
+const SERVER_FAULTS: u16 = 500;
+/// Status of something that is not there, or not shown.
+const NOT_FOUND: u16 = 404;
+
+/// Access to the repositories of runs.
+#[derive(Debug, Clone)]
+pub(super) struct GitHubAccess {
+    store: Store,
+    credentials: Option<Arc<CredentialSource>>,
+}
+
+/// Part of a run's order.
+#[derive(Deserialize)]
+struct Order {
+    repo: Option<OrderedRepo>,
+}
+
+#[derive(Deserialize)]
+struct OrderedRepo {
+    url: String,
+}
+
+impl GitHubAccess {
+    pub(super) fn of(parts: &Parts) -> Self {
+        Self { store: parts.store.clone(), credentials: parts.gateway.github.clone() }
+    }
+
+    /// Returns the issues of the repository of the calling run.
+    ///
+    /// # Errors
+    /// If the run has no repository at the configured GitHub.
+    pub(super) async fn issues(&self, call: &Invocation) -> Result<Issues, ToolError> {
+        let run_id = run_id(call)?;
+        let credentials = self.credentials.as_ref();
+        let credentials = credentials.ok_or_else(|| ToolError::failed("tool_unavailable", NO_CREDENTIAL))?;
+        let order = self.store.order(run_id).await.map_err(|error| not_read(&error, run_id))?;
+        let order: Order = serde_json::from_str(&order).map_err(|_other| no_repository(run_id))?;
+        let url = order.repo.ok_or_else(|| no_repository(run_id))?.url;
+        let url = RepoUrl::parse(&url).map_err(|_invalid| no_repository(run_id))?;
+        let repository = credentials.repository(&url).ok().flatten().ok_or_else(|| no_repository(run_id))?;
+        Ok(Issues::of(Arc::clone(credentials), repository))
+    }
+
+    /// Returns run and agent of a call.
+    pub(super) async fn origin<'c>(&self, call: &'c Invocation) -> Result<(&'c RunId, AgentId), ToolError> {
+        let run_id = run_id(call)?;
+        let run = self.store.run(run_id).await.map_err(|error| not_read(&error, run_id))?;
+        Ok((run_id, run.agent))
+    }
+}
+
+const NO_CREDENTIAL: &str =
+    "there is no credential for GitHub: set github.token_file, GITHUB_TOKEN, or a GitHub App";
+
+fn run_id(call: &Invocation) -> Result<&RunId, ToolError> {
+    let message = "the tool acts in the repository of a run, and there is no run";
+    call.run_id.as_ref().ok_or_else(|| ToolError::failed("no_repository", message))
+}
+
+fn no_repository(run_id: &RunId) -> ToolError {
+    ToolError::failed(
+        "no_repository",
+        format!("run {run_id} works on no repository at the configured GitHub"),
+    )
+}
+
+fn not_read(error: &StoreError, run_id: &RunId) -> ToolError {
+    match error {
+        StoreError::Unknown { .. } => ToolError::failed("no_repository", format!("there is no run {run_id}")),
+        error => store_unavailable(error),
+    }
+}
+
+/// Returns the description of a tool of GitHub.
+pub(super) fn spec(parts: &Parts, name: &'static str, text: (&str, Value)) -> ToolSpec {
+    let mut spec = ToolSpec::reading(tool_name(name), text.0, text.1);
+    spec.connection = Some(CONNECTION);
+    spec.unavailable = parts.gateway.github.is_none().then(|| NO_CREDENTIAL.to_owned());
+    spec
+}
+
+/// Returns the schema of the number of an issue.
+pub(super) fn number() -> Value {
+    json!({ "type": "integer", "minimum": 1, "maximum": 1_000_000_000, "description": "Number in the repository." })
+}
+
+/// Returns the schema of labels.
+pub(super) fn labels(min_items: u32) -> Value {
+    json!({
+        "type": "array", "minItems": min_items, "maxItems": 10, "uniqueItems": true,
+        "items": { "type": "string", "pattern": "^[^,\\u0000-\\u001f]{1,50}$" },
+    })
+}
+
+/// Returns the error of a call. One that writes may have had its effect if GitHub did not say how it ended.
+pub(super) fn failed(error: &GitHubError, effect: Effect) -> ToolError {
+    tracing::debug!(error = report::chain(error), "tool of GitHub failed");
+    let is_uncertain = match error {
+        GitHubError::Refused { status, .. } => *status >= SERVER_FAULTS,
+        GitHubError::Unexpected { .. } => true,
+        error => error.is_transient(),
+    };
+    match error {
+        _ if is_uncertain && effect == Effect::Writes => {
+            ToolError::unknown(format!("{error}; it may have had its effect"))
+        }
+        GitHubError::Refused { status: NOT_FOUND, .. } => {
+            ToolError::failed("not_found", "the repository has no such issue or pull request")
+        }
+        // The operator's log says more.
+        GitHubError::SecretFile { .. } | GitHubError::BadSecret { .. } => {
+            tracing::warn!(error = report::chain(error), "tool of GitHub without a credential");
+            ToolError::failed("tool_failed", "the credential cannot be read")
+        }
+        error => ToolError::failed("tool_failed", error.to_string()),
+    }
+}

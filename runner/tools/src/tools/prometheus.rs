@@ -1,0 +1,124 @@
+//! prometheus sends queries to a Prometheus, and reads answers within bounds of time and size.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{
+    Method, Request,
+    header::{CONTENT_TYPE, HOST},
+};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use platform_runtime::{report, settings::BaseUrl, task};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::{net::TcpStream, time::timeout};
+
+use crate::tool::ToolError;
+
+/// Largest answer that is read.
+const MAX_ANSWER: usize = 1 << 20;
+/// Path of a query.
+const QUERY_PATH: &str = "/api/v1/query";
+
+/// Client of a Prometheus.
+#[derive(Debug)]
+pub(super) struct Prometheus {
+    url: BaseUrl,
+    timeout: Duration,
+}
+
+#[derive(Deserialize)]
+struct AnswerBody {
+    status: String,
+    data: Option<Value>,
+    error: Option<String>,
+}
+
+/// Cause of a query that failed on its way.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+    #[error(transparent)]
+    Request(#[from] http::Error),
+}
+
+impl Prometheus {
+    pub(super) const fn new(url: BaseUrl, timeout: Duration) -> Self {
+        Self { url, timeout }
+    }
+
+    /// Returns the data of a query at a time, or now.
+    pub(super) async fn query(&self, query: &str, time: Option<u64>) -> Result<Value, ToolError> {
+        let mut form = format!("query={}&timeout={}ms", encode(query), self.timeout.as_millis());
+        if let Some(time) = time {
+            form.push_str(&format!("&time={time}"));
+        }
+        let failed = |message: &str| ToolError::failed("tool_failed", message);
+        let body = match timeout(self.timeout, self.post(form)).await {
+            Ok(Ok(Some(body))) => body,
+            Ok(Ok(None)) => {
+                return Err(ToolError::failed("result_too_large", "the answer has more than 1 MiB"));
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(error = report::chain(&error), "query of metrics failed");
+                return Err(failed("the metrics cannot be reached"));
+            }
+            Err(_elapsed) => {
+                return Err(ToolError::failed("timed_out", "the metrics did not answer in time"));
+            }
+        };
+        let answer: AnswerBody = serde_json::from_slice(&body)
+            .map_err(|_other| failed("the metrics gave an answer that is none of a Prometheus"))?;
+        match (answer.status.as_str(), answer.data) {
+            ("success", Some(data)) => Ok(data),
+            _ => {
+                // It may quote the query, but nothing of other series.
+                let problem = answer.error.unwrap_or_default();
+                let problem = &problem[..problem.floor_char_boundary(500)];
+                Err(failed(&format!("the query failed: {problem}")))
+            }
+        }
+    }
+
+    /// Sends a query. Returns the answer, or nothing if it is too large.
+    async fn post(&self, form: String) -> Result<Option<Bytes>, Fault> {
+        let stream = TcpStream::connect((self.url.host.as_str(), self.url.port)).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        // Ends with the sender and the answer's body, which are dropped here.
+        drop(task::spawn("prometheus", connection));
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(QUERY_PATH)
+            .header(HOST, format!("{}:{}", self.url.host, self.url.port))
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(Full::new(Bytes::from(form)))?;
+        let response = sender.send_request(request).await?;
+        #[expect(clippy::disallowed_methods, reason = "it is limited")]
+        let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+        match body {
+            Ok(body) => Ok(Some(body.to_bytes())),
+            Err(error) => match error.downcast::<hyper::Error>() {
+                Ok(error) => Err((*error).into()),
+                Err(_too_long) => Ok(None),
+            },
+        }
+    }
+}
+
+/// Returns `text` with all bytes but letters, digits and `-._~` percent-encoded.
+fn encode(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
+        if is_plain(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+        encoded
+    })
+}
