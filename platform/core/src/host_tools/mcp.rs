@@ -64,7 +64,7 @@ impl McpMessage {
     pub fn read(body: &[u8]) -> Result<Self, InvalidMessage> {
         let envelope: Envelope<'_> = serde_json::from_slice(body)?;
         if envelope.jsonrpc.get() != r#""2.0""# {
-            return Err(serde::de::Error::custom("`jsonrpc` is not \"2.0\"")).map_err(InvalidMessage::Form);
+            return Err(InvalidMessage::Form(serde::de::Error::custom("`jsonrpc` is not \"2.0\"")));
         }
         let id = envelope.id.map(|id| Some(id.get()).filter(|id| is_id(id)).ok_or(InvalidMessage::Id));
         let id = id.transpose()?.map(str::to_owned);
