@@ -185,9 +185,7 @@ impl App {
         let maintenance = Maintenance::start(Arc::clone(&journal), move |run, n| closed.contains(run, n))
             .map_err(Error::Thread)?;
         let (data_plane, threads) = start_threads(&config, &shared_state, shared_listener)?;
-        let registry = stored.registry;
-        let setup =
-            ListenerSetup { dir: proxy.listeners_dir(), reserved: proxy.own_dirs(), registry, shared };
+        let setup = ListenerSetup::of(proxy, stored.registry, shared);
         let runs = Runs::new(setup, stored.recovered, run_defaults, data_plane);
         open_runs(&runs, &config).await?;
         runs.listen().await;

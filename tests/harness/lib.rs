@@ -79,6 +79,7 @@ pub mod store;
 pub mod store_lock;
 pub mod terminal;
 pub mod tls_terminator;
+pub mod tool_socket;
 pub mod up;
 pub mod volume;
 mod world;
@@ -110,6 +111,7 @@ pub use self::{
     sdks::{AiMock, Sdk},
     served::Served,
     sluice::Outcome,
+    tool_socket::{Play, ToolSocket},
     up::Up,
     world::{Run, World, grant, private_file},
 };

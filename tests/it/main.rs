@@ -12,3 +12,4 @@ mod recovery;
 mod runs;
 mod sandbox;
 mod security;
+mod tools;

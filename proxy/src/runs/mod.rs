@@ -32,7 +32,7 @@ use platform_core::{
     control::RunView,
     id::{ModelName, RunId},
 };
-use platform_runtime::sync::Mutex;
+use platform_runtime::{settings, sync::Mutex};
 use tokio::sync::SetOnce;
 
 use self::{
@@ -65,6 +65,17 @@ pub(crate) struct ListenerSetup {
     pub(crate) registry: Arc<RunRegistry>,
     /// Address of the shared listener.
     pub(crate) shared: Option<SocketAddr>,
+}
+
+impl ListenerSetup {
+    /// Returns what `proxy` sets.
+    pub(crate) fn of(
+        proxy: &settings::Proxy,
+        registry: Arc<RunRegistry>,
+        shared: Option<SocketAddr>,
+    ) -> Self {
+        Self { dir: proxy.listeners_dir(), reserved: proxy.own_dirs(), registry, shared }
+    }
 }
 
 /// State that earlier proxies have left.
