@@ -10,6 +10,7 @@
 mod agent_images;
 mod commands;
 mod doctor;
+mod host_tools;
 mod plural;
 mod reload;
 mod setup;

@@ -20,6 +20,8 @@ use runner_control_client::{self as data_plane, DataPlane};
 use runner_engine::agents::Catalog;
 use runner_telemetry::metrics::Metrics;
 
+use crate::host_tools;
+
 /// Returns whether the control plane reads the setting `key` only at its start: all of its settings except agents,
 /// models, billing and the relay.
 fn is_read_once(key: &str) -> bool {
@@ -83,11 +85,11 @@ impl ConfigSources {
             _ => self.locate()?,
         };
         let check = |settings: &Settings| {
-            let exposed = match purpose {
-                Purpose::Inspect | Purpose::Extend => Vec::new(),
-                Purpose::Execute => settings.exposures_of_control_plane(Some(self.configuration_path())),
-            };
-            if exposed.is_empty() { Ok(()) } else { Err(exposed) }
+            let mut errors = host_tools::unknown_tools(settings);
+            if purpose == Purpose::Execute {
+                errors.extend(settings.exposures_of_control_plane(Some(self.configuration_path())));
+            }
+            if errors.is_empty() { Ok(()) } else { Err(errors) }
         };
         Settings::read_and(&sources, check).map(|(settings, values, ())| (settings, values))
     }

@@ -31,4 +31,5 @@ pub use self::{
     parts::GatewayParts,
     server::StartError,
     tool::Effect,
+    tools::built_in_names,
 };

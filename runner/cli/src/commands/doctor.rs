@@ -24,7 +24,10 @@ use super::{
     palette::{Palette, Tone},
     run::{cancel_on_signals, new_run_id},
 };
-use crate::doctor::{self, Check, Verdict};
+use crate::{
+    doctor::{self, Check, Verdict},
+    host_tools,
+};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -76,10 +79,15 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         },
     };
     let store = context.serving_store().await;
+    let catalog = store
+        .as_ref()
+        .ok()
+        .map(|store| host_tools::gateway(&context.settings, store, &context.github()).catalog());
     let reaper = store.as_ref().ok().filter(|_| arguments.leftovers.reap);
     let reaper = reaper.map(|store| Reaper::of(&context.settings, store.clone()));
     let mut checks = doctor::run_checks(&context.settings, store, probe, &cancel_on_signals()?).await;
     checks.extend(doctor::relay_check(&context.settings, &context.github()));
+    checks.extend(doctor::tools_check(&context.settings, catalog.as_deref()));
     checks.extend(doctor::private_files_check(&context.settings, context.sources.configuration_path()));
     let ready = checks.iter().all(Check::is_ok);
     let gc_mode = if arguments.leftovers.dry_run { GcMode::DryRun } else { GcMode::Apply };

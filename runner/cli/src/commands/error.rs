@@ -23,7 +23,7 @@ use runner_store as store;
 use runner_telemetry::traces;
 use runner_workspace as workspace;
 
-use super::{agents, exit::Exit, init};
+use super::{agents, exit::Exit, init, tools::ToolFailed};
 use crate::{agent_images, doctor::UpstreamProblem, setup, supervise};
 
 /// Error that ends a command.
@@ -68,6 +68,9 @@ pub(super) enum Error {
     /// A mirrored repository is not in the requested state.
     #[error(transparent)]
     Repository(#[from] repos::Error),
+    /// A host tool gave no result.
+    #[error(transparent)]
+    Tool(#[from] ToolFailed),
     /// The data plane failed or refused.
     #[error(transparent)]
     DataPlane(#[from] data_plane::Error),
@@ -194,7 +197,7 @@ impl Error {
             | Self::TokenSecrets(_)
             | Self::Api(api::StartError::Tls(_))
             | Self::Traces(_) => Exit::Usage,
-            Self::Unknown(_) | Self::Relay(RelayError::NoRelay { .. }) => Exit::Failure,
+            Self::Unknown(_) | Self::Tool(_) | Self::Relay(RelayError::NoRelay { .. }) => Exit::Failure,
             Self::Relay(RelayError::Busy { .. }) => Exit::TryAgain,
             Self::NotEnded(_) | Self::LedgerInUse(_) => Exit::TryAgain,
             Self::Files(error) => files_exit(error),

@@ -17,7 +17,7 @@ use runner_repos as repos;
 use runner_store as store;
 use serde_json::{Value, json};
 
-use super::error::Error;
+use super::{error::Error, tools::ToolFailed};
 
 /// Option of all commands that can print JSON.
 const JSON_OPTION: &str = "json";
@@ -43,6 +43,7 @@ impl Error {
             Self::DataPlane(data_plane::Error::Unexpected(_)) => "data_plane_failed",
             Self::DataPlane(_) | Self::Proxy(_) => "data_plane_unavailable",
             Self::Docker(_) => "docker_unavailable",
+            Self::Tool(ToolFailed(error)) => &error.code,
             Self::Files(_) => "files_refused",
             Self::Apply(_) => "apply_refused",
             Self::Relay(_) => "relay_failed",

@@ -53,6 +53,7 @@ mod store;
 mod table;
 mod token;
 mod tool_line;
+mod tools;
 mod up;
 mod usage;
 mod wait;
@@ -144,6 +145,9 @@ Signals as a service:
     /// Mirror repositories that agents mount read-only; list, refresh and remove them
     #[command(subcommand)]
     Repo(repo::Command),
+    /// List host tools, try one, and explain which of them a run may call
+    #[command(subcommand)]
+    Tools(tools::Command),
     /// Check that everything a run needs is available
     #[command(after_help = "\
 Examples:

@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Context, Error, exit::Exit};
 use crate::{
-    doctor,
+    doctor, host_tools,
     reload::Reloader,
     supervise::{self, Plan, Proxy},
 };
@@ -223,13 +223,28 @@ impl Execution<'_> {
         engine.observer = observer;
         engine.settings = catalog.settings();
         engine.github = context.github();
+        let tools_stop = CancellationToken::new();
         let mut result = Ok(());
         let work = async {
             result = Box::pin(worker::work(&engine, settings, catalog, cancel, at_end)).await;
+            // Runs that go on at the next worker find tools away until then.
+            tools_stop.cancel();
             proxy_stop.cancel();
         };
+        let work = async { tokio::join!(work, serve_tools(&engine, settings, tools_stop.clone())).0 };
         run_observed(&engine, Observation { export, hints }, settings, work).await;
         result
+    }
+}
+
+/// Serves host tools until `stop` is triggered. Without them, runs call models all the same.
+async fn serve_tools(engine: &EngineHandles, settings: &Settings, stop: CancellationToken) {
+    let gateway = host_tools::gateway(settings, &engine.store, &engine.github);
+    if let Err(error) = Box::pin(gateway.serve(stop)).await {
+        tracing::error!(
+            error = report::chain(&error),
+            "host tools are not served: runs find them unavailable"
+        );
     }
 }
 

@@ -4,6 +4,7 @@ mod check;
 mod data_plane;
 mod obstacles;
 mod relay;
+mod tools;
 mod upstream;
 
 use std::path::Path;
@@ -26,6 +27,7 @@ pub(crate) use self::{
     check::{Check, Verdict},
     obstacles::obstacles,
     relay::relay_check,
+    tools::tools_check,
     upstream::{UpstreamProblem, in_words as upstream_in_words},
 };
 

@@ -1,0 +1,115 @@
+//! Implements `sluice tools ls`.
+
+use std::io::{self, Write};
+
+use platform_core::id::{AccountId, AgentId, ToolName};
+use platform_runtime::{
+    settings::{Account, Settings},
+    terminal,
+};
+use runner_tools::CatalogEntry;
+use serde_json::json;
+
+use super::{super::table::Table, Context, Error, Exit, gateway};
+
+/// Name of all accounts that have no entry of their own.
+const OTHERS: &str = "*";
+
+#[derive(clap::Args)]
+pub(in crate::commands) struct Arguments {
+    /// Print JSON, with the schema of the arguments, instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
+    let settings = &context.settings;
+    let entries = gateway(context, &context.store().await?).catalog();
+    let mut out = io::stdout();
+    if arguments.json {
+        let tools = entries.iter().map(|entry| entry_json(settings, entry));
+        let tools = tools.collect::<Result<Vec<_>, _>>()?;
+        writeln!(out, "{}", terminal::safe_json(&json!({ "tools": tools }).to_string()))?;
+        return Ok(Exit::Success);
+    }
+    let mut table = Table::new(["TOOL", "EFFECT", "AGENTS", "ACCOUNTS", "DESCRIPTION"]);
+    for entry in &entries {
+        let description = match &entry.unavailable {
+            Some(reason) => format!("unavailable: {reason}"),
+            None => entry.description.lines().next().unwrap_or_default().to_owned(),
+        };
+        let agents: Vec<_> = agents_of(settings, &entry.name).map(AgentId::as_str).collect();
+        table.row([
+            entry.name.to_string(),
+            entry.effect.word().to_owned(),
+            if agents.is_empty() { "-".to_owned() } else { agents.join(" ") },
+            accounts_in_words(settings, &entry.name),
+            description,
+        ]);
+    }
+    write!(out, "{table}")?;
+    if settings.agents.values().all(|agent| agent.host_tools.is_empty()) {
+        writeln!(io::stderr(), "no agent may call one: name them in `host_tools` of [agents.\"AGENT\"]")?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Returns the agents that may call `tool`.
+fn agents_of<'s>(settings: &'s Settings, tool: &ToolName) -> impl Iterator<Item = &'s AgentId> {
+    settings.agents.iter().filter(|(_, agent)| agent.host_tools.contains(tool)).map(|(id, _)| id)
+}
+
+/// Returns whether the runs of `account` may call `tool` if their agents may.
+fn may(account: &Account, tool: &ToolName) -> bool {
+    account.host_tools.as_ref().is_none_or(|tools| tools.contains(tool))
+}
+
+/// Returns the entries of accounts whose runs may call `tool`, or may not.
+fn accounts_of<'s>(settings: &'s Settings, tool: &ToolName) -> (Vec<&'s str>, Vec<&'s str>) {
+    let named = settings.accounts.named.iter().map(|(id, account)| (AccountId::as_str(id), account));
+    let entries = named.chain([(OTHERS, &settings.accounts.any)]);
+    let (may, may_not): (Vec<_>, Vec<_>) = entries.partition(|(_, account)| may(account, tool));
+    let ids = |entries: Vec<(&'s str, _)>| entries.into_iter().map(|(id, _)| id).collect();
+    (ids(may), ids(may_not))
+}
+
+fn accounts_in_words(settings: &Settings, tool: &ToolName) -> String {
+    match accounts_of(settings, tool) {
+        (_, may_not) if may_not.is_empty() => "all".to_owned(),
+        (may, _) if may.is_empty() => "none".to_owned(),
+        (may, may_not) if may.contains(&OTHERS) => format!("all but {}", may_not.join(" ")),
+        (may, _) => may.join(" "),
+    }
+}
+
+fn entry_json(settings: &Settings, entry: &CatalogEntry) -> Result<serde_json::Value, Error> {
+    let (may, may_not) = accounts_of(settings, &entry.name);
+    let mut json = serde_json::to_value(entry)?;
+    json["agents"] = json!(agents_of(settings, &entry.name).collect::<Vec<_>>());
+    json["accounts"] = json!({ "allowed": may, "refused": may_not });
+    Ok(json)
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_runtime::config::Sources;
+
+    use super::*;
+
+    #[test]
+    fn accounts_are_those_whose_list_has_the_tool() {
+        let words = |accounts: &str| {
+            let file = Some(("s.toml".into(), accounts.to_owned()));
+            let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+            accounts_in_words(&settings, &ToolName::parse("core__get_current_time").unwrap())
+        };
+        assert_eq!(words(""), "all");
+        assert_eq!(words("[accounts.a]\nhost_tools = ['core__get_current_time']"), "all");
+        assert_eq!(words("[accounts.a]\nhost_tools = []"), "all but a");
+        assert_eq!(words("[accounts.'*']\nhost_tools = []"), "none");
+        assert_eq!(
+            words("[accounts.a]\nhost_tools = ['core__get_current_time']\n[accounts.'*']\nhost_tools = []"),
+            "a"
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! Implements `sluice tools`: the host tools of this installation, who may call them, and what runs called.
+
+mod explain;
+mod ls;
+mod test;
+
+use runner_store::Store;
+use runner_tools::ToolGateway;
+
+use super::{Context, Error, exit::Exit};
+
+pub(super) use self::test::ToolFailed;
+
+#[derive(clap::Subcommand)]
+pub(super) enum Command {
+    /// List host tools: what each does, and which agents and accounts may call it
+    #[command(after_help = "\
+Examples:
+  sluice tools ls
+  sluice tools ls --json | jq '.tools[] | select(.name == \"core__get_current_time\").schema'")]
+    Ls(ls::Arguments),
+    /// Show which host tools a run may call, why not the others, and the calls that it made
+    #[command(after_help = "\
+Examples:
+  sluice tools explain run-19c1-5f0e
+  sluice tools explain --last --json | jq '.calls[] | select(.state == \"unknown\")'")]
+    Explain(explain::Arguments),
+    /// Call a host tool as an operator, for an account, and print its result
+    ///
+    /// The tool runs in this process, with the credentials of this installation, and its effect is real. No run calls
+    /// it, so neither lists nor limits apply, and there is no record.
+    #[command(after_help = "\
+Examples:
+  sluice tools test core__get_current_time '{}'
+  sluice tools test runs__status '{\"run\": \"run-19c1-5f0e\"}' --account acct-7
+
+Exit codes: 1 the tool failed, or refused the arguments")]
+    Test(test::Arguments),
+}
+
+pub(super) async fn tools(context: &Context, command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::Ls(arguments) => ls::ls(context, &arguments).await,
+        Command::Explain(arguments) => explain::explain(context, &arguments).await,
+        Command::Test(arguments) => test::test(context, &arguments).await,
+    }
+}
+
+/// Returns the host tools of this installation, which use `store`.
+fn gateway(context: &Context, store: &Store) -> ToolGateway {
+    crate::host_tools::gateway(&context.settings, store, &context.github())
+}

@@ -1,0 +1,98 @@
+//! Opens the host tools of this installation, and checks the names by which the configuration grants them.
+
+use std::sync::Arc;
+
+use platform_core::id::ToolName;
+use platform_runtime::{
+    config::{About, ValidationError},
+    settings::Settings,
+};
+use runner_engine::relay::GitHubAccess;
+use runner_repos::Refresher;
+use runner_store::Store;
+use runner_tools::{GatewayParts, ToolGateway};
+
+/// Most edits between a wrong name and the one that was probably meant.
+const MAX_EDITS: usize = 6;
+
+/// Returns the host tools under `settings`. Tools whose credential cannot be read are unavailable.
+pub(crate) fn gateway(settings: &Settings, store: &Store, github: &GitHubAccess) -> ToolGateway {
+    let github = github.source().ok();
+    let settings = Arc::new(settings.clone());
+    ToolGateway::new(store.clone(), GatewayParts { settings, github, refresher: Refresher::default() })
+}
+
+/// Returns an error for each host tool that agents and accounts name and that does not exist.
+pub(crate) fn unknown_tools(settings: &Settings) -> Vec<ValidationError> {
+    let known = runner_tools::built_in_names();
+    let accounts = settings.accounts.named.iter().map(|(id, account)| (id.as_str(), account));
+    let accounts = accounts.chain([("*", &settings.accounts.any)]);
+    let accounts =
+        accounts.filter_map(|(id, account)| Some((format!("accounts.{id}"), account.host_tools.as_ref()?)));
+    let agents = settings.agents.iter().map(|(id, agent)| (format!("agents.{id}"), &agent.host_tools));
+    let errors = accounts.chain(agents).flat_map(|(entry, tools)| {
+        let unknown = tools.iter().filter(|tool| !known.contains(tool));
+        let about = About::Setting(format!("{entry}.host_tools"));
+        unknown
+            .map(|tool| ValidationError { about: about.clone(), problem: problem(tool, &known) })
+            .collect::<Vec<_>>()
+    });
+    errors.collect()
+}
+
+fn problem(tool: &ToolName, known: &[ToolName]) -> String {
+    let nearest = known.iter().map(|name| (edits(tool.as_str(), name.as_str()), name)).min();
+    match nearest {
+        Some((distance, name)) if distance <= MAX_EDITS => {
+            format!("there is no host tool {tool}; did you mean {name}?")
+        }
+        _ => format!("there is no host tool {tool}: `sluice tools ls` lists them"),
+    }
+}
+
+/// Returns how many characters have to be added, removed or replaced to make one text of the other.
+fn edits(one: &str, other: &str) -> usize {
+    let other: Vec<_> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, from) in one.chars().enumerate() {
+        let mut diagonal = line;
+        row[0] = line + 1;
+        for (column, to) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_runtime::config::Sources;
+
+    use super::*;
+
+    #[test]
+    fn edits_are_counted() {
+        for (one, other, expected) in [("", "", 0), ("a", "", 1), ("abc", "axc", 1), ("kitten", "sitting", 3)]
+        {
+            assert_eq!(edits(one, other), expected, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_tool_is_named_with_the_nearest() {
+        let text = "[agents.'t:a']\nimage = 'i:1'\nargv = ['a']\nhost_tools = ['core__get_current_tim', 'core__get_current_time']\n\
+                    [accounts.a]\nhost_tools = ['a_quite_different_name_of_a_tool']";
+        let file = Some(("s.toml".into(), text.to_owned()));
+        let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+        let errors: Vec<_> = unknown_tools(&settings).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            errors,
+            [
+                "accounts.a.host_tools: there is no host tool a_quite_different_name_of_a_tool: `sluice tools ls` lists them",
+                "agents.t:a.host_tools: there is no host tool core__get_current_tim; did you mean core__get_current_time?",
+            ]
+        );
+    }
+}
