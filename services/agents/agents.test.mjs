@@ -97,11 +97,25 @@ test("aider: a piece of an answer is none after a failure", () => {
 });
 
 // Returns how an adapter starts its agent for a run in `workspace` with the given working directory.
-function commandOf(adapter, workspace, cwd, limits = {}) {
+function commandOf(adapter, workspace, cwd, limits = {}, env = {}) {
   const state = path.join(workspace, ".state");
   const run = { model: "m", root: "http://localhost:8080", v1: "http://localhost:8080/v1", state, home: `${state}/home`, agentRoot: "/opt/agent" };
-  return adapter.command({ ...run, env: {}, prompt: "Hello", ...limits, ...readInstructions(workspace, cwd) });
+  return adapter.command({ ...run, env: {}, prompt: "Hello", ...limits, ...readInstructions(workspace, cwd, env) });
 }
+
+test("each agent is told of cogni-tool if its run may call host tools", () => {
+  const workspace = mkdtempSync(path.join(tmpdir(), "tools-"));
+  for (const adapter of [aider, claudeCode, codex, opencode, qwenCode]) {
+    const texts = (env) => {
+      const { args, files } = commandOf(adapter, workspace, workspace, {}, env);
+      return JSON.stringify([args, files]);
+    };
+    const named = /cogni-tool exec|host-tools\.md/;
+    assert.match(texts({ COGNI_HOST_TOOLS: "core__get_current_time" }), named, adapter.name);
+    assert.doesNotMatch(texts({}), named, adapter.name);
+  }
+  rmSync(workspace, { recursive: true });
+});
 
 test("each agent gets the behaviour files, and its project's instructions", () => {
   const workspace = mkdtempSync(path.join(tmpdir(), "behaviour-"));

@@ -104,6 +104,12 @@ impl ApiContext {
         Self { callbacks, ingest_token: token, ..self }
     }
 
+    /// Returns the same state, whose refreshes of mirrored repositories are shared with other callers of `refresher`.
+    #[must_use]
+    pub fn with_refresher(self, refresher: Refresher) -> Self {
+        Self { refresher, ..self }
+    }
+
     /// Returns the token of callbacks from the environment.
     pub(crate) fn ingest_token(&self) -> Option<Arc<Secret>> {
         self.ingest_token.clone()

@@ -17,9 +17,19 @@ const MAX_EDITS: usize = 6;
 
 /// Returns the host tools under `settings`. Tools whose credential cannot be read are unavailable.
 pub(crate) fn gateway(settings: &Settings, store: &Store, github: &GitHubAccess) -> ToolGateway {
+    sharing_gateway(settings, store, github, Refresher::default())
+}
+
+/// Returns the same host tools, which share the refreshes of mirrored repositories with other callers of `refresher`.
+pub(crate) fn sharing_gateway(
+    settings: &Settings,
+    store: &Store,
+    github: &GitHubAccess,
+    refresher: Refresher,
+) -> ToolGateway {
     let github = github.source().ok();
     let settings = Arc::new(settings.clone());
-    ToolGateway::new(store.clone(), GatewayParts { settings, github, refresher: Refresher::default() })
+    ToolGateway::new(store.clone(), GatewayParts { settings, github, refresher })
 }
 
 /// Returns an error for each host tool that agents and accounts name and that does not exist.

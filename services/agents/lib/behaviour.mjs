@@ -5,9 +5,12 @@ import path from "node:path";
 // Files of the entry's `behaviour_dir`. `sluice` writes them into the workspace.
 const BEHAVIOUR_FILES = ["AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "IDENTITY.md", "MEMORY.md"];
 
+// Text about the tools on the host, for a run that may call any.
+const HOST_TOOLS = path.join(import.meta.dirname, "host-tools.md");
+
 // Returns the paths of behaviour files in `workspace`, and the directory of a project: `cwd`, if files were copied in.
-export function readInstructions(workspace, cwd) {
-  const behaviourFiles = existing(workspace, BEHAVIOUR_FILES);
+export function readInstructions(workspace, cwd, { COGNI_HOST_TOOLS: hostTools } = {}) {
+  const behaviourFiles = [...existing(workspace, BEHAVIOUR_FILES), ...(hostTools ? [HOST_TOOLS] : [])];
   return { behaviourFiles, project: path.resolve(cwd) === path.resolve(workspace) ? null : cwd };
 }
 

@@ -63,7 +63,7 @@ function readRun(adapter, env) {
   }
   const { SANDBOX_AGENT_ROOT: agentRoot = "/opt/agent" } = env;
   const named = { agentRoot, model, root, v1: `${root}/v1`, state, home: path.join(state, "home"), env };
-  return { ...named, ...readLimits(env), ...readInstructions(workspace, process.cwd()), prompt: buildPrompt(messages) };
+  return { ...named, ...readLimits(env), ...readInstructions(workspace, process.cwd(), env), prompt: buildPrompt(messages) };
 }
 
 // Reads the tokens that the model takes and gives; undefined if they are not known.

@@ -8,7 +8,7 @@ use super::Error;
 pub(crate) type ContextFile = (&'static str, &'static str);
 
 /// Files that every image has.
-const SHARED_FILES: [ContextFile; 9] = [
+const SHARED_FILES: [ContextFile; 10] = [
     ("Dockerfile", include_str!("../../../../services/agents/Dockerfile")),
     ("build/fetch.mjs", include_str!("../../../../services/agents/fetch.mjs")),
     ("agent/main.mjs", include_str!("../../../../services/agents/main.mjs")),
@@ -16,6 +16,7 @@ const SHARED_FILES: [ContextFile; 9] = [
     ("agent/lib/conversation.mjs", include_str!("../../../../services/agents/lib/conversation.mjs")),
     ("agent/lib/errors.mjs", include_str!("../../../../services/agents/lib/errors.mjs")),
     ("agent/lib/events.mjs", include_str!("../../../../services/agents/lib/events.mjs")),
+    ("agent/lib/host-tools.md", include_str!("../../../../services/agents/lib/host-tools.md")),
     ("agent/lib/lines.mjs", include_str!("../../../../services/agents/lib/lines.mjs")),
     ("agent/lib/run.mjs", include_str!("../../../../services/agents/lib/run.mjs")),
 ];

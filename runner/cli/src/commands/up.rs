@@ -24,8 +24,10 @@ use runner_engine::{
     worker::{self, AtEnd},
 };
 use runner_gateways::managed;
+use runner_repos::Refresher;
 use runner_store::{Error as StoreError, RunChanges};
 use runner_telemetry::traces::{self, SpanQueue};
+use runner_tools::ToolGateway;
 use tokio::{
     sync::{Notify, mpsc::Receiver},
     task::JoinHandle,
@@ -77,12 +79,14 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         ended
     };
     let (callbacks, hints) = Callbacks::channel();
+    let refresher = Refresher::default();
     let executed = async {
         let at_end = if run_by == RunBy::Person { AtEnd::Cancel(leave_runs) } else { AtEnd::Leave };
         let execution = Execution {
             observer: observer.clone(),
             export,
             hints,
+            refresher: refresher.clone(),
             at_end,
             changes: &changes,
             cancel: &cancel,
@@ -97,6 +101,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     };
     let api_context = ApiContext::of(settings, Arc::clone(&catalog), observer.clone(), cancel.clone());
     let api_context = api_context.with_callbacks(callbacks, context.ingest_token.clone());
+    let api_context = api_context.with_refresher(refresher.clone());
     let served = serve_api(context, api, &api_context, &changes);
     let (supervised, executed, served) = tokio::join!(supervised, executed, served);
     signal_task.abort();
@@ -204,6 +209,7 @@ struct Execution<'s> {
     export: Option<SpanQueue>,
     /// Bodies of callbacks that the API has taken.
     hints: Receiver<Bytes>,
+    refresher: Refresher,
     at_end: AtEnd,
     changes: &'s RunChanges,
     cancel: &'s CancellationToken,
@@ -216,7 +222,7 @@ impl Execution<'_> {
     /// # Errors
     /// If the store serves another host.
     async fn run_worker(self, context: &Context, catalog: &Catalog) -> Result<(), StoreError> {
-        let Self { observer, export, hints, at_end, changes, cancel, proxy_stop } = self;
+        let Self { observer, export, hints, refresher, at_end, changes, cancel, proxy_stop } = self;
         let settings = &context.settings;
         let open = async || Ok(context.serving_store().await?.reporting(changes.clone()));
         let Some(mut engine) = worker::connect_backends(settings, open, cancel).await? else { return Ok(()) };
@@ -231,15 +237,15 @@ impl Execution<'_> {
             tools_stop.cancel();
             proxy_stop.cancel();
         };
-        let work = async { tokio::join!(work, serve_tools(&engine, settings, tools_stop.clone())).0 };
+        let gateway = host_tools::sharing_gateway(settings, &engine.store, &engine.github, refresher);
+        let work = async { tokio::join!(work, serve_tools(gateway, tools_stop.clone())).0 };
         run_observed(&engine, Observation { export, hints }, settings, work).await;
         result
     }
 }
 
 /// Serves host tools until `stop` is triggered. Without them, runs call models all the same.
-async fn serve_tools(engine: &EngineHandles, settings: &Settings, stop: CancellationToken) {
-    let gateway = host_tools::gateway(settings, &engine.store, &engine.github);
+async fn serve_tools(gateway: ToolGateway, stop: CancellationToken) {
     if let Err(error) = Box::pin(gateway.serve(stop)).await {
         tracing::error!(
             error = report::chain(&error),
