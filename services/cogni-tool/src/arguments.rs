@@ -23,8 +23,9 @@ usage: cogni-tool list [--json]
 examples:
   cogni-tool list
   cogni-tool exec core__get_current_time '{}'
-  cogni-tool exec core__get_current_time '{\"zone\": \"Europe/Vienna\"}' | jq -r .now
-  jq -n --arg text \"$(cat report.md)\" '{$text}' | cogni-tool exec NAME -
+  cogni-tool exec core__get_current_time '{}' | jq -r .utc
+  cogni-tool exec github__read_issue '{\"number\": 7}'
+  jq -n --rawfile body report.md '{number: 7, $body}' | cogni-tool exec github__comment -
 
 A failure is one line of JSON on standard error: {\"code\", \"message\", \"callId\"}.
 exit codes: 0 done, 1 the tool failed, 2 usage, 3 denied, 4 unavailable

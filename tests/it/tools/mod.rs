@@ -3,6 +3,7 @@
 mod attacks;
 mod data_plane;
 mod limits;
+mod runs;
 
 use harness::{Answer, Run, ToolSocket, World, grant};
 use platform_core::{

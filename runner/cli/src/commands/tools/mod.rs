@@ -32,7 +32,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   sluice tools test core__get_current_time '{}'
-  sluice tools test runs__status '{\"run\": \"run-19c1-5f0e\"}' --account acct-7
+  sluice tools test runs__status '{\"run_id\": \"run-19c1-5f0e\"}' --account acct-7
 
 Exit codes: 1 the tool failed, or refused the arguments")]
     Test(test::Arguments),
