@@ -9,7 +9,7 @@ use axum::{
     body::Bytes,
     http::{
         HeaderMap, HeaderName, HeaderValue, Request, Response,
-        header::{ACCEPT, CONTENT_TYPE},
+        header::{ACCEPT, CONTENT_TYPE, HOST},
         request::Parts,
     },
 };
@@ -132,6 +132,8 @@ fn protocol_headers(headers: &HeaderMap) -> HeaderMap {
     let passed = headers.iter().filter(|(name, _)| is_passed(name));
     let mut passed: HeaderMap = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
     passed.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // The SDK demands one, also where none is checked.
+    passed.insert(HOST, HeaderValue::from_static("localhost"));
     passed.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
     passed
 }

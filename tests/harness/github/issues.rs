@@ -71,7 +71,10 @@ impl Issues {
     /// Returns the issues of all repositories: as GitHub would if a word had left the query's repository.
     pub(super) fn search(&self, api: &str) -> GitHubAnswer {
         let items: Vec<Value> = self.stored.iter().map(|issue| show(issue, api)).collect();
-        GitHubAnswer::new(200, json!({ "total_count": items.len(), "incomplete_results": false, "items": items }))
+        GitHubAnswer::new(
+            200,
+            json!({ "total_count": items.len(), "incomplete_results": false, "items": items }),
+        )
     }
 }
 

@@ -10,5 +10,6 @@ mod description;
 #[path = "../../../../tests/harness/github/mod.rs"]
 mod double;
 mod faults;
+mod issues;
 mod pull_requests;
 mod world;
