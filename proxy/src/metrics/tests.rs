@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use platform_core::{
-    record::{CostSource, ExchangeRecord, Outcome, Tokens, TokensSource},
+    host_tools::ToolOutcome,
+    record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource, ToolCall},
     refusal::Refusal,
     route::Route,
     untrusted::JournalText,
@@ -123,6 +124,26 @@ fn a_small_installation_has_about_170_series() {
     let text = metrics.render(&Gauges::default());
     let series = text.lines().filter(|line| !line.starts_with('#')).count();
     assert!((160..=180).contains(&series), "{series} series");
+}
+
+#[test]
+fn tool_calls_are_counted_by_outcome() {
+    let metrics = Metrics::new(models(&["gpt-4o"]), 1);
+    for outcome in [ToolOutcome::Done, ToolOutcome::Done, ToolOutcome::Unknown] {
+        let call = ToolCall { name: JournalText::of("a"), outcome, connection: None, args_sha256: None };
+        let of_tool =
+            ExchangeRecord { kind: Kind::Tool, route: Route::Mcp, tool: Some(Box::new(call)), ..record("x") };
+        metrics.threads()[0].count(&of_tool);
+    }
+    let text = metrics.render(&Gauges::default());
+    for line in [
+        "sluicegate_tool_calls_total{outcome=\"done\"} 2",
+        "sluicegate_tool_calls_total{outcome=\"failed\"} 0",
+        "sluicegate_tool_calls_total{outcome=\"unknown\"} 1",
+        "sluicegate_tokens_total{kind=\"input\",model=\"other\"} 0",
+    ] {
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
 }
 
 #[test]

@@ -142,6 +142,7 @@ async fn a_run_counts_what_it_uses() {
         tokens: Tokens { input: 6, output: 20, reasoning: 4, ..Tokens::default() },
         cost_nanodollars: NanoDollars(46_000),
         inexact: InexactCalls::default(),
+        tool_calls: 0,
     };
     assert_eq!((view().await.usage, view().await.in_flight, view().await.state), (usage, 1, RunState::Open));
     drop(stalled);

@@ -290,6 +290,6 @@ async fn tool_calls_are_not_model_calls() {
         assert!(tools.world.stop_proxy().await);
         tools.world.start_proxy().await;
     }
-    let shown = tools.world.sluice().run(&["audit", "--kind", "tool"]).await;
+    let shown = tools.world.sluice().run(&["audit", "tail", "--kind", "tool"]).await;
     assert!(shown.stdout.contains(CLOCK), "{shown:?}");
 }

@@ -112,7 +112,7 @@ async fn an_expired_run_calls_no_tools() {
         let body = call("r1", CLOCK).to_string();
         run.agent.request(Method::POST, "/tool/exec", body.into()).await.map(|answer| answer.status.as_u16())
     };
-    eventually("the run is over", ask, |status| !matches!(status, Ok(200))).await;
+    drop(eventually("the run is over", ask, |status| !matches!(status, Ok(200))).await);
     let sent = tools.socket.seen().len();
     drop(ask().await);
     assert_eq!(tools.socket.seen().len(), sent);
@@ -136,8 +136,8 @@ async fn a_stopping_proxy_drains_tool_calls() {
         answer.map(|answer| answer.text()).unwrap_or_default()
     };
     eventually("new calls are told to wait", refused, |text| text.contains("\"draining\"")).await;
+    assert!(tools.world.stop_proxy().await, "told a second time");
     drop(hanging.await.unwrap().unwrap_err());
-    assert!(tools.world.stop_proxy().await);
     tools.world.start_proxy().await;
     let records = tools.world.records(2).await;
     let cut: Vec<_> = records

@@ -1,9 +1,10 @@
 //! Reads the body of `POST /tool/exec`. Data plane and control plane read it with this same code: a text that two
 //! parsers could read differently is none.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de};
 use serde_json::value::RawValue;
 
+use super::is_shallow;
 use crate::id::{RunId, ToolCallId, ToolName};
 
 /// Body of a call.
@@ -22,12 +23,17 @@ pub struct ExecRequest<'b> {
 }
 
 impl<'b> ExecRequest<'b> {
-    /// Reads `body`. A member that occurs twice, or is unknown, is an error.
+    /// Reads `body`. A member that occurs twice, or is unknown, is an error, and so are arguments nested deeper than
+    /// [`super::MAX_DEPTH`].
     ///
     /// # Errors
     /// The parser's, with the place.
     pub fn read(body: &'b [u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(body)
+        let request: Self = serde_json::from_slice(body)?;
+        if !is_shallow(request.args.get()) {
+            return Err(de::Error::custom("`args` is nested too deeply"));
+        }
+        Ok(request)
     }
 }
 

@@ -5,6 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::is_shallow;
 use crate::id::ToolName;
 
 /// Method that executes a tool.
@@ -68,10 +69,13 @@ impl McpMessage {
         }
         let id = envelope.id.map(|id| Some(id.get()).filter(|id| is_id(id)).ok_or(InvalidMessage::Id));
         let id = id.transpose()?.map(str::to_owned);
+        let params = envelope.params.map_or("null", RawValue::get);
+        if !is_shallow(params) {
+            return Err(InvalidMessage::Form(serde::de::Error::custom("`params` is nested too deeply")));
+        }
         if envelope.method != CALL {
             return Ok(Self { id, method: envelope.method, tool: None, arguments: None });
         }
-        let params = envelope.params.map_or("null", RawValue::get);
         let CallParams { name, arguments } = serde_json::from_str(params)?;
         if id.is_none() {
             return Err(InvalidMessage::NoId);

@@ -25,7 +25,9 @@ pub const MCP_PATH: &str = "/mcp";
 
 /// Names of the headers on the tool socket.
 pub mod header {
-    /// Version of the protocol, on every request.
+    /// Version of the protocol, on every request. A control plane that does not speak it answers 505, and runs nothing;
+    /// one that takes no calls at the moment answers 503. Any other answer of 5xx without [`OUTCOME`] is one of a call
+    /// whose outcome is unknown.
     pub const PROTOCOL: &str = "x-sluice-tool-protocol";
     /// Run that calls.
     pub const RUN: &str = "x-sluice-run";
@@ -43,6 +45,30 @@ pub mod header {
     pub const OUTCOME: &str = "x-sluice-tool-outcome";
     /// Connection whose credential the tool used, on its answer, if it used one.
     pub const CONNECTION: &str = "x-sluice-tool-connection";
+}
+
+/// Deepest nesting of the arguments of a call.
+pub const MAX_DEPTH: usize = 64;
+
+/// Returns whether no part of `json`, which is one JSON value, is nested deeper than [`MAX_DEPTH`]. Readers differ in
+/// the depth that they can read.
+fn is_shallow(json: &str) -> bool {
+    let mut depth = 0_usize;
+    let mut in_text = false;
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if in_text => drop(bytes.next()),
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => depth += 1,
+            b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return false;
+        }
+    }
+    true
 }
 
 /// Host tools that a run may call, and their limits.
@@ -168,6 +194,16 @@ mod tests {
             assert_eq!(outcome as usize, at, "{outcome:?} stands where it is declared");
         }
         assert_eq!(ToolOutcome::of_word("Done"), None);
+    }
+
+    #[test]
+    fn depth_is_counted_outside_of_texts() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(is_shallow(&nested(MAX_DEPTH)) && !is_shallow(&nested(MAX_DEPTH + 1)));
+        assert!(is_shallow(&format!("[{}]", [nested(60), nested(60)].join(","))));
+        let text = format!("{{\"a\":\"\\\"{}\"}}", "[".repeat(100));
+        assert!(is_shallow(&text), "{text}");
+        assert!(!is_shallow(&format!("{{\"a\":\"\\\\\",\"b\":{}}}", nested(100))));
     }
 
     #[test]
