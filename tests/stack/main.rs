@@ -17,6 +17,7 @@ mod container;
 mod endings;
 mod ephemeral;
 mod gateway;
+mod host_tools;
 mod killed;
 mod ledger;
 mod managed_gateway;

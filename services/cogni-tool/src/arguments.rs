@@ -22,7 +22,6 @@ usage: cogni-tool list [--json]
 
 examples:
   cogni-tool list
-  cogni-tool exec core__get_current_time '{}'
   cogni-tool exec core__get_current_time '{}' | jq -r .utc
   cogni-tool exec github__read_issue '{\"number\": 7}'
   jq -n --rawfile body report.md '{number: 7, $body}' | cogni-tool exec github__comment -

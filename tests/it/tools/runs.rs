@@ -182,7 +182,7 @@ async fn an_application_orders_fewer_tools() {
     for tools in [json!(["core__get_current_time"]), json!(["runs__status", "repo_refresh"])] {
         let refused = app.post("/api/v1/runs", &order(tools)).await;
         assert_eq!(
-            (refused.status, &refused.json()["code"]),
+            (refused.status.as_u16(), &refused.json()["code"]),
             (403, &json!("tool_not_granted")),
             "{}",
             refused.text()
