@@ -150,6 +150,11 @@ impl Caller {
         }
     }
 
+    /// Returns the repositories that the caller's runs may work on; `None` if only its account bounds them.
+    pub(crate) fn repositories(&self) -> Option<&[String]> {
+        self.principal().and_then(|principal| principal.repositories.as_deref())
+    }
+
     /// Returns the limits on each of the caller's runs.
     pub(crate) fn limits(&self) -> OrderLimits {
         self.principal().map_or_else(OrderLimits::default, |principal| OrderLimits {

@@ -21,6 +21,7 @@ pub(super) fn order_problem(error: &OrderError) -> Problem {
         OrderError::ToolNotGranted { .. } => Problem::TOOL_NOT_GRANTED,
         OrderError::NoModel { .. } => Problem::NO_MODEL,
         OrderError::Repo(InvalidRepo::NotListed { .. }) => Problem::REPOSITORY_FORBIDDEN,
+        OrderError::Repo(InvalidRepo::NotAllowed { .. }) => Problem::REPOSITORY_NOT_ALLOWED,
         OrderError::Repo(_) => Problem::INVALID_REPOSITORY,
         OrderError::Unpriced(_) => Problem::MODEL_UNPRICED,
         OrderError::Store(error) => store_problem(error),

@@ -76,6 +76,12 @@ impl Problem {
         "the account may not use the repository",
         "order a run on a repository of `relay.repositories`, or of `repositories` of the account",
     );
+    pub(crate) const REPOSITORY_NOT_ALLOWED: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        "repository_not_allowed",
+        "the principal may not use the repository, although its account may",
+        "order a run on a repository of the principal, or add a principal with `--repository` for this one",
+    );
     pub(crate) const INVALID_REPOSITORY: Self = Self::new(
         StatusCode::BAD_REQUEST,
         "invalid_repository",
@@ -324,6 +330,7 @@ impl Problem {
         Self::QUEUE_FULL,
         Self::CONFIGURATION_INVALID,
         Self::REPOSITORY_FORBIDDEN,
+        Self::REPOSITORY_NOT_ALLOWED,
         Self::INVALID_REPOSITORY,
     ];
 

@@ -29,6 +29,7 @@ mod push;
 mod quarantine;
 mod remote;
 mod remote_failure;
+mod repo_pattern;
 mod repo_url;
 mod snapshot;
 mod transport;
@@ -51,6 +52,7 @@ pub use self::{
     quarantine::{CollectOrder, Quarantine, Received},
     remote::Remote,
     remote_failure::RemoteFailure,
+    repo_pattern::RepoPattern,
     repo_url::{InvalidRepoUrl, RepoUrl},
     snapshot::{Snapshot, SnapshotOrder},
 };

@@ -24,18 +24,26 @@ async fn token(world: &World, arguments: &[&str]) -> String {
 async fn a_principals_token_is_shown_once() {
     let world = World::start().await;
     let first = token(&world, &["add", "ci", "--account", "acct-7"]).await;
-    let limited = ["--role", "viewer", "--agent", "sandbox:agent", "--cost", "0.50"];
+    let repository = "https://git.example/acme/*";
+    let limited =
+        ["--role", "viewer", "--agent", "sandbox:agent", "--cost", "0.50", "--repository", repository];
     token(&world, &[&["add", "ann", "--account", "acct-8"][..], &limited].concat()).await;
     let second = token(&world, &["rotate", "ci"]).await;
     assert_ne!(first, second);
     assert_eq!(principals(&world, &["revoke", "ann"]).await.code, Some(0));
     let table = principals(&world, &["ls"]).await.stdout;
     let words: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(words[0], ["PRINCIPAL", "ACCOUNT", "ROLE", "AGENTS", "LAST", "USED", "STATE"], "{table}");
-    assert_eq!(words[1][..6], ["ann", "acct-8", "viewer", "sandbox:agent", "never", "revoked"], "{table}");
-    assert_eq!(words[2], ["ci", "acct-7", "member", "all", "never", "active"], "{table}");
+    assert_eq!(
+        words[0],
+        ["PRINCIPAL", "ACCOUNT", "ROLE", "AGENTS", "REPOSITORIES", "LAST", "USED", "STATE"],
+        "{table}"
+    );
+    let ann = ["ann", "acct-8", "viewer", "sandbox:agent", repository, "never", "revoked"];
+    assert_eq!(words[1][..7], ann, "{table}");
+    assert_eq!(words[2], ["ci", "acct-7", "member", "all", "all", "never", "active"], "{table}");
     let listed = principals(&world, &["ls", "--json"]).await.result()["principals"].clone();
     assert_eq!(listed[0]["agents"], json!(["sandbox:agent"]), "{listed}");
+    assert_eq!(listed[0]["repositories"], json!([repository]), "{listed}");
     assert_eq!(listed[0]["limits"], json!({ "cost_nanodollars": 500_000_000 }), "{listed}");
     assert_eq!((&listed[1]["role"], &listed[1]["limits"]), (&json!("member"), &json!({})), "{listed}");
     assert!(second.contains(listed[1]["key_id"].as_str().unwrap()), "{listed}");
@@ -69,6 +77,7 @@ async fn an_id_is_taken_for_ever() {
         (["add", "no id", "--account", "a"], "not a principal's id"),
         (["add", "bob", "--account", "a b"], "not an account id"),
         (["add", "bob", "--role", "root"], "viewer, member, operator, admin"),
+        (["add", "bob", "--repository", "acme/app"], "begins with https://"),
     ] {
         let refused = principals(&world, &arguments).await;
         assert_eq!(refused.code, Some(2), "{refused:?}");

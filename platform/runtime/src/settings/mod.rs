@@ -52,7 +52,7 @@ pub use self::{
     origin::{InvalidOrigin, WebOrigin},
     proxy::{Connections, Proxy, Serves},
     query_template::{ParameterKind, QueryTemplate, RenderError},
-    relay::{Relay, is_listed},
+    relay::Relay,
     runs::StaticRun,
     sandbox::{Sandbox, WorkspaceForm},
     section_name::{OwningProgram, SectionName},

@@ -80,29 +80,3 @@ impl Settings {
         self.accounts.of(account).repositories.as_deref().unwrap_or(&self.relay.repositories)
     }
 }
-
-/// Returns whether `url` is one of `repositories`.
-#[must_use]
-pub fn is_listed(repositories: &[String], url: &str) -> bool {
-    let without_ending = |url: &str| url.strip_suffix(".git").unwrap_or(url).to_owned();
-    repositories.iter().any(|listed| match listed.strip_suffix('*') {
-        Some(beginning) => url.starts_with(beginning),
-        None => without_ending(listed) == without_ending(url),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_names_addresses_and_beginnings() {
-        let listed = ["https://github.com/acme/*".to_owned(), "https://git.example/a.git".to_owned()];
-        for url in ["https://github.com/acme/x", "https://git.example/a", "https://git.example/a.git"] {
-            assert!(is_listed(&listed, url), "{url}");
-        }
-        for url in ["https://github.com/acme2/x", "https://git.example/ab", "http://github.com/acme/x"] {
-            assert!(!is_listed(&listed, url), "{url}");
-        }
-    }
-}

@@ -140,7 +140,7 @@ impl ChatBody {
             history: Vec::new(),
             question: question.text,
             thread: Some(thread_order),
-            repo: self.repository.unwrap_or_default().into(),
+            repo: self.repository.unwrap_or_default().choice(caller),
             host_tools: None,
             keep: Keep::Nothing,
             hash: Some(hash),

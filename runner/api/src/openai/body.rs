@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use platform_core::{id::AgentId, priority::Priority};
-use runner_engine::{order::RunOrder, relay::RepoChoice, request::Keep};
+use runner_engine::{order::RunOrder, request::Keep};
 use runner_model::conversation::{Message, Role};
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::{
     caller::Caller,
     error::Error,
     operation::schemas,
-    runs::{hash, new_run_id},
+    runs::{RepositoryBody, hash, new_run_id},
 };
 
 /// Request of a chat completion. Fields that are not here are ignored, because clients send many that no agent takes.
@@ -114,7 +114,7 @@ impl CompletionBody {
             history,
             question: question.ok_or_else(problem)?.content,
             thread: None,
-            repo: RepoChoice::default(),
+            repo: RepositoryBody::default().choice(caller),
             host_tools: None,
             keep: Keep::Nothing,
             hash: Some(hash(body)),

@@ -7,6 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use runner_engine::{
+    order::OrderError,
     request::RunRequest,
     run::{NotAttempted, start_next_attempt},
 };
@@ -63,11 +64,18 @@ pub(crate) async fn again(
     })
 }
 
-/// Checks that the limits of the caller's own runs are no tighter than those of `run`.
+/// Checks that the caller may use the repository of `run`, and that the limits of its own runs are no tighter.
 async fn may_repeat(store: &Store, caller: &Caller, run: &Run) -> Result<(), Error> {
-    if caller.is_operator() {
+    if caller.is_operator() && caller.repositories().is_none() {
         return Ok(());
     }
     let request = RunRequest::stored(&store.record(&run.run_id).await?).map_err(NotAttempted::from)?;
-    if caller.limits().allow(&request.spec.agent.budget) { Ok(()) } else { Err(Error::Limits) }
+    if let Some(repo) = &request.spec.repo {
+        repo.check_allowed(caller.repositories()).map_err(OrderError::from)?;
+    }
+    if caller.is_operator() || caller.limits().allow(&request.spec.agent.budget) {
+        Ok(())
+    } else {
+        Err(Error::Limits)
+    }
 }

@@ -169,6 +169,7 @@ pub(crate) fn again() -> Operation {
         .refuses([
             Problem::BALANCE_EXHAUSTED,
             Problem::AGENT_FORBIDDEN,
+            Problem::REPOSITORY_NOT_ALLOWED,
             Problem::LIMITS_EXCEEDED,
             Problem::RUN_NOT_ENDED,
             Problem::OTHER_ATTEMPT,

@@ -134,7 +134,7 @@ impl OrderBody {
             history: self.messages,
             question: self.input,
             thread: self.state_key.map(ThreadOrder::behind),
-            repo: self.repository.into(),
+            repo: self.repository.choice(caller),
             host_tools: self.host_tools,
             keep: if self.keep_workspace { Keep::Workspace } else { Keep::Nothing },
             hash: Some(hash),

@@ -28,11 +28,13 @@ pub(crate) struct RepositoryBody {
     pull_request: Option<bool>,
 }
 
-impl From<RepositoryBody> for RepoChoice {
-    fn from(body: RepositoryBody) -> Self {
-        let publish =
-            body.pull_request.map(|wanted| if wanted { Publish::PullRequest } else { Publish::Branch });
-        Self { url: body.url, base: body.base, branch: body.branch, publish, source: OrderSource::Api }
+impl RepositoryBody {
+    /// Returns the choice of `caller`.
+    pub(crate) fn choice(self, caller: &Caller) -> RepoChoice {
+        let Self { url, base, branch, pull_request } = self;
+        let publish = pull_request.map(|wanted| if wanted { Publish::PullRequest } else { Publish::Branch });
+        let allowed = caller.repositories().map(<[String]>::to_vec);
+        RepoChoice { url, base, branch, publish, source: OrderSource::Api, allowed }
     }
 }
 

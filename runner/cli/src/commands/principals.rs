@@ -8,6 +8,7 @@ use platform_core::{
     money::NanoDollars,
 };
 use platform_runtime::{random, terminal};
+use runner_git::RepoPattern;
 use runner_model::principal::{ApiToken, PrincipalRole};
 use runner_store::{NewPrincipal, Principal, Store, UnixMillis};
 use serde_json::json;
@@ -24,6 +25,7 @@ Examples:
   sluice principals add ci --account acct-7 > ci.token
   sluice principals add ann --account acct-7 --role viewer
   sluice principals add app --account acct-7 --agent sandbox:agent --cost 0.50
+  sluice principals add bot --account acct-7 --repository 'https://github.com/acme/*'
 
 Roles, each with the rights of those before it:
   viewer     reads the runs of its account
@@ -65,6 +67,10 @@ pub(super) struct AddArguments {
     /// Agent that it may run; may be repeated [default: all]
     #[arg(long = "agent", value_name = "AGENT")]
     agents: Vec<AgentId>,
+    /// Repository that its runs may work on, an address or its beginning before `*`; may be repeated [default: all that
+    /// the account may use]
+    #[arg(long = "repository", value_name = "URL_OR_PREFIX")]
+    repositories: Vec<RepoPattern>,
     /// Limit on tokens of each of its runs, beside the limit of the agent's entry
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count)]
     total_tokens: Option<u64>,
@@ -115,11 +121,14 @@ pub(super) async fn principals(context: &Context, command: Command) -> Result<Ex
 }
 
 async fn add(store: &Store, arguments: AddArguments) -> Result<Exit, Error> {
-    let AddArguments { principal: id, account, role, agents, total_tokens, cost, output } = arguments;
+    let AddArguments { principal: id, account, role, agents, repositories, total_tokens, cost, output } =
+        arguments;
     let limits = Budget { total_tokens, cost_nanodollars: cost, ..Budget::default() };
     let agents = (!agents.is_empty()).then_some(agents);
+    let repositories: Vec<_> = repositories.iter().map(RepoPattern::to_string).collect();
+    let repositories = (!repositories.is_empty()).then_some(repositories);
     let token = new_token();
-    let new = NewPrincipal { id, account, role, agents, repositories: None, limits };
+    let new = NewPrincipal { id, account, role, agents, repositories, limits };
     let added = store.add_principal(&new, &token).await?;
     print_token(&added, &token, output)
 }
@@ -156,17 +165,17 @@ async fn ls(store: &Store, arguments: &LsArguments) -> Result<Exit, Error> {
         writeln!(out, "{}", terminal::safe_json(&json!({ "principals": principals }).to_string()))?;
         return Ok(Exit::Success);
     }
-    let mut table = Table::new(["PRINCIPAL", "ACCOUNT", "ROLE", "AGENTS", "LAST USED", "STATE"]);
+    let mut table =
+        Table::new(["PRINCIPAL", "ACCOUNT", "ROLE", "AGENTS", "REPOSITORIES", "LAST USED", "STATE"]);
     for principal in principals {
-        let agents = principal.agents.as_ref().map_or_else(
-            || "all".to_owned(),
-            |agents| agents.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", "),
-        );
+        let agents = all_or(principal.agents.as_deref(), AgentId::as_str);
+        let repositories = all_or(principal.repositories.as_deref(), String::as_str);
         table.row([
             principal.id.to_string(),
             principal.account.to_string(),
             principal.role.to_string(),
             agents,
+            terminal::safe(&repositories).into_owned(),
             principal.used.map_or_else(|| "never".to_owned(), format_time),
             principal
                 .revoked
@@ -175,4 +184,9 @@ async fn ls(store: &Store, arguments: &LsArguments) -> Result<Exit, Error> {
     }
     write!(out, "{table}")?;
     Ok(Exit::Success)
+}
+
+/// Returns the names in `list`; "all" if it is absent.
+fn all_or<T>(list: Option<&[T]>, name: fn(&T) -> &str) -> String {
+    list.map_or_else(|| "all".to_owned(), |list| list.iter().map(name).collect::<Vec<_>>().join(", "))
 }

@@ -1,7 +1,7 @@
 //! Reads which repository a run works on, and what is to become of its commits.
 
 use platform_core::id::AccountId;
-use platform_runtime::settings::{Agent, Execution, Settings, is_listed};
+use platform_runtime::settings::{Agent, Execution, Settings};
 use runner_git::{BaseBranch, InvalidBranch, InvalidRepoUrl, RepoUrl, SandboxBranch};
 use runner_github::RepositoryName;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -59,6 +59,8 @@ pub struct RepoChoice {
     pub publish: Option<Publish>,
     /// Way by which the order came.
     pub source: OrderSource,
+    /// Repositories that the sender of the order may work on, beside the account's list; all of those if absent.
+    pub allowed: Option<Vec<String>>,
 }
 
 /// Reason why a run cannot work on a repository.
@@ -93,6 +95,12 @@ pub enum InvalidRepo {
     NotListed {
         /// The account.
         account: AccountId,
+        /// The repository.
+        url: RepoUrl,
+    },
+    /// The sender of the order may not use the repository, although its account may.
+    #[error("the principal may not use {url}: it is not among the repositories of the principal")]
+    NotAllowed {
         /// The repository.
         url: RepoUrl,
     },
@@ -151,7 +159,23 @@ impl RepoOrder {
         if publish == Publish::PullRequest && !is_on_github {
             return Err(InvalidRepo::NoPullRequests { url, github: settings.github.url.origin() });
         }
-        Ok(Some(Self { url, base, branch, publish }))
+        let order = Self { url, base, branch, publish };
+        order.check_allowed(choice.allowed.as_deref())?;
+        Ok(Some(order))
+    }
+
+    /// Checks that the sender of an order may work on the repository, also where the agent's entry names it. `allowed`
+    /// has the sender's repositories, if it is bound to some.
+    ///
+    /// # Errors
+    /// [`InvalidRepo::NotAllowed`] otherwise.
+    pub fn check_allowed(&self, allowed: Option<&[String]>) -> Result<(), InvalidRepo> {
+        match allowed {
+            Some(allowed) if !self.url.is_listed(allowed) => {
+                Err(InvalidRepo::NotAllowed { url: self.url.clone() })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -167,7 +191,7 @@ impl OrderSource {
     }
 
     fn check(self, url: &RepoUrl, account: &AccountId, listed: &[String]) -> Result<(), InvalidRepo> {
-        if is_listed(listed, url.as_str()) || (self == Self::Shell && listed.is_empty()) {
+        if url.is_listed(listed) || (self == Self::Shell && listed.is_empty()) {
             return Ok(());
         }
         Err(InvalidRepo::NotListed { account: account.clone(), url: url.clone() })

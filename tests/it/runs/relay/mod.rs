@@ -5,6 +5,7 @@ mod faults;
 mod github;
 mod github_faults;
 mod parallel;
+mod principals;
 mod refusals;
 mod waits;
 

@@ -22,6 +22,7 @@ pub(super) struct RepositoryArguments {
 impl From<RepositoryArguments> for RepoChoice {
     fn from(arguments: RepositoryArguments) -> Self {
         let RepositoryArguments { repo: url, base, branch, pr } = arguments;
-        Self { url, base, branch, publish: pr.then_some(Publish::PullRequest), source: OrderSource::Shell }
+        let publish = pr.then_some(Publish::PullRequest);
+        Self { url, base, branch, publish, source: OrderSource::Shell, allowed: None }
     }
 }
