@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use platform_core::id::{AccountId, RunId};
+use platform_core::{
+    id::{AccountId, RunId},
+    limit::ByteSize,
+};
 use platform_runtime::settings::Sandbox;
 use runner_files::{CopyBounds, Selection, Stage, stages_dir};
 use runner_git::{AgentClone, CloneOrder};
@@ -27,6 +30,8 @@ pub struct RelayOwner<'o> {
     pub account: &'o AccountId,
     /// The attempt.
     pub attempt: u32,
+    /// Size of its workspace, if its agent has another than all. A clone takes a share of it.
+    pub disk: Option<ByteSize>,
 }
 
 impl Relays {
@@ -58,7 +63,7 @@ impl Relays {
         dir: &RelayDir,
         stored: Option<StoredRelay>,
     ) -> Result<Stage, RelayError> {
-        let RelayOwner { run_id, account, attempt } = owner;
+        let RelayOwner { run_id, account, attempt, .. } = owner;
         let git = self.git()?;
         let remote = self.remote(order, Permission::Fetch, dir).await?;
         let mirror = self.mirrors(&git)?.refresh(&remote, &order.base).await?;
@@ -78,7 +83,7 @@ impl Relays {
             tries: 0,
             fault: None,
         };
-        let stage = self.stage(run_id, clone.dir).await?;
+        let stage = self.stage(owner, clone.dir).await?;
         match stored {
             Some(stored) => drop(self.store.change_relay(&stored, &record.progress(None)).await?),
             None => {
@@ -102,12 +107,13 @@ impl Relays {
         blocking(move || Ok(Stage::open(&stages, &run_id)?)).await
     }
 
-    /// Moves the clone in `dir` to the staged files of the run.
-    async fn stage(&self, run_id: &RunId, dir: PathBuf) -> Result<Stage, RelayError> {
+    /// Moves the clone in `dir` to the staged files of its run.
+    async fn stage(&self, owner: RelayOwner<'_>, dir: PathBuf) -> Result<Stage, RelayError> {
         let stages = stages_dir(&self.sandbox.workspace_dir);
-        let run_id = run_id.clone();
+        let run_id = owner.run_id.clone();
         let Sandbox { workspace_size, max_workspace_files, disk_reserve, .. } = self.sandbox;
-        let bounds = CopyBounds::of_workspace(workspace_size, max_workspace_files);
+        let size = owner.disk.unwrap_or(workspace_size);
+        let bounds = CopyBounds::of_workspace(size, max_workspace_files);
         blocking(move || {
             Stage::remove(&stages, &run_id)?;
             let selection = Selection::of_repository(&dir, bounds)?;

@@ -198,7 +198,8 @@ impl RunContext<'_> {
     async fn clone_repository(&self, repo: &RepoOrder) -> Result<Stage, Error> {
         let relays = self.engine.relays();
         let RunRequest { run_id, account, .. } = self.request();
-        let owner = RelayOwner { run_id, account, attempt: self.run.attempt() };
+        let disk = self.spec().agent.disk;
+        let owner = RelayOwner { run_id, account, attempt: self.run.attempt(), disk };
         tokio::select! {
             prepared = self.run.retry(async || relays.prepare(owner, repo).await) => prepared,
             () = self.cancel.cancelled() => Err(Error::Cancelled),
