@@ -67,6 +67,20 @@ impl GitRemote {
         self.git(&["for-each-ref", format, "refs/heads"]).lines().map(str::to_owned).collect()
     }
 
+    /// Adds a commit to `main`, with a file.
+    ///
+    /// # Panics
+    /// If git fails.
+    pub fn add(&self, path: &str, content: &[u8]) {
+        let work = self.dir.with_extension("work");
+        git(&self.dir, &["clone", "--quiet", ".", work.to_str().unwrap()]);
+        fs::write(work.join(path), content).unwrap();
+        git(&work, &["add", "--all"]);
+        git(&work, &["commit", "--quiet", "-m", "add"]);
+        git(&work, &["push", "--quiet", "origin", "main"]);
+        fs::remove_dir_all(&work).unwrap();
+    }
+
     /// Returns how often a branch was changed by a push.
     #[must_use]
     pub fn pushes(&self, branch: &str) -> usize {

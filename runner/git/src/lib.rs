@@ -42,8 +42,8 @@ pub use self::{
     bundle_command::{BundleCommand, BundleExit},
     error::Error,
     judge::{
-        AcceptedWork, InvalidGlob, Objection, ProtectedPaths, RelayPolicy, RelayRule, RelayVerdict,
-        SecretScan, WorkBounds,
+        AcceptedWork, CommitSummary, InvalidGlob, Objection, ProtectedPaths, RelayPolicy, RelayRule,
+        RelayVerdict, SecretScan, WorkBounds,
     },
     mirror::{CloneDepth, Mirror, MirrorCache, MirrorScope},
     object_id::{InvalidObjectId, ObjectId},

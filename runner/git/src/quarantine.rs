@@ -13,7 +13,10 @@ use crate::{
     bundle::{BundleBounds, BundleHeader},
     directory::remove_dir,
     error::Error,
-    judge::{Judge, ObjectKind, ObjectReader, Objection, RelayPolicy, RelayRule, RelayVerdict},
+    judge::{
+        CommitSummary, Judge, ObjectKind, ObjectReader, Objection, RelayPolicy, RelayRule, RelayVerdict,
+        SecretScan,
+    },
     mirror::{CloneDepth, Copied, Mirror},
     object_id::{ObjectId, SHA1},
     program::{Git, GitOutput},
@@ -227,6 +230,17 @@ impl Quarantine {
         let start = self.commit(START).await?;
         let tip = self.commit(TIP).await?;
         Judge { history: self.history(), start: &start, tip: &tip, policy }.run().await
+    }
+
+    /// Returns the commits from the start to the tip for people, the newest first, as far as they are listed. A subject
+    /// with one of `secrets` is hidden.
+    ///
+    /// # Errors
+    /// [`Error::NotCollected`], and if git or the system fails.
+    pub async fn commits(&self, secrets: &SecretScan) -> Result<Vec<CommitSummary>, Error> {
+        let start = self.commit(START).await?;
+        let tip = self.commit(TIP).await?;
+        self.history().summaries(&start, &tip, secrets).await
     }
 
     /// Returns the commit that a name stands for.

@@ -1,11 +1,14 @@
 //! Reads which repository an order works on, and writes what became of a run's commits.
 
 use runner_engine::relay::{
-    AcceptedWork, OrderSource, Publish, PullRequest, RelayRecord, RelayRule, RelayStage, RepoChoice,
+    AcceptedWork, CommitSummary, OrderSource, Publish, PullRequest, RelayRecord, RelayRule, RelayStage,
+    RepoChoice,
 };
+use runner_store::UnixMillis;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::view::rfc3339;
 use crate::caller::Caller;
 
 /// Repository of an order, as a client sends it. What it leaves out is that of the agent.
@@ -60,6 +63,10 @@ pub(super) struct CommitsView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     commits: Option<usize>,
+    /// The agent's commits, the newest first, once they were judged. Only the newest 50 are listed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    log: Vec<CommitView>,
     /// Number of files that the commits change.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -76,6 +83,20 @@ pub(super) struct CommitsView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     detail: Option<String>,
+}
+
+/// Commit of an agent.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunCommit)]
+#[serde(rename_all = "camelCase")]
+struct CommitView {
+    id: String,
+    /// First line of its message, shortened. A commit that holds a secret has another text here.
+    subject: String,
+    /// Time that its author wrote into it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    authored_at: Option<String>,
 }
 
 /// Pull request of a run's commits.
@@ -104,7 +125,7 @@ struct ObjectionView {
 impl CommitsView {
     /// Returns the view of a relay as `caller` may see it.
     pub(super) fn of(record: &RelayRecord, caller: &Caller) -> Self {
-        let RelayRecord { order, stage, fault, .. } = record;
+        let RelayRecord { order, stage, fault, commits, .. } = record;
         let detail = match stage {
             RelayStage::Failed { reason } => Some(reason),
             _ => fault.as_ref(),
@@ -121,6 +142,7 @@ impl CommitsView {
             stage: stage.name(),
             commit: work.map(|work| work.tip().as_str().to_owned()),
             commits: work.map(AcceptedWork::commits),
+            log: commits.iter().map(CommitView::of).collect(),
             changed_files: work.map(AcceptedWork::files),
             pull_request: stage.pull_request().map(PullRequestView::of),
             objections: objections
@@ -132,6 +154,16 @@ impl CommitsView {
                 })
                 .collect(),
             detail: detail.filter(|_| caller.is_operator()).cloned(),
+        }
+    }
+}
+
+impl CommitView {
+    fn of(CommitSummary { id, subject, authored_ms }: &CommitSummary) -> Self {
+        Self {
+            id: id.as_str().to_owned(),
+            subject: subject.clone(),
+            authored_at: authored_ms.map(UnixMillis).map(rfc3339),
         }
     }
 }

@@ -68,7 +68,7 @@ impl Relays {
             let step = match &relay.record.stage {
                 RelayStage::Accepted { work } => self.push(&relay, work).await,
                 RelayStage::Pushed { work } => self.publish(&relay, work).await,
-                _ => self.judge(&relay).await,
+                _ => self.judge(&mut relay).await,
             };
             match step {
                 Ok(stage) => {
@@ -127,8 +127,8 @@ impl Relays {
         Ok(())
     }
 
-    /// Takes the bundle into a clean repository, and judges it.
-    async fn judge(&self, relay: &OpenRelay) -> Result<RelayStage, RelayError> {
+    /// Takes the bundle into a clean repository, judges it, and lists its commits for people.
+    async fn judge(&self, relay: &mut OpenRelay) -> Result<RelayStage, RelayError> {
         let record = &relay.record;
         let git = self.git()?;
         let mirror = self.mirror(&git, &record.order)?;
@@ -137,10 +137,22 @@ impl Relays {
         Ok(match quarantine.receive(&mirror, &relay.dir.bundle(), &order).await? {
             Received::Nothing => RelayStage::Unchanged,
             Received::Refused(objection) => RelayStage::Refused { objections: vec![objection] },
-            Received::Tip(_) => match quarantine.judge(&self.policy()?).await? {
-                RelayVerdict::Accepted(work) => RelayStage::Accepted { work },
-                RelayVerdict::Refused(objections) => RelayStage::Refused { objections },
-            },
+            Received::Tip(_) => {
+                let policy = self.policy()?;
+                let verdict = quarantine.judge(&policy).await?;
+                let listed = quarantine.commits(&policy.secrets).await;
+                match verdict {
+                    RelayVerdict::Accepted(work) => {
+                        relay.record.commits = listed?;
+                        RelayStage::Accepted { work }
+                    }
+                    RelayVerdict::Refused(objections) => {
+                        // Refused work may be such that git cannot list it within its bounds.
+                        relay.record.commits = listed.unwrap_or_default();
+                        RelayStage::Refused { objections }
+                    }
+                }
+            }
         })
     }
 

@@ -28,7 +28,7 @@ mod record;
 use std::sync::Arc;
 
 use platform_runtime::settings::{self, Sandbox, Settings};
-pub use runner_git::{AcceptedWork, RelayRule};
+pub use runner_git::{AcceptedWork, CommitSummary, RelayRule};
 use runner_git::{
     AskPass, AuthorIdentity, BundleBounds, CloneDepth, Git, Mirror, MirrorCache, ProtectedPaths, RelayPolicy,
     Remote, SecretScan, WorkBounds,

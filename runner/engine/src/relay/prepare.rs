@@ -79,6 +79,7 @@ impl Relays {
             order: order.clone(),
             start: clone.start,
             remote_tip: clone.remote_tip,
+            commits: Vec::new(),
             stage: RelayStage::Cloned,
             tries: 0,
             fault: None,

@@ -10,7 +10,7 @@
 //! Each stage before a final one may become failed. A person may send one that ended without a push back to collected.
 
 use platform_core::limit::Millis;
-use runner_git::{AcceptedWork, ObjectId, Objection};
+use runner_git::{AcceptedWork, CommitSummary, ObjectId, Objection};
 use runner_store::{RelayProgress, StoredRelay};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,9 @@ pub struct RelayRecord {
     pub start: ObjectId,
     /// Commit that the branch had at the remote; absent if it did not exist.
     pub remote_tip: Option<ObjectId>,
+    /// The agent's commits, the newest first, once they were judged. Many are not listed to the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<CommitSummary>,
     /// Stage of the relay.
     #[serde(flatten)]
     pub stage: RelayStage,

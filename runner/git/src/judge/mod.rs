@@ -10,6 +10,7 @@ mod places;
 mod policy;
 mod rule;
 mod secrets;
+mod summary;
 mod trees;
 mod verdict;
 
@@ -25,6 +26,7 @@ pub use self::{
     policy::{InvalidGlob, ProtectedPaths, RelayPolicy, WorkBounds},
     rule::{Objection, RelayRule},
     secrets::SecretScan,
+    summary::CommitSummary,
     verdict::{AcceptedWork, RelayVerdict},
 };
 use crate::{error::Error, object_id::ObjectId};

@@ -121,7 +121,7 @@ impl fmt::Display for Objection {
 }
 
 /// Returns a text of an agent on one line, without what changes a terminal or hides characters, and not too long.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let is_hidden = |c: char| c.is_control() || super::path::is_invisible(c);
     let plain: String = text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect();
     let end = plain.floor_char_boundary(MAX_SHOWN);

@@ -35,6 +35,10 @@ async fn a_member_orders_a_pull_request() {
     let pull = host.pull_url("app", 1);
     assert_eq!(record["answer"], json!(format!("done\n\n{pull}")), "{record:#}");
     assert_eq!(record["commits"]["pullRequest"], json!({ "number": 1, "url": pull }), "{record:#}");
+    let log = record["commits"]["log"].as_array().unwrap();
+    assert_eq!((log.len(), &log[0]["id"]), (1, &record["commits"]["commit"]), "{record:#}");
+    assert_eq!(log[0]["subject"], "Change a", "{record:#}");
+    assert!(log[0]["authoredAt"].as_str().unwrap().ends_with('Z'), "{record:#}");
     assert_eq!(record["commits"]["branch"], json!(format!("sandbox/{run}")));
     assert_eq!(remote.branches(), ["main first".to_owned(), format!("sandbox/{run} Change a")]);
     assert_eq!(app.get("/api/v1/runs").await.json()["runs"].as_array().unwrap().len(), 1, "refused: no run");

@@ -1,6 +1,7 @@
 //! Tests that an agent's commits reach a branch of their repository, and that nothing else does.
 
 mod applications;
+mod commits;
 mod faults;
 mod github;
 mod github_faults;

@@ -4,15 +4,19 @@ use std::io::{self, Write};
 
 use platform_core::id::RunId;
 use platform_runtime::terminal;
-use runner_engine::run_files::RunFiles;
+use runner_engine::{
+    relay::{CommitSummary, RelayRecord},
+    run_files::{RunFiles, RunFilesError},
+};
 use runner_files::{
     Change, Changes, DiffFigures, DiffReader, FileFigures, HiddenEntries, ResultTree, UnreadableEntry,
     stat_text,
 };
+use runner_store::Store;
 use serde::Serialize;
 
 use super::{
-    super::{Context, Error, exit::Exit, palette::Palette},
+    super::{Context, Error, exit::Exit, git::commit_lines, palette::Palette},
     IgnoredFiles,
     run_and_paths::{ChosenFiles, RunAndPaths},
     text,
@@ -26,6 +30,7 @@ Examples:
   sluice runs diff run-19c1-5f0e src                   show the changes of one directory
   sluice runs diff run-19c1-5f0e --json | jq '.files[].path'
 
+Of a run on a repository, its commits come first.
 On a terminal, characters that could control it or cannot be seen are shown as escapes in inverse
 video. A pipe gets the bytes as they are. Do not pipe them into `git apply`: it checks none of the
 files that git, shells and editors run by themselves, and cannot take binary files.
@@ -43,10 +48,18 @@ pub(in super::super) struct Arguments {
     ignored: IgnoredFiles,
 }
 
+/// Run, with its commits as far as they are listed.
+#[derive(Clone, Copy)]
+struct KnownRun<'r> {
+    run_id: &'r RunId,
+    commits: &'r [CommitSummary],
+}
+
 /// Differences of a run, for programs.
 #[derive(Serialize)]
 struct DiffJson<'d> {
     run_id: &'d RunId,
+    commits: &'d [CommitSummary],
     files: Vec<FileJson<'d>>,
     insertions: u64,
     deletions: u64,
@@ -84,13 +97,33 @@ pub(in super::super) async fn diff(context: &Context, arguments: Arguments) -> R
     let Arguments { choice, stat, json, ignored } = arguments;
     let store = context.store().await?;
     let ChosenFiles { run_id, paths } = choice.in_store(&store).await?;
-    let files = RunFiles::open(&store, &context.settings.sandbox, &run_id).await?;
+    let relay = read_relay(&store, &run_id).await?;
+    let commits = relay.as_ref().map_or(&[][..], |record| &record.commits);
+    let lines = relay.as_ref().map(commit_lines).unwrap_or_default();
+    let files = match RunFiles::open(&store, &context.settings.sandbox, &run_id).await {
+        // The commits outlive the workspace.
+        Err(error @ (RunFilesError::NoLongerKept { .. } | RunFilesError::Files(_)))
+            if !commits.is_empty() =>
+        {
+            if json {
+                let commits = serde_json::json!({ "run_id": run_id, "commits": commits });
+                writeln!(io::stdout(), "{}", terminal::safe_json(&commits.to_string()))?;
+            } else {
+                io::stdout().write_all(lines.as_bytes())?;
+            }
+            writeln!(io::stderr(), "no files: {error}")?;
+            return Ok(Exit::Success);
+        }
+        files => files?,
+    };
     let result = files.result(ignored.scope())?;
     let changes = Changes::between(&files.stage, &result)?.within(&paths);
     if json {
-        print_json(&run_id, &files, &changes, &result)?;
+        let known = KnownRun { run_id: &run_id, commits };
+        print_json(known, &files, &changes, &result)?;
         return Ok(Exit::Success);
     }
+    io::stdout().write_all(lines.as_bytes())?;
     let palette = Palette::of(&io::stdout(), &context.sources.environment);
     let mut print = |text: &[u8]| if stat { Ok(()) } else { text::print_diff(text, palette) };
     let figures = each(&files, &result, &changes, &mut print)?;
@@ -101,7 +134,18 @@ pub(in super::super) async fn diff(context: &Context, arguments: Arguments) -> R
     Ok(Exit::Success)
 }
 
-fn print_json(run_id: &RunId, files: &RunFiles, changes: &Changes, result: &ResultTree) -> Result<(), Error> {
+/// Reads what is known of a run's commits. Those of a run whose texts were removed are not shown.
+async fn read_relay(store: &Store, run_id: &RunId) -> Result<Option<RelayRecord>, Error> {
+    let stored = store.relay(run_id).await?;
+    Ok(stored.and_then(|stored| RelayRecord::read(&stored).ok()))
+}
+
+fn print_json(
+    known: KnownRun<'_>,
+    files: &RunFiles,
+    changes: &Changes,
+    result: &ResultTree,
+) -> Result<(), Error> {
     let mut text = Vec::new();
     let figures = each(files, result, changes, &mut |diff| {
         text.extend_from_slice(diff);
@@ -109,8 +153,10 @@ fn print_json(run_id: &RunId, files: &RunFiles, changes: &Changes, result: &Resu
     })?;
     let sum = |count: fn(&DiffFigures) -> u64| figures.iter().map(|file| count(&file.figures)).sum();
     let both = changes.all().iter().zip(&figures);
+    let KnownRun { run_id, commits } = known;
     let json = DiffJson {
         run_id,
+        commits,
         files: both.map(|(change, file)| FileJson { change, figures: &file.figures }).collect(),
         insertions: sum(DiffFigures::insertions),
         deletions: sum(DiffFigures::deletions),

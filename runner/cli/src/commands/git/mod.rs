@@ -9,7 +9,7 @@ use runner_engine::relay::{RelayError, RelayRecord, RelayStage, Relays};
 use runner_store::Store;
 
 use self::text::explanation;
-pub(super) use self::text::summary;
+pub(super) use self::text::{commit_lines, summary};
 use super::{Context, Error, error::Misused, exit::Exit, run_reference::RunChoice};
 
 #[derive(clap::Subcommand)]

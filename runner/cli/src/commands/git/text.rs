@@ -2,9 +2,10 @@
 
 use platform_core::id::RunId;
 use platform_runtime::terminal;
-use runner_engine::relay::{RelayRecord, RelayStage};
+use runner_engine::relay::{AcceptedWork, CommitSummary, RelayRecord, RelayStage};
+use runner_store::UnixMillis;
 
-use crate::plural::counted;
+use crate::{commands::runs::format_time, plural::counted};
 
 /// Digits of a commit that people see.
 const SHORT: usize = 12;
@@ -39,18 +40,33 @@ pub(in crate::commands) fn summary(record: &RelayRecord) -> String {
     }
 }
 
+/// Returns a line for each of a run's commits, the newest first, and one for those that are not listed.
+pub(in crate::commands) fn commit_lines(record: &RelayRecord) -> String {
+    let mut text = String::new();
+    for CommitSummary { id, subject, authored_ms } in &record.commits {
+        let time = authored_ms.map_or_else(|| "at no time".to_owned(), |time| format_time(UnixMillis(time)));
+        let id = &id.as_str()[..SHORT.min(id.as_str().len())];
+        text += &format!("commit     {id} {time} {}\n", terminal::safe(subject).replace(['\n', '\t'], " "));
+    }
+    let all = record.stage.work().map_or(0, AcceptedWork::commits);
+    let more = all.saturating_sub(record.commits.len());
+    if more > 0 && !record.commits.is_empty() {
+        text += &format!("           and {}\n", counted(more as u64, "older commit"));
+    }
+    text
+}
+
 /// Returns everything that is known of a relay, as lines.
 pub(super) fn explanation(run_id: &RunId, record: &RelayRecord) -> String {
     let mut text = String::new();
-    let mut line = |name: &str, value: &str| {
-        let value = terminal::safe(value).replace(['\n', '\t'], " ");
-        text += &format!("{name:<11}{value}\n");
-    };
+    let mut line = |name: &str, value: &str| push_line(&mut text, name, value);
     line("run", run_id.as_str());
     line("repository", record.order.url.as_str());
     line("base", &record.order.base.to_string());
     line("began with", record.start.as_str());
     line("commits", &summary(record));
+    text += &commit_lines(record);
+    let mut line = |name: &str, value: &str| push_line(&mut text, name, value);
     if let Some(fault) = &record.fault {
         line("last try", fault);
     }
@@ -63,4 +79,9 @@ pub(super) fn explanation(run_id: &RunId, record: &RelayRecord) -> String {
         line("try again", &format!("sluice git push {run_id}"));
     }
     text
+}
+
+fn push_line(text: &mut String, name: &str, value: &str) {
+    let value = terminal::safe(value).replace(['\n', '\t'], " ");
+    *text += &format!("{name:<11}{value}\n");
 }
