@@ -1,5 +1,7 @@
 //! Plays a host such as GitHub: repositories over HTTP with a password, and the API for pull requests.
 
+use std::path::Path;
+
 use tempfile::TempDir;
 
 use crate::{
@@ -70,6 +72,12 @@ impl GitHost {
     #[must_use]
     pub fn pull_url(&self, name: &str, number: usize) -> String {
         format!("{}/pull/{number}", self.url(name))
+    }
+
+    /// Returns the directory of the repositories.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.dir.path()
     }
 
     /// Gives the token to a command.

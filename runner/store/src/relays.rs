@@ -67,6 +67,8 @@ pub struct StoredRelay {
     pub attempt: u32,
     /// Account that pays for the run.
     pub account: AccountId,
+    /// Repository, by one text for all spellings of its address.
+    pub url: String,
     /// Name of the stage.
     pub stage: String,
     /// The relay, in a form that the store does not read. Empty once the texts of the run were removed.
@@ -85,6 +87,7 @@ impl StoredRelay {
             run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
             attempt: count(row, "attempt")?,
             account: parsed(row, "account", |text| AccountId::parse(text).ok())?,
+            url: text(row, "url")?,
             stage: text(row, "stage")?,
             document: text(row, "document")?,
             due: time(row, "due")?,

@@ -22,6 +22,7 @@ mod error;
 mod github_access;
 mod order;
 mod pending;
+mod places;
 mod prepare;
 mod record;
 

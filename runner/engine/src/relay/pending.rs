@@ -2,51 +2,78 @@
 
 use std::time::Duration;
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use platform_core::id::RunId;
 use platform_runtime::report;
 use runner_store::{Store, StoredRelay};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Relays, blocking::blocking, error::RelayError, record::RelayRecord};
+use super::{
+    Relays,
+    blocking::blocking,
+    error::RelayError,
+    places::{self, Places, RelayId},
+    record::RelayRecord,
+};
 
 /// Interval between two looks for relays that are due.
 const DUE_INTERVAL: Duration = Duration::from_secs(2);
 /// Interval between two removals of what is no longer kept.
 const REMOVAL_INTERVAL: Duration = Duration::from_secs(600);
-/// Number of relays that are continued at the same time.
-const CONCURRENT_RELAYS: usize = 4;
 /// Most relays that are read at once.
-const MAX_DUE: u32 = 64;
+const MAX_DUE: u32 = 256;
 
 /// Continues relays of `store` that are due, for ever, as `latest` says at that moment. Dropping the future leaves them
 /// where they are.
 pub async fn continue_relays(store: &Store, latest: impl Fn() -> Relays) {
-    let mut next_removal = Instant::now();
+    // A removal that takes long holds no relay back.
+    tokio::join!(continue_due(store, &latest), remove_when_old(&latest));
+}
+
+async fn continue_due(store: &Store, latest: &impl Fn() -> Relays) {
+    let mut places = Places::default();
+    let mut running = FuturesUnordered::new();
+    let mut waiting = Vec::new();
+    let mut next_look = Instant::now();
     loop {
-        let relays = latest();
-        match store.due_relays(MAX_DUE).await {
-            Ok(due) => {
-                let continued = stream::iter(due).for_each_concurrent(CONCURRENT_RELAYS, |stored| {
-                    let relays = &relays;
-                    async move { relays.continue_one(&stored).await }
-                });
-                continued.await;
+        waiting.retain(|stored: &StoredRelay| {
+            let is_taken = places.take(stored);
+            if is_taken {
+                running.push(latest().continue_one(stored.clone()));
             }
-            Err(error) => tracing::warn!(error = report::chain(&error), "pending commits not looked for"),
-        }
-        if Instant::now() >= next_removal {
-            next_removal = Instant::now() + REMOVAL_INTERVAL;
-            if let Err(error) = relays.remove_old().await {
-                tracing::warn!(error = report::chain(&error), "old commits not removed");
+            !is_taken
+        });
+        tokio::select! {
+            Some(id) = running.next() => places.leave(&id),
+            due = look(store, next_look) => {
+                next_look = Instant::now() + DUE_INTERVAL;
+                waiting = due;
+                waiting.retain(|stored| !places.has(stored));
             }
         }
-        sleep(DUE_INTERVAL).await;
+    }
+}
+
+/// Returns the relays that are due at `time`, the first one first.
+async fn look(store: &Store, time: Instant) -> Vec<StoredRelay> {
+    sleep_until(time).await;
+    store.due_relays(MAX_DUE).await.unwrap_or_else(|error| {
+        tracing::warn!(error = report::chain(&error), "pending commits not looked for");
+        Vec::new()
+    })
+}
+
+async fn remove_when_old(latest: &impl Fn() -> Relays) {
+    loop {
+        if let Err(error) = latest().remove_old().await {
+            tracing::warn!(error = report::chain(&error), "old commits not removed");
+        }
+        sleep(REMOVAL_INTERVAL).await;
     }
 }
 
 impl Relays {
-    async fn continue_one(&self, stored: &StoredRelay) {
+    async fn continue_one(self, stored: StoredRelay) -> RelayId {
         let run = &stored.run_id;
         match self.advance(run, stored.attempt).await {
             Ok(RelayRecord { stage, .. }) => tracing::info!(%run, stage = stage.name(), "commits continued"),
@@ -54,6 +81,7 @@ impl Relays {
             Err(RelayError::Busy { .. }) => {}
             Err(error) => tracing::warn!(%run, error = report::chain(&error), "commits not continued"),
         }
+        places::id(&stored)
     }
 
     /// Removes the files of relays that are done, or have ended longer ago than they are kept. One that cannot be read or

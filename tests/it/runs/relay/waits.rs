@@ -1,12 +1,16 @@
 //! Tests that a remote which never answers holds up neither a stop nor a cancel.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::Ipv4Addr,
+    time::{Duration, Instant},
+};
 
 use harness::{
-    Up,
+    GitHost, Up,
     eventually::eventually_within,
-    git_server::{Behaviour, processes_with},
+    git_server::{Behaviour, GitServer, processes_with},
 };
+use http::StatusCode;
 use rustix::process::Signal;
 
 use super::{COMMITS, github::Hosted, relay};
@@ -67,5 +71,40 @@ async fn a_hanging_push_delays_no_stop_or_cancel() {
     assert_eq!(hosted.sluice().run(&["git", "push", "r1"]).await.code, Some(0));
     hosted.assert_one("r1");
     next.stop(Signal::TERM).await;
+    hosted.world.assert_nothing_left().await;
+}
+
+/// A host that never answers keeps no commits for another host back.
+#[tokio::test]
+async fn a_hanging_host_holds_no_other_back() {
+    let mut hosted = Hosted::with(COMMITS, "[relay]\nwait = '1s'\n").await;
+    assert!(hosted.world.stop_proxy().await);
+    let other = GitHost::start().await;
+    let remote = other.repository("lib");
+    let open = GitServer::start_open(Ipv4Addr::LOCALHOST.into(), other.root().to_owned()).await;
+    let up = Up::start(hosted.sluice()).await;
+    hosted.host.git.behave_to_pushes(Behaviour::Hangs);
+    let run = hosted.run("r1", &[]).await;
+    assert_eq!((run.code, run.stdout.trim()), (Some(0), "done"), "without its pull request: {run:?}");
+    let gits = || async { hosted.gits() };
+    eventually_within(PATIENCE, "git pushes again, without the run", gits, |gits| !gits.is_empty()).await;
+
+    open.behave_to_pushes(Behaviour::Fails(StatusCode::SERVICE_UNAVAILABLE));
+    let url = format!("{}/octo/lib", open.origin);
+    let order = ["run", "--agent", "test:sh", "--run-id", "r2", "--repo", &url, "q"];
+    assert_eq!(hosted.sluice().run(&order).await.code, Some(0));
+    let found = relay(&hosted.world, "r2").await;
+    assert_eq!(found["stage"], "accepted", "control: the other host does not take it yet: {found}");
+    open.behave(Behaviour::Serves);
+    let found = || relay(&hosted.world, "r2");
+    eventually_within(PATIENCE, "it is published", found, |relay| relay["stage"] == "published").await;
+    assert_eq!(remote.pushes("sandbox/r2"), 1);
+    assert_ne!(hosted.gits(), [""; 0], "the first one still hangs");
+    assert_eq!(relay(&hosted.world, "r1").await["stage"], "accepted");
+
+    hosted.host.git.behave(Behaviour::Serves);
+    up.stop(Signal::TERM).await;
+    assert_eq!(hosted.sluice().run(&["git", "push", "r1"]).await.code, Some(0));
+    hosted.assert_one("r1");
     hosted.world.assert_nothing_left().await;
 }
