@@ -5,6 +5,7 @@ mod commits;
 mod faults;
 mod github;
 mod github_faults;
+mod hostile;
 mod parallel;
 mod principals;
 mod refusals;
