@@ -139,6 +139,7 @@ clients() {
   packages clients "tools that install and run clients" npm:npm node:nodejs
   scripts/clients.sh install
   scripts/chat-clients.sh install
+  scripts/mcp-clients.sh install
 }
 
 browser() {

@@ -47,6 +47,7 @@ pub mod key_rejecting_upstream;
 pub mod lines;
 pub mod litellm;
 pub mod long_journal;
+pub mod mcp_clients;
 pub mod memory;
 pub mod metering;
 pub mod metrics;
@@ -101,6 +102,7 @@ pub use self::{
     key_rejecting_upstream::KeyRejectingUpstream,
     lines::Lines,
     litellm::LiteLlm,
+    mcp_clients::McpClient,
     models::Models,
     nginx::OriginalProxy,
     openclaw::OpenClaw,
