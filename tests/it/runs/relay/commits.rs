@@ -65,7 +65,7 @@ async fn a_clone_has_the_room_of_its_agent() {
         world.reconfigure("[sandbox]\n", size);
         let remote = GitRemote::in_world(&world, "app.git");
         let content: Vec<u8> =
-            (0..10_u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+            (0..10_u32 << 20).map(|at| at.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
         remote.add("large", &content);
         let outcome = run_on(&world, &remote, "r1", &["--json"]).await;
         match stage {
