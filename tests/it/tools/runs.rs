@@ -56,7 +56,7 @@ async fn a_granted_tool_gives_a_result() {
 
 #[tokio::test]
 async fn granted_tools_are_listed() {
-    let script = reporting("cogni-tool list --json; echo $COGNI_HOST_TOOLS >&2");
+    let script = reporting("{ cogni-tool list --json && echo $COGNI_HOST_TOOLS >&2; }");
     let world = World::with(&shell_agent(&script, CLOCK)).await;
     let up = Up::start(world.sluice()).await;
     let report = report(&run(&world).await);
