@@ -4,7 +4,7 @@
 //! If it is dropped before, the client has left or the run was cut, and that is the record.
 
 use platform_core::{
-    record::{ExchangeRecord, Outcome, Timeout},
+    record::{ExchangeRecord, Kind, Outcome, Timeout},
     refusal::Refusal,
     trace::Step,
 };
@@ -32,7 +32,7 @@ impl Exchange {
         }
         self.connection_state.end_call();
         self.run.count(&record);
-        if let Some(tap) = self.run.watched() {
+        if let Some(tap) = self.run.watched().filter(|_| record.kind == Kind::Model) {
             tap.end(&record);
         }
         self.context.metrics.count(&record);

@@ -30,7 +30,7 @@ pub struct Proxy {
     pub drain_abort_timeout: Millis,
     /// Limits and timeouts of clients' connections.
     pub connections: Connections,
-    /// Users besides the proxy's own and root who may use the control socket.
+    /// Users besides the proxy's own and root who may use the control socket, and listen on the tool socket.
     pub control_uids: Vec<u32>,
     /// Top-level body fields that pass besides the listed ones.
     pub extra_body_fields: Vec<String>,
@@ -157,7 +157,7 @@ impl Proxy {
             connections: Connections::of(section),
             control_uids: field(
                 "control_uids",
-                "Users besides the proxy's own and root who may speak to the control socket.",
+                "Users besides the proxy's own and root who may speak to the control socket, and listen on the tool socket.",
             )
             .list_or(vec![]),
             extra_body_fields: read_extra_fields(section),
