@@ -5,8 +5,7 @@
 //! [`JournalLine`]: crate::record::JournalLine
 
 use crate::{
-    host_tools::ToolOutcome,
-    record::{CostSource, Identity, Kind, Outcome, Tap, Timeout, TokensSource},
+    record::{CostSource, Identity, Kind, Outcome, Tap, Timeout, TokensSource, ToolOutcome},
     refusal::Refusal,
     route::Route,
 };

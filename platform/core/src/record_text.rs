@@ -158,10 +158,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        host_tools::ToolOutcome,
         id::{AccountId, AgentId, CallId, ExternalId, RunId},
         money::NanoDollars,
-        record::{CostSource, Identity, Kind, Outcome, Tap, Timeout, TokensSource},
+        record::{CostSource, Identity, Kind, Outcome, Tap, Timeout, TokensSource, ToolOutcome},
         refusal::Refusal,
         route::Route,
         untrusted::JournalText,

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::host_tools;
+/// Path of the specification's own form of a tool call (*specified*).
+pub const EXEC_PATH: &str = "/tool/exec";
+/// Path of the Model Context Protocol, as streamable HTTP without sessions.
+pub const MCP_PATH: &str = "/mcp";
 
 /// Route of a call, as the journal and the metrics name it. Any path that is not on this list does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -95,8 +98,8 @@ impl Route {
             "/v1/messages" => Self::Messages,
             "/v1/messages/count_tokens" => Self::CountTokens,
             "/v1/embeddings" => Self::Embeddings,
-            host_tools::EXEC_PATH => Self::ToolExec,
-            host_tools::MCP_PATH => Self::Mcp,
+            EXEC_PATH => Self::ToolExec,
+            MCP_PATH => Self::Mcp,
             _ => Self::Unknown,
         }
     }

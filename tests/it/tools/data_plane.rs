@@ -274,7 +274,7 @@ async fn a_killed_proxy_leaves_one_record() {
     tools.world.start_proxy().await;
 }
 
-/// They count by themselves, before and after a restart.
+/// Each kind counts by itself, before and after a restart.
 #[tokio::test]
 async fn tool_calls_are_not_model_calls() {
     let mut tools = Tools::start().await;

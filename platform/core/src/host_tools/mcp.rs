@@ -27,7 +27,7 @@ pub struct McpMessage {
 /// Reason why a body is no message that may pass.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidMessage {
-    /// It is not one JSON object in the form of JSON-RPC, or a member occurs twice.
+    /// The body is not one JSON object in the form of JSON-RPC, or a member occurs twice.
     #[error(transparent)]
     Form(#[from] serde_json::Error),
     /// The id is neither a number nor a text.

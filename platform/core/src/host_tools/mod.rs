@@ -1,5 +1,5 @@
-//! Defines what agent, data plane and control plane agree on about host tools: tools that run on the host, for an agent
-//! that has no network and no credential.
+//! Defines what agent, data plane and control plane agree on about host tools. They run on the host, for an agent that
+//! has no network and no credential.
 //!
 //! An agent posts a call to its run's socket: [`exec`] or [`mcp`]. The data plane checks identity, permission and limits,
 //! and passes the body on unchanged, to the control plane's tool socket. Its own headers ([`header`]) name the run: the
@@ -14,14 +14,13 @@ use crate::{
     id::ToolName,
     limit::{ByteSize, Millis},
 };
+pub use crate::{
+    record::ToolOutcome,
+    route::{EXEC_PATH, MCP_PATH},
+};
 
 /// Version of the protocol on the tool socket.
 pub const TOOL_PROTOCOL: u32 = 1;
-
-/// Path of the specification's own form of a call (*specified*).
-pub const EXEC_PATH: &str = "/tool/exec";
-/// Path of the Model Context Protocol, as streamable HTTP without sessions.
-pub const MCP_PATH: &str = "/mcp";
 
 /// Names of the headers on the tool socket.
 pub mod header {
@@ -146,55 +145,9 @@ impl ToolLimits {
     }
 }
 
-/// Outcome of an executed call, as the control plane reports it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolOutcome {
-    /// The tool gave a result.
-    Done,
-    /// The tool ran and failed, or its arguments were refused.
-    Failed,
-    /// The control plane or a person refused the call. Nothing ran.
-    Denied,
-    /// The call began, and how it ended is unknown: it may have had its effect. It is not repeated.
-    Unknown,
-}
-
-impl ToolOutcome {
-    /// All outcomes, for tables and tests, in the order in which they are declared.
-    pub const ALL: [Self; 4] = [Self::Done, Self::Failed, Self::Denied, Self::Unknown];
-
-    /// Returns the word in the journal and in [`header::OUTCOME`].
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Denied => "denied",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Returns the outcome that `word` stands for.
-    #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.word() == word)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_outcome_is_read_by_its_word() {
-        for (at, outcome) in ToolOutcome::ALL.into_iter().enumerate() {
-            assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("\"{}\"", outcome.word()));
-            assert_eq!(ToolOutcome::of_word(outcome.word()), Some(outcome));
-            assert_eq!(outcome as usize, at, "{outcome:?} stands where it is declared");
-        }
-        assert_eq!(ToolOutcome::of_word("Done"), None);
-    }
 
     #[test]
     fn depth_is_counted_outside_of_texts() {

@@ -3,6 +3,7 @@
 //! A record never holds a prompt, an answer or a secret. Texts chosen by an agent or an upstream enter only as
 //! [`JournalText`]. The order of the fields is the order on disk.
 
+mod tool;
 mod words;
 
 use std::ops::AddAssign;
@@ -10,8 +11,8 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use sha2::{Digest, Sha256};
 
+pub use self::tool::{ToolCall, ToolOutcome};
 use crate::{
-    host_tools::ToolOutcome,
     id::{AccountId, AgentId, CallId, ExternalId, RunId},
     money::NanoDollars,
     refusal::Refusal,
@@ -158,21 +159,6 @@ pub struct ExchangeRecord {
     /// Call of a host tool that the record is of; absent for calls of the model API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Box<ToolCall>>,
-}
-
-/// Call of a host tool. A record never holds its arguments or its result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolCall {
-    /// Name of the tool.
-    pub name: JournalText,
-    /// Outcome of the call.
-    pub outcome: ToolOutcome,
-    /// Connection whose credential the tool used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connection: Option<JournalText>,
-    /// SHA-256 of the arguments as the agent wrote them, in hexadecimal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub args_sha256: Option<JournalText>,
 }
 
 const fn one() -> u64 {
