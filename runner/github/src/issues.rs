@@ -7,12 +7,16 @@ use std::sync::Arc;
 
 use http::Method;
 use platform_core::secret::Secret;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
     credentials::CredentialSource,
     error::Error,
+    issue_answers::{
+        CommentBody, FoundBody, Issue, IssueBody, IssueSummary, LabelBody, MadeBody, PullBody,
+        PullRequestDetails,
+    },
     permission::Permission,
     repository::RepositoryName,
     rest::ApiCall,
@@ -35,157 +39,11 @@ pub enum IssueFilter {
     All,
 }
 
-/// Issue or pull request, without its text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct IssueSummary {
-    /// Its number in the repository.
-    pub number: u64,
-    /// Its title.
-    pub title: String,
-    /// `open` or `closed`.
-    pub state: String,
-    /// Login of its author.
-    pub author: Option<String>,
-    /// Names of its labels.
-    pub labels: Vec<String>,
-    /// Time of the last change.
-    pub updated_at: String,
-    /// True if it is a pull request.
-    pub is_pull_request: bool,
-}
-
-/// Issue or pull request, with its text and its comments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Issue {
-    /// The issue, without its text.
-    #[serde(flatten)]
-    pub summary: IssueSummary,
-    /// Its text.
-    pub body: String,
-    /// Its first comments.
-    pub comments: Vec<IssueComment>,
-}
-
-/// Comment on an issue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct IssueComment {
-    /// Login of its author.
-    pub author: Option<String>,
-    /// Time of the comment.
-    pub created_at: String,
-    /// Its text.
-    pub body: String,
-}
-
-/// Pull request, with its branches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PullRequestDetails {
-    /// Its number in the repository.
-    pub number: u64,
-    /// Its title.
-    pub title: String,
-    /// `open` or `closed`.
-    pub state: String,
-    /// True if it is a draft.
-    pub draft: bool,
-    /// True if it is merged.
-    pub merged: bool,
-    /// Branch with its commits.
-    pub head: String,
-    /// Last of its commits.
-    pub head_commit: String,
-    /// Branch into which it is to be merged.
-    pub base: String,
-    /// Login of its author.
-    pub author: Option<String>,
-    /// Its text.
-    pub body: String,
-    /// Number of changed files.
-    pub changed_files: u64,
-    /// Number of added lines.
-    pub additions: u64,
-    /// Number of removed lines.
-    pub deletions: u64,
-}
-
 /// Client of the issues of one repository.
 #[derive(Debug, Clone)]
 pub struct Issues {
     credentials: Arc<CredentialSource>,
     repository: RepositoryName,
-}
-
-#[derive(Deserialize)]
-struct UserBody {
-    login: String,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum LabelBody {
-    Object { name: Option<String> },
-    Text(String),
-}
-
-#[derive(Deserialize)]
-struct IssueBody {
-    number: u64,
-    title: String,
-    state: String,
-    user: Option<UserBody>,
-    #[serde(default)]
-    labels: Vec<LabelBody>,
-    updated_at: String,
-    body: Option<String>,
-    pull_request: Option<Value>,
-    #[serde(default)]
-    repository_url: String,
-}
-
-#[derive(Deserialize)]
-struct CommentBody {
-    user: Option<UserBody>,
-    #[serde(default)]
-    body: Option<String>,
-    created_at: String,
-}
-
-#[derive(Deserialize)]
-struct BranchBody {
-    #[serde(rename = "ref")]
-    branch: String,
-    sha: String,
-}
-
-#[derive(Deserialize)]
-struct PullBody {
-    number: u64,
-    title: String,
-    state: String,
-    #[serde(default)]
-    draft: bool,
-    #[serde(default)]
-    merged: bool,
-    head: BranchBody,
-    base: BranchBody,
-    user: Option<UserBody>,
-    body: Option<String>,
-    #[serde(default)]
-    changed_files: u64,
-    #[serde(default)]
-    additions: u64,
-    #[serde(default)]
-    deletions: u64,
-}
-
-#[derive(Deserialize)]
-struct FoundBody {
-    items: Vec<IssueBody>,
-}
-
-#[derive(Deserialize)]
-struct MadeBody {
-    id: u64,
 }
 
 /// Request of this client. It has a token once it is sent.
@@ -294,11 +152,7 @@ impl Issues {
         Ok(all.into_iter().filter_map(LabelBody::name).collect())
     }
 
-    async fn get<T: serde::de::DeserializeOwned>(
-        &self,
-        action: &'static str,
-        path: String,
-    ) -> Result<T, Error> {
+    async fn get<T: DeserializeOwned>(&self, action: &'static str, path: String) -> Result<T, Error> {
         let path = format!("{}{path}", self.repository.api_path());
         let call =
             IssueCall { action, permission: Permission::ReadIssues, method: Method::GET, path, body: None };
@@ -306,7 +160,7 @@ impl Issues {
     }
 
     /// Sends a request; once more if the App's token was revoked before its end.
-    async fn send<T: serde::de::DeserializeOwned>(&self, call: &IssueCall) -> Result<T, Error> {
+    async fn send<T: DeserializeOwned>(&self, call: &IssueCall) -> Result<T, Error> {
         match self.try_send(call).await {
             Err(error)
                 if error.is_unauthenticated()
@@ -318,7 +172,7 @@ impl Issues {
         }
     }
 
-    async fn try_send<T: serde::de::DeserializeOwned>(&self, call: &IssueCall) -> Result<T, Error> {
+    async fn try_send<T: DeserializeOwned>(&self, call: &IssueCall) -> Result<T, Error> {
         let token: Arc<Secret> = self.credentials.required(&self.repository, call.permission).await?.token;
         let api_call = ApiCall {
             action: call.action,
@@ -334,58 +188,5 @@ impl Issues {
     fn api_root(&self) -> String {
         let api = &self.credentials.client().api;
         format!("{}{}", api.origin(), api.path)
-    }
-}
-
-impl LabelBody {
-    fn name(self) -> Option<String> {
-        match self {
-            Self::Object { name } => name,
-            Self::Text(name) => Some(name),
-        }
-    }
-}
-
-impl IssueBody {
-    fn summary(self) -> IssueSummary {
-        IssueSummary {
-            number: self.number,
-            title: self.title,
-            state: self.state,
-            author: self.user.map(|user| user.login),
-            labels: self.labels.into_iter().filter_map(LabelBody::name).collect(),
-            updated_at: self.updated_at,
-            is_pull_request: self.pull_request.is_some(),
-        }
-    }
-}
-
-impl CommentBody {
-    fn shown(self) -> IssueComment {
-        IssueComment {
-            author: self.user.map(|user| user.login),
-            created_at: self.created_at,
-            body: self.body.unwrap_or_default(),
-        }
-    }
-}
-
-impl PullBody {
-    fn shown(self) -> PullRequestDetails {
-        PullRequestDetails {
-            number: self.number,
-            title: self.title,
-            state: self.state,
-            draft: self.draft,
-            merged: self.merged,
-            head: self.head.branch,
-            head_commit: self.head.sha,
-            base: self.base.branch,
-            author: self.user.map(|user| user.login),
-            body: self.body.unwrap_or_default(),
-            changed_files: self.changed_files,
-            additions: self.additions,
-            deletions: self.deletions,
-        }
     }
 }

@@ -16,6 +16,7 @@ mod app;
 mod connection;
 mod credentials;
 mod error;
+mod issue_answers;
 mod issues;
 mod permission;
 mod pull_requests;
@@ -28,7 +29,8 @@ mod text;
 pub use self::{
     credentials::{CredentialSource, GitCredential},
     error::{ConnectionFault, Error, Retry},
-    issues::{Issue, IssueComment, IssueFilter, IssueSummary, Issues, PullRequestDetails},
+    issue_answers::{Issue, IssueComment, IssueSummary, PullRequestDetails},
+    issues::{IssueFilter, Issues},
     permission::Permission,
     pull_requests::{PullRequest, PullRequestOrder, PullRequestState, PullRequests},
     repository::{InvalidRepositoryName, RepositoryName},

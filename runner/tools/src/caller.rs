@@ -50,7 +50,7 @@ impl ProtocolError {
     /// Returns the status of the answer.
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
-            Self::Version { .. } => StatusCode::UPGRADE_REQUIRED,
+            Self::Version { .. } => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             Self::Header { .. } => StatusCode::BAD_REQUEST,
         }
     }

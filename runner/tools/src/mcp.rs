@@ -8,13 +8,16 @@ use std::sync::Arc;
 use axum::{
     body::Bytes,
     http::{
-        HeaderMap, HeaderName, HeaderValue, Request, Response,
+        HeaderMap, HeaderValue, Request, Response,
         header::{ACCEPT, CONTENT_TYPE, HOST},
         request::Parts,
     },
 };
 use http_body_util::{Full, combinators::BoxBody};
-use platform_core::host_tools::mcp::{InvalidMessage, McpMessage};
+use platform_core::{
+    host_tools::mcp::{InvalidMessage, McpMessage},
+    id::ToolName,
+};
 use platform_runtime::sync::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -37,10 +40,12 @@ use crate::{
     tool::{Effect, ToolError},
 };
 
-/// Headers of the protocol that the SDK may read. Others are not passed on.
-const MCP_HEADERS: &str = "mcp-";
-/// Header of a session, of which this server has none.
-const SESSION_HEADER: &str = "mcp-session-id";
+/// Header with the version of the protocol that the client speaks.
+const VERSION_HEADER: &str = "mcp-protocol-version";
+/// Header that repeats the method of the message.
+const METHOD_HEADER: &str = "mcp-method";
+/// Header that repeats the name of the tool.
+const NAME_HEADER: &str = "mcp-name";
 /// Form of answers that each client of the protocol takes.
 const ACCEPTED: &str = "application/json, text/event-stream";
 
@@ -102,21 +107,31 @@ impl McpServer {
         body: Bytes,
     ) -> Result<McpAnswer, InvalidMessage> {
         let message = McpMessage::read(&body)?;
+        let headers = protocol_headers(&parts.headers, &message);
         let call = message.tool.map(|tool| {
             let args = arguments(&body)?;
             Ok::<_, InvalidMessage>(Call { id: caller.call.clone(), caller: caller.clone(), tool, args })
         });
         let message =
             ReadMessage { caller, call: Arc::new(Mutex::new(call.transpose()?)), executed: Arc::default() };
-        let executed = Arc::clone(&message.executed);
+        let read = message.clone();
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = parts.method;
         *request.uri_mut() = parts.uri;
-        *request.headers_mut() = protocol_headers(&parts.headers);
+        *request.headers_mut() = headers;
         request.extensions_mut().insert(message);
         let response = self.service.handle(request).await;
-        let executed = executed.lock().take();
-        Ok((response, executed))
+        Ok((response, read.outcome()))
+    }
+}
+
+impl ReadMessage {
+    /// Returns the call that the message made, if it makes one.
+    fn outcome(&self) -> Option<Executed> {
+        let executed = self.executed.lock().take();
+        // The SDK did not take the message, so nothing ran.
+        let refused = || ToolError::failed("invalid_request", "the message is no call").into();
+        executed.or_else(|| self.call.lock().take().map(|_call| refused()))
     }
 }
 
@@ -126,11 +141,19 @@ fn arguments(body: &[u8]) -> Result<String, InvalidMessage> {
     Ok(body.params.arguments.map_or_else(String::new, |arguments| arguments.get().to_owned()))
 }
 
-/// Returns the headers that belong to the protocol.
-fn protocol_headers(headers: &HeaderMap) -> HeaderMap {
-    let is_passed = |name: &HeaderName| name.as_str().starts_with(MCP_HEADERS) && name != SESSION_HEADER;
-    let passed = headers.iter().filter(|(name, _)| is_passed(name));
-    let mut passed: HeaderMap = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
+/// Returns the headers that belong to the protocol. Those that repeat the message are written anew: newer versions of the
+/// protocol demand them, and the data plane need not pass them on.
+fn protocol_headers(headers: &HeaderMap, message: &McpMessage) -> HeaderMap {
+    let mut passed = HeaderMap::new();
+    if let Some(version) = headers.get(VERSION_HEADER) {
+        passed.insert(VERSION_HEADER, version.clone());
+    }
+    let tool = message.tool.as_ref().map(ToolName::as_str);
+    for (name, value) in [(METHOD_HEADER, Some(message.method.as_str())), (NAME_HEADER, tool)] {
+        if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
+            passed.insert(name, value);
+        }
+    }
     passed.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     // The SDK demands one, also where none is checked.
     passed.insert(HOST, HeaderValue::from_static("localhost"));

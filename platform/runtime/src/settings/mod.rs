@@ -16,6 +16,7 @@ mod models;
 mod origin;
 mod proxy;
 mod query_template;
+mod query_tokens;
 mod relay;
 mod runs;
 mod sandbox;

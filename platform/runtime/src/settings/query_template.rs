@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use super::query_tokens::{Token, tokens};
+
 /// Placeholder of the matcher of the account.
 const ACCOUNT: &str = "account";
 /// Words after which a list of labels stands in parentheses.
@@ -12,6 +14,23 @@ const LABEL_LISTS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left",
 /// Words that are neither functions nor metrics.
 const WORDS: [&str; 11] =
     ["and", "or", "unless", "atan2", "bool", "offset", "start", "end", "inf", "nan", "default"];
+/// Functions after which a list of labels may stand before their arguments.
+const AGGREGATIONS: [&str; 14] = [
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "count",
+    "group",
+    "stddev",
+    "stdvar",
+    "topk",
+    "bottomk",
+    "quantile",
+    "count_values",
+    "limitk",
+    "limit_ratio",
+];
 /// Units of a duration.
 const UNITS: [&str; 7] = ["ms", "s", "m", "h", "d", "w", "y"];
 /// Most digits of a number in a value.
@@ -83,16 +102,6 @@ pub enum RenderError {
         /// Description of a value.
         expected: &'static str,
     },
-}
-
-/// Token of a template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'t> {
-    Word(&'t str),
-    Placeholder(&'t str),
-    Text(&'t str),
-    Number(&'t str),
-    Sign(&'t str),
 }
 
 impl QueryTemplate {
@@ -197,89 +206,6 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Splits a template.
-fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
-    let mut tokens = Vec::new();
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let name = |text: &str| text.find(|c| !is_name(c)).unwrap_or(text.len());
-        let length = match first {
-            '#' => return Err("it has a comment".to_owned()),
-            '$' => 1 + name(&rest[1..]),
-            '"' | '\'' | '`' => text_length(rest, first)?,
-            c if c.is_ascii_digit() => number_length(rest),
-            c if is_name(c) => rest.find(|c| !is_name(c) && c != ':').unwrap_or(rest.len()),
-            c if c.is_ascii() => c.len_utf8(),
-            c => return Err(format!("`{}` is no sign of PromQL", c.escape_default())),
-        };
-        let (token, left) = rest.split_at(length);
-        tokens.push(match first {
-            '$' if length > 1 => Token::Placeholder(&token[1..]),
-            '$' => return Err("`$` stands alone".to_owned()),
-            '"' | '\'' | '`' => Token::Text(token),
-            c if c.is_ascii_digit() => Token::Number(token),
-            c if is_name(c) => Token::Word(token),
-            _ => Token::Sign(token),
-        });
-        rest = left.trim_start();
-    }
-    Ok(join_signs(text, tokens))
-}
-
-/// Returns the length of the number or duration at the beginning of `text`, with a fraction and an exponent.
-fn number_length(text: &str) -> usize {
-    let mut before = ' ';
-    let mut is_part = |c: char| {
-        let is_exponent = matches!(c, '+' | '-') && matches!(before, 'e' | 'E');
-        before = c;
-        c.is_ascii_alphanumeric() || c == '.' || is_exponent
-    };
-    text.chars().take_while(|c| is_part(*c)).count()
-}
-
-/// Returns the length of the string at the beginning of `text`.
-fn text_length(text: &str, quote: char) -> Result<usize, String> {
-    let mut is_escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        if is_escaped {
-            is_escaped = false;
-        } else if c == '\\' && quote != '`' {
-            is_escaped = true;
-        } else if c == quote {
-            return Ok(at + c.len_utf8());
-        }
-    }
-    Err("a string has no end".to_owned())
-}
-
-/// Joins signs that stand together, such as `>=` and `=~`, because a space between them would be an error.
-fn join_signs<'t>(text: &'t str, tokens: Vec<Token<'t>>) -> Vec<Token<'t>> {
-    const PAIRS: [&str; 6] = ["==", "!=", ">=", "<=", "=~", "!~"];
-    let mut joined: Vec<Token<'t>> = Vec::new();
-    let mut offset = 0;
-    for token in tokens {
-        let (Token::Word(part)
-        | Token::Placeholder(part)
-        | Token::Text(part)
-        | Token::Number(part)
-        | Token::Sign(part)) = token;
-        let at = offset + text[offset..].find(part).unwrap_or_default();
-        offset = at + part.len();
-        if let (Token::Sign(_), Some(Token::Sign(before))) = (token, joined.last())
-            && before.len() == 1
-            && at > 0
-            && PAIRS.contains(&&text[at - 1..offset])
-        {
-            joined.pop();
-            joined.push(Token::Sign(&text[at - 1..offset]));
-            continue;
-        }
-        joined.push(token);
-    }
-    joined
-}
-
 /// Checks that each selector begins with the account, and that no placeholder of the account stands elsewhere.
 fn check_selectors(tokens: &[Token<'_>]) -> Result<(), String> {
     let sign = |at: usize| match tokens.get(at) {
@@ -323,9 +249,10 @@ fn check_selectors(tokens: &[Token<'_>]) -> Result<(), String> {
 fn check_word(word: &str, next: Option<&Token<'_>>) -> Result<(), String> {
     let is_keyword = |word: &str| WORDS.contains(&word.to_lowercase().as_str());
     let is_list = |word: &str| LABEL_LISTS.contains(&word.to_lowercase().as_str());
+    let is_aggregation = AGGREGATIONS.contains(&word.to_lowercase().as_str());
     match next {
         Some(Token::Sign("(" | "{")) => Ok(()),
-        Some(Token::Word(next)) if is_list(next) => Ok(()),
+        Some(Token::Word(next)) if is_list(next) && is_aggregation => Ok(()),
         _ if is_keyword(word) || is_list(word) => Ok(()),
         _ => Err(format!("`{word}` selects series of all accounts: write `{word}{{$account}}`")),
     }
@@ -334,6 +261,7 @@ fn check_word(word: &str, next: Option<&Token<'_>>) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::query_tokens::text_length;
 
     fn parameters(names: &[(&str, ParameterKind)]) -> BTreeMap<String, ParameterKind> {
         names.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect()

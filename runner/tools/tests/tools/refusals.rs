@@ -170,7 +170,7 @@ async fn bad_calls_are_refused_and_run_nothing() {
 async fn a_wrong_protocol_is_no_call() {
     let world = World::start().await;
     for (name, value, status) in [
-        (header::PROTOCOL, "2", 426),
+        (header::PROTOCOL, "2", 505),
         (header::PROTOCOL, "", 400),
         (header::RUN, "", 400),
         (header::RUN, "R 1", 400),
