@@ -180,7 +180,7 @@ impl Store {
                 .bind(&new.id)
                 .bind(&new.owner);
             lost.execute(tx.connection()).await.map_err(failed(ACTION))?;
-            let stored = self.find_tool_call(&mut tx, &new.run_id, (new.attempt, &new.id)).await?;
+            let stored = self.find_tool_call(&mut tx, &new.run_id, new.attempt, &new.id).await?;
             tx.commit(ACTION).await?;
             let stored = stored.ok_or_else(|| Error::Corrupt { what: "id", value: new.id.clone() })?;
             Ok(ToolCallBegun::Existing(Box::new(stored)))
@@ -237,7 +237,7 @@ impl Store {
     ) -> Result<Option<StoredToolCall>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
-            let stored = self.find_tool_call(&mut tx, run_id, (attempt, id)).await?;
+            let stored = self.find_tool_call(&mut tx, run_id, attempt, id).await?;
             tx.commit(READ).await?;
             Ok(stored)
         })
@@ -261,7 +261,8 @@ impl Store {
         &self,
         tx: &mut Tx,
         run_id: &RunId,
-        (attempt, id): (u32, &str),
+        attempt: u32,
+        id: &str,
     ) -> Result<Option<StoredToolCall>, Error> {
         let query = sqlx::query(FIND).bind(run_id.as_str()).bind(i64::from(attempt));
         let query = query.bind(id).bind(self.installation.as_str());

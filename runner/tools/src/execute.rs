@@ -55,6 +55,21 @@ pub(crate) struct Executor {
     tasks: TaskTracker,
 }
 
+/// Account and run for which an operator tries a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestCaller {
+    /// Account for which the tool acts.
+    pub account: AccountId,
+    /// Run for which the tool acts. Some tools need one.
+    pub run_id: Option<RunId>,
+}
+
+/// Marks of a call that writes, until it has ended.
+struct Held {
+    _permit: AccountPermit,
+    _mark: WritingMark,
+}
+
 /// Call that may run, with everything it holds.
 struct Admitted<'c> {
     listed: &'c Listed,
@@ -120,15 +135,11 @@ impl Executor {
     }
 
     /// Runs a tool for an operator. No run has to exist, and nothing is stored.
-    pub(crate) async fn try_out(
-        &self,
-        tool: &ToolName,
-        args: &str,
-        (account, run_id): (AccountId, Option<RunId>),
-    ) -> ToolResult {
+    pub(crate) async fn try_out(&self, tool: &ToolName, args: &str, caller: &TestCaller) -> ToolResult {
         let listed = self.catalog.get(tool)?;
         let args = arguments::read(args)?;
         listed.schema.check(&args)?;
+        let TestCaller { account, run_id } = caller.clone();
         run(listed, &Invocation { account, run_id, args }).await
     }
 
@@ -192,7 +203,12 @@ impl Executor {
         // From here on the call goes on without its client.
         let executor = self.clone();
         let name = listed.tool.spec().name.clone();
-        let writing = self.tasks.track_future(executor.write_to_end(name, invocation, new, (permit, mark)));
+        let writing = self.tasks.track_future(executor.write_to_end(
+            name,
+            invocation,
+            new,
+            Held { _permit: permit, _mark: mark },
+        ));
         let unknown = |_panicked| ToolError::unknown("the tool broke, and may have had its effect").into();
         task::spawn("writing tool call", writing).await.unwrap_or_else(unknown)
     }
@@ -202,7 +218,7 @@ impl Executor {
         name: ToolName,
         invocation: Invocation,
         new: NewToolCall,
-        _held: (AccountPermit, WritingMark),
+        _held: Held,
     ) -> Executed {
         let listed = match self.catalog.get(&name) {
             Ok(listed) => listed,

@@ -1,15 +1,12 @@
 //! gateway puts the parts together: the catalog, its execution, and the socket.
 
-use platform_core::{
-    host_tools::exec::ExecAnswer,
-    id::{AccountId, RunId, ToolName},
-};
+use platform_core::{host_tools::exec::ExecAnswer, id::ToolName};
 use runner_store::Store;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     catalog::{Catalog, CatalogEntry},
-    execute::Executor,
+    execute::{Executor, TestCaller},
     parts::{GatewayParts, Parts},
     routes::router,
     server::{StartError, ToolServer},
@@ -20,15 +17,6 @@ use crate::{
 pub struct ToolGateway {
     executor: Executor,
     parts: GatewayParts,
-}
-
-/// Account and run for which an operator tries a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TestCaller {
-    /// Account for which the tool acts.
-    pub account: AccountId,
-    /// Run for which the tool acts. Some tools need one.
-    pub run_id: Option<RunId>,
 }
 
 impl ToolGateway {
@@ -61,8 +49,7 @@ impl ToolGateway {
 
     /// Runs a tool for an operator. Its arguments are validated as ever. No run has to exist, and nothing is stored.
     pub async fn test(&self, tool: &ToolName, args: &str, caller: &TestCaller) -> ExecAnswer {
-        let TestCaller { account, run_id } = caller.clone();
-        match self.executor.try_out(tool, args, (account, run_id)).await {
+        match self.executor.try_out(tool, args, caller).await {
             Ok(result) => ExecAnswer::done(result),
             Err(error) => ExecAnswer::failed(error.code, error.message),
         }

@@ -26,10 +26,6 @@ mod tool;
 mod tools;
 
 pub use self::{
-    catalog::CatalogEntry,
-    gateway::{TestCaller, ToolGateway},
-    parts::GatewayParts,
-    server::StartError,
-    tool::Effect,
-    tools::built_in_names,
+    catalog::CatalogEntry, execute::TestCaller, gateway::ToolGateway, parts::GatewayParts,
+    server::StartError, tool::Effect, tools::built_in_names,
 };

@@ -126,6 +126,12 @@ impl GitHubDouble {
         self.lock().faults.entry(route).or_default().extend(faults);
     }
 
+    /// Returns whether a fault waits for a request of a route.
+    #[must_use]
+    pub fn has_fault(&self, route: GitHubRoute) -> bool {
+        self.lock().faults.get(&route).is_some_and(|faults| !faults.is_empty())
+    }
+
     /// Sets the time for which tokens of installations are valid from now on.
     pub fn set_token_lifetime(&self, lifetime: Duration) {
         self.lock().token_lifetime = lifetime;

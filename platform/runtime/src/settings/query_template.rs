@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_reads_other_accounts_is_refused() {
+    fn templates_of_other_accounts_are_refused() {
         for (text, problem) in [
             ("up", "selects series of all accounts"),
             ("sum(up)", "selects series of all accounts"),

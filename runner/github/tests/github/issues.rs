@@ -6,7 +6,7 @@ use runner_github::{CommentText, CredentialSource, IssueFilter, Issues, RunFoote
 use serde_json::json;
 
 use crate::{
-    double::{GitHubRoute, StoredIssue},
+    double::{GitHubFault, GitHubRoute, StoredIssue},
     world::World,
 };
 
@@ -27,7 +27,7 @@ async fn world() -> World {
 }
 
 #[tokio::test]
-async fn an_app_reads_and_writes_with_the_least_permissions() {
+async fn an_app_uses_the_least_permissions() {
     let world = world().await;
     let app = CredentialSource::open(&world.app_settings(), None).expect("the key is valid");
     let issues = Issues::of(Arc::new(app), world.repository());
@@ -58,6 +58,9 @@ async fn a_revoked_token_is_replaced_once() {
     let world = world().await;
     let app = CredentialSource::open(&world.app_settings(), None).expect("the key is valid");
     let issues = Issues::of(Arc::new(app), world.repository());
+    world.github.script(GitHubRoute::ReadIssue, [GitHubFault::Away]);
+    issues.read(7).await.expect_err("it is away");
+    assert!(!world.github.has_fault(GitHubRoute::ReadIssue));
     issues.read(7).await.expect("it is there");
     world.github.revoke_tokens();
     issues.read(7).await.expect("it is there");

@@ -14,6 +14,12 @@ use crate::{
 
 const TIME: &str = "core__get_current_time";
 
+/// Waits until GitHub has the scripted request.
+async fn asked(world: &World) {
+    let is_asked = async || (!world.github.has_fault(GitHubRoute::ReadIssue)).then_some(());
+    eventually("GitHub is asked", is_asked).await;
+}
+
 #[tokio::test]
 async fn a_call_has_a_result_and_a_row() {
     let world = World::start().await;
@@ -34,9 +40,8 @@ async fn a_run_sees_runs_of_its_account_alone() {
     let world = World::start().await;
     world.run("r2", "acct-1").await;
     world.run("foreign", "acct-2").await;
-    let status =
-        async |args| world.send(RawCall::exec("runs__status", "c", &args).with("x-sluice-call", "x")).await;
-    assert_eq!(status(json!({})).await.body["result"]["run_id"], json!("r1"));
+    let own = world.send(RawCall::exec("runs__status", "c1", &json!({}))).await;
+    assert_eq!(own.body["result"]["run_id"], json!("r1"));
     let call = RawCall::exec("runs__status", "c2", &json!({ "run_id": "r2" }));
     assert_eq!(world.send(call).await.body["result"]["state"], json!("running"));
     let mut answers = Vec::new();
@@ -63,14 +68,7 @@ async fn a_call_that_reads_ends_with_its_run() {
     let call = RawCall::of("/tool/exec", "github__read_issue", call.to_string().into_bytes());
     let calling = world.send(call.with("x-sluice-run", "r9"));
     let ending = async {
-        let asked = async || (world.github.count(GitHubRoute::ReadIssue) > 0).then_some(());
-        // The double records an exchange at its end: the call is seen by its effect on the account's calls instead.
-        drop(asked);
-        eventually("the call runs", async || {
-            let probe = RawCall::exec(TIME, "probe", &json!({}));
-            (world.send(probe).await.outcome() == "done").then_some(())
-        })
-        .await;
+        asked(&world).await;
         world.end(&token).await;
     };
     let (answer, ()) = tokio::join!(calling, ending);
@@ -89,11 +87,9 @@ async fn an_account_has_a_number_of_calls_in_flight() {
     world.run("other", "acct-2").await;
     let slow = world.send(RawCall::exec("github__read_issue", "slow", &json!({ "number": 1 })));
     let second = async {
-        eventually("a second call is refused", async || {
-            let answer = world.send(RawCall::exec(TIME, "second", &json!({}))).await;
-            (answer.code() == "too_many_calls").then_some(())
-        })
-        .await;
+        asked(&world).await;
+        let answer = world.send(RawCall::exec(TIME, "second", &json!({}))).await;
+        assert_eq!((answer.code(), answer.outcome()), ("too_many_calls", "denied"), "{answer:?}");
         let body = json!({ "runId": "other", "callId": "c", "tool": TIME, "args": {} });
         let call = RawCall::of("/tool/exec", TIME, body.to_string().into_bytes());
         let call = call.with("x-sluice-run", "other").with("x-sluice-account", "acct-2");

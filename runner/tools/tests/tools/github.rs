@@ -129,7 +129,7 @@ async fn a_result_that_is_too_large_is_none() {
 }
 
 #[tokio::test]
-async fn repositories_that_are_not_mirrored_are_not_found() {
+async fn unmirrored_repositories_are_not_found() {
     let world = world().await;
     for repository in ["absent", "other-one"] {
         let answer = call(&world, "repo_refresh", &json!({ "repository": repository })).await;

@@ -93,8 +93,8 @@ fn not_read(error: &StoreError, run_id: &RunId) -> ToolError {
 }
 
 /// Returns the description of a tool of GitHub.
-pub(super) fn spec(parts: &Parts, name: &'static str, text: (&str, Value)) -> ToolSpec {
-    let mut spec = ToolSpec::reading(tool_name(name), text.0, text.1);
+pub(super) fn spec(parts: &Parts, name: &'static str, description: &str, schema: Value) -> ToolSpec {
+    let mut spec = ToolSpec::reading(tool_name(name), description, schema);
     spec.connection = Some(CONNECTION);
     spec.unavailable = parts.gateway.github.is_none().then(|| NO_CREDENTIAL.to_owned());
     spec

@@ -33,7 +33,7 @@ impl Comment {
                 "body": { "type": "string", "minLength": 1, "maxLength": 20_000, "pattern": "\\S", "description": "Markdown." },
             },
         });
-        let mut spec = spec(parts, "github__comment", (description, schema));
+        let mut spec = spec(parts, "github__comment", description, schema);
         spec.effect = Effect::Writes;
         Self { spec, access: GitHubAccess::of(parts) }
     }

@@ -29,7 +29,7 @@ impl Label {
             "type": "object", "additionalProperties": false, "required": ["number", "labels"],
             "properties": { "number": number(), "labels": labels(1) },
         });
-        let mut spec = spec(parts, "github__label", (description, schema));
+        let mut spec = spec(parts, "github__label", description, schema);
         spec.effect = Effect::Writes;
         Self { spec, access: GitHubAccess::of(parts) }
     }

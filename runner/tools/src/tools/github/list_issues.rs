@@ -36,7 +36,7 @@ impl ListIssues {
             },
         });
         Self {
-            spec: spec(parts, "github__list_issues", (description, schema)),
+            spec: spec(parts, "github__list_issues", description, schema),
             access: GitHubAccess::of(parts),
         }
     }

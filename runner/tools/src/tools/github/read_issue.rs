@@ -27,10 +27,7 @@ impl ReadIssue {
         let schema = json!({
             "type": "object", "additionalProperties": false, "required": ["number"], "properties": { "number": number() },
         });
-        Self {
-            spec: spec(parts, "github__read_issue", (description, schema)),
-            access: GitHubAccess::of(parts),
-        }
+        Self { spec: spec(parts, "github__read_issue", description, schema), access: GitHubAccess::of(parts) }
     }
 
     async fn read(&self, call: &Invocation) -> ToolResult {

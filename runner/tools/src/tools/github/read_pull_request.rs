@@ -27,7 +27,7 @@ impl ReadPullRequest {
         let schema = json!({
             "type": "object", "additionalProperties": false, "required": ["number"], "properties": { "number": number() },
         });
-        let spec = spec(parts, "github__read_pull_request", (description, schema));
+        let spec = spec(parts, "github__read_pull_request", description, schema);
         Self { spec, access: GitHubAccess::of(parts) }
     }
 

@@ -28,7 +28,7 @@ impl Search {
             "type": "object", "additionalProperties": false, "required": ["text"],
             "properties": { "text": { "type": "string", "minLength": 1, "maxLength": 200 } },
         });
-        Self { spec: spec(parts, "github__search", (description, schema)), access: GitHubAccess::of(parts) }
+        Self { spec: spec(parts, "github__search", description, schema), access: GitHubAccess::of(parts) }
     }
 
     async fn search(&self, call: &Invocation) -> ToolResult {
