@@ -21,7 +21,7 @@ const MAX_CALL_ID: usize = 128;
 
 /// Run that calls, as the data plane says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub(crate) struct CallingRun {
     pub(crate) run_id: RunId,
     pub(crate) attempt: u32,
     pub(crate) account: AccountId,
@@ -56,7 +56,7 @@ impl ProtocolError {
     }
 }
 
-impl Caller {
+impl CallingRun {
     /// Reads the headers of a request.
     ///
     /// # Errors

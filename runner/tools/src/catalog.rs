@@ -32,14 +32,14 @@ pub struct CatalogEntry {
 }
 
 /// Tool with its compiled schema.
-pub(crate) struct Listed {
+pub(crate) struct CatalogTool {
     pub(crate) tool: Box<dyn Tool>,
     pub(crate) schema: ArgumentSchema,
 }
 
 /// All tools, by name. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Catalog(Arc<BTreeMap<ToolName, Listed>>);
+pub(crate) struct Catalog(Arc<BTreeMap<ToolName, CatalogTool>>);
 
 impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,7 +60,7 @@ impl Catalog {
             let spec = tool.spec();
             let name = spec.name.clone();
             match ArgumentSchema::compile(&spec.schema) {
-                Ok(schema) => drop(listed.insert(name, Listed { tool, schema })),
+                Ok(schema) => drop(listed.insert(name, CatalogTool { tool, schema })),
                 Err(error) => {
                     tracing::error!(tool = %name, error, "host tool left out: its schema is invalid")
                 }
@@ -73,7 +73,7 @@ impl Catalog {
     ///
     /// # Errors
     /// A refusal.
-    pub(crate) fn get(&self, name: &ToolName) -> Result<&Listed, ToolError> {
+    pub(crate) fn get(&self, name: &ToolName) -> Result<&CatalogTool, ToolError> {
         let Some(listed) = self.0.get(name) else {
             return Err(ToolError::denied("tool_unknown", format!("there is no tool {name}")));
         };
@@ -85,7 +85,7 @@ impl Catalog {
 
     /// Returns all tools, in the order of their names.
     pub(crate) fn entries(&self) -> Vec<CatalogEntry> {
-        let entry = |listed: &Listed| {
+        let entry = |listed: &CatalogTool| {
             let spec = listed.tool.spec();
             CatalogEntry {
                 name: spec.name.clone(),

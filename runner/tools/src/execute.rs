@@ -1,6 +1,6 @@
 //! execute runs a call: it checks the run and the arguments, and stores what happened.
 //!
-//! A call that writes is stored before the tool acts, and runs to its end in a task of its own, whatever becomes of its
+//! A call that writes is stored before the tool acts. It runs to its end in a task of its own, whatever becomes of its
 //! client and its run. A call that reads ends with its client, or with its run.
 
 use std::{sync::Arc, time::Instant};
@@ -17,9 +17,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     arguments::{self, digest},
-    caller::{Caller, store_unavailable},
-    catalog::{Catalog, Listed},
-    in_flight::{AccountPermit, InFlight, WritingMark},
+    caller::{CallingRun, store_unavailable},
+    catalog::{Catalog, CatalogTool},
+    in_flight::{AccountPermit, CallsInFlight, WritingMark},
     record::{CallRecorder, end_of},
     tool::{Effect, Invocation, ToolError, ToolResult},
 };
@@ -27,7 +27,7 @@ use crate::{
 /// Call of a tool by a run.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) caller: Caller,
+    pub(crate) caller: CallingRun,
     /// Id that the agent chose, or that of the data plane.
     pub(crate) id: String,
     pub(crate) tool: ToolName,
@@ -48,7 +48,7 @@ pub(crate) struct Executed {
 pub(crate) struct Executor {
     catalog: Catalog,
     store: Store,
-    in_flight: InFlight,
+    in_flight: CallsInFlight,
     /// Name of this process, which no other has.
     owner: Arc<str>,
     /// Tasks that go on without a client.
@@ -72,7 +72,7 @@ struct Held {
 
 /// Call that may run, with everything it holds.
 struct Admitted<'c> {
-    listed: &'c Listed,
+    listed: &'c CatalogTool,
     invocation: Invocation,
     new: NewToolCall,
     permit: AccountPermit,
@@ -97,7 +97,7 @@ impl Executor {
         Self {
             catalog,
             store,
-            in_flight: InFlight::new(max_per_account),
+            in_flight: CallsInFlight::new(max_per_account),
             owner: owner.into(),
             tasks: TaskTracker::new(),
         }
@@ -248,7 +248,7 @@ impl Executor {
 }
 
 /// Runs a tool within its limits of time and size.
-async fn run(listed: &Listed, invocation: &Invocation) -> ToolResult {
+async fn run(listed: &CatalogTool, invocation: &Invocation) -> ToolResult {
     let spec = listed.tool.spec();
     let result = match timeout(spec.timeout, listed.tool.run(invocation)).await {
         Ok(result) => result?,

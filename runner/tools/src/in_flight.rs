@@ -13,7 +13,7 @@ pub(crate) type CallKey = (RunId, u32, String);
 
 /// Calls that this process executes. Clones share them.
 #[derive(Debug, Clone)]
-pub(crate) struct InFlight {
+pub(crate) struct CallsInFlight {
     max_per_account: u32,
     accounts: Arc<Mutex<HashMap<AccountId, u32>>>,
     writing: Arc<Mutex<HashSet<CallKey>>>,
@@ -22,18 +22,18 @@ pub(crate) struct InFlight {
 /// Right of an account to one more call, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct AccountPermit {
-    in_flight: InFlight,
+    in_flight: CallsInFlight,
     account: AccountId,
 }
 
 /// Mark of a writing call, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct WritingMark {
-    in_flight: InFlight,
+    in_flight: CallsInFlight,
     key: CallKey,
 }
 
-impl InFlight {
+impl CallsInFlight {
     pub(crate) fn new(max_per_account: u32) -> Self {
         Self { max_per_account, accounts: Arc::default(), writing: Arc::default() }
     }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_account_has_a_number_of_calls() {
-        let in_flight = InFlight::new(2);
+        let in_flight = CallsInFlight::new(2);
         let account = |text| AccountId::parse(text).unwrap();
         let first = in_flight.enter(&account("a"));
         let second = in_flight.enter(&account("a"));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_writing_call_is_executed_once_at_a_time() {
-        let in_flight = InFlight::new(2);
+        let in_flight = CallsInFlight::new(2);
         let key = (RunId::parse("r").unwrap(), 0, "c".to_owned());
         let mark = in_flight.write(key.clone());
         assert!(mark.is_some() && in_flight.write(key.clone()).is_none());

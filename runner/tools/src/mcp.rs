@@ -34,7 +34,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    caller::Caller,
+    caller::CallingRun,
     catalog::{Catalog, CatalogEntry},
     execute::{Call, Executed, Executor},
     tool::{Effect, ToolError},
@@ -61,7 +61,7 @@ pub(crate) type McpAnswer = (Response<BoxBody<Bytes, std::convert::Infallible>>,
 /// Message, as this program has read it.
 #[derive(Clone)]
 struct ReadMessage {
-    caller: Caller,
+    caller: CallingRun,
     /// Call that the message makes; taken when it is executed.
     call: Arc<Mutex<Option<Call>>>,
     executed: Arc<Mutex<Option<Executed>>>,
@@ -102,7 +102,7 @@ impl McpServer {
     /// If the body is no message that may pass.
     pub(crate) async fn respond(
         &self,
-        caller: Caller,
+        caller: CallingRun,
         parts: Parts,
         body: Bytes,
     ) -> Result<McpAnswer, InvalidMessage> {
@@ -163,7 +163,7 @@ fn protocol_headers(headers: &HeaderMap, message: &McpMessage) -> HeaderMap {
 
 impl McpHandler {
     /// Returns the tools that the caller may call and that can be used.
-    fn granted(&self, caller: &Caller) -> Vec<Tool> {
+    fn granted(&self, caller: &CallingRun) -> Vec<Tool> {
         let catalog: &Catalog = self.executor.catalog();
         let is_shown =
             |entry: &CatalogEntry| caller.granted.contains(&entry.name) && entry.unavailable.is_none();

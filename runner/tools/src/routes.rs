@@ -18,7 +18,7 @@ use platform_core::{
 };
 
 use crate::{
-    caller::Caller,
+    caller::CallingRun,
     execute::{Call, Executed, Executor},
     mcp::McpServer,
     tool::ToolError,
@@ -44,7 +44,7 @@ pub(crate) fn router(executor: &Executor, max_request: ByteSize) -> Router {
 
 async fn exec(State(routes): State<Routes>, request: Request<Body>) -> Response {
     let (parts, body) = request.into_parts();
-    let caller = match Caller::read(&parts.headers) {
+    let caller = match CallingRun::read(&parts.headers) {
         Ok(caller) => caller,
         Err(error) => return refused(error.status(), "protocol_error", &error.to_string()),
     };
@@ -58,7 +58,7 @@ async fn exec(State(routes): State<Routes>, request: Request<Body>) -> Response 
 }
 
 /// Reads a call. The run is that of the headers: a body that names another is refused.
-fn read(caller: Caller, body: &[u8]) -> Result<Call, ToolError> {
+fn read(caller: CallingRun, body: &[u8]) -> Result<Call, ToolError> {
     let request = ExecRequest::read(body)
         .map_err(|error| ToolError::failed("invalid_request", format!("the body is no call: {error}")))?;
     if request.run_id != caller.run_id {
@@ -74,7 +74,7 @@ fn read(caller: Caller, body: &[u8]) -> Result<Call, ToolError> {
 
 async fn mcp(State(routes): State<Routes>, request: Request<Body>) -> Response {
     let (parts, body) = request.into_parts();
-    let caller = match Caller::read(&parts.headers) {
+    let caller = match CallingRun::read(&parts.headers) {
         Ok(caller) => caller,
         Err(error) => return refused(error.status(), "protocol_error", &error.to_string()),
     };
@@ -84,7 +84,7 @@ async fn mcp(State(routes): State<Routes>, request: Request<Body>) -> Response {
     respond(&routes.mcp, caller, parts, body).await
 }
 
-async fn respond(mcp: &McpServer, caller: Caller, parts: Parts, body: Bytes) -> Response {
+async fn respond(mcp: &McpServer, caller: CallingRun, parts: Parts, body: Bytes) -> Response {
     match mcp.respond(caller, parts, body).await {
         Ok(answer) => {
             let (mut response, executed) = answer;

@@ -77,7 +77,6 @@ fn denied() -> Vec<BadCall> {
 }
 
 /// Returns calls whose text is wrong.
-#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn invalid() -> Vec<BadCall> {
     let deep = format!("{{\"number\":{}1{}}}", "[".repeat(60), "]".repeat(60));
     let bomb = format!("{{\"number\":{}", "{\"a\":".repeat(40_000));

@@ -2,6 +2,7 @@
 
 use std::{thread, time::Duration};
 
+use platform_runtime::task;
 use runner_store::ToolCallState;
 use runner_tools::ToolGateway;
 use serde_json::{Value, json};
@@ -120,7 +121,7 @@ fn doomed(world: &World) -> (CancellationToken, thread::JoinHandle<()>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let gateway = ToolGateway::new(open(&url).await, parts);
-            drop(platform_runtime::task::spawn("doomed", gateway.serve(CancellationToken::new())));
+            drop(task::spawn("doomed", gateway.serve(CancellationToken::new())));
             killed.cancelled().await;
         });
         runtime.shutdown_background();
@@ -137,9 +138,9 @@ async fn a_killed_writing_call_is_unknown() {
     let (kill, serving) = doomed(&world);
     world.reachable().await;
     let socket = world.socket();
-    let calling = tokio::task::spawn(async move {
+    let calling = task::spawn("call", async move {
         // The process that would answer is killed.
-        tokio::task::spawn(async move { send(&socket, comment("c1")).await }).await.is_err()
+        task::spawn("killed call", async move { send(&socket, comment("c1")).await }).await.is_err()
     });
     eventually("the call is stored", async || world.store.tool_call(&id("r1"), 0, "c1").await.unwrap()).await;
     kill.cancel();

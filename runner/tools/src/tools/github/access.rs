@@ -32,7 +32,7 @@ pub(super) struct GitHubAccess {
 
 /// Part of a run's order.
 #[derive(Deserialize)]
-struct Order {
+struct OrderedRun {
     repo: Option<OrderedRepo>,
 }
 
@@ -55,7 +55,7 @@ impl GitHubAccess {
         let credentials = self.credentials.as_ref();
         let credentials = credentials.ok_or_else(|| ToolError::failed("tool_unavailable", NO_CREDENTIAL))?;
         let order = self.store.order(run_id).await.map_err(|error| not_read(&error, run_id))?;
-        let order: Order = serde_json::from_str(&order).map_err(|_other| no_repository(run_id))?;
+        let order: OrderedRun = serde_json::from_str(&order).map_err(|_other| no_repository(run_id))?;
         let url = order.repo.ok_or_else(|| no_repository(run_id))?.url;
         let url = RepoUrl::parse(&url).map_err(|_invalid| no_repository(run_id))?;
         let repository = credentials.repository(&url).ok().flatten().ok_or_else(|| no_repository(run_id))?;
