@@ -181,6 +181,7 @@ async fn answer(
     beside: &tokio::sync::Mutex<UnixStream>,
 ) -> Result<Response<Full<Bytes>>, Closed> {
     let (head, body) = request.into_parts();
+    #[expect(clippy::disallowed_methods, reason = "only programs under test send requests")]
     let body = body.collect().await.map_err(|_error| Closed)?.to_bytes();
     let seen = SeenCall { path: head.uri.path().to_owned(), headers: head.headers, body };
     state.seen.lock().unwrap().push(seen);

@@ -317,7 +317,7 @@ impl Problem {
     /// Problems of every route that demands a role and changes something, for callers with a session.
     pub(crate) const GUARDED_CHANGES: [Self; 2] = [Self::WRONG_ORIGIN, Self::UNSUPPORTED_MEDIA_TYPE];
     /// Problems of an order, beyond those of its form.
-    pub(crate) const OF_ORDERS: [Self; 13] = [
+    pub(crate) const OF_ORDERS: [Self; 14] = [
         Self::BALANCE_EXHAUSTED,
         Self::UNKNOWN_AGENT,
         Self::MODEL_NOT_GRANTED,
