@@ -1,11 +1,15 @@
-//! Tests that the real OpenClaw in a sandbox calls a host tool over MCP, which `sluice up` executes.
+//! Tests that the real OpenClaw, and the official clients of the Model Context Protocol, call host tools from a sandbox.
+//! `sluice up` executes them.
 
 use std::time::Duration;
 
-use harness::{Up, World};
+use harness::{
+    McpClient, Up, World, docker::containers_of, eventually::eventually, mcp_clients::McpCalls,
+    shell_agents::shell_agent,
+};
 use platform_core::{host_tools::ToolOutcome, record::Kind};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Longest duration of a run: OpenClaw takes seconds to start, and many on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(110);
@@ -34,4 +38,36 @@ async fn openclaw_calls_a_host_tool_over_mcp() {
     let models = records.iter().filter(|line| line.record.kind == Kind::Model).count();
     assert_eq!(models, 2, "a call for the step and one for the answer");
     up.stop(Signal::TERM).await;
+}
+
+#[tokio::test]
+async fn official_mcp_clients_call_a_tool() {
+    let calls = McpCalls { tool: "core__get_current_time", arguments: "{}", denied: "runs__status" };
+    let agent = shell_agent("touch /workspace/ready; sleep 600", "host_tools = ['core__get_current_time']\n");
+    let mut world = World::with(&agent).await;
+    assert!(world.stop_proxy().await);
+    let up = Up::start(world.sluice()).await;
+    let ordered = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "--detach", "q"]).await;
+    assert_eq!(ordered.code, Some(0), "{ordered:?}");
+    let workspace = world.workspace("r1").await;
+    eventually("the agent runs", || async { workspace.join("ready").exists() }, |ready| *ready).await;
+    let containers = containers_of(&world.installation()).await;
+    let [container] = &containers[..] else { panic!("{containers:?}") };
+    for client in [McpClient::Python, McpClient::TypeScript] {
+        let seen = client.call_from(container, calls).await;
+        assert_eq!(seen["tools"], json!(["core__get_current_time"]), "{client:?}: {seen:#}");
+        assert_eq!(seen["called"]["failed"], json!(false), "{client:?}: {seen:#}");
+        assert!(seen["called"]["text"].as_str().unwrap().contains("unix_ms"), "{client:?}: {seen:#}");
+        assert!(seen["invalid"].to_string().contains("no_such_argument"), "{client:?}: {seen:#}");
+        assert!(seen["denied"]["error"].to_string().contains("policy_denied"), "{client:?}: {seen:#}");
+    }
+    let records = world.journal().await;
+    assert!(records.iter().all(|line| line.record.kind == Kind::Tool), "{records:#?}");
+    let outcomes: Vec<_> = records.iter().filter_map(|line| line.record.tool.as_ref()).collect();
+    let done = outcomes.iter().filter(|tool| tool.outcome == ToolOutcome::Done).count();
+    assert_eq!(done, 2, "one for each client: {records:#?}");
+    let cancelled = world.sluice().run(&["runs", "cancel", "r1"]).await;
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
 }
