@@ -20,7 +20,7 @@ pub struct ToolLists<'l> {
     pub order: Option<&'l [ToolName]>,
 }
 
-/// One of these lists.
+/// List of tools that applies to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolList {
     /// `host_tools` of the agent.

@@ -15,12 +15,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// A connection for one request.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct RequestStream {
     stream: TcpStream,
     deadline: Instant,
 }
 
-impl Connection {
+impl RequestStream {
     /// Connects to `address`. Nothing has been sent if this fails.
     pub(crate) fn open(address: &GatewayAddress) -> Result<Self, Error> {
         let endpoint = address.endpoint();
@@ -46,7 +46,7 @@ impl Connection {
     }
 }
 
-impl Write for Connection {
+impl Write for RequestStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.set_write_timeout(Some(self.time_left()?))?;
         self.stream.write(bytes)
@@ -57,7 +57,7 @@ impl Write for Connection {
     }
 }
 
-impl Read for Connection {
+impl Read for RequestStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(Some(self.time_left()?))?;
         self.stream.read(buffer)

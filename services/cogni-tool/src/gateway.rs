@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     answer::{BrokenAnswer, HttpAnswer},
-    connection::Connection,
+    connection::RequestStream,
     error::{Error, Meaning},
     settings::GatewayAddress,
 };
@@ -41,7 +41,7 @@ pub(crate) fn post(
         version = env!("CARGO_PKG_VERSION"),
         length = body.len(),
     );
-    let mut connection = Connection::open(address)?;
+    let mut connection = RequestStream::open(address)?;
     // A gateway may refuse a request before it has all of it. Its answer says more than the broken pipe.
     let sent = connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(&body));
     HttpAnswer::read(connection).map_err(|error| {

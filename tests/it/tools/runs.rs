@@ -18,7 +18,7 @@ fn reporting(command: &str) -> String {
     )
 }
 
-/// What the agent printed, of a run that has succeeded.
+/// Returns what the agent printed in a run that has succeeded.
 fn report(outcome: &Outcome) -> Value {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let text = outcome.result()["stdout"]["text"].as_str().unwrap().to_owned();
