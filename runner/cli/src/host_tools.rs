@@ -32,17 +32,20 @@ pub(crate) fn sharing_gateway(
     ToolGateway::new(store.clone(), GatewayParts { settings, github, refresher })
 }
 
-/// Returns an error for each host tool that agents and accounts name and that does not exist.
+/// Returns an error for each host tool that agents, accounts and `tools.approval` name and that does not exist.
 pub(crate) fn unknown_tools(settings: &Settings) -> Vec<ValidationError> {
     let known = runner_tools::built_in_names();
     let accounts = settings.accounts.named.iter().map(|(id, account)| (id.as_str(), account));
     let accounts = accounts.chain([("*", &settings.accounts.any)]);
-    let accounts =
-        accounts.filter_map(|(id, account)| Some((format!("accounts.{id}"), account.host_tools.as_ref()?)));
-    let agents = settings.agents.iter().map(|(id, agent)| (format!("agents.{id}"), &agent.host_tools));
-    let errors = accounts.chain(agents).flat_map(|(entry, tools)| {
+    let accounts = accounts.filter_map(|(id, account)| {
+        Some((format!("accounts.{id}.host_tools"), account.host_tools.as_ref()?))
+    });
+    let agents =
+        settings.agents.iter().map(|(id, agent)| (format!("agents.{id}.host_tools"), &agent.host_tools));
+    let approval = ("tools.approval".to_owned(), &settings.tools.approval);
+    let errors = accounts.chain(agents).chain([approval]).flat_map(|(setting, tools)| {
         let unknown = tools.iter().filter(|tool| !known.contains(tool));
-        let about = About::Setting(format!("{entry}.host_tools"));
+        let about = About::Setting(setting);
         unknown
             .map(|tool| ValidationError { about: about.clone(), problem: problem(tool, &known) })
             .collect::<Vec<_>>()
@@ -93,7 +96,8 @@ mod tests {
     #[test]
     fn an_unknown_tool_is_named_with_the_nearest() {
         let text = "[agents.'t:a']\nimage = 'i:1'\nargv = ['a']\nhost_tools = ['core__get_current_tim', 'core__get_current_time']\n\
-                    [accounts.a]\nhost_tools = ['a_quite_different_name_of_a_tool']";
+                    [accounts.a]\nhost_tools = ['a_quite_different_name_of_a_tool']\n\
+                    [tools]\napproval = ['github__coment', 'github__label']";
         let file = Some(("s.toml".into(), text.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
         let errors: Vec<_> = unknown_tools(&settings).iter().map(ToString::to_string).collect();
@@ -102,6 +106,7 @@ mod tests {
             [
                 "accounts.a.host_tools: there is no host tool a_quite_different_name_of_a_tool: `sluice tools ls` lists them",
                 "agents.t:a.host_tools: there is no host tool core__get_current_tim; did you mean core__get_current_time?",
+                "tools.approval: there is no host tool github__coment; did you mean github__comment?",
             ]
         );
     }

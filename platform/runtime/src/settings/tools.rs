@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use platform_core::{
     host_tools::ToolLimits,
+    id::ToolName,
     limit::{ByteSize, MAX_SOCKET_PATH, Millis},
 };
 
@@ -12,6 +13,8 @@ use crate::config::Section;
 
 /// Most calls of an account at the same time.
 const CALLS_IN_FLIGHT_PER_ACCOUNT: u32 = 32;
+/// Longest wait for a person's decision.
+const MAX_APPROVAL_TIMEOUT: Millis = Millis::seconds(600);
 
 /// `[tools]`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +27,12 @@ pub struct Tools {
     pub calls_per_minute: u64,
     /// Most calls of a run at the same time.
     pub max_calls_in_flight: u64,
-    /// Longest duration of a call.
+    /// Longest duration of a call, without its wait for an approval.
     pub call_timeout: Millis,
+    /// Tools whose calls wait for a person's approval.
+    pub approval: Vec<ToolName>,
+    /// Longest wait for an approval. Then the call is denied.
+    pub approval_timeout: Millis,
     /// Largest body of a call.
     pub max_request: ByteSize,
     /// Largest answer to a call.
@@ -57,9 +64,15 @@ impl Tools {
             .or(limits.calls_in_flight),
             call_timeout: field(
                 "call_timeout",
-                "Longest duration of a call of a host tool, a wait for an approval included.",
+                "Longest duration of a call of a host tool. A wait for an approval is added to it.",
             )
             .or(limits.call_ms),
+            approval: field(
+                "approval",
+                "Host tools whose calls wait for a person: `sluice tools pending` lists them.",
+            )
+            .list_or(vec![]),
+            approval_timeout: read_approval_timeout(section),
             max_request: field("max_request", "Largest body of a call of a host tool.")
                 .or(limits.request_body),
             max_answer: field(
@@ -81,14 +94,22 @@ impl Tools {
         }
     }
 
-    /// Returns the limits of a run's calls of host tools.
+    /// Returns whether calls of `tool` wait for a person's approval.
     #[must_use]
-    pub const fn limits(&self) -> ToolLimits {
+    pub fn needs_approval(&self, tool: &ToolName) -> bool {
+        self.approval.contains(tool)
+    }
+
+    /// Returns the limits of the calls of a run that may call `granted`.
+    #[must_use]
+    pub fn limits(&self, granted: &[ToolName]) -> ToolLimits {
+        let has_approvals = granted.iter().any(|tool| self.needs_approval(tool));
+        let wait = if has_approvals { self.approval_timeout } else { Millis(0) };
         ToolLimits {
             calls: self.max_calls,
             calls_per_minute: self.calls_per_minute,
             calls_in_flight: self.max_calls_in_flight,
-            call_ms: self.call_timeout,
+            call_ms: Millis(self.call_timeout.0.saturating_add(wait.0)),
             request_body: self.max_request,
             answer_body: self.max_answer,
         }
@@ -111,4 +132,48 @@ fn read_socket(section: &Section<'_>) -> Option<PathBuf> {
         section.reject(NAME, format!("the path of a socket has at most {MAX_SOCKET_PATH} bytes"));
     }
     socket
+}
+
+fn read_approval_timeout(section: &Section<'_>) -> Millis {
+    const NAME: &str = "approval_timeout";
+    let doc = "Longest wait of a call for a person's approval, at most 10 minutes. Then the call is denied.";
+    let timeout: Millis = section.field(NAME, doc).or(MAX_APPROVAL_TIMEOUT);
+    if timeout.0 == 0 || timeout > MAX_APPROVAL_TIMEOUT {
+        section.reject(
+            NAME,
+            "a wait for an approval takes more than nothing, and at most 10 minutes".to_owned(),
+        );
+    }
+    timeout
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    fn read(text: &str) -> Result<Tools, String> {
+        let file = Some(("s.toml".into(), text.to_owned()));
+        let settings = Settings::read(&Sources { file, ..Sources::default() });
+        settings.map(|settings| settings.tools).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_granted_tool_with_approval_extends_calls() {
+        let tools =
+            read("[tools]\ncall_timeout = '20s'\napproval = ['a__x']\napproval_timeout = '5m'").unwrap();
+        let [with, without] = ["a__x", "a__y"].map(|name| ToolName::parse(name).unwrap());
+        assert_eq!(tools.limits(std::slice::from_ref(&without)).call_ms, Millis::seconds(20));
+        assert_eq!(tools.limits(&[without, with]).call_ms, Millis::seconds(320));
+        assert_eq!(read("").unwrap().approval_timeout, Millis::seconds(600));
+    }
+
+    #[test]
+    fn an_approval_waits_at_most_ten_minutes() {
+        for (timeout, is_taken) in [("0s", false), ("1s", true), ("10m", true), ("601s", false)] {
+            let read = read(&format!("[tools]\napproval_timeout = '{timeout}'"));
+            assert_eq!(read.is_ok(), is_taken, "{timeout}: {read:?}");
+            assert!(is_taken || read.unwrap_err().contains("approval_timeout"), "{timeout}");
+        }
+    }
 }

@@ -42,7 +42,8 @@ impl RunContext<'_> {
     pub(super) fn grant(&self, listener: Listener) -> RunGrant {
         let request = self.request();
         let agent = self.agent();
-        let settings = self.engine.settings.get();
+        let host_tools = self.host_tools();
+        let limits = self.engine.settings.get().tools.limits(&host_tools);
         RunGrant {
             run_id: request.run_id.clone(),
             attempt: self.run.attempt(),
@@ -59,7 +60,7 @@ impl RunContext<'_> {
             expires: Some(expiry(agent.run_timeout)),
             models: Some(agent.models.clone()).filter(|models| !models.is_empty()),
             tools: agent.tools.clone(),
-            host_tools: HostTools { names: self.host_tools(), limits: settings.tools.limits() },
+            host_tools: HostTools { names: host_tools, limits },
             capabilities: agent.capabilities.iter().copied().collect(),
             ungranted_tools: agent.ungranted_tools,
             tap: Tap::Text,
