@@ -42,7 +42,8 @@ const BRIDGE_TURN: &str = "UPDATE turns SET parent = (SELECT removed.parent FROM
 const CLEAR_RELAYS: &str =
     "UPDATE relays SET document = '', due = NULL, version = version + 1 WHERE run = $1";
 /// The rows stay, with what was called and how it ended.
-const CLEAR_TOOL_CALLS: &str = "UPDATE tool_calls SET message = NULL, result = NULL WHERE run = $1";
+const CLEAR_TOOL_CALLS: &str =
+    "UPDATE tool_calls SET message = NULL, result = NULL, args = NULL WHERE run = $1";
 const REMOVE_TURN: &str = "DELETE FROM turns WHERE run = $1";
 
 impl Store {

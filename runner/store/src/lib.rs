@@ -71,6 +71,8 @@ mod thread_list;
 mod thread_workspaces;
 mod threads;
 mod time;
+mod tool_approvals;
+mod tool_call_state;
 mod tool_calls;
 mod top_ups;
 
@@ -126,7 +128,9 @@ pub use self::{
     thread_workspaces::{ThreadClaim, ThreadWorkspace, ThreadWorkspaceKey},
     threads::{NewTurn, ThreadTurn, TurnPlace},
     time::UnixMillis,
-    tool_calls::{NewToolCall, StoredToolCall, ToolCallBegun, ToolCallEnd, ToolCallState},
+    tool_approvals::{DecideError, ToolDecision, ToolVerdict, Withdrawal},
+    tool_call_state::ToolCallState,
+    tool_calls::{ApprovalWait, NewToolCall, StoredToolCall, ToolCallBegun, ToolCallEnd},
     top_ups::{NewTopUp, TopUp, TopUpAdded},
 };
 use self::{

@@ -5,7 +5,10 @@
 //! [`ToolCallState::Unknown`], and is never begun again. Results are kept of calls that write, because a repeated call
 //! gets them. Results of calls that only read are not kept.
 
-use platform_core::id::{AccountId, RunId, ToolName};
+use platform_core::{
+    id::{AccountId, RunId, ToolName},
+    limit::Millis,
+};
 use serde::Serialize;
 use sqlx::{Row, any::AnyRow};
 
@@ -13,60 +16,36 @@ use super::{
     RetryWhen, Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{count, number, parsed, storable, text, time},
+    tool_call_state::{ToolCallMove, ToolCallState},
 };
 
 const ACTION: &str = "store a call of a tool";
 const READ: &str = "read calls of tools";
+/// Code of a call whose process was gone before a person decided, or before the call began.
+pub(super) const ABANDONED: &str = "approval_abandoned";
+/// Message of such a call.
+pub(super) const ABANDONED_MESSAGE: &str =
+    "the program that waited for the approval was stopped, and nothing ran: make a new call";
 
 const ADD: &str = "INSERT INTO tool_calls (run, attempt, id, call, installation, account, tool, effect, args_digest, owner, \
-     state, code, message, result, result_bytes, connection, began, ended) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, NULL, NULL, NULL, NULL, NULL, $12, NULL) \
+     state, code, message, result, result_bytes, connection, began, ended, args, decide_by, decided, decided_by) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, NULL, NULL, NULL, NULL, NULL, $12, NULL, $13, $14, NULL, NULL) \
      ON CONFLICT (run, attempt, id) DO NOTHING";
 /// The process that began the call may end it even after another one took it for lost.
 const END: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, result = $4, result_bytes = $5, \
-     connection = $6, ended = $7 WHERE run = $8 AND attempt = $9 AND id = $10 AND owner = $11 AND ended IS NULL";
+     connection = $6, ended = $7 WHERE run = $8 AND attempt = $9 AND id = $10 AND owner = $11 AND ended IS NULL \
+     AND state IN ('executing', 'unknown')";
 const LOSE: &str = "UPDATE tool_calls SET state = $1 \
-     WHERE run = $2 AND attempt = $3 AND id = $4 AND ended IS NULL AND owner <> $5";
+     WHERE run = $2 AND attempt = $3 AND id = $4 AND ended IS NULL AND owner <> $5 AND state IN ($6, $7)";
+/// Nothing runs for a call that waited, because its process begins it only if it is still approved.
+const ABANDON: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4 \
+     WHERE run = $5 AND attempt = $6 AND id = $7 AND owner <> $8 AND state IN ($9, $10)";
 const BEGAN: &str =
     "UPDATE tool_calls SET began = $1 WHERE run = $2 AND attempt = $3 AND id = $4 AND owner = $5";
 const FIND: &str =
     "SELECT * FROM tool_calls WHERE run = $1 AND attempt = $2 AND id = $3 AND installation = $4";
 const OF_RUN: &str =
     "SELECT * FROM tool_calls WHERE run = $1 AND installation = $2 ORDER BY began, attempt, id";
-
-/// State of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolCallState {
-    /// The tool acts.
-    Executing,
-    /// The tool gave a result.
-    Done,
-    /// The tool gave none, and has ended.
-    Failed,
-    /// The tool began, and how it ended is unknown.
-    Unknown,
-}
-
-impl ToolCallState {
-    /// All states.
-    const ALL: [Self; 4] = [Self::Executing, Self::Done, Self::Failed, Self::Unknown];
-
-    /// Returns the state as a word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Executing => "executing",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.word() == word)
-    }
-}
 
 /// Call to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +68,15 @@ pub struct NewToolCall {
     pub args_digest: String,
     /// Process that executes the call, by a name that no other process has.
     pub owner: String,
+}
+
+/// Wait of a call for a person's decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalWait {
+    /// Arguments, for the person who decides: without secrets, and bounded.
+    pub args: String,
+    /// Longest wait.
+    pub timeout: Millis,
 }
 
 /// End of a call.
@@ -147,12 +135,22 @@ pub struct StoredToolCall {
     /// Time at which the call ended, if that is known.
     #[serde(rename = "ended_ms")]
     pub ended: Option<UnixMillis>,
+    /// Arguments, for the person who decides; of calls that need an approval.
+    pub args: Option<String>,
+    /// Time at which the call is denied unless a person has decided.
+    #[serde(rename = "decide_by_ms")]
+    pub decide_by: Option<UnixMillis>,
+    /// Time at which a person decided.
+    #[serde(rename = "decided_ms")]
+    pub decided: Option<UnixMillis>,
+    /// Person who decided.
+    pub decided_by: Option<String>,
 }
 
 /// Outcome of beginning a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolCallBegun {
-    /// The call is stored, and the tool may act.
+    /// The call is stored, and the tool may act, or the call waits.
     New,
     /// A call with this id is stored already.
     Existing(Box<StoredToolCall>),
@@ -160,26 +158,41 @@ pub enum ToolCallBegun {
 
 impl Store {
     /// Stores that a call begins. Of two calls with one id, the first is stored and the second is told of it. A call
-    /// that another process left executing is then [`ToolCallState::Unknown`].
+    /// that another process left executing is then [`ToolCallState::Unknown`]; one that it left waiting is
+    /// [`ToolCallState::Denied`].
     ///
     /// # Errors
     /// If the store fails. The call may be stored then.
     pub async fn begin_tool_call(&self, new: &NewToolCall) -> Result<ToolCallBegun, Error> {
+        self.add_tool_call(new, None).await
+    }
+
+    /// Stores that a call waits for a person's decision; else as [`Self::begin_tool_call`].
+    ///
+    /// # Errors
+    /// If the store fails. The call may be stored then.
+    pub async fn propose_tool_call(
+        &self,
+        new: &NewToolCall,
+        wait: &ApprovalWait,
+    ) -> Result<ToolCallBegun, Error> {
+        self.add_tool_call(new, Some(wait)).await
+    }
+
+    async fn add_tool_call(
+        &self,
+        new: &NewToolCall,
+        wait: Option<&ApprovalWait>,
+    ) -> Result<ToolCallBegun, Error> {
         // A try whose answer was lost may have stored the row. To begin on it would begin twice.
         self.retry(RetryWhen::UnlessDone, async |_| {
             let mut tx = self.begin().await?;
-            let is_new = tx.add_tool_call(self.installation.as_str(), new).await?;
+            let is_new = tx.add_tool_call(self.installation.as_str(), new, wait).await?;
             if is_new {
                 tx.commit(ACTION).await?;
                 return Ok(ToolCallBegun::New);
             }
-            let lost = sqlx::query(LOSE)
-                .bind(ToolCallState::Unknown.word())
-                .bind(new.run_id.as_str())
-                .bind(i64::from(new.attempt))
-                .bind(&new.id)
-                .bind(&new.owner);
-            lost.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            tx.lose_tool_call(new).await?;
             let stored = self.find_tool_call(&mut tx, &new.run_id, new.attempt, &new.id).await?;
             tx.commit(ACTION).await?;
             let stored = stored.ok_or_else(|| Error::Corrupt { what: "id", value: new.id.clone() })?;
@@ -213,7 +226,7 @@ impl Store {
     ) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            if tx.add_tool_call(self.installation.as_str(), new).await? {
+            if tx.add_tool_call(self.installation.as_str(), new, None).await? {
                 let began = tx.now.saturating_sub_unsigned(millis);
                 let query = sqlx::query(BEGAN).bind(began).bind(new.run_id.as_str());
                 let query = query.bind(i64::from(new.attempt)).bind(&new.id).bind(&new.owner);
@@ -257,7 +270,7 @@ impl Store {
         .await
     }
 
-    async fn find_tool_call(
+    pub(super) async fn find_tool_call(
         &self,
         tx: &mut Tx,
         run_id: &RunId,
@@ -272,8 +285,15 @@ impl Store {
 }
 
 impl Tx {
-    /// Inserts a call that executes. Returns whether there was none with its id.
-    async fn add_tool_call(&mut self, installation: &str, new: &NewToolCall) -> Result<bool, Error> {
+    /// Inserts a call that waits, or that executes. Returns whether there was none with its id.
+    async fn add_tool_call(
+        &mut self,
+        installation: &str,
+        new: &NewToolCall,
+        wait: Option<&ApprovalWait>,
+    ) -> Result<bool, Error> {
+        let state = if wait.is_some() { ToolCallState::Waiting } else { ToolCallState::Executing };
+        let decide_by = wait.map(|wait| self.now.saturating_add_unsigned(wait.timeout.0));
         let added = sqlx::query(ADD)
             .bind(new.run_id.as_str())
             .bind(i64::from(new.attempt))
@@ -285,12 +305,41 @@ impl Tx {
             .bind(new.effect)
             .bind(&new.args_digest)
             .bind(&new.owner)
-            .bind(ToolCallState::Executing.word())
+            .bind(state.word())
             .bind(self.now)
+            .bind(wait.map(|wait| storable(&wait.args)))
+            .bind(decide_by)
             .execute(self.connection())
             .await
             .map_err(failed(ACTION))?;
         Ok(added.rows_affected() > 0)
+    }
+
+    /// Stores that the process that had the call is gone, if another one had it.
+    async fn lose_tool_call(&mut self, new: &NewToolCall) -> Result<(), Error> {
+        let [from, or] = ToolCallMove::Lose.sources();
+        let lost = sqlx::query(LOSE)
+            .bind(ToolCallMove::Lose.target().word())
+            .bind(new.run_id.as_str())
+            .bind(i64::from(new.attempt))
+            .bind(&new.id)
+            .bind(&new.owner)
+            .bind(from.word())
+            .bind(or.word());
+        lost.execute(self.connection()).await.map_err(failed(ACTION))?;
+        let [from, or] = ToolCallMove::Withdraw.sources();
+        let abandoned = sqlx::query(ABANDON)
+            .bind(ToolCallMove::Withdraw.target().word())
+            .bind(ABANDONED)
+            .bind(ABANDONED_MESSAGE)
+            .bind(self.now)
+            .bind(new.run_id.as_str())
+            .bind(i64::from(new.attempt))
+            .bind(&new.id)
+            .bind(&new.owner)
+            .bind(from.word())
+            .bind(or.word());
+        abandoned.execute(self.connection()).await.map(drop).map_err(failed(ACTION))
     }
 
     async fn end_tool_call(&mut self, new: &NewToolCall, end: &ToolCallEnd) -> Result<(), Error> {
@@ -314,7 +363,13 @@ impl Tx {
 }
 
 impl StoredToolCall {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
+    /// Returns whether a person may still decide about the call at `now`, if its run runs.
+    #[must_use]
+    pub fn is_waiting(&self, now: UnixMillis) -> bool {
+        self.state == ToolCallState::Waiting && self.decide_by.is_some_and(|decide_by| decide_by.0 > now.0)
+    }
+
+    pub(super) fn read(row: &AnyRow) -> Result<Self, Error> {
         let optional = |column: &'static str| row.try_get::<Option<String>, _>(column).map_err(failed(READ));
         let result_bytes: Option<i64> = row.try_get("result_bytes").map_err(failed(READ))?;
         Ok(Self {
@@ -334,6 +389,10 @@ impl StoredToolCall {
             connection: optional("connection")?,
             began: UnixMillis(number(row, "began")?),
             ended: time(row, "ended")?,
+            args: optional("args")?,
+            decide_by: time(row, "decide_by")?,
+            decided: time(row, "decided")?,
+            decided_by: optional("decided_by")?,
         })
     }
 }

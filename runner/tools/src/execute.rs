@@ -1,7 +1,8 @@
 //! execute runs a call: it checks the run and the arguments, and stores what happened.
 //!
 //! A call that writes is stored before the tool acts. It runs to its end in a task of its own, whatever becomes of its
-//! client and its run. A call that reads ends with its client, or with its run.
+//! client and its run. A call that reads ends with its client, or with its run. A call that needs an approval waits for it
+//! first, and then runs as one that writes.
 
 use std::{sync::Arc, time::Instant};
 
@@ -9,18 +10,20 @@ use platform_core::{
     host_tools::ToolOutcome,
     id::{AccountId, RunId, ToolName},
 };
-use platform_runtime::task;
+use platform_runtime::{report, settings::Tools, task};
 use runner_store::{NewToolCall, Store, StoredToolCall, ToolCallBegun, ToolCallState};
 use serde_json::Value;
 use tokio::time::timeout;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    approval::{ApprovalWaiter, Approvals},
     arguments::{self, digest},
     caller::{CallingRun, store_unavailable},
     catalog::{Catalog, CatalogTool},
     in_flight::{AccountPermit, CallsInFlight, WritingMark},
     record::{CallRecorder, end_of},
+    redaction,
     tool::{Effect, Invocation, ToolError, ToolResult},
 };
 
@@ -49,6 +52,7 @@ pub(crate) struct Executor {
     catalog: Catalog,
     store: Store,
     in_flight: CallsInFlight,
+    approvals: Approvals,
     /// Name of this process, which no other has.
     owner: Arc<str>,
     /// Tasks that go on without a client.
@@ -78,6 +82,16 @@ struct Admitted<'c> {
     permit: AccountPermit,
 }
 
+/// Call that goes on without its client once it has begun.
+struct WritingCall {
+    name: ToolName,
+    invocation: Invocation,
+    new: NewToolCall,
+    /// Wait for an approval, if the call needs one.
+    waiter: Option<ApprovalWaiter>,
+    _held: Held,
+}
+
 impl Executed {
     /// Returns the outcome of the call.
     pub(crate) fn outcome(&self) -> ToolOutcome {
@@ -92,12 +106,13 @@ impl From<ToolError> for Executed {
 }
 
 impl Executor {
-    pub(crate) fn new(catalog: Catalog, store: Store, max_per_account: u32) -> Self {
+    pub(crate) fn new(catalog: Catalog, store: Store, settings: &Tools) -> Self {
         let owner = format!("{:032x}", platform_runtime::random::bits());
         Self {
             catalog,
             store,
-            in_flight: CallsInFlight::new(max_per_account),
+            in_flight: CallsInFlight::new(settings.max_calls_in_flight_per_account),
+            approvals: Approvals::of(settings),
             owner: owner.into(),
             tasks: TaskTracker::new(),
         }
@@ -105,6 +120,24 @@ impl Executor {
 
     pub(crate) const fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// Denies the calls that an earlier process left waiting for an approval. They never run.
+    pub(crate) async fn deny_abandoned(&self) {
+        match self.store.deny_abandoned_tool_calls(&self.owner).await {
+            Ok(0) => {}
+            Ok(calls) => {
+                tracing::warn!(calls, "tool calls denied: their approval was waited for before the start")
+            }
+            Err(error) => {
+                tracing::warn!(error = report::chain(&error), "tool calls of earlier processes not denied");
+            }
+        }
+    }
+
+    /// Denies the calls that wait for an approval.
+    pub(crate) fn stop_waiting(&self) {
+        self.approvals.stop();
     }
 
     /// Waits until all tasks have ended. No call may begin meanwhile.
@@ -121,8 +154,15 @@ impl Executor {
             Ok(admitted) => admitted,
             Err(error) => return error.into(),
         };
+        if self.approvals.are_needed(&call.tool) {
+            let left = CancellationToken::new();
+            let _guard = left.clone().drop_guard();
+            let shown = redaction::for_person(&admitted.listed.tool.spec().schema, &admitted.invocation.args);
+            let waiter = self.approvals.waiter(call.caller, watcher, shown, left);
+            return self.write(admitted, Some(waiter)).await;
+        }
         match admitted.listed.tool.spec().effect {
-            Effect::Writes => self.write(admitted).await,
+            Effect::Writes => self.write(admitted, None).await,
             Effect::Reads => {
                 let ended = call.caller.ended(&self.store, &mut watcher);
                 let reading = self.read(admitted);
@@ -193,7 +233,7 @@ impl Executor {
         Executed { result, connection }
     }
 
-    async fn write(&self, admitted: Admitted<'_>) -> Executed {
+    async fn write(&self, admitted: Admitted<'_>, waiter: Option<ApprovalWaiter>) -> Executed {
         let Admitted { listed, invocation, new, permit } = admitted;
         let key = (new.run_id.clone(), new.attempt, new.id.clone());
         let Some(mark) = self.in_flight.write(key) else {
@@ -203,31 +243,27 @@ impl Executor {
         // From here on the call goes on without its client.
         let executor = self.clone();
         let name = listed.tool.spec().name.clone();
-        let writing = self.tasks.track_future(executor.write_to_end(
-            name,
-            invocation,
-            new,
-            Held { _permit: permit, _mark: mark },
-        ));
+        let writing =
+            WritingCall { name, invocation, new, waiter, _held: Held { _permit: permit, _mark: mark } };
+        let writing = self.tasks.track_future(executor.write_to_end(writing));
         let unknown = |_panicked| ToolError::unknown("the tool broke, and may have had its effect").into();
         task::spawn("writing tool call", writing).await.unwrap_or_else(unknown)
     }
 
-    async fn write_to_end(
-        self,
-        name: ToolName,
-        invocation: Invocation,
-        new: NewToolCall,
-        _held: Held,
-    ) -> Executed {
+    async fn write_to_end(self, writing: WritingCall) -> Executed {
+        let WritingCall { name, invocation, new, waiter, _held } = writing;
         let listed = match self.catalog.get(&name) {
             Ok(listed) => listed,
             Err(error) => return error.into(),
         };
-        match self.store.begin_tool_call(&new).await {
+        let begun = match waiter {
+            Some(waiter) => waiter.begin(&self.store, &new).await,
+            None => self.store.begin_tool_call(&new).await.map_err(|error| store_unavailable(&error)),
+        };
+        match begun {
             Ok(ToolCallBegun::New) => {}
             Ok(ToolCallBegun::Existing(stored)) => return stored_answer(&stored, &new),
-            Err(error) => return store_unavailable(&error).into(),
+            Err(error) => return error.into(),
         }
         let connection = listed.tool.spec().connection;
         let started = Instant::now();
@@ -239,7 +275,7 @@ impl Executor {
                 tool = %new.tool,
                 call = new.call,
                 seconds = started.elapsed().as_secs_f32(),
-                error = platform_runtime::report::chain(&error),
+                error = report::chain(&error),
                 "end of a writing tool call not stored"
             );
         }
@@ -288,6 +324,11 @@ fn stored_answer(stored: &StoredToolCall, new: &NewToolCall) -> Executed {
             ToolError::failed("result_removed", "the call was done, and its result was removed")
         }),
         ToolCallState::Failed => Err(ToolError::failed(&text(&stored.code), text(&stored.message))),
+        ToolCallState::Denied => Err(ToolError::denied(&text(&stored.code), text(&stored.message))),
+        ToolCallState::Waiting | ToolCallState::Approved => Err(ToolError::denied(
+            "approval_abandoned",
+            "the call waited for an approval, and nothing ran: make a new call",
+        )),
         ToolCallState::Executing | ToolCallState::Unknown => Err(ToolError::unknown(
             "the call began, and how it ended is unknown: look at its effect before you repeat it with another id",
         )),

@@ -24,8 +24,7 @@ impl ToolGateway {
     #[must_use]
     pub fn new(store: Store, parts: GatewayParts) -> Self {
         let all = Parts { store: store.clone(), gateway: parts.clone() };
-        let max_per_account = parts.settings.tools.max_calls_in_flight_per_account;
-        let executor = Executor::new(Catalog::built_in(&all), store, max_per_account);
+        let executor = Executor::new(Catalog::built_in(&all), store, &parts.settings.tools);
         Self { executor, parts }
     }
 
@@ -35,7 +34,8 @@ impl ToolGateway {
         self.executor.catalog().entries()
     }
 
-    /// Binds the tool socket, and serves it until `stop`. Then completes the calls in flight.
+    /// Binds the tool socket, and serves it until `stop`. Then completes the calls in flight, and denies those that wait
+    /// for an approval.
     ///
     /// # Errors
     /// If the socket cannot be bound.
@@ -43,7 +43,8 @@ impl ToolGateway {
         let settings = &self.parts.settings;
         let server = ToolServer::bind(&settings.tool_socket(), &settings.tools.peer_uids)?;
         let router = router(&self.executor, settings.tools.max_request);
-        server.serve(router, self.executor.clone(), stop).await;
+        // The socket is this process's: no other one executes calls now.
+        tokio::join!(self.executor.deny_abandoned(), server.serve(router, self.executor.clone(), stop));
         Ok(())
     }
 

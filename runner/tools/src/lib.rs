@@ -6,11 +6,13 @@
 //! 1. [`ToolGateway`] puts everything together.
 //! 2. `tools` has the built-in tools: each is a file, and a line in a table.
 //! 3. `execute` runs a call: one that writes runs once, whatever is killed.
-//! 4. `routes` and `mcp` are the two protocols on the socket, and `server` is the socket.
+//! 4. `approval` has calls wait for a person, where the settings demand it.
+//! 5. `routes` and `mcp` are the two protocols on the socket, and `server` is the socket.
 //!
 //! Does not decide which tools a run may call: the data plane does, from the run's grant. Does not show a credential to
 //! an agent, in a result or in an error.
 
+mod approval;
 mod arguments;
 mod caller;
 mod catalog;
@@ -20,6 +22,7 @@ mod in_flight;
 mod mcp;
 mod parts;
 mod record;
+mod redaction;
 mod routes;
 mod server;
 mod tool;

@@ -105,6 +105,7 @@ impl ToolServer {
         stop.run_until_cancelled(accepting).await;
         // The proxy finds no socket from here on, and answers that tools are away.
         drop(socket);
+        executor.stop_waiting();
         connections.close();
         let completed = async {
             connections.wait().await;

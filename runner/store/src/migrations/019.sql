@@ -1,4 +1,5 @@
--- Calls of host tools. The row of a call that writes is stored before it acts.
+-- Calls of host tools. The row of a call that writes is stored before it acts; that of one which needs an approval, before
+-- a person decides. `args` are the arguments for that person, without secrets.
 
 CREATE TABLE tool_calls (
   run TEXT NOT NULL,
@@ -19,5 +20,10 @@ CREATE TABLE tool_calls (
   connection TEXT,
   began BIGINT NOT NULL,
   ended BIGINT,
+  args TEXT,
+  decide_by BIGINT,
+  decided BIGINT,
+  decided_by TEXT,
   PRIMARY KEY (run, attempt, id)
 );
+CREATE INDEX tool_calls_waiting ON tool_calls (installation, began) WHERE state = 'waiting';

@@ -24,6 +24,7 @@ mod schemas;
 mod secrets;
 mod thread_workspaces;
 mod threads;
+mod tool_approvals;
 mod tool_calls;
 
 /// Declares each function, which takes a [`database::Database`], as a test on each backend.

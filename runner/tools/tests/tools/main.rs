@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
+mod approvals;
 mod calls;
 #[expect(dead_code, unreachable_pub, unused_imports, reason = "tests of other crates share it")]
 #[path = "../../../../tests/harness/github/mod.rs"]

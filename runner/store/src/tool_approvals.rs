@@ -1,0 +1,334 @@
+//! Stores decisions about calls of host tools that wait for a person.
+//!
+//! Each decision is one conditional update: of two, or of a decision and a timeout, one takes place. The process that
+//! waits begins the call by another conditional update, so that a call runs only if it was approved and not withdrawn.
+
+use platform_core::id::RunId;
+
+use super::{
+    AccountScope, RetryWhen, Run, Store, Tx,
+    error::{Error, failed},
+    row::storable,
+    tool_call_state::{ToolCallMove, ToolCallState},
+    tool_calls::{ABANDONED, ABANDONED_MESSAGE, NewToolCall, StoredToolCall},
+};
+
+const ACTION: &str = "store the decision about a call of a tool";
+const READ: &str = "read calls of tools that wait";
+/// Code of a call that a person denied.
+const DENIED: &str = "approval_denied";
+/// Code of a call about which no person decided in time.
+const TIMED_OUT: &str = "approval_timeout";
+const TIMED_OUT_MESSAGE: &str = "no person decided in time, and nothing ran";
+
+const LATEST: &str = "SELECT * FROM tool_calls WHERE run = $1 AND id = $2 AND installation = $3 \
+     ORDER BY attempt DESC LIMIT 1";
+const DECIDE: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4, decided = $5, decided_by = $6 \
+     WHERE run = $7 AND attempt = $8 AND id = $9 AND state IN ($10, $11)";
+const DENY: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4 \
+     WHERE run = $5 AND attempt = $6 AND id = $7 AND owner = $8 AND state IN ($9, $10)";
+const BEGIN: &str = "UPDATE tool_calls SET state = $1 \
+     WHERE run = $2 AND attempt = $3 AND id = $4 AND owner = $5 AND state IN ($6, $7)";
+const ABANDON: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4 \
+     WHERE installation = $5 AND owner <> $6 AND state IN ($7, $8)";
+const WAITING: &str = "SELECT tool_calls.* FROM tool_calls JOIN runs ON runs.run = tool_calls.run \
+     AND runs.attempt = tool_calls.attempt \
+     WHERE tool_calls.installation = $1 AND tool_calls.state = 'waiting' AND tool_calls.decide_by > $2 \
+     AND runs.ended IS NULL AND ($3 IS NULL OR tool_calls.account = $3) \
+     ORDER BY tool_calls.began, tool_calls.run, tool_calls.id LIMIT $4";
+
+/// Verdict of a person about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolVerdict {
+    /// The call may run.
+    Approve,
+    /// The call may not run.
+    Deny {
+        /// Reason, which the agent is given.
+        reason: Option<String>,
+    },
+}
+
+/// Decision of a person about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolDecision {
+    /// The verdict.
+    pub verdict: ToolVerdict,
+    /// Name of the person or program, for operators.
+    pub by: String,
+}
+
+/// Reason why a decision was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum DecideError {
+    /// The run made no such call.
+    #[error("run {run_id} has no call {id}")]
+    Unknown {
+        /// The run.
+        run_id: RunId,
+        /// Id of the call.
+        id: String,
+    },
+    /// The call does not wait: it was decided, or never needed an approval.
+    #[error("call {} of run {} does not wait for a decision: it is {}{}", .0.id, .0.run_id, .0.state.word(), reason(.0))]
+    NotWaiting(Box<StoredToolCall>),
+    /// The run, or the attempt that made the call, has ended.
+    #[error("run {run_id} has ended, or was started anew: its call {id} never runs")]
+    RunEnded {
+        /// The run.
+        run_id: RunId,
+        /// Id of the call.
+        id: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// Denial by the process that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// Code for the agent.
+    pub code: String,
+    /// Message for the agent.
+    pub message: String,
+}
+
+fn reason(call: &StoredToolCall) -> String {
+    match (&call.decided_by, &call.code) {
+        (Some(by), _) => format!(", decided by {by}"),
+        (None, Some(code)) => format!(" ({code})"),
+        (None, None) => String::new(),
+    }
+}
+
+impl Store {
+    /// Stores a decision about the call `id` of `run`, which the caller has found within its accounts. Returns the call
+    /// after it.
+    ///
+    /// # Errors
+    /// [`DecideError`], if the call does not wait for a decision.
+    pub async fn decide_tool_call(
+        &self,
+        run: &Run,
+        id: &str,
+        decision: &ToolDecision,
+    ) -> Result<StoredToolCall, DecideError> {
+        // A try whose answer was lost may have decided. The second one would say that another person had.
+        let decided = self.retry(RetryWhen::UnlessDone, async |_| {
+            let mut tx = self.begin().await?;
+            let decided = self.decide(&mut tx, run, id, decision).await?;
+            tx.commit(ACTION).await?;
+            Ok(decided)
+        });
+        decided.await?
+    }
+
+    async fn decide(
+        &self,
+        tx: &mut Tx,
+        run: &Run,
+        id: &str,
+        decision: &ToolDecision,
+    ) -> Result<Result<StoredToolCall, DecideError>, Error> {
+        let run_id = || run.run_id.clone();
+        let Some(call) = self.latest_tool_call(tx, &run.run_id, id).await? else {
+            return Ok(Err(DecideError::Unknown { run_id: run_id(), id: id.to_owned() }));
+        };
+        if call.state != ToolCallState::Waiting {
+            return Ok(Err(DecideError::NotWaiting(Box::new(call))));
+        }
+        if run.ended.is_some() || run.attempt != call.attempt {
+            return Ok(Err(DecideError::RunEnded { run_id: run_id(), id: id.to_owned() }));
+        }
+        let is_late = call.decide_by.is_none_or(|decide_by| decide_by.0 <= tx.now);
+        let is_decided = if is_late {
+            tx.expire(&call).await?;
+            false
+        } else {
+            tx.decide(&call, decision).await?
+        };
+        let after = self.latest_tool_call(tx, &run.run_id, id).await?.unwrap_or(call);
+        Ok(if is_decided { Ok(after) } else { Err(DecideError::NotWaiting(Box::new(after))) })
+    }
+
+    /// Denies the call of this process, unless a person has approved it meanwhile: no person decided in time. Returns
+    /// the call as it is then.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn expire_tool_call(&self, new: &NewToolCall) -> Result<StoredToolCall, Error> {
+        let timeout = Withdrawal { code: TIMED_OUT.to_owned(), message: TIMED_OUT_MESSAGE.to_owned() };
+        self.deny_own_call(new, ToolCallMove::Deny, &timeout).await
+    }
+
+    /// Denies the call of this process, approved or not, unless it has begun. Returns the call as it is then.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn withdraw_tool_call(
+        &self,
+        new: &NewToolCall,
+        withdrawal: &Withdrawal,
+    ) -> Result<StoredToolCall, Error> {
+        self.deny_own_call(new, ToolCallMove::Withdraw, withdrawal).await
+    }
+
+    async fn deny_own_call(
+        &self,
+        new: &NewToolCall,
+        step: ToolCallMove,
+        withdrawal: &Withdrawal,
+    ) -> Result<StoredToolCall, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let [from, or] = step.sources();
+            let denied = sqlx::query(DENY)
+                .bind(step.target().word())
+                .bind(&withdrawal.code)
+                .bind(storable(&withdrawal.message))
+                .bind(tx.now)
+                .bind(new.run_id.as_str())
+                .bind(i64::from(new.attempt))
+                .bind(&new.id)
+                .bind(&new.owner)
+                .bind(from.word())
+                .bind(or.word());
+            denied.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            let call = self.find_tool_call(&mut tx, &new.run_id, new.attempt, &new.id).await?;
+            tx.commit(ACTION).await?;
+            call.ok_or_else(|| Error::Corrupt { what: "id", value: new.id.clone() })
+        })
+        .await
+    }
+
+    /// Stores that the tool of an approved call of this process begins to act. Returns whether it may.
+    ///
+    /// # Errors
+    /// If the store fails. The tool may not act then.
+    pub async fn begin_approved_tool_call(&self, new: &NewToolCall) -> Result<bool, Error> {
+        // The tool acts once: a second try could not tell whether the first one was another process's.
+        self.retry(RetryWhen::UnlessDone, async |_| {
+            let mut tx = self.begin().await?;
+            let [from, or] = ToolCallMove::Begin.sources();
+            let begun = sqlx::query(BEGIN)
+                .bind(ToolCallMove::Begin.target().word())
+                .bind(new.run_id.as_str())
+                .bind(i64::from(new.attempt))
+                .bind(&new.id)
+                .bind(&new.owner)
+                .bind(from.word())
+                .bind(or.word());
+            let begun = begun.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            tx.commit(ACTION).await?;
+            Ok(begun.rows_affected() > 0)
+        })
+        .await
+    }
+
+    /// Denies all calls that other processes than `owner` left before they began. Of the processes that execute host
+    /// tools of an installation, one is alive. Returns their number.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn deny_abandoned_tool_calls(&self, owner: &str) -> Result<u64, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let [from, or] = ToolCallMove::Withdraw.sources();
+            let denied = sqlx::query(ABANDON)
+                .bind(ToolCallMove::Withdraw.target().word())
+                .bind(ABANDONED)
+                .bind(ABANDONED_MESSAGE)
+                .bind(tx.now)
+                .bind(self.installation.as_str())
+                .bind(owner)
+                .bind(from.word())
+                .bind(or.word());
+            let denied = denied.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            tx.commit(ACTION).await?;
+            Ok(denied.rows_affected())
+        })
+        .await
+    }
+
+    /// Returns the calls within `scope` that wait for a decision, the oldest first, but at most `max_calls`.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn waiting_tool_calls(
+        &self,
+        scope: &AccountScope,
+        max_calls: u32,
+    ) -> Result<Vec<StoredToolCall>, Error> {
+        let account = match scope {
+            AccountScope::All => None,
+            AccountScope::Only(account) => Some(account.as_str()),
+        };
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let query = sqlx::query(WAITING).bind(self.installation.as_str()).bind(tx.now);
+            let query = query.bind(account).bind(i64::from(max_calls));
+            let rows = query.fetch_all(tx.connection()).await.map_err(failed(READ))?;
+            tx.commit(READ).await?;
+            rows.iter().map(StoredToolCall::read).collect()
+        })
+        .await
+    }
+
+    async fn latest_tool_call(
+        &self,
+        tx: &mut Tx,
+        run_id: &RunId,
+        id: &str,
+    ) -> Result<Option<StoredToolCall>, Error> {
+        let query = sqlx::query(LATEST).bind(run_id.as_str()).bind(id).bind(self.installation.as_str());
+        let row = query.fetch_optional(tx.connection()).await.map_err(failed(READ))?;
+        row.map(|row| StoredToolCall::read(&row)).transpose()
+    }
+}
+
+impl Tx {
+    /// Stores a decision about `call`. Returns whether the call still waited.
+    async fn decide(&mut self, call: &StoredToolCall, decision: &ToolDecision) -> Result<bool, Error> {
+        let (step, denial) = match &decision.verdict {
+            ToolVerdict::Approve => (ToolCallMove::Approve, None),
+            ToolVerdict::Deny { reason } => {
+                let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+                let message = format!("a person denied the call, and nothing ran{reason}");
+                (ToolCallMove::Deny, Some(Withdrawal { code: DENIED.to_owned(), message }))
+            }
+        };
+        let by = Some(decision.by.as_str());
+        self.conclude(call, step, denial.as_ref(), by).await
+    }
+
+    /// Denies `call`, whose process has not denied it in time.
+    async fn expire(&mut self, call: &StoredToolCall) -> Result<bool, Error> {
+        let timeout = Withdrawal { code: TIMED_OUT.to_owned(), message: TIMED_OUT_MESSAGE.to_owned() };
+        self.conclude(call, ToolCallMove::Deny, Some(&timeout), None).await
+    }
+
+    async fn conclude(
+        &mut self,
+        call: &StoredToolCall,
+        step: ToolCallMove,
+        denial: Option<&Withdrawal>,
+        by: Option<&str>,
+    ) -> Result<bool, Error> {
+        let [from, or] = step.sources();
+        let concluded = sqlx::query(DECIDE)
+            .bind(step.target().word())
+            .bind(denial.map(|denial| denial.code.as_str()))
+            .bind(denial.map(|denial| storable(&denial.message)))
+            .bind(denial.map(|_| self.now))
+            .bind(by.map(|_| self.now))
+            .bind(by.map(storable))
+            .bind(call.run_id.as_str())
+            .bind(i64::from(call.attempt))
+            .bind(&call.id)
+            .bind(from.word())
+            .bind(or.word());
+        let concluded = concluded.execute(self.connection()).await.map_err(failed(ACTION))?;
+        Ok(concluded.rows_affected() > 0)
+    }
+}

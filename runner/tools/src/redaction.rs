@@ -1,0 +1,137 @@
+//! redaction writes the arguments of a call for a person who decides about it. Pure.
+//!
+//! Values of properties that the tool's schema marks with `writeOnly`, or whose name is that of a secret, are replaced.
+
+use serde_json::{Map, Value};
+
+/// Text in place of a value.
+const REDACTED: &str = "[redacted]";
+/// Most bytes of arguments.
+const MAX_BYTES: usize = 4096;
+/// Room for the note about the bytes that were cut.
+const NOTE_BYTES: usize = 40;
+/// Most references and combinations that are followed from one schema.
+const MAX_SCHEMAS: usize = 64;
+/// Parts of names of secrets, without separators.
+const SECRETS: [&str; 10] = [
+    "secret",
+    "token",
+    "password",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "privatekey",
+    "credential",
+    "authorization",
+    "cookie",
+];
+
+/// Returns `args`, which follow `schema`, as JSON without secrets. What is longer than 4 KiB is cut, and says so.
+pub(crate) fn for_person(schema: &Value, args: &Value) -> String {
+    let root = schema;
+    let text = redacted(root, &applicable(root, vec![schema]), args).to_string();
+    if text.len() <= MAX_BYTES {
+        return text;
+    }
+    let shown = &text[..text.floor_char_boundary(MAX_BYTES - NOTE_BYTES)];
+    format!("{shown}… and {} more bytes", text.len() - shown.len())
+}
+
+fn redacted(root: &Value, schemas: &[&Value], value: &Value) -> Value {
+    if schemas.iter().any(|schema| schema.get("writeOnly") == Some(&Value::Bool(true))) {
+        return REDACTED.into();
+    }
+    match value {
+        Value::Object(members) => {
+            let member = |(name, member): (&String, &Value)| {
+                let shown = match is_secret(name) {
+                    true => REDACTED.into(),
+                    false => redacted(root, &applicable(root, of_member(schemas, name)), member),
+                };
+                (name.clone(), shown)
+            };
+            members.iter().map(member).collect::<Map<_, _>>().into()
+        }
+        Value::Array(items) => {
+            let of_items = applicable(root, of_items(schemas));
+            items.iter().map(|item| redacted(root, &of_items, item)).collect::<Vec<_>>().into()
+        }
+        plain => plain.clone(),
+    }
+}
+
+/// Returns whether `name` is that of a secret.
+fn is_secret(name: &str) -> bool {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase());
+    let plain: String = letters.collect();
+    SECRETS.iter().any(|secret| plain.contains(secret))
+}
+
+/// Returns the schemas of the member `name`. Those of all patterns count: one too many hides a value, and shows none.
+fn of_member<'s>(schemas: &[&'s Value], name: &str) -> Vec<&'s Value> {
+    let of_one = |schema: &&'s Value| {
+        let named = schema.get("properties").and_then(|properties| properties.get(name));
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        let patterns = patterns.into_iter().flat_map(Map::values);
+        named.into_iter().chain(schema.get("additionalProperties")).chain(patterns).collect::<Vec<_>>()
+    };
+    schemas.iter().flat_map(of_one).collect()
+}
+
+fn of_items<'s>(schemas: &[&'s Value]) -> Vec<&'s Value> {
+    let of_one = |schema: &&'s Value| {
+        let first = schema.get("prefixItems").and_then(Value::as_array);
+        first.into_iter().flatten().chain(schema.get("items")).collect::<Vec<_>>()
+    };
+    schemas.iter().flat_map(of_one).collect()
+}
+
+/// Returns `schemas` with those that they combine and refer to.
+fn applicable<'s>(root: &'s Value, mut schemas: Vec<&'s Value>) -> Vec<&'s Value> {
+    let mut at = 0;
+    while let Some(schema) = schemas.get(at).copied().filter(|_| at < MAX_SCHEMAS) {
+        let combined = ["allOf", "anyOf", "oneOf"].map(|name| schema.get(name).and_then(Value::as_array));
+        schemas.extend(combined.into_iter().flatten().flatten());
+        schemas.extend(["then", "else"].into_iter().filter_map(|name| schema.get(name)));
+        let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
+        schemas.extend(reference.and_then(|pointer| root.pointer(pointer)));
+        at += 1;
+    }
+    schemas
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_replaced() {
+        let schema = json!({ "type": "object", "$defs": { "hidden": { "writeOnly": true } }, "properties": {
+            "pin": { "type": "string", "writeOnly": true },
+            "by_reference": { "$ref": "#/$defs/hidden" },
+            "list": { "type": "array", "items": { "allOf": [{ "writeOnly": true }] } },
+            "inner": { "type": "object", "properties": { "pin": { "writeOnly": true } } },
+        } });
+        let canary = "canary-5f2e";
+        let args = json!({ "pin": canary, "by_reference": { "x": canary }, "list": [canary],
+            "inner": { "pin": canary, "API-Key": canary, "note": "shown" }, "accessToken": [canary], "body": "shown" });
+        let text = for_person(&schema, &args);
+        assert!(!text.contains(canary), "{text}");
+        assert_eq!(text.matches("shown").count(), 2, "{text}");
+        assert!(for_person(&json!({}), &json!({ "pin": canary })).contains(canary), "the schema hides it");
+    }
+
+    #[test]
+    fn long_arguments_are_cut_and_say_so() {
+        let text = for_person(&json!({}), &json!({ "body": "ä".repeat(MAX_BYTES) }));
+        assert!(text.len() <= MAX_BYTES && text.ends_with("more bytes"), "{}", text.len());
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_ends() {
+        let schema = json!({ "$ref": "#", "allOf": [{ "$ref": "#" }] });
+        assert_eq!(for_person(&schema, &json!({ "a": 1 })), r#"{"a":1}"#);
+    }
+}
