@@ -71,6 +71,9 @@ pub(super) enum Error {
     /// A host tool gave no result.
     #[error(transparent)]
     Tool(#[from] ToolFailed),
+    /// A call of a host tool does not wait for a decision.
+    #[error("{0}; `sluice tools pending` lists calls that wait")]
+    NotDecided(store::DecideError),
     /// The data plane failed or refused.
     #[error(transparent)]
     DataPlane(#[from] data_plane::Error),
@@ -164,6 +167,15 @@ impl From<ReconcileError> for Error {
     }
 }
 
+impl From<store::DecideError> for Error {
+    fn from(error: store::DecideError) -> Self {
+        match error {
+            store::DecideError::Store(error) => error.into(),
+            error => Self::NotDecided(error),
+        }
+    }
+}
+
 impl From<RunFilesError> for Error {
     fn from(error: RunFilesError) -> Self {
         match error {
@@ -197,7 +209,10 @@ impl Error {
             | Self::TokenSecrets(_)
             | Self::Api(api::StartError::Tls(_))
             | Self::Traces(_) => Exit::Usage,
-            Self::Unknown(_) | Self::Tool(_) | Self::Relay(RelayError::NoRelay { .. }) => Exit::Failure,
+            Self::Unknown(_)
+            | Self::Tool(_)
+            | Self::NotDecided(_)
+            | Self::Relay(RelayError::NoRelay { .. }) => Exit::Failure,
             Self::Relay(RelayError::Busy { .. }) => Exit::TryAgain,
             Self::NotEnded(_) | Self::LedgerInUse(_) => Exit::TryAgain,
             Self::Files(error) => files_exit(error),
@@ -384,7 +399,7 @@ mod tests {
         let no_certificate = api::StartError::from(api::TlsError::NoCertificate { path: "/c.pem".into() });
         let before_1970 = UNIX_EPOCH.duration_since(SystemTime::now()).unwrap_err();
         let run_id = || RunId::parse("run-1").unwrap();
-        let cases: [(Error, Exit); 39] = [
+        let cases: [(Error, Exit); 40] = [
             (ConfigErrors(Vec::new()).into(), Exit::Usage),
             (Misused(String::new()).into(), Exit::Usage),
             (OrderError::from(BehaviourError::Missing { dir: "/agents".into() }).into(), Exit::Usage),
@@ -395,6 +410,7 @@ mod tests {
             (OrderError::from(Unpriced::UnderRunLimit { model: String::new() }).into(), Exit::Usage),
             (Unknown(String::new()).into(), Exit::Failure),
             (unknown_run().into(), Exit::Failure),
+            (store::DecideError::Unknown { run_id: run_id(), id: String::new() }.into(), Exit::Failure),
             (store::Error::SessionBusy { by: String::new() }.into(), Exit::TryAgain),
             (store::Error::NotEmpty { store: String::new() }.into(), Exit::Usage),
             (store::Error::OnlyReads.into(), Exit::Unavailable),

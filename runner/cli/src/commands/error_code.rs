@@ -44,6 +44,7 @@ impl Error {
             Self::DataPlane(_) | Self::Proxy(_) => "data_plane_unavailable",
             Self::Docker(_) => "docker_unavailable",
             Self::Tool(ToolFailed(error)) => &error.code,
+            Self::NotDecided(error) => decision_code(error),
             Self::Files(_) => "files_refused",
             Self::Apply(_) => "apply_refused",
             Self::Relay(_) => "relay_failed",
@@ -76,6 +77,15 @@ impl Error {
         };
         error["code"] = self.code().into();
         json!({ "error": error })
+    }
+}
+
+const fn decision_code(error: &store::DecideError) -> &'static str {
+    match error {
+        store::DecideError::Unknown { .. } => "not_found",
+        store::DecideError::NotWaiting(_) => "call_not_waiting",
+        store::DecideError::RunEnded { .. } => "run_ended",
+        store::DecideError::Store(error) => store_code(error),
     }
 }
 

@@ -6,7 +6,7 @@ use platform_core::control::Usage;
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_engine::{relay::RelayRecord, request::RunRequest};
 use runner_model::{conversation::Message, lifecycle::State};
-use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run};
+use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run, StoredToolCall};
 use runner_workspace as workspace;
 use serde::Deserialize;
 
@@ -14,6 +14,7 @@ use super::{
     columns, figures, git,
     runs::{cost_text, format_span, format_time, state_text},
     table::Table,
+    tools,
 };
 use crate::plural::counted;
 
@@ -66,10 +67,14 @@ pub(super) struct ShownRun<'r> {
     pub(super) receipts: Option<&'r ReceiptSums>,
     /// Way of its commits, if it has a repository.
     pub(super) relay: Option<&'r RelayRecord>,
+    /// Its calls of host tools.
+    pub(super) tool_calls: &'r [StoredToolCall],
 }
 
 /// Returns the facts about the run itself, as names and values.
-fn facts(ShownRun { record, position, receipts, relay }: ShownRun<'_>) -> Vec<(&'static str, String)> {
+fn facts(
+    ShownRun { record, position, receipts, relay, tool_calls }: ShownRun<'_>,
+) -> Vec<(&'static str, String)> {
     let run = &record.run;
     let mut facts = vec![
         ("run", run.run_id.to_string()),
@@ -84,6 +89,9 @@ fn facts(ShownRun { record, position, receipts, relay }: ShownRun<'_>) -> Vec<(&
         ("ordered", format_time(run.created)),
     ]);
     facts.extend(waiting_reason(run, position).map(|why| ("waits", why)));
+    let waiting =
+        if run.ended.is_none() { tools::waiting_in_words(tool_calls, record.now) } else { Vec::new() };
+    facts.extend(waiting.into_iter().map(|call| ("waits", call)));
     facts.extend(run.started.map(|started| ("started", format_time(started))));
     facts.extend(run.ended.map(|ended| {
         ("ended", format!("{}, after {}", format_time(ended), format_span(run.created, ended)))

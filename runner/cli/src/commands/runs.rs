@@ -14,7 +14,7 @@ use platform_core::{
 use platform_runtime::terminal;
 use runner_engine::relay::RelayRecord;
 use runner_model::lifecycle::{Failure, State};
-use runner_store::{Filter, QueuePosition, ReceiptSums, Record, Run, UnixMillis};
+use runner_store::{Filter, QueuePosition, ReceiptSums, Record, Run, StoredToolCall, UnixMillis};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -182,6 +182,9 @@ struct RunJson<'r> {
     /// Way of its commits, if it has a repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     relay: Option<&'r RelayRecord>,
+    /// Its calls of host tools.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tool_calls: &'r [StoredToolCall],
 }
 
 pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Error> {
@@ -334,16 +337,24 @@ async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error
     let relay = store.relay(&record.run.run_id).await?;
     // The commits of a run whose texts were removed are not shown.
     let relay = relay.and_then(|relay| RelayRecord::read(&relay).ok());
+    let tool_calls = store.tool_calls(&record.run.run_id).await?;
     let mut out = io::stdout();
     if arguments.json {
         let receipts = sums.get(&record.run.run_id);
-        let run = RunJson { record: &record, position, receipts, relay: relay.as_ref() };
+        let run =
+            RunJson { record: &record, position, receipts, relay: relay.as_ref(), tool_calls: &tool_calls };
         let shown = for_operators(json!(run), &record.run);
         writeln!(out, "{}", terminal::safe_json(&shown.to_string()))?;
     } else {
         let workspaces = &context.settings.sandbox.workspace_dir;
         let receipts = sums.get(&record.run.run_id);
-        let shown = record::ShownRun { record: &record, position, receipts, relay: relay.as_ref() };
+        let shown = record::ShownRun {
+            record: &record,
+            position,
+            receipts,
+            relay: relay.as_ref(),
+            tool_calls: &tool_calls,
+        };
         out.write_all(shown.text(workspaces).as_bytes())?;
     }
     Ok(Exit::Success)

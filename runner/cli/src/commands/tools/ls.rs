@@ -41,7 +41,10 @@ pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit,
         let agents: Vec<_> = agents_of(settings, &entry.name).map(AgentId::as_str).collect();
         table.row([
             entry.name.to_string(),
-            entry.effect.word().to_owned(),
+            match settings.tools.needs_approval(&entry.name) {
+                true => format!("{}, once approved", entry.effect.word()),
+                false => entry.effect.word().to_owned(),
+            },
             if agents.is_empty() { "-".to_owned() } else { agents.join(" ") },
             accounts_in_words(settings, &entry.name),
             description,
@@ -85,6 +88,7 @@ fn accounts_in_words(settings: &Settings, tool: &ToolName) -> String {
 fn entry_json(settings: &Settings, entry: &CatalogEntry) -> Result<serde_json::Value, Error> {
     let (may, may_not) = accounts_of(settings, &entry.name);
     let mut json = serde_json::to_value(entry)?;
+    json["needs_approval"] = settings.tools.needs_approval(&entry.name).into();
     json["agents"] = json!(agents_of(settings, &entry.name).collect::<Vec<_>>());
     json["accounts"] = json!({ "allowed": may, "refused": may_not });
     Ok(json)

@@ -2,6 +2,7 @@
 
 mod explain;
 mod ls;
+mod pending;
 mod test;
 
 use runner_store::Store;
@@ -9,7 +10,7 @@ use runner_tools::ToolGateway;
 
 use super::{Context, Error, exit::Exit};
 
-pub(super) use self::test::ToolFailed;
+pub(super) use self::{pending::waiting_in_words, test::ToolFailed};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -36,6 +37,28 @@ Examples:
 
 Exit codes: 1 the tool failed, or refused the arguments")]
     Test(test::Arguments),
+    /// List calls that wait for an approval, with their arguments
+    ///
+    /// Calls of the tools in `tools.approval` wait until a person decides. Secrets in arguments are not shown.
+    #[command(after_help = "\
+Examples:
+  sluice tools pending
+  sluice tools pending --json | jq '.calls[] | {run_id, id, tool, args}'")]
+    Pending(pending::PendingArguments),
+    /// Let a call that waits run
+    #[command(after_help = "\
+Example:
+  sluice tools approve run-19c1-5f0e call-1
+
+Exit codes: 1 there is no such call, or it does not wait")]
+    Approve(pending::ApproveArguments),
+    /// Deny a call that waits
+    #[command(after_help = "\
+Example:
+  sluice tools deny run-19c1-5f0e call-1 --reason 'the comment names a customer'
+
+Exit codes: 1 there is no such call, or it does not wait")]
+    Deny(pending::DenyArguments),
 }
 
 pub(super) async fn tools(context: &Context, command: Command) -> Result<Exit, Error> {
@@ -43,6 +66,9 @@ pub(super) async fn tools(context: &Context, command: Command) -> Result<Exit, E
         Command::Ls(arguments) => ls::ls(context, &arguments).await,
         Command::Explain(arguments) => explain::explain(context, &arguments).await,
         Command::Test(arguments) => test::test(context, &arguments).await,
+        Command::Pending(arguments) => pending::pending(context, &arguments).await,
+        Command::Approve(arguments) => pending::approve(context, arguments).await,
+        Command::Deny(arguments) => pending::deny(context, arguments).await,
     }
 }
 

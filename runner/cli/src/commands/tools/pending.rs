@@ -1,0 +1,149 @@
+//! Implements `sluice tools pending`, `approve` and `deny`: decisions about calls that wait for a person.
+
+use std::io::{self, Write};
+
+use platform_core::id::RunId;
+use platform_runtime::terminal;
+use runner_store::{AccountScope, StoredToolCall, ToolDecision, ToolVerdict, UnixMillis};
+use serde_json::json;
+
+use super::{
+    super::{run_reference::RunReference, runs::format_span, table::Table},
+    Context, Error, Exit,
+};
+
+/// Most calls that are listed.
+const MAX_CALLS: u32 = 500;
+
+#[derive(clap::Args)]
+pub(in crate::commands) struct PendingArguments {
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Call that waits.
+#[derive(clap::Args)]
+struct WaitingCall {
+    /// Id of the run, or at least 4 characters of its beginning or end
+    run: RunReference,
+    /// Id of the call
+    call: String,
+}
+
+#[derive(clap::Args)]
+pub(in crate::commands) struct ApproveArguments {
+    #[command(flatten)]
+    call: WaitingCall,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(in crate::commands) struct DenyArguments {
+    #[command(flatten)]
+    call: WaitingCall,
+    /// Reason, which the agent is given
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn pending(context: &Context, arguments: &PendingArguments) -> Result<Exit, Error> {
+    let store = context.store().await?;
+    let calls = store.waiting_tool_calls(&AccountScope::All, MAX_CALLS).await?;
+    let mut out = io::stdout();
+    if arguments.json {
+        writeln!(out, "{}", terminal::safe_json(&json!({ "calls": calls }).to_string()))?;
+        return Ok(Exit::Success);
+    }
+    if calls.is_empty() {
+        writeln!(io::stderr(), "no call waits; `tools.approval` names the tools whose calls do")?;
+        return Ok(Exit::Success);
+    }
+    write!(out, "{}", in_words(&calls))?;
+    if let Some(call) = calls.first() {
+        let StoredToolCall { run_id, id, .. } = call;
+        writeln!(
+            io::stderr(),
+            "next: sluice tools approve {run_id} {id}, or sluice tools deny {run_id} {id}"
+        )?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Returns the calls as a table, with the arguments of each below it.
+fn in_words(calls: &[StoredToolCall]) -> String {
+    let mut table = Table::new(["RUN", "CALL", "TOOL", "ACCOUNT", "DENIED AFTER", "ARGUMENTS"]);
+    for call in calls {
+        let wait = call.decide_by.map(|decide_by| format_span(call.began, decide_by));
+        table.row([
+            call.run_id.to_string(),
+            call.id.clone(),
+            call.tool.to_string(),
+            call.account.to_string(),
+            wait.unwrap_or_default(),
+            terminal::safe(call.args.as_deref().unwrap_or_default()).replace(['\n', '\t'], " "),
+        ]);
+    }
+    table.to_string()
+}
+
+pub(super) async fn approve(context: &Context, arguments: ApproveArguments) -> Result<Exit, Error> {
+    let ApproveArguments { call, json } = arguments;
+    let (run_id, decided) = decide(context, &call, ToolVerdict::Approve).await?;
+    let next = format!("approved; how it ends: sluice tools explain {run_id}");
+    print(&decided, if json { OutputForm::Json } else { OutputForm::Text(next) })
+}
+
+pub(super) async fn deny(context: &Context, arguments: DenyArguments) -> Result<Exit, Error> {
+    let DenyArguments { call, reason, json } = arguments;
+    let (run_id, decided) = decide(context, &call, ToolVerdict::Deny { reason }).await?;
+    let next = format!("denied, and nothing ran; the run goes on: sluice runs cancel {run_id} ends it");
+    print(&decided, if json { OutputForm::Json } else { OutputForm::Text(next) })
+}
+
+async fn decide(
+    context: &Context,
+    call: &WaitingCall,
+    verdict: ToolVerdict,
+) -> Result<(RunId, StoredToolCall), Error> {
+    let store = context.store().await?;
+    let run_id = call.run.in_store(&store).await?;
+    let run = store.run(&run_id).await?;
+    let by = format!("uid:{}", rustix::process::getuid().as_raw());
+    let decided = store.decide_tool_call(&run, &call.call, &ToolDecision { verdict, by }).await?;
+    Ok((run_id, decided))
+}
+
+/// Form in which a decision is shown.
+enum OutputForm {
+    Json,
+    /// Text about what comes next.
+    Text(String),
+}
+
+fn print(call: &StoredToolCall, form: OutputForm) -> Result<Exit, Error> {
+    match form {
+        OutputForm::Json => {
+            let json = json!({ "call": call });
+            writeln!(io::stdout(), "{}", terminal::safe_json(&json.to_string()))?;
+        }
+        OutputForm::Text(next) => writeln!(io::stdout(), "{} of {}: {next}", call.id, call.run_id)?,
+    }
+    Ok(Exit::Success)
+}
+
+/// Returns the calls of a run that wait, with the command that decides, for `sluice runs show`.
+pub(in crate::commands) fn waiting_in_words(calls: &[StoredToolCall], now: UnixMillis) -> Vec<String> {
+    let words = |call: &StoredToolCall| {
+        format!(
+            "call {} of {} for an approval: sluice tools approve {} {}",
+            call.id, call.tool, call.run_id, call.id
+        )
+    };
+    calls.iter().filter(|call| call.is_waiting(now)).map(words).collect()
+}
