@@ -124,6 +124,9 @@ pub(super) enum Error {
     /// The run is not stored.
     #[error(transparent)]
     Lease(#[from] LeaseError),
+    /// The call of a host tool does not wait for a decision.
+    #[error(transparent)]
+    NotDecided(store::DecideError),
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -186,6 +189,7 @@ impl Error {
             Self::Repository(error) => repository_problem(error),
             Self::Order(error) => order_problem(error),
             Self::NotAttempted(error) => attempt_problem(error),
+            Self::NotDecided(_) => Problem::CALL_NOT_WAITING,
             Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_problem(error),
             Self::Lease(LeaseError::NotAdmitted(error)) => admission_problem(error),
             Self::RunFailed { .. } => Problem::RUN_FAILED,

@@ -20,6 +20,7 @@
 mod accounts;
 mod agents;
 mod answer_timeout;
+mod approvals;
 mod balances;
 mod body;
 mod browser_sessions;

@@ -144,7 +144,7 @@ fn path_parameter(route: &Route, name: &str, schemas: &mut Schemas) -> Value {
         _ => json!({ "type": "string", "minLength": 1 }),
     };
     let description = match name {
-        "account" | "run" => format!("Id of the {name}."),
+        "account" | "run" | "call" => format!("Id of the {name}."),
         "thread" => "Key of the thread.".to_owned(),
         "path" => "Path of the file in the workspace.".to_owned(),
         _ => format!("Name of the {name}."),

@@ -226,6 +226,12 @@ impl Problem {
         "the next attempt of the run has another number",
         "read the run, and ask for the attempt after its `attempt`, or for none",
     );
+    pub(crate) const CALL_NOT_WAITING: Self = Self::new(
+        StatusCode::CONFLICT,
+        "call_not_waiting",
+        "the run has no such call, it was decided, it needs no approval, or its run has ended",
+        "list the calls that wait",
+    );
     pub(crate) const NOT_REPEATABLE: Self = Self::new(
         StatusCode::CONFLICT,
         "not_repeatable",

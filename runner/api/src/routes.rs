@@ -13,7 +13,7 @@ use runner_model::principal::PrincipalRole;
 use runner_telemetry::traces::{ApiRequest, Traces};
 
 use crate::{
-    accounts, agents, balances,
+    accounts, agents, approvals, balances,
     browser_sessions::{self, SESSION},
     chat::{self, operations as chats},
     context::ApiContext,
@@ -150,6 +150,17 @@ fn run_routes() -> Vec<Route> {
         guarded("/api/v1/runs/{run}/files/{*path}", Viewer, get(runs::download, operations::download())),
         guarded("/api/v1/runs/{run}/diff", Viewer, get(runs::diff, operations::diff())),
         guarded("/api/v1/runs/{run}/cancel", Member, post(runs::cancel, operations::cancel())),
+        guarded("/api/v1/approvals", Viewer, get(approvals::list, approvals::list_operation())),
+        guarded(
+            "/api/v1/runs/{run}/tools/{call}/approve",
+            Member,
+            post(approvals::approve, approvals::approve_operation()),
+        ),
+        guarded(
+            "/api/v1/runs/{run}/tools/{call}/deny",
+            Member,
+            post(approvals::deny, approvals::deny_operation()),
+        ),
         guarded("/api/v1/runs/{run}/again", Member, post(runs::again, operations::again())),
     ]
 }

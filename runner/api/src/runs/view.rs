@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use platform_core::{control::Usage, credits::Credits, event::RunErrorCode, id::ExternalId};
 use runner_engine::{relay::RelayRecord, request::RunRequest};
-use runner_store::{QueuePosition, ReceiptSums, Record, Run, StoredRelay, UnixMillis};
+use runner_store::{QueuePosition, ReceiptSums, Record, Run, StoredRelay, StoredToolCall, UnixMillis};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -94,6 +94,10 @@ pub(super) struct RunDetailsView<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     commits: Option<CommitsView>,
+    /// Ids of its calls of host tools that wait for a person's approval.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    waiting_tool_calls: Vec<String>,
 }
 
 /// Page of the list of runs.
@@ -193,6 +197,7 @@ impl<'r> RunDetailsView<'r> {
             answer_cut_bytes: whole.saturating_sub(stored),
             queue: position.map(|QueuePosition { ahead, waiting, .. }| PositionView { ahead, waiting }),
             commits: None,
+            waiting_tool_calls: Vec::new(),
         }
     }
 
@@ -201,6 +206,13 @@ impl<'r> RunDetailsView<'r> {
         // The commits of a run whose texts were removed are not shown.
         let record = relay.and_then(|relay| RelayRecord::read(relay).ok());
         Self { commits: record.map(|record| CommitsView::of(&record, caller)), ..self }
+    }
+
+    /// Returns the view with the calls among `calls` of host tools that wait for an approval at `now`.
+    pub(super) fn with_tool_calls(self, calls: &[StoredToolCall], now: UnixMillis) -> Self {
+        let is_active = self.run.ended_at.is_none();
+        let waiting = calls.iter().filter(|call| is_active && call.is_waiting(now));
+        Self { waiting_tool_calls: waiting.map(|call| call.id.clone()).collect(), ..self }
     }
 
     /// Returns the view with the sums of the run's receipts.

@@ -76,6 +76,7 @@ impl Samples {
             ("repository", REPOSITORY),
             ("run", "walked"),
             ("path", "a.txt"),
+            ("call", "call-1"),
             ("thread", THREAD),
             ("account", ACCOUNT),
             ("model", "test:sh"),
