@@ -1,5 +1,6 @@
 //! Tests host tools: calls that run on the host, for agents that have no network.
 
+mod approvals;
 mod attacks;
 mod data_plane;
 mod limits;
