@@ -74,7 +74,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
     let context = Context::read(config, set, environment, command.purpose())?;
     runtime()?.block_on(async {
         match command {
-            Command::Up => up::up(&context).await,
+            Command::Up => Box::pin(up::up(&context)).await,
             Command::Run(arguments) => Box::pin(run::run(&context, *arguments)).await,
             Command::Chat(arguments) => Box::pin(chat::chat(&context, arguments)).await,
             Command::Runs(command) => runs::runs(&context, command).await,
