@@ -26,7 +26,7 @@ use crate::{
     error::Error,
     permission::Permission,
     repository::RepositoryName,
-    rest::{ApiCall, RestClient},
+    rest::{ApiCall, Redirects, RestClient},
 };
 
 /// Setting that names the file of the key.
@@ -131,6 +131,7 @@ impl AppTokens {
             method: Method::GET,
             path: format!("{}/installation", repository.api_path()),
             bearer: &claim,
+            redirects: Redirects::Follow,
             body: None,
         };
         let installation: InstallationBody = client.call(&find).await?;
@@ -139,6 +140,7 @@ impl AppTokens {
             method: Method::POST,
             path: format!("/app/installations/{}/access_tokens", installation.id),
             bearer: &claim,
+            redirects: Redirects::Follow,
             body: Some(json!({
                 "repositories": [repository.name()],
                 "permissions": permission.scopes(),

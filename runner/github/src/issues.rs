@@ -19,7 +19,7 @@ use crate::{
     },
     permission::Permission,
     repository::RepositoryName,
-    rest::ApiCall,
+    rest::{ApiCall, Redirects},
     search_words::{encode, search_query},
     text::CommentText,
 };
@@ -179,6 +179,7 @@ impl Issues {
             method: call.method.clone(),
             path: call.path.clone(),
             bearer: &token,
+            redirects: Redirects::Refuse,
             body: call.body.clone(),
         };
         self.credentials.client().call(&api_call).await

@@ -10,8 +10,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    credentials::CredentialSource, error::Error, permission::Permission, repository::RepositoryName,
-    rest::ApiCall, text::PullRequestText,
+    credentials::CredentialSource,
+    error::Error,
+    permission::Permission,
+    repository::RepositoryName,
+    rest::{ApiCall, Redirects},
+    text::PullRequestText,
 };
 
 /// Most characters of an address that is passed on.
@@ -219,6 +223,6 @@ impl OrderAttempt<'_> {
     }
 
     fn call(&self, action: &'static str, method: Method, path: String, body: Option<Value>) -> ApiCall<'_> {
-        ApiCall { action, method, path, bearer: &self.token, body }
+        ApiCall { action, method, path, bearer: &self.token, body, redirects: Redirects::Follow }
     }
 }

@@ -50,6 +50,26 @@ pub(crate) struct ApiCall<'c> {
     /// Token of the request.
     pub(crate) bearer: &'c Secret,
     pub(crate) body: Option<Value>,
+    pub(crate) redirects: Redirects,
+}
+
+/// Treatment of an answer that redirects the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Redirects {
+    /// The request is sent again, where the host of the API names another path: a renamed repository.
+    Follow,
+    /// The request fails. An issue that was transferred is redirected to another repository.
+    Refuse,
+}
+
+impl Redirects {
+    /// Returns the most redirects of a request.
+    const fn most(self) -> usize {
+        match self {
+            Self::Follow => MAX_REDIRECTS,
+            Self::Refuse => 0,
+        }
+    }
 }
 
 /// Client of one REST API.
@@ -89,10 +109,10 @@ impl RestClient {
         serde_json::from_slice(&answer.body).map_err(is_other)
     }
 
-    /// Sends a request, and again where this host redirects it to another path.
+    /// Sends a request, and again where this host redirects it to another path and the call may follow.
     async fn follow(&self, call: &ApiCall<'_>) -> Result<WholeAnswer, Error> {
         let mut path = format!("{}{}", self.api.path, call.path);
-        for _ in 0..=MAX_REDIRECTS {
+        for _ in 0..=call.redirects.most() {
             let answer = self.send(call, &path).await?;
             if !answer.status.is_redirection() {
                 return Ok(answer);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runner_github::{CommentText, CredentialSource, IssueFilter, Issues, RunFooter};
+use runner_github::{CommentText, CredentialSource, Error, IssueFilter, Issues, RunFooter};
 use serde_json::json;
 
 use crate::{
@@ -70,4 +70,23 @@ async fn a_revoked_token_is_replaced_once() {
     let text = CommentText::compose("@octocat #7", &RunFooter { run: &run, agent: &agent, account: None });
     assert_eq!(issues.comment(7, &text).await.expect("it is made"), 1);
     assert!(world.github.issues()[0].comments[0].starts_with("> @ octocat # 7\n\n---"), "{text:?}");
+}
+
+/// An issue that was transferred is redirected to its new repository, which may be a private one.
+#[tokio::test]
+async fn a_transferred_issue_is_not_followed() {
+    let world = world().await;
+    let issues = Issues::of(Arc::new(world.credentials()), world.repository());
+    let moved = |code| {
+        let location = "/api/v3/repos/other/secret/issues/7".to_owned();
+        GitHubFault::Status(code, "Moved", vec![("location", location)])
+    };
+    world.github.script(GitHubRoute::ReadIssue, [moved(301)]);
+    let read = issues.read(7).await.expect_err("it is elsewhere");
+    assert!(matches!(read, Error::Redirected { .. }), "{read}");
+    world.github.script(GitHubRoute::Label, [moved(307)]);
+    let labelled = issues.label(7, &["bug".to_owned()]).await.expect_err("it is elsewhere");
+    assert!(matches!(labelled, Error::Redirected { .. }), "{labelled}");
+    assert!(world.github.exchanges().iter().all(|exchange| !exchange.path.contains("secret")));
+    assert_eq!(issues.read(7).await.expect("the control").summary.title, "of octo/hello");
 }
