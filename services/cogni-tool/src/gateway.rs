@@ -13,10 +13,22 @@ use crate::{
 };
 
 /// Codes of calls that are denied. The control plane answers them with status 200.
-const DENIALS: [&str; 6] =
-    ["policy_denied", "approval_denied", "quota_exhausted", "run_unknown", "run_ended", "tool_mismatch"];
+const DENIALS: [&str; 11] = [
+    "policy_denied",
+    "approval_denied",
+    "approval_timeout",
+    "approval_abandoned",
+    "arguments_too_long",
+    "quota_exhausted",
+    "run_unknown",
+    "run_ended",
+    "tool_mismatch",
+    "tool_unknown",
+    "call_id_reused",
+];
 /// Codes of calls that did not run and may be made later.
-const UNAVAILABLE: [&str; 3] = ["tool_unavailable", "too_many_calls", "store_unavailable"];
+const UNAVAILABLE: [&str; 4] =
+    ["tool_unavailable", "too_many_calls", "store_unavailable", "call_in_progress"];
 
 /// A body with a reason: that of a refusal or of a failed call.
 #[derive(Deserialize)]

@@ -121,6 +121,8 @@ fn arguments_come_from_standard_input() {
 fn each_refusal_has_its_exit_code() {
     for (status, body, exit, code) in [
         (200, r#"{"ok":false,"error":{"code":"tool_failed","message":"m"}}"#, 1, "tool_failed"),
+        (200, r#"{"ok":false,"error":{"code":"approval_timeout","message":"m"}}"#, 3, "approval_timeout"),
+        (200, r#"{"ok":false,"error":{"code":"call_in_progress","message":"m"}}"#, 4, "call_in_progress"),
         (400, r#"{"ok":false,"error":{"code":"invalid_arguments","message":"m"}}"#, 1, "invalid_arguments"),
         (403, r#"{"ok":false,"error":{"code":"policy_denied","message":"m"}}"#, 3, "policy_denied"),
         (400, r#"{"error":{"code":"policy_denied","message":"m","type":"t"}}"#, 3, "policy_denied"),
