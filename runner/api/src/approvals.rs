@@ -44,7 +44,7 @@ struct ApprovalListView {
 struct ApprovalView {
     #[schema(value_type = schemas::RunId)]
     run_id: String,
-    /// Id of the call, which its agent chose.
+    /// Id of the call, as the journal has it.
     call_id: String,
     #[schema(value_type = schemas::AccountId)]
     account: String,
@@ -53,7 +53,7 @@ struct ApprovalView {
     effect: String,
     /// `waiting`, `approved` or `denied`.
     state: &'static str,
-    /// Arguments as JSON, without secrets, and cut at 4 KiB; null once the texts of the run were removed.
+    /// Arguments as JSON, without secrets; null once the texts of the run were removed.
     #[schema(required = true)]
     arguments: Option<String>,
     /// Time at which the call was made.
@@ -81,7 +81,7 @@ impl ApprovalView {
     fn of(call: StoredToolCall) -> Self {
         Self {
             run_id: call.run_id.to_string(),
-            call_id: call.id,
+            call_id: call.call,
             account: call.account.to_string(),
             tool: call.tool.to_string(),
             effect: call.effect,

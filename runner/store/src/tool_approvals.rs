@@ -21,8 +21,7 @@ const DENIED: &str = "approval_denied";
 const TIMED_OUT: &str = "approval_timeout";
 const TIMED_OUT_MESSAGE: &str = "no person decided in time, and nothing ran";
 
-const LATEST: &str = "SELECT * FROM tool_calls WHERE run = $1 AND id = $2 AND installation = $3 \
-     ORDER BY attempt DESC LIMIT 1";
+const BY_CALL: &str = "SELECT * FROM tool_calls WHERE run = $1 AND call = $2 AND installation = $3";
 const DECIDE: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4, decided = $5, decided_by = $6 \
      WHERE run = $7 AND attempt = $8 AND id = $9 AND state IN ($10, $11)";
 const DENY: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4 \
@@ -70,7 +69,7 @@ pub enum DecideError {
         id: String,
     },
     /// The call does not wait: it was decided, or never needed an approval.
-    #[error("call {} of run {} does not wait for a decision: it is {}{}", .0.id, .0.run_id, .0.state.word(), reason(.0))]
+    #[error("call {} of run {} does not wait for a decision: it is {}{}", .0.call, .0.run_id, .0.state.word(), reason(.0))]
     NotWaiting(Box<StoredToolCall>),
     /// The run, or the attempt that made the call, has ended.
     #[error("run {run_id} has ended, or was started anew: its call {id} never runs")]
@@ -103,21 +102,21 @@ fn reason(call: &StoredToolCall) -> String {
 }
 
 impl Store {
-    /// Stores a decision about the call `id` of `run`, which the caller has found within its accounts. Returns the call
-    /// after it.
+    /// Stores a decision about a call of `run`, which the caller has found within its accounts. Returns the call after it.
+    /// `call_id` is the data plane's id, which no agent chooses: the decision is for the call that the person saw.
     ///
     /// # Errors
     /// [`DecideError`], if the call does not wait for a decision.
     pub async fn decide_tool_call(
         &self,
         run: &Run,
-        id: &str,
+        call_id: &str,
         decision: &ToolDecision,
     ) -> Result<StoredToolCall, DecideError> {
         // A try whose answer was lost may have decided. The second one would say that another person had.
         let decided = self.retry(RetryWhen::UnlessDone, async |_| {
             let mut tx = self.begin().await?;
-            let decided = self.decide(&mut tx, run, id, decision).await?;
+            let decided = self.decide(&mut tx, run, call_id, decision).await?;
             tx.commit(ACTION).await?;
             Ok(decided)
         });
@@ -128,18 +127,18 @@ impl Store {
         &self,
         tx: &mut Tx,
         run: &Run,
-        id: &str,
+        call_id: &str,
         decision: &ToolDecision,
     ) -> Result<Result<StoredToolCall, DecideError>, Error> {
         let run_id = || run.run_id.clone();
-        let Some(call) = self.latest_tool_call(tx, &run.run_id, id).await? else {
-            return Ok(Err(DecideError::Unknown { run_id: run_id(), id: id.to_owned() }));
+        let Some(call) = self.tool_call_to_decide(tx, &run.run_id, call_id).await? else {
+            return Ok(Err(DecideError::Unknown { run_id: run_id(), id: call_id.to_owned() }));
         };
         if call.state != ToolCallState::Waiting {
             return Ok(Err(DecideError::NotWaiting(Box::new(call))));
         }
         if run.ended.is_some() || run.attempt != call.attempt {
-            return Ok(Err(DecideError::RunEnded { run_id: run_id(), id: id.to_owned() }));
+            return Ok(Err(DecideError::RunEnded { run_id: run_id(), id: call_id.to_owned() }));
         }
         let is_late = call.decide_by.is_none_or(|decide_by| decide_by.0 <= tx.now);
         let is_decided = if is_late {
@@ -148,7 +147,7 @@ impl Store {
         } else {
             tx.decide(&call, decision).await?
         };
-        let after = self.latest_tool_call(tx, &run.run_id, id).await?.unwrap_or(call);
+        let after = self.tool_call_to_decide(tx, &run.run_id, call_id).await?.unwrap_or(call);
         Ok(if is_decided { Ok(after) } else { Err(DecideError::NotWaiting(Box::new(after))) })
     }
 
@@ -275,13 +274,13 @@ impl Store {
         .await
     }
 
-    async fn latest_tool_call(
+    async fn tool_call_to_decide(
         &self,
         tx: &mut Tx,
         run_id: &RunId,
-        id: &str,
+        call_id: &str,
     ) -> Result<Option<StoredToolCall>, Error> {
-        let query = sqlx::query(LATEST).bind(run_id.as_str()).bind(id).bind(self.installation.as_str());
+        let query = sqlx::query(BY_CALL).bind(run_id.as_str()).bind(call_id).bind(self.installation.as_str());
         let row = query.fetch_optional(tx.connection()).await.map_err(failed(READ))?;
         row.map(|row| StoredToolCall::read(&row)).transpose()
     }

@@ -2,8 +2,8 @@
 //!
 //! A call has the id that its agent chose, and is stored once for a run's attempt. The row of a call that writes is there
 //! before the tool acts. One that was left executing by a process that is gone may have had its effect: it is
-//! [`ToolCallState::Unknown`], and is never begun again. Results are kept of calls that write, because a repeated call
-//! gets them. Results of calls that only read are not kept.
+//! [`ToolCallState::Unknown`], and is never begun again. Results are kept of calls that write or needed
+//! an approval, because a repeated call gets them. Those of other calls are not kept.
 
 use platform_core::{
     id::{AccountId, RunId, ToolName},
@@ -119,10 +119,10 @@ pub struct StoredToolCall {
     pub state: ToolCallState,
     /// Code of the error.
     pub code: Option<String>,
-    /// Message of the error; of calls that write.
+    /// Message of the error; of calls whose results are kept.
     #[serde(skip)]
     pub message: Option<String>,
-    /// Result as JSON; of calls that write.
+    /// Result as JSON; of calls whose results are kept.
     #[serde(skip)]
     pub result: Option<String>,
     /// Length of the result, in bytes.

@@ -157,7 +157,11 @@ impl Executor {
         if self.approvals.are_needed(&call.tool) {
             let left = CancellationToken::new();
             let _guard = left.clone().drop_guard();
-            let shown = redaction::for_person(&admitted.listed.tool.spec().schema, &admitted.invocation.args);
+            let schema = &admitted.listed.tool.spec().schema;
+            let Some(shown) = redaction::for_person(schema, &admitted.invocation.args) else {
+                let message = "a person must approve the call, and its arguments are too long to show: make them shorter";
+                return ToolError::denied("arguments_too_long", message).into();
+            };
             let waiter = self.approvals.waiter(call.caller, watcher, shown, left);
             return self.write(admitted, Some(waiter)).await;
         }

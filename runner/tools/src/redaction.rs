@@ -6,10 +6,8 @@ use serde_json::{Map, Value};
 
 /// Text in place of a value.
 const REDACTED: &str = "[redacted]";
-/// Most bytes of arguments.
-const MAX_BYTES: usize = 4096;
-/// Room for the note about the bytes that were cut.
-const NOTE_BYTES: usize = 40;
+/// Most bytes of arguments: a person reads them all.
+const MAX_BYTES: usize = 32 << 10;
 /// Most references and combinations that are followed from one schema.
 const MAX_SCHEMAS: usize = 64;
 /// Parts of names of secrets, without separators.
@@ -26,15 +24,12 @@ const SECRETS: [&str; 10] = [
     "cookie",
 ];
 
-/// Returns `args`, which follow `schema`, as JSON without secrets. What is longer than 4 KiB is cut, and says so.
-pub(crate) fn for_person(schema: &Value, args: &Value) -> String {
+/// Returns `args`, which follow `schema`, as JSON without secrets; `None` if they are longer than 32 KiB. They are not cut:
+/// the rest could be what matters.
+pub(crate) fn for_person(schema: &Value, args: &Value) -> Option<String> {
     let root = schema;
     let text = redacted(root, &applicable(root, vec![schema]), args).to_string();
-    if text.len() <= MAX_BYTES {
-        return text;
-    }
-    let shown = &text[..text.floor_char_boundary(MAX_BYTES - NOTE_BYTES)];
-    format!("{shown}… and {} more bytes", text.len() - shown.len())
+    (text.len() <= MAX_BYTES).then_some(text)
 }
 
 fn redacted(root: &Value, schemas: &[&Value], value: &Value) -> Value {
@@ -117,21 +112,23 @@ mod tests {
         let canary = "canary-5f2e";
         let args = json!({ "pin": canary, "by_reference": { "x": canary }, "list": [canary],
             "inner": { "pin": canary, "API-Key": canary, "note": "shown" }, "accessToken": [canary], "body": "shown" });
-        let text = for_person(&schema, &args);
+        let text = for_person(&schema, &args).unwrap();
         assert!(!text.contains(canary), "{text}");
         assert_eq!(text.matches("shown").count(), 2, "{text}");
-        assert!(for_person(&json!({}), &json!({ "pin": canary })).contains(canary), "the schema hides it");
+        let plain = for_person(&json!({}), &json!({ "pin": canary })).unwrap();
+        assert!(plain.contains(canary), "the schema hides it");
     }
 
     #[test]
-    fn long_arguments_are_cut_and_say_so() {
-        let text = for_person(&json!({}), &json!({ "body": "ä".repeat(MAX_BYTES) }));
-        assert!(text.len() <= MAX_BYTES && text.ends_with("more bytes"), "{}", text.len());
+    fn long_arguments_are_not_shown_in_part() {
+        let of = |bytes: usize| for_person(&json!({}), &json!({ "body": "b".repeat(bytes), "number": 7 }));
+        assert_eq!(of(MAX_BYTES), None);
+        assert!(of(MAX_BYTES / 2).unwrap().contains("\"number\":7"), "the control");
     }
 
     #[test]
     fn a_schema_that_refers_to_itself_ends() {
         let schema = json!({ "$ref": "#", "allOf": [{ "$ref": "#" }] });
-        assert_eq!(for_person(&schema, &json!({ "a": 1 })), r#"{"a":1}"#);
+        assert_eq!(for_person(&schema, &json!({ "a": 1 })).as_deref(), Some(r#"{"a":1}"#));
     }
 }

@@ -27,7 +27,7 @@ async fn waiting(world: &World) -> (String, String) {
     let call = eventually_within(START_TIMEOUT, "a call waits", pending, Option::is_some).await.unwrap();
     let text = |name: &str| call[name].as_str().unwrap().to_owned();
     assert_eq!((text("tool").as_str(), text("state").as_str()), ("core__get_current_time", "waiting"));
-    (text("run_id"), text("id"))
+    (text("run_id"), text("call"))
 }
 
 /// Returns the report that the agent printed.

@@ -212,7 +212,7 @@ impl<'r> RunDetailsView<'r> {
     pub(super) fn with_tool_calls(self, calls: &[StoredToolCall], now: UnixMillis) -> Self {
         let is_active = self.run.ended_at.is_none();
         let waiting = calls.iter().filter(|call| is_active && call.is_waiting(now));
-        Self { waiting_tool_calls: waiting.map(|call| call.id.clone()).collect(), ..self }
+        Self { waiting_tool_calls: waiting.map(|call| call.call.clone()).collect(), ..self }
     }
 
     /// Returns the view with the sums of the run's receipts.

@@ -59,7 +59,8 @@ async fn an_approved_call_begins_once(database: Database) {
     let store = database.open().await;
     let (_token, call) = waiting(&store).await;
     assert!(!store.begin_approved_tool_call(&call).await.unwrap(), "it waits");
-    let decided = store.decide_tool_call(&run(&store).await, "c1", &approval("uid:7")).await.unwrap();
+    let decided =
+        store.decide_tool_call(&run(&store).await, "data-plane-c1", &approval("uid:7")).await.unwrap();
     assert_eq!((decided.state, decided.decided_by.as_deref()), (ToolCallState::Approved, Some("uid:7")));
     let other = NewToolCall { owner: "other".to_owned(), ..call.clone() };
     assert!(!store.begin_approved_tool_call(&other).await.unwrap(), "it is the call of another process");
@@ -76,7 +77,7 @@ async fn of_several_decisions_one_is_stored(database: Database) {
     waiting(&clients[0]).await;
     let run = run(&clients[0]).await;
     let decisions = [approval("a"), denial("b"), approval("c")];
-    let decide = async |at: usize| clients[at].decide_tool_call(&run, "c1", &decisions[at]).await;
+    let decide = async |at: usize| clients[at].decide_tool_call(&run, "data-plane-c1", &decisions[at]).await;
     let (a, b, c) = tokio::join!(decide(0), decide(1), decide(2));
     let stored = stored(&clients[0]).await;
     let all = [a, b, c];
@@ -95,7 +96,7 @@ async fn a_decision_beside_a_timeout_has_one_winner(database: Database) {
     let run = run(&store).await;
     let approve = approval("a");
     let (decided, expired) =
-        tokio::join!(other.decide_tool_call(&run, "c1", &approve), store.expire_tool_call(&call));
+        tokio::join!(other.decide_tool_call(&run, "data-plane-c1", &approve), store.expire_tool_call(&call));
     let expired = expired.unwrap();
     match decided {
         Ok(_) => assert_eq!(expired.state, ToolCallState::Approved, "the timeout came later"),
@@ -114,7 +115,7 @@ async fn a_decision_beside_a_timeout_has_one_winner(database: Database) {
 async fn a_withdrawn_call_never_begins(database: Database) {
     let store = database.open().await;
     let (_token, call) = waiting(&store).await;
-    store.decide_tool_call(&run(&store).await, "c1", &approval("a")).await.unwrap();
+    store.decide_tool_call(&run(&store).await, "data-plane-c1", &approval("a")).await.unwrap();
     let kept = store.expire_tool_call(&call).await.unwrap();
     assert_eq!(kept.state, ToolCallState::Approved, "control: a timeout does not undo an approval");
     let withdrawal = Withdrawal { code: "run_ended".to_owned(), message: "over".to_owned() };
@@ -131,7 +132,7 @@ async fn calls_of_a_gone_process_are_denied(database: Database) {
     let executing = new("r1", "c2");
     store.begin_tool_call(&executing).await.unwrap();
     assert_eq!(store.deny_abandoned_tool_calls(&call.owner).await.unwrap(), 0, "its process is there");
-    store.decide_tool_call(&run(&store).await, "c1", &approval("a")).await.unwrap();
+    store.decide_tool_call(&run(&store).await, "data-plane-c1", &approval("a")).await.unwrap();
     assert_eq!(store.deny_abandoned_tool_calls("next").await.unwrap(), 1, "also one that was approved");
     let denied = stored(&store).await;
     assert_eq!((denied.state, denied.code.as_deref()), (ToolCallState::Denied, Some("approval_abandoned")));
@@ -156,7 +157,7 @@ async fn a_late_decision_denies(database: Database) {
         store.waiting_tool_calls(&AccountScope::All, 10).await.unwrap().is_empty().then_some(())
     })
     .await;
-    let late = store.decide_tool_call(&run(&store).await, "c1", &approval("a")).await.unwrap_err();
+    let late = store.decide_tool_call(&run(&store).await, "data-plane-c1", &approval("a")).await.unwrap_err();
     assert!(late.to_string().contains("approval_timeout"), "{late}");
     assert_eq!(stored(&store).await.state, ToolCallState::Denied);
     assert!(!store.begin_approved_tool_call(&call).await.unwrap());
@@ -165,10 +166,12 @@ async fn a_late_decision_denies(database: Database) {
 async fn a_call_of_an_ended_run_is_not_decided(database: Database) {
     let store = database.open().await;
     let (token, _call) = waiting(&store).await;
-    let unknown = store.decide_tool_call(&run(&store).await, "c9", &approval("a")).await.unwrap_err();
+    let unknown =
+        store.decide_tool_call(&run(&store).await, "data-plane-c9", &approval("a")).await.unwrap_err();
     assert!(matches!(unknown, DecideError::Unknown { .. }), "{unknown:?}");
     store.step(&token, &Transition::Withdraw(cancelled()).into()).await.unwrap();
-    let ended = store.decide_tool_call(&run(&store).await, "c1", &approval("a")).await.unwrap_err();
+    let ended =
+        store.decide_tool_call(&run(&store).await, "data-plane-c1", &approval("a")).await.unwrap_err();
     assert!(matches!(ended, DecideError::RunEnded { .. }), "{ended:?}");
     assert_eq!(stored(&store).await.state, ToolCallState::Waiting, "its process denies it");
     assert_eq!(store.waiting_tool_calls(&AccountScope::All, 10).await.unwrap(), []);

@@ -48,9 +48,18 @@ async fn asked(world: &World, call: RawCall, call_id: &str) -> JoinHandle<Answer
     answer
 }
 
+/// Returns the data plane's id of call `c1` of run `r1`; a text that is none if there is no such call.
+async fn call_of(world: &World) -> String {
+    let call = world.store.tool_call(&id("r1"), 0, "c1").await.unwrap();
+    call.map_or_else(|| "none".to_owned(), |call| call.call)
+}
+
 async fn decide(world: &World, verdict: ToolVerdict) -> Result<StoredToolCall, DecideError> {
     let run = world.store.run(&id("r1")).await.unwrap();
-    world.store.decide_tool_call(&run, "c1", &ToolDecision { verdict, by: "uid:0".to_owned() }).await
+    world
+        .store
+        .decide_tool_call(&run, &call_of(world).await, &ToolDecision { verdict, by: "uid:0".to_owned() })
+        .await
 }
 
 /// The control is in the same test: without the setting, the call runs at once.
@@ -184,7 +193,7 @@ async fn a_decision_is_for_the_run_that_calls() {
     let answer = asked(&world, comment("c1"), "c1").await;
     let other = world.store.run(&id("r2")).await.unwrap();
     let decision = ToolDecision { verdict: ToolVerdict::Approve, by: "x".to_owned() };
-    let unknown = world.store.decide_tool_call(&other, "c1", &decision).await.unwrap_err();
+    let unknown = world.store.decide_tool_call(&other, &call_of(&world).await, &decision).await.unwrap_err();
     assert!(matches!(unknown, DecideError::Unknown { .. }), "{unknown:?}");
     let account = AccountScope::Only(other.account.clone());
     let hidden = world.store.run_within(&id("r1"), &account).await.unwrap_err();

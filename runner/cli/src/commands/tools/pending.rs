@@ -27,7 +27,7 @@ pub(in crate::commands) struct PendingArguments {
 struct WaitingCall {
     /// Id of the run, or at least 4 characters of its beginning or end
     run: RunReference,
-    /// Id of the call
+    /// Id of the call, as `sluice tools pending` shows it
     call: String,
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn pending(context: &Context, arguments: &PendingArguments) -> 
     }
     write!(out, "{}", in_words(&calls))?;
     if let Some(call) = calls.first() {
-        let StoredToolCall { run_id, id, .. } = call;
+        let StoredToolCall { run_id, call: id, .. } = call;
         writeln!(
             io::stderr(),
             "next: sluice tools approve {run_id} {id}, or sluice tools deny {run_id} {id}"
@@ -82,7 +82,7 @@ fn in_words(calls: &[StoredToolCall]) -> String {
         let wait = call.decide_by.map(|decide_by| format_span(call.began, decide_by));
         table.row([
             call.run_id.to_string(),
-            call.id.clone(),
+            call.call.clone(),
             call.tool.to_string(),
             call.account.to_string(),
             wait.unwrap_or_default(),
@@ -132,7 +132,7 @@ fn print(call: &StoredToolCall, form: OutputForm) -> Result<Exit, Error> {
             let json = json!({ "call": call });
             writeln!(io::stdout(), "{}", terminal::safe_json(&json.to_string()))?;
         }
-        OutputForm::Text(next) => writeln!(io::stdout(), "{} of {}: {next}", call.id, call.run_id)?,
+        OutputForm::Text(next) => writeln!(io::stdout(), "{} of {}: {next}", call.call, call.run_id)?,
     }
     Ok(Exit::Success)
 }
@@ -142,7 +142,7 @@ pub(in crate::commands) fn waiting_in_words(calls: &[StoredToolCall], now: UnixM
     let words = |call: &StoredToolCall| {
         format!(
             "call {} of {} for an approval: sluice tools approve {} {}",
-            call.id, call.tool, call.run_id, call.id
+            call.call, call.tool, call.run_id, call.call
         )
     };
     calls.iter().filter(|call| call.is_waiting(now)).map(words).collect()
