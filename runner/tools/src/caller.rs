@@ -10,7 +10,7 @@ use platform_core::{
 use platform_runtime::report;
 use runner_model::lifecycle::State;
 use runner_store::{Error as StoreError, StateChanges, StateWatcher, Store};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::tool::ToolError;
 
@@ -112,10 +112,11 @@ impl CallingRun {
     /// Waits until the run is no longer running, and returns the refusal. `watcher` is older than the last check. Cancel
     /// safe.
     pub(crate) async fn ended(&self, store: &Store, watcher: &mut StateWatcher) -> ToolError {
+        let mut next_look = Instant::now() + RUN_POLL_INTERVAL;
         loop {
-            match timeout(RUN_POLL_INTERVAL, watcher.changed()).await {
+            match timeout_at(next_look, watcher.changed()).await {
                 Ok(Ok(StateChanges::Of(run_ids))) if !run_ids.contains(&self.run_id) => continue,
-                _ => {}
+                _ => next_look = Instant::now() + RUN_POLL_INTERVAL,
             }
             match self.check(store).await {
                 Err(error) if error.code != STORE_UNAVAILABLE => return error,

@@ -37,7 +37,7 @@ const DIR_MODE: u32 = 0o711;
 const MAX_CONNECTIONS: usize = 512;
 /// Longest time in which a client may send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest time in which calls are completed after the stop.
+/// Longest wait for calls in flight after the stop. The outcome of a writing call that takes longer is unknown.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reason why the tool socket is not served.
@@ -71,7 +71,10 @@ impl ToolServer {
                 source,
             })?;
         }
-        socket::private_dir(&dir, DIR_MODE)?;
+        // The mode of a directory that is there is the operator's: it may be one such as /run.
+        if !dir.is_dir() {
+            socket::private_dir(&dir, DIR_MODE)?;
+        }
         let (socket, listener): (_, StdListener) = PrivateSocket::bind(path, SOCKET_MODE)?;
         let listener = UnixListener::from_std(listener).map_err(|source| socket::Error::Io {
             action: "listen on",
@@ -81,7 +84,7 @@ impl ToolServer {
         Ok(Self { socket, listener, peer_uids: peer_uids.into() })
     }
 
-    /// Serves until `stop`, then completes the calls in flight, and removes the socket.
+    /// Serves until `stop`, then removes the socket, and waits for the calls in flight, for [`STOP_TIMEOUT`] at most.
     pub(crate) async fn serve(self, router: Router, executor: Executor, stop: CancellationToken) {
         let Self { socket, listener, peer_uids } = self;
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));

@@ -60,8 +60,6 @@ impl RepoRefresh {
             Ok(RefreshOutcome::Pending) => Ok(json!({ "pending": true })),
             Err(error) => match &*error {
                 RepoError::Unknown { .. } => Err(unknown()),
-                // It is the reason that the operator's git reported.
-                RepoError::SyncFailed { .. } => Err(ToolError::failed("tool_failed", error.to_string())),
                 other => Err(failed(other)),
             },
         }
