@@ -39,8 +39,8 @@ impl McpClient {
         program.current_dir(repository).kill_on_drop(true);
         program.arg(format!("--net=/proc/{}/ns/net", pid.trim())).arg("--").arg("scripts/mcp-clients.sh");
         program.args(match self {
-            Self::Python => ["python", "tests/sdk/mcp.py"],
-            Self::TypeScript => ["node", "tests/sdk/mcp.mjs"],
+            Self::Python => ["python", "tests/sdk/mcp_calls.py"],
+            Self::TypeScript => ["node", "tests/sdk/mcp_calls.mjs"],
         });
         program.args(["http://localhost:8080/mcp", calls.tool, calls.arguments, calls.denied]);
         output_of(program).await.remove(0)

@@ -1,6 +1,6 @@
 // Calls host tools with the official TypeScript client of MCP.
 //
-// usage: mcp.mjs URL TOOL ARGUMENTS DENIED   Prints one JSON object: what the server is, lists and answers.
+// usage: mcp_calls.mjs URL TOOL ARGUMENTS DENIED   Prints one JSON object: what the server is, lists and answers.
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 

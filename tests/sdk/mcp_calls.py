@@ -1,6 +1,6 @@
 """Calls host tools with the official Python client of MCP.
 
-usage: mcp.py URL TOOL ARGUMENTS DENIED   Prints one JSON object: what the server is, lists and answers.
+usage: mcp_calls.py URL TOOL ARGUMENTS DENIED   Prints one JSON object: what the server is, lists and answers.
 """
 
 import asyncio
