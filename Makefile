@@ -91,7 +91,8 @@ tidy: ## House rules: imports, loops, documents, language (`cargo run -p tidy --
 unit: ## Run tests beside the code, documentation examples, the sandbox agent's own tests
 	$(CARGO) nextest run --workspace --locked --lib --bins -E 'not package(tests)'
 	$(CARGO) nextest run --locked -p bench --tests
-	$(CARGO) nextest run --locked --workspace --test store --test relay --test github --test mirror
+	$(CARGO) nextest run --locked --workspace --test store --test relay --test github --test mirror \
+	  --test tools --test program
 	$(CARGO) test --workspace --locked --doc --quiet
 	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs \
 	  services/sandbox-openclaw/agent/agent.test.mjs services/agents/agents.test.mjs
