@@ -76,7 +76,7 @@ lint: ## Check format, clippy, documentation and shell scripts
 	$(CARGO) fmt --manifest-path bench/peers/pingora/Cargo.toml --check
 	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --no-deps -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
-	shellcheck -x .ci/run scripts/*.sh scripts/litellm/query-engine services/*/*.sh platform/*/*.sh
+	shellcheck -x .ci/run scripts/*.sh scripts/litellm/query-engine services/*.sh services/*/*.sh platform/*/*.sh
 	shellcheck tests/stack/compose/standins/litellm tests/stack/compose/standins/p*
 
 deny: ## Check licences, sources and banned crates

@@ -12,28 +12,26 @@ PROFILE=${PROFILE:-static}
 say() { echo "git-sync: $*" >&2; }
 die() { echo "git-sync: error: $*" >&2; exit 1; }
 
+# shellcheck source=services/static-program.sh
+source services/static-program.sh
+
 sources() {
-  find services/git-sync/{src,Cargo.toml,Dockerfile,build.sh} {runner/git,runner/files,platform/core,platform/runtime}/{src,Cargo.toml} \
-    Cargo.toml Cargo.lock rust-toolchain.toml -type f | LC_ALL=C sort
+  find services/git-sync/{src,Cargo.toml,Dockerfile,build.sh} services/static-program.sh \
+    {runner/git,runner/files,platform/core,platform/runtime}/{src,Cargo.toml} Cargo.toml Cargo.lock rust-toolchain.toml -type f | LC_ALL=C sort
 }
 
 base=${BASE_IMAGE:-$(services/base-image/build.sh --print)}
 IMAGE=sluicegate/git-sync:$({ sources | xargs sha256sum; echo "$PROFILE $base"; } | sha256sum | cut -c 1-12)
 
 build() {
-  local target context
-  command -v cargo >/dev/null || die "cargo is missing: install Rust with rustup first"
-  target=$(rustc -vV | sed -n 's/^host: //p')
-  [[ $target == *-linux-gnu ]] || die "a static binary is built on Linux with glibc, not on $target"
+  local program context
   [[ -n ${BASE_IMAGE:-} ]] || services/base-image/build.sh >/dev/null
   say "building $IMAGE on $base ..."
-  # An explicit target keeps the flag from procedural macros, which cannot be static.
-  RUSTFLAGS='-C target-feature=+crt-static' \
-    cargo build --quiet --locked -p git-sync --profile "$PROFILE" --target "$target" >&2
+  program=$(static_program git-sync)
   context=$(mktemp -d)
   # shellcheck disable=SC2064 # the path is known now
   trap "rm -rf '$context'" EXIT
-  cp "${CARGO_TARGET_DIR:-target}/$target/$PROFILE/git-sync" services/git-sync/Dockerfile "$context"
+  cp "$program" services/git-sync/Dockerfile "$context"
   # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
   if ! DOCKER_BUILDKIT=0 docker build --build-arg "BASE_IMAGE=$base" --tag "$IMAGE" "$context" >"$context/log" 2>&1
   then

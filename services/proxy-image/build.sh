@@ -11,7 +11,7 @@ PROFILE=${PROFILE:-image}
 
 sources() {
   find proxy/src proxy/Cargo.toml platform/core platform/runtime Cargo.toml Cargo.lock rust-toolchain.toml \
-    services/proxy-image/Dockerfile services/proxy-image/build.sh -type f -not -path '*/tests/*' | LC_ALL=C sort
+    services/proxy-image/Dockerfile services/proxy-image/build.sh services/static-program.sh -type f -not -path '*/tests/*' | LC_ALL=C sort
 }
 
 FINGERPRINT=$({ sources | xargs sha256sum; echo "$PROFILE"; } | sha256sum | cut -c 1-12)
@@ -20,18 +20,17 @@ IMAGE=sluicegate/proxy:$FINGERPRINT
 say() { echo "proxy-image: $*" >&2; }
 die() { echo "proxy-image: error: $*" >&2; exit 1; }
 
+# shellcheck source=services/static-program.sh
+source services/static-program.sh
+
 build() {
-  local target context output
-  target=$(rustc -vV | sed -n 's/^host: //p')
-  [[ $target == *-linux-gnu ]] || die "a static binary is built on Linux with glibc, not on $target"
+  local program context output
   say "building the static binary ..."
-  # An explicit target keeps the flag from procedural macros, which cannot be static.
-  RUSTFLAGS='-C target-feature=+crt-static' \
-    cargo build --quiet --locked -p proxy --bin sluice-proxy --profile "$PROFILE" --target "$target"
+  program=$(static_program proxy sluice-proxy)
   context=$(mktemp -d)
   # shellcheck disable=SC2064 # the path is known now
   trap "rm -rf '$context'" EXIT
-  cp "target/$target/$PROFILE/sluice-proxy" services/proxy-image/Dockerfile "$context"
+  cp "$program" services/proxy-image/Dockerfile "$context"
   # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
   output=$(DOCKER_BUILDKIT=0 docker build --quiet --tag "$IMAGE" "$context" 2>&1) || die "docker could not build $IMAGE: $output"
   [[ $PROFILE != image ]] || docker tag "$IMAGE" sluicegate/proxy:latest

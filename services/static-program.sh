@@ -1,0 +1,30 @@
+# Builds a program of this workspace as one static binary, which runs in any image. The build scripts of services source it
+# in the root of the repository, with PROFILE set and a function `die`.
+# shellcheck shell=bash
+
+# static_program PACKAGE [PROGRAM]  Prints the path of the binary. PROGRAM has the package's name if it is absent.
+static_program() {
+  local package=$1 program=${2:-$1} target
+  command -v cargo >/dev/null || die "cargo is missing: install Rust with rustup first"
+  target=$(rustc -vV | sed -n 's/^host: //p')
+  [[ $target == *-linux-gnu ]] || die "a static binary is built on Linux with glibc, not on $target"
+  # An explicit target keeps the flag from procedural macros, which cannot be static.
+  RUSTFLAGS='-C target-feature=+crt-static' \
+    cargo build --quiet --locked -p "$package" --bin "$program" --profile "$PROFILE" --target "$target" >&2
+  echo "${CARGO_TARGET_DIR:-target}/$target/$PROFILE/$program"
+}
+
+# static_program_or_fingerprint NAME [--print]  Prints the path of the program that services/NAME has, or the fingerprint of
+# its sources, which are those of the service and of platform/core.
+static_program_or_fingerprint() {
+  local name=$1 sources
+  case ${2:-} in
+    '') static_program "$name" ;;
+    --print)
+      sources=$(find "services/$name/src" "services/$name"/{Cargo.toml,build.sh} services/static-program.sh \
+        platform/core/{src,Cargo.toml} Cargo.toml Cargo.lock rust-toolchain.toml -type f | LC_ALL=C sort)
+      { xargs sha256sum <<<"$sources"; echo "$PROFILE"; } | sha256sum | cut -c 1-12
+      ;;
+    *) echo "usage: services/$name/build.sh [--print]" >&2; exit 64 ;;
+  esac
+}
