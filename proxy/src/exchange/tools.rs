@@ -12,7 +12,9 @@ use http::{
 use http_body_util::Full;
 use hyper::body::Incoming;
 use platform_core::{
-    host_tools::{TOOL_PROTOCOL, ToolOutcome, exec::ExecRequest, header as own, mcp::McpMessage},
+    host_tools::{
+        EXEC_PATH, MCP_PATH, TOOL_PROTOCOL, ToolOutcome, exec::ExecRequest, header as own, mcp::McpMessage,
+    },
     id::ToolName,
     record::{self, Kind, Outcome, Timeout, ToolCall},
     refusal::Refusal,
@@ -218,11 +220,10 @@ impl Exchange {
         body: Bytes,
     ) -> Result<Request<Full<Bytes>>, Refused> {
         let grant = &self.run.grant;
-        let path =
-            if self.route == Route::Mcp { Uri::from_static("/mcp") } else { Uri::from_static("/tool/exec") };
+        let path = if self.route == Route::Mcp { MCP_PATH } else { EXEC_PATH };
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = path;
+        *request.uri_mut() = Uri::from_static(path);
         let headers = request.headers_mut();
         for name in PASSED {
             if let Some(value) = from.get(&name) {

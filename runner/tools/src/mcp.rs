@@ -30,8 +30,7 @@ use rmcp::{
         StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
     },
 };
-use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use crate::{
     caller::CallingRun,
@@ -72,18 +71,6 @@ struct McpHandler {
     executor: Executor,
 }
 
-#[derive(Deserialize)]
-struct CallBody<'b> {
-    #[serde(borrow)]
-    params: CallParams<'b>,
-}
-
-#[derive(Deserialize)]
-struct CallParams<'b> {
-    #[serde(borrow)]
-    arguments: Option<&'b RawValue>,
-}
-
 impl McpServer {
     pub(crate) fn new(executor: Executor) -> Self {
         let handler = McpHandler { executor };
@@ -109,11 +96,10 @@ impl McpServer {
         let message = McpMessage::read(&body)?;
         let headers = protocol_headers(&parts.headers, &message);
         let call = message.tool.map(|tool| {
-            let args = arguments(&body)?;
-            Ok::<_, InvalidMessage>(Call { id: caller.call.clone(), caller: caller.clone(), tool, args })
+            let args = message.arguments.unwrap_or_default();
+            Call { id: caller.call.clone(), caller: caller.clone(), tool, args }
         });
-        let message =
-            ReadMessage { caller, call: Arc::new(Mutex::new(call.transpose()?)), executed: Arc::default() };
+        let message = ReadMessage { caller, call: Arc::new(Mutex::new(call)), executed: Arc::default() };
         let read = message.clone();
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = parts.method;
@@ -133,12 +119,6 @@ impl ReadMessage {
         let refused = || ToolError::failed("invalid_request", "the message is no call").into();
         executed.or_else(|| self.call.lock().take().map(|_call| refused()))
     }
-}
-
-/// Returns the arguments of a call, as the client wrote them.
-fn arguments(body: &[u8]) -> Result<String, InvalidMessage> {
-    let body: CallBody<'_> = serde_json::from_slice(body)?;
-    Ok(body.params.arguments.map_or_else(String::new, |arguments| arguments.get().to_owned()))
 }
 
 /// Returns the headers that belong to the protocol. Those that repeat the message are written anew: newer versions of the
