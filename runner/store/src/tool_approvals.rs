@@ -34,7 +34,8 @@ const WAITING: &str = "SELECT tool_calls.* FROM tool_calls JOIN runs ON runs.run
      AND runs.attempt = tool_calls.attempt \
      WHERE tool_calls.installation = $1 AND tool_calls.state = 'waiting' AND tool_calls.decide_by > $2 \
      AND runs.ended IS NULL AND ($3 IS NULL OR tool_calls.account = $3) \
-     ORDER BY tool_calls.began, tool_calls.run, tool_calls.id LIMIT $4";
+     AND ($4 IS NULL OR tool_calls.run = $4) \
+     ORDER BY tool_calls.began, tool_calls.run, tool_calls.id LIMIT $5";
 
 /// Verdict of a person about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +92,13 @@ pub struct Withdrawal {
     pub code: String,
     /// Message for the agent.
     pub message: String,
+}
+
+impl Withdrawal {
+    /// Returns the denial of a call about which no person decided in time.
+    fn timed_out() -> Self {
+        Self { code: TIMED_OUT.to_owned(), message: TIMED_OUT_MESSAGE.to_owned() }
+    }
 }
 
 fn reason(call: &StoredToolCall) -> String {
@@ -157,8 +165,7 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn expire_tool_call(&self, new: &NewToolCall) -> Result<StoredToolCall, Error> {
-        let timeout = Withdrawal { code: TIMED_OUT.to_owned(), message: TIMED_OUT_MESSAGE.to_owned() };
-        self.deny_own_call(new, ToolCallMove::Deny, &timeout).await
+        self.deny_own_call(new, ToolCallMove::Deny, &Withdrawal::timed_out()).await
     }
 
     /// Denies the call of this process, approved or not, unless it has begun. Returns the call as it is then.
@@ -263,10 +270,27 @@ impl Store {
             AccountScope::All => None,
             AccountScope::Only(account) => Some(account.as_str()),
         };
+        self.find_waiting(account, None, max_calls).await
+    }
+
+    /// Returns the calls of `run_id` that wait for a decision, the oldest first.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn waiting_tool_calls_of(&self, run_id: &RunId) -> Result<Vec<StoredToolCall>, Error> {
+        self.find_waiting(None, Some(run_id), u32::MAX).await
+    }
+
+    async fn find_waiting(
+        &self,
+        account: Option<&str>,
+        run_id: Option<&RunId>,
+        max_calls: u32,
+    ) -> Result<Vec<StoredToolCall>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let query = sqlx::query(WAITING).bind(self.installation.as_str()).bind(tx.now);
-            let query = query.bind(account).bind(i64::from(max_calls));
+            let query = query.bind(account).bind(run_id.map(RunId::as_str)).bind(i64::from(max_calls));
             let rows = query.fetch_all(tx.connection()).await.map_err(failed(READ))?;
             tx.commit(READ).await?;
             rows.iter().map(StoredToolCall::read).collect()
@@ -303,8 +327,7 @@ impl Tx {
 
     /// Denies `call`, whose process has not denied it in time.
     async fn expire(&mut self, call: &StoredToolCall) -> Result<bool, Error> {
-        let timeout = Withdrawal { code: TIMED_OUT.to_owned(), message: TIMED_OUT_MESSAGE.to_owned() };
-        self.conclude(call, ToolCallMove::Deny, Some(&timeout), None).await
+        self.conclude(call, ToolCallMove::Deny, Some(&Withdrawal::timed_out()), None).await
     }
 
     async fn conclude(

@@ -59,8 +59,8 @@ impl Approvals {
         self.stop.cancel();
     }
 
-    /// Returns the wait of a call whose arguments a person reads as `args`. It ends when `left` is triggered. `watcher` is older than the check of
-    /// the caller's run.
+    /// Returns the wait of a call whose arguments a person reads as `args`. It ends when `left` is triggered. `watcher`
+    /// is older than the check of the caller's run.
     pub(crate) fn waiter(
         &self,
         caller: CallingRun,

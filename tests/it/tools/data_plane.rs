@@ -170,7 +170,7 @@ async fn a_listener_of_another_user_gets_nothing() {
     let arrived =
         eventually("the call arrives", || async { read(&got) }, |text| text.contains("x-sluice-run: r1"));
     tokio::select! {
-        _answer = asking => panic!("nobody answers"),
+        _answer = asking => panic!("no process answers"),
         _text = arrived => {}
     }
 }

@@ -135,11 +135,11 @@ pub(crate) async fn show(
     let position = store.queue_position(&record.run).await?;
     let sums = store.receipt_sums([&record.run]).await?;
     let relay = store.relay(&record.run.run_id).await?;
-    let calls = store.tool_calls(&record.run.run_id).await?;
+    let calls = store.waiting_tool_calls_of(&record.run.run_id).await?;
     let view = RunDetailsView::of(&record, position, &caller)
         .with_receipts(sums.get(&record.run.run_id))
         .with_commits(relay.as_ref(), &caller)
-        .with_tool_calls(&calls, record.now);
+        .with_waiting_tool_calls(&calls);
     Ok(json_response(&view))
 }
 

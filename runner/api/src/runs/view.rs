@@ -208,11 +208,9 @@ impl<'r> RunDetailsView<'r> {
         Self { commits: record.map(|record| CommitsView::of(&record, caller)), ..self }
     }
 
-    /// Returns the view with the calls among `calls` of host tools that wait for an approval at `now`.
-    pub(super) fn with_tool_calls(self, calls: &[StoredToolCall], now: UnixMillis) -> Self {
-        let is_active = self.run.ended_at.is_none();
-        let waiting = calls.iter().filter(|call| is_active && call.is_waiting(now));
-        Self { waiting_tool_calls: waiting.map(|call| call.call.clone()).collect(), ..self }
+    /// Returns the view with the calls of host tools that wait for an approval.
+    pub(super) fn with_waiting_tool_calls(self, calls: &[StoredToolCall]) -> Self {
+        Self { waiting_tool_calls: calls.iter().map(|call| call.call.clone()).collect(), ..self }
     }
 
     /// Returns the view with the sums of the run's receipts.
