@@ -1,0 +1,6 @@
+/** List of runs. */
+
+/** Shows the runs. */
+export default function Runs() {
+  return <h1>Runs</h1>;
+}
