@@ -22,6 +22,8 @@ export interface StreamOptions<T> {
   after?: number;
   onItems: (items: T[]) => void;
   onState: (state: StreamState) => void;
+  /** Returns whether nothing follows `item`. The end of the connection is then the end of the stream. */
+  isLast?: (item: T) => boolean;
   /** Called before a stream without numbers is read again, because the page has to list its items anew. */
   onRestart?: () => void;
 }
@@ -39,6 +41,7 @@ export class LiveStream<T> {
   #failures = 0;
   #opened = 0;
   #isOver = false;
+  #hadLast = false;
 
   constructor(options: StreamOptions<T>) {
     this.#options = options;
@@ -91,7 +94,8 @@ export class LiveStream<T> {
     try {
       const state = await this.#read(abort.signal);
       if (abort.signal.aborted) return;
-      if (state === null) this.#retry(unreachable());
+      if (state === null && this.#hadLast) this.#finish({ kind: "ended" });
+      else if (state === null) this.#retry(unreachable());
       else this.#finish(state);
     } catch (thrown) {
       if (!isAbort(thrown) && !abort.signal.aborted) this.#retry(unreachable());
@@ -120,7 +124,10 @@ export class LiveStream<T> {
   #deliver(events: { id: string | null; data: string }[]): void {
     for (const event of events) if (event.id !== null) this.#lastId = event.id;
     const items = events.flatMap((event) => parseItem<T>(event.data));
-    if (items.length > 0) this.#options.onItems(items);
+    const last = items.at(-1);
+    if (last === undefined) return;
+    this.#hadLast = this.#options.isLast?.(last) ?? false;
+    this.#options.onItems(items);
   }
 
   #refused(error: ApiError): StreamState | null {

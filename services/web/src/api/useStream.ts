@@ -8,6 +8,9 @@ export interface StreamUse<T> {
   after?: number;
   onItems: (items: T[]) => void;
   onRestart?: () => void;
+  isLast?: (item: T) => boolean;
+  /** Another number follows the stream anew, behind `after`. */
+  round?: number;
 }
 
 /** Returns the state of the stream, and a function that connects at once. */
@@ -23,10 +26,11 @@ export function useStream<T>(use: StreamUse<T>): { state: StreamState; retryNow:
       path: use.path,
       ...(after === undefined ? {} : { after }),
       onItems: (items) => latest.current.onItems(items),
+      isLast: (item) => latest.current.isLast?.(item) ?? false,
       onRestart: () => latest.current.onRestart?.(),
       onState: setState,
     }).open();
     return () => stream.current?.close();
-  }, [use.path]);
+  }, [use.path, use.round]);
   return { state, retryNow: () => stream.current?.retryNow() };
 }

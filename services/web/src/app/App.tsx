@@ -1,5 +1,6 @@
 /** Renders the page of the address, or the sign-in where it takes one. */
-import { createElement } from "react";
+import { type ReactNode, createElement, useEffect, useState } from "react";
+import { DashboardContext, NO_SETTINGS, readDashboard } from "../api/dashboard";
 import { EmptyState } from "../components/EmptyState";
 import { ErrorBoundary } from "../components/ErrorBoundary";
 import { ErrorNote } from "../components/ErrorNote";
@@ -37,8 +38,18 @@ function Gate({ linkCode }: { linkCode: string | null }) {
       return <SignIn linkCode={linkCode} reason={state.reason} />;
     case "signedIn":
       if (path === "/signin") return <SignIn linkCode={linkCode} reason="none" />;
-      return <Page />;
+      return (
+        <Settings>
+          <Page />
+        </Settings>
+      );
   }
+}
+
+function Settings({ children }: { children: ReactNode }) {
+  const [settings, setSettings] = useState(NO_SETTINGS);
+  useEffect(() => void readDashboard().then(setSettings), []);
+  return <DashboardContext value={settings}>{children}</DashboardContext>;
 }
 
 function Page() {

@@ -13,6 +13,8 @@ export interface AgentTextProps {
   form?: "block" | "inline";
   /** Bytes that the server left out at the end. */
   cutBytes?: number | undefined;
+  /** Characters that are shown before a person asks for more. */
+  firstChars?: number;
 }
 
 const FIRST_CHARS = 20_000;
@@ -20,8 +22,8 @@ const MORE_CHARS = 200_000;
 const INLINE_CHARS = 300;
 
 /** Renders `text`. Of long texts the beginning is shown, and more on request. */
-export function AgentText({ text, form = "block", cutBytes = 0 }: AgentTextProps) {
-  const [limit, setLimit] = useState(form === "inline" ? INLINE_CHARS : FIRST_CHARS);
+export function AgentText({ text, form = "block", cutBytes = 0, firstChars = FIRST_CHARS }: AgentTextProps) {
+  const [limit, setLimit] = useState(form === "inline" ? INLINE_CHARS : firstChars);
   const shown = useMemo(() => cutAt(text, limit), [text, limit]);
   const hidden = text.length - shown.length;
   const body = <Pieces text={shown} hasLinks={form === "block"} />;

@@ -7,7 +7,7 @@ import { ErrorNote } from "../../components/ErrorNote";
 
 /** Shows the sign-in. `reason` says whether a session has just ended. */
 export function SignIn({ linkCode, reason }: { linkCode: string | null; reason: "none" | "ended" }) {
-  const { signIn, signInByLink } = useSession();
+  const { state, signIn, signInByLink } = useSession();
   const { path, navigate } = useLocation();
   const [error, setError] = useState<ApiError | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -30,6 +30,10 @@ export function SignIn({ linkCode, reason }: { linkCode: string | null; reason: 
     used.current = true;
     void begin(signInByLink(linkCode));
   });
+  const isKnown = state.kind === "signedIn" && state.session.principal !== null;
+  useEffect(() => {
+    if (isKnown && linkCode === null) navigate("/sandbox", "replace");
+  }, [isKnown, linkCode, navigate]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const token = field.current?.value.trim() ?? "";
