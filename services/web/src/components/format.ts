@@ -18,6 +18,11 @@ export function formatCount(count: number): string {
   return count.toLocaleString("en");
 }
 
+/** Returns a count with its noun, such as `1 call` or `2 calls`. */
+export function plural(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** Formats dollars, which are text so that no float rounds them: at least two decimals, and no others that are zero. */
 export function formatDollars(dollars: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?$/.exec(dollars);

@@ -47,7 +47,9 @@ function Failure({ error }: { error: NonNullable<RunDetails["error"]> }) {
       <strong>
         Failed: <code>{error.code}</code>
       </strong>
-      <AgentText text={error.message} firstChars={2_000} />
+      <div className="prose">
+        <AgentText text={error.message} firstChars={2_000} />
+      </div>
       {error.detail !== undefined && (
         <details>
           <summary>Cause, for operators</summary>
@@ -80,7 +82,7 @@ function Facts({ run }: { run: RunDetails }) {
           </Fact>
         </>
       )}
-      {run.receipts !== undefined && <Fact label="Cost"><Cost cost={run.receipts.cost} unpriced={run.receipts.unpriced} /></Fact>}
+      {run.receipts !== undefined && <Fact label="Cost"><Cost receipts={run.receipts} /></Fact>}
       {run.stateKey !== undefined && (
         <Fact label="Thread">
           <Link to={`/chat/${encodeURIComponent(run.stateKey)}`}>{inline(run.stateKey)}</Link>

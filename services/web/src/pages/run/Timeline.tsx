@@ -10,6 +10,8 @@ import { timeline } from "./timeline";
 import { reportedTools } from "./tools";
 import type { RunDetails } from "./useRun";
 
+const LEGEND = [["wait", "waits"], ["phase", "phase"], ["call", "model call"], ["tool", "tool"], ["bad", "failed"]] as const;
+
 /** Renders the bars of `run`. */
 export function Timeline({ run, log, version }: { run: RunDetails; log: EventLog; version: number }) {
   const calls = useCalls(run);
@@ -34,8 +36,11 @@ export function Timeline({ run, log, version }: { run: RunDetails; log: EventLog
     <div className="panel">
       <SvgBars label={`Timeline of attempt ${run.attempt + 1}`} bars={bars} />
       <p className="legend">
-        <span className="swatch swatch-wait" /> waits <span className="swatch swatch-phase" /> phase <span className="swatch swatch-call" /> model
-        call <span className="swatch swatch-tool" /> tool <span className="swatch swatch-bad" /> failed
+        {LEGEND.map(([tone, meaning]) => (
+          <span key={tone}>
+            <span className={`swatch swatch-${tone}`} /> {meaning}
+          </span>
+        ))}
       </p>
       <More pages={calls} />
     </div>

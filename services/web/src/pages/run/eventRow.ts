@@ -1,6 +1,6 @@
 /** Turns events of a run into rows that people read. */
 import type { Schemas } from "../../api/client";
-import { formatBytes, formatCount } from "../../components/format";
+import { formatBytes, formatCount, plural } from "../../components/format";
 
 /** Event of a run. */
 export type RunEvent = Schemas["Event"];
@@ -66,11 +66,11 @@ type Tallied = Exclude<RunEvent, { type: "status" | "activity" | "text_delta" | 
 function ending(event: Exclude<Tallied, { type: "tool_call" | "tool_result" }>): Content {
   switch (event.type) {
     case "log_cut":
-      return { kind: "gap", label: "output cut", text: `${formatBytes(event.bytes)} of ${event.stream} are left out here` };
+      return { kind: "gap", label: "output cut", text: `${formatBytes(event.bytes)} of ${event.stream} left out here` };
     case "missed":
-      return { kind: "gap", label: "missed", text: `${formatCount(event.count)} pieces are not here: there were too many` };
+      return { kind: "gap", label: "missed", text: `${plural(event.count, "piece")} left out: there were too many` };
     case "pruned":
-      return { kind: "gap", label: "no longer kept", text: `${formatCount(event.count)} older events; the answer stays` };
+      return { kind: "gap", label: "no longer kept", text: `${plural(event.count, "older event")}; the answer stays` };
     case "agent_usage":
       return { kind: "usage", label: "agent counts", text: tokens(event.inputTokens, event.outputTokens) };
     case "usage_report":
@@ -88,7 +88,7 @@ function ending(event: Exclude<Tallied, { type: "tool_call" | "tool_result" }>):
 }
 
 function used(calls: number, { input, output }: { input: number; output: number }): string {
-  return `${formatCount(calls)} calls, ${tokens(input, output)}`;
+  return `${plural(calls, "call")}, ${tokens(input, output)}`;
 }
 
 function tokens(input: number, output: number): string {

@@ -2,7 +2,7 @@
 import { Link } from "../../app/router";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { Elapsed } from "../../components/Elapsed";
-import { formatCount, formatDollars } from "../../components/format";
+import { formatCount, formatDollars, plural } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import type { Column } from "../../components/Table";
 import { Time } from "../../components/Time";
@@ -39,7 +39,7 @@ export function runColumns(seesAccounts: boolean): Column<Run>[] {
     { id: "tokens", label: "Tokens", isNumeric: true, cell: tokens },
     {
       id: "cost", label: "Cost", isNumeric: true,
-      cell: (run) => (run.receipts === undefined ? none : <Cost cost={run.receipts.cost} unpriced={run.receipts.unpriced} />),
+      cell: (run) => (run.receipts === undefined ? none : <Cost receipts={run.receipts} />),
     },
   ];
 }
@@ -55,12 +55,14 @@ export function CallCount({ calls, refused }: { calls: number; refused: number }
 }
 
 /** Cost of receipts. Receipts without a price are named, because the sum is too low then. */
-export function Cost({ cost, unpriced }: { cost: string; unpriced: number }) {
+export function Cost({ receipts }: { receipts: NonNullable<Run["receipts"]> }) {
+  const { cost, unpriced, count } = receipts;
+  if (count > 0 && unpriced === count) return <span className="muted">no price</span>;
   return (
     <>
       {formatDollars(cost)}
       {unpriced > 0 && (
-        <abbr className="unpriced" title={`${unpriced} receipts have no price: the cost is higher`}>
+        <abbr className="unpriced" title={`${plural(unpriced, "receipt")} without a price: the cost is higher`}>
           {" "}
           +?
         </abbr>

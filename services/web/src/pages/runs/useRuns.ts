@@ -5,6 +5,7 @@ import { type Loaded, useLoad } from "../../api/useLoad";
 import { useStream } from "../../api/useStream";
 import type { StreamState } from "../../api/stream";
 import { announce } from "../../app/announce";
+import { plural } from "../../components/format";
 import type { Run, RunFilter } from "./filter";
 import { type RunList, mergeChanges } from "./list";
 
@@ -72,7 +73,7 @@ export function useRuns(filter: RunFilter): Runs {
   }, [isOpen]);
   const waiting = held.list?.waiting.size ?? 0;
   useEffect(() => {
-    if (waiting > 0) announce(`${waiting} new runs`);
+    if (waiting > 0) announce(plural(waiting, "new run"));
   }, [waiting]);
   const showNew = useCallback(() => {
     dispatch({ kind: "take" });
