@@ -19,7 +19,7 @@ export interface Pages<T> {
 
 type Held<T> = { key: string; items: T[] | null; next: string | null; error: ApiError | null; wants: string | null | undefined };
 
-/** Loads the list that `key` names. A new key begins anew, and keeps the items until it has others if only its end differs. */
+/** Loads the list that `key` names. For another key it begins anew, and shows the items so far until it has others. */
 export function usePages<T>(key: string, load: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<T>>): Pages<T> {
   const [held, setHeld] = useState<Held<T>>({ key, items: null, next: null, error: null, wants: null });
   const loader = useRef(load);

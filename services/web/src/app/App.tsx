@@ -31,6 +31,7 @@ function Gate({ linkCode }: { linkCode: string | null }) {
     case "unreachable":
       return (
         <main className="alone">
+          <h1>Sluicegate</h1>
           <ErrorNote error={state.error} onRetry={reload} />
         </main>
       );

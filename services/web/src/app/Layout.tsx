@@ -38,6 +38,8 @@ export function Layout({ routes, title, children }: { routes: Route[]; title: st
   );
 }
 
+const SIGNS = { system: "◐", dark: "●", light: "○" };
+
 function Navigation({ routes, onKeys }: { routes: Route[]; onKeys: () => void }) {
   const { path } = useLocation();
   const { may } = useSession();
@@ -59,7 +61,7 @@ function Navigation({ routes, onKeys }: { routes: Route[]; onKeys: () => void })
       <div className="nav-foot">
         <Identity />
         <button type="button" className="quiet" onClick={next} aria-label={`Theme: ${theme}. Change it`}>
-          {theme === "system" ? "◐ system" : theme === "dark" ? "● dark" : "○ light"}
+          <span aria-hidden="true">{SIGNS[theme]}</span> <span className="theme-name">{theme}</span>
         </button>
         <button type="button" className="quiet nav-keys" onClick={onKeys}>
           <kbd>?</kbd> keys
@@ -100,6 +102,12 @@ function KeysDialog({ onClose }: { onClose: () => void }) {
             <dd>{shortcut.label}</dd>
           </div>
         ))}
+        <div>
+          <dt>
+            <kbd>Esc</kbd>
+          </dt>
+          <dd>Leave a field or a dialog</dd>
+        </div>
       </dl>
     </Dialog>
   );

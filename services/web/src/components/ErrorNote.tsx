@@ -9,6 +9,8 @@ export interface ErrorNoteProps {
   error: ApiError;
   onRetry?: (() => void) | undefined;
   staleSince?: number | null | undefined;
+  /** Replaces the title that follows from the status. */
+  title?: string | undefined;
   children?: ReactNode;
 }
 
@@ -23,10 +25,10 @@ const TITLES = new Map<number, string>([
 ]);
 
 /** Renders the failure. */
-export function ErrorNote({ error, onRetry, staleSince, children }: ErrorNoteProps) {
+export function ErrorNote({ error, onRetry, staleSince, title, children }: ErrorNoteProps) {
   return (
     <div className="error-note" role="alert">
-      <strong>{TITLES.get(error.status) ?? "That did not work"}</strong>
+      <strong>{title ?? TITLES.get(error.status) ?? "That did not work"}</strong>
       <div>
         <AgentText text={error.message} form="inline" />
       </div>

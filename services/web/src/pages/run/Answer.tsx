@@ -16,7 +16,7 @@ export function Answer({ run, answer }: { run: RunDetails; answer: string }) {
   const text = active ? answer : run.answer;
   if (text !== null && text !== "") {
     return (
-      <section className="panel prose" aria-label="Answer" aria-busy={active}>
+      <section className={`panel prose${active ? " is-live" : ""}`} aria-label="Answer" aria-busy={active}>
         <AgentText text={text} cutBytes={run.answerCutBytes} />
         {active && <span className="caret" aria-hidden="true" />}
       </section>

@@ -18,9 +18,7 @@ export function Head({ run, onChange, children }: { run: RunDetails; onChange: (
   return (
     <>
       <div className="page-head">
-        <h1 className="run-title">
-          <Link to="/sandbox">Runs</Link> <span className="muted">/</span> <bdi>{run.runId}</bdi>
-        </h1>
+        <RunTitle id={run.runId} />
         <StateChip state={run.state} />
         {children}
         <Actions run={run} onChange={onChange} />
@@ -38,6 +36,15 @@ export function Head({ run, onChange, children }: { run: RunDetails; onChange: (
       {run.error !== undefined && <Failure error={run.error} />}
       <Facts run={run} />
     </>
+  );
+}
+
+/** Title of a run, also where it cannot be shown. */
+export function RunTitle({ id }: { id: string }) {
+  return (
+    <h1 className="run-title">
+      <Link to="/sandbox">Runs</Link> <span className="muted">/</span> <AgentText text={id} form="inline" />
+    </h1>
   );
 }
 

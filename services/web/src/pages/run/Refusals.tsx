@@ -35,7 +35,11 @@ function Refusal({ call }: { call: Call }) {
         <Time at={call.at} />
         <AgentText text={call.modelAsked ?? call.route} form="inline" />
       </div>
-      {advice !== null && <AgentText text={advice.why} />}
+      {advice !== null && (
+        <div className="prose">
+          <AgentText text={advice.why} />
+        </div>
+      )}
       <dl className="facts">
         {call.rule !== null && (
           <div>
@@ -52,7 +56,7 @@ function Refusal({ call }: { call: Call }) {
       </dl>
       {commands.length > 0 ? (
         <div className="stack commands">
-          <h3>{advice === null ? "For the fix, on the host" : "What would change it"}</h3>
+          <p className="commands-title">{advice === null ? "For the fix, on the host" : "To change it"}</p>
           {commands.map((command) => (
             <CopyText key={command} text={command} />
           ))}

@@ -60,9 +60,9 @@ function ToolView({ tool }: { tool: RunTool }) {
           <Time at={tool.startedAt} /> {tool.endedAt !== null && <Elapsed from={tool.startedAt} to={tool.endedAt} />}
         </span>
       </summary>
-      <h3>Arguments{tool.sizes.arguments !== null && ` (${formatBytes(tool.sizes.arguments)})`}</h3>
+      <p className="part">Arguments{tool.sizes.arguments !== null && ` (${formatBytes(tool.sizes.arguments)})`}</p>
       <Kept text={pretty(tool.arguments)} cutBytes={tool.cutBytes} />
-      <h3>Result{tool.sizes.result !== null && ` (${formatBytes(tool.sizes.result)})`}</h3>
+      <p className="part">Result{tool.sizes.result !== null && ` (${formatBytes(tool.sizes.result)})`}</p>
       <Kept text={tool.result} cutBytes={0} />
     </details>
   );

@@ -13,6 +13,7 @@ export interface Advice {
 }
 
 const REFRESH_MS = 5_000;
+const PAGE = 100;
 
 /** Call of a run. */
 export type Call = Schemas["Call"] & { advice?: Advice | null };
@@ -21,12 +22,13 @@ export type Call = Schemas["Call"] & { advice?: Advice | null };
 export function useCalls(run: RunDetails): Pages<Call> {
   const key = `${run.runId} ${run.attempt} ${run.state} ${run.usage?.calls ?? 0} ${run.usage?.refusedCalls ?? 0}`;
   const pages = usePages<Call>(key, async (cursor, signal) => {
-    const query = cursor === undefined ? {} : { cursor };
+    const query = cursor === undefined ? { limit: PAGE } : { limit: PAGE, cursor };
     const page = await api.get("/api/v1/runs/{run}/calls", { path: { run: run.runId }, query, signal });
     return { items: page.calls, nextCursor: page.nextCursor };
   });
-  const { reload } = pages;
-  const active = isActive(run);
+  const { reload, items } = pages;
+  // Later pages stay as they are: reading them again would move what is being read.
+  const active = isActive(run) && (items?.length ?? 0) <= PAGE;
   useEffect(() => {
     if (!active) return;
     const timer = setInterval(() => {

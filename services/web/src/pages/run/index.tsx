@@ -8,7 +8,7 @@ import { Answer } from "./Answer";
 import { Calls } from "./Calls";
 import { Events } from "./Events";
 import { Git } from "./Git";
-import { Head } from "./Head";
+import { Head, RunTitle } from "./Head";
 import { Output } from "./Output";
 import { Receipts } from "./Receipts";
 import { Refusals } from "./Refusals";
@@ -23,7 +23,12 @@ export default function Run() {
   const followed = useRun(params["run"] ?? "");
   const { loaded, stream } = followed;
   if (loaded.data === null) {
-    return loaded.error === null ? <Skeleton rows={10} /> : <ErrorNote error={loaded.error} onRetry={loaded.reload} />;
+    return (
+      <>
+        <RunTitle id={params["run"] ?? ""} />
+        {loaded.error === null ? <Skeleton rows={10} /> : <ErrorNote error={loaded.error} onRetry={loaded.reload} />}
+      </>
+    );
   }
   return (
     <>

@@ -1,6 +1,6 @@
 /** Sign-in: by a token, which leaves the field with the request, or by the code of a one-time link. */
 import { type FormEvent, useEffect, useRef, useState } from "react";
-import { type ApiError, toApiError } from "../../api/problem";
+import { ApiError, toApiError } from "../../api/problem";
 import { useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
 import { ErrorNote } from "../../components/ErrorNote";
@@ -22,9 +22,11 @@ export function SignIn({ linkCode, reason }: { linkCode: string | null; reason: 
     } catch (thrown) {
       setError(toApiError(thrown));
       setBusy(false);
-      field.current?.focus();
     }
   };
+  useEffect(() => {
+    if (error !== null) field.current?.focus();
+  }, [error]);
   useEffect(() => {
     if (linkCode === null || used.current) return;
     used.current = true;
@@ -55,11 +57,25 @@ export function SignIn({ linkCode, reason }: { linkCode: string | null; reason: 
           {isBusy ? "Signing in …" : "Sign in"}
         </button>
       </form>
-      {error !== null && <ErrorNote error={error} />}
+      {error !== null && <ErrorNote error={explain(error)} title="That did not let you in" />}
       <p className="hint">
         <code>sluice principals add NAME --account ACCOUNT</code> prints a token once. It is sent once, and kept nowhere in this
         browser.
       </p>
     </main>
   );
+}
+
+/** Says what a person at this page can do; the API speaks to programs. */
+function explain(error: ApiError): ApiError {
+  const { status, code } = error;
+  if (code === "unauthenticated") {
+    const detail = "This token is not valid: it is mistyped, or it was replaced or revoked.";
+    return new ApiError({ status, code, detail, help: "`sluice principals rotate NAME` prints another one" });
+  }
+  if (code === "link_invalid") {
+    const detail = "This link does not work any more: each works once, and for two minutes.";
+    return new ApiError({ status, code, detail, help: "`sluice dashboard` prints another one" });
+  }
+  return error;
 }
