@@ -21,7 +21,7 @@ pub struct InvalidId {
 }
 
 impl InvalidId {
-    fn new(kind: &'static str, rule: &'static str, value: &str) -> Self {
+    pub(crate) fn new(kind: &'static str, rule: &'static str, value: &str) -> Self {
         let value = value.chars().take(80).flat_map(char::escape_default).collect();
         Self { kind, value, rule }
     }
@@ -91,6 +91,8 @@ macro_rules! text_id {
         }
     };
 }
+
+pub(crate) use text_id;
 
 text_id! {
     /// Id of a run of an agent: the unit that is granted, billed and closed. Safe in a path, a label, a host name.

@@ -53,6 +53,8 @@ pub mod env {
     pub const BILLING_INGEST_TOKEN: &str = "BILLING_INGEST_TOKEN";
     /// Token for repositories and pull requests at GitHub, if no file has it; read by `sluice up` alone (*specified*).
     pub const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
+    /// Directory of the credentials that systemd gives a unit.
+    pub const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
     /// Failpoint at which a debug build of `sluice` dies or stops: `POINT:kill` or `POINT:stop`.
     pub const SLUICE_FAILPOINT: &str = "SLUICE_FAILPOINT";
     /// Endpoint to which traces are sent, as OpenTelemetry spells it.

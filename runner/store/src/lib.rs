@@ -31,6 +31,8 @@ mod calls;
 mod cancel;
 mod changes;
 mod claim;
+mod connection_refresh;
+mod connections;
 mod cursors;
 mod error;
 mod error_class;
@@ -95,6 +97,8 @@ pub use self::{
     browser_sessions::{BROWSER_SESSION_IDLE_TIMEOUT, MAX_BROWSER_SESSION_AGE},
     calls::{CALLS_CONSUMER, CallPlace, JournalCall, RecordedCall},
     changes::{ChangesLost, RunChanges, RunWatcher, StateChanges, StateWatcher},
+    connection_refresh::{RefreshClaim, RefreshEnd, RefreshLease},
+    connections::{AtSamePlace, ConnectionPlace, NewConnection, SealedText, StoredConnection},
     cursors::ConsumerCursor,
     error::{Committed, Error, HostIdFault},
     error_class::ErrorClass,

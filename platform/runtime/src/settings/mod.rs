@@ -7,6 +7,7 @@ mod agents;
 mod api;
 mod billing;
 mod budgets;
+mod connections;
 mod exposure;
 mod gateway_volumes;
 pub mod gateways;
@@ -46,6 +47,7 @@ pub use self::{
     api::{Api, ApiTls},
     billing::Billing,
     budgets::{Account, Accounts},
+    connections::{ClientAuthentication, ConnectionSettings, KeyFile, OAuthProvider},
     gateways::{Attribution, Gateway, ManagedSettings, NoGateway},
     github::{GitHub, GitHubApp, ServiceUrl},
     journal::{Durability, Journal},
@@ -93,6 +95,8 @@ pub struct Settings {
     pub telemetry: Telemetry,
     /// Host tools.
     pub tools: Tools,
+    /// Credentials of accounts at providers.
+    pub connections: ConnectionSettings,
     /// Agents that can run in sandboxes and gateways.
     pub agents: BTreeMap<AgentId, Agent>,
     /// Gateways in which runs can be sessions.
@@ -202,6 +206,7 @@ impl Settings {
                 "Host tools, which run on the host for agents.",
                 Tools::section,
             ),
+            connections: ConnectionSettings::read(root),
             agents: agents::read(root),
             gateways: gateways::read(root),
             accounts: budgets::accounts(root),
