@@ -7,6 +7,7 @@ use platform_runtime::{
     config::{About, ValidationError},
     settings::Settings,
 };
+use runner_connections::ConnectionBroker;
 use runner_engine::relay::GitHubAccess;
 use runner_repos::Refresher;
 use runner_store::Store;
@@ -15,21 +16,32 @@ use runner_tools::{GatewayParts, ToolGateway};
 /// Most edits between a wrong name and the one that was probably meant.
 const MAX_EDITS: usize = 6;
 
-/// Returns the host tools under `settings`. Tools whose credential cannot be read are unavailable.
-pub(crate) fn gateway(settings: &Settings, store: &Store, github: &GitHubAccess) -> ToolGateway {
-    sharing_gateway(settings, store, github, Refresher::default())
+/// Parts that host tools share with other callers in this process.
+#[derive(Debug)]
+pub(crate) struct SharedParts {
+    /// Credentials of accounts.
+    pub(crate) connections: ConnectionBroker,
+    /// Refreshes of mirrored repositories.
+    pub(crate) refresher: Refresher,
 }
 
-/// Returns the same host tools, which share the refreshes of mirrored repositories with other callers of `refresher`.
+/// Returns the host tools under `settings`. Tools whose credential cannot be read are unavailable.
+pub(crate) fn gateway(settings: &Settings, store: &Store, github: &GitHubAccess) -> ToolGateway {
+    let connections = ConnectionBroker::of(settings, store.clone(), Arc::default());
+    sharing_gateway(settings, store, github, SharedParts { connections, refresher: Refresher::default() })
+}
+
+/// Returns the same host tools, which share parts with other callers.
 pub(crate) fn sharing_gateway(
     settings: &Settings,
     store: &Store,
     github: &GitHubAccess,
-    refresher: Refresher,
+    shared: SharedParts,
 ) -> ToolGateway {
+    let SharedParts { connections, refresher } = shared;
     let github = github.source().ok();
     let settings = Arc::new(settings.clone());
-    ToolGateway::new(store.clone(), GatewayParts { settings, github, refresher })
+    ToolGateway::new(store.clone(), GatewayParts { settings, github, connections, refresher })
 }
 
 /// Returns an error for each host tool that agents, accounts and `tools.approval` name and that does not exist.

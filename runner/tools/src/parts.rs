@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use platform_runtime::settings::Settings;
+use runner_connections::ConnectionBroker;
 use runner_github::CredentialSource;
 use runner_repos::Refresher;
 use runner_store::Store;
@@ -14,6 +15,8 @@ pub struct GatewayParts {
     pub settings: Arc<Settings>,
     /// Source of credentials for repositories.
     pub github: Option<Arc<CredentialSource>>,
+    /// Credentials of accounts, which come before those of this installation.
+    pub connections: ConnectionBroker,
     /// Refreshes of mirrored repositories, shared with other callers in this process.
     pub refresher: Refresher,
 }

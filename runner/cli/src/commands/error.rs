@@ -12,6 +12,7 @@ use platform_runtime::{
 };
 use runner_api as api;
 use runner_billing::ReconcileError;
+use runner_connections::{AddError, CredentialError, KeyFileError};
 use runner_control_client as data_plane;
 use runner_docker as docker;
 use runner_engine::{order::OrderError, relay::RelayError, run::LeaseError, run_files::RunFilesError};
@@ -68,6 +69,15 @@ pub(super) enum Error {
     /// A mirrored repository is not in the requested state.
     #[error(transparent)]
     Repository(#[from] repos::Error),
+    /// The keys that seal connections cannot be used.
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+    /// A connection gives no credential.
+    #[error(transparent)]
+    Credential(#[from] CredentialError),
+    /// A connection cannot be added.
+    #[error(transparent)]
+    Connection(AddError),
     /// A host tool gave no result.
     #[error(transparent)]
     Tool(#[from] ToolFailed),
@@ -167,6 +177,16 @@ impl From<ReconcileError> for Error {
     }
 }
 
+impl From<AddError> for Error {
+    fn from(error: AddError) -> Self {
+        match error {
+            AddError::Store(error) => error.into(),
+            AddError::Keys(error) => error.into(),
+            error => Self::Connection(error),
+        }
+    }
+}
+
 impl From<store::DecideError> for Error {
     fn from(error: store::DecideError) -> Self {
         match error {
@@ -207,6 +227,8 @@ impl Error {
             | Self::Order(_)
             | Self::NoGateway(_)
             | Self::TokenSecrets(_)
+            | Self::KeyFile(_)
+            | Self::Connection(_)
             | Self::Api(api::StartError::Tls(_))
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_)
@@ -219,6 +241,7 @@ impl Error {
             Self::Apply(error) => apply_exit(error),
             Self::AgentImage(error) => agents::exit_code(error),
             Self::Store(error) => store_exit(error),
+            Self::Credential(error) => credential_exit(error),
             Self::Lease(error) => lease_exit(error),
             Self::ManagedGateway(error) => managed_gateway_exit(error),
             Self::Repository(error) => repository_exit(error),
@@ -241,6 +264,21 @@ impl Error {
             | Self::DisplayPanicked
             | Self::Io(_) => Exit::Internal,
         }
+    }
+}
+
+fn credential_exit(error: &CredentialError) -> Exit {
+    match error {
+        CredentialError::NotConfigured
+        | CredentialError::KeyFile(_)
+        | CredentialError::ProviderUnknown { .. } => Exit::Usage,
+        CredentialError::NoConnection { .. }
+        | CredentialError::NeedsAuthorisation { .. }
+        | CredentialError::Expired { .. }
+        | CredentialError::Unopened { .. }
+        | CredentialError::ProviderRefused { .. } => Exit::Failure,
+        CredentialError::ProviderUnavailable { .. } => Exit::TryAgain,
+        CredentialError::Store(error) => store_exit(error),
     }
 }
 
@@ -313,6 +351,7 @@ const fn store_exit(error: &store::Error) -> Exit {
     match error {
         Error::Unknown { .. }
         | Error::NoPrincipal { .. }
+        | Error::NoConnection { .. }
         | Error::NoThread { .. }
         | Error::Forgotten { .. } => Exit::Failure,
         Error::Full(_)
@@ -325,6 +364,7 @@ const fn store_exit(error: &store::Error) -> Exit {
         Error::Conflict { .. }
         | Error::ServesAnother { .. }
         | Error::PrincipalExists { .. }
+        | Error::ConnectionExists { .. }
         | Error::PrincipalRevoked { .. }
         | Error::TopUpExists { .. }
         | Error::BranchTaken { .. }

@@ -45,7 +45,11 @@ fn next_command(code: &str) -> &'static str {
 
 pub(super) async fn test(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
     let Arguments { tool, arguments, account, run, json: _ } = arguments;
-    let store = context.store().await?;
+    // A connection may have to be refreshed, which a store for reads refuses.
+    let store = match &context.settings.connections.key_file {
+        Some(_) => context.serving_store().await?,
+        None => context.store().await?,
+    };
     let caller = TestCaller { account: account.clone(), run_id: run.clone() };
     match gateway(context, &store).test(tool, arguments, &caller).await {
         ExecAnswer::Done { result, .. } => {
