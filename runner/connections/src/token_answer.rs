@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_from_failures() {
+    fn refusals_differ_from_failures() {
         for (status, body, expected) in [
             (400, r#"{"error":"invalid_grant"}"#, RefreshFault::InvalidGrant),
             (200, r#"{"error":"bad_refresh_token"}"#, RefreshFault::InvalidGrant),

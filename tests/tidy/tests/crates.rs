@@ -9,7 +9,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 29] = [
+const BELOW: [(&str, &[&str]); 30] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -41,10 +41,22 @@ const BELOW: [(&str, &[&str]); 29] = [
         &["platform-core", "platform-runtime", "runner-model", "runner-store", "runner-control-client"],
     ),
     (
+        "runner/connections",
+        &[
+            "platform-core",
+            "platform-runtime",
+            "runner-github",
+            "runner-model",
+            "runner-store",
+            "runner-telemetry",
+        ],
+    ),
+    (
         "runner/tools",
         &[
             "platform-core",
             "platform-runtime",
+            "runner-connections",
             "runner-git",
             "runner-github",
             "runner-model",
@@ -70,6 +82,7 @@ const BELOW: [(&str, &[&str]); 29] = [
         &[
             "platform-core",
             "platform-runtime",
+            "runner-connections",
             "runner-control-client",
             "runner-engine",
             "runner-files",
@@ -126,7 +139,7 @@ const BELOW_ENGINE: [&str; 14] = [
 ];
 
 /// Crates below the command line: all of the control plane.
-const BELOW_CLI: [&str; 19] = [
+const BELOW_CLI: [&str; 20] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
@@ -141,6 +154,7 @@ const BELOW_CLI: [&str; 19] = [
     "runner-control-client",
     "runner-gateways",
     "runner-telemetry",
+    "runner-connections",
     "runner-tools",
     "runner-engine",
     "runner-billing",

@@ -63,9 +63,9 @@ pub struct OAuthProvider {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuthentication {
-    /// By `Authorization: Basic`.
+    /// The header `Authorization: Basic`.
     Basic,
-    /// By `client_secret` in the body.
+    /// The field `client_secret` of the body.
     Body,
 }
 

@@ -24,7 +24,7 @@ use runner_store as store;
 use runner_telemetry::traces;
 use runner_workspace as workspace;
 
-use super::{agents, exit::Exit, init, tools::ToolFailed};
+use super::{agents, connections, exit::Exit, init, tools::ToolFailed};
 use crate::{agent_images, doctor::UpstreamProblem, setup, supervise};
 
 /// Error that ends a command.
@@ -241,7 +241,7 @@ impl Error {
             Self::Apply(error) => apply_exit(error),
             Self::AgentImage(error) => agents::exit_code(error),
             Self::Store(error) => store_exit(error),
-            Self::Credential(error) => credential_exit(error),
+            Self::Credential(error) => connections::exit_code(error),
             Self::Lease(error) => lease_exit(error),
             Self::ManagedGateway(error) => managed_gateway_exit(error),
             Self::Repository(error) => repository_exit(error),
@@ -264,21 +264,6 @@ impl Error {
             | Self::DisplayPanicked
             | Self::Io(_) => Exit::Internal,
         }
-    }
-}
-
-fn credential_exit(error: &CredentialError) -> Exit {
-    match error {
-        CredentialError::NotConfigured
-        | CredentialError::KeyFile(_)
-        | CredentialError::ProviderUnknown { .. } => Exit::Usage,
-        CredentialError::NoConnection { .. }
-        | CredentialError::NeedsAuthorisation { .. }
-        | CredentialError::Expired { .. }
-        | CredentialError::Unopened { .. }
-        | CredentialError::ProviderRefused { .. } => Exit::Failure,
-        CredentialError::ProviderUnavailable { .. } => Exit::TryAgain,
-        CredentialError::Store(error) => store_exit(error),
     }
 }
 
@@ -346,7 +331,7 @@ const fn apply_exit(error: &files::ApplyError) -> Exit {
     }
 }
 
-const fn store_exit(error: &store::Error) -> Exit {
+pub(super) const fn store_exit(error: &store::Error) -> Exit {
     use store::Error;
     match error {
         Error::Unknown { .. }

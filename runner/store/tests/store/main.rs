@@ -8,6 +8,7 @@ mod browser_sessions;
 mod calls;
 mod cancellations;
 mod changes;
+mod connections;
 mod crashes;
 mod database;
 mod holders;

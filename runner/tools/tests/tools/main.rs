@@ -6,6 +6,7 @@
 
 mod approvals;
 mod calls;
+mod connections;
 #[expect(dead_code, unreachable_pub, unused_imports, reason = "tests of other crates share it")]
 #[path = "../../../../tests/harness/github/mod.rs"]
 mod double;

@@ -22,6 +22,7 @@ use platform_runtime::{
     settings::{GitHub, ServiceUrl, Settings},
     task,
 };
+use runner_connections::ConnectionBroker;
 use runner_github::CredentialSource;
 use runner_model::lifecycle::{Completion, Transition};
 use runner_repos::Refresher;
@@ -147,9 +148,12 @@ impl World {
             GitHub { url: address(url), api_url: address(&format!("{url}/api/v3")), ..GitHub::default() };
         let token = Arc::new(Secret::new(TOKEN.to_owned()));
         let credentials = CredentialSource::open(&at, Some(token)).unwrap();
-        let parts =
-            GatewayParts { settings, github: Some(Arc::new(credentials)), refresher: Refresher::default() };
         let store = open(&format!("sqlite://{}/private/sluice.db", dir.path().display())).await;
+        let settings = Arc::new(Settings { github: at, ..Settings::clone(&settings) });
+        let connections = ConnectionBroker::of(&settings, store.clone(), Arc::default());
+        let github_source = Some(Arc::new(credentials));
+        let parts =
+            GatewayParts { settings, github: github_source, connections, refresher: Refresher::default() };
         let world = Self { store, github, parts, stop: CancellationToken::new(), dir };
         world.run("r1", "acct-1").await;
         world

@@ -4,16 +4,24 @@ mod add;
 mod ls;
 mod view;
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 
 use platform_core::connection::ConnectionId;
 use platform_runtime::terminal;
-use runner_connections::{ConnectionBroker, SealingKeys};
+use runner_connections::{ConnectionBroker, CredentialError, SealingKeys};
 use runner_store::AccountScope;
 use serde_json::json;
 
 use self::view::ConnectionView;
-use super::{Context, Error, error::Unknown, exit::Exit, runs::format_time};
+use super::{
+    Context, Error,
+    error::{Unknown, store_exit},
+    exit::Exit,
+    runs::format_time,
+};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -99,7 +107,7 @@ pub(super) async fn connections(context: &Context, command: Command) -> Result<E
 /// Returns the broker of this process, with a store that may be changed.
 async fn broker(context: &Context) -> Result<ConnectionBroker, Error> {
     let store = context.serving_store().await?;
-    let broker = ConnectionBroker::of(&context.settings, store, std::sync::Arc::default());
+    let broker = ConnectionBroker::of(&context.settings, store, Arc::default());
     broker.keys()?;
     Ok(broker)
 }
@@ -154,4 +162,20 @@ async fn reseal(context: &Context, arguments: &ResealArguments) -> Result<Exit, 
 fn print_json(views: &[ConnectionView]) -> io::Result<()> {
     let text = json!({ "connections": views }).to_string();
     writeln!(io::stdout(), "{}", terminal::safe_json(&text))
+}
+
+/// Returns the exit code of a command that gets no credential.
+pub(super) fn exit_code(error: &CredentialError) -> Exit {
+    match error {
+        CredentialError::NotConfigured
+        | CredentialError::KeyFile(_)
+        | CredentialError::ProviderUnknown { .. } => Exit::Usage,
+        CredentialError::NoConnection { .. }
+        | CredentialError::NeedsAuthorisation { .. }
+        | CredentialError::Expired { .. }
+        | CredentialError::Unopened { .. }
+        | CredentialError::ProviderRefused { .. } => Exit::Failure,
+        CredentialError::ProviderUnavailable { .. } => Exit::TryAgain,
+        CredentialError::Store(error) => store_exit(error),
+    }
 }
