@@ -153,6 +153,15 @@ text_id! {
 }
 
 text_id! {
+    /// Name of a third-party server of host tools. It is the part of their names before `__`, and safe in a label and in the
+    /// name of a container.
+    ToolServerName, "the name of a tool server",
+    "1 to 24 lower-case letters, digits and `-`, the first a letter",
+    |text| (1..=24).contains(&text.len()) && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(is_run_byte)
+}
+
+text_id! {
     /// Id that an agent chose for a call of a host tool.
     ToolCallId, "the id of a tool call",
     "1 to 64 letters, digits, `_`, `.` or `-`",

@@ -170,6 +170,10 @@ pub mod label {
     pub const GATEWAY: &str = "sluicegate.gateway";
     /// Mirrored repository that the container fetches, or that the volume holds; such a container has no label of a run.
     pub const REPOSITORY: &str = "sluicegate.repository";
+    /// Third-party server of host tools that runs in the container; such a container has no label of a run.
+    pub const TOOL_SERVER: &str = "sluicegate.tool-server";
+    /// Process that created the container of a server of host tools, and ends it. It holds the lock of that name.
+    pub const OWNER: &str = "sluicegate.owner";
     /// Name of the setup and configuration that a gateway's container was created from.
     pub const SETUP: &str = "sluicegate.setup";
     /// Label on an image: path of its first process, its whole entrypoint, which waits for a start file if it has no

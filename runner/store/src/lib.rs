@@ -19,6 +19,7 @@
 //!
 //! Invariants: a step is stored before anything acts on it. An old epoch is fenced. A store serves one host.
 
+mod accepted_tools;
 mod address;
 mod adjustments;
 mod answer_events;
@@ -89,6 +90,7 @@ use sqlx::{
 };
 
 pub use self::{
+    accepted_tools::{AcceptedTool, NewAcceptance},
     address::Address,
     adjustments::Adjusted,
     backup::{Onto, Rows},

@@ -28,6 +28,7 @@ mod telemetry;
 mod tests;
 pub mod token_secrets;
 mod tool_metrics;
+mod tool_servers;
 mod tools;
 mod upstream;
 mod worker;
@@ -62,6 +63,7 @@ pub use self::{
     store::Store,
     telemetry::Telemetry,
     tool_metrics::{MetricTemplate, ToolMetrics},
+    tool_servers::{ServerTransport, StdioServer, ToolServer},
     tools::Tools,
     upstream::{BaseUrl, Scheme, Upstream},
     worker::Worker,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
+mod accepted_tools;
 mod backups;
 mod balances;
 mod browser_sessions;

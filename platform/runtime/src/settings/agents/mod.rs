@@ -19,6 +19,7 @@ use platform_core::{
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::volume::is_below;
+pub(super) use self::environment::literal_error;
 use self::{builtin::EntryDefaults, kind::Kind};
 pub use self::{
     builtin::{DEFAULT_AGENT, is_optional},
