@@ -5,6 +5,8 @@ mod attacks;
 mod data_plane;
 mod limits;
 mod runs;
+mod servers;
+mod servers_double;
 
 use harness::{Answer, Run, ToolSocket, World, grant};
 use platform_core::{

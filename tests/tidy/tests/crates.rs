@@ -36,6 +36,7 @@ const BELOW: [(&str, &[&str]); 30] = [
             "runner-control-client",
         ],
     ),
+    ("runner/mcp", &["platform-core", "platform-runtime", "runner-docker"]),
     (
         "runner/telemetry",
         &["platform-core", "platform-runtime", "runner-model", "runner-store", "runner-control-client"],
@@ -59,6 +60,7 @@ const BELOW: [(&str, &[&str]); 30] = [
             "runner-connections",
             "runner-git",
             "runner-github",
+            "runner-mcp",
             "runner-model",
             "runner-repos",
             "runner-store",
@@ -121,7 +123,7 @@ const BELOW: [(&str, &[&str]); 30] = [
 ];
 
 /// Crates below the engine. Billing and the API stand above it; tools stand beside it.
-const BELOW_ENGINE: [&str; 14] = [
+const BELOW_ENGINE: [&str; 15] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
@@ -135,6 +137,7 @@ const BELOW_ENGINE: [&str; 14] = [
     "runner-workspace",
     "runner-control-client",
     "runner-gateways",
+    "runner-mcp",
     "runner-telemetry",
 ];
 

@@ -24,7 +24,12 @@ use runner_store as store;
 use runner_telemetry::traces;
 use runner_workspace as workspace;
 
-use super::{agents, connections, exit::Exit, init, tools::ToolFailed};
+use super::{
+    agents, connections,
+    exit::Exit,
+    init,
+    tools::{NotAccepted, ToolFailed},
+};
 use crate::{agent_images, doctor::UpstreamProblem, setup, supervise};
 
 /// Error that ends a command.
@@ -81,6 +86,9 @@ pub(super) enum Error {
     /// A host tool gave no result.
     #[error(transparent)]
     Tool(#[from] ToolFailed),
+    /// A tool of a third-party server cannot be accepted.
+    #[error(transparent)]
+    NotAccepted(#[from] NotAccepted),
     /// A call of a host tool does not wait for a decision.
     #[error("{0}; `sluice tools pending` lists calls that wait")]
     NotDecided(store::DecideError),
@@ -233,6 +241,7 @@ impl Error {
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_)
             | Self::Tool(_)
+            | Self::NotAccepted(_)
             | Self::NotDecided(_)
             | Self::Relay(RelayError::NoRelay { .. }) => Exit::Failure,
             Self::Relay(RelayError::Busy { .. }) => Exit::TryAgain,

@@ -17,7 +17,7 @@ use runner_repos as repos;
 use runner_store as store;
 use serde_json::{Value, json};
 
-use super::{error::Error, tools::ToolFailed};
+use super::{error::Error, tools::{NotAccepted, ToolFailed}};
 
 /// Option of all commands that can print JSON.
 const JSON_OPTION: &str = "json";
@@ -47,6 +47,8 @@ impl Error {
             Self::Credential(error) => error.code(),
             Self::Connection(_) => "connection_refused",
             Self::Tool(ToolFailed(error)) => &error.code,
+            Self::NotAccepted(NotAccepted::NoServer(_) | NotAccepted::NoTool { .. }) => "not_found",
+            Self::NotAccepted(NotAccepted::Failed(_)) => "tool_not_accepted",
             Self::NotDecided(error) => decision_code(error),
             Self::Files(_) => "files_refused",
             Self::Apply(_) => "apply_refused",

@@ -165,6 +165,7 @@ impl HttpLink {
 
     /// Ends the session at the server, if it gave one.
     pub(crate) async fn close(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
         let has_session = self.session.lock().contains_key(SESSION);
         if has_session && let Err(error) = self.send(Method::DELETE, String::new()).await {
             tracing::debug!(%error, "session at a tool server not ended");

@@ -45,7 +45,7 @@ pub(super) async fn explain(context: &Context, arguments: &Arguments) -> Result<
     let request = RunRequest::stored(&record).map_err(|error| Error::Lease(error.into()))?;
     let calls = store.tool_calls(&run_id).await?;
     let lists = ToolLists::of(&request, &context.settings);
-    let tools = accesses(&lists, &gateway(context, &store).catalog());
+    let tools = accesses(&lists, &gateway(context, &store).catalog().await);
     let mut out = io::stdout();
     if arguments.json {
         let json = json!({

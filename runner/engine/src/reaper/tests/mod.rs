@@ -1,6 +1,7 @@
 //! Tests each decision, and proves that no resource of a live run is ever removed.
 
 mod gateways;
+mod tool_servers;
 mod kept;
 mod warm;
 
@@ -142,6 +143,7 @@ fn decide_with(
     let configured = BTreeSet::from([RunId::parse("configured").unwrap()]);
     let installation = InstallationId::parse("here").unwrap();
     let terms = Terms {
+        tool_owners: Some(BTreeSet::from(["alive".to_owned()])),
         mode,
         installation: &installation,
         configured: &configured,
@@ -402,6 +404,7 @@ async fn a_run_restarted_before_the_removal_keeps_all() {
     let sources = Sources { file: Some(("s.toml".into(), text)), ..Sources::default() };
     let reaper = Reaper::of(&Settings::read(&sources).unwrap(), store.clone());
     let terms = Terms {
+        tool_owners: Some(BTreeSet::from(["alive".to_owned()])),
         mode: Mode::default(),
         installation: &installation,
         configured: &configured,

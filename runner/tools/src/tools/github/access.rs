@@ -121,7 +121,7 @@ fn not_read(error: &StoreError, run_id: &RunId) -> ToolError {
 /// Returns the description of a tool of GitHub.
 pub(super) fn spec(parts: &Parts, name: &'static str, description: &str, schema: Value) -> ToolSpec {
     let mut spec = ToolSpec::reading(tool_name(name), description, schema);
-    spec.connection = Some(CONNECTION);
+    spec.connection = Some(CONNECTION.to_owned());
     let has_credentials = parts.gateway.github.is_some() || parts.gateway.connections.is_configured();
     spec.unavailable = (!has_credentials).then(|| NO_CREDENTIAL.to_owned());
     spec
