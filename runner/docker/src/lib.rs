@@ -24,8 +24,8 @@ pub use self::{
     capture::{Capture, Captured, mark},
     docker::{
         Container, Docker, EXTRACTION_SUFFIX, Error, ExtractEnd, ExtractSpec, Extracted, FoundContainer,
-        GatewayContainer, GatewaySpec, Listed, MirrorContainer, MirrorOutput, MirrorSpec, Removal, ServerOutput,
-        ServerStreams, ToolServerSpec, Version, Waits, labels, warm_labels,
+        GatewayContainer, GatewaySpec, Listed, MirrorContainer, MirrorOutput, MirrorSpec, Removal,
+        ServerOutput, ServerStreams, ToolServerSpec, Version, Waits, labels, warm_labels,
     },
 };
 

@@ -89,7 +89,9 @@ fn is_visible(value: &Value) -> bool {
     match value {
         Value::String(text) => text::is_visible(text),
         Value::Array(items) => items.iter().all(is_visible),
-        Value::Object(members) => members.iter().all(|(name, member)| text::is_visible(name) && is_visible(member)),
+        Value::Object(members) => {
+            members.iter().all(|(name, member)| text::is_visible(name) && is_visible(member))
+        }
         _ => true,
     }
 }
@@ -99,8 +101,11 @@ fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(sorted).collect(),
         Value::Object(members) => {
-            let members: BTreeMap<_, _> = members.iter().map(|(name, member)| (name, sorted(member))).collect();
-            Value::Object(members.into_iter().map(|(name, member)| (name.clone(), member)).collect::<Map<_, _>>())
+            let members: BTreeMap<_, _> =
+                members.iter().map(|(name, member)| (name, sorted(member))).collect();
+            Value::Object(
+                members.into_iter().map(|(name, member)| (name.clone(), member)).collect::<Map<_, _>>(),
+            )
         }
         plain => plain.clone(),
     }
@@ -168,7 +173,8 @@ mod tests {
     #[test]
     fn a_digest_is_of_all_that_matters() {
         let base = digest(&tool("Adds."));
-        let reordered = r#"{"inputSchema":{"type":"object"},"description":"Adds.","name":"add","_meta":{"n":1}}"#;
+        let reordered =
+            r#"{"inputSchema":{"type":"object"},"description":"Adds.","name":"add","_meta":{"n":1}}"#;
         assert_eq!(ToolDefinition::read(reordered).unwrap().digest, base);
         for (member, value) in [
             ("description", json!("Adds!")),
@@ -187,7 +193,9 @@ mod tests {
     fn a_definition_is_seen_whole_and_bounded() {
         let read = |value: &Value| ToolDefinition::read(&value.to_string());
         assert!(read(&tool("Adds.\r\n\tThat is all. \u{e4}")).is_ok(), "the control");
-        for hidden in ["Adds.\u{e0049}\u{e0067}", "Adds.\u{200b}", "Adds.\u{202e}sdda", "Adds.\u{1b}[8m", "\0"] {
+        for hidden in
+            ["Adds.\u{e0049}\u{e0067}", "Adds.\u{200b}", "Adds.\u{202e}sdda", "Adds.\u{1b}[8m", "\0"]
+        {
             assert_eq!(read(&tool(hidden)), Err(InvalidTool::Invisible), "{hidden:?}");
         }
         let mut hidden = tool("Adds.");

@@ -46,7 +46,8 @@ impl Frame {
     /// # Errors
     /// [`ServerError::Protocol`], which says what is wrong.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, ServerError> {
-        let text = std::str::from_utf8(bytes).map_err(|_invalid| ServerError::protocol("a message is not UTF-8"))?;
+        let text =
+            std::str::from_utf8(bytes).map_err(|_invalid| ServerError::protocol("a message is not UTF-8"))?;
         let wrong = |problem: &str| {
             ServerError::protocol(format!("{problem}: `{}`", quote(&text[..text.floor_char_boundary(80)])))
         };
@@ -69,7 +70,8 @@ impl Frame {
                 Ok(Self::Request { id, method: quote(&method) })
             }
             Envelope { method: None, id: Some(id), result, error, .. } => {
-                let number = id.get().parse().map_err(|_other| wrong("an answer has an id that no request has"))?;
+                let number =
+                    id.get().parse().map_err(|_other| wrong("an answer has an id that no request has"))?;
                 let result = match (result, error) {
                     (Some(result), None) => Ok(result),
                     (None, Some(RpcError { code, message })) => {
@@ -92,7 +94,8 @@ mod tests {
     fn a_message_has_one_meaning() {
         let answer = Frame::read(br#"{"jsonrpc":"2.0","id":7,"result":{"a":"{\"id\":8}"}}"#).unwrap();
         assert!(matches!(answer, Frame::Answer { id: 7, result: Ok(_) }), "{answer:?}");
-        let request = Frame::read(br#"{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage"}"#).unwrap();
+        let request =
+            Frame::read(br#"{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage"}"#).unwrap();
         assert!(matches!(request, Frame::Request { .. }));
         for bad in [
             "Server started",
@@ -111,7 +114,8 @@ mod tests {
             assert!(matches!(Frame::read(bad.as_bytes()), Err(ServerError::Protocol { .. })), "{bad}");
         }
         assert!(Frame::read(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}").is_err(), "it is not UTF-8");
-        let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+        let deep =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
         assert!(Frame::read(deep.as_bytes()).is_err(), "it is too deep");
     }
 }

@@ -1,11 +1,6 @@
 //! instances keeps the sessions of all servers: one for each account that calls, or one for all if they share it.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use platform_core::id::{AccountId, ToolServerName};
 use platform_runtime::{
@@ -19,12 +14,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{
-    error::ServerError,
-    http::BearerSource,
-    launch::Launcher,
-    session::Session,
-};
+use crate::{error::ServerError, http::BearerSource, launch::Launcher, session::Session};
 
 /// Longest start of a server.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -91,7 +81,11 @@ impl ToolServers {
     ///
     /// # Errors
     /// [`ServerError`]. The server was sent no call.
-    pub async fn session(&self, name: &ToolServerName, account: &AccountId) -> Result<Arc<Session>, ServerError> {
+    pub async fn session(
+        &self,
+        name: &ToolServerName,
+        account: &AccountId,
+    ) -> Result<Arc<Session>, ServerError> {
         let unknown = || ServerError::Unknown { name: name.to_string() };
         let server = self.shared.servers.get(name).ok_or_else(unknown)?;
         let instance = self.instance(name, server, account).await?;
@@ -102,9 +96,8 @@ impl ToolServers {
         let shared = Arc::clone(&self.shared);
         let (name, server, account) = (name.clone(), server.clone(), account.clone());
         let starting = task::spawn("start of a tool server", async move {
-            let opened = async {
-                Session::open(shared.launcher.link(&name, &server, &account).await?, &server).await
-            };
+            let opened =
+                async { Session::open(shared.launcher.link(&name, &server, &account).await?, &server).await };
             let opened = match timeout(START_TIMEOUT, opened).await {
                 Ok(opened) => opened,
                 Err(_elapsed) => Err(ServerError::TimedOut { seconds: START_TIMEOUT.as_secs() }),
@@ -160,7 +153,8 @@ impl Shared {
         let mut surplus = None;
         if count >= server.max_instances as usize {
             let idle = of_server.filter(|(_, instance)| instance.is_idle());
-            let oldest = idle.min_by_key(|(_, instance)| *instance.last_use.lock()).map(|(key, _)| key.clone());
+            let oldest =
+                idle.min_by_key(|(_, instance)| *instance.last_use.lock()).map(|(key, _)| key.clone());
             let oldest = oldest.ok_or(ServerError::Busy { count: server.max_instances })?;
             surplus = instances.remove(&oldest);
         }
@@ -172,8 +166,7 @@ impl Shared {
 
 impl Instance {
     fn new() -> Self {
-        let state =
-            InstanceState { session: None, started: Instant::now(), backoff: BACKOFF, blocked: None };
+        let state = InstanceState { session: None, started: Instant::now(), backoff: BACKOFF, blocked: None };
         Self { state: Arc::new(AsyncMutex::new(state)), last_use: Mutex::new(Instant::now()) }
     }
 

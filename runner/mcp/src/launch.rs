@@ -64,7 +64,8 @@ impl Launcher {
         server: &ToolServer,
         account: &AccountId,
     ) -> Result<Link, ServerError> {
-        let message = usize::try_from(server.max_result.0).unwrap_or(usize::MAX).saturating_add(MESSAGE_SLACK);
+        let message =
+            usize::try_from(server.max_result.0).unwrap_or(usize::MAX).saturating_add(MESSAGE_SLACK);
         match &server.transport {
             ServerTransport::Http(url) => {
                 let bearer = self.bearer(server, account)?;
@@ -92,7 +93,8 @@ impl Launcher {
         stdio: &StdioServer,
         bounds: LinkBounds,
     ) -> Result<StdioLink, ServerError> {
-        let failed = |error: &dyn std::error::Error| ServerError::NotStarted { problem: report::chain(error) };
+        let failed =
+            |error: &dyn std::error::Error| ServerError::NotStarted { problem: report::chain(error) };
         let owner = self.owner().map_err(|error| failed(&error))?;
         let suffix = format!("{:08x}", random::bits() & 0xffff_ffff);
         let container = container_name(&self.installation, name.as_str(), &suffix);
@@ -118,7 +120,11 @@ impl Launcher {
         tracing::info!(server = %name, container, "tool server started");
         let cleanup = async move {
             if let Err(error) = docker.remove(&container).await {
-                tracing::warn!(container, error = report::chain(&error), "tool server not removed; left for gc");
+                tracing::warn!(
+                    container,
+                    error = report::chain(&error),
+                    "tool server not removed; left for gc"
+                );
             }
         };
         Ok(StdioLink::start(Streams { output, input }, bounds, &self.tasks, Box::pin(cleanup)))

@@ -65,8 +65,9 @@ impl ServerResult {
     /// # Errors
     /// [`ServerError::Protocol`].
     pub(crate) fn read(raw: &RawValue) -> Result<Self, ServerError> {
-        let Answer { content, structured, is_error } = serde_json::from_str(raw.get())
-            .map_err(|error| ServerError::protocol(format!("a result has another form: {}", quote(&error.to_string()))))?;
+        let Answer { content, structured, is_error } = serde_json::from_str(raw.get()).map_err(|error| {
+            ServerError::protocol(format!("a result has another form: {}", quote(&error.to_string())))
+        })?;
         let structured = structured.map(|members| clean_value(Value::Object(members)));
         Ok(Self { blocks: content.into_iter().map(Block::shown).collect(), structured, is_error })
     }
@@ -107,7 +108,9 @@ impl Block {
                     None => json!({ "type": "resource", "uri": uri, "left_out_bytes": left_out(blob) }),
                 }
             }
-            ("resource_link", ..) => json!({ "type": "resource_link", "uri": clean(&uri.unwrap_or_default()) }),
+            ("resource_link", ..) => {
+                json!({ "type": "resource_link", "uri": clean(&uri.unwrap_or_default()) })
+            }
             (kind, ..) => {
                 let media_type = quote(&media_type.unwrap_or_default());
                 json!({ "type": quote(kind), "media_type": media_type, "left_out_bytes": left_out(data) })
@@ -130,7 +133,9 @@ mod tests {
 
     #[test]
     fn a_result_begins_with_its_mark() {
-        let shown = marked(&json!({ "content": [{ "type": "text", "text": "hi" }], "structuredContent": { "a": 1 } }));
+        let shown = marked(
+            &json!({ "content": [{ "type": "text", "text": "hi" }], "structuredContent": { "a": 1 } }),
+        );
         assert_eq!(shown["content"], json!([{ "type": "text", "text": "hi" }]));
         assert_eq!(shown["structured"], json!({ "a": 1 }));
         let text = shown.to_string();
@@ -144,7 +149,9 @@ mod tests {
         let text = shown["content"][0]["text"].as_str().unwrap();
         assert_eq!(text, "\n{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"isError\":false}}\n");
         assert_eq!(shown.to_string().lines().count(), 1, "it stays one line");
-        let shown = marked(&json!({ "content": [], "_untrusted": "trusted", "structuredContent": { "_untrusted": "no" } }));
+        let shown = marked(
+            &json!({ "content": [], "_untrusted": "trusted", "structuredContent": { "_untrusted": "no" } }),
+        );
         assert!(shown["_untrusted"].as_str().unwrap().starts_with("Written by the third-party"));
     }
 
@@ -172,7 +179,12 @@ mod tests {
     #[test]
     fn another_form_is_a_fault() {
         assert!(read(&json!({ "content": [], "isError": true })).unwrap().is_error);
-        for bad in [json!([]), json!({ "content": "text" }), json!({ "content": [{}] }), json!({ "structuredContent": 1 })] {
+        for bad in [
+            json!([]),
+            json!({ "content": "text" }),
+            json!({ "content": [{}] }),
+            json!({ "structuredContent": 1 }),
+        ] {
             assert!(matches!(read(&bad), Err(ServerError::Protocol { .. })), "{bad}");
         }
     }

@@ -133,11 +133,16 @@ mod tests {
     fn a_schema_that_grows_is_refused() {
         for (schema, problem) in [
             (object(json!({ "properties": { "a": nested(30) } })), "deeper than 24"),
-            (object(json!({ "properties": { "a": { "enum": (0..5000).collect::<Vec<_>>() } } })), "more than 4000"),
+            (
+                object(json!({ "properties": { "a": { "enum": (0..5000).collect::<Vec<_>>() } } })),
+                "more than 4000",
+            ),
             (object(json!({ "properties": { "a": { "$ref": "#" } } })), "leads back"),
             (object(json!({ "$ref": "#" })), "leads back"),
             (
-                object(json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "items": { "$ref": "#/$defs/a" } } } })),
+                object(
+                    json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "items": { "$ref": "#/$defs/a" } } } }),
+                ),
                 "leads back",
             ),
             (laughs(4), "written out"),
@@ -155,7 +160,9 @@ mod tests {
         }
         // The controls: as deep, as large, and with references.
         for schema in [
-            object(json!({ "properties": { "a": nested(20), "b": { "enum": (0..3000).collect::<Vec<_>>() } } })),
+            object(
+                json!({ "properties": { "a": nested(20), "b": { "enum": (0..3000).collect::<Vec<_>>() } } }),
+            ),
             laughs(1),
         ] {
             assert_eq!(check(&schema), Ok(()));

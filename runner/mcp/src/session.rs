@@ -180,8 +180,9 @@ impl Session {
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let answer = self.link.control("tools/list", &params).await?;
-            let page: Page = serde_json::from_str(answer.get())
-                .map_err(|error| ServerError::protocol(format!("its list of tools has another form: {error}")))?;
+            let page: Page = serde_json::from_str(answer.get()).map_err(|error| {
+                ServerError::protocol(format!("its list of tools has another form: {error}"))
+            })?;
             listing.add(&page, |name| self.wanted.iter().any(|wanted| wanted == name))?;
             match page.next {
                 None => return Ok(listing),

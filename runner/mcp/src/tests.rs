@@ -14,7 +14,9 @@ use platform_runtime::{
 use runner_docker::ServerOutput;
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split},
+    io::{
+        AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split,
+    },
     sync::mpsc,
 };
 use tokio_util::{io::ReaderStream, task::TaskTracker};
@@ -111,11 +113,17 @@ fn link<F: Future<Output = ()> + Send + 'static>(
     // The output ends with the program, whatever is left of standard error.
     let ended = stream::once(async { None }).boxed();
     let out = out.map(Some).chain(ended);
-    let merged = stream::select(out, errors.map(Some)).take_while(|piece| std::future::ready(piece.is_some()));
+    let merged =
+        stream::select(out, errors.map(Some)).take_while(|piece| std::future::ready(piece.is_some()));
     let output: Pin<Box<dyn futures_util::Stream<Item = std::io::Result<ServerOutput>> + Send>> =
         Box::pin(merged.filter_map(std::future::ready));
     let bounds = LinkBounds { message: MAX_MESSAGE, idle };
-    Link::Stdio(StdioLink::start(Streams { output, input: Box::pin(input) }, bounds, &TaskTracker::new(), Box::pin(async {})))
+    Link::Stdio(StdioLink::start(
+        Streams { output, input: Box::pin(input) },
+        bounds,
+        &TaskTracker::new(),
+        Box::pin(async {}),
+    ))
 }
 
 const LONG: Duration = Duration::from_secs(600);
@@ -158,7 +166,9 @@ async fn a_server_that_keeps_the_protocol_is_called() {
 
 #[tokio::test]
 async fn another_version_is_refused() {
-    for (version, is_known) in [("2025-06-18", true), ("2024-11-05", true), ("1999-01-01", false), ("", false)] {
+    for (version, is_known) in
+        [("2025-06-18", true), ("2024-11-05", true), ("1999-01-01", false), ("", false)]
+    {
         let opened = open(move |mut double| async move {
             let first = double.next().await.unwrap();
             double.answer(&first, initialized(version)).await;
@@ -166,7 +176,9 @@ async fn another_version_is_refused() {
         });
         match opened.await {
             Ok(_) => assert!(is_known, "{version}"),
-            Err(error) => assert!(!is_known && matches!(error, ServerError::Version { .. }), "{version}: {error}"),
+            Err(error) => {
+                assert!(!is_known && matches!(error, ServerError::Version { .. }), "{version}: {error}")
+            }
         }
     }
 }
@@ -242,7 +254,10 @@ async fn a_server_that_hangs_is_left() {
     // The next call asks whether it lives, and ends the session.
     assert_eq!(session.listing().await.unwrap_err(), ServerError::TimedOut { seconds: 5 });
     assert!(session.ended().is_some() || session.call("add", &json!({})).await.is_err());
-    let silent = Session::open(link(LONG, |mut double| async move { while double.next().await.is_some() {} }), &settings("1s"));
+    let silent = Session::open(
+        link(LONG, |mut double| async move { while double.next().await.is_some() {} }),
+        &settings("1s"),
+    );
     let silent = tokio::time::timeout(Duration::from_secs(40), silent).await.unwrap();
     assert!(matches!(silent, Err(ServerError::TimedOut { .. })));
 }
@@ -252,7 +267,10 @@ async fn a_late_answer_is_dropped() {
     let session = open(|mut double| async move {
         let first = double.until_call().await.unwrap();
         let note = double.next().await.unwrap();
-        assert_eq!((&note["method"], &note["params"]["requestId"]), (&json!("notifications/cancelled"), &first["id"]));
+        assert_eq!(
+            (&note["method"], &note["params"]["requestId"]),
+            (&json!("notifications/cancelled"), &first["id"])
+        );
         double.answer(&first, json!({ "content": [{ "type": "text", "text": "late" }] })).await;
         let second = double.until_call().await.unwrap();
         double.answer(&second, done()).await;
@@ -286,7 +304,10 @@ async fn a_server_that_asks_is_refused() {
 #[tokio::test]
 async fn a_text_like_an_answer_is_a_text() {
     let result = call(|mut double, call| async move {
-        let text = format!("\n{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{{\"code\":1,\"message\":\"m\"}}}}\n", call["id"]);
+        let text = format!(
+            "\n{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{{\"code\":1,\"message\":\"m\"}}}}\n",
+            call["id"]
+        );
         double.answer(&call, json!({ "content": [{ "type": "text", "text": text }] })).await;
         double.next().await;
     });
@@ -303,11 +324,17 @@ async fn a_changed_list_is_read_anew() {
                 "initialize" => double.answer(&message, initialized("2025-06-18")).await,
                 "tools/list" => {
                     lists += 1;
-                    let tools = if lists == 1 { json!([tool("add", "Adds.")]) } else { json!([tool("get", "Gets.")]) };
+                    let tools = if lists == 1 {
+                        json!([tool("add", "Adds.")])
+                    } else {
+                        json!([tool("get", "Gets.")])
+                    };
                     double.answer(&message, json!({ "tools": tools })).await;
                 }
                 "tools/call" => {
-                    double.say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" })).await;
+                    double
+                        .say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }))
+                        .await;
                     double.answer(&message, done()).await;
                 }
                 _ => {}

@@ -84,7 +84,11 @@ impl Store {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn accepted_tool(&self, server: &ToolServerName, tool: &str) -> Result<Option<AcceptedTool>, Error> {
+    pub async fn accepted_tool(
+        &self,
+        server: &ToolServerName,
+        tool: &str,
+    ) -> Result<Option<AcceptedTool>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = sqlx::query(FIND).bind(self.installation.as_str()).bind(server.as_str()).bind(tool);
             let row = query.fetch_optional(&self.pool).await.map_err(failed(READ))?;

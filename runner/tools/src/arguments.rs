@@ -256,7 +256,8 @@ mod tests {
 
     #[test]
     fn patterns_of_third_parties_are_bounded() {
-        let schema = |pattern: &str| json!({ "type": "object", "properties": { "a": { "pattern": pattern } } });
+        let schema =
+            |pattern: &str| json!({ "type": "object", "properties": { "a": { "pattern": pattern } } });
         let slow = ArgumentSchema::compile_foreign(&schema("^(a+)+$")).unwrap();
         // It would take longer than all tests if it tried each way to split the text.
         assert!(slow.check(&json!({ "a": format!("{}!", "a".repeat(100_000)) })).is_err());

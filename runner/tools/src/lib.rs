@@ -31,6 +31,12 @@ mod tool;
 mod tools;
 
 pub use self::{
-    catalog::CatalogEntry, execute::TestCaller, gateway::ToolGateway, parts::GatewayParts,
-    server::StartError, servers::{AcceptError, ReviewedServer, ReviewedTool, ServerToolState}, tool::Effect, tools::built_in_names,
+    catalog::CatalogEntry,
+    execute::TestCaller,
+    gateway::ToolGateway,
+    parts::GatewayParts,
+    server::StartError,
+    servers::{AcceptError, ReviewedServer, ReviewedTool, ServerToolState},
+    tool::Effect,
+    tools::built_in_names,
 };

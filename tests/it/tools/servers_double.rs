@@ -29,7 +29,9 @@ impl Misbehaviour {
                 r#"const fs=require("fs");let root="written";try{fs.writeFileSync("/x","x")}catch(e){root=e.code}done(id,JSON.stringify({networks:Object.keys(require("os").networkInterfaces()),uid:process.getuid(),root,docker:fs.existsSync("/var/run/docker.sock"),socket:fs.existsSync("/llm-sock")}))"#
             }
             Self::Hangs => "",
-            Self::Floods => r#"for(;;)require("fs").writeSync(1,"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n")"#,
+            Self::Floods => {
+                r#"for(;;)require("fs").writeSync(1,"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n")"#
+            }
             Self::FloodsStderr => r#"const b="e".repeat(65536);for(;;)require("fs").writeSync(2,b)"#,
             Self::HugeResult => {
                 r#"const fs=require("fs");fs.writeSync(1,`{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`);const b="x".repeat(65536);for(let i=0;i<1600;i++)fs.writeSync(1,b);fs.writeSync(1,"\"}]}}\n")"#
@@ -44,7 +46,11 @@ impl Misbehaviour {
 /// Returns the settings of a server of this name, whose tool is `act`.
 pub(super) fn hostile(name: &str, does: Misbehaviour) -> String {
     let script = SERVER.replace("ACT", does.act());
-    let script = if matches!(does, Misbehaviour::Stays) { format!("{script}setInterval(()=>{{}},1000);") } else { script };
+    let script = if matches!(does, Misbehaviour::Stays) {
+        format!("{script}setInterval(()=>{{}},1000);")
+    } else {
+        script
+    };
     format!(
         "[tools.servers.{name}]\nimage = 'sluicegate/sandbox-runtime:latest'\ncommand = ['node', '-e', '''{script}''']\n\
          tools = ['act']\ntimeout = '5s'\n"

@@ -88,10 +88,10 @@ pub struct StdioServer {
 
 pub(super) fn read(section: &Section<'_>) -> BTreeMap<ToolServerName, ToolServer> {
     let doc = "Third-party servers of the Model Context Protocol, by name. A tool of one is `NAME__TOOL` for agents.";
-    let servers: BTreeMap<_, _> =
-        section.each("servers", doc, read_server).into_iter().flatten().collect();
+    let servers: BTreeMap<_, _> = section.each("servers", doc, read_server).into_iter().flatten().collect();
     let mut names = BTreeMap::new();
-    for (server, tool) in servers.iter().flat_map(|(server, it)| it.tools.values().map(move |t| (server, t))) {
+    for (server, tool) in servers.iter().flat_map(|(server, it)| it.tools.values().map(move |t| (server, t)))
+    {
         if let Some(other) = names.insert(tool.as_str().to_ascii_lowercase(), tool) {
             let problem = format!("{tool} of {server} has the name of {other}, but for upper and lower case");
             section.reject("servers", problem);
@@ -115,7 +115,8 @@ fn read_server(name: &str, section: &Section<'_>) -> Option<(ToolServerName, Too
     let max_instances = section.field("max_instances", doc).or(MAX_INSTANCES);
     let doc = "Time without a call after which a container is stopped. The next call starts it.";
     let idle_timeout = section.field("idle_timeout", doc).or(IDLE_TIMEOUT);
-    let doc = "Set if all accounts share one container or session: what one of them stores there, others may read.";
+    let doc =
+        "Set if all accounts share one container or session: what one of them stores there, others may read.";
     let is_shared = section.field("shared", doc).or(false);
     let connection = read_connection(section, is_shared);
     // The example from which the schema is built has no name.
@@ -188,7 +189,10 @@ fn read_stdio(section: &Section<'_>, image: Option<Image>) -> Option<StdioServer
         && network.starts_with(|c: char| c.is_ascii_alphanumeric())
         && network.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
     if !is_name || network == "host" {
-        section.reject("network", format!("`{network}` is no network of a container: not the host's own, and no other container's"));
+        section.reject(
+            "network",
+            format!("`{network}` is no network of a container: not the host's own, and no other container's"),
+        );
     }
     let memory = section.field("memory", "Memory of the container, swap included.").or(ByteSize::mib(512));
     let pids = section.field("pids", "Processes and threads in the container.").or(128);
@@ -229,13 +233,19 @@ fn read_connection(section: &Section<'_>, is_shared: bool) -> Option<String> {
         && connection.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
         && connection.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b));
     if !is_name {
-        section.reject("connection", format!("`{connection}` is no name of a provider: use a-z, 0-9, `_` and `-`"));
+        section.reject(
+            "connection",
+            format!("`{connection}` is no name of a provider: use a-z, 0-9, `_` and `-`"),
+        );
     }
     if !section.has("url") {
         section.reject("connection", "a container is given no credential: set `url`".to_owned());
     }
     if is_shared {
-        section.reject("connection", "accounts that share a session cannot each have a credential: leave out `shared`".to_owned());
+        section.reject(
+            "connection",
+            "accounts that share a session cannot each have a credential: leave out `shared`".to_owned(),
+        );
     }
     Some(connection)
 }
@@ -266,7 +276,8 @@ mod tests {
 
     #[test]
     fn a_server_has_no_network_and_writes_by_default() {
-        let servers = read(&format!("{MEMORY}tools = ['read_graph', 'add']\nreads = ['read_graph']")).unwrap();
+        let servers =
+            read(&format!("{MEMORY}tools = ['read_graph', 'add']\nreads = ['read_graph']")).unwrap();
         let server = servers.values().next().unwrap();
         let ServerTransport::Stdio(stdio) = &server.transport else { panic!("{server:?}") };
         assert_eq!((stdio.network.as_str(), server.is_shared, server.reads.len()), ("none", false, 1));
@@ -276,7 +287,9 @@ mod tests {
 
     #[test]
     fn a_wrong_entry_is_named() {
-        let stdio = |name: &str, more: &str| format!("[tools.servers.{name}]\nimage = 'i:1'\ncommand = ['n']\n{more}\n");
+        let stdio = |name: &str, more: &str| {
+            format!("[tools.servers.{name}]\nimage = 'i:1'\ncommand = ['n']\n{more}\n")
+        };
         let long = "x".repeat(60);
         for (text, problem) in [
             (stdio("core", ""), "built-in"),
@@ -296,7 +309,10 @@ mod tests {
             ("[tools.servers.m]\nimage = 'i:1'".to_owned(), "names no program"),
             ("[tools.servers.m]\nurl = 'http://a.example/mcp'".to_owned(), "use https://"),
             ("[tools.servers.m]\nurl = 'https://a.example'\nmemory = '1 MiB'".to_owned(), "container"),
-            ("[tools.servers.m]\nurl = 'https://a.example'\nconnection = 'n'\nshared = true".to_owned(), "share"),
+            (
+                "[tools.servers.m]\nurl = 'https://a.example'\nconnection = 'n'\nshared = true".to_owned(),
+                "share",
+            ),
         ] {
             let error = read(&text).unwrap_err();
             assert!(error.contains(problem), "{problem}: {error}");

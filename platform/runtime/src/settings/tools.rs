@@ -106,7 +106,8 @@ impl Tools {
     /// Returns the names of the tools of third-party servers, sorted.
     #[must_use]
     pub fn server_tools(&self) -> Vec<ToolName> {
-        let mut names: Vec<_> = self.servers.values().flat_map(|server| server.tools.values().cloned()).collect();
+        let mut names: Vec<_> =
+            self.servers.values().flat_map(|server| server.tools.values().cloned()).collect();
         names.sort_unstable();
         names
     }

@@ -17,7 +17,10 @@ use runner_repos as repos;
 use runner_store as store;
 use serde_json::{Value, json};
 
-use super::{error::Error, tools::{NotAccepted, ToolFailed}};
+use super::{
+    error::Error,
+    tools::{NotAccepted, ToolFailed},
+};
 
 /// Option of all commands that can print JSON.
 const JSON_OPTION: &str = "json";

@@ -1,11 +1,7 @@
 //! Handles containers of third-party servers of tools, which speak on their standard input and output. They belong to no
 //! run, and Docker removes them when they end.
 
-use std::{
-    collections::BTreeMap,
-    fmt, io,
-    pin::Pin,
-};
+use std::{collections::BTreeMap, fmt, io, pin::Pin};
 
 use bollard::{
     container::LogOutput,
@@ -17,7 +13,7 @@ use futures_util::{Stream, StreamExt as _};
 use platform_core::name::SANDBOX_UID;
 use tokio::io::AsyncWrite;
 
-use super::{Docker, Error, request::hardened, refused};
+use super::{Docker, Error, refused, request::hardened};
 use crate::Limits;
 
 /// Request for the container of a server.

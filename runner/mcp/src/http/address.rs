@@ -20,7 +20,10 @@ pub(super) fn is_loopback(host: &str) -> bool {
 ///
 /// # Errors
 /// [`ServerError::Address`] for the first that may not; [`ServerError::Unreachable`] if there is none.
-pub(super) fn choose(host: &str, found: impl IntoIterator<Item = SocketAddr>) -> Result<SocketAddr, ServerError> {
+pub(super) fn choose(
+    host: &str,
+    found: impl IntoIterator<Item = SocketAddr>,
+) -> Result<SocketAddr, ServerError> {
     let may_be_loopback = is_loopback(host);
     let mut first = None;
     for address in found {
@@ -69,9 +72,12 @@ mod tests {
             assert!(chosen("a.example", &["203.0.113.5", ip]).is_err(), "{ip} is one of two");
         }
         // The controls.
-        for (host, ip) in
-            [("a.example", "203.0.113.5"), ("a.example", "10.0.0.5"), ("localhost", "127.0.0.1"), ("::1", "::1")]
-        {
+        for (host, ip) in [
+            ("a.example", "203.0.113.5"),
+            ("a.example", "10.0.0.5"),
+            ("localhost", "127.0.0.1"),
+            ("::1", "::1"),
+        ] {
             assert!(chosen(host, &[ip]).is_ok(), "{host} {ip}");
         }
         assert!(matches!(chosen("a.example", &[]), Err(ServerError::Unreachable { .. })));

@@ -45,7 +45,8 @@ impl Dialer {
 
     /// Opens a connection. The caller limits the time.
     pub(super) async fn open(&self, base: &BaseUrl) -> Result<Box<dyn ByteStream>, ServerError> {
-        let unreachable = |error: std::io::Error| ServerError::Unreachable { problem: quote(&error.to_string()) };
+        let unreachable =
+            |error: std::io::Error| ServerError::Unreachable { problem: quote(&error.to_string()) };
         let found = lookup_host((base.host.as_str(), base.port)).await.map_err(unreachable)?;
         let stream = TcpStream::connect(choose(&base.host, found)?).await.map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;

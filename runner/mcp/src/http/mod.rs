@@ -112,7 +112,11 @@ impl Drop for Answered {
 
 impl HttpLink {
     /// Creates a link. Does no I/O but reading this system's certificates.
-    pub(crate) fn new(url: ServiceUrl, bearer: Option<Bearer>, max_message: usize) -> Result<Self, ServerError> {
+    pub(crate) fn new(
+        url: ServiceUrl,
+        bearer: Option<Bearer>,
+        max_message: usize,
+    ) -> Result<Self, ServerError> {
         Ok(Self {
             dialer: Dialer::to(&url.base)?,
             url,
@@ -174,7 +178,8 @@ impl HttpLink {
 
     fn begin(&self, headers: &HeaderMap) -> Result<(), ServerError> {
         if let Some(session) = headers.get(SESSION) {
-            let is_plain = session.len() <= MAX_SESSION && session.as_bytes().iter().all(u8::is_ascii_graphic);
+            let is_plain =
+                session.len() <= MAX_SESSION && session.as_bytes().iter().all(u8::is_ascii_graphic);
             if !is_plain {
                 return Err(ServerError::protocol("its session has no plain id"));
             }

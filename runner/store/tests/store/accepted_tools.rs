@@ -19,7 +19,8 @@ pub(crate) fn acceptance(tool: &str, definition: &str) -> NewAcceptance {
 
 async fn the_latest_acceptance_counts(database: Database) {
     let store = database.open().await;
-    let [first, second] = ["{}", "{\n  \"a\": \"\u{e4} '\"\n}"].map(|definition| acceptance("add", definition));
+    let [first, second] =
+        ["{}", "{\n  \"a\": \"\u{e4} '\"\n}"].map(|definition| acceptance("add", definition));
     assert_eq!(store.accepted_tool(&first.server, "add").await.unwrap(), None);
     store.accept_tool(&first).await.unwrap();
     let found = store.accepted_tool(&first.server, "add").await.unwrap().unwrap();

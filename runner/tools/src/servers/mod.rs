@@ -116,7 +116,8 @@ impl ServerCatalog {
         let schema = ArgumentSchema::compile_foreign(&definition.schema)?;
         let mut spec = self.missing(tool, String::new());
         spec.unavailable = None;
-        spec.description = format!("Tool of the third-party server `{}`. {}", tool.server, definition.description);
+        spec.description =
+            format!("Tool of the third-party server `{}`. {}", tool.server, definition.description);
         spec.schema = definition.schema;
         let tool_of_server =
             ServerTool::new(spec, self.servers.clone(), tool.clone(), definition.digest.clone());

@@ -185,9 +185,13 @@ fn state_of(found: &Found<'_>, accepted: Option<&AcceptedTool>) -> ServerToolSta
         Ok(None) => ServerToolState::Gone,
         Ok(Some(Err(invalid))) => ServerToolState::Unusable(invalid.to_string()),
         Ok(Some(Ok(listed))) => match (ArgumentSchema::compile_foreign(&listed.schema), accepted) {
-            (Err(problem), _) => ServerToolState::Unusable(format!("its schema cannot be compiled: {problem}")),
+            (Err(problem), _) => {
+                ServerToolState::Unusable(format!("its schema cannot be compiled: {problem}"))
+            }
             (Ok(_), None) => ServerToolState::New,
-            (Ok(_), Some(accepted)) if accepted.acceptance.digest == listed.digest => ServerToolState::Accepted,
+            (Ok(_), Some(accepted)) if accepted.acceptance.digest == listed.digest => {
+                ServerToolState::Accepted
+            }
             (Ok(_), Some(_)) => ServerToolState::Changed,
         },
     }

@@ -16,13 +16,19 @@ pub(super) struct ServerTool {
 }
 
 impl ServerTool {
-    pub(super) const fn new(spec: ToolSpec, servers: ToolServers, tool: ConfiguredTool, digest: String) -> Self {
+    pub(super) const fn new(
+        spec: ToolSpec,
+        servers: ToolServers,
+        tool: ConfiguredTool,
+        digest: String,
+    ) -> Self {
         Self { spec, servers, tool, digest }
     }
 
     async fn call(&self, call: &Invocation) -> ToolResult {
         let ConfiguredTool { server, tool, .. } = &self.tool;
-        let session = self.servers.session(server, &call.account).await.map_err(|error| self.unavailable(&error))?;
+        let session =
+            self.servers.session(server, &call.account).await.map_err(|error| self.unavailable(&error))?;
         let listing = session.listing().await.map_err(|error| self.unavailable(&error))?;
         match listing.tools.get(tool) {
             None => return Err(self.missing("the server does not list it any more")),
@@ -40,7 +46,8 @@ impl ServerTool {
         match session.call(tool, &call.args).await {
             Ok(result) if result.is_error => {
                 let words = result.texts();
-                let message = format!("the third-party server `{server}` reports an error, in its own words: {words}");
+                let message =
+                    format!("the third-party server `{server}` reports an error, in its own words: {words}");
                 Err(ToolError::failed("tool_failed", message))
             }
             Ok(result) => Ok(result.marked(server)),

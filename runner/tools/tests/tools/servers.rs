@@ -134,7 +134,10 @@ async fn names_that_imitate_others_do_nothing() {
         (vec![bomb(json!({ "a": { "$ref": "#" } }))], "unusable"),
         (vec![bomb(json!({ "a": { "$ref": "http://169.254.169.254/" } }))], "unusable"),
         (vec![bomb(json!({ "a": { "pattern": "(?=x)" } }))], "unusable"),
-        (vec![tool("core__get_current_time", "x"), tool("notes__add", "x"), tool(&"a".repeat(5000), "x")], "gone"),
+        (
+            vec![tool("core__get_current_time", "x"), tool("notes__add", "x"), tool(&"a".repeat(5000), "x")],
+            "gone",
+        ),
         (vec![tool("add", "Adds.")], "new"),
     ] {
         let double = McpDouble::start().await;
@@ -207,7 +210,8 @@ async fn each_account_sends_its_own_credential() {
     let refused = world.send(by("r3", "acct-3")).await;
     assert_eq!((refused.code(), refused.outcome()), ("connection_missing", "denied"), "{refused:?}");
     let script = double.script.lock().unwrap();
-    let of_calls = script.received.iter().zip(&script.credentials).filter(|((method, _), _)| method == "tools/call");
+    let of_calls =
+        script.received.iter().zip(&script.credentials).filter(|((method, _), _)| method == "tools/call");
     let credentials: Vec<_> = of_calls.map(|(_, credential)| credential.as_str()).collect();
     assert_eq!(credentials, ["Bearer tok-canary-1", "Bearer tok-canary-2"]);
 }

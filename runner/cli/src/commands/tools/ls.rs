@@ -74,9 +74,11 @@ pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit,
     for entry in &entries {
         let first_line = || entry.description.lines().next().unwrap_or_default().to_owned();
         let description = match (states.of(&entry.name), &entry.unavailable) {
-            (Some(ServerToolState::Accepted), None) | (None, None) => first_line(),
-            (Some(state), None) => state.to_string(),
-            (_, Some(reason)) => format!("unavailable: {reason}"),
+            (Some(ServerToolState::Accepted) | None, None) => first_line(),
+            (Some(ServerToolState::Accepted | ServerToolState::New) | None, Some(reason)) => {
+                format!("unavailable: {reason}")
+            }
+            (Some(state), _) => state.to_string(),
         };
         let agents: Vec<_> = agents_of(settings, &entry.name).map(AgentId::as_str).collect();
         table.row([
