@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use platform_core::id::{AccountId, ToolServerName};
 use platform_runtime::{
+    report,
     retry::Backoff,
     settings::{Settings, ToolServer},
     sync::Mutex,
@@ -232,8 +233,11 @@ impl InstanceState {
                 Ok(session)
             }
             Err(error) => {
-                tracing::warn!(server = %name, %error, "tool server not started");
-                self.block(error.clone());
+                tracing::warn!(server = %name, error = report::chain(&error), "tool server not started");
+                // The account may get a credential at any time.
+                if !matches!(error, ServerError::Credential { .. }) {
+                    self.block(error.clone());
+                }
                 Err(error)
             }
         }

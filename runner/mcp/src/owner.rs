@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_runtime::{lock::Lock, random};
+use platform_runtime::{lock::Lock, random, report};
 
 /// Directory below the state of the control plane.
 const DIR: &str = "tool-servers";
@@ -52,7 +52,7 @@ impl OwnerLock {
 impl Drop for OwnerLock {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir(&self.path) {
-            tracing::debug!(path = %self.path.display(), %error, "mark of this process not removed");
+            tracing::debug!(path = %self.path.display(), error = report::chain(&error), "mark of this process not removed");
         }
     }
 }

@@ -185,15 +185,16 @@ async fn another_version_is_refused() {
 
 #[tokio::test]
 async fn what_is_no_message_ends_the_session() {
-    for (bytes, words) in [
-        (&b"Server is running\n"[..], "no message"),
+    let rows: [(&[u8], &str); 7] = [
+        (b"Server is running\n", "no message"),
         (b"\xff\xfe\n", "not UTF-8"),
         (b"{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{}}\n", "which was not made"),
         (b"{\"jsonrpc\":\"2.0\",\"id\":\"3\",\"result\":{}}\n", "no request has"),
         (b"[]\n", "no message"),
         (b"{\"jsonrpc\":\"1.0\",\"id\":3,\"result\":{}}\n", "JSON-RPC 2.0"),
         (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":1}}\n", "another form"),
-    ] {
+    ];
+    for (bytes, words) in rows {
         let error = call(move |mut double, _call| async move {
             double.print(bytes).await;
             double.next().await;

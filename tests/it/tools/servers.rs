@@ -138,13 +138,13 @@ async fn public_servers_serve_a_run() {
 async fn a_server_that_attacks_gains_nothing() {
     let rows = [
         ("good", Misbehaviour::None, "0", "done"),
-        ("hang", Misbehaviour::Hangs, "", "outcome_unknown"),
-        ("flood", Misbehaviour::Floods, "", "outcome_unknown"),
-        ("stderr", Misbehaviour::FloodsStderr, "", "outcome_unknown"),
-        ("huge", Misbehaviour::HugeResult, "", "outcome_unknown"),
-        ("bytes", Misbehaviour::InvalidUtf8, "", "outcome_unknown"),
-        ("lies", Misbehaviour::OtherId, "", "outcome_unknown"),
-        ("dies", Misbehaviour::Dies, "", "outcome_unknown"),
+        ("hang", Misbehaviour::Hangs, "", "did not answer within 5 s"),
+        ("flood", Misbehaviour::Floods, "", "not asked for"),
+        ("stderr", Misbehaviour::FloodsStderr, "", "not asked for"),
+        ("huge", Misbehaviour::HugeResult, "", "has more than"),
+        ("bytes", Misbehaviour::InvalidUtf8, "", "not UTF-8"),
+        ("lies", Misbehaviour::OtherId, "", "which was not made"),
+        ("dies", Misbehaviour::Dies, "", "its program ended"),
     ];
     let names: Vec<_> = rows.iter().map(|(name, ..)| format!("'{name}__act'")).collect();
     let servers: String = rows.iter().map(|(name, does, ..)| hostile(name, *does)).collect();
@@ -160,6 +160,7 @@ async fn a_server_that_attacks_gains_nothing() {
     for ((name, _, code, words), report) in rows.iter().zip(&reports) {
         let text = report.to_string();
         assert!(text.contains(words), "{name}: {report}");
+        assert_eq!(text.contains("outcome_unknown"), code.is_empty(), "{name}: {report}");
         assert!(code.is_empty() || report["code"] == *code, "{name}: {report}");
         assert!(text.len() < 4000, "{name}: {}", text.len());
     }
@@ -235,7 +236,7 @@ async fn a_killed_control_plane_leaves_no_server() {
     let world = World::with(&shell_agent(&script, &settings)).await;
     accept(&world, &["stays"]).await;
     none_left(&world).await;
-    let up = Up::start(world.sluice()).await;
+    let mut up = Up::start(world.sluice()).await;
     let ordered = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "--detach", "q"]).await;
     assert_eq!(ordered.code, Some(0), "{ordered:?}");
     let there = async || containers(&world).await;
@@ -243,7 +244,8 @@ async fn a_killed_control_plane_leaves_no_server() {
         .await;
     let kept = world.sluice().run(&["gc", "--json"]).await;
     assert_eq!(containers(&world).await.len(), 1, "its process lives: {kept:?}");
-    up.stop(Signal::KILL).await;
+    up.child.start_kill().unwrap();
+    assert_eq!(up.death().await, Some(9));
     let removed = world.sluice().run(&["gc", "--json"]).await;
     assert!(removed.stdout.contains("the process that started it is gone"), "{removed:?}");
     none_left(&world).await;

@@ -19,7 +19,7 @@ pub(super) enum Misbehaviour {
 }
 
 /// A server in a line of JavaScript, without a package.
-const SERVER: &str = r#"const say=o=>process.stdout.write(JSON.stringify({jsonrpc:"2.0",...o})+"\n");const done=(id,text)=>say({id,result:{content:[{type:"text",text}]}});require("readline").createInterface({input:process.stdin}).on("line",l=>{const m=JSON.parse(l),id=m.id;if(m.method=="initialize")say({id,result:{protocolVersion:"2025-06-18",capabilities:{tools:{}}}});else if(m.method=="tools/list")say({id,result:{tools:[{name:"act",description:"Acts as it says.",inputSchema:{type:"object"}}]}});else if(m.method=="ping")say({id,result:{}});else if(m.method=="tools/call"){ACT}});"#;
+const SERVER: &str = r#"const w=(fd,b)=>{for(;;)try{return require("fs").writeSync(fd,b)}catch(e){if(e.code!="EAGAIN")throw e}};const say=o=>process.stdout.write(JSON.stringify({jsonrpc:"2.0",...o})+"\n");const done=(id,text)=>say({id,result:{content:[{type:"text",text}]}});require("readline").createInterface({input:process.stdin}).on("line",l=>{const m=JSON.parse(l),id=m.id;if(m.method=="initialize")say({id,result:{protocolVersion:"2025-06-18",capabilities:{tools:{}}}});else if(m.method=="tools/list")say({id,result:{tools:[{name:"act",description:"Acts as it says.",inputSchema:{type:"object"}}]}});else if(m.method=="ping")say({id,result:{}});else if(m.method=="tools/call"){ACT}});"#;
 
 impl Misbehaviour {
     const fn act(self) -> &'static str {
@@ -29,12 +29,10 @@ impl Misbehaviour {
                 r#"const fs=require("fs");let root="written";try{fs.writeFileSync("/x","x")}catch(e){root=e.code}done(id,JSON.stringify({networks:Object.keys(require("os").networkInterfaces()),uid:process.getuid(),root,docker:fs.existsSync("/var/run/docker.sock"),socket:fs.existsSync("/llm-sock")}))"#
             }
             Self::Hangs => "",
-            Self::Floods => {
-                r#"for(;;)require("fs").writeSync(1,"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n")"#
-            }
-            Self::FloodsStderr => r#"const b="e".repeat(65536);for(;;)require("fs").writeSync(2,b)"#,
+            Self::Floods => r#"for(;;)w(1,"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n")"#,
+            Self::FloodsStderr => r#"const b="e".repeat(65536);for(;;)w(2,b)"#,
             Self::HugeResult => {
-                r#"const fs=require("fs");fs.writeSync(1,`{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`);const b="x".repeat(65536);for(let i=0;i<1600;i++)fs.writeSync(1,b);fs.writeSync(1,"\"}]}}\n")"#
+                r#"w(1,`{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`);const b="x".repeat(65536);for(let i=0;i<1600;i++)w(1,b);w(1,"\"}]}}\n")"#
             }
             Self::InvalidUtf8 => r#"process.stdout.write(Buffer.from([123,255,254,10]))"#,
             Self::OtherId => r#"done(id+1000,"done")"#,

@@ -24,7 +24,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use platform_core::{id::AccountId, secret::Secret};
-use platform_runtime::{settings::ServiceUrl, sync::Mutex, task};
+use platform_runtime::{report, settings::ServiceUrl, sync::Mutex, task};
 use serde_json::{Value, json, value::RawValue};
 use tokio::task::AbortHandle;
 
@@ -172,7 +172,7 @@ impl HttpLink {
         self.is_over.store(true, Ordering::Relaxed);
         let has_session = self.session.lock().contains_key(SESSION);
         if has_session && let Err(error) = self.send(Method::DELETE, String::new()).await {
-            tracing::debug!(%error, "session at a tool server not ended");
+            tracing::debug!(error = report::chain(&error), "session at a tool server not ended");
         }
     }
 

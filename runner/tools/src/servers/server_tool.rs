@@ -1,6 +1,7 @@
 //! server_tool calls a tool of a third-party server, if the server still describes it as it was accepted.
 
 use futures_util::future::BoxFuture;
+use platform_runtime::report;
 use runner_mcp::{ServerError, ToolServers};
 
 use super::ConfiguredTool;
@@ -62,7 +63,7 @@ impl ServerTool {
     /// Returns the refusal of a call that was not sent.
     fn unavailable(&self, error: &ServerError) -> ToolError {
         let server = &self.tool.server;
-        tracing::warn!(%server, %error, "tool server unavailable");
+        tracing::warn!(%server, error = report::chain(error), "tool server unavailable");
         match error {
             ServerError::Credential { code, message } => ToolError::denied(code, message.clone()),
             // The log of the operator says more about this host.
@@ -76,7 +77,7 @@ impl ServerTool {
     /// Returns the error of a call that was sent.
     fn failed(&self, error: &ServerError) -> ToolError {
         let server = &self.tool.server;
-        tracing::warn!(%server, tool = self.tool.tool, %error, "call of a tool server failed");
+        tracing::warn!(%server, tool = self.tool.tool, error = report::chain(error), "call of a tool server failed");
         let message = format!("server {server}: {error}");
         match error {
             error if error.may_have_run() && self.spec.effect == Effect::Writes => {

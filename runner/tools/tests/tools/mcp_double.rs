@@ -11,10 +11,11 @@ use axum::{
     body::{Body, Bytes},
     extract::State,
     response::Response,
-    routing::any,
 };
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method};
+use hyper::server::conn::http1;
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use platform_core::{id::AccountId, secret::Secret};
 use platform_runtime::task;
 use runner_mcp::{BearerSource, CredentialRefusal};
@@ -87,8 +88,14 @@ impl McpDouble {
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let script = Script { tools: vec![tool("add", "Adds.")], ..Script::default() };
         let double = Self { script: Arc::new(Mutex::new(script)), url };
-        let router = Router::new().fallback(any(serve)).with_state(double.clone());
-        drop(task::spawn("mcp double", async move { axum::serve(listener, router).await }));
+        let router = Router::new().fallback(serve).with_state(double.clone());
+        drop(task::spawn("mcp double", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let service = TowerToHyperService::new(router.clone());
+                let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                drop(task::spawn("mcp connection", connection));
+            }
+        }));
         double
     }
 
