@@ -122,14 +122,14 @@ pub struct Listing {
 
 /// Page of a list of tools.
 #[derive(Deserialize)]
-pub(crate) struct Page {
+pub(crate) struct ToolPage {
     tools: Vec<Box<RawValue>>,
     #[serde(rename = "nextCursor", default)]
     pub(crate) next: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct NamedTool {
     name: String,
 }
 
@@ -138,9 +138,13 @@ impl Listing {
     ///
     /// # Errors
     /// If a tool has no name, or there are too many.
-    pub(crate) fn add(&mut self, page: &Page, is_wanted: impl Fn(&str) -> bool) -> Result<(), ServerError> {
+    pub(crate) fn add(
+        &mut self,
+        page: &ToolPage,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), ServerError> {
         for tool in &page.tools {
-            let Named { name } = serde_json::from_str(tool.get())
+            let NamedTool { name } = serde_json::from_str(tool.get())
                 .map_err(|_other| ServerError::protocol("a listed tool has no name"))?;
             if self.tools.len() + self.others >= MAX_TOOLS {
                 return Err(ServerError::protocol(format!("it lists more than {MAX_TOOLS} tools")));
@@ -212,14 +216,14 @@ mod tests {
         let names = ["add", "Add", "\u{430}dd", "add ", "get", "get", &"x".repeat(10_000)];
         let tools: Vec<_> =
             names.iter().map(|name| json!({ "name": name, "inputSchema": { "type": "object" } })).collect();
-        let page: Page = serde_json::from_str(&json!({ "tools": tools }).to_string()).unwrap();
+        let page: ToolPage = serde_json::from_str(&json!({ "tools": tools }).to_string()).unwrap();
         let mut listing = Listing::default();
         listing.add(&page, |name| ["add", "get"].contains(&name)).unwrap();
         assert_eq!((listing.tools.len(), listing.others), (2, 4));
         assert!(listing.tools["add"].is_ok());
         assert_eq!(listing.tools["get"], Err(InvalidTool::Twice));
         let many = json!({ "tools": vec![json!({ "name": "x" }); 2000] });
-        let page: Page = serde_json::from_str(&many.to_string()).unwrap();
+        let page: ToolPage = serde_json::from_str(&many.to_string()).unwrap();
         assert!(listing.add(&page, |_| false).is_err());
     }
 }

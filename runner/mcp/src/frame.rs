@@ -12,7 +12,7 @@ const MAX_ID: usize = 200;
 
 /// Message of a server.
 #[derive(Debug)]
-pub(crate) enum Frame {
+pub(crate) enum RpcFrame {
     /// Answer to the request `id` of this program.
     Answer { id: u64, result: Result<Box<RawValue>, ServerError> },
     /// Request of the server.
@@ -22,7 +22,7 @@ pub(crate) enum Frame {
 }
 
 #[derive(Deserialize)]
-struct Envelope {
+struct RawFrame {
     jsonrpc: String,
     #[serde(default)]
     id: Option<Box<RawValue>>,
@@ -31,16 +31,16 @@ struct Envelope {
     #[serde(default)]
     result: Option<Box<RawValue>>,
     #[serde(default)]
-    error: Option<RpcError>,
+    error: Option<RpcFailure>,
 }
 
 #[derive(Deserialize)]
-struct RpcError {
+struct RpcFailure {
     code: i64,
     message: String,
 }
 
-impl Frame {
+impl RpcFrame {
     /// Reads a message.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Frame {
         let wrong = |problem: &str| {
             ServerError::protocol(format!("{problem}: `{}`", quote(&text[..text.floor_char_boundary(80)])))
         };
-        let envelope: Envelope = serde_json::from_str(text).map_err(|error| {
+        let envelope: RawFrame = serde_json::from_str(text).map_err(|error| {
             // The error quotes nothing of the text but names of members.
             wrong(&format!("a line is no message ({})", quote(&error.to_string())))
         })?;
@@ -59,22 +59,22 @@ impl Frame {
             return Err(wrong("a message is not of JSON-RPC 2.0"));
         }
         match envelope {
-            Envelope { method: Some(method), id: None, result: None, error: None, .. } => {
+            RawFrame { method: Some(method), id: None, result: None, error: None, .. } => {
                 Ok(Self::Notification { method: quote(&method) })
             }
-            Envelope { method: Some(method), id: Some(id), result: None, error: None, .. } => {
+            RawFrame { method: Some(method), id: Some(id), result: None, error: None, .. } => {
                 let is_id = id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
                 if !is_id || id.get().len() > MAX_ID {
                     return Err(wrong("a request has an id that is none"));
                 }
                 Ok(Self::Request { id, method: quote(&method) })
             }
-            Envelope { method: None, id: Some(id), result, error, .. } => {
+            RawFrame { method: None, id: Some(id), result, error, .. } => {
                 let number =
                     id.get().parse().map_err(|_other| wrong("an answer has an id that no request has"))?;
                 let result = match (result, error) {
                     (Some(result), None) => Ok(result),
-                    (None, Some(RpcError { code, message })) => {
+                    (None, Some(RpcFailure { code, message })) => {
                         Err(ServerError::Refused { code, message: quote(&message) })
                     }
                     _ => return Err(wrong("an answer has not one of `result` and `error`")),
@@ -92,11 +92,11 @@ mod tests {
 
     #[test]
     fn a_message_has_one_meaning() {
-        let answer = Frame::read(br#"{"jsonrpc":"2.0","id":7,"result":{"a":"{\"id\":8}"}}"#).unwrap();
-        assert!(matches!(answer, Frame::Answer { id: 7, result: Ok(_) }), "{answer:?}");
+        let answer = RpcFrame::read(br#"{"jsonrpc":"2.0","id":7,"result":{"a":"{\"id\":8}"}}"#).unwrap();
+        assert!(matches!(answer, RpcFrame::Answer { id: 7, result: Ok(_) }), "{answer:?}");
         let request =
-            Frame::read(br#"{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage"}"#).unwrap();
-        assert!(matches!(request, Frame::Request { .. }));
+            RpcFrame::read(br#"{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage"}"#).unwrap();
+        assert!(matches!(request, RpcFrame::Request { .. }));
         for bad in [
             "Server started",
             r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#,
@@ -111,11 +111,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#,
             r#"{"jsonrpc":"2.0"}"#,
         ] {
-            assert!(matches!(Frame::read(bad.as_bytes()), Err(ServerError::Protocol { .. })), "{bad}");
+            assert!(matches!(RpcFrame::read(bad.as_bytes()), Err(ServerError::Protocol { .. })), "{bad}");
         }
-        assert!(Frame::read(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}").is_err(), "it is not UTF-8");
+        assert!(RpcFrame::read(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}").is_err(), "it is not UTF-8");
         let deep =
             format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-        assert!(Frame::read(deep.as_bytes()).is_err(), "it is too deep");
+        assert!(RpcFrame::read(deep.as_bytes()).is_err(), "it is too deep");
     }
 }

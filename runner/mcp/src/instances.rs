@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{error::ServerError, http::BearerSource, launch::Launcher, session::Session};
+use crate::{error::ServerError, http::BearerSource, launch::Launcher, session::ServerSession};
 
 /// Longest start of a server.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,10 +29,10 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Servers of an installation. Clones share their sessions.
 #[derive(Clone)]
 pub struct ToolServers {
-    shared: Arc<Shared>,
+    shared: Arc<ServerRegistry>,
 }
 
-struct Shared {
+struct ServerRegistry {
     servers: BTreeMap<ToolServerName, ToolServer>,
     launcher: Launcher,
     instances: Mutex<BTreeMap<InstanceKey, Arc<Instance>>>,
@@ -49,7 +49,7 @@ struct Instance {
 
 /// State of an instance.
 struct InstanceState {
-    session: Option<Arc<Session>>,
+    session: Option<Arc<ServerSession>>,
     started: Instant,
     backoff: Backoff,
     /// Time before which it is not started, and the reason of its last end.
@@ -68,7 +68,7 @@ impl ToolServers {
     pub fn new(settings: &Settings, bearers: Option<Arc<dyn BearerSource>>) -> Self {
         let launcher = Launcher::new(&settings.sandbox, bearers);
         let servers = settings.tools.servers.clone();
-        Self { shared: Arc::new(Shared { servers, launcher, instances: Mutex::default() }) }
+        Self { shared: Arc::new(ServerRegistry { servers, launcher, instances: Mutex::default() }) }
     }
 
     /// Returns the settings of all servers.
@@ -86,7 +86,7 @@ impl ToolServers {
         &self,
         name: &ToolServerName,
         account: &AccountId,
-    ) -> Result<Arc<Session>, ServerError> {
+    ) -> Result<Arc<ServerSession>, ServerError> {
         let unknown = || ServerError::Unknown { name: name.to_string() };
         let server = self.shared.servers.get(name).ok_or_else(unknown)?;
         let instance = self.instance(name, server, account).await?;
@@ -97,8 +97,9 @@ impl ToolServers {
         let shared = Arc::clone(&self.shared);
         let (name, server, account) = (name.clone(), server.clone(), account.clone());
         let starting = task::spawn("start of a tool server", async move {
-            let opened =
-                async { Session::open(shared.launcher.link(&name, &server, &account).await?, &server).await };
+            let opened = async {
+                ServerSession::open(shared.launcher.link(&name, &server, &account).await?, &server).await
+            };
             let opened = match timeout(START_TIMEOUT, opened).await {
                 Ok(opened) => opened,
                 Err(_elapsed) => Err(ServerError::TimedOut { seconds: START_TIMEOUT.as_secs() }),
@@ -138,7 +139,7 @@ impl ToolServers {
     }
 }
 
-impl Shared {
+impl ServerRegistry {
     /// Returns the instance of `key`, and the one that has to go for it.
     fn find_or_add(
         &self,
@@ -190,7 +191,7 @@ impl InstanceState {
     ///
     /// # Errors
     /// [`ServerError::Restarting`] if the server broke off a moment ago.
-    fn alive(&mut self) -> Result<Option<Arc<Session>>, ServerError> {
+    fn alive(&mut self) -> Result<Option<Arc<ServerSession>>, ServerError> {
         if let Some(session) = &self.session {
             match session.ended() {
                 None => return Ok(Some(Arc::clone(session))),
@@ -222,8 +223,8 @@ impl InstanceState {
     fn begin(
         &mut self,
         name: &ToolServerName,
-        opened: Result<Session, ServerError>,
-    ) -> Result<Arc<Session>, ServerError> {
+        opened: Result<ServerSession, ServerError>,
+    ) -> Result<Arc<ServerSession>, ServerError> {
         match opened {
             Ok(session) => {
                 let session = Arc::new(session);

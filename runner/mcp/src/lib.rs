@@ -35,5 +35,5 @@ pub use self::{
     launch::container_name,
     owner::{OwnerLock, live_owners},
     result::ServerResult,
-    session::Session,
+    session::ServerSession,
 };

@@ -6,12 +6,12 @@ use crate::error::ServerError;
 
 /// Splitter of output into lines.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct LineSplitter {
     begun: Vec<u8>,
     limit: usize,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Creates a splitter. No line has more than `limit` bytes.
     pub(crate) const fn new(limit: usize) -> Self {
         Self { begun: Vec::new(), limit }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_however_they_come() {
-        let mut lines = Lines::new(4);
+        let mut lines = LineSplitter::new(4);
         let mut found = Vec::new();
         for piece in ["ab", "c\nd\n\n", "efgh\r"] {
             let mut chunk = Bytes::from_static(piece.as_bytes());
@@ -55,7 +55,7 @@ mod tests {
             }
         }
         assert_eq!(found, ["abc", "d", ""]);
-        let mut lines = Lines::new(4);
+        let mut lines = LineSplitter::new(4);
         assert_eq!(lines.take(&mut Bytes::from_static(b"abcde")), Err(ServerError::TooLarge { limit: 4 }));
     }
 }

@@ -24,9 +24,9 @@ pub struct ServerResult {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct RawResult {
     #[serde(default)]
-    content: Vec<Block>,
+    content: Vec<ContentBlock>,
     #[serde(rename = "structuredContent", default)]
     structured: Option<Map<String, Value>>,
     #[serde(rename = "isError", default)]
@@ -34,7 +34,7 @@ struct Answer {
 }
 
 #[derive(Deserialize)]
-struct Block {
+struct ContentBlock {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -46,11 +46,11 @@ struct Block {
     #[serde(default)]
     uri: Option<String>,
     #[serde(default)]
-    resource: Option<Resource>,
+    resource: Option<EmbeddedResource>,
 }
 
 #[derive(Deserialize)]
-struct Resource {
+struct EmbeddedResource {
     #[serde(default)]
     uri: Option<String>,
     #[serde(default)]
@@ -65,11 +65,12 @@ impl ServerResult {
     /// # Errors
     /// [`ServerError::Protocol`].
     pub(crate) fn read(raw: &RawValue) -> Result<Self, ServerError> {
-        let Answer { content, structured, is_error } = serde_json::from_str(raw.get()).map_err(|error| {
-            ServerError::protocol(format!("a result has another form: {}", quote(&error.to_string())))
-        })?;
+        let RawResult { content, structured, is_error } =
+            serde_json::from_str(raw.get()).map_err(|error| {
+                ServerError::protocol(format!("a result has another form: {}", quote(&error.to_string())))
+            })?;
         let structured = structured.map(|members| clean_value(Value::Object(members)));
-        Ok(Self { blocks: content.into_iter().map(Block::shown).collect(), structured, is_error })
+        Ok(Self { blocks: content.into_iter().map(ContentBlock::shown).collect(), structured, is_error })
     }
 
     /// Returns the result with a mark that a model sees.
@@ -93,7 +94,7 @@ impl ServerResult {
     }
 }
 
-impl Block {
+impl ContentBlock {
     /// Returns the block, as a model sees it.
     fn shown(self) -> Value {
         let Self { kind, text, data, media_type, uri, resource } = self;
@@ -101,7 +102,7 @@ impl Block {
         match (kind.as_str(), text, resource) {
             ("text", Some(text), _) => json!({ "type": "text", "text": clean(&text) }),
             ("resource", _, Some(resource)) => {
-                let Resource { uri, text, blob } = resource;
+                let EmbeddedResource { uri, text, blob } = resource;
                 let uri = clean(&uri.unwrap_or_default());
                 match text {
                     Some(text) => json!({ "type": "resource", "uri": uri, "text": clean(&text) }),

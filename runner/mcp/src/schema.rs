@@ -29,7 +29,7 @@ pub(crate) fn check(schema: &Value) -> Result<(), String> {
     }
     let mut values = 0;
     measure(schema, 1, &mut values)?;
-    let mut sizes = Sizes { root: schema, known: BTreeMap::new() };
+    let mut sizes = SchemaSizes { root: schema, known: BTreeMap::new() };
     let size = sizes.of(schema)?;
     if size > MAX_EXPANDED {
         return Err(format!("its schema, written out, has more than {MAX_EXPANDED} values"));
@@ -58,12 +58,12 @@ fn measure(value: &Value, depth: usize, values: &mut usize) -> Result<(), String
 }
 
 /// Sizes of the parts that references lead to; none while a part is being measured.
-struct Sizes<'s> {
+struct SchemaSizes<'s> {
     root: &'s Value,
     known: BTreeMap<&'s str, Option<usize>>,
 }
 
-impl<'s> Sizes<'s> {
+impl<'s> SchemaSizes<'s> {
     fn of(&mut self, value: &'s Value) -> Result<usize, String> {
         let mut size = 1_usize;
         match value {

@@ -12,7 +12,7 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
-    definition::{Listing, Page},
+    definition::{Listing, ToolPage},
     error::ServerError,
     http::HttpLink,
     result::ServerResult,
@@ -40,7 +40,7 @@ pub(crate) enum Link {
 
 /// Session with a server.
 #[derive(Debug)]
-pub struct Session {
+pub struct ServerSession {
     link: Link,
     /// Names of the tools that may be used.
     wanted: Vec<String>,
@@ -90,7 +90,7 @@ impl Link {
     }
 }
 
-impl Session {
+impl ServerSession {
     /// Begins a session over `link`, and lists the tools.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Session {
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let answer = self.link.control("tools/list", &params).await?;
-            let page: Page = serde_json::from_str(answer.get()).map_err(|error| {
+            let page: ToolPage = serde_json::from_str(answer.get()).map_err(|error| {
                 ServerError::protocol(format!("its list of tools has another form: {error}"))
             })?;
             listing.add(&page, |name| self.wanted.iter().any(|wanted| wanted == name))?;

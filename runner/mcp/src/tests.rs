@@ -23,7 +23,7 @@ use tokio_util::{io::ReaderStream, task::TaskTracker};
 
 use crate::{
     error::ServerError,
-    session::{Link, Session},
+    session::{Link, ServerSession},
     stdio::{LinkBounds, StdioLink, Streams},
 };
 
@@ -130,8 +130,8 @@ const LONG: Duration = Duration::from_secs(600);
 
 async fn open<F: Future<Output = ()> + Send + 'static>(
     script: impl FnOnce(Double) -> F + Send + 'static,
-) -> Result<Session, ServerError> {
-    Session::open(link(LONG, script), &settings("1s")).await
+) -> Result<ServerSession, ServerError> {
+    ServerSession::open(link(LONG, script), &settings("1s")).await
 }
 
 /// Opens a session, calls `add`, and returns the result.
@@ -255,7 +255,7 @@ async fn a_server_that_hangs_is_left() {
     // The next call asks whether it lives, and ends the session.
     assert_eq!(session.listing().await.unwrap_err(), ServerError::TimedOut { seconds: 5 });
     assert!(session.ended().is_some() || session.call("add", &json!({})).await.is_err());
-    let silent = Session::open(
+    let silent = ServerSession::open(
         link(LONG, |mut double| async move { while double.next().await.is_some() {} }),
         &settings("1s"),
     );
@@ -379,7 +379,7 @@ async fn an_idle_session_ends() {
     let idle = link(Duration::from_millis(200), |mut double| async move {
         double.until_call().await;
     });
-    let session = Session::open(idle, &settings("1s")).await.unwrap();
+    let session = ServerSession::open(idle, &settings("1s")).await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(20), async {
         while session.ended().is_none() {
             tokio::time::sleep(Duration::from_millis(20)).await;

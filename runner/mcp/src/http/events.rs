@@ -2,20 +2,20 @@
 
 use bytes::Bytes;
 
-use crate::{error::ServerError, lines::Lines};
+use crate::{error::ServerError, lines::LineSplitter};
 
 /// Reader of events. Only their data matters.
 #[derive(Debug)]
-pub(super) struct Events {
-    lines: Lines,
+pub(super) struct EventReader {
+    lines: LineSplitter,
     data: Vec<u8>,
     limit: usize,
 }
 
-impl Events {
+impl EventReader {
     /// Creates a reader. No event has more than `limit` bytes.
     pub(super) const fn new(limit: usize) -> Self {
-        Self { lines: Lines::new(limit), data: Vec::new(), limit }
+        Self { lines: LineSplitter::new(limit), data: Vec::new(), limit }
     }
 
     /// Takes bytes from `chunk`, up to the end of an event, and returns its data.
@@ -51,7 +51,7 @@ mod tests {
     fn events_come_in_any_pieces() {
         let text = "\u{feff}: note\r\nid: 1\r\ndata:\r\n\r\nevent: message\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\nretry: 5\n\ndata: x\n\n";
         for size in [1, 2, 7, 1000] {
-            let mut events = Events::new(64);
+            let mut events = EventReader::new(64);
             let mut found = Vec::new();
             for piece in text.as_bytes().chunks(size) {
                 let mut chunk = Bytes::copy_from_slice(piece);
@@ -61,7 +61,7 @@ mod tests {
             }
             assert_eq!(found, ["{\"a\":\n1}", "x"], "{size}");
         }
-        let mut events = Events::new(8);
+        let mut events = EventReader::new(8);
         let mut chunk = Bytes::from_static(b"data: 1234\ndata: 56789\n\n");
         assert!(events.take(&mut chunk).is_err());
     }

@@ -28,8 +28,8 @@ use platform_runtime::{report, settings::ServiceUrl, sync::Mutex, task};
 use serde_json::{Value, json, value::RawValue};
 use tokio::task::AbortHandle;
 
-use self::{dial::Dialer, events::Events};
-use crate::{error::ServerError, frame::Frame, stdio::answer_to_server, text::quote};
+use self::{dial::Dialer, events::EventReader};
+use crate::{error::ServerError, frame::RpcFrame, stdio::answer_to_server, text::quote};
 
 /// Header with the session that the server gave.
 const SESSION: &str = "mcp-session-id";
@@ -99,12 +99,12 @@ impl fmt::Debug for HttpLink {
 }
 
 /// Answer whose connection ends with it.
-struct Answered {
+struct HttpAnswer {
     response: Response<Incoming>,
     connection: AbortHandle,
 }
 
-impl Drop for Answered {
+impl Drop for HttpAnswer {
     fn drop(&mut self) {
         self.connection.abort();
     }
@@ -189,7 +189,7 @@ impl HttpLink {
     }
 
     /// Sends a message. Returns the answer if it is a success.
-    async fn post(&self, message: String) -> Result<Answered, ServerError> {
+    async fn post(&self, message: String) -> Result<HttpAnswer, ServerError> {
         let answered = self.send(Method::POST, message).await?;
         let status = answered.response.status();
         if status.is_redirection() {
@@ -204,7 +204,7 @@ impl HttpLink {
         Ok(answered)
     }
 
-    async fn send(&self, method: Method, body: String) -> Result<Answered, ServerError> {
+    async fn send(&self, method: Method, body: String) -> Result<HttpAnswer, ServerError> {
         let request = self.with_headers(method, body).await?;
         let stream = self.dialer.open(&self.url.base).await?;
         let handshaken = http1::Builder::new().max_headers(64).handshake(TokioIo::new(stream)).await;
@@ -212,7 +212,7 @@ impl HttpLink {
         let (mut sender, connection) = handshaken.map_err(lost)?;
         let connection = task::spawn("tool server over HTTP", connection).abort_handle();
         match sender.send_request(request).await {
-            Ok(response) => Ok(Answered { response, connection }),
+            Ok(response) => Ok(HttpAnswer { response, connection }),
             Err(error) => {
                 connection.abort();
                 Err(lost(error))
@@ -249,7 +249,7 @@ impl HttpLink {
     }
 
     /// Reads an answer that is one message.
-    async fn read_json(&self, answered: &mut Answered, id: u64) -> Result<Box<RawValue>, ServerError> {
+    async fn read_json(&self, answered: &mut HttpAnswer, id: u64) -> Result<Box<RawValue>, ServerError> {
         let mut message = Vec::new();
         while let Some(chunk) = next_chunk(answered).await? {
             if message.len() + chunk.len() > self.max_message {
@@ -257,15 +257,15 @@ impl HttpLink {
             }
             message.extend_from_slice(&chunk);
         }
-        match Frame::read(&message)? {
-            Frame::Answer { id: found, result } if found == id => result,
+        match RpcFrame::read(&message)? {
+            RpcFrame::Answer { id: found, result } if found == id => result,
             _ => Err(ServerError::protocol("an answer is none to its request")),
         }
     }
 
     /// Reads a stream of messages up to the answer.
-    async fn read_events(&self, answered: &mut Answered, id: u64) -> Result<Box<RawValue>, ServerError> {
-        let mut events = Events::new(self.max_message);
+    async fn read_events(&self, answered: &mut HttpAnswer, id: u64) -> Result<Box<RawValue>, ServerError> {
+        let mut events = EventReader::new(self.max_message);
         let (mut messages, mut bytes) = (0, 0_usize);
         while let Some(mut chunk) = next_chunk(answered).await? {
             bytes = bytes.saturating_add(chunk.len());
@@ -273,18 +273,18 @@ impl HttpLink {
                 return Err(ServerError::TooLarge { limit: self.max_message + MAX_SURPLUS });
             }
             while let Some(data) = events.take(&mut chunk)? {
-                match Frame::read(&data)? {
-                    Frame::Answer { id: found, result } if found == id => return result,
-                    Frame::Answer { .. } => {
+                match RpcFrame::read(&data)? {
+                    RpcFrame::Answer { id: found, result } if found == id => return result,
+                    RpcFrame::Answer { .. } => {
                         return Err(ServerError::protocol("it answers a request that was not made"));
                     }
-                    Frame::Request { id, method } => {
+                    RpcFrame::Request { id, method } => {
                         self.post(answer_to_server(&id, &method)).await?;
                     }
-                    Frame::Notification { method } if method == LIST_CHANGED => {
+                    RpcFrame::Notification { method } if method == LIST_CHANGED => {
                         self.is_stale.store(true, Ordering::Relaxed);
                     }
-                    Frame::Notification { .. } => {}
+                    RpcFrame::Notification { .. } => {}
                 }
                 messages += 1;
                 if messages > MAX_UNASKED {
@@ -297,7 +297,7 @@ impl HttpLink {
     }
 }
 
-async fn next_chunk(answered: &mut Answered) -> Result<Option<Bytes>, ServerError> {
+async fn next_chunk(answered: &mut HttpAnswer) -> Result<Option<Bytes>, ServerError> {
     loop {
         match answered.response.body_mut().frame().await {
             None => return Ok(None),

@@ -30,7 +30,7 @@ use self::{
     task::{LinkTask, write},
     unasked::Unasked,
 };
-use crate::{error::ServerError, lines::Lines};
+use crate::{error::ServerError, lines::LineSplitter};
 
 /// Most messages that wait to be written.
 const MAX_WAITING: usize = 64;
@@ -57,7 +57,7 @@ pub(crate) struct LinkBounds {
 /// Link to a program. Its task ends with it.
 #[derive(Debug)]
 pub(crate) struct StdioLink {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<LinkCommand>,
     next_id: AtomicU64,
     state: Arc<LinkState>,
     stop: CancellationToken,
@@ -71,14 +71,14 @@ struct LinkState {
     is_stale: AtomicBool,
 }
 
-type Answer = Result<Box<RawValue>, ServerError>;
+type RequestResult = Result<Box<RawValue>, ServerError>;
 
 /// Order for the task of a link.
-enum Command {
+enum LinkCommand {
     Request {
         id: u64,
         message: String,
-        answer: oneshot::Sender<Answer>,
+        answer: oneshot::Sender<RequestResult>,
     },
     Notify(String),
     /// The answer to a request is awaited no more.
@@ -87,7 +87,7 @@ enum Command {
 
 /// Request whose caller may leave.
 struct Awaited<'l> {
-    commands: &'l mpsc::Sender<Command>,
+    commands: &'l mpsc::Sender<LinkCommand>,
     id: u64,
     is_answered: bool,
 }
@@ -96,7 +96,7 @@ impl Drop for Awaited<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
             // If it is full, the late answer finds a request without a caller.
-            drop(self.commands.try_send(Command::Forget(self.id)));
+            drop(self.commands.try_send(LinkCommand::Forget(self.id)));
         }
     }
 }
@@ -123,7 +123,7 @@ impl StdioLink {
             state: Arc::clone(&state),
             pending: BTreeMap::new(),
             forgotten: VecDeque::new(),
-            lines: Lines::new(bounds.message),
+            lines: LineSplitter::new(bounds.message),
             unasked: Unasked::new(),
             stderr: VecDeque::new(),
             idle: bounds.idle,
@@ -138,11 +138,11 @@ impl StdioLink {
     }
 
     /// Sends a request, and returns its result. Cancel safe: the server is told that its answer is awaited no more.
-    pub(crate) async fn request(&self, method: &str, params: &serde_json::Value) -> Answer {
+    pub(crate) async fn request(&self, method: &str, params: &serde_json::Value) -> RequestResult {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
         let (answer, awaited) = oneshot::channel();
-        let command = Command::Request { id, message, answer };
+        let command = LinkCommand::Request { id, message, answer };
         self.commands.send(command).await.map_err(|_ended| ServerError::NotSent)?;
         let mut guard = Awaited { commands: &self.commands, id, is_answered: false };
         let result = awaited.await;
@@ -153,7 +153,7 @@ impl StdioLink {
     /// Sends a notification.
     pub(crate) async fn notify(&self, method: &str) -> Result<(), ServerError> {
         let message = json!({ "jsonrpc": "2.0", "method": method }).to_string();
-        self.commands.send(Command::Notify(message)).await.map_err(|_ended| ServerError::NotSent)
+        self.commands.send(LinkCommand::Notify(message)).await.map_err(|_ended| ServerError::NotSent)
     }
 
     /// Returns the reason of the end, if it has ended.

@@ -18,8 +18,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Command, LinkState, MAX_PENDING, answer_to_server, unasked::Unasked};
-use crate::{error::ServerError, frame::Frame, lines::Lines, text::quote};
+use super::{LinkCommand, LinkState, MAX_PENDING, RequestResult, answer_to_server, unasked::Unasked};
+use crate::{error::ServerError, frame::RpcFrame, lines::LineSplitter, text::quote};
 
 /// Most requests whose answers are awaited no more, and may still come.
 const MAX_FORGOTTEN: usize = 256;
@@ -42,13 +42,13 @@ pub(super) async fn write(mut input: Pin<Box<dyn AsyncWrite + Send>>, mut messag
 pub(super) struct LinkTask {
     pub(super) output: Pin<Box<dyn Stream<Item = std::io::Result<ServerOutput>> + Send>>,
     pub(super) writer: mpsc::Sender<String>,
-    pub(super) orders: mpsc::Receiver<Command>,
+    pub(super) orders: mpsc::Receiver<LinkCommand>,
     pub(super) stop: CancellationToken,
     pub(super) state: Arc<LinkState>,
-    pub(super) pending: BTreeMap<u64, oneshot::Sender<Answer>>,
+    pub(super) pending: BTreeMap<u64, oneshot::Sender<RequestResult>>,
     /// Requests whose answers may still come.
     pub(super) forgotten: VecDeque<u64>,
-    pub(super) lines: Lines,
+    pub(super) lines: LineSplitter,
     pub(super) unasked: Unasked,
     pub(super) stderr: VecDeque<u8>,
     pub(super) idle: Duration,
@@ -66,7 +66,7 @@ impl LinkTask {
             drop(answer.send(Err(reason.clone())));
         }
         while let Ok(command) = self.orders.try_recv() {
-            if let Command::Request { answer, .. } = command {
+            if let LinkCommand::Request { answer, .. } = command {
                 drop(answer.send(Err(ServerError::NotSent)));
             }
         }
@@ -107,18 +107,18 @@ impl LinkTask {
         ServerError::Ended { stderr: quote(&String::from_utf8_lossy(&stderr)) }
     }
 
-    fn execute(&mut self, command: Command) -> Result<(), ServerError> {
+    fn execute(&mut self, command: LinkCommand) -> Result<(), ServerError> {
         match command {
-            Command::Request { answer, .. } if self.pending.len() >= MAX_PENDING => {
+            LinkCommand::Request { answer, .. } if self.pending.len() >= MAX_PENDING => {
                 drop(answer.send(Err(ServerError::Busy { count: 1 })));
                 Ok(())
             }
-            Command::Request { id, message, answer } => {
+            LinkCommand::Request { id, message, answer } => {
                 self.pending.insert(id, answer);
                 self.write(message)
             }
-            Command::Notify(message) => self.write(message),
-            Command::Forget(id) => {
+            LinkCommand::Notify(message) => self.write(message),
+            LinkCommand::Forget(id) => {
                 if self.pending.remove(&id).is_none() {
                     return Ok(());
                 }
@@ -157,13 +157,13 @@ impl LinkTask {
         if line.is_empty() {
             return self.unasked.add(1, 1);
         }
-        match Frame::read(line)? {
-            Frame::Answer { id, result } => self.answer(id, result, line.len()),
-            Frame::Request { id, method } => {
+        match RpcFrame::read(line)? {
+            RpcFrame::Answer { id, result } => self.answer(id, result, line.len()),
+            RpcFrame::Request { id, method } => {
                 self.unasked.add(1, line.len())?;
                 self.write(answer_to_server(&id, &method))
             }
-            Frame::Notification { method } => {
+            RpcFrame::Notification { method } => {
                 if method == LIST_CHANGED {
                     self.state.is_stale.store(true, Ordering::Relaxed);
                 }
@@ -172,7 +172,7 @@ impl LinkTask {
         }
     }
 
-    fn answer(&mut self, id: u64, result: Answer, length: usize) -> Result<(), ServerError> {
+    fn answer(&mut self, id: u64, result: RequestResult, length: usize) -> Result<(), ServerError> {
         if let Some(answer) = self.pending.remove(&id) {
             // A caller that has left needs none.
             drop(answer.send(result));

@@ -177,9 +177,9 @@ impl ServerCatalog {
 }
 
 /// What a server lists under a name, or why it cannot be asked.
-type Found<'l> = Result<Option<&'l Result<ToolDefinition, InvalidTool>>, &'l String>;
+type FoundTool<'l> = Result<Option<&'l Result<ToolDefinition, InvalidTool>>, &'l String>;
 
-fn state_of(found: &Found<'_>, accepted: Option<&AcceptedTool>) -> ServerToolState {
+fn state_of(found: &FoundTool<'_>, accepted: Option<&AcceptedTool>) -> ServerToolState {
     match found {
         Err(reason) => ServerToolState::ServerUnavailable((*reason).clone()),
         Ok(None) => ServerToolState::Gone,

@@ -44,7 +44,7 @@ pub(crate) enum CallBehaviour {
 
 /// Script of a server, and what it was sent.
 #[derive(Debug, Default)]
-pub(crate) struct Script {
+pub(crate) struct DoubleScript {
     pub(crate) tools: Vec<Value>,
     pub(crate) behaviour: CallBehaviour,
     /// Messages, by their method.
@@ -60,7 +60,7 @@ pub(crate) struct Script {
 /// A scripted server.
 #[derive(Debug, Clone)]
 pub(crate) struct McpDouble {
-    pub(crate) script: Arc<Mutex<Script>>,
+    pub(crate) script: Arc<Mutex<DoubleScript>>,
     pub(crate) url: String,
 }
 
@@ -86,7 +86,7 @@ impl McpDouble {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let script = Script { tools: vec![tool("add", "Adds.")], ..Script::default() };
+        let script = DoubleScript { tools: vec![tool("add", "Adds.")], ..DoubleScript::default() };
         let double = Self { script: Arc::new(Mutex::new(script)), url };
         let router = Router::new().fallback(serve).with_state(double.clone());
         drop(task::spawn("mcp double", async move {
