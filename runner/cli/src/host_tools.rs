@@ -41,7 +41,7 @@ pub(crate) fn sharing_gateway(
     let SharedParts { connections, refresher } = shared;
     let github = github.source().ok();
     let settings = Arc::new(settings.clone());
-    ToolGateway::new(store.clone(), GatewayParts { settings, github, connections, refresher, bearers: None })
+    ToolGateway::new(store.clone(), GatewayParts { settings, github, connections, refresher })
 }
 
 /// Returns an error for each host tool that agents, accounts and `tools.approval` name and that does not exist.

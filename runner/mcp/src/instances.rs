@@ -10,12 +10,13 @@ use platform_runtime::{
     sync::Mutex,
     task,
 };
+use runner_connections::ConnectionBroker;
 use tokio::{
     sync::Mutex as AsyncMutex,
     time::{Instant, timeout},
 };
 
-use crate::{error::ServerError, http::BearerSource, launch::Launcher, session::ServerSession};
+use crate::{error::ServerError, launch::Launcher, session::ServerSession};
 
 /// Longest start of a server.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,8 +66,8 @@ impl fmt::Debug for ToolServers {
 impl ToolServers {
     /// Creates the servers of `settings`. Starts none.
     #[must_use]
-    pub fn new(settings: &Settings, bearers: Option<Arc<dyn BearerSource>>) -> Self {
-        let launcher = Launcher::new(&settings.sandbox, bearers);
+    pub fn new(settings: &Settings, connections: ConnectionBroker) -> Self {
+        let launcher = Launcher::new(&settings.sandbox, connections);
         let servers = settings.tools.servers.clone();
         Self { shared: Arc::new(ServerRegistry { servers, launcher, instances: Mutex::default() }) }
     }

@@ -12,12 +12,13 @@ use platform_runtime::{
     settings::{Sandbox, ServerTransport, StdioServer, ToolServer},
     sync::Mutex,
 };
+use runner_connections::ConnectionBroker;
 use runner_docker::{Docker, Limits, ServerStreams, ToolServerSpec};
 use tokio_util::task::TaskTracker;
 
 use crate::{
     error::ServerError,
-    http::{Bearer, BearerSource, HttpLink},
+    http::{Bearer, HttpLink},
     owner::OwnerLock,
     session::Link,
     stdio::{LinkBounds, StdioLink, Streams},
@@ -33,7 +34,7 @@ pub(crate) struct Launcher {
     docker_socket: PathBuf,
     state_dir: PathBuf,
     installation: InstallationId,
-    bearers: Option<std::sync::Arc<dyn BearerSource>>,
+    connections: ConnectionBroker,
     /// Mark of this process, made with its first container.
     owner: Mutex<Option<OwnerLock>>,
     pub(crate) tasks: TaskTracker,
@@ -46,12 +47,12 @@ pub fn container_name(installation: &InstallationId, server: &str, suffix: &str)
 }
 
 impl Launcher {
-    pub(crate) fn new(sandbox: &Sandbox, bearers: Option<std::sync::Arc<dyn BearerSource>>) -> Self {
+    pub(crate) fn new(sandbox: &Sandbox, connections: ConnectionBroker) -> Self {
         Self {
             docker_socket: sandbox.docker_socket.clone(),
             state_dir: sandbox.state_dir.clone(),
             installation: sandbox.installation.clone(),
-            bearers,
+            connections,
             owner: Mutex::new(None),
             tasks: TaskTracker::new(),
         }
@@ -68,7 +69,7 @@ impl Launcher {
             usize::try_from(server.max_result.0).unwrap_or(usize::MAX).saturating_add(MESSAGE_SLACK);
         match &server.transport {
             ServerTransport::Http(url) => {
-                let bearer = self.bearer(server, account)?;
+                let bearer = self.bearer(server, account);
                 Ok(Link::Http(HttpLink::new(url.clone(), bearer, message)?))
             }
             ServerTransport::Stdio(stdio) => {
@@ -78,13 +79,9 @@ impl Launcher {
         }
     }
 
-    fn bearer(&self, server: &ToolServer, account: &AccountId) -> Result<Option<Bearer>, ServerError> {
-        let Some(provider) = server.connection.clone() else { return Ok(None) };
-        let source = self.bearers.clone().ok_or_else(|| ServerError::Credential {
-            code: "connection_not_configured",
-            message: "this installation keeps no connections of accounts".to_owned(),
-        })?;
-        Ok(Some(Bearer { source, account: account.clone(), provider }))
+    fn bearer(&self, server: &ToolServer, account: &AccountId) -> Option<Bearer> {
+        let provider = server.connection.clone()?;
+        Some(Bearer { connections: self.connections.clone(), account: account.clone(), provider })
     }
 
     async fn start(

@@ -30,7 +30,6 @@ mod text;
 pub use self::{
     definition::{InvalidTool, Listing, ToolDefinition},
     error::ServerError,
-    http::{BearerSource, CredentialRefusal},
     instances::ToolServers,
     launch::container_name,
     owner::{OwnerLock, live_owners},

@@ -38,7 +38,7 @@ impl ToolGateway {
     #[must_use]
     pub fn new(store: Store, parts: GatewayParts) -> Self {
         let all = Parts { store: store.clone(), gateway: parts.clone() };
-        let servers = ToolServers::new(&parts.settings, parts.bearers.clone());
+        let servers = ToolServers::new(&parts.settings, parts.connections.clone());
         let servers = Arc::new(ServerCatalog::new(store.clone(), servers));
         let catalog = Catalog::new(&all, Arc::clone(&servers));
         let executor = Executor::new(catalog, store, &parts.settings.tools);

@@ -5,7 +5,6 @@ use std::{fmt, sync::Arc};
 use platform_runtime::settings::Settings;
 use runner_connections::ConnectionBroker;
 use runner_github::CredentialSource;
-use runner_mcp::BearerSource;
 use runner_repos::Refresher;
 use runner_store::Store;
 
@@ -20,8 +19,6 @@ pub struct GatewayParts {
     pub connections: ConnectionBroker,
     /// Refreshes of mirrored repositories, shared with other callers in this process.
     pub refresher: Refresher,
-    /// Source of the accounts' credentials for third-party servers.
-    pub bearers: Option<Arc<dyn BearerSource>>,
 }
 
 impl fmt::Debug for GatewayParts {

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use platform_core::{
+    connection::ConnectionProvider,
     id::{ToolName, ToolServerName},
     limit::{ByteSize, Millis},
 };
@@ -49,7 +50,7 @@ pub struct ToolServer {
     /// Largest result.
     pub max_result: ByteSize,
     /// Provider of the accounts' credentials that are sent to the server.
-    pub connection: Option<String>,
+    pub connection: Option<ConnectionProvider>,
     /// Set if all accounts share one instance of the server.
     pub is_shared: bool,
     /// Most instances of the server at the same time.
@@ -225,19 +226,10 @@ fn read_tools(server: &str, section: &Section<'_>) -> BTreeMap<String, ToolName>
     tools
 }
 
-fn read_connection(section: &Section<'_>, is_shared: bool) -> Option<String> {
+fn read_connection(section: &Section<'_>, is_shared: bool) -> Option<ConnectionProvider> {
     let doc = "Provider of connections. A call is sent with the credential that its account has there. Needs `url`.";
-    let connection: Option<String> = section.field("connection", doc).optional();
+    let connection: Option<ConnectionProvider> = section.field("connection", doc).optional();
     let connection = connection?;
-    let is_name = (1..=64).contains(&connection.len())
-        && connection.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-        && connection.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b));
-    if !is_name {
-        section.reject(
-            "connection",
-            format!("`{connection}` is no name of a provider: use a-z, 0-9, `_` and `-`"),
-        );
-    }
     if !section.has("url") {
         section.reject("connection", "a container is given no credential: set `url`".to_owned());
     }

@@ -8,14 +8,10 @@ mod events;
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT},
@@ -23,8 +19,12 @@ use http::{
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use platform_core::{id::AccountId, secret::Secret};
+use platform_core::{
+    connection::{ConnectionProvider, ConnectionScope},
+    id::AccountId,
+};
 use platform_runtime::{report, settings::ServiceUrl, sync::Mutex, task};
+use runner_connections::ConnectionBroker;
 use serde_json::{Value, json, value::RawValue};
 use tokio::task::AbortHandle;
 
@@ -46,35 +46,35 @@ const MAX_SURPLUS: usize = 8 << 20;
 /// Notification after which the list of tools is read again.
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// Refusal of a credential.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CredentialRefusal {
-    /// Stable code.
-    pub code: &'static str,
-    /// Description for an agent, without a secret.
-    pub message: String,
-}
-
-/// Source of the credentials that accounts have at providers.
-pub trait BearerSource: Send + Sync {
-    /// Returns the token of `account` at `provider`. It is visible ASCII.
-    fn bearer<'s>(
-        &'s self,
-        account: &'s AccountId,
-        provider: &'s str,
-    ) -> BoxFuture<'s, Result<Arc<Secret>, CredentialRefusal>>;
-}
-
 /// Credential that is sent with each request.
 pub(crate) struct Bearer {
-    pub(crate) source: Arc<dyn BearerSource>,
+    pub(crate) connections: ConnectionBroker,
     pub(crate) account: AccountId,
-    pub(crate) provider: String,
+    pub(crate) provider: ConnectionProvider,
 }
 
 impl fmt::Debug for Bearer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bearer").field("provider", &self.provider).finish_non_exhaustive()
+    }
+}
+
+impl Bearer {
+    /// Returns the value of the header with the credential, which is resolved for each request.
+    async fn header(&self) -> Result<HeaderValue, ServerError> {
+        let everything = ConnectionScope::everything();
+        let resolved = self.connections.credential(&self.account, &self.provider, &everything).await;
+        let credential = resolved.map_err(|error| ServerError::Credential {
+            code: error.code(),
+            message: error.message_for_agent(),
+        })?;
+        let value = HeaderValue::try_from(format!("Bearer {}", credential.token.expose()));
+        let mut value = value.map_err(|_odd| ServerError::Credential {
+            code: "provider_refused",
+            message: "the credential fits no header".to_owned(),
+        })?;
+        value.set_sensitive(true);
+        Ok(value)
     }
 }
 
@@ -234,16 +234,8 @@ impl HttpLink {
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| ServerError::Unreachable { problem: error.to_string() })?;
         request.headers_mut().extend(self.session.lock().clone());
-        if let Some(Bearer { source, account, provider }) = &self.bearer {
-            let refused = |CredentialRefusal { code, message }| ServerError::Credential { code, message };
-            let token = source.bearer(account, provider).await.map_err(refused)?;
-            let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
-            let mut value = value.map_err(|_odd| ServerError::Credential {
-                code: "provider_refused",
-                message: "the credential fits no header".to_owned(),
-            })?;
-            value.set_sensitive(true);
-            request.headers_mut().insert(AUTHORIZATION, value);
+        if let Some(bearer) = &self.bearer {
+            request.headers_mut().insert(AUTHORIZATION, bearer.header().await?);
         }
         Ok(request)
     }

@@ -136,7 +136,7 @@ impl ServerCatalog {
             spec.effect = if server.reads.contains(&tool.tool) { Effect::Reads } else { Effect::Writes };
             spec.timeout = server.timeout.duration() + START_TIME;
             spec.max_result = server.max_result;
-            spec.connection = server.connection.clone();
+            spec.connection = server.connection.as_ref().map(ToString::to_string);
         }
         spec
     }

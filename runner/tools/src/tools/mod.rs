@@ -72,7 +72,7 @@ mod tests {
         let store = Store::open(&address, InstallationId::parse("test").unwrap()).await.unwrap();
         let connections = ConnectionBroker::of(&settings, store.clone(), Arc::default());
         let refresher = runner_repos::Refresher::default();
-        let gateway = GatewayParts { settings, github: None, connections, refresher, bearers: None };
+        let gateway = GatewayParts { settings, github: None, connections, refresher };
         let mut names: Vec<_> =
             all(&Parts { store, gateway }).iter().map(|tool| tool.spec().name.clone()).collect();
         names.sort_unstable();

@@ -1,7 +1,6 @@
-//! mcp_double is a scripted third-party server over HTTP, and a source of credentials for it.
+//! mcp_double is a scripted third-party server over HTTP.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -12,13 +11,10 @@ use axum::{
     extract::State,
     response::Response,
 };
-use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method};
 use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
-use platform_core::{id::AccountId, secret::Secret};
 use platform_runtime::task;
-use runner_mcp::{BearerSource, CredentialRefusal};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -62,23 +58,6 @@ pub(crate) struct DoubleScript {
 pub(crate) struct McpDouble {
     pub(crate) script: Arc<Mutex<DoubleScript>>,
     pub(crate) url: String,
-}
-
-/// Tokens of accounts: those of `acct-1` and `acct-2`.
-pub(crate) struct AccountTokens;
-
-impl BearerSource for AccountTokens {
-    fn bearer<'s>(
-        &'s self,
-        account: &'s AccountId,
-        provider: &'s str,
-    ) -> BoxFuture<'s, Result<Arc<Secret>, CredentialRefusal>> {
-        let tokens = BTreeMap::from([("acct-1", "tok-canary-1"), ("acct-2", "tok-canary-2")]);
-        let token = tokens.get(account.as_str()).filter(|_| provider == "notes");
-        let token = token.map(|token| Arc::new(Secret::new((*token).to_owned())));
-        let message = "the account has no connection".to_owned();
-        Box::pin(std::future::ready(token.ok_or(CredentialRefusal { code: "connection_missing", message })))
-    }
 }
 
 impl McpDouble {

@@ -196,7 +196,12 @@ async fn addresses_of_clouds_are_never_called() {
 
 #[tokio::test]
 async fn each_account_sends_its_own_credential() {
-    let (world, double) = accepted("connection = 'notes'").await;
+    let double = McpDouble::start().await;
+    let world = World::with_config(&double.settings("connection = 'notes'")).await;
+    world.connect("acct-1", "notes", "tok-canary-1").await;
+    world.connect("acct-2", "notes", "tok-canary-2").await;
+    accept_all(&world).await;
+    double.behave(CallBehaviour::Result(text("noted")));
     world.run("r2", "acct-2").await;
     world.run("r3", "acct-3").await;
     assert_eq!(call(&world, "c1").await.outcome(), "done");

@@ -1,6 +1,12 @@
 //! world sets up a store with runs, a gateway on its socket, and a client.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::body::{Body, Bytes};
 use http::{HeaderMap, Method, Request};
@@ -8,6 +14,7 @@ use http_body_util::BodyExt as _;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use platform_core::{
+    connection::{ConnectionKind, ConnectionProvider, ConnectionScope},
     control::Usage,
     grant::Correlation,
     host_tools::{EXEC_PATH, header},
@@ -22,12 +29,13 @@ use platform_runtime::{
     settings::{GitHub, ServiceUrl, Settings},
     task,
 };
-use runner_connections::ConnectionBroker;
+use runner_connections::{ConnectionBroker, SealingKeys, WantedConnection};
 use runner_github::CredentialSource;
 use runner_model::lifecycle::{Completion, Transition};
 use runner_repos::Refresher;
 use runner_store::{
-    Address, Claimant, Created, FencingToken, HostId, HostIdentity, NewRun, Store, StoredToolCall, Worker,
+    Address, AtSamePlace, Claimant, ConnectionPlace, Created, FencingToken, HostId, HostIdentity, NewRun,
+    Store, StoredToolCall, Worker,
 };
 use runner_tools::{GatewayParts, ToolGateway};
 use serde_json::{Value, json};
@@ -35,7 +43,7 @@ use tempfile::TempDir;
 use tokio::{net::UnixStream, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::{double::GitHubDouble, mcp_double::AccountTokens};
+use crate::double::GitHubDouble;
 
 /// Longest wait for a condition.
 const EVENTUALLY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -136,8 +144,12 @@ impl World {
     pub(crate) async fn unserved(config: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("sluice-tools-").tempdir_in("/tmp").unwrap();
         let github = GitHubDouble::start(TOKEN).await;
+        let keys = dir.path().join("keys");
+        fs::write(&keys, SealingKeys::generate().expose()).unwrap();
+        fs::set_permissions(&keys, Permissions::from_mode(0o600)).unwrap();
         let text = format!(
-            "[proxy]\nrun_dir = '{0}/run'\n[sandbox]\nstate_dir = '{0}/state'\n{config}",
+            "[proxy]\nrun_dir = '{0}/run'\n[sandbox]\nstate_dir = '{0}/state'\n\
+             [connections]\nkey_file = '{0}/keys'\n{config}",
             dir.path().display()
         );
         let sources = Sources { file: Some(("s.toml".into(), text)), ..Sources::default() };
@@ -154,10 +166,22 @@ impl World {
         let connections = ConnectionBroker::of(&settings, store.clone(), Arc::default());
         let github_source = Some(Arc::new(credentials));
         let parts =
-            GatewayParts { settings, github: github_source, connections, refresher: Refresher::default(), bearers: Some(Arc::new(AccountTokens)) };
+            GatewayParts { settings, github: github_source, connections, refresher: Refresher::default() };
         let world = Self { store, github, parts, stop: CancellationToken::new(), dir };
         world.run("r1", "acct-1").await;
         world
+    }
+
+    /// Gives an account a token at a provider.
+    pub(crate) async fn connect(&self, account: &str, provider: &str, token: &str) {
+        let place = ConnectionPlace {
+            account: AccountId::parse(account).unwrap(),
+            provider: ConnectionProvider::parse(provider).unwrap(),
+            scope: ConnectionScope::everything(),
+        };
+        let secret = Secret::new(token.to_owned());
+        let wanted = WantedConnection { place, kind: ConnectionKind::Token, secret, expires: None };
+        self.parts.connections.add(wanted, AtSamePlace::Keep).await.unwrap();
     }
 
     pub(crate) fn gateway(&self) -> ToolGateway {
