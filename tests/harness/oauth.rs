@@ -53,7 +53,7 @@ pub struct OAuthDouble {
 struct OAuthState {
     /// Refresh token that is accepted.
     refresh: String,
-    /// Whether each use replaces it.
+    /// True if each use replaces it.
     rotates: bool,
     /// Lifetime of access tokens, in seconds.
     lifetime: u64,

@@ -21,7 +21,7 @@ pub enum RefreshClaim {
     Busy,
     /// Its secret has changed since it was read: it is as given here.
     Changed(StoredConnection),
-    /// It was removed.
+    /// The connection was removed.
     Gone,
 }
 

@@ -56,9 +56,9 @@ pub struct NewConnection {
 /// Treatment of a connection that the account has at the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtSamePlace {
-    /// It stays, and none is added.
+    /// The former one stays, and none is added.
     Keep,
-    /// It is removed.
+    /// The former one is removed.
     Replace,
 }
 
