@@ -255,9 +255,10 @@ async fn a_server_that_hangs_is_left() {
     // The next call asks whether it lives, and ends the session.
     assert_eq!(session.listing().await.unwrap_err(), ServerError::TimedOut { seconds: 5 });
     assert!(session.ended().is_some() || session.call("add", &json!({})).await.is_err());
+    let server = settings("1s");
     let silent = ServerSession::open(
         link(LONG, |mut double| async move { while double.next().await.is_some() {} }),
-        &settings("1s"),
+        &server,
     );
     let silent = tokio::time::timeout(Duration::from_secs(40), silent).await.unwrap();
     assert!(matches!(silent, Err(ServerError::TimedOut { .. })));
