@@ -1,7 +1,7 @@
 //! Defines the events that a run reports while it executes.
 //!
 //! Two kinds exist. A *stored* event has a number in its run, from 1, and any follower can read it again. These are
-//! `status`, `activity`, `tool`, `tool_call`, `tool_result`, `agent_usage`, `log`, `log_cut`, `assistant_final`,
+//! `status`, `activity`, `tool`, `tool_call`, `tool_result`, `host_tool`, `agent_usage`, `log`, `log_cut`, `assistant_final`,
 //! `usage_report`, `done` and `error`. A *live* event has no number, is held in memory for a short while and is then
 //! lost. It is not ordered among stored events and cannot be requested from a given point. Where both kinds are written
 //! side by side (`sluice runs events --json`), a live event says `"live": true`. `text_delta` and `progress` are live if
@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{limit::events, record::Tokens};
+use crate::{host_tools::ToolCallState, limit::events, record::Tokens};
 
 /// Event of a run, in the order in which events happened. A run ends with exactly one [`AgentEvent::Done`] or
 /// [`AgentEvent::Error`].
@@ -71,6 +71,27 @@ pub enum AgentEvent {
         /// Bytes cut from the end of the result.
         #[serde(default, skip_serializing_if = "is_zero")]
         cut_bytes: u64,
+    },
+    /// A call of a host tool entered a state. The control plane says so, which executes the tool, and not the agent.
+    HostTool {
+        /// Id of the call, as the journal has it.
+        id: String,
+        /// Name of the tool.
+        name: String,
+        /// State of the call from now on.
+        state: ToolCallState,
+        /// Arguments as JSON, without secrets and with long texts shortened; in the first event of a call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<String>,
+        /// Code of the reason why there is no result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
+        /// Length of the result, in bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result_bytes: Option<u64>,
+        /// Milliseconds that the tool took, without a wait for an approval.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
     },
     /// The agent reports tokens that it counted itself. Only the journal proves usage.
     AgentUsage {
@@ -170,6 +191,7 @@ impl AgentEvent {
             Self::Tool { .. } => "tool",
             Self::ToolCall { .. } => "tool_call",
             Self::ToolResult { .. } => "tool_result",
+            Self::HostTool { .. } => "host_tool",
             Self::AgentUsage { .. } => "agent_usage",
             Self::Commits { .. } => "commits",
             Self::Log { .. } => "log",
@@ -421,6 +443,15 @@ mod tests {
             AgentEvent::Tool { name: text() },
             AgentEvent::ToolCall { id: text(), name: text(), arguments: "{}".to_owned(), cut_bytes: 0 },
             AgentEvent::ToolResult { id: text(), result: text(), is_error: true, cut_bytes: 0 },
+            AgentEvent::HostTool {
+                id: text(),
+                name: text(),
+                state: ToolCallState::Done,
+                arguments: Some("{}".to_owned()),
+                code: None,
+                result_bytes: Some(7),
+                duration_ms: Some(1),
+            },
             AgentEvent::AgentUsage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 },
             AgentEvent::Commits { stage: text(), branch: text(), commit: None, pull_request: Some(text()) },
             AgentEvent::Log { stream, text: text() },

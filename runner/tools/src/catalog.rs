@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     arguments::ArgumentSchema,
     parts::Parts,
-    tool::{Effect, Tool, ToolError},
+    tool::{Effect, Tool, ToolError, ToolSpec},
     tools,
 };
 
@@ -81,6 +81,11 @@ impl Catalog {
             Some(reason) => Err(ToolError::denied("tool_unavailable", format!("{name}: {reason}"))),
             None => Ok(listed),
         }
+    }
+
+    /// Returns the descriptions of all tools.
+    pub(crate) fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.0.values().map(|listed| listed.tool.spec())
     }
 
     /// Returns all tools, in the order of their names.

@@ -41,6 +41,8 @@ pub enum GitHubFault {
     Garbage,
     /// Answers as ever, but late.
     Slow(Duration),
+    /// Does what is asked at once, and answers late.
+    Held(Duration),
     /// Ends the connection without an answer, and does nothing.
     Away,
     /// Does what is asked, and ends the connection without an answer.
@@ -217,6 +219,9 @@ impl GitHubDouble {
         };
         let answer = answer.filter(|_| !matches!(fault, Some(GitHubFault::Lost)));
         self.record(asked, answer.as_ref());
+        if let Some(GitHubFault::Held(delay)) = fault {
+            sleep(delay).await;
+        }
         answer.map(GitHubAnswer::into_response).ok_or("no answer")
     }
 
