@@ -2,6 +2,7 @@
 
 mod explain;
 mod ls;
+mod of_run;
 mod pending;
 mod test;
 
@@ -10,7 +11,7 @@ use runner_tools::ToolGateway;
 
 use super::{Context, Error, exit::Exit};
 
-pub(super) use self::{pending::waiting_in_words, test::ToolFailed};
+pub(super) use self::{of_run::ToolCallsOfRun, test::ToolFailed};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
