@@ -28,7 +28,8 @@ const OF_RUN_AFTER: &str = "SELECT * FROM tool_calls WHERE run = $1 AND installa
 const COUNTS: &str = "SELECT state, COUNT(*) AS calls FROM tool_calls WHERE run = $1 AND installation = $2 \
      GROUP BY state ORDER BY state";
 /// Changes nothing. It also keeps the run from ending before the transaction does.
-const HOLD_ACTIVE: &str = "UPDATE runs SET last_event = last_event WHERE run = $1 AND ended IS NULL";
+const HOLD_ACTIVE: &str =
+    "UPDATE runs SET last_event = last_event WHERE run = $1 AND attempt = $2 AND ended IS NULL";
 
 /// Call, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -173,14 +174,15 @@ impl Store {
 }
 
 impl Tx {
-    /// Adds the event of the state that `call` is in, unless its run has ended: nothing follows the last events of a run.
+    /// Adds the event of the state that `call` is in, unless its run has ended, or is in a later attempt: nothing follows
+    /// the last events of a run.
     /// The first event of a call has its `arguments`.
     pub(super) async fn report_tool_call(
         &mut self,
         call: &StoredToolCall,
         arguments: Option<&str>,
     ) -> Result<(), Error> {
-        let active = sqlx::query(HOLD_ACTIVE).bind(call.run_id.as_str());
+        let active = sqlx::query(HOLD_ACTIVE).bind(call.run_id.as_str()).bind(i64::from(call.attempt));
         let active = active.execute(self.connection()).await.map_err(failed(REPORT))?;
         if active.rows_affected() == 0 {
             return Ok(());
