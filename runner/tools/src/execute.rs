@@ -24,7 +24,7 @@ use crate::{
     arguments::{self, digest},
     caller::{CallingRun, store_unavailable},
     catalog::{Catalog, CatalogTool},
-    in_flight::{AccountPermit, CallKind, CallsInFlight, WritingMark},
+    in_flight::{AccountPermit, CallsInFlight, PermitKind, WritingMark},
     record::{CallRecorder, end_of},
     redaction,
     tool::{Effect, Invocation, ToolError, ToolResult, ToolSpec},
@@ -218,8 +218,8 @@ impl Executor {
         let listed = self.catalog.get(tool)?;
         caller.check(&self.store).await?;
         let (kind, many) = match self.approvals.are_needed(tool) {
-            true => (CallKind::Approval, "the account has too many calls that wait for an approval"),
-            false => (CallKind::Immediate, "the account has too many calls in flight"),
+            true => (PermitKind::Approval, "the account has too many calls that wait for an approval"),
+            false => (PermitKind::Immediate, "the account has too many calls in flight"),
         };
         let permit = self.in_flight.enter(&caller.account, kind);
         let permit =

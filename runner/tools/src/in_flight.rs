@@ -13,7 +13,7 @@ pub(crate) type CallKey = (RunId, u32, String);
 
 /// Kind of a call, of which an account has a number at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum CallKind {
+pub(crate) enum PermitKind {
     /// The call runs at once.
     Immediate,
     /// The call waits for an approval first. So calls that no person decides about block none of the others.
@@ -25,7 +25,7 @@ pub(crate) enum CallKind {
 pub(crate) struct CallsInFlight {
     max_immediate: u32,
     max_approval: u32,
-    accounts: Arc<Mutex<HashMap<(AccountId, CallKind), u32>>>,
+    accounts: Arc<Mutex<HashMap<(AccountId, PermitKind), u32>>>,
     writing: Arc<Mutex<HashSet<CallKey>>>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct CallsInFlight {
 #[derive(Debug)]
 pub(crate) struct AccountPermit {
     in_flight: CallsInFlight,
-    account: (AccountId, CallKind),
+    account: (AccountId, PermitKind),
 }
 
 /// Mark of a writing call, until it is dropped.
@@ -54,10 +54,10 @@ impl CallsInFlight {
     }
 
     /// Returns the permit for a call; none if the account has as many of its kind as it may.
-    pub(crate) fn enter(&self, account: &AccountId, kind: CallKind) -> Option<AccountPermit> {
+    pub(crate) fn enter(&self, account: &AccountId, kind: PermitKind) -> Option<AccountPermit> {
         let max = match kind {
-            CallKind::Immediate => self.max_immediate,
-            CallKind::Approval => self.max_approval,
+            PermitKind::Immediate => self.max_immediate,
+            PermitKind::Approval => self.max_approval,
         };
         let account = (account.clone(), kind);
         let mut accounts = self.accounts.lock();
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn an_account_has_a_number_of_calls() {
-        use CallKind::{Approval, Immediate};
+        use PermitKind::{Approval, Immediate};
         let in_flight = two_at_once();
         let account = |text| AccountId::parse(text).unwrap();
         let first = in_flight.enter(&account("a"), Immediate);

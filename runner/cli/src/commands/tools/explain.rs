@@ -51,7 +51,7 @@ pub(super) async fn explain(context: &Context, arguments: &Arguments) -> Result<
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
     // A run that has ended has no grant any more; nor has one while no proxy runs.
     let grant = data_plane.run(&run_id).await.ok().map(|run| run.grant.host_tools);
-    let judge = Judge { lists, grant };
+    let judge = ToolJudge { lists, grant };
     let tools = judge.accesses(&gateway(context, &store).catalog());
     let mut out = io::stdout();
     if arguments.json {
@@ -78,15 +78,15 @@ pub(super) async fn explain(context: &Context, arguments: &Arguments) -> Result<
     Ok(Exit::Success)
 }
 
-/// Judge of which tools a run may call.
-struct Judge<'l> {
+/// ToolJudge of which tools a run may call.
+struct ToolJudge<'l> {
     /// Lists of the order, and that of the account as it is configured now.
     lists: ToolLists<'l>,
     /// Tools that the run was granted, while it has a grant.
     grant: Option<HostTools>,
 }
 
-impl Judge<'_> {
+impl ToolJudge<'_> {
     /// Returns what decides, in a word.
     const fn word(&self) -> &'static str {
         if self.grant.is_some() { "grant" } else { "configuration" }
@@ -178,7 +178,7 @@ mod tests {
     fn a_tool_that_does_not_exist_is_not_allowed() {
         let [agent, order] = [tools(&["gone__tool"]), tools(&["other__tool"])];
         let lists = ToolLists { agent: &agent, account: None, order: Some(&order) };
-        let found = Judge { lists, grant: None }.accesses(&[]);
+        let found = ToolJudge { lists, grant: None }.accesses(&[]);
         let summary: Vec<_> =
             found.iter().map(|tool| (tool.name.as_str(), tool.allowed, tool.lacking)).collect();
         assert_eq!(summary, [("gone__tool", false, Some("run")), ("other__tool", false, Some("agent"))]);
@@ -190,7 +190,7 @@ mod tests {
         let [agent, account] = [tools(&["a__x", "a__y"]), tools(&["a__y"])];
         let lists = ToolLists { agent: &agent, account: Some(&account), order: None };
         let granted = |grant| {
-            let found = Judge { lists, grant }.accesses(&[]);
+            let found = ToolJudge { lists, grant }.accesses(&[]);
             found.into_iter().map(|tool| (tool.granted, tool.lacking)).collect::<Vec<_>>()
         };
         assert_eq!(granted(None), [(false, Some("account")), (true, None)], "the lists of now");
