@@ -1,6 +1,6 @@
 //! Tests kills in the middle of a call that writes: it is made once, and no program pretends to know how it ended.
 
-use std::{fs, time::Duration};
+use std::{fs, sync::Arc, time::Duration};
 
 use harness::{
     GitHost, Outcome, Up, World,
@@ -14,6 +14,7 @@ use platform_core::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::sandbox::shell_agent;
 
@@ -24,31 +25,59 @@ const SCRIPT: &str = r#"call() { cogni-tool exec --call-id "$1" github__comment 
       jq -nc --arg id "$1" --arg code $? --arg said "$(cat /tmp/out /tmp/err)" '{$id, $code, $said}'; }
     until_served() { until cogni-tool list >/dev/null 2>&1; do sleep 0.1; done; }
     call c1; until [ -e /workspace/again ]; do sleep 0.05; done; until_served; call c1; call c1; call c2"#;
-/// Time for which GitHub holds its answer: longer than the test.
-const HELD: Duration = Duration::from_secs(60);
+/// Longest wait for the comment: the container of the run has to start first.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// World whose agent comments, on an issue of a GitHub that holds its answer to the first comment.
 struct Commented {
     world: World,
     host: GitHost,
-    /// A `sluice up` that executes the tools, and supervises the proxy.
+    /// Lets GitHub answer.
+    release: Arc<Notify>,
+    /// A `sluice up` that executes the tools.
     up: Up,
 }
 
-impl Commented {
+/// The same before its `sluice up`.
+struct Unserved {
+    world: World,
+    host: GitHost,
+    release: Arc<Notify>,
+}
+
+impl Unserved {
     async fn start() -> Self {
         let host = GitHost::start().await;
+        let release = Arc::new(Notify::new());
         let _remote = host.repository("app");
         host.github.add_issue(StoredIssue {
             repository: "octo/app".to_owned(),
             number: 1,
             ..StoredIssue::default()
         });
-        host.github.script(GitHubRoute::Comment, [GitHubFault::Held(HELD)]);
-        let mut world = World::with(&format!("{}{}", shell_agent(SCRIPT, COMMENT), host.settings())).await;
-        assert!(world.stop_proxy().await);
+        host.github.script(GitHubRoute::Comment, [GitHubFault::Held(Arc::clone(&release))]);
+        let world = World::with(&format!("{}{}", shell_agent(SCRIPT, COMMENT), host.settings())).await;
+        Self { world, host, release }
+    }
+
+    async fn serve(self) -> Commented {
+        let Self { world, host, release } = self;
         let up = Up::start(host.authorize(world.sluice())).await;
-        Self { world, host, up }
+        Commented { world, host, release, up }
+    }
+}
+
+impl Commented {
+    /// Starts it with a `sluice up` that supervises the proxy.
+    async fn supervised() -> Self {
+        let mut unserved = Unserved::start().await;
+        assert!(unserved.world.stop_proxy().await);
+        unserved.serve().await
+    }
+
+    /// Starts it with a proxy that the world ends, whatever becomes of `sluice up`.
+    async fn beside_a_proxy() -> Self {
+        Unserved::start().await.serve().await
     }
 
     fn sluice(&self) -> Sluice {
@@ -71,7 +100,7 @@ impl Commented {
     /// Waits until GitHub has the comment, whose answer it holds.
     async fn held(&self) {
         let made = || async { self.host.github.count(GitHubRoute::Comment) };
-        eventually_within(HELD, "the comment is made", made, |count| *count == 1).await;
+        eventually_within(PATIENCE, "the comment is made", made, |count| *count == 1).await;
     }
 
     /// Lets the agent go on.
@@ -127,7 +156,7 @@ fn outcomes(records: &[JournalLine]) -> Vec<ToolOutcome> {
 
 #[tokio::test]
 async fn a_killed_control_plane_repeats_no_comment() {
-    let mut commented = Commented::start().await;
+    let mut commented = Commented::beside_a_proxy().await;
     let kill = async |commented: &mut Commented| {
         commented.held().await;
         let pid = Pid::from_raw(commented.up.child.id().unwrap().cast_signed()).unwrap();
@@ -163,18 +192,24 @@ async fn a_killed_control_plane_repeats_no_comment() {
 
 #[tokio::test]
 async fn a_killed_proxy_records_its_call_once() {
-    let commented = Commented::start().await;
+    let commented = Commented::supervised().await;
     let kill = async {
         commented.held().await;
         commented.up.kill_proxy().await;
+        commented.release.notify_one();
+        // The call goes on without the proxy.
+        let stored = || commented.stored();
+        let is_done = |calls: &Vec<(String, String)>| calls.iter().all(|(_, state)| state == "done");
+        eventually_within(PATIENCE, "the call is done", stored, is_done).await;
         commented.go_on().await;
     };
     let (outcome, ()) = tokio::join!(commented.run(), kill);
     let called = printed(&outcome);
-    // The call goes on without the proxy. Its id is answered from the store, or is still in progress.
-    assert_eq!(called.len(), 4, "{called:?}");
-    assert_eq!((&called[3].1, &called[3].2), (&"0".to_owned(), &Value::Null), "control: {called:?}");
-    assert_eq!(called[1].2, json!("call_in_progress"), "{called:?}");
+    let codes: Vec<_> = called.iter().map(|(id, code, _)| (id.as_str(), code.as_str())).collect();
+    let expected = [("c1", "1"), ("c1", "0"), ("c1", "0"), ("c2", "0")];
+    assert_eq!(codes, expected, "the repeated id is answered from the store: {called:?}");
+    assert_eq!(called[0].2, json!("outcome_unknown"), "{called:?}");
+    assert_eq!(commented.states().await, ["executing", "done", "executing", "done"]);
     assert_eq!(commented.comments(), 2, "one of c1, and one of c2, the control");
     let records = commented.records().await;
     let interrupted: Vec<_> =
