@@ -80,9 +80,7 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         Refusal::UpstreamAuth => {
             "the model service does not accept the gateway's own access; its operator must fix that"
         }
-        Refusal::PolicyDenied => {
-            "this run was not granted that host tool: `host_tools` of its agent, of its account and of its order each have to name it"
-        }
+        Refusal::PolicyDenied => "this run was not granted that host tool",
         Refusal::RunMismatch => "the call names another run than the one that makes it",
         Refusal::ToolsUnavailable => "host tools are away at the moment, and nothing ran; model calls go on",
         Refusal::ToolTimeout => {
