@@ -28,6 +28,7 @@ TEST_STAGES := setup-tests tidy build test-image unit it stack
 .PHONY: agents-record
 .PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build bench-cores
 .PHONY: bench-peers
+.PHONY: web web-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +56,13 @@ proxy-image: ## Build the data plane's static binary and its image for operators
 test-image: ## Build the data plane's image as tests need it, without link-time optimisation
 	@scripts/setup.sh docker
 	@PROFILE=static services/proxy-image/build.sh
+
+web: ## Check, test and build the dashboard (services/web) into services/web/dist
+	@scripts/web.sh test
+	@scripts/web.sh build
+
+web-check: ## Check that the dashboard builds the same twice, has current types, and small pages
+	@scripts/web.sh check
 
 build: ## Build all programs and tests
 	$(CARGO) build --workspace --all-targets --locked

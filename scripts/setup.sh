@@ -140,6 +140,7 @@ clients() {
   scripts/clients.sh install
   scripts/chat-clients.sh install
   scripts/mcp-clients.sh install
+  scripts/mcp-servers.sh install
 }
 
 browser() {

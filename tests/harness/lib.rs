@@ -56,6 +56,7 @@ pub mod models;
 pub mod mounts;
 pub mod nginx;
 pub mod numbered_calls;
+pub mod oauth;
 pub mod openclaw;
 pub mod output;
 mod postgres;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
 mod cli;
+mod connections;
 mod docs;
 mod gateways;
 mod journal;

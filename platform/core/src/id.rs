@@ -21,7 +21,7 @@ pub struct InvalidId {
 }
 
 impl InvalidId {
-    fn new(kind: &'static str, rule: &'static str, value: &str) -> Self {
+    pub(crate) fn new(kind: &'static str, rule: &'static str, value: &str) -> Self {
         let value = value.chars().take(80).flat_map(char::escape_default).collect();
         Self { kind, value, rule }
     }
@@ -92,6 +92,8 @@ macro_rules! text_id {
     };
 }
 
+pub(crate) use text_id;
+
 text_id! {
     /// Id of a run of an agent: the unit that is granted, billed and closed. Safe in a path, a label, a host name.
     RunId, "a run id",
@@ -148,6 +150,15 @@ text_id! {
     "1 to 128 letters, digits, `_`, `.` or `-`",
     |text| (1..=128).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+text_id! {
+    /// Name of a third-party server of host tools. It is the part of their names before `__`, and safe in a label and in the
+    /// name of a container.
+    ToolServerName, "the name of a tool server",
+    "1 to 24 lower-case letters, digits and `-`, the first a letter",
+    |text| (1..=24).contains(&text.len()) && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(is_run_byte)
 }
 
 text_id! {

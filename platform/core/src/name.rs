@@ -53,6 +53,8 @@ pub mod env {
     pub const BILLING_INGEST_TOKEN: &str = "BILLING_INGEST_TOKEN";
     /// Token for repositories and pull requests at GitHub, if no file has it; read by `sluice up` alone (*specified*).
     pub const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
+    /// Directory of the credentials that systemd gives a unit.
+    pub const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
     /// Failpoint at which a debug build of `sluice` dies or stops: `POINT:kill` or `POINT:stop`.
     pub const SLUICE_FAILPOINT: &str = "SLUICE_FAILPOINT";
     /// Endpoint to which traces are sent, as OpenTelemetry spells it.
@@ -168,6 +170,10 @@ pub mod label {
     pub const GATEWAY: &str = "sluicegate.gateway";
     /// Mirrored repository that the container fetches, or that the volume holds; such a container has no label of a run.
     pub const REPOSITORY: &str = "sluicegate.repository";
+    /// Third-party server of host tools that runs in the container; such a container has no label of a run.
+    pub const TOOL_SERVER: &str = "sluicegate.tool-server";
+    /// Process that created the container of a server of host tools, and ends it. It holds the lock of that name.
+    pub const OWNER: &str = "sluicegate.owner";
     /// Name of the setup and configuration that a gateway's container was created from.
     pub const SETUP: &str = "sluicegate.setup";
     /// Label on an image: path of its first process, its whole entrypoint, which waits for a start file if it has no

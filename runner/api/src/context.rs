@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use platform_core::{id::AccountId, secret::Secret};
 use platform_runtime::settings::Settings;
+use runner_connections::ConnectionBroker;
 use runner_control_client::DataPlane;
 use runner_engine::{
     agents::Catalog,
@@ -63,6 +64,7 @@ pub(crate) struct OpenedStore {
     pub(crate) store: Store,
     pub(crate) feeds: Feeds,
     pub(crate) run_feed: RunFeed,
+    pub(crate) connections: ConnectionBroker,
 }
 
 impl ApiContext {
@@ -124,7 +126,10 @@ impl ApiContext {
     pub fn open(&self, store: Store) {
         let feeds = Feeds::of(store.clone(), self.data_plane.clone());
         let run_feed = RunFeed::of(store.clone());
-        self.opened.send_replace(Some(Arc::new(OpenedStore { store, feeds, run_feed })));
+        let metrics = Arc::clone(&self.observer.metrics);
+        let connections = ConnectionBroker::of(&self.settings().get(), store.clone(), metrics);
+        let opened = OpenedStore { store, feeds, run_feed, connections };
+        self.opened.send_replace(Some(Arc::new(opened)));
     }
 
     /// Stops the API, and all else that shares its token.

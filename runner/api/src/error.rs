@@ -15,6 +15,7 @@ use platform_core::{
     id::{AccountId, AgentId, ModelName},
 };
 use platform_runtime::{report, retry::Transient};
+use runner_connections::{AddError, CredentialError};
 use runner_control_client as data_plane;
 use runner_engine::{
     order::OrderError,
@@ -29,8 +30,8 @@ use serde_json::json;
 
 use crate::{
     foreign_error::{
-        admission_problem, attempt_problem, data_plane_problem, files_detail, files_problem, order_problem,
-        repository_detail, repository_problem, store_problem,
+        admission_problem, attempt_problem, connection_problem, credential_problem, data_plane_problem,
+        files_detail, files_problem, order_problem, repository_detail, repository_problem, store_problem,
     },
     problem::Problem,
     problem_details::ProblemDetails,
@@ -127,6 +128,12 @@ pub(super) enum Error {
     /// The call of a host tool does not wait for a decision.
     #[error(transparent)]
     NotDecided(store::DecideError),
+    /// The connection gives no credential.
+    #[error(transparent)]
+    Credential(#[from] CredentialError),
+    /// The connection cannot be added.
+    #[error(transparent)]
+    Connection(AddError),
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -190,6 +197,8 @@ impl Error {
             Self::Order(error) => order_problem(error),
             Self::NotAttempted(error) => attempt_problem(error),
             Self::NotDecided(_) => Problem::CALL_NOT_WAITING,
+            Self::Credential(error) => credential_problem(error),
+            Self::Connection(error) => connection_problem(error),
             Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_problem(error),
             Self::Lease(LeaseError::NotAdmitted(error)) => admission_problem(error),
             Self::RunFailed { .. } => Problem::RUN_FAILED,
@@ -217,6 +226,11 @@ impl Error {
                 error => error.to_string(),
             },
             Self::Files(error) => files_detail(error),
+            // Its causes name files of the host.
+            Self::Credential(error) => {
+                tracing::warn!(error = report::chain(error), "a connection gave no credential");
+                error.to_string()
+            }
             Self::DataPlane(error) if !error.is_refusal() => {
                 tracing::warn!(error = report::chain(error), "a request of the API found no data plane");
                 "the data plane does not answer".to_owned()
@@ -258,6 +272,17 @@ impl Error {
                 _ => None,
             },
             _ => None,
+        }
+    }
+}
+
+impl From<AddError> for Error {
+    fn from(error: AddError) -> Self {
+        match error {
+            AddError::Store(error) => error.into(),
+            AddError::Keys(error) => error.into(),
+            AddError::Secret { problem } => Self::Invalid(format!("`secret`: it {problem}")),
+            error => Self::Connection(error),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Decides which problem an error of another crate is, and what clients are told of it.
 
 use platform_runtime::{report, retry::Transient};
+use runner_connections::{AddError, CredentialError};
 use runner_control_client as data_plane;
 use runner_engine::{
     order::OrderError,
@@ -53,6 +54,8 @@ pub(super) fn store_problem(error: &store::Error) -> Problem {
         store::Error::Unknown { .. } | store::Error::NoPrincipal { .. } | store::Error::NoThread { .. } => {
             Problem::NOT_FOUND
         }
+        store::Error::NoConnection { .. } => Problem::NOT_FOUND,
+        store::Error::ConnectionExists { .. } => Problem::CONNECTION_EXISTS,
         store::Error::TopUpExists { .. } => Problem::IDEMPOTENCY_KEY_TAKEN,
         store::Error::ThreadBusy { .. } => Problem::THREAD_BUSY,
         store::Error::StillActive { .. } => Problem::RUN_ACTIVE,
@@ -61,6 +64,28 @@ pub(super) fn store_problem(error: &store::Error) -> Problem {
         store::Error::TooLarge { .. } => Problem::TOO_LARGE,
         error if error.is_transient() => Problem::STORE_UNAVAILABLE,
         _ => Problem::INTERNAL,
+    }
+}
+
+/// Returns the problem of a connection that gives no credential.
+pub(super) fn credential_problem(error: &CredentialError) -> Problem {
+    match error {
+        CredentialError::NotConfigured | CredentialError::KeyFile(_) => Problem::CONNECTIONS_OFF,
+        CredentialError::NoConnection { .. } => Problem::NOT_FOUND,
+        CredentialError::ProviderUnavailable { .. } => Problem::PROVIDER_UNAVAILABLE,
+        CredentialError::Store(error) => store_problem(error),
+        _ => Problem::CONNECTION_UNUSABLE,
+    }
+}
+
+/// Returns the problem of a connection that is not added.
+pub(super) fn connection_problem(error: &AddError) -> Problem {
+    match error {
+        AddError::Keys(error) => credential_problem(error),
+        AddError::Secret { .. } => Problem::INVALID_REQUEST,
+        AddError::Kind { .. } => Problem::CONNECTION_UNUSABLE,
+        AddError::Store(error) => store_problem(error),
+        AddError::Seal(_) => Problem::INTERNAL,
     }
 }
 

@@ -28,6 +28,7 @@ mod callbacks;
 mod caller;
 mod chat;
 mod chunk_stream;
+mod connections;
 mod context;
 mod credentials;
 mod data_plane;

@@ -305,6 +305,30 @@ impl Problem {
         "the repository could not be fetched; agents see the commit from before",
         "send the request again; `sluice repo ls` has the reason",
     );
+    pub(crate) const CONNECTIONS_OFF: Self = Self::new(
+        StatusCode::CONFLICT,
+        "connection_not_configured",
+        "this installation has no connections, or their keys cannot be read",
+        "an operator has to set `connections.key_file`",
+    );
+    pub(crate) const CONNECTION_EXISTS: Self = Self::new(
+        StatusCode::CONFLICT,
+        "connection_exists",
+        "the account has a connection for the provider and the scope",
+        "send `replace`, or remove the other connection",
+    );
+    pub(crate) const CONNECTION_UNUSABLE: Self = Self::new(
+        StatusCode::CONFLICT,
+        "connection_unusable",
+        "the connection gives no credential that its provider takes; `detail` says why",
+        "add it again with `replace`",
+    );
+    pub(crate) const PROVIDER_UNAVAILABLE: Self = Self::new(
+        StatusCode::BAD_GATEWAY,
+        "provider_unavailable",
+        "the provider of the connection does not answer, or not as it should",
+        "send the request again",
+    );
     pub(crate) const NOT_STORED: Self = Self::new(
         StatusCode::INSUFFICIENT_STORAGE,
         "not_stored",

@@ -16,6 +16,7 @@ use crate::{
     accounts, agents, approvals, balances,
     browser_sessions::{self, SESSION},
     chat::{self, operations as chats},
+    connections::{self, CONNECTIONS},
     context::ApiContext,
     endpoint::{Route, delete, get, guarded, open, openai, post, put},
     error::Error,
@@ -46,7 +47,28 @@ pub fn openapi_document() -> &'static str {
 
 /// Returns all routes. A path may have several, one for each method.
 fn table() -> Vec<Route> {
-    [service_routes(), chat_routes(), data_plane_routes(), run_routes()].into_iter().flatten().collect()
+    [service_routes(), chat_routes(), data_plane_routes(), connection_routes(), run_routes()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn connection_routes() -> Vec<Route> {
+    use PrincipalRole::Member;
+    vec![
+        guarded(CONNECTIONS, Member, get(connections::list, connections::list_operation())),
+        guarded(CONNECTIONS, Member, post(connections::add, connections::add_operation())),
+        guarded(
+            "/api/v1/connections/{connection}",
+            Member,
+            delete(connections::remove, connections::remove_operation()),
+        ),
+        guarded(
+            "/api/v1/connections/{connection}/test",
+            Member,
+            post(connections::test, connections::test_operation()),
+        ),
+    ]
 }
 
 fn service_routes() -> Vec<Route> {

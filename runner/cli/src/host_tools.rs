@@ -7,6 +7,7 @@ use platform_runtime::{
     config::{About, ValidationError},
     settings::Settings,
 };
+use runner_connections::ConnectionBroker;
 use runner_engine::relay::GitHubAccess;
 use runner_repos::Refresher;
 use runner_store::Store;
@@ -15,26 +16,39 @@ use runner_tools::{GatewayParts, ToolGateway};
 /// Most edits between a wrong name and the one that was probably meant.
 const MAX_EDITS: usize = 6;
 
-/// Returns the host tools under `settings`. Tools whose credential cannot be read are unavailable.
-pub(crate) fn gateway(settings: &Settings, store: &Store, github: &GitHubAccess) -> ToolGateway {
-    sharing_gateway(settings, store, github, Refresher::default())
+/// Parts that host tools share with other callers in this process.
+#[derive(Debug)]
+pub(crate) struct SharedParts {
+    /// Credentials of accounts.
+    pub(crate) connections: ConnectionBroker,
+    /// Refreshes of mirrored repositories.
+    pub(crate) refresher: Refresher,
 }
 
-/// Returns the same host tools, which share the refreshes of mirrored repositories with other callers of `refresher`.
+/// Returns the host tools under `settings`. Tools whose credential cannot be read are unavailable.
+pub(crate) fn gateway(settings: &Settings, store: &Store, github: &GitHubAccess) -> ToolGateway {
+    let connections = ConnectionBroker::of(settings, store.clone(), Arc::default());
+    sharing_gateway(settings, store, github, SharedParts { connections, refresher: Refresher::default() })
+}
+
+/// Returns the same host tools, which share parts with other callers.
 pub(crate) fn sharing_gateway(
     settings: &Settings,
     store: &Store,
     github: &GitHubAccess,
-    refresher: Refresher,
+    shared: SharedParts,
 ) -> ToolGateway {
+    let SharedParts { connections, refresher } = shared;
     let github = github.source().ok();
     let settings = Arc::new(settings.clone());
-    ToolGateway::new(store.clone(), GatewayParts { settings, github, refresher })
+    ToolGateway::new(store.clone(), GatewayParts { settings, github, connections, refresher, bearers: None })
 }
 
 /// Returns an error for each host tool that agents, accounts and `tools.approval` name and that does not exist.
 pub(crate) fn unknown_tools(settings: &Settings) -> Vec<ValidationError> {
-    let known = runner_tools::built_in_names();
+    let mut known = runner_tools::built_in_names();
+    // No server is started: the settings say which of its tools exist.
+    known.extend(settings.tools.server_tools());
     let accounts = settings.accounts.named.iter().map(|(id, account)| (id.as_str(), account));
     let accounts = accounts.chain([("*", &settings.accounts.any)]);
     let accounts = accounts.filter_map(|(id, account)| {
@@ -91,6 +105,19 @@ mod tests {
         {
             assert_eq!(edits(one, other), expected, "{one} {other}");
         }
+    }
+
+    #[test]
+    fn tools_of_a_server_are_known_without_it() {
+        let text = "[agents.'t:a']\nimage = 'i:1'\nargv = ['a']\nhost_tools = ['memory__add', 'memory__ad']\n\
+                    [tools.servers.memory]\nimage = 'absent:1'\ncommand = ['absent']\ntools = ['add']";
+        let file = Some(("s.toml".into(), text.to_owned()));
+        let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+        let errors: Vec<_> = unknown_tools(&settings).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            errors,
+            ["agents.t:a.host_tools: there is no host tool memory__ad; did you mean memory__add?"]
+        );
     }
 
     #[test]

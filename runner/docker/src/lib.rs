@@ -1,5 +1,5 @@
 //! Creates, attaches to, inspects and removes containers: sandboxes of runs, warm containers, extractions from
-//! workspaces, managed gateways, mirrors of repositories.
+//! workspaces, managed gateways, mirrors of repositories, servers of tools.
 //!
 //! A sandbox's permissions are data, [`SandboxSpec`]. Default deny: a permission that is not listed is denied.
 //!
@@ -24,8 +24,8 @@ pub use self::{
     capture::{Capture, Captured, mark},
     docker::{
         Container, Docker, EXTRACTION_SUFFIX, Error, ExtractEnd, ExtractSpec, Extracted, FoundContainer,
-        GatewayContainer, GatewaySpec, Listed, MirrorContainer, MirrorOutput, MirrorSpec, Removal, Version,
-        Waits, labels, warm_labels,
+        GatewayContainer, GatewaySpec, Listed, MirrorContainer, MirrorOutput, MirrorSpec, Removal,
+        ServerOutput, ServerStreams, ToolServerSpec, Version, Waits, labels, warm_labels,
     },
 };
 

@@ -42,8 +42,8 @@ const REFRESH_GRACE: Duration = Duration::from_secs(300);
 /// Most tokens that are kept.
 const MAX_TOKENS: usize = 1024;
 
-/// Token for a repository and a use.
-type TokenKey = (RepositoryName, Permission);
+/// Use of a token: a permission on a repository; all that the installation has if absent.
+type TokenKey = Option<(RepositoryName, Permission)>;
 /// Place of a token, which one task fills at a time.
 type TokenCell = Arc<tokio::sync::Mutex<Option<InstallationToken>>>;
 
@@ -51,15 +51,26 @@ type TokenCell = Arc<tokio::sync::Mutex<Option<InstallationToken>>>;
 #[derive(Debug)]
 pub(crate) struct AppTokens {
     id: u64,
-    key_file: PathBuf,
+    key: AppKey,
+    /// Installation of the App; if absent, the one on a repository is found.
+    installation: Option<u64>,
     cells: Mutex<HashMap<TokenKey, TokenCell>>,
 }
 
-/// Token of an installation.
+/// Private key of an App.
 #[derive(Debug)]
-struct InstallationToken {
-    token: Arc<Secret>,
-    expires: SystemTime,
+enum AppKey {
+    File(PathBuf),
+    Held(Secret),
+}
+
+/// Token of an installation.
+#[derive(Debug, Clone)]
+pub struct InstallationToken {
+    /// The token.
+    pub token: Arc<Secret>,
+    /// End of the token.
+    pub expires: SystemTime,
 }
 
 /// Installation of the App on a repository, as the API has it.
@@ -81,7 +92,19 @@ impl AppTokens {
     /// # Errors
     /// If the key cannot be read or used.
     pub(crate) fn open(app: &GitHubApp) -> Result<Self, Error> {
-        let tokens = Self { id: app.id, key_file: app.key_file.clone(), cells: Mutex::default() };
+        Self::checked(app.id, AppKey::File(app.key_file.clone()), None)
+    }
+
+    /// Creates a source of tokens of one installation, after a look at the App's `key`, in PEM.
+    ///
+    /// # Errors
+    /// If the key cannot be used.
+    pub(crate) fn of_installation(app_id: u64, installation_id: u64, key: Secret) -> Result<Self, Error> {
+        Self::checked(app_id, AppKey::Held(key), Some(installation_id))
+    }
+
+    fn checked(id: u64, key: AppKey, installation: Option<u64>) -> Result<Self, Error> {
+        let tokens = Self { id, key, installation, cells: Mutex::default() };
         tokens.key()?;
         Ok(tokens)
     }
@@ -93,58 +116,62 @@ impl AppTokens {
         repository: &RepositoryName,
         permission: Permission,
     ) -> Result<Arc<Secret>, Error> {
-        let cell = self.cell(repository, permission);
+        let held = self.held(client, Some((repository.clone(), permission))).await?;
+        Ok(held.token)
+    }
+
+    /// Returns a token for all that the installation has, if the source is for one installation.
+    pub(crate) async fn installation_token(&self, client: &RestClient) -> Result<InstallationToken, Error> {
+        self.held(client, None).await
+    }
+
+    async fn held(&self, client: &RestClient, key: TokenKey) -> Result<InstallationToken, Error> {
+        let cell = self.cell(key.clone());
         let mut held = cell.lock().await;
         let is_fresh = |held: &&InstallationToken| held.expires > SystemTime::now() + REFRESH_GRACE;
         if let Some(held) = held.as_ref().filter(is_fresh) {
-            return Ok(Arc::clone(&held.token));
+            return Ok(held.clone());
         }
         *held = None;
-        let minted = self.mint(client, repository, permission).await?;
-        let token = Arc::clone(&minted.token);
-        *held = Some(minted);
-        Ok(token)
+        let minted = self.mint(client, key.as_ref()).await?;
+        *held = Some(minted.clone());
+        Ok(minted)
     }
 
     /// Forgets a token, and returns whether there was one.
     pub(crate) async fn forget(&self, repository: &RepositoryName, permission: Permission) -> bool {
-        self.cell(repository, permission).lock().await.take().is_some()
+        self.cell(Some((repository.clone(), permission))).lock().await.take().is_some()
     }
 
-    fn cell(&self, repository: &RepositoryName, permission: Permission) -> TokenCell {
+    fn cell(&self, key: TokenKey) -> TokenCell {
         let mut cells = self.cells.lock();
         if cells.len() >= MAX_TOKENS {
             cells.retain(|_, cell| Arc::strong_count(cell) > 1);
         }
-        Arc::clone(cells.entry((repository.clone(), permission)).or_default())
+        Arc::clone(cells.entry(key).or_default())
     }
 
     async fn mint(
         &self,
         client: &RestClient,
-        repository: &RepositoryName,
-        permission: Permission,
+        key: Option<&(RepositoryName, Permission)>,
     ) -> Result<InstallationToken, Error> {
         let claim = self.claim(SystemTime::now())?;
-        let find = ApiCall {
-            action: "find the App's installation on the repository",
-            method: Method::GET,
-            path: format!("{}/installation", repository.api_path()),
-            bearer: &claim,
-            redirects: Redirects::Follow,
-            body: None,
+        let installation = match (self.installation, key) {
+            (Some(installation), _) => installation,
+            (None, Some((repository, _))) => find_installation(client, repository, &claim).await?,
+            (None, None) => return Err(Error::NoInstallation),
         };
-        let installation: InstallationBody = client.call(&find).await?;
+        let restriction = key.map(|(repository, permission)| {
+            json!({ "repositories": [repository.name()], "permissions": permission.scopes() })
+        });
         let mint = ApiCall {
             action: "get a token of the App's installation",
             method: Method::POST,
-            path: format!("/app/installations/{}/access_tokens", installation.id),
+            path: format!("/app/installations/{installation}/access_tokens"),
             bearer: &claim,
             redirects: Redirects::Follow,
-            body: Some(json!({
-                "repositories": [repository.name()],
-                "permissions": permission.scopes(),
-            })),
+            body: Some(restriction.unwrap_or_else(|| json!({}))),
         };
         let minted: TokenBody = client.call(&mint).await?;
         let no_time = |_error| client.unexpected(&mint, "has a token without an end");
@@ -170,19 +197,43 @@ impl AppTokens {
         Ok(Secret::new(format!("{signed}.{}", encode(&signature))))
     }
 
-    /// Reads the key from its file, which may have been replaced.
+    /// Returns the key. That in a file may have been replaced.
     fn key(&self) -> Result<RsaKeyPair, Error> {
-        let text = file::secret(&self.key_file, MAX_KEY_FILE, &Trusted::own()).map_err(|source| {
-            Error::SecretFile { setting: KEY_SETTING, path: self.key_file.clone(), source }
-        })?;
-        let key = PrivateKeyDer::from_pem_slice(text.expose().as_bytes());
-        let pair = match key.map_err(|_error| bad_key("has no private key in PEM"))? {
-            PrivateKeyDer::Pkcs1(key) => RsaKeyPair::from_der(key.secret_pkcs1_der()),
-            PrivateKeyDer::Pkcs8(key) => RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()),
-            _ => return Err(bad_key("has no RSA key, which a GitHub App has")),
-        };
-        pair.map_err(|_rejected| bad_key("has no RSA key of at least 2048 bits"))
+        match &self.key {
+            AppKey::Held(text) => parse_key(text),
+            AppKey::File(path) => {
+                let unread = |source| Error::SecretFile { setting: KEY_SETTING, path: path.clone(), source };
+                parse_key(&file::secret(path, MAX_KEY_FILE, &Trusted::own()).map_err(unread)?)
+            }
+        }
     }
+}
+
+async fn find_installation(
+    client: &RestClient,
+    repository: &RepositoryName,
+    claim: &Secret,
+) -> Result<u64, Error> {
+    let find = ApiCall {
+        action: "find the App's installation on the repository",
+        method: Method::GET,
+        path: format!("{}/installation", repository.api_path()),
+        bearer: claim,
+        redirects: Redirects::Follow,
+        body: None,
+    };
+    let InstallationBody { id } = client.call(&find).await?;
+    Ok(id)
+}
+
+fn parse_key(text: &Secret) -> Result<RsaKeyPair, Error> {
+    let key = PrivateKeyDer::from_pem_slice(text.expose().as_bytes());
+    let pair = match key.map_err(|_error| bad_key("has no private key in PEM"))? {
+        PrivateKeyDer::Pkcs1(key) => RsaKeyPair::from_der(key.secret_pkcs1_der()),
+        PrivateKeyDer::Pkcs8(key) => RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()),
+        _ => return Err(bad_key("has no RSA key, which a GitHub App has")),
+    };
+    pair.map_err(|_rejected| bad_key("has no RSA key of at least 2048 bits"))
 }
 
 const fn bad_key(problem: &'static str) -> Error {

@@ -1,6 +1,6 @@
 //! connection opens byte streams to the API: TCP, with TLS for `https`.
 
-use std::{io, sync::Arc};
+use std::{fmt, io, sync::Arc};
 
 use platform_runtime::settings::{BaseUrl, Scheme};
 use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::ServerName};
@@ -13,13 +13,19 @@ use tokio_rustls::TlsConnector;
 use crate::error::Error;
 
 /// Byte stream to the API.
-pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// Opener of connections, with the certificates that it trusts.
 #[derive(Clone)]
-pub(crate) struct Dialer {
+pub struct Dialer {
     tls: Option<TlsConnector>,
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer").field("has_tls", &self.tls.is_some()).finish()
+    }
 }
 
 impl Dialer {
@@ -27,7 +33,7 @@ impl Dialer {
     ///
     /// # Errors
     /// If TLS is needed, and this system trusts nothing.
-    pub(crate) fn to(base: &BaseUrl) -> Result<Self, Error> {
+    pub fn to(base: &BaseUrl) -> Result<Self, Error> {
         if base.scheme == Scheme::Http {
             return Ok(Self { tls: None });
         }
@@ -50,7 +56,10 @@ impl Dialer {
     }
 
     /// Opens a connection. The caller limits the time.
-    pub(crate) async fn open(&self, base: &BaseUrl) -> io::Result<Box<dyn ByteStream>> {
+    ///
+    /// # Errors
+    /// If there is none, or its certificate is not trusted.
+    pub async fn open(&self, base: &BaseUrl) -> io::Result<Box<dyn ByteStream>> {
         let stream = TcpStream::connect((base.host.as_str(), base.port)).await?;
         stream.set_nodelay(true)?;
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
@@ -61,7 +70,8 @@ impl Dialer {
 }
 
 /// Returns whether a peer showed a certificate that is not trusted: no later try changes that.
-pub(crate) fn is_untrusted(error: &io::Error) -> bool {
+#[must_use]
+pub fn is_untrusted(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }

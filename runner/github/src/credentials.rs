@@ -3,9 +3,10 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
+use http::Method;
 use platform_core::{limit::ByteSize, name::env::GITHUB_TOKEN, secret::Secret};
 use platform_runtime::{
     file,
@@ -16,18 +17,20 @@ use platform_runtime::{
 use runner_git::RepoUrl;
 
 use crate::{
-    app::AppTokens,
+    app::{AppTokens, InstallationToken},
     connection::Dialer,
     error::Error,
     permission::Permission,
     repository::{InvalidRepositoryName, RepositoryName},
-    rest::{ANSWER_TIMEOUT, RestClient},
+    rest::{ANSWER_TIMEOUT, ApiCall, Redirects, RestClient},
 };
 
 /// User of git with any token of GitHub.
 const USER: &str = "x-access-token";
 /// Setting that names the file of the token.
 const TOKEN_SETTING: &str = "github.token_file";
+/// Name of a token that an account has of its own.
+const ACCOUNTS_TOKEN: &str = "the token of the account's connection";
 /// Largest file of a token.
 const MAX_TOKEN_FILE: ByteSize = ByteSize(4096);
 
@@ -46,6 +49,22 @@ pub struct CredentialSource {
     url: ServiceUrl,
     client: RestClient,
     tokens: TokenSource,
+}
+
+/// Credential of an account of its own.
+#[derive(Debug)]
+pub enum AccountCredential {
+    /// A token.
+    Token(Arc<Secret>),
+    /// An installation of a GitHub App.
+    Installation {
+        /// Number of the App.
+        app_id: u64,
+        /// Number of the installation.
+        installation_id: u64,
+        /// Private key of the App, in PEM.
+        key: Secret,
+    },
 }
 
 /// Origin of tokens.
@@ -75,12 +94,69 @@ impl CredentialSource {
             (None, None, Some(app)) => TokenSource::App(AppTokens::open(app)?),
             (None, None, None) => TokenSource::None,
         };
+        Self::at(settings, tokens)
+    }
+
+    /// Creates the source of an account, for the GitHub of `settings`.
+    ///
+    /// # Errors
+    /// If the credential cannot be used, or this system trusts no certificates.
+    pub fn of_account(settings: &GitHub, credential: AccountCredential) -> Result<Self, Error> {
+        let tokens = match credential {
+            AccountCredential::Token(token) => TokenSource::Fixed(Arc::new(checked(ACCOUNTS_TOKEN, &token)?)),
+            AccountCredential::Installation { app_id, installation_id, key } => {
+                TokenSource::App(AppTokens::of_installation(app_id, installation_id, key)?)
+            }
+        };
+        Self::at(settings, tokens)
+    }
+
+    fn at(settings: &GitHub, tokens: TokenSource) -> Result<Self, Error> {
         let client = RestClient {
             api: settings.api_url.clone(),
             dialer: Dialer::to(&settings.api_url.base)?,
             answer_timeout: ANSWER_TIMEOUT,
         };
         Ok(Self { url: settings.url.clone(), client, tokens })
+    }
+
+    /// Returns a token for all that an account's installation of a GitHub App has. Cancel safe.
+    ///
+    /// # Errors
+    /// If GitHub gives none, or the source is for no installation.
+    pub async fn installation_token(&self) -> Result<InstallationToken, Error> {
+        match &self.tokens {
+            TokenSource::App(app) => app.installation_token(&self.client).await,
+            _ => Err(Error::NoInstallation),
+        }
+    }
+
+    /// Asks the API whether it takes the credential. Returns the end of the token, if there is one.
+    ///
+    /// # Errors
+    /// If there is no credential, or the API does not take it.
+    pub async fn check(&self) -> Result<Option<SystemTime>, Error> {
+        let no_credential = || Error::NoCredential { host: self.url.origin() };
+        let (token, expires) = match &self.tokens {
+            TokenSource::None => return Err(no_credential()),
+            TokenSource::Fixed(token) => (Arc::clone(token), None),
+            TokenSource::File(path) => (Arc::new(read_token(path)?), None),
+            TokenSource::App(app) => {
+                let InstallationToken { token, expires } = app.installation_token(&self.client).await?;
+                (token, Some(expires))
+            }
+        };
+        // It takes every kind of token, and refuses one that is not valid.
+        let call = ApiCall {
+            action: "use the credential",
+            method: Method::GET,
+            path: "/rate_limit".to_owned(),
+            bearer: &token,
+            redirects: Redirects::Refuse,
+            body: None,
+        };
+        let _limits: serde_json::Value = self.client.call(&call).await?;
+        Ok(expires)
     }
 
     /// Limits the time of each request to the API.

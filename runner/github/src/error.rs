@@ -113,6 +113,9 @@ pub enum Error {
         /// Problem of the secret, as a verb and its object.
         problem: &'static str,
     },
+    /// A token for a whole installation needs the installation's number.
+    #[error("the App has no installation of its own: its tokens are for one repository each")]
+    NoInstallation,
     /// This system trusts no certificate.
     #[error("this system has no CA certificates: install the package ca-certificates")]
     NoRoots,

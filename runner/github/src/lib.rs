@@ -27,7 +27,9 @@ mod search_words;
 mod text;
 
 pub use self::{
-    credentials::{CredentialSource, GitCredential},
+    app::InstallationToken,
+    connection::{ByteStream, Dialer, is_untrusted},
+    credentials::{AccountCredential, CredentialSource, GitCredential},
     error::{ConnectionFault, Error, Retry},
     issue_answers::{Issue, IssueComment, IssueSummary, PullRequestDetails},
     issues::{IssueFilter, Issues},

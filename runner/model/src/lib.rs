@@ -10,6 +10,7 @@
 
 pub mod agent_line;
 pub mod behaviour;
+pub mod connection_refresh;
 pub mod conversation;
 pub mod failpoint;
 pub mod json_len;

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use platform_core::{
+    connection::ConnectionId,
     credits::Credits,
     id::{AccountId, ExternalId, PrincipalId, RunId},
     limit::Millis,
@@ -11,6 +12,7 @@ use platform_runtime::{retry::Transient, trust::Exposure};
 use runner_model::lifecycle::{Illegal, State};
 
 use super::{
+    connections::ConnectionPlace,
     error_class::ErrorClass,
     identity::{HostId, Served},
     queue_full::QueueFull,
@@ -305,6 +307,18 @@ pub enum Error {
         /// Sequence number that it gave now.
         given: u64,
     },
+    /// The account has a connection at the same place.
+    #[error("account {} has a connection for {} at {} already: remove or replace it", place.account, place.scope, place.provider)]
+    ConnectionExists {
+        /// Account, provider and scope.
+        place: ConnectionPlace,
+    },
+    /// There is no such connection.
+    #[error("there is no connection {connection}")]
+    NoConnection {
+        /// Id of the connection.
+        connection: ConnectionId,
+    },
     /// A row holds a value that this program never writes.
     #[error("the store holds an invalid {what}: `{value}`")]
     Corrupt {
@@ -416,6 +430,8 @@ impl Error {
             | Self::PrincipalExists { .. }
             | Self::NoPrincipal { .. }
             | Self::PrincipalRevoked { .. }
+            | Self::ConnectionExists { .. }
+            | Self::NoConnection { .. }
             | Self::Backwards { .. } => ErrorClass::Refused,
             Self::Address { .. }
             | Self::File { .. }

@@ -19,6 +19,7 @@
 //!
 //! Invariants: a step is stored before anything acts on it. An old epoch is fenced. A store serves one host.
 
+mod accepted_tools;
 mod address;
 mod adjustments;
 mod answer_events;
@@ -31,6 +32,8 @@ mod calls;
 mod cancel;
 mod changes;
 mod claim;
+mod connection_refresh;
+mod connections;
 mod cursors;
 mod error;
 mod error_class;
@@ -90,6 +93,7 @@ use sqlx::{
 pub use platform_core::host_tools::ToolCallState;
 
 pub use self::{
+    accepted_tools::{AcceptedTool, NewAcceptance},
     address::Address,
     adjustments::Adjusted,
     backup::{Onto, Rows},
@@ -98,6 +102,8 @@ pub use self::{
     browser_sessions::{BROWSER_SESSION_IDLE_TIMEOUT, MAX_BROWSER_SESSION_AGE},
     calls::{CALLS_CONSUMER, CallPlace, JournalCall, RecordedCall},
     changes::{ChangesLost, RunChanges, RunWatcher, StateChanges, StateWatcher},
+    connection_refresh::{RefreshClaim, RefreshEnd, RefreshLease},
+    connections::{AtSamePlace, ConnectionPlace, NewConnection, SealedText, StoredConnection},
     cursors::ConsumerCursor,
     error::{Committed, Error, HostIdFault},
     error_class::ErrorClass,

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Migrations to each version, from 1.
-const MIGRATIONS: [&str; 19] = [
+const MIGRATIONS: [&str; 21] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
     include_str!("migrations/003.sql"),
@@ -33,6 +33,8 @@ const MIGRATIONS: [&str; 19] = [
     include_str!("migrations/017.sql"),
     include_str!("migrations/018.sql"),
     include_str!("migrations/019.sql"),
+    include_str!("migrations/020.sql"),
+    include_str!("migrations/021.sql"),
 ];
 
 /// Version of the newest schema.
@@ -46,7 +48,7 @@ const ACTION: &str = "read the store's schema";
 /// Tables that are backed up, in an order in which each refers only to earlier ones. Warm containers are not backed up,
 /// because they belong to this host and this moment. Nor are browser sessions, because a person can sign in again. Nor
 /// are hosts: a restored store serves the host that restored it.
-pub(super) const TABLES: [&str; 15] = [
+pub(super) const TABLES: [&str; 17] = [
     "runs",
     "events",
     "resources",
@@ -62,6 +64,8 @@ pub(super) const TABLES: [&str; 15] = [
     "relays",
     "thread_workspaces",
     "tool_calls",
+    "connections",
+    "accepted_tools",
 ];
 
 /// Returns the hash of the migration to `version`, which detects a changed migration.
@@ -131,7 +135,7 @@ pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), E
 
 /// Removes all tables.
 pub(super) async fn drop_all(tx: &mut Tx) -> Result<(), Error> {
-    const DROP: &str = "DROP TABLE IF EXISTS tool_calls; DROP TABLE IF EXISTS thread_workspaces; DROP TABLE IF EXISTS relays; DROP TABLE IF EXISTS ledger_rows; DROP TABLE IF EXISTS reconciliations; DROP TABLE IF EXISTS balances; DROP TABLE IF EXISTS top_ups; DROP TABLE IF EXISTS receipts; DROP TABLE IF EXISTS calls; DROP TABLE IF EXISTS browser_sessions; DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS principals; \
+    const DROP: &str = "DROP TABLE IF EXISTS accepted_tools; DROP TABLE IF EXISTS connections; DROP TABLE IF EXISTS tool_calls; DROP TABLE IF EXISTS thread_workspaces; DROP TABLE IF EXISTS relays; DROP TABLE IF EXISTS ledger_rows; DROP TABLE IF EXISTS reconciliations; DROP TABLE IF EXISTS balances; DROP TABLE IF EXISTS top_ups; DROP TABLE IF EXISTS receipts; DROP TABLE IF EXISTS calls; DROP TABLE IF EXISTS browser_sessions; DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS principals; \
                         DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS turns; DROP TABLE IF EXISTS resources; DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS runs; \
                         DROP TABLE IF EXISTS migrations;";
     sqlx::raw_sql(DROP).execute(tx.connection()).await.map_err(failed("empty the store"))?;

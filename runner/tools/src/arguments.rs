@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use jsonschema::Validator;
+use jsonschema::{Draft, PatternOptions, Validator};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
@@ -18,6 +18,8 @@ pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 const MAX_DEPTH: usize = 16;
 /// Most values in arguments.
 const MAX_VALUES: usize = 10_000;
+/// Largest compiled pattern of a third party, in bytes.
+const MAX_PATTERN: usize = 1 << 20;
 /// Most characters of a value in an error.
 const MAX_SHOWN: usize = 200;
 
@@ -59,6 +61,19 @@ impl ArgumentSchema {
     /// A description of what is wrong with the schema.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
         jsonschema::draft202012::new(schema).map(Self).map_err(|error| error.to_string())
+    }
+
+    /// Compiles the schema of a third party. Its patterns are matched in a time that grows with the text alone.
+    ///
+    /// # Errors
+    /// A description of what is wrong with the schema.
+    pub(crate) fn compile_foreign(schema: &Value) -> Result<Self, String> {
+        let options = jsonschema::options().with_draft(Draft::Draft202012);
+        let options = options.with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN));
+        options.build(schema).map(Self).map_err(|error| {
+            let problem = error.to_string();
+            problem[..problem.floor_char_boundary(MAX_SHOWN)].to_owned()
+        })
     }
 
     /// Checks `args`.
@@ -237,6 +252,20 @@ mod tests {
         let remote = json!({ "$ref": "http://127.0.0.1:9/schema.json" });
         assert!(ArgumentSchema::compile(&remote).is_err());
         assert!(ArgumentSchema::compile(&json!({ "$ref": "file:///etc/hostname" })).is_err());
+    }
+
+    #[test]
+    fn patterns_of_third_parties_are_bounded() {
+        let schema =
+            |pattern: &str| json!({ "type": "object", "properties": { "a": { "pattern": pattern } } });
+        let slow = ArgumentSchema::compile_foreign(&schema("^(a+)+$")).unwrap();
+        // It would take longer than all tests if it tried each way to split the text.
+        assert!(slow.check(&json!({ "a": format!("{}!", "a".repeat(100_000)) })).is_err());
+        assert_eq!(slow.check(&json!({ "a": "aaa" })), Ok(()), "the control");
+        for bad in ["(?=a)b", r"(a)\1", "((((a{1000}){1000}){1000}){1000})", "("] {
+            assert!(ArgumentSchema::compile_foreign(&schema(bad)).is_err(), "{bad}");
+        }
+        assert!(ArgumentSchema::compile_foreign(&json!({ "$ref": "http://127.0.0.1:9/s.json" })).is_err());
     }
 
     #[test]

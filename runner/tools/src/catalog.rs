@@ -1,14 +1,18 @@
-//! catalog is the table of all host tools.
+//! catalog is the table of all host tools: the built-in ones, and those of third-party servers.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use platform_core::{id::ToolName, limit::Millis};
+use platform_core::{
+    id::{ToolName, ToolServerName},
+    limit::Millis,
+};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     arguments::ArgumentSchema,
     parts::Parts,
+    servers::ServerCatalog,
     tool::{Effect, Tool, ToolError, ToolSpec},
     tools,
 };
@@ -27,6 +31,8 @@ pub struct CatalogEntry {
     /// Longest time of a call.
     #[serde(rename = "timeout_ms")]
     pub timeout: Millis,
+    /// Third-party server of the tool; none if the tool is built in.
+    pub server: Option<ToolServerName>,
     /// Reason why the tool cannot be used with these settings.
     pub unavailable: Option<String>,
 }
@@ -39,68 +45,66 @@ pub(crate) struct CatalogTool {
 
 /// All tools, by name. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Catalog(Arc<BTreeMap<ToolName, CatalogTool>>);
+pub(crate) struct Catalog {
+    built_in: Arc<BTreeMap<ToolName, Arc<CatalogTool>>>,
+    servers: Arc<ServerCatalog>,
+}
 
 impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.built_in.keys()).finish_non_exhaustive()
     }
 }
 
 impl Catalog {
-    /// Creates the table of the built-in tools.
-    pub(crate) fn built_in(parts: &Parts) -> Self {
-        Self::of(tools::all(parts))
-    }
-
-    /// Creates a table of `tools`. One whose schema cannot be compiled is left out, and logged.
-    pub(crate) fn of(tools: Vec<Box<dyn Tool>>) -> Self {
-        let mut listed = BTreeMap::new();
-        for tool in tools {
+    /// Creates the table of the built-in tools and of `servers`. A tool whose schema cannot be compiled is left out, and
+    /// logged.
+    pub(crate) fn new(parts: &Parts, servers: Arc<ServerCatalog>) -> Self {
+        let mut built_in = BTreeMap::new();
+        for tool in tools::all(parts) {
             let spec = tool.spec();
             let name = spec.name.clone();
             match ArgumentSchema::compile(&spec.schema) {
-                Ok(schema) => drop(listed.insert(name, CatalogTool { tool, schema })),
+                Ok(schema) => drop(built_in.insert(name, Arc::new(CatalogTool { tool, schema }))),
                 Err(error) => {
                     tracing::error!(tool = %name, error, "host tool left out: its schema is invalid")
                 }
             }
         }
-        Self(Arc::new(listed))
+        Self { built_in: Arc::new(built_in), servers }
     }
 
     /// Returns a tool that can be used.
     ///
     /// # Errors
     /// A refusal.
-    pub(crate) fn get(&self, name: &ToolName) -> Result<&CatalogTool, ToolError> {
-        let Some(listed) = self.0.get(name) else {
-            return Err(ToolError::denied("tool_unknown", format!("there is no tool {name}")));
-        };
+    pub(crate) async fn get(&self, name: &ToolName) -> Result<Arc<CatalogTool>, ToolError> {
+        let Some(listed) = self.built_in.get(name) else { return self.servers.get(name).await };
         match &listed.tool.spec().unavailable {
             Some(reason) => Err(ToolError::denied("tool_unavailable", format!("{name}: {reason}"))),
-            None => Ok(listed),
+            None => Ok(Arc::clone(listed)),
         }
     }
 
-    /// Returns the descriptions of all tools.
-    pub(crate) fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.0.values().map(|listed| listed.tool.spec())
+    /// Returns all tools, in the order of their names. Those of servers are described as they were accepted.
+    pub(crate) async fn entries(&self) -> Vec<CatalogEntry> {
+        let built_in = self.built_in.values().map(|listed| CatalogEntry::of(listed.tool.spec()));
+        let mut entries: Vec<_> = built_in.chain(self.servers.entries().await).collect();
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        entries
     }
+}
 
-    /// Returns all tools, in the order of their names.
-    pub(crate) fn entries(&self) -> Vec<CatalogEntry> {
-        let entry = |listed: &CatalogTool| {
-            let spec = listed.tool.spec();
-            CatalogEntry {
-                name: spec.name.clone(),
-                description: spec.description.clone(),
-                schema: spec.schema.clone(),
-                effect: spec.effect,
-                timeout: Millis(u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX)),
-                unavailable: spec.unavailable.clone(),
-            }
-        };
-        self.0.values().map(entry).collect()
+impl CatalogEntry {
+    pub(crate) fn of(spec: &ToolSpec) -> Self {
+        Self {
+            name: spec.name.clone(),
+            description: spec.description.clone(),
+            schema: spec.schema.clone(),
+            effect: spec.effect,
+            timeout: Millis(u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX)),
+            server: spec.server.clone(),
+            unavailable: spec.unavailable.clone(),
+        }
     }
 }

@@ -23,11 +23,11 @@ use crate::{
     approval::{ApprovalWaiter, Approvals},
     arguments::{self, digest},
     caller::{CallingRun, store_unavailable},
-    catalog::{Catalog, CatalogTool},
+    catalog::{Catalog, CatalogEntry, CatalogTool},
     in_flight::{AccountPermit, CallsInFlight, PermitKind, WritingMark},
     record::{CallRecorder, end_of},
     redaction,
-    tool::{Effect, Invocation, ToolError, ToolResult, ToolSpec},
+    tool::{Effect, Invocation, ToolError, ToolResult},
 };
 
 /// Lists that decide which tools a run may call.
@@ -49,7 +49,7 @@ pub(crate) struct Call {
 pub(crate) struct Executed {
     pub(crate) result: ToolResult,
     /// Connection whose credential the tool could use.
-    pub(crate) connection: Option<&'static str>,
+    pub(crate) connection: Option<String>,
 }
 
 /// Executor of calls. Clones share what is in flight.
@@ -81,8 +81,8 @@ struct Held {
 }
 
 /// Call that may run, with everything it holds.
-struct Admitted<'c> {
-    listed: &'c CatalogTool,
+struct Admitted {
+    listed: Arc<CatalogTool>,
     invocation: Invocation,
     new: NewToolCall,
     permit: AccountPermit,
@@ -90,7 +90,7 @@ struct Admitted<'c> {
 
 /// Call that goes on without its client once it has begun.
 struct WritingCall {
-    name: ToolName,
+    listed: Arc<CatalogTool>,
     invocation: Invocation,
     new: NewToolCall,
     /// Wait for an approval, if the call needs one.
@@ -124,6 +124,7 @@ impl Executor {
         }
     }
 
+    /// Returns the table of all tools.
     pub(crate) const fn catalog(&self) -> &Catalog {
         &self.catalog
     }
@@ -143,11 +144,15 @@ impl Executor {
         }
     }
 
-    /// Returns the longest time that a call may go on without its client.
-    pub(crate) fn longest_write(&self) -> Duration {
+    /// Returns the longest time that a call may go on without its client; none if no call does.
+    pub(crate) async fn longest_write(&self) -> Duration {
+        if self.tasks.is_empty() {
+            return Duration::ZERO;
+        }
+        let entries = self.catalog.entries().await;
         let goes_on =
-            |spec: &&ToolSpec| spec.effect == Effect::Writes || self.approvals.are_needed(&spec.name);
-        self.catalog.specs().filter(goes_on).map(|spec| spec.timeout).max().unwrap_or_default()
+            |entry: &&CatalogEntry| entry.effect == Effect::Writes || self.approvals.are_needed(&entry.name);
+        entries.iter().filter(goes_on).map(|entry| entry.timeout.duration()).max().unwrap_or_default()
     }
 
     /// Denies the calls that wait for an approval.
@@ -195,15 +200,15 @@ impl Executor {
 
     /// Runs a tool for an operator. No run has to exist, and nothing is stored.
     pub(crate) async fn try_out(&self, tool: &ToolName, args: &str, caller: &TestCaller) -> ToolResult {
-        let listed = self.catalog.get(tool)?;
+        let listed = self.catalog.get(tool).await?;
         let args = arguments::read(args)?;
         listed.schema.check(&args)?;
         let TestCaller { account, run_id } = caller.clone();
-        run(listed, &Invocation { account, run_id, args }).await
+        run(&listed, &Invocation { account, run_id, args }).await
     }
 
     /// Checks that a call may run.
-    async fn admit(&self, call: &Call) -> Result<Admitted<'_>, ToolError> {
+    async fn admit(&self, call: &Call) -> Result<Admitted, ToolError> {
         let Call { caller, id, tool, args } = call;
         if caller.tool.as_ref() != Some(tool) {
             return Err(ToolError::denied(
@@ -215,7 +220,7 @@ impl Executor {
             let message = format!("the run may not call {tool}: {LISTS}");
             return Err(ToolError::denied("policy_denied", message));
         }
-        let listed = self.catalog.get(tool)?;
+        let listed = self.catalog.get(tool).await?;
         caller.check(&self.store).await?;
         let (kind, many) = match self.approvals.are_needed(tool) {
             true => (PermitKind::Approval, "the account has too many calls that wait for an approval"),
@@ -243,7 +248,7 @@ impl Executor {
         Ok(Admitted { listed, invocation, new, permit })
     }
 
-    async fn read(&self, admitted: Admitted<'_>) -> Executed {
+    async fn read(&self, admitted: Admitted) -> Executed {
         let Admitted { listed, invocation, new, permit: _permit } = admitted;
         match self.store.tool_call(&new.run_id, new.attempt, &new.id).await {
             Ok(Some(stored)) if !is_same(&stored, &new) => return reused(&new.id).into(),
@@ -251,13 +256,13 @@ impl Executor {
             Err(error) => return store_unavailable(&error).into(),
         }
         let recorder = CallRecorder::new(self.store.clone(), self.tasks.clone(), new);
-        let result = run(listed, &invocation).await;
-        let connection = listed.tool.spec().connection;
-        recorder.finish(end_of(&result, connection));
+        let result = run(&listed, &invocation).await;
+        let connection = listed.tool.spec().connection.clone();
+        recorder.finish(end_of(&result, connection.as_deref()));
         Executed { result, connection }
     }
 
-    async fn write(&self, admitted: Admitted<'_>, waiter: Option<ApprovalWaiter>) -> Executed {
+    async fn write(&self, admitted: Admitted, waiter: Option<ApprovalWaiter>) -> Executed {
         let Admitted { listed, invocation, new, permit } = admitted;
         let key = (new.run_id.clone(), new.attempt, new.id.clone());
         let Some(mark) = self.in_flight.write(key) else {
@@ -266,20 +271,15 @@ impl Executor {
         };
         // From here on the call goes on without its client.
         let executor = self.clone();
-        let name = listed.tool.spec().name.clone();
         let writing =
-            WritingCall { name, invocation, new, waiter, _held: Held { _permit: permit, _mark: mark } };
+            WritingCall { listed, invocation, new, waiter, _held: Held { _permit: permit, _mark: mark } };
         let writing = self.tasks.track_future(executor.write_to_end(writing));
         let unknown = |_panicked| ToolError::unknown("the tool broke, and may have had its effect").into();
         task::spawn("writing tool call", writing).await.unwrap_or_else(unknown)
     }
 
     async fn write_to_end(self, writing: WritingCall) -> Executed {
-        let WritingCall { name, invocation, new, waiter, _held } = writing;
-        let listed = match self.catalog.get(&name) {
-            Ok(listed) => listed,
-            Err(error) => return error.into(),
-        };
+        let WritingCall { listed, invocation, new, waiter, _held } = writing;
         let begun = match waiter {
             Some(waiter) => waiter.begin(&self.store, &new).await,
             None => self.store.begin_tool_call(&new).await.map_err(|error| store_unavailable(&error)),
@@ -289,10 +289,10 @@ impl Executor {
             Ok(ToolCallBegun::Existing(stored)) => return stored_answer(&stored, &new),
             Err(error) => return error.into(),
         }
-        let connection = listed.tool.spec().connection;
+        let connection = listed.tool.spec().connection.clone();
         let started = Instant::now();
-        let result = run(listed, &invocation).await;
-        if let Err(error) = self.store.end_tool_call(&new, &end_of(&result, connection)).await {
+        let result = run(&listed, &invocation).await;
+        if let Err(error) = self.store.end_tool_call(&new, &end_of(&result, connection.as_deref())).await {
             // A repeated call is answered with an unknown outcome, and runs no second time.
             tracing::error!(
                 run = %new.run_id,

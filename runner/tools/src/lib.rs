@@ -5,9 +5,10 @@
 //!
 //! 1. [`ToolGateway`] puts everything together.
 //! 2. `tools` has the built-in tools: each is a file, and a line in a table.
-//! 3. `execute` runs a call: one that writes runs once, whatever is killed.
-//! 4. `approval` has calls wait for a person, where the settings demand it.
-//! 5. `routes` and `mcp` are the two protocols on the socket, and `server` is the socket.
+//! 3. `servers` has the tools of third-party servers, as an operator accepted them.
+//! 4. `execute` runs a call: one that writes runs once, whatever is killed.
+//! 5. `approval` has calls wait for a person, where the settings demand it.
+//! 6. `routes` and `mcp` are the two protocols on the socket, and `server` is the socket.
 //!
 //! Does not decide which tools a run may call: the data plane does, from the run's grant. Does not show a credential to
 //! an agent, in a result or in an error.
@@ -25,10 +26,17 @@ mod record;
 mod redaction;
 mod routes;
 mod server;
+mod servers;
 mod tool;
 mod tools;
 
 pub use self::{
-    catalog::CatalogEntry, execute::TestCaller, gateway::ToolGateway, parts::GatewayParts,
-    server::StartError, tool::Effect, tools::built_in_names,
+    catalog::CatalogEntry,
+    execute::TestCaller,
+    gateway::ToolGateway,
+    parts::GatewayParts,
+    server::StartError,
+    servers::{AcceptError, ReviewedServer, ReviewedTool, ServerToolState},
+    tool::Effect,
+    tools::built_in_names,
 };

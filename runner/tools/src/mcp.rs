@@ -143,11 +143,11 @@ fn protocol_headers(headers: &HeaderMap, message: &McpMessage) -> HeaderMap {
 
 impl McpHandler {
     /// Returns the tools that the caller may call and that can be used.
-    fn granted(&self, caller: &CallingRun) -> Vec<Tool> {
+    async fn granted(&self, caller: &CallingRun) -> Vec<Tool> {
         let catalog: &Catalog = self.executor.catalog();
         let is_shown =
             |entry: &CatalogEntry| caller.granted.contains(&entry.name) && entry.unavailable.is_none();
-        catalog.entries().into_iter().filter(is_shown).map(shown).collect()
+        catalog.entries().await.into_iter().filter(is_shown).map(shown).collect()
     }
 }
 
@@ -159,7 +159,8 @@ fn shown(entry: CatalogEntry) -> Tool {
     let annotations = ToolAnnotations::new()
         .read_only(entry.effect == Effect::Reads)
         .idempotent(entry.effect == Effect::Reads)
-        .destructive(false);
+        // What a third party's tool does is known to its server alone.
+        .destructive(entry.server.is_some() && entry.effect == Effect::Writes);
     let name = entry.name.as_str().to_owned();
     Tool::new(name, entry.description, Arc::new(schema)).with_annotations(annotations)
 }
@@ -182,7 +183,7 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let message = message_of(&context)?;
-        Ok(ListToolsResult::with_all_items(self.granted(&message.caller)))
+        Ok(ListToolsResult::with_all_items(self.granted(&message.caller).await))
     }
 
     async fn call_tool(

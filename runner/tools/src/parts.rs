@@ -3,7 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use platform_runtime::settings::Settings;
+use runner_connections::ConnectionBroker;
 use runner_github::CredentialSource;
+use runner_mcp::BearerSource;
 use runner_repos::Refresher;
 use runner_store::Store;
 
@@ -14,8 +16,12 @@ pub struct GatewayParts {
     pub settings: Arc<Settings>,
     /// Source of credentials for repositories.
     pub github: Option<Arc<CredentialSource>>,
+    /// Credentials of accounts, which come before those of this installation.
+    pub connections: ConnectionBroker,
     /// Refreshes of mirrored repositories, shared with other callers in this process.
     pub refresher: Refresher,
+    /// Source of the accounts' credentials for third-party servers.
+    pub bearers: Option<Arc<dyn BearerSource>>,
 }
 
 impl fmt::Debug for GatewayParts {

@@ -114,7 +114,7 @@ impl ToolServer {
         executor.stop_waiting();
         connections.close();
         let is_idle = timeout(READ_STOP_TIMEOUT, connections.wait()).await.is_ok();
-        let longest = executor.longest_write() + WRITE_STOP_GRACE;
+        let longest = executor.longest_write().await + WRITE_STOP_GRACE;
         let is_drained = timeout(longest, executor.drain()).await.is_ok();
         let is_answered = is_idle || timeout(WRITE_STOP_GRACE, connections.wait()).await.is_ok();
         if !is_drained || !is_answered {

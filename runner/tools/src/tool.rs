@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use platform_core::{
     host_tools::ToolOutcome,
-    id::{AccountId, RunId, ToolName},
+    id::{AccountId, RunId, ToolName, ToolServerName},
     limit::ByteSize,
 };
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,9 @@ pub(crate) struct ToolSpec {
     /// Largest result, as JSON.
     pub(crate) max_result: ByteSize,
     /// Connection whose credential the tool uses.
-    pub(crate) connection: Option<&'static str>,
+    pub(crate) connection: Option<String>,
+    /// Third-party server of the tool.
+    pub(crate) server: Option<ToolServerName>,
     /// Reason why the tool cannot be used with these settings.
     pub(crate) unavailable: Option<String>,
 }
@@ -69,6 +71,7 @@ impl ToolSpec {
             timeout: TIMEOUT,
             max_result: MAX_RESULT,
             connection: None,
+            server: None,
             unavailable: None,
         }
     }

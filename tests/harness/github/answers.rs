@@ -82,6 +82,10 @@ impl DoubleState {
             GitHubRoute::ReadIssue => self.issues.read(asked).unwrap_or_else(not_found),
             GitHubRoute::ListComments => self.issues.comments(asked).unwrap_or_else(not_found),
             GitHubRoute::Comment => self.issues.comment(asked).unwrap_or_else(not_found),
+            GitHubRoute::RateLimit => {
+                let rate = json!({ "limit": 5000, "remaining": 4999, "reset": 1_372_700_873, "used": 1 });
+                GitHubAnswer::new(200, json!({ "resources": { "core": rate, "search": rate }, "rate": rate }))
+            }
             GitHubRoute::SearchIssues => self.issues.search(&format!("{}/api/v3", self.url)),
         }
     }

@@ -139,6 +139,11 @@ impl GitHubDouble {
         self.lock().token_lifetime = lifetime;
     }
 
+    /// Accepts a further token.
+    pub fn accept(&self, token: &str) {
+        self.lock().tokens.push(token.to_owned());
+    }
+
     /// Revokes all tokens.
     pub fn revoke_tokens(&self) {
         self.lock().tokens.clear();

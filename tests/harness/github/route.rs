@@ -33,6 +33,8 @@ pub enum GitHubRoute {
     Comment,
     /// `GET /search/issues`
     SearchIssues,
+    /// `GET /rate_limit`
+    RateLimit,
 }
 
 /// Request to the API.
@@ -65,6 +67,7 @@ impl Asked {
             ("GET", ["repos", _, _, "issues", _, "comments"]) => Some(GitHubRoute::ListComments),
             ("POST", ["repos", _, _, "issues", _, "comments"]) => Some(GitHubRoute::Comment),
             ("GET", ["search", "issues"]) => Some(GitHubRoute::SearchIssues),
+            ("GET", ["rate_limit"]) => Some(GitHubRoute::RateLimit),
             _ => None,
         };
         let headers = parts.headers.iter();

@@ -148,6 +148,7 @@ fn changes(root: &str) -> Vec<(&'static str, String, &'static str, Answered)> {
         change("agents", "[agents.'a:b']\nimage = 'a:1'\nargv = ['a']", "agents.a:b", ByUp),
         change("api", "[api]\nlisten = '127.0.0.1:4199'", "api.listen", Later),
         change("billing", "[billing]\nfree_models = ['fake']", "billing.free_models", ByUp),
+        change("connections", "[connections]\nrefresh_before = '9s'", "connections.refresh_before", Later),
         change(
             "gateways",
             "[gateways.g]\nmax_concurrent_sessions = 3",

@@ -127,3 +127,48 @@ async fn a_receipt_tells_what_a_call_costs_and_why() {
     up.stop(Signal::TERM).await;
     world.assert_nothing_left().await;
 }
+
+/// Returns the JSON that a command prints.
+async fn json_of(world: &World, words: &[&str]) -> Value {
+    world.sluice().run(&[words, &["--json"]].concat()).await.result()
+}
+
+/// Costs of a price table, a free model and a refused call: each command adds up the same ones.
+#[tokio::test]
+async fn commands_agree_about_the_cost_of_a_run() {
+    let world =
+        world("[billing]\nfree_models = ['fake-free']\n[prices.fake]\ninput = '1'\noutput = '2'\n").await;
+    let up = Up::start(world.sluice()).await;
+    for (run, question) in [("r1", "q"), ("r2", "a longer question")] {
+        let words = ["run", "--agent", "test:sh", "--run-id", run, "--account", "acct-7", question];
+        let outcome = world.sluice().run(&words).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    }
+    let receipts = assert_each_has_one(&world, 4).await;
+    let charged = |run: &str| {
+        let of_run = receipts.iter().filter(|receipt| receipt["run_id"] == run);
+        of_run.map(|receipt| receipt["nanodollars"].as_u64().unwrap()).sum::<u64>()
+    };
+    let listed = json_of(&world, &["runs", "ls"]).await;
+    let top = json_of(&world, &["audit", "top"]).await;
+    for run in ["r1", "r2"] {
+        let cost = json!(charged(run));
+        assert_ne!(cost, json!(0), "control");
+        let of_list = |list: &Value, key: &str| {
+            let rows = list.as_array().unwrap();
+            rows.iter().find(|row| row[key] == run).unwrap_or_else(|| panic!("no {run} in {list}")).clone()
+        };
+        assert_eq!(of_list(&listed["runs"], "run_id")["usage"]["cost_nanodollars"], cost, "{listed}");
+        assert_eq!(of_list(&top["rows"], "run")["cost_nanodollars"], cost, "{top}");
+        let shown = json_of(&world, &["runs", "show", run]).await;
+        assert_eq!(shown["usage"]["cost_nanodollars"], cost, "{shown}");
+        let usage = json_of(&world, &["usage", "--run", run]).await;
+        assert_eq!(usage["usage"]["cost_nanodollars"], cost, "{usage}");
+    }
+    let usage = json_of(&world, &["usage", "--account", "acct-7"]).await;
+    let limits = usage["limits"].as_array().unwrap();
+    let cost = limits.iter().find(|limit| limit["limit"] == "cost_nanodollars").unwrap();
+    assert_eq!(cost["used"], charged("r1") + charged("r2"), "{usage}");
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}

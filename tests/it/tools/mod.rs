@@ -6,6 +6,8 @@ mod data_plane;
 mod kills;
 mod limits;
 mod runs;
+mod servers;
+mod servers_double;
 
 use harness::{Answer, Run, ToolSocket, World, grant};
 use platform_core::{

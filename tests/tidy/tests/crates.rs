@@ -9,7 +9,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 29] = [
+const BELOW: [(&str, &[&str]); 30] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -36,17 +36,31 @@ const BELOW: [(&str, &[&str]); 29] = [
             "runner-control-client",
         ],
     ),
+    ("runner/mcp", &["platform-core", "platform-runtime", "runner-docker"]),
     (
         "runner/telemetry",
         &["platform-core", "platform-runtime", "runner-model", "runner-store", "runner-control-client"],
+    ),
+    (
+        "runner/connections",
+        &[
+            "platform-core",
+            "platform-runtime",
+            "runner-github",
+            "runner-model",
+            "runner-store",
+            "runner-telemetry",
+        ],
     ),
     (
         "runner/tools",
         &[
             "platform-core",
             "platform-runtime",
+            "runner-connections",
             "runner-git",
             "runner-github",
+            "runner-mcp",
             "runner-model",
             "runner-repos",
             "runner-store",
@@ -70,6 +84,7 @@ const BELOW: [(&str, &[&str]); 29] = [
         &[
             "platform-core",
             "platform-runtime",
+            "runner-connections",
             "runner-control-client",
             "runner-engine",
             "runner-files",
@@ -108,7 +123,7 @@ const BELOW: [(&str, &[&str]); 29] = [
 ];
 
 /// Crates below the engine. Billing and the API stand above it; tools stand beside it.
-const BELOW_ENGINE: [&str; 14] = [
+const BELOW_ENGINE: [&str; 15] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
@@ -122,11 +137,12 @@ const BELOW_ENGINE: [&str; 14] = [
     "runner-workspace",
     "runner-control-client",
     "runner-gateways",
+    "runner-mcp",
     "runner-telemetry",
 ];
 
 /// Crates below the command line: all of the control plane.
-const BELOW_CLI: [&str; 19] = [
+const BELOW_CLI: [&str; 20] = [
     "platform-core",
     "platform-runtime",
     "gateway-bridge",
@@ -141,6 +157,7 @@ const BELOW_CLI: [&str; 19] = [
     "runner-control-client",
     "runner-gateways",
     "runner-telemetry",
+    "runner-connections",
     "runner-tools",
     "runner-engine",
     "runner-billing",

@@ -7,6 +7,7 @@ mod agents;
 mod api;
 mod billing;
 mod budgets;
+mod connections;
 mod exposure;
 mod gateway_volumes;
 pub mod gateways;
@@ -27,6 +28,7 @@ mod telemetry;
 mod tests;
 pub mod token_secrets;
 mod tool_metrics;
+mod tool_servers;
 mod tools;
 mod upstream;
 mod worker;
@@ -46,6 +48,7 @@ pub use self::{
     api::{Api, ApiTls},
     billing::Billing,
     budgets::{Account, Accounts},
+    connections::{ClientAuthentication, ConnectionSettings, KeyFile, OAuthProvider},
     gateways::{Attribution, Gateway, ManagedSettings, NoGateway},
     github::{GitHub, GitHubApp, ServiceUrl},
     journal::{Durability, Journal},
@@ -60,6 +63,7 @@ pub use self::{
     store::Store,
     telemetry::Telemetry,
     tool_metrics::{MetricTemplate, ToolMetrics},
+    tool_servers::{ServerTransport, StdioServer, ToolServer},
     tools::Tools,
     upstream::{BaseUrl, Scheme, Upstream},
     worker::Worker,
@@ -93,6 +97,8 @@ pub struct Settings {
     pub telemetry: Telemetry,
     /// Host tools.
     pub tools: Tools,
+    /// Credentials of accounts at providers.
+    pub connections: ConnectionSettings,
     /// Agents that can run in sandboxes and gateways.
     pub agents: BTreeMap<AgentId, Agent>,
     /// Gateways in which runs can be sessions.
@@ -202,6 +208,7 @@ impl Settings {
                 "Host tools, which run on the host for agents.",
                 Tools::section,
             ),
+            connections: ConnectionSettings::read(root),
             agents: agents::read(root),
             gateways: gateways::read(root),
             accounts: budgets::accounts(root),

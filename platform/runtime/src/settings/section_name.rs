@@ -30,6 +30,8 @@ pub enum SectionName {
     Telemetry,
     /// `[tools]`
     Tools,
+    /// `[connections]`
+    Connections,
     /// `[agents."family:name"]`
     Agents,
     /// `[gateways.NAME]`
@@ -55,7 +57,7 @@ pub enum OwningProgram {
 
 impl SectionName {
     /// All sections.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Upstream,
         Self::Proxy,
         Self::Journal,
@@ -68,6 +70,7 @@ impl SectionName {
         Self::GitHub,
         Self::Telemetry,
         Self::Tools,
+        Self::Connections,
         Self::Agents,
         Self::Gateways,
         Self::Accounts,
@@ -92,6 +95,7 @@ impl SectionName {
             Self::GitHub => "github",
             Self::Telemetry => "telemetry",
             Self::Tools => "tools",
+            Self::Connections => "connections",
             Self::Agents => "agents",
             Self::Gateways => "gateways",
             Self::Accounts => "accounts",
@@ -117,6 +121,7 @@ impl SectionName {
             | Self::GitHub
             | Self::Telemetry
             | Self::Tools
+            | Self::Connections
             | Self::Agents
             | Self::Gateways
             | Self::Models => OwningProgram::ControlPlane,

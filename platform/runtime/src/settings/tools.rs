@@ -1,14 +1,14 @@
 //! Reads the settings of host tools, which run on the host for agents: their socket, and the limits of their calls.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use platform_core::{
     host_tools::ToolLimits,
-    id::ToolName,
+    id::{ToolName, ToolServerName},
     limit::{ByteSize, MAX_SOCKET_PATH, Millis},
 };
 
-use super::{Settings, ToolMetrics};
+use super::{Settings, ToolMetrics, ToolServer, tool_servers};
 use crate::config::Section;
 
 /// Most calls of an account at the same time.
@@ -47,6 +47,8 @@ pub struct Tools {
     pub peer_uids: Vec<u32>,
     /// Metrics that agents may query.
     pub metrics: ToolMetrics,
+    /// Third-party servers of tools.
+    pub servers: BTreeMap<ToolServerName, ToolServer>,
 }
 
 impl Tools {
@@ -100,6 +102,7 @@ impl Tools {
             )
             .list_or(vec![]),
             metrics: section.section("metrics", "Metrics that agents may query.", ToolMetrics::section),
+            servers: tool_servers::read(section),
         }
     }
 
@@ -107,6 +110,15 @@ impl Tools {
     #[must_use]
     pub fn needs_approval(&self, tool: &ToolName) -> bool {
         self.approval.contains(tool)
+    }
+
+    /// Returns the names of the tools of third-party servers, sorted.
+    #[must_use]
+    pub fn server_tools(&self) -> Vec<ToolName> {
+        let mut names: Vec<_> =
+            self.servers.values().flat_map(|server| server.tools.values().cloned()).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Returns the limits of the calls of a run that may call `granted`.

@@ -54,6 +54,12 @@ texts! {
     AccountId = pattern("^[A-Za-z0-9_./:@+=|~-]{1,128}$");
     /// Name of a mirrored repository.
     RepoName = pattern("^[a-z0-9][a-z0-9-]{0,31}$");
+    /// Id of a connection.
+    ConnectionId = pattern("^cn-[0-9a-f]{16}$");
+    /// Provider of a credential: `github`, or a name of the operator's.
+    ConnectionProvider = pattern("^[a-z0-9][a-z0-9_-]{0,63}$");
+    /// Scope of a credential at its provider, such as a repository.
+    ConnectionScope = pattern("^[!-)+-~]{0,199}[!-~]$");
     /// Id of an agent: a family and a name.
     AgentId = pattern("^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$").max_length(Some(64));
     /// Name of a model, as the upstream knows it.

@@ -13,8 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Arguments, Command, Context, Error, agents, api, audit, backup, billing, chat, command_line, config,
-    doctor, error::Misused, error_code, exit::Exit, freeze, gateway, git, init, limit, man, metrics, models,
-    principals, reload, repo, run, runs, store, token, tools, up, usage,
+    connections, doctor, error::Misused, error_code, exit::Exit, freeze, gateway, git, init, limit, man,
+    metrics, models, principals, reload, repo, run, runs, store, token, tools, up, usage,
 };
 
 /// Parses the arguments and runs the command.
@@ -86,6 +86,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Gateway(command) => gateway::gateway(&context, command).await,
             Command::Repo(command) => repo::repo(&context, command).await,
             Command::Tools(command) => tools::tools(&context, command).await,
+            Command::Connections(command) => connections::connections(&context, command).await,
             Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
             Command::Audit(command) => audit::audit(&context, command).await,
             Command::Billing(command) => billing::billing(&context, command).await,

@@ -79,10 +79,10 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         },
     };
     let store = context.serving_store().await;
-    let catalog = store
-        .as_ref()
-        .ok()
-        .map(|store| host_tools::gateway(&context.settings, store, &context.github()).catalog());
+    let catalog = match &store {
+        Ok(store) => Some(host_tools::gateway(&context.settings, store, &context.github()).catalog().await),
+        Err(_) => None,
+    };
     let reaper = store.as_ref().ok().filter(|_| arguments.leftovers.reap);
     let reaper = reaper.map(|store| Reaper::of(&context.settings, store.clone()));
     let mut checks = doctor::run_checks(&context.settings, store, probe, &cancel_on_signals()?).await;

@@ -12,6 +12,7 @@ use platform_runtime::{
 };
 use runner_api as api;
 use runner_billing::ReconcileError;
+use runner_connections::{AddError, CredentialError, KeyFileError};
 use runner_control_client as data_plane;
 use runner_docker as docker;
 use runner_engine::{order::OrderError, relay::RelayError, run::LeaseError, run_files::RunFilesError};
@@ -23,7 +24,12 @@ use runner_store as store;
 use runner_telemetry::traces;
 use runner_workspace as workspace;
 
-use super::{agents, exit::Exit, init, tools::ToolFailed};
+use super::{
+    agents, connections,
+    exit::Exit,
+    init,
+    tools::{NotAccepted, ToolFailed},
+};
 use crate::{agent_images, doctor::UpstreamProblem, setup, supervise};
 
 /// Error that ends a command.
@@ -68,9 +74,21 @@ pub(super) enum Error {
     /// A mirrored repository is not in the requested state.
     #[error(transparent)]
     Repository(#[from] repos::Error),
+    /// The keys that seal connections cannot be used.
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+    /// A connection gives no credential.
+    #[error(transparent)]
+    Credential(#[from] CredentialError),
+    /// A connection cannot be added.
+    #[error(transparent)]
+    Connection(AddError),
     /// A host tool gave no result.
     #[error(transparent)]
     Tool(#[from] ToolFailed),
+    /// A tool of a third-party server cannot be accepted.
+    #[error(transparent)]
+    NotAccepted(#[from] NotAccepted),
     /// A call of a host tool does not wait for a decision.
     #[error("{0}; `sluice tools pending` lists calls that wait")]
     NotDecided(store::DecideError),
@@ -167,6 +185,16 @@ impl From<ReconcileError> for Error {
     }
 }
 
+impl From<AddError> for Error {
+    fn from(error: AddError) -> Self {
+        match error {
+            AddError::Store(error) => error.into(),
+            AddError::Keys(error) => error.into(),
+            error => Self::Connection(error),
+        }
+    }
+}
+
 impl From<store::DecideError> for Error {
     fn from(error: store::DecideError) -> Self {
         match error {
@@ -207,10 +235,13 @@ impl Error {
             | Self::Order(_)
             | Self::NoGateway(_)
             | Self::TokenSecrets(_)
+            | Self::KeyFile(_)
+            | Self::Connection(_)
             | Self::Api(api::StartError::Tls(_))
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_)
             | Self::Tool(_)
+            | Self::NotAccepted(_)
             | Self::NotDecided(_)
             | Self::Relay(RelayError::NoRelay { .. }) => Exit::Failure,
             Self::Relay(RelayError::Busy { .. }) => Exit::TryAgain,
@@ -219,6 +250,7 @@ impl Error {
             Self::Apply(error) => apply_exit(error),
             Self::AgentImage(error) => agents::exit_code(error),
             Self::Store(error) => store_exit(error),
+            Self::Credential(error) => connections::exit_code(error),
             Self::Lease(error) => lease_exit(error),
             Self::ManagedGateway(error) => managed_gateway_exit(error),
             Self::Repository(error) => repository_exit(error),
@@ -308,11 +340,12 @@ const fn apply_exit(error: &files::ApplyError) -> Exit {
     }
 }
 
-const fn store_exit(error: &store::Error) -> Exit {
+pub(super) const fn store_exit(error: &store::Error) -> Exit {
     use store::Error;
     match error {
         Error::Unknown { .. }
         | Error::NoPrincipal { .. }
+        | Error::NoConnection { .. }
         | Error::NoThread { .. }
         | Error::Forgotten { .. } => Exit::Failure,
         Error::Full(_)
@@ -325,6 +358,7 @@ const fn store_exit(error: &store::Error) -> Exit {
         Error::Conflict { .. }
         | Error::ServesAnother { .. }
         | Error::PrincipalExists { .. }
+        | Error::ConnectionExists { .. }
         | Error::PrincipalRevoked { .. }
         | Error::TopUpExists { .. }
         | Error::BranchTaken { .. }

@@ -17,7 +17,10 @@ use runner_repos as repos;
 use runner_store as store;
 use serde_json::{Value, json};
 
-use super::{error::Error, tools::ToolFailed};
+use super::{
+    error::Error,
+    tools::{NotAccepted, ToolFailed},
+};
 
 /// Option of all commands that can print JSON.
 const JSON_OPTION: &str = "json";
@@ -43,7 +46,12 @@ impl Error {
             Self::DataPlane(data_plane::Error::Unexpected(_)) => "data_plane_failed",
             Self::DataPlane(_) | Self::Proxy(_) => "data_plane_unavailable",
             Self::Docker(_) => "docker_unavailable",
+            Self::KeyFile(_) => "connection_unopened",
+            Self::Credential(error) => error.code(),
+            Self::Connection(_) => "connection_refused",
             Self::Tool(ToolFailed(error)) => &error.code,
+            Self::NotAccepted(NotAccepted::NoServer(_) | NotAccepted::NoTool { .. }) => "not_found",
+            Self::NotAccepted(NotAccepted::Failed(_)) => "tool_not_accepted",
             Self::NotDecided(error) => decision_code(error),
             Self::Files(_) => "files_refused",
             Self::Apply(_) => "apply_refused",
@@ -116,7 +124,8 @@ fn lease_code(error: &LeaseError) -> &'static str {
 const fn store_code(error: &store::Error) -> &'static str {
     use store::Error;
     match error {
-        Error::Unknown { .. } | Error::NoPrincipal { .. } => "not_found",
+        Error::Unknown { .. } | Error::NoPrincipal { .. } | Error::NoConnection { .. } => "not_found",
+        Error::ConnectionExists { .. } => "connection_exists",
         Error::PrincipalExists { .. } | Error::PrincipalRevoked { .. } => "principal_id_taken",
         Error::Full(_) => "queue_full",
         Error::SessionBusy { .. } => "session_busy",

@@ -11,6 +11,7 @@ mod columns;
 #[cfg(test)]
 mod command_lines;
 mod config;
+mod connections;
 mod context;
 mod count;
 mod dispatch;
@@ -148,6 +149,9 @@ Signals as a service:
     /// List host tools, try one, and explain which of them a run may call
     #[command(subcommand)]
     Tools(tools::Command),
+    /// Add, list, test and remove connections: credentials of accounts that host tools use
+    #[command(subcommand)]
+    Connections(connections::Command),
     /// Check that everything a run needs is available
     #[command(after_help = "\
 Examples:

@@ -16,6 +16,7 @@ use platform_runtime::{
 };
 use runner_api::{Api, ApiContext, Callbacks};
 use runner_billing::{FloorEnforcer, JournalConsumer, Reconciler, ReconciliationTask};
+use runner_connections::{ConnectionBroker, Resealed, SealingKeys};
 use runner_control_client::DataPlane;
 use runner_engine::{
     agents::Catalog,
@@ -50,6 +51,8 @@ const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
 pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let settings = &context.settings;
     let plan = plan(context)?;
+    // A wrong file is found now, and not by the first agent.
+    settings.connections.key_file.as_ref().map(SealingKeys::read).transpose()?;
     warn_of_ignored_settings(&settings.telemetry);
     let store_problem = store_problem(context).await?;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
@@ -237,10 +240,28 @@ impl Execution<'_> {
             tools_stop.cancel();
             proxy_stop.cancel();
         };
-        let gateway = host_tools::sharing_gateway(settings, &engine.store, &engine.github, refresher);
+        let connections =
+            ConnectionBroker::of(settings, engine.store.clone(), Arc::clone(&engine.observer.metrics));
+        reseal(&connections).await;
+        let shared = host_tools::SharedParts { connections, refresher };
+        let gateway = host_tools::sharing_gateway(settings, &engine.store, &engine.github, shared);
         let work = async { tokio::join!(work, serve_tools(gateway, tools_stop.clone())).0 };
         run_observed(&engine, Observation { export, hints }, settings, work).await;
         result
+    }
+}
+
+/// Seals all connections with the first key. Without it they are opened with the keys that sealed them.
+async fn reseal(connections: &ConnectionBroker) {
+    if !connections.is_configured() {
+        return;
+    }
+    match connections.reseal().await {
+        Ok(Resealed { resealed: 0, skipped, .. }) if skipped.is_empty() => {}
+        Ok(Resealed { resealed, skipped, .. }) => {
+            tracing::info!(resealed, skipped = skipped.len(), "connections sealed with the first key");
+        }
+        Err(error) => tracing::error!(error = report::chain(&error), "connections not sealed again"),
     }
 }
 

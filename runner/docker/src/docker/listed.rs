@@ -66,6 +66,16 @@ impl Listed {
         self.label(label::REPOSITORY)
     }
 
+    /// Returns the server of tools named on its label.
+    pub fn tool_server(&self) -> Option<&str> {
+        self.label(label::TOOL_SERVER)
+    }
+
+    /// Returns the process named on its label, which created it and ends it.
+    pub fn owner(&self) -> Option<&str> {
+        self.label(label::OWNER)
+    }
+
     /// Returns whether its labels say that it was created to wait for a run.
     pub fn is_warm(&self) -> bool {
         self.label(label::TEMPLATE).is_some()

@@ -12,6 +12,7 @@ mod log_repair;
 mod mirror;
 mod output;
 mod request;
+mod tool_server;
 
 use std::{io, path::Path, time::Duration};
 
@@ -38,6 +39,7 @@ pub use self::{
     listed::{Listed, Removal},
     mirror::{MirrorContainer, MirrorOutput, MirrorSpec},
     request::{labels, warm_labels},
+    tool_server::{ServerOutput, ServerStreams, ToolServerSpec},
 };
 use super::SandboxSpec;
 

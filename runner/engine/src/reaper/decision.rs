@@ -70,6 +70,8 @@ pub(super) struct Terms<'t> {
     pub(super) keep: &'t KeepTimes,
     /// Kept workspaces that are too much together.
     pub(super) surplus: BTreeSet<WorkspaceId>,
+    /// Processes that run servers of tools; unknown if they cannot be read.
+    pub(super) tool_owners: Option<BTreeSet<String>>,
     pub(super) now: SystemTime,
 }
 
@@ -113,6 +115,9 @@ fn judge_container(found: &Listed, stored_run: Option<&StoredRun>, terms: &Terms
             Decision::Unknown(UnknownReason::OtherName)
         };
     }
+    if let Some(server) = found.tool_server() {
+        return judge_tool_server(found, server, terms);
+    }
     let Some(stored_run) = stored_run else {
         return if has_our_name(found, terms.installation) {
             judge_unknown_run(UnknownReason::NoRun, Some(found.created), terms)
@@ -142,6 +147,18 @@ fn judge_container(found: &Listed, stored_run: Option<&StoredRun>, terms: &Terms
             Decision::Remove(RemovalReason::Fenced { made: epoch, present: stored_run.epoch })
         }
         (false, _) => Decision::Keep(KeepReason::Lives(stored_run.state)),
+    }
+}
+
+/// Decides about the container of a third-party server, which belongs to the process that started it.
+fn judge_tool_server(found: &Listed, server: &str, terms: &Terms<'_>) -> Decision {
+    let is_named_so = found.name.starts_with(&runner_mcp::container_name(terms.installation, server, ""));
+    let Some(owner) = found.owner().filter(|_| is_named_so && found.run().is_none()) else {
+        return Decision::Unknown(UnknownReason::OtherName);
+    };
+    match &terms.tool_owners {
+        Some(live) if !live.contains(owner) => Decision::Remove(RemovalReason::OwnerGone),
+        _ => Decision::Keep(KeepReason::ToolServer(server.to_owned())),
     }
 }
 

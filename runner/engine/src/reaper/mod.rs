@@ -33,7 +33,7 @@ use runner_workspace as workspace;
 
 use self::{
     decision::{Decision, Terms, judge},
-    evidence::{Candidate, Evidence, FoundResource},
+    evidence::{Candidate, Evidence, FoundResource, UnreadableSource},
     gc_report::ReportedProblems,
     kept::KeepTimes,
 };
@@ -79,13 +79,18 @@ impl Reaper {
         let evidence = Evidence::gather(self).await;
         let Sandbox { workspace_dir, installation, kept_workspaces_size, .. } = &self.sandbox;
         let surplus = kept::surplus(workspace_dir, &evidence, *kept_workspaces_size).await;
-        let Evidence { candidates, mut runs, unreadable } = evidence;
+        let Evidence { candidates, mut runs, mut unreadable } = evidence;
+        // After the containers: a process marks itself before it creates one.
+        let tool_owners = runner_mcp::live_owners(&self.sandbox.state_dir);
+        let tool_owners =
+            tool_owners.map_err(|error| unreadable.push(UnreadableSource::of("tool servers", &error))).ok();
         let terms = Terms {
             mode,
             installation,
             configured: &self.configured,
             keep: &self.keep,
             surplus,
+            tool_owners,
             now: SystemTime::now(),
         };
         let mut dead_containers = BTreeSet::new();

@@ -30,6 +30,8 @@ pub(super) enum KeepReason {
     Gateway(String),
     /// The container mirrors a repository, which only `sluice repo` removes.
     Repository(String),
+    /// The container is a third-party server of tools, whose process lives.
+    ToolServer(String),
 }
 
 /// Reason why a resource is dead.
@@ -45,6 +47,8 @@ pub(super) enum RemovalReason {
     KeptTooMuch,
     /// The owner of the warm container is gone.
     Abandoned,
+    /// The process that started the server of tools is gone.
+    OwnerGone,
     /// The resource is missing and its run has ended: only its row exists.
     Gone(State),
     /// No evidence proves it, but a person has requested the removal.
@@ -82,6 +86,7 @@ impl fmt::Display for KeepReason {
             Self::Repository(repository) => {
                 write!(f, "it mirrors repository {repository}: `sluice repo rm {repository}` ends it")
             }
+            Self::ToolServer(server) => write!(f, "it is tool server {server}, and its process lives"),
             Self::InUse(container) => write!(f, "container {container} has it mounted"),
             Self::Young => {
                 write!(
@@ -112,6 +117,7 @@ impl fmt::Display for RemovalReason {
                 "kept workspaces use more than sandbox.kept_workspaces_size, and it is among the oldest",
             ),
             Self::Abandoned => f.write_str("it waited for a run, and the process that made it is gone"),
+            Self::OwnerGone => f.write_str("it is a tool server, and the process that started it is gone"),
             Self::Gone(state) => write!(f, "it is not there, and its run has ended: {state}"),
             Self::OnDemand(why) => write!(f, "{why}; requested with --unknown"),
         }

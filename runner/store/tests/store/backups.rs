@@ -5,12 +5,12 @@ use std::fs;
 use platform_core::{limit::Millis, priority::Priority};
 use runner_model::{lifecycle::Transition, principal::ApiToken};
 use runner_store::{
-    Claimant, Created, Error, Filter, NewRun, Onto, ReceiptFilter, Record, ResourceChange, ResourceKind,
-    Rows, SCHEMA, Step, Store, Worker,
+    AtSamePlace, Claimant, Created, Error, Filter, NewRun, Onto, ReceiptFilter, Record, ResourceChange,
+    ResourceKind, Rows, SCHEMA, Step, Store, Worker,
 };
 
 use crate::{
-    balances, calls,
+    balances, calls, connections,
     database::{Database, id, order, transitions},
     ledger, principals, tool_calls,
 };
@@ -23,7 +23,7 @@ crate::on_both!(
 );
 
 /// Stores an ended run, a preparing run, a waiting run, a call with its receipt and its journal's cursor, a row of
-/// the upstream's ledger, a top-up, and a principal.
+/// the upstream's ledger, a top-up, a principal, and a connection.
 pub(crate) async fn populate(store: &Store) {
     let me = Worker::named("host/1/00000001");
     for run in ["ended", "live"] {
@@ -46,6 +46,7 @@ pub(crate) async fn populate(store: &Store) {
     store.begin_tool_call(&call).await.unwrap();
     store.end_tool_call(&call, &end).await.unwrap();
     store.add_principal(&principals::new("ann"), &ApiToken::from_random(1, [1; 2])).await.unwrap();
+    store.add_connection(&connections::new(1, "a", "*"), AtSamePlace::Keep).await.unwrap();
 }
 
 /// Returns the records of all runs, without the fields that a restore changes: epochs, and the time of the snapshot.

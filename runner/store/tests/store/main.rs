@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
+mod accepted_tools;
 mod backups;
 mod balances;
 mod browser_sessions;
 mod calls;
 mod cancellations;
 mod changes;
+mod connections;
 mod crashes;
 mod database;
 mod holders;

@@ -26,6 +26,7 @@ use std::{
 use platform_core::id::AgentId;
 use platform_runtime::metrics::{Bound, Cells, Histograms};
 use runner_model::{
+    connection_refresh::RefreshResult,
     lifecycle::{Outcome, StartKind},
     receipt::ChargeReason,
     reconciliation::Finding,
@@ -72,6 +73,8 @@ pub struct Metrics {
     reconciled: Cells,
     /// Time of the last reconciliation, in seconds since the epoch; 0 before the first.
     last_reconciliation: AtomicU64,
+    /// Refreshes of connections by their result.
+    refreshes: Cells,
     /// Accounts whose balance is below their floor.
     below_floor: AtomicU64,
     spans: Spans,
@@ -89,6 +92,7 @@ impl Default for Metrics {
             receipts: Cells::new(ChargeReason::ALL.len()),
             reconciled: Cells::new(Finding::ALL.len()),
             last_reconciliation: AtomicU64::new(0),
+            refreshes: Cells::new(RefreshResult::ALL.len()),
             below_floor: AtomicU64::new(0),
             spans: Spans::default(),
             sampler: StoreSampler::default(),
@@ -165,6 +169,11 @@ impl Metrics {
     /// Records a reconciliation that began at this second since the epoch.
     pub fn reconciliation_succeeded(&self, second: u64) {
         self.last_reconciliation.store(second, Ordering::Relaxed);
+    }
+
+    /// Counts a refresh of a connection by this process.
+    pub fn connection_refreshed(&self, result: RefreshResult) {
+        self.refreshes.add(result as usize, 1);
     }
 
     /// Sets the number of accounts whose balance is below their floor.

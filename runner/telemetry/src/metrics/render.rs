@@ -6,6 +6,7 @@ use std::sync::{Arc, atomic::Ordering};
 use platform_core::priority::Priority;
 use platform_runtime::metrics::{Exposition, Kind, seconds};
 use runner_model::{
+    connection_refresh::RefreshResult,
     lifecycle::{Outcome, State},
     receipt::ChargeReason,
     reconciliation::Finding,
@@ -34,6 +35,7 @@ pub(super) fn render(metrics: &Metrics, sample: StoreSample) -> String {
     render_store(&mut text, &sample);
     render_receipts(&mut text, metrics);
     render_reconciliation(&mut text, metrics);
+    render_refreshes(&mut text, metrics);
     render_spans(&mut text, metrics);
     text.finish()
 }
@@ -169,6 +171,14 @@ fn render_reconciliation(text: &mut Exposition, metrics: &Metrics) {
     let help =
         "Time of this process's last whole reconciliation, in seconds since the epoch; 0 before the first.";
     text.single(Kind::Gauge, "sluice_reconciliation_last_success_timestamp_seconds", last, help);
+}
+
+fn render_refreshes(text: &mut Exposition, metrics: &Metrics) {
+    let help = "Refreshes of connections by this process.";
+    let mut family = text.family(Kind::Counter, "sluice_connection_refreshes_total", help);
+    for result in RefreshResult::ALL {
+        family.sample(&[("outcome", result.word())], metrics.refreshes.get(result as usize));
+    }
 }
 
 fn render_spans(text: &mut Exposition, metrics: &Metrics) {

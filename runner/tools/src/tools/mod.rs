@@ -56,6 +56,7 @@ mod tests {
 
     use platform_core::id::InstallationId;
     use platform_runtime::{config::Sources, settings::Settings};
+    use runner_connections::ConnectionBroker;
     use runner_store::{Address, Store};
 
     use super::*;
@@ -69,7 +70,9 @@ mod tests {
         let settings = Arc::new(Settings::read(&Sources { file, ..Sources::default() }).unwrap());
         let address = Address::of(&settings.store, None).unwrap();
         let store = Store::open(&address, InstallationId::parse("test").unwrap()).await.unwrap();
-        let gateway = GatewayParts { settings, github: None, refresher: runner_repos::Refresher::default() };
+        let connections = ConnectionBroker::of(&settings, store.clone(), Arc::default());
+        let refresher = runner_repos::Refresher::default();
+        let gateway = GatewayParts { settings, github: None, connections, refresher, bearers: None };
         let mut names: Vec<_> =
             all(&Parts { store, gateway }).iter().map(|tool| tool.spec().name.clone()).collect();
         names.sort_unstable();

@@ -163,7 +163,7 @@ async fn a_foreign_user_is_not_heard() {
 async fn an_operator_tries_a_tool() {
     let world = World::unserved("").await;
     let gateway = world.gateway();
-    let catalog = gateway.catalog();
+    let catalog = gateway.catalog().await;
     let writing: Vec<_> = catalog.iter().filter(|entry| entry.effect == Effect::Writes).collect();
     assert_eq!((catalog.len(), writing.len()), (10, 2));
     let metrics = catalog.iter().find(|entry| entry.name == tool("core__metrics_query")).unwrap();

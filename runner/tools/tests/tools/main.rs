@@ -6,12 +6,15 @@
 
 mod approvals;
 mod calls;
+mod connections;
 #[expect(dead_code, unreachable_pub, unused_imports, reason = "tests of other crates share it")]
 #[path = "../../../../tests/harness/github/mod.rs"]
 mod double;
 mod github;
 mod mcp;
+mod mcp_double;
 mod metrics;
 mod refusals;
+mod servers;
 mod world;
 mod writes;

@@ -22,6 +22,7 @@ use platform_runtime::{
     settings::{GitHub, ServiceUrl, Settings},
     task,
 };
+use runner_connections::ConnectionBroker;
 use runner_github::CredentialSource;
 use runner_model::lifecycle::{Completion, Transition};
 use runner_repos::Refresher;
@@ -34,7 +35,7 @@ use tempfile::TempDir;
 use tokio::{net::UnixStream, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::double::GitHubDouble;
+use crate::{double::GitHubDouble, mcp_double::AccountTokens};
 
 /// Longest wait for a condition.
 const EVENTUALLY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -147,9 +148,18 @@ impl World {
             GitHub { url: address(url), api_url: address(&format!("{url}/api/v3")), ..GitHub::default() };
         let token = Arc::new(Secret::new(TOKEN.to_owned()));
         let credentials = CredentialSource::open(&at, Some(token)).unwrap();
-        let parts =
-            GatewayParts { settings, github: Some(Arc::new(credentials)), refresher: Refresher::default() };
+
         let store = open(&format!("sqlite://{}/private/sluice.db", dir.path().display())).await;
+        let settings = Arc::new(Settings { github: at, ..Settings::clone(&settings) });
+        let connections = ConnectionBroker::of(&settings, store.clone(), Arc::default());
+        let github_source = Some(Arc::new(credentials));
+        let parts = GatewayParts {
+            settings,
+            github: github_source,
+            connections,
+            refresher: Refresher::default(),
+            bearers: Some(Arc::new(AccountTokens)),
+        };
         let world = Self { store, github, parts, stop: CancellationToken::new(), dir };
         world.run("r1", "acct-1").await;
         world

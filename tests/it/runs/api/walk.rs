@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use harness::{Agent, Answer, served::Served};
+use harness::{Agent, Answer, private_file, served::Served};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -72,8 +72,10 @@ impl Samples {
         let unreachable = ["repo", "add", REPOSITORY, "http://127.0.0.1:9/walked.git"];
         let added = there.world.sluice().run(&unreachable).await;
         assert_eq!(added.code, Some(69), "{added:?}");
+        let connection = connection(there).await;
         let samples = [
             ("repository", REPOSITORY),
+            ("connection", connection.as_str()),
             ("run", "walked"),
             ("path", "a.txt"),
             ("call", "call-1"),
@@ -95,6 +97,20 @@ impl Samples {
         }
         path
     }
+}
+
+/// Adds a connection of the owner; returns its id.
+async fn connection(there: &Served) -> String {
+    let keys = there.world.path().join("connections.key");
+    let key = there.world.sluice().run(&["connections", "keygen"]).await;
+    private_file(&keys, key.stdout.trim());
+    let secret = there.world.path().join("connection-token");
+    private_file(&secret, "walked-token");
+    let key_file = format!("connections.key_file={}", keys.display());
+    let add = ["--set", &key_file, "connections", "add", "--account", ACCOUNT, "--provider", "walked"];
+    let added = there.world.sluice().run(&[&add[..], &["--file", secret.to_str().unwrap()]].concat()).await;
+    assert_eq!(added.code, Some(0), "{added:?}");
+    added.stdout.trim().to_owned()
 }
 
 fn placeholders(path: &str) -> impl Iterator<Item = &str> {

@@ -87,6 +87,11 @@ pub(super) fn read(section: &Section<'_>) -> BTreeMap<String, Template> {
     section.values("environment", doc, |name, value| error(name, value).map_or(Ok(()), Err))
 }
 
+/// Returns the reason why a container cannot have this variable, whose value has no placeholders.
+pub(in crate::settings) fn literal_error(name: &str, value: &str) -> Option<String> {
+    error(name, &Template::literal(value))
+}
+
 /// Returns the reason why an agent cannot have this variable. The reason repeats nothing of the value.
 fn error(name: &str, value: &Template) -> Option<String> {
     let is_name = !name.starts_with(|first: char| first.is_ascii_digit())

@@ -18,6 +18,7 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::environment::literal_error;
 pub(super) use self::volume::is_below;
 use self::{builtin::EntryDefaults, kind::Kind};
 pub use self::{

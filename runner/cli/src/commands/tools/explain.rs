@@ -52,7 +52,7 @@ pub(super) async fn explain(context: &Context, arguments: &Arguments) -> Result<
     // A run that has ended has no grant any more; nor has one while no proxy runs.
     let grant = data_plane.run(&run_id).await.ok().map(|run| run.grant.host_tools);
     let judge = ToolJudge { lists, grant };
-    let tools = judge.accesses(&gateway(context, &store).catalog());
+    let tools = judge.accesses(&gateway(context, &store).catalog().await);
     let mut out = io::stdout();
     if arguments.json {
         let json = json!({

@@ -7,7 +7,7 @@ use platform_runtime::{
     settings::{Account, Settings},
     terminal,
 };
-use runner_tools::CatalogEntry;
+use runner_tools::{CatalogEntry, ReviewedServer, ServerToolState, ToolGateway};
 use serde_json::json;
 
 use super::{super::table::Table, Context, Error, Exit, gateway};
@@ -20,23 +20,65 @@ pub(in crate::commands) struct Arguments {
     /// Print JSON, with the schema of the arguments, instead of a table
     #[arg(long)]
     json: bool,
+    /// Account whose sessions with third-party servers are used
+    #[arg(long, default_value = "local", value_name = "ACCOUNT")]
+    account: AccountId,
+}
+
+/// What third-party servers say about their tools.
+struct ServerStates {
+    servers: Vec<ReviewedServer>,
+}
+
+impl ServerStates {
+    async fn read(gateway: &ToolGateway, account: &AccountId) -> Result<Self, Error> {
+        Ok(Self { servers: gateway.review(None, account).await? })
+    }
+
+    fn of(&self, name: &ToolName) -> Option<&ServerToolState> {
+        let mut tools = self.servers.iter().flat_map(|server| &server.tools);
+        tools.find(|tool| tool.name == *name).map(|tool| &tool.state)
+    }
+}
+
+/// Prints what is to be done about the tools of a server.
+fn print_server(reviewed: &ReviewedServer) -> io::Result<()> {
+    let ReviewedServer { server, tools, others } = reviewed;
+    let mut err = io::stderr();
+    let count = |wanted: &ServerToolState| tools.iter().filter(|tool| tool.state == *wanted).count();
+    let [new, changed] = [ServerToolState::New, ServerToolState::Changed].map(|state| count(&state));
+    if new + changed > 0 {
+        writeln!(err, "{server}: {new} new, {changed} changed; next: sluice tools accept {server}")?;
+    }
+    if *others > 0 {
+        writeln!(err, "{server}: has {others} more, which `tools` of [tools.servers.{server}] leaves out")?;
+    }
+    Ok(())
 }
 
 pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
     let settings = &context.settings;
-    let entries = gateway(context, &context.store().await?).catalog();
+    let gateway = gateway(context, &context.store().await?);
+    let entries = gateway.catalog().await;
+    let states = ServerStates::read(&gateway, &arguments.account).await;
+    gateway.close().await;
+    let states = states?;
     let mut out = io::stdout();
     if arguments.json {
-        let tools = entries.iter().map(|entry| entry_json(settings, entry));
+        let tools = entries.iter().map(|entry| entry_json(settings, entry, &states));
         let tools = tools.collect::<Result<Vec<_>, _>>()?;
         writeln!(out, "{}", terminal::safe_json(&json!({ "tools": tools }).to_string()))?;
         return Ok(Exit::Success);
     }
     let mut table = Table::new(["TOOL", "EFFECT", "AGENTS", "ACCOUNTS", "DESCRIPTION"]);
     for entry in &entries {
-        let description = match &entry.unavailable {
-            Some(reason) => format!("unavailable: {reason}"),
-            None => entry.description.lines().next().unwrap_or_default().to_owned(),
+        let first_line = || entry.description.lines().next().unwrap_or_default().to_owned();
+        let description = match (states.of(&entry.name), &entry.unavailable) {
+            (Some(ServerToolState::Accepted) | None, None) => first_line(),
+            (Some(ServerToolState::Accepted | ServerToolState::New) | None, Some(reason)) => {
+                format!("unavailable: {reason}")
+            }
+            (Some(state), _) => state.to_string(),
         };
         let agents: Vec<_> = agents_of(settings, &entry.name).map(AgentId::as_str).collect();
         table.row([
@@ -51,6 +93,7 @@ pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit,
         ]);
     }
     write!(out, "{table}")?;
+    states.servers.iter().try_for_each(print_server)?;
     if settings.agents.values().all(|agent| agent.host_tools.is_empty()) {
         writeln!(io::stderr(), "no agent may call one: name them in `host_tools` of [agents.\"AGENT\"]")?;
     }
@@ -85,10 +128,18 @@ fn accounts_in_words(settings: &Settings, tool: &ToolName) -> String {
     }
 }
 
-fn entry_json(settings: &Settings, entry: &CatalogEntry) -> Result<serde_json::Value, Error> {
+fn entry_json(
+    settings: &Settings,
+    entry: &CatalogEntry,
+    states: &ServerStates,
+) -> Result<serde_json::Value, Error> {
     let (may, may_not) = accounts_of(settings, &entry.name);
     let mut json = serde_json::to_value(entry)?;
     json["needs_approval"] = settings.tools.needs_approval(&entry.name).into();
+    if let Some(state) = states.of(&entry.name) {
+        json["state"] = state.word().into();
+        json["state_reason"] = state.to_string().into();
+    }
     json["agents"] = json!(agents_of(settings, &entry.name).collect::<Vec<_>>());
     json["accounts"] = json!({ "allowed": may, "refused": may_not });
     Ok(json)

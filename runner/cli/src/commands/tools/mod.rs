@@ -1,5 +1,6 @@
 //! Implements `sluice tools`: the host tools of this installation, who may call them, and what runs called.
 
+mod accept;
 mod explain;
 mod ls;
 mod of_run;
@@ -11,7 +12,7 @@ use runner_tools::ToolGateway;
 
 use super::{Context, Error, exit::Exit};
 
-pub(super) use self::{of_run::ToolCallsOfRun, test::ToolFailed};
+pub(super) use self::{accept::NotAccepted, of_run::ToolCallsOfRun, test::ToolFailed};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -21,6 +22,18 @@ Examples:
   sluice tools ls
   sluice tools ls --json | jq '.tools[] | select(.name == \"core__get_current_time\").schema'")]
     Ls(ls::Arguments),
+    /// Show what third-party servers say about their tools, and accept it
+    ///
+    /// A tool of a server can be called once its description and schema are accepted, and only as long as the server
+    /// describes it so. Shows each new description, and the difference to the one that was accepted before. Asks before it
+    /// accepts.
+    #[command(after_help = "\
+Examples:
+  sluice tools accept memory
+  sluice tools accept memory create_entities --yes
+
+Exit codes: 1 a tool is not accepted, or cannot be")]
+    Accept(accept::Arguments),
     /// Show which host tools a run may call, why not the others, and the calls that it made
     #[command(after_help = "\
 Examples:
@@ -65,6 +78,7 @@ Exit codes: 1 there is no such call, or it does not wait")]
 pub(super) async fn tools(context: &Context, command: Command) -> Result<Exit, Error> {
     match command {
         Command::Ls(arguments) => ls::ls(context, &arguments).await,
+        Command::Accept(arguments) => accept::accept(context, &arguments).await,
         Command::Explain(arguments) => explain::explain(context, &arguments).await,
         Command::Test(arguments) => test::test(context, &arguments).await,
         Command::Pending(arguments) => pending::pending(context, &arguments).await,

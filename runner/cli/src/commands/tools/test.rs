@@ -37,6 +37,7 @@ pub(in crate::commands) struct ToolFailed(pub(in crate::commands) ExecError);
 /// Returns the command that helps after a failure with `code`.
 fn next_command(code: &str) -> &'static str {
     match code {
+        "tool_changed" => "; `sluice tools accept SERVER` shows what changed",
         "tool_unknown" | "tool_unavailable" => "; `sluice tools ls` lists tools and what they lack",
         "invalid_arguments" => "; `sluice tools ls --json` has the schema of the arguments",
         _ => "",
@@ -45,9 +46,16 @@ fn next_command(code: &str) -> &'static str {
 
 pub(super) async fn test(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
     let Arguments { tool, arguments, account, run, json: _ } = arguments;
-    let store = context.store().await?;
+    // A connection may have to be refreshed, which a store for reads refuses.
+    let store = match &context.settings.connections.key_file {
+        Some(_) => context.serving_store().await?,
+        None => context.store().await?,
+    };
     let caller = TestCaller { account: account.clone(), run_id: run.clone() };
-    match gateway(context, &store).test(tool, arguments, &caller).await {
+    let gateway = gateway(context, &store);
+    let answer = gateway.test(tool, arguments, &caller).await;
+    gateway.close().await;
+    match answer {
         ExecAnswer::Done { result, .. } => {
             writeln!(io::stdout(), "{}", terminal::safe_json(&result.to_string()))?;
             Ok(Exit::Success)

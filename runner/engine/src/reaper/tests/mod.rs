@@ -2,6 +2,7 @@
 
 mod gateways;
 mod kept;
+mod tool_servers;
 mod warm;
 
 use std::{
@@ -140,10 +141,10 @@ fn decide_with(
     surplus: BTreeSet<WorkspaceId>,
 ) -> Decision {
     let configured = BTreeSet::from([RunId::parse("configured").unwrap()]);
-    let installation = InstallationId::parse("here").unwrap();
     let terms = Terms {
+        tool_owners: Some(BTreeSet::from(["alive".to_owned()])),
         mode,
-        installation: &installation,
+        installation: &InstallationId::parse("here").unwrap(),
         configured: &configured,
         keep: &KeepTimes::default(),
         surplus,
@@ -393,8 +394,6 @@ async fn ended(dir: &Path) -> (Store, FencingToken) {
 async fn a_run_restarted_before_the_removal_keeps_all() {
     let dir = tempfile::tempdir().unwrap();
     let (store, token) = ended(dir.path()).await;
-    let installation = InstallationId::parse("here").unwrap();
-    let configured = BTreeSet::new();
     let text = format!(
         "[sandbox]\ndocker_socket = '{0}/nowhere'\ninstallation = 'here'\n[proxy]\nrun_dir = '{0}'\n",
         dir.path().display()
@@ -402,9 +401,10 @@ async fn a_run_restarted_before_the_removal_keeps_all() {
     let sources = Sources { file: Some(("s.toml".into(), text)), ..Sources::default() };
     let reaper = Reaper::of(&Settings::read(&sources).unwrap(), store.clone());
     let terms = Terms {
+        tool_owners: Some(BTreeSet::from(["alive".to_owned()])),
         mode: Mode::default(),
-        installation: &installation,
-        configured: &configured,
+        installation: &InstallationId::parse("here").unwrap(),
+        configured: &BTreeSet::new(),
         now: SystemTime::now(),
         keep: &KeepTimes::default(),
         surplus: BTreeSet::new(),

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use platform_core::id::{AgentId, RunId};
-use platform_runtime::{report, retry::Transient};
+use platform_runtime::{report, retry::Transient, settings::ServiceUrl};
+use runner_connections::{ConnectionBroker, CredentialError};
 use runner_git::RepoUrl;
-use runner_github::{CredentialSource, Error as GitHubError, Issues};
+use runner_github::{CredentialSource, Error as GitHubError, Issues, RepositoryName};
 use runner_store::{Error as StoreError, Store};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,6 +28,10 @@ const NOT_FOUND: u16 = 404;
 #[derive(Debug, Clone)]
 pub(super) struct GitHubAccess {
     store: Store,
+    /// Address of the configured GitHub.
+    url: ServiceUrl,
+    connections: ConnectionBroker,
+    /// Credentials of this installation.
     credentials: Option<Arc<CredentialSource>>,
 }
 
@@ -43,23 +48,39 @@ struct OrderedRepo {
 
 impl GitHubAccess {
     pub(super) fn of(parts: &Parts) -> Self {
-        Self { store: parts.store.clone(), credentials: parts.gateway.github.clone() }
+        let gateway = &parts.gateway;
+        Self {
+            store: parts.store.clone(),
+            url: gateway.settings.github.url.clone(),
+            connections: gateway.connections.clone(),
+            credentials: gateway.github.clone(),
+        }
     }
 
-    /// Returns the issues of the repository of the calling run.
+    /// Returns the issues of the repository of the calling run. Uses the connection of its account, if it has one.
     ///
     /// # Errors
-    /// If the run has no repository at the configured GitHub.
+    /// If the run has no repository at the configured GitHub, or there is no credential for it.
     pub(super) async fn issues(&self, call: &Invocation) -> Result<Issues, ToolError> {
-        let run_id = run_id(call)?;
-        let credentials = self.credentials.as_ref();
-        let credentials = credentials.ok_or_else(|| ToolError::failed("tool_unavailable", NO_CREDENTIAL))?;
+        let repository = self.repository(run_id(call)?).await?;
+        let own = self.connections.github_source(&call.account, &repository).await;
+        let credentials = match own.map_err(|error| no_credential(&error))? {
+            Some(own) => own,
+            None => self
+                .credentials
+                .clone()
+                .ok_or_else(|| ToolError::failed("tool_unavailable", NO_CREDENTIAL))?,
+        };
+        Ok(Issues::of(credentials, repository))
+    }
+
+    async fn repository(&self, run_id: &RunId) -> Result<RepositoryName, ToolError> {
         let order = self.store.order(run_id).await.map_err(|error| not_read(&error, run_id))?;
         let order: OrderedRun = serde_json::from_str(&order).map_err(|_other| no_repository(run_id))?;
         let url = order.repo.ok_or_else(|| no_repository(run_id))?.url;
         let url = RepoUrl::parse(&url).map_err(|_invalid| no_repository(run_id))?;
-        let repository = credentials.repository(&url).ok().flatten().ok_or_else(|| no_repository(run_id))?;
-        Ok(Issues::of(Arc::clone(credentials), repository))
+        let repository = RepositoryName::of(&url).ok().filter(|repository| repository.is_at(&self.url));
+        repository.ok_or_else(|| no_repository(run_id))
     }
 
     /// Returns run and agent of a call.
@@ -70,8 +91,13 @@ impl GitHubAccess {
     }
 }
 
-const NO_CREDENTIAL: &str =
-    "there is no credential for GitHub: set github.token_file, GITHUB_TOKEN, or a GitHub App";
+const NO_CREDENTIAL: &str = "there is no credential for GitHub: set github.token_file, GITHUB_TOKEN, a GitHub App, or connections.key_file";
+
+/// Returns the error of a connection that gives no credential. The operator's log says more.
+fn no_credential(error: &CredentialError) -> ToolError {
+    tracing::warn!(error = report::chain(error), "tool of GitHub without a credential of its account");
+    ToolError::failed(error.code(), error.message_for_agent())
+}
 
 fn run_id(call: &Invocation) -> Result<&RunId, ToolError> {
     let message = "the tool acts in the repository of a run, and there is no run";
@@ -95,8 +121,9 @@ fn not_read(error: &StoreError, run_id: &RunId) -> ToolError {
 /// Returns the description of a tool of GitHub.
 pub(super) fn spec(parts: &Parts, name: &'static str, description: &str, schema: Value) -> ToolSpec {
     let mut spec = ToolSpec::reading(tool_name(name), description, schema);
-    spec.connection = Some(CONNECTION);
-    spec.unavailable = parts.gateway.github.is_none().then(|| NO_CREDENTIAL.to_owned());
+    spec.connection = Some(CONNECTION.to_owned());
+    let has_credentials = parts.gateway.github.is_some() || parts.gateway.connections.is_configured();
+    spec.unavailable = (!has_credentials).then(|| NO_CREDENTIAL.to_owned());
     spec
 }
 

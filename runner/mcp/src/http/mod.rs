@@ -1,0 +1,312 @@
+//! http exchanges messages with a server over streamable HTTP: each message is a request of its own.
+//!
+//! No redirect is followed, no stream is kept open, and a credential is sent to the address of the settings alone.
+
+mod address;
+mod dial;
+mod events;
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT},
+};
+use http_body_util::{BodyExt as _, Full};
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use platform_core::{id::AccountId, secret::Secret};
+use platform_runtime::{report, settings::ServiceUrl, sync::Mutex, task};
+use serde_json::{Value, json, value::RawValue};
+use tokio::task::AbortHandle;
+
+use self::{dial::Dialer, events::EventReader};
+use crate::{error::ServerError, frame::RpcFrame, stdio::answer_to_server, text::quote};
+
+/// Header with the session that the server gave.
+const SESSION: &str = "mcp-session-id";
+/// Header with the version that both speak.
+const VERSION: &str = "mcp-protocol-version";
+/// Longest id of a session.
+const MAX_SESSION: usize = 512;
+/// Forms of answers that are read.
+const ACCEPTED: &str = "application/json, text/event-stream";
+/// Most messages of an answer that were not asked for.
+const MAX_UNASKED: usize = 1000;
+/// Most bytes of all messages of an answer besides the longest one.
+const MAX_SURPLUS: usize = 8 << 20;
+/// Notification after which the list of tools is read again.
+const LIST_CHANGED: &str = "notifications/tools/list_changed";
+
+/// Refusal of a credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialRefusal {
+    /// Stable code.
+    pub code: &'static str,
+    /// Description for an agent, without a secret.
+    pub message: String,
+}
+
+/// Source of the credentials that accounts have at providers.
+pub trait BearerSource: Send + Sync {
+    /// Returns the token of `account` at `provider`. It is visible ASCII.
+    fn bearer<'s>(
+        &'s self,
+        account: &'s AccountId,
+        provider: &'s str,
+    ) -> BoxFuture<'s, Result<Arc<Secret>, CredentialRefusal>>;
+}
+
+/// Credential that is sent with each request.
+pub(crate) struct Bearer {
+    pub(crate) source: Arc<dyn BearerSource>,
+    pub(crate) account: AccountId,
+    pub(crate) provider: String,
+}
+
+impl fmt::Debug for Bearer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bearer").field("provider", &self.provider).finish_non_exhaustive()
+    }
+}
+
+/// Link to a server.
+pub(crate) struct HttpLink {
+    url: ServiceUrl,
+    dialer: Dialer,
+    bearer: Option<Bearer>,
+    /// Headers that the server and its version gave.
+    session: Mutex<HeaderMap>,
+    next_id: AtomicU64,
+    max_message: usize,
+    is_stale: AtomicBool,
+    /// Set once the server knows the session no more.
+    is_over: AtomicBool,
+}
+
+impl fmt::Debug for HttpLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpLink").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// Answer whose connection ends with it.
+struct HttpAnswer {
+    response: Response<Incoming>,
+    connection: AbortHandle,
+}
+
+impl Drop for HttpAnswer {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+impl HttpLink {
+    /// Creates a link. Does no I/O but reading this system's certificates.
+    pub(crate) fn new(
+        url: ServiceUrl,
+        bearer: Option<Bearer>,
+        max_message: usize,
+    ) -> Result<Self, ServerError> {
+        Ok(Self {
+            dialer: Dialer::to(&url.base)?,
+            url,
+            bearer,
+            session: Mutex::new(HeaderMap::new()),
+            next_id: AtomicU64::new(1),
+            max_message,
+            is_stale: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+        })
+    }
+
+    /// Sends a request, and returns its result. Cancel safe: the connection ends with it.
+    pub(crate) async fn request(&self, method: &str, params: &Value) -> Result<Box<RawValue>, ServerError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let mut answered = self.post(message.to_string()).await?;
+        let headers = answered.response.headers();
+        if method == "initialize" {
+            self.begin(headers)?;
+        }
+        let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match media_type.as_str() {
+            "application/json" => self.read_json(&mut answered, id).await,
+            "text/event-stream" => self.read_events(&mut answered, id).await,
+            other => Err(ServerError::protocol(format!("an answer is of the media type `{}`", quote(other)))),
+        }
+    }
+
+    /// Sends a notification.
+    pub(crate) async fn notify(&self, method: &str) -> Result<(), ServerError> {
+        self.post(json!({ "jsonrpc": "2.0", "method": method }).to_string()).await.map(drop)
+    }
+
+    /// Remembers the version that both speak.
+    pub(crate) fn set_version(&self, version: &'static str) {
+        self.session.lock().insert(VERSION, HeaderValue::from_static(version));
+    }
+
+    /// Returns whether the server knows the session no more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the list of tools has changed since the last time.
+    pub(crate) fn take_stale(&self) -> bool {
+        self.is_stale.swap(false, Ordering::Relaxed)
+    }
+
+    /// Ends the session at the server, if it gave one.
+    pub(crate) async fn close(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let has_session = self.session.lock().contains_key(SESSION);
+        if has_session && let Err(error) = self.send(Method::DELETE, String::new()).await {
+            tracing::debug!(error = report::chain(&error), "session at a tool server not ended");
+        }
+    }
+
+    fn begin(&self, headers: &HeaderMap) -> Result<(), ServerError> {
+        if let Some(session) = headers.get(SESSION) {
+            let is_plain =
+                session.len() <= MAX_SESSION && session.as_bytes().iter().all(u8::is_ascii_graphic);
+            if !is_plain {
+                return Err(ServerError::protocol("its session has no plain id"));
+            }
+            self.session.lock().insert(SESSION, session.clone());
+        }
+        Ok(())
+    }
+
+    /// Sends a message. Returns the answer if it is a success.
+    async fn post(&self, message: String) -> Result<HttpAnswer, ServerError> {
+        let answered = self.send(Method::POST, message).await?;
+        let status = answered.response.status();
+        if status.is_redirection() {
+            return Err(ServerError::Redirected { status: status.as_u16() });
+        }
+        if status == StatusCode::NOT_FOUND && self.session.lock().contains_key(SESSION) {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+        if !status.is_success() {
+            return Err(ServerError::Status { status: status.as_u16() });
+        }
+        Ok(answered)
+    }
+
+    async fn send(&self, method: Method, body: String) -> Result<HttpAnswer, ServerError> {
+        let request = self.with_headers(method, body).await?;
+        let stream = self.dialer.open(&self.url.base).await?;
+        let handshaken = http1::Builder::new().max_headers(64).handshake(TokioIo::new(stream)).await;
+        let lost = |error: hyper::Error| ServerError::Protocol { problem: quote(&error.to_string()) };
+        let (mut sender, connection) = handshaken.map_err(lost)?;
+        let connection = task::spawn("tool server over HTTP", connection).abort_handle();
+        match sender.send_request(request).await {
+            Ok(response) => Ok(HttpAnswer { response, connection }),
+            Err(error) => {
+                connection.abort();
+                Err(lost(error))
+            }
+        }
+    }
+
+    async fn with_headers(&self, method: Method, body: String) -> Result<Request<Full<Bytes>>, ServerError> {
+        let path = if self.url.path.is_empty() { "/" } else { &self.url.path };
+        let origin = self.url.origin();
+        let authority = origin.split_once("://").map_or(origin.as_str(), |(_, authority)| authority);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, authority)
+            .header(USER_AGENT, concat!("sluicegate/", env!("CARGO_PKG_VERSION")))
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, ACCEPTED)
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|error| ServerError::Unreachable { problem: error.to_string() })?;
+        request.headers_mut().extend(self.session.lock().clone());
+        if let Some(Bearer { source, account, provider }) = &self.bearer {
+            let refused = |CredentialRefusal { code, message }| ServerError::Credential { code, message };
+            let token = source.bearer(account, provider).await.map_err(refused)?;
+            let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
+            let mut value = value.map_err(|_odd| ServerError::Credential {
+                code: "provider_refused",
+                message: "the credential fits no header".to_owned(),
+            })?;
+            value.set_sensitive(true);
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
+        Ok(request)
+    }
+
+    /// Reads an answer that is one message.
+    async fn read_json(&self, answered: &mut HttpAnswer, id: u64) -> Result<Box<RawValue>, ServerError> {
+        let mut message = Vec::new();
+        while let Some(chunk) = next_chunk(answered).await? {
+            if message.len() + chunk.len() > self.max_message {
+                return Err(ServerError::TooLarge { limit: self.max_message });
+            }
+            message.extend_from_slice(&chunk);
+        }
+        match RpcFrame::read(&message)? {
+            RpcFrame::Answer { id: found, result } if found == id => result,
+            _ => Err(ServerError::protocol("an answer is none to its request")),
+        }
+    }
+
+    /// Reads a stream of messages up to the answer.
+    async fn read_events(&self, answered: &mut HttpAnswer, id: u64) -> Result<Box<RawValue>, ServerError> {
+        let mut events = EventReader::new(self.max_message);
+        let (mut messages, mut bytes) = (0, 0_usize);
+        while let Some(mut chunk) = next_chunk(answered).await? {
+            bytes = bytes.saturating_add(chunk.len());
+            if bytes > self.max_message + MAX_SURPLUS {
+                return Err(ServerError::TooLarge { limit: self.max_message + MAX_SURPLUS });
+            }
+            while let Some(data) = events.take(&mut chunk)? {
+                match RpcFrame::read(&data)? {
+                    RpcFrame::Answer { id: found, result } if found == id => return result,
+                    RpcFrame::Answer { .. } => {
+                        return Err(ServerError::protocol("it answers a request that was not made"));
+                    }
+                    RpcFrame::Request { id, method } => {
+                        self.post(answer_to_server(&id, &method)).await?;
+                    }
+                    RpcFrame::Notification { method } if method == LIST_CHANGED => {
+                        self.is_stale.store(true, Ordering::Relaxed);
+                    }
+                    RpcFrame::Notification { .. } => {}
+                }
+                messages += 1;
+                if messages > MAX_UNASKED {
+                    return Err(ServerError::Flood { limit: "1000 messages in an answer" });
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+        Err(ServerError::protocol("its stream ended without the answer"))
+    }
+}
+
+async fn next_chunk(answered: &mut HttpAnswer) -> Result<Option<Bytes>, ServerError> {
+    loop {
+        match answered.response.body_mut().frame().await {
+            None => return Ok(None),
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => return Ok(Some(data)),
+                // Trailers.
+                Err(_other) => {}
+            },
+            Some(Err(error)) => return Err(ServerError::Protocol { problem: quote(&error.to_string()) }),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! session speaks the protocol over a link: it begins, lists tools and calls them. Each wait has an end.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use platform_core::limit::Millis;
+use platform_runtime::settings::ToolServer;
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use tokio::{sync::Mutex, time::timeout};
+
+use crate::{
+    definition::{Listing, ToolPage},
+    error::ServerError,
+    http::HttpLink,
+    result::ServerResult,
+    stdio::StdioLink,
+    text::quote,
+};
+
+/// Versions of the protocol, the one that is asked for first.
+const VERSIONS: [&str; 4] = ["2025-06-18", "2025-11-25", "2025-03-26", "2024-11-05"];
+/// Longest wait for an answer that is no result of a tool.
+const CONTROL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longest wait for a sign of life.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most pages of a list of tools.
+const MAX_PAGES: usize = 32;
+/// Longest place in a list of tools.
+const MAX_CURSOR: usize = 1024;
+
+/// Way to a server.
+#[derive(Debug)]
+pub(crate) enum Link {
+    Stdio(StdioLink),
+    Http(HttpLink),
+}
+
+/// Session with a server.
+#[derive(Debug)]
+pub struct ServerSession {
+    link: Link,
+    /// Names of the tools that may be used.
+    wanted: Vec<String>,
+    timeout: Millis,
+    listing: Mutex<Listing>,
+    /// Set after a call without an answer: the server may hang.
+    is_suspect: AtomicBool,
+}
+
+#[derive(Deserialize)]
+struct Initialized {
+    #[serde(rename = "protocolVersion")]
+    version: String,
+}
+
+impl Link {
+    async fn request(&self, method: &str, params: &Value) -> Result<Box<RawValue>, ServerError> {
+        match self {
+            Self::Stdio(link) => link.request(method, params).await,
+            Self::Http(link) => link.request(method, params).await,
+        }
+    }
+
+    /// Sends a request that is answered at once.
+    async fn control(&self, method: &str, params: &Value) -> Result<Box<RawValue>, ServerError> {
+        match timeout(CONTROL_TIMEOUT, self.request(method, params)).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => Err(ServerError::TimedOut { seconds: CONTROL_TIMEOUT.as_secs() }),
+        }
+    }
+
+    async fn notify(&self, method: &str) -> Result<(), ServerError> {
+        match self {
+            Self::Stdio(link) => link.notify(method).await,
+            Self::Http(link) => match timeout(CONTROL_TIMEOUT, link.notify(method)).await {
+                Ok(sent) => sent,
+                Err(_elapsed) => Err(ServerError::TimedOut { seconds: CONTROL_TIMEOUT.as_secs() }),
+            },
+        }
+    }
+
+    fn take_stale(&self) -> bool {
+        match self {
+            Self::Stdio(link) => link.take_stale(),
+            Self::Http(link) => link.take_stale(),
+        }
+    }
+}
+
+impl ServerSession {
+    /// Begins a session over `link`, and lists the tools.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub(crate) async fn open(link: Link, server: &ToolServer) -> Result<Self, ServerError> {
+        // No capability: a server may ask for nothing.
+        let client = json!({ "name": "sluicegate", "version": env!("CARGO_PKG_VERSION") });
+        let params = json!({ "protocolVersion": VERSIONS[0], "capabilities": {}, "clientInfo": client });
+        let answer = link.control("initialize", &params).await?;
+        let Initialized { version } = serde_json::from_str(answer.get())
+            .map_err(|_other| ServerError::protocol("it names no version of the protocol"))?;
+        let Some(version) = VERSIONS.into_iter().find(|known| *known == version) else {
+            return Err(ServerError::Version { found: quote(&version), known: VERSIONS.join(", ") });
+        };
+        if let Link::Http(link) = &link {
+            link.set_version(version);
+        }
+        link.notify("notifications/initialized").await?;
+        let wanted = server.tools.keys().cloned().collect();
+        let session = Self {
+            link,
+            wanted,
+            timeout: server.timeout,
+            listing: Mutex::new(Listing::default()),
+            is_suspect: AtomicBool::new(false),
+        };
+        *session.listing.lock().await = session.list().await?;
+        Ok(session)
+    }
+
+    /// Returns the tools of the settings that the server lists. They are listed anew if the server says that they changed.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub async fn listing(&self) -> Result<Listing, ServerError> {
+        let mut listing = self.listing.lock().await;
+        if self.is_suspect.swap(false, Ordering::Relaxed) {
+            self.check_answers().await?;
+        }
+        if self.link.take_stale() {
+            *listing = self.list().await?;
+        }
+        Ok(listing.clone())
+    }
+
+    /// Calls a tool. Cancel safe.
+    ///
+    /// # Errors
+    /// [`ServerError`]; [`ServerError::may_have_run`] says whether the tool may have acted.
+    pub async fn call(&self, tool: &str, args: &Value) -> Result<ServerResult, ServerError> {
+        let params = json!({ "name": tool, "arguments": args });
+        let answered = timeout(self.timeout.duration(), self.link.request("tools/call", &params)).await;
+        let answer = answered.map_err(|_elapsed| {
+            self.is_suspect.store(true, Ordering::Relaxed);
+            ServerError::TimedOut { seconds: self.timeout.0 / 1000 }
+        })??;
+        ServerResult::read(&answer)
+    }
+
+    /// Ends the session if the server does not answer at all.
+    async fn check_answers(&self) -> Result<(), ServerError> {
+        if let Ok(Ok(_)) = timeout(PING_TIMEOUT, self.link.request("ping", &json!({}))).await {
+            return Ok(());
+        }
+        self.close().await;
+        Err(ServerError::TimedOut { seconds: PING_TIMEOUT.as_secs() })
+    }
+
+    /// Returns the reason why the session is over, if it is.
+    pub(crate) fn ended(&self) -> Option<ServerError> {
+        match &self.link {
+            Link::Stdio(link) => link.ended(),
+            Link::Http(link) => link.is_over().then_some(ServerError::Stopped),
+        }
+    }
+
+    /// Ends the session. The end of a container is not waited for.
+    pub(crate) async fn close(&self) {
+        match &self.link {
+            Link::Stdio(link) => link.stop(),
+            Link::Http(link) => drop(timeout(CONTROL_TIMEOUT, link.close()).await),
+        }
+    }
+
+    async fn list(&self) -> Result<Listing, ServerError> {
+        let mut listing = Listing::default();
+        let mut params = json!({});
+        for _ in 0..MAX_PAGES {
+            let answer = self.link.control("tools/list", &params).await?;
+            let page: ToolPage = serde_json::from_str(answer.get()).map_err(|error| {
+                ServerError::protocol(format!("its list of tools has another form: {error}"))
+            })?;
+            listing.add(&page, |name| self.wanted.iter().any(|wanted| wanted == name))?;
+            match page.next {
+                None => return Ok(listing),
+                Some(next) if next.len() > MAX_CURSOR => break,
+                Some(next) => params = json!({ "cursor": next }),
+            }
+        }
+        Err(ServerError::protocol(format!("its list of tools has more than {MAX_PAGES} pages")))
+    }
+}

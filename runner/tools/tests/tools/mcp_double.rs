@@ -1,0 +1,196 @@
+//! mcp_double is a scripted third-party server over HTTP, and a source of credentials for it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::State,
+    response::Response,
+};
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, Method};
+use hyper::server::conn::http1;
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
+use platform_core::{id::AccountId, secret::Secret};
+use platform_runtime::task;
+use runner_mcp::{BearerSource, CredentialRefusal};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// Behaviour of a server when a tool is called.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum CallBehaviour {
+    /// It answers with this result.
+    Result(Value),
+    /// It answers as an event stream, in which it first asks for something.
+    Events(Value),
+    /// It answers with these bytes.
+    Raw(&'static str, Vec<u8>),
+    /// It answers with a status and a place to go to.
+    Redirect(u16, String),
+    /// It answers with a status.
+    Status(u16),
+    /// It refuses by the protocol.
+    Refusal,
+    /// It does not answer.
+    #[default]
+    Hang,
+}
+
+/// Script of a server, and what it was sent.
+#[derive(Debug, Default)]
+pub(crate) struct DoubleScript {
+    pub(crate) tools: Vec<Value>,
+    pub(crate) behaviour: CallBehaviour,
+    /// Messages, by their method.
+    pub(crate) received: Vec<(String, Value)>,
+    /// Value of `authorization` of each message.
+    pub(crate) credentials: Vec<String>,
+    /// Sessions begun.
+    pub(crate) sessions: u32,
+    /// Sessions ended.
+    pub(crate) ended: u32,
+}
+
+/// A scripted server.
+#[derive(Debug, Clone)]
+pub(crate) struct McpDouble {
+    pub(crate) script: Arc<Mutex<DoubleScript>>,
+    pub(crate) url: String,
+}
+
+/// Tokens of accounts: those of `acct-1` and `acct-2`.
+pub(crate) struct AccountTokens;
+
+impl BearerSource for AccountTokens {
+    fn bearer<'s>(
+        &'s self,
+        account: &'s AccountId,
+        provider: &'s str,
+    ) -> BoxFuture<'s, Result<Arc<Secret>, CredentialRefusal>> {
+        let tokens = BTreeMap::from([("acct-1", "tok-canary-1"), ("acct-2", "tok-canary-2")]);
+        let token = tokens.get(account.as_str()).filter(|_| provider == "notes");
+        let token = token.map(|token| Arc::new(Secret::new((*token).to_owned())));
+        let message = "the account has no connection".to_owned();
+        Box::pin(std::future::ready(token.ok_or(CredentialRefusal { code: "connection_missing", message })))
+    }
+}
+
+impl McpDouble {
+    /// Starts a server with the tool `add`.
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let script = DoubleScript { tools: vec![tool("add", "Adds.")], ..DoubleScript::default() };
+        let double = Self { script: Arc::new(Mutex::new(script)), url };
+        let router = Router::new().fallback(serve).with_state(double.clone());
+        drop(task::spawn("mcp double", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let service = TowerToHyperService::new(router.clone());
+                let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                drop(task::spawn("mcp connection", connection));
+            }
+        }));
+        double
+    }
+
+    /// Returns the settings of the server `notes`, whose tool `add` may be used.
+    pub(crate) fn settings(&self, more: &str) -> String {
+        format!("[tools.servers.notes]\nurl = '{}'\ntools = ['add', 'get']\n{more}\n", self.url)
+    }
+
+    pub(crate) fn behave(&self, behaviour: CallBehaviour) {
+        self.script.lock().unwrap().behaviour = behaviour;
+    }
+
+    pub(crate) fn list(&self, tools: Vec<Value>) {
+        self.script.lock().unwrap().tools = tools;
+    }
+
+    /// Returns how often a method was received.
+    pub(crate) fn count(&self, method: &str) -> usize {
+        self.script.lock().unwrap().received.iter().filter(|(received, _)| received == method).count()
+    }
+}
+
+pub(crate) fn tool(name: &str, description: &str) -> Value {
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "additionalProperties": false });
+    json!({ "name": name, "description": description, "inputSchema": schema })
+}
+
+pub(crate) fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+async fn serve(State(double): State<McpDouble>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+    if method == Method::DELETE {
+        double.script.lock().unwrap().ended += 1;
+        return reply(200, "application/json", vec![]);
+    }
+    let message: Value = serde_json::from_slice(&body).unwrap();
+    let called = message["method"].as_str().unwrap_or_default().to_owned();
+    let credential = headers.get("authorization").map_or("", |value| value.to_str().unwrap()).to_owned();
+    {
+        let mut script = double.script.lock().unwrap();
+        script.received.push((called.clone(), message.clone()));
+        script.credentials.push(credential);
+    }
+    let answer = |result: Value| {
+        let text = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+        reply(200, "application/json", text.into_bytes())
+    };
+    match called.as_str() {
+        "initialize" => {
+            let mut script = double.script.lock().unwrap();
+            script.sessions += 1;
+            let mut response = answer(json!({ "protocolVersion": "2025-06-18", "capabilities": {} }));
+            let session = format!("s-{}", script.sessions).parse().unwrap();
+            response.headers_mut().insert("mcp-session-id", session);
+            response
+        }
+        "tools/list" => answer(json!({ "tools": double.script.lock().unwrap().tools.clone() })),
+        "ping" => answer(json!({})),
+        "tools/call" => {
+            let behaviour = double.script.lock().unwrap().behaviour.clone();
+            called_tool(behaviour, &message["id"]).await
+        }
+        _ => reply(202, "application/json", vec![]),
+    }
+}
+
+async fn called_tool(behaviour: CallBehaviour, id: &Value) -> Response {
+    let answer = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
+    match behaviour {
+        CallBehaviour::Result(result) => reply(200, "application/json", answer(result).into_bytes()),
+        CallBehaviour::Events(result) => {
+            let asks = json!({ "jsonrpc": "2.0", "id": 9, "method": "sampling/createMessage", "params": {} });
+            let events = format!("data: {asks}\n\nevent: message\ndata: {}\n\n", answer(result));
+            reply(200, "text/event-stream", events.into_bytes())
+        }
+        CallBehaviour::Raw(media_type, bytes) => reply(200, media_type, bytes),
+        CallBehaviour::Redirect(status, to) => {
+            let mut response = reply(status, "text/plain", vec![]);
+            response.headers_mut().insert("location", to.parse().unwrap());
+            response
+        }
+        CallBehaviour::Status(status) => reply(status, "text/plain", vec![]),
+        CallBehaviour::Refusal => {
+            let error = json!({ "code": -32602, "message": "no such\u{1b}[2J note" });
+            let text = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string();
+            reply(200, "application/json", text.into_bytes())
+        }
+        CallBehaviour::Hang => {
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            reply(200, "text/plain", vec![])
+        }
+    }
+}
+
+fn reply(status: u16, media_type: &str, body: Vec<u8>) -> Response {
+    Response::builder().status(status).header("content-type", media_type).body(Body::from(body)).unwrap()
+}

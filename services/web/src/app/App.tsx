@@ -1,0 +1,73 @@
+/** Renders the page of the address, or the sign-in where it takes one. */
+import { type ReactNode, createElement, useEffect, useState } from "react";
+import { DashboardContext, NO_SETTINGS, readDashboard } from "../api/dashboard";
+import { EmptyState } from "../components/EmptyState";
+import { ErrorBoundary } from "../components/ErrorBoundary";
+import { ErrorNote } from "../components/ErrorNote";
+import { Skeleton } from "../components/Skeleton";
+import { ROUTES } from "../pages/routes";
+import { SignIn } from "../pages/signin/SignIn";
+import { Layout } from "./Layout";
+import { Link, RouterProvider, componentOf, findRoute, useLocation } from "./router";
+import { SessionProvider, useSession } from "./session";
+
+/** The dashboard. `linkCode` is the code of a one-time link, which the first module took out of the address. */
+export function App({ linkCode }: { linkCode: string | null }) {
+  return (
+    <RouterProvider routes={ROUTES}>
+      <SessionProvider>
+        <Gate linkCode={linkCode} />
+      </SessionProvider>
+    </RouterProvider>
+  );
+}
+
+function Gate({ linkCode }: { linkCode: string | null }) {
+  const { state, reload } = useSession();
+  const { path } = useLocation();
+  switch (state.kind) {
+    case "loading":
+      return <Skeleton rows={6} />;
+    case "unreachable":
+      return (
+        <main className="alone">
+          <h1>Sluicegate</h1>
+          <ErrorNote error={state.error} onRetry={reload} />
+        </main>
+      );
+    case "signedOut":
+      return <SignIn linkCode={linkCode} reason={state.reason} />;
+    case "signedIn":
+      if (path === "/signin") return <SignIn linkCode={linkCode} reason="none" />;
+      return (
+        <Settings>
+          <Page />
+        </Settings>
+      );
+  }
+}
+
+function Settings({ children }: { children: ReactNode }) {
+  const [settings, setSettings] = useState(NO_SETTINGS);
+  useEffect(() => void readDashboard().then(setSettings), []);
+  return <DashboardContext value={settings}>{children}</DashboardContext>;
+}
+
+function Page() {
+  const { path } = useLocation();
+  const found = findRoute(ROUTES, path === "/" ? "/sandbox" : path);
+  if (found === null) {
+    return (
+      <Layout routes={ROUTES} title="Not found">
+        <EmptyState title="There is no such page">
+          <Link to="/sandbox">Show all runs</Link>
+        </EmptyState>
+      </Layout>
+    );
+  }
+  return (
+    <Layout routes={ROUTES} title={found.route.title}>
+      <ErrorBoundary key={path}>{createElement(componentOf(found.route), { key: path })}</ErrorBoundary>
+    </Layout>
+  );
+}

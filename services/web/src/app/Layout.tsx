@@ -1,0 +1,114 @@
+/** Frame of all pages: navigation, who is signed in, theme, shortcuts, and the page itself. */
+import { type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { Dialog } from "../components/Dialog";
+import { Skeleton } from "../components/Skeleton";
+import { LiveRegion } from "./announce";
+import { handleKey, useRegisteredShortcuts, useShortcuts } from "./keys";
+import { Link, type Route, useLocation } from "./router";
+import { useSession } from "./session";
+import { useTheme } from "./theme";
+
+/** Renders the frame around a page. Focus moves to the page when the address changes. */
+export function Layout({ routes, title, children }: { routes: Route[]; title: string; children: ReactNode }) {
+  const { path } = useLocation();
+  const main = useRef<HTMLElement>(null);
+  const shown = useRef(path);
+  const [showsKeys, setShowsKeys] = useState(false);
+  useEffect(() => {
+    document.title = `${title} · Sluicegate`;
+    if (shown.current !== path) main.current?.focus({ preventScroll: true });
+    if (shown.current !== path) window.scrollTo(0, 0);
+    shown.current = path;
+  }, [path, title]);
+  useEffect(() => {
+    window.addEventListener("keydown", handleKey);
+    return () => window.removeEventListener("keydown", handleKey);
+  }, []);
+  useShortcuts([{ key: "?", label: "Show these shortcuts", run: () => setShowsKeys(true) }]);
+  return (
+    <div className="frame">
+      <a className="skip" href="#main">Skip to the page</a>
+      <Navigation routes={routes} onKeys={() => setShowsKeys(true)} />
+      <main id="main" ref={main} tabIndex={-1}>
+        <Suspense fallback={<Skeleton rows={8} />}>{children}</Suspense>
+      </main>
+      <LiveRegion />
+      {showsKeys && <KeysDialog onClose={() => setShowsKeys(false)} />}
+    </div>
+  );
+}
+
+const SIGNS = { system: "◐", dark: "●", light: "○" };
+
+function Navigation({ routes, onKeys }: { routes: Route[]; onKeys: () => void }) {
+  const { path } = useLocation();
+  const { may } = useSession();
+  const { theme, next } = useTheme();
+  const entries = routes.filter((route) => route.nav !== undefined && may(route.nav.role));
+  return (
+    <header className="nav">
+      <Link to="/sandbox" className="brand">
+        <span className="brand-gate" aria-hidden="true" />
+        Sluicegate
+      </Link>
+      <nav aria-label="Pages">
+        {entries.map((route) => (
+          <Link key={route.path} to={route.path} isCurrent={path === route.path || path.startsWith(`${route.path}/`)}>
+            {route.nav?.label}
+          </Link>
+        ))}
+      </nav>
+      <div className="nav-foot">
+        <Identity />
+        <button type="button" className="quiet" onClick={next} aria-label={`Theme: ${theme}. Change it`}>
+          <span aria-hidden="true">{SIGNS[theme]}</span> <span className="theme-name">{theme}</span>
+        </button>
+        <button type="button" className="quiet nav-keys" onClick={onKeys}>
+          <kbd>?</kbd> keys
+        </button>
+      </div>
+    </header>
+  );
+}
+
+function Identity() {
+  const { state, signOut } = useSession();
+  if (state.kind !== "signedIn") return null;
+  const { principal, account, role } = state.session;
+  return (
+    <div className="identity">
+      <span title={`Account ${account}`}>
+        <bdi>{principal ?? "no token"}</bdi> <small>{role}</small>
+      </span>
+      {principal !== null && (
+        <button type="button" className="quiet" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      )}
+    </div>
+  );
+}
+
+function KeysDialog({ onClose }: { onClose: () => void }) {
+  const shortcuts = useRegisteredShortcuts();
+  return (
+    <Dialog title="Shortcuts" onClose={onClose}>
+      <dl className="keys">
+        {shortcuts.map((shortcut) => (
+          <div key={`${shortcut.key}${shortcut.label}`}>
+            <dt>
+              <kbd>{shortcut.key}</kbd>
+            </dt>
+            <dd>{shortcut.label}</dd>
+          </div>
+        ))}
+        <div>
+          <dt>
+            <kbd>Esc</kbd>
+          </dt>
+          <dd>Leave a field or a dialog</dd>
+        </div>
+      </dl>
+    </Dialog>
+  );
+}

@@ -1,0 +1,79 @@
+/** Dialogs: one that shows something, and one that asks before an action. The browser keeps the focus inside. */
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type ApiError, toApiError } from "../api/problem";
+import { ErrorNote } from "./ErrorNote";
+
+/** Renders a modal dialog. Esc and the button close it. */
+export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
+  return (
+    <dialog ref={dialog} aria-label={title} onCancel={onClose}>
+      <div className="dialog-head">
+        <h2>{title}</h2>
+        <button type="button" className="quiet" onClick={onClose} aria-label="Close">
+          ✕
+        </button>
+      </div>
+      {children}
+    </dialog>
+  );
+}
+
+/** Properties of a question. With `typed`, a person has to type that text before the action is offered. */
+export interface ConfirmProps {
+  title: string;
+  action: string;
+  tone?: "danger" | "normal";
+  typed?: string;
+  onConfirm: () => Promise<void>;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+/** Asks before `onConfirm`, which runs once: the button is off until it has ended. A failure is shown in the dialog. */
+export function Confirm({ title, action, tone = "normal", typed, onConfirm, onClose, children }: ConfirmProps) {
+  const [text, setText] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<ApiError | null>(null);
+  const isReady = !isBusy && (typed === undefined || text === typed);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (!isReady) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await onConfirm();
+      onClose();
+    } catch (thrown) {
+      setError(toApiError(thrown));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)}>
+        {children}
+        {typed !== undefined && (
+          <label className="typed">
+            Type <code>{typed}</code> to confirm
+            <input value={text} onChange={(event) => setText(event.target.value)} autoComplete="off" spellCheck={false} />
+          </label>
+        )}
+        {error !== null && <ErrorNote error={error} />}
+        <div className="dialog-foot">
+          <button type="button" onClick={onClose}>
+            Back
+          </button>
+          <button type="submit" className={tone === "danger" ? "danger" : "primary"} disabled={!isReady}>
+            {isBusy ? "Working …" : action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,12 @@
+/** Shows a point in time: short in the text, exact in the title. */
+import { formatTime } from "./format";
+
+/** Renders `at`, or a dash if there is none. */
+export function Time({ at }: { at: string | null | undefined }) {
+  if (at === null || at === undefined) return <span className="none">–</span>;
+  return (
+    <time dateTime={at} title={at}>
+      {formatTime(at)}
+    </time>
+  );
+}

@@ -1,0 +1,50 @@
+/** Tests that no character of an agent's text acts, hides or covers other text. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { findMarks } from "./marks";
+
+function show(text: string): string {
+  return findMarks(text)
+    .map((piece) => (piece.kind === "text" ? piece.text : `<${piece.label}>`))
+    .join("");
+}
+
+const CASES: [string, string, string][] = [
+  ["plain text", "plain\ttext\n", "plain\ttext\n"],
+  ["letters of all scripts and emoji", "Grüße, 你好 👋🏽 👩‍💻 👨‍👩‍👧", "Grüße, 你好 👋🏽 👩‍💻 👨‍👩‍👧"],
+  ["colours of terminals", "\x1b[31mred\x1b[0m", "<ESC[31m>red<ESC[0m>"],
+  ["title of a window", "\x1b]0;title\x07after", "<ESC]0;title.>after"],
+  ["clipboard (OSC 52)", "\x1b]52;c;ZXZpbA==\x1b\\after", "<ESC]52;c;ZXZpbA==.\\>after"],
+  ["hyperlink (OSC 8)", "\x1b]8;;https://evil.example\x1b\\x", "<ESC]8;;https://evil.exam…>x"],
+  ["device control", "\x1bP+q544e\x1b\\after", "<ESCP+q544e.\\>after"],
+  ["reset", "\x1bcreset", "<ESCc>reset"],
+  ["C1 control sequence", "\u009b31mc1", "<U+009B31m>c1"],
+  ["unfinished string ends with its line", "\x1b]0;unfinished\nnext", "<ESC]0;unfinished>\nnext"],
+  ["ESC at the end", "end\x1b", "end<ESC>"],
+  ["C0 and DEL", "a\0b\x07c\x08d\x7f", "a<NUL>b<BEL>c<BS>d<DEL>"],
+  ["carriage return alone", "over\rwritten", "over<CR>written"],
+  ["carriage return of a line's end", "one\r\ntwo", "one\ntwo"],
+  ["override of direction", "admin\u202enimda\u2066", "admin<RLO>nimda<LRI>"],
+  ["marks of direction", "\u200e\u200f\u061c", "<LRM><RLM><U+061C>"],
+  ["zero width", "a\u200bb\u200cc\u200dd\ufeffe\u2060f\u00adg", "a<ZWSP>b<ZWNJ>c<ZWJ>d<BOM>e<WJ>f<SHY>g"],
+  ["fillers that look empty", "\u3164\u115f", "<U+3164><U+115F>"],
+  ["tags", "x\u{e0041}", "x<U+E0041>"],
+  ["line separator", "a\u2028b", "a<U+2028>b"],
+  ["lone surrogate", "a\ud800b", "a<U+D800>b"],
+];
+
+for (const [name, hostile, shown] of CASES) {
+  test(`shows ${name}`, () => assert.equal(show(hostile), shown));
+}
+
+test("a pile of combining marks is bounded", () => {
+  assert.equal(show(`e${"\u0301".repeat(5000)}x`), `e${"\u0301".repeat(4)}<+4996>x`);
+  assert.equal(show("e\u0301"), "e\u0301");
+});
+
+test("a long hostile text is divided in linear time", () => {
+  const started = performance.now();
+  findMarks("\x1b]".repeat(50_000));
+  findMarks("\u0301".repeat(200_000));
+  assert.ok(performance.now() - started < 10_000);
+});

@@ -1,0 +1,73 @@
+/**
+ * Divides text of agents into what may be shown as it is, and what is shown as a mark: control characters, escape sequences,
+ * bidirectional controls, invisible characters and piles of combining marks. The sequences are those that
+ * platform/runtime/src/terminal.rs removes.
+ */
+
+/** Piece of a text: shown as it is, or as a mark with a label and an explanation. */
+export type Piece = { kind: "text"; text: string } | { kind: "mark"; label: string; title: string };
+
+/** Combining marks that one letter may have; more could cover other lines. */
+export const MAX_COMBINING = 4;
+const MAX_LABEL = 24;
+
+const SEQUENCE =
+  // Control sequences, strings (title, clipboard, device control) and other escapes. None passes the end of its line.
+  /(?:\x1b\[|\x9b)[ -?]*[@-~]|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x9c\x1b\n]*(?:\x07|\x9c|\x1b\\)?|\x1b[ -/]*[0-~]?/
+    .source;
+const CONTROL = /[\0-\x08\x0b-\x1f\x7f-\x9f]/.source;
+const BIDI = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/.source;
+const INVISIBLE =
+  /[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u2060-\u2065\u206a-\u206f]/.source +
+  /|[\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]/u.source;
+const JOINER = /(?<!\p{Extended_Pictographic}\p{M}*\p{Emoji_Modifier}?)\u200d|\u200d(?!\p{Extended_Pictographic})/u.source;
+const SURROGATE = /\p{Surrogate}/u.source;
+const PILE = `(?<=\\p{M}{${MAX_COMBINING}})\\p{M}+`;
+const ODD = new RegExp([SEQUENCE, CONTROL, BIDI, INVISIBLE, JOINER, SURROGATE, PILE].map((part) => `(${part})`).join("|"), "gu");
+
+/** Divides `text`. The texts of all pieces that are shown as they are, in order, are free of everything above. */
+export function findMarks(text: string): Piece[] {
+  const pieces: Piece[] = [];
+  let end = 0;
+  for (const match of text.matchAll(ODD)) {
+    if (match.index > end) pieces.push({ kind: "text", text: text.slice(end, match.index) });
+    const found = match[0];
+    // A carriage return before a line feed is an ordinary end of a line.
+    if (!(found === "\r" && text[match.index + 1] === "\n")) pieces.push(markOf(found, match[7] !== undefined));
+    end = match.index + found.length;
+  }
+  if (end < text.length) pieces.push({ kind: "text", text: text.slice(end) });
+  return pieces;
+}
+
+function markOf(found: string, isPile: boolean): Piece {
+  if (isPile) return { kind: "mark", label: `+${[...found].length}`, title: "further combining marks, not shown" };
+  const first = found.codePointAt(0) ?? 0;
+  if (found.length > 1 && first < 0x10000) {
+    const label = `${first === 0x1b ? "ESC" : nameOf(first)}${printable(found.slice(1))}`;
+    const isLong = label.length > MAX_LABEL;
+    return { kind: "mark", label: isLong ? `${label.slice(0, MAX_LABEL)}…` : label, title: "escape sequence of terminals" };
+  }
+  return { kind: "mark", label: nameOf(first), title: titleOf(first) };
+}
+
+function printable(text: string): string {
+  return [...text].map((char) => (/[\x20-\x7e]/.test(char) ? char : ".")).join("");
+}
+
+const NAMES = new Map<number, string>([
+  [0, "NUL"], [7, "BEL"], [8, "BS"], [13, "CR"], [0x1b, "ESC"], [0x7f, "DEL"], [0xad, "SHY"], [0x200b, "ZWSP"], [0x200c, "ZWNJ"],
+  [0x200d, "ZWJ"], [0x200e, "LRM"], [0x200f, "RLM"], [0x202a, "LRE"], [0x202b, "RLE"], [0x202c, "PDF"], [0x202d, "LRO"],
+  [0x202e, "RLO"], [0x2066, "LRI"], [0x2067, "RLI"], [0x2068, "FSI"], [0x2069, "PDI"], [0x2060, "WJ"], [0xfeff, "BOM"],
+]);
+
+function nameOf(code: number): string {
+  return NAMES.get(code) ?? `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+function titleOf(code: number): string {
+  const number = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+  if (code < 0xa0) return `control character ${number}`;
+  if (code >= 0xd800 && code <= 0xdfff) return `half of a character, ${number}`;
+  return new RegExp(BIDI).test(String.fromCodePoint(code)) ? `changes the direction of text, ${number}` : `invisible, ${number}`;
+}

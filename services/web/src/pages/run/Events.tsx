@@ -1,0 +1,98 @@
+/** Events of a run: any number of them, by kind and text, with jumps to failures and to the end. */
+import { useMemo, useRef, useState } from "react";
+import { useShortcuts } from "../../app/keys";
+import { useLocation } from "../../app/router";
+import { AgentText } from "../../components/agent-text/AgentText";
+import { EmptyState } from "../../components/EmptyState";
+import { Time } from "../../components/Time";
+import { VirtualList, type VirtualListHandle } from "../../components/VirtualList";
+import { type EventLog, filterRows, nextFailure } from "./eventLog";
+import { type EventRow, ROW_KINDS, type RowKind } from "./eventRow";
+
+const ROW_PX = 30;
+const FIRST_CHARS = 2_000;
+const LABELS: Record<RowKind, string> = {
+  phase: "Phases", text: "Text", tool: "Tools", log: "Output", usage: "Usage", gap: "Gaps", end: "Ends",
+};
+
+/** Renders the events. `version` rises when `log` has others. */
+export function Events({ log, version }: { log: EventLog; version: number }) {
+  const { query, setQuery } = useLocation();
+  const kindText = query.get("kind") ?? "";
+  const find = query.get("find") ?? "";
+  const kinds = useMemo(() => ROW_KINDS.filter((kind) => kindText.split(",").includes(kind)), [kindText]);
+  const rows = useMemo(() => filterRows(log.rows, kinds, find), [log, version, kinds, find]);
+  const list = useRef<VirtualListHandle>(null);
+  const search = useRef<HTMLInputElement>(null);
+  const [failure, setFailure] = useState(-1);
+  const jump = () => {
+    const next = nextFailure(rows, failure);
+    setFailure(next);
+    if (next >= 0) list.current?.scrollTo(next);
+  };
+  const toEnd = () => list.current?.scrollTo(rows.length);
+  useShortcuts([
+    { key: "/", label: "Find in the events", run: () => search.current?.focus() },
+    { key: "f", label: "Next failure", run: jump },
+    { key: "e", label: "Last event", run: toEnd },
+  ]);
+  const failures = rows.filter((row) => row.isFailure).length;
+  const clear = () => setQuery({ kind: null, find: null });
+  const isFiltered = kinds.length > 0 || find !== "";
+  return (
+    <>
+      <div className="bar-line">
+        <div className="toggles" role="group" aria-label="Kinds of events">
+          {ROW_KINDS.map((kind) => (
+            <button
+              key={kind} type="button" className="toggle" aria-pressed={kinds.includes(kind)}
+              onClick={() => setQuery({ kind: toggle(kinds, kind).join(",") })}
+            >
+              {LABELS[kind]}
+            </button>
+          ))}
+        </div>
+        <input
+          ref={search} type="search" className="find" aria-label="Find in the events" placeholder="find" value={find}
+          onChange={(event) => setQuery({ find: event.target.value })}
+        />
+        <span className="muted num">{rows.length.toLocaleString("en")} rows</span>
+        <button type="button" onClick={jump} disabled={failures === 0}>
+          Next failure ({failures})
+        </button>
+        <button type="button" onClick={toEnd}>
+          To the end
+        </button>
+      </div>
+      {rows.length === 0 && isFiltered && <EmptyState title="No event matches" onClear={clear} />}
+      {rows.length === 0 && !isFiltered && <EmptyState title="No events yet">They appear here as they happen.</EmptyState>}
+      {rows.length > 0 && (
+        <VirtualList
+          label="Events" items={rows} keyOf={(row) => row.key} estimate={ROW_PX} handle={list} follows
+          render={(row, index) => <EventRowView row={row} isFound={index === failure} />}
+        />
+      )}
+    </>
+  );
+}
+
+function toggle(kinds: RowKind[], kind: RowKind): RowKind[] {
+  return kinds.includes(kind) ? kinds.filter((other) => other !== kind) : [...kinds, kind];
+}
+
+function EventRowView({ row, isFound }: { row: EventRow; isFound: boolean }) {
+  const classes = `event event-${row.kind}${row.isFailure ? " event-failed" : ""}${isFound ? " event-found" : ""}`;
+  return (
+    <div className={classes}>
+      <span className="event-seq num">{row.seq ?? "live"}</span>
+      <span className="event-at"><Time at={row.at} /></span>
+      <span className="event-label">
+        {row.isFailure && <span aria-hidden="true">✕ </span>}
+        {row.label}
+      </span>
+      <div className="event-text">
+        <AgentText text={row.text} cutBytes={row.cutBytes} firstChars={FIRST_CHARS} />
+      </div>
+    </div>
+  );
+}

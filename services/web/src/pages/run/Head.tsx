@@ -1,0 +1,114 @@
+/** Head of a run: state, figures, what it waits for, and why it failed. */
+import type { ReactNode } from "react";
+import { useDashboard } from "../../api/dashboard";
+import { Link } from "../../app/router";
+import { AgentText } from "../../components/agent-text/AgentText";
+import { Elapsed } from "../../components/Elapsed";
+import { formatCount } from "../../components/format";
+import { StateChip } from "../../components/StateChip";
+import { Time } from "../../components/Time";
+import { CallCount, Cost } from "../runs/columns";
+import { Actions } from "./Actions";
+import { traceLink } from "./links";
+import type { RunDetails } from "./useRun";
+
+/** Renders the head. `children` says how the stream stands. */
+export function Head({ run, onChange, children }: { run: RunDetails; onChange: () => void; children: ReactNode }) {
+  const waiting = run.waitingToolCalls?.length ?? 0;
+  return (
+    <>
+      <div className="page-head">
+        <RunTitle id={run.runId} />
+        <StateChip state={run.state} />
+        {children}
+        <Actions run={run} onChange={onChange} />
+      </div>
+      {run.queue !== undefined && (
+        <p className="note">
+          In the queue: {formatCount(run.queue.ahead)} ahead of it, {formatCount(run.queue.waiting)} wait in all.
+        </p>
+      )}
+      {waiting > 0 && (
+        <p className="note">
+          {waiting === 1 ? "A tool call waits" : `${waiting} tool calls wait`} for a person. <Link to="/approvals">Decide now</Link>
+        </p>
+      )}
+      {run.error !== undefined && <Failure error={run.error} />}
+      <Facts run={run} />
+    </>
+  );
+}
+
+/** Title of a run, also where it cannot be shown. */
+export function RunTitle({ id }: { id: string }) {
+  return (
+    <h1 className="run-title">
+      <Link to="/sandbox">Runs</Link> <span className="muted">/</span> <AgentText text={id} form="inline" />
+    </h1>
+  );
+}
+
+function Failure({ error }: { error: NonNullable<RunDetails["error"]> }) {
+  return (
+    <div className="error-note">
+      <strong>
+        Failed: <code>{error.code}</code>
+      </strong>
+      <div className="prose">
+        <AgentText text={error.message} firstChars={2_000} />
+      </div>
+      {error.detail !== undefined && (
+        <details>
+          <summary>Cause, for operators</summary>
+          <AgentText text={error.detail} />
+        </details>
+      )}
+    </div>
+  );
+}
+
+function Facts({ run }: { run: RunDetails }) {
+  const { traceUrl } = useDashboard();
+  const trace = traceLink(traceUrl, run.traceId ?? null);
+  const inline = (text: string) => <AgentText text={text} form="inline" />;
+  return (
+    <dl className="facts panel">
+      <Fact label="Agent">{inline(run.agentId)}</Fact>
+      {run.model !== undefined && <Fact label="Model">{inline(run.model)}</Fact>}
+      <Fact label="Account">{inline(run.account)}</Fact>
+      {run.user !== null && <Fact label="Ordered by">{inline(run.user)}</Fact>}
+      <Fact label="Ordered"><Time at={run.createdAt} /></Fact>
+      <Fact label="Took"><Elapsed from={run.startedAt} to={run.endedAt} /></Fact>
+      {run.attempt > 0 && <Fact label="Attempt">{run.attempt + 1}</Fact>}
+      {run.priority !== "normal" && <Fact label="Priority">{run.priority}</Fact>}
+      {run.usage !== undefined && (
+        <>
+          <Fact label="Model calls"><CallCount calls={run.usage.calls} refused={run.usage.refusedCalls} /></Fact>
+          <Fact label="Tokens in / out">
+            {formatCount(run.usage.inputTokens)} / {formatCount(run.usage.outputTokens)}
+          </Fact>
+        </>
+      )}
+      {run.receipts !== undefined && <Fact label="Cost"><Cost receipts={run.receipts} /></Fact>}
+      {run.stateKey !== undefined && (
+        <Fact label="Thread">
+          <Link to={`/chat/${encodeURIComponent(run.stateKey)}`}>{inline(run.stateKey)}</Link>
+        </Fact>
+      )}
+      {trace !== null && (
+        <Fact label="Trace">
+          <a href={trace.href} target="_blank" rel="noopener noreferrer">open at {trace.host}</a>
+        </Fact>
+      )}
+    </dl>
+  );
+}
+
+function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

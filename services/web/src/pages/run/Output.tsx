@@ -1,0 +1,70 @@
+/** Output of the agent's process, as text. */
+import { useMemo, useState } from "react";
+import { AgentText } from "../../components/agent-text/AgentText";
+import { EmptyState } from "../../components/EmptyState";
+import { formatBytes } from "../../components/format";
+import type { OutputPiece } from "./eventLog";
+
+type Stream = OutputPiece["stream"];
+const STREAMS: Stream[] = ["stdout", "stderr"];
+
+/** Renders both streams, or one of them. */
+export function Output({ runId, output, version }: { runId: string; output: OutputPiece[]; version: number }) {
+  const [shown, setShown] = useState<Stream | "both">("both");
+  const blocks = useMemo(() => join(output, shown), [output, version, shown]);
+  if (output.length === 0) return <EmptyState title="The agent has written nothing">Some agents write only their answer.</EmptyState>;
+  return (
+    <>
+      <div className="bar-line">
+        <div className="toggles" role="group" aria-label="Streams">
+          {(["both", ...STREAMS] as const).map((stream) => (
+            <button key={stream} type="button" className="toggle" aria-pressed={shown === stream} onClick={() => setShown(stream)}>
+              {stream}
+            </button>
+          ))}
+        </div>
+        {STREAMS.filter((stream) => output.some((piece) => piece.stream === stream)).map((stream) => (
+          <button key={stream} type="button" onClick={() => download(runId, stream, output)}>
+            Save {stream}
+          </button>
+        ))}
+      </div>
+      <div className="panel output" role="log" aria-live="off" aria-label="Output" tabIndex={0}>
+        {blocks.map((block, index) => (
+          <div key={index} className={`output-block output-${block.stream}`}>
+            {shown === "both" && <span className="output-name">{block.stream}</span>}
+            {block.missingBytes > 0 ? (
+              <p className="cut">{formatBytes(block.missingBytes)} were left out here.</p>
+            ) : (
+              <AgentText text={block.text} />
+            )}
+          </div>
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** Joins pieces of one stream that follow each other. */
+function join(output: OutputPiece[], shown: Stream | "both"): OutputPiece[] {
+  const blocks: OutputPiece[] = [];
+  for (const piece of output) {
+    if (shown !== "both" && piece.stream !== shown) continue;
+    const last = blocks.at(-1);
+    const continues = last?.stream === piece.stream && last.missingBytes === 0 && piece.missingBytes === 0;
+    if (last !== undefined && continues) blocks[blocks.length - 1] = { ...last, text: last.text + piece.text };
+    else blocks.push(piece);
+  }
+  return blocks;
+}
+
+/** Saves the raw text as a file. It is never shown as a document: its type is that of unknown bytes. */
+function download(runId: string, stream: Stream, output: OutputPiece[]): void {
+  const text = output.filter((piece) => piece.stream === stream).map((piece) => piece.text);
+  const url = URL.createObjectURL(new Blob(text, { type: "application/octet-stream" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = `${runId.replace(/[^\w.-]/g, "_")}.${stream}.txt`;
+  link.click();
+  URL.revokeObjectURL(url);
+}

@@ -1,0 +1,69 @@
+/** Calls that were refused or cut: the setting that decided, and the command that would change it. */
+import { AgentText } from "../../components/agent-text/AgentText";
+import { CopyText } from "../../components/CopyText";
+import { EmptyState } from "../../components/EmptyState";
+import { More } from "../../components/More";
+import { Time } from "../../components/Time";
+import { type Call, useCalls } from "./calls";
+import { OutcomeChip } from "./Calls";
+import type { RunDetails } from "./useRun";
+
+/** Renders the refused calls of `run`. */
+export function Refusals({ run }: { run: RunDetails }) {
+  const calls = useCalls(run);
+  const refused = calls.items?.filter((call) => call.refusal !== null || call.timeout !== null) ?? [];
+  return (
+    <>
+      {calls.items !== null && refused.length === 0 && calls.more === null && (
+        <EmptyState title="Nothing was refused">Each call that a rule stops is shown here with the setting that decided.</EmptyState>
+      )}
+      {refused.map((call) => (
+        <Refusal key={call.callId} call={call} />
+      ))}
+      <More pages={calls} />
+    </>
+  );
+}
+
+function Refusal({ call }: { call: Call }) {
+  const advice = call.advice ?? null;
+  const commands = advice === null ? [`sluice audit show ${call.callId}`] : advice.commands;
+  return (
+    <article className="panel refusal">
+      <div className="bar-line">
+        <OutcomeChip call={call} />
+        <Time at={call.at} />
+        <AgentText text={call.modelAsked ?? call.route} form="inline" />
+      </div>
+      {advice !== null && (
+        <div className="prose">
+          <AgentText text={advice.why} />
+        </div>
+      )}
+      <dl className="facts">
+        {call.rule !== null && (
+          <div>
+            <dt>Decided by</dt>
+            <dd><code><AgentText text={call.rule} form="inline" /></code></dd>
+          </div>
+        )}
+        {advice?.settings.map((setting) => (
+          <div key={`${setting.section}.${setting.key}`}>
+            <dt><AgentText text={`[${setting.section}]`} form="inline" /></dt>
+            <dd><code><AgentText text={`${setting.key} = ${setting.value ?? "…"}`} form="inline" /></code></dd>
+          </div>
+        ))}
+      </dl>
+      {commands.length > 0 ? (
+        <div className="stack commands">
+          <p className="commands-title">{advice === null ? "For the fix, on the host" : "To change it"}</p>
+          {commands.map((command) => (
+            <CopyText key={command} text={command} />
+          ))}
+        </div>
+      ) : (
+        <p className="hint">An operator sees the command that would change this.</p>
+      )}
+    </article>
+  );
+}

@@ -1,0 +1,40 @@
+/** Reads the model calls of a run, with the advice that newer servers add to those that were refused. */
+import { useEffect } from "react";
+import { type Schemas, api } from "../../api/client";
+import { type Pages, usePages } from "../../api/usePages";
+import { isActive } from "../runs/list";
+import type { RunDetails } from "./useRun";
+
+/** Why a call was refused or cut, and what would change that. Commands and settings are there for operators. */
+export interface Advice {
+  why: string;
+  commands: string[];
+  settings: { section: string; key: string; value?: string }[];
+}
+
+const REFRESH_MS = 5_000;
+const PAGE = 100;
+
+/** Call of a run. */
+export type Call = Schemas["Call"] & { advice?: Advice | null };
+
+/** Returns the calls of `run`, read again while it is active, and when its state changes. */
+export function useCalls(run: RunDetails): Pages<Call> {
+  const key = `${run.runId} ${run.attempt} ${run.state} ${run.usage?.calls ?? 0} ${run.usage?.refusedCalls ?? 0}`;
+  const pages = usePages<Call>(key, async (cursor, signal) => {
+    const query = cursor === undefined ? { limit: PAGE } : { limit: PAGE, cursor };
+    const page = await api.get("/api/v1/runs/{run}/calls", { path: { run: run.runId }, query, signal });
+    return { items: page.calls, nextCursor: page.nextCursor };
+  });
+  const { reload, items } = pages;
+  // Later pages stay as they are: reading them again would move what is being read.
+  const active = isActive(run) && (items?.length ?? 0) <= PAGE;
+  useEffect(() => {
+    if (!active) return;
+    const timer = setInterval(() => {
+      if (!document.hidden) reload();
+    }, REFRESH_MS);
+    return () => clearInterval(timer);
+  }, [active, reload]);
+  return pages;
+}

@@ -1,0 +1,65 @@
+/** One run: its head with actions, and what it did in tabs. The shown tab is in the address. */
+import { useLocation } from "../../app/router";
+import { ErrorNote } from "../../components/ErrorNote";
+import { Skeleton } from "../../components/Skeleton";
+import { StreamNote } from "../../components/StreamNote";
+import { type Tab, Tabs } from "../../components/Tabs";
+import { Answer } from "./Answer";
+import { Calls } from "./Calls";
+import { Events } from "./Events";
+import { Git } from "./Git";
+import { Head, RunTitle } from "./Head";
+import { Output } from "./Output";
+import { Receipts } from "./Receipts";
+import { Refusals } from "./Refusals";
+import { Timeline } from "./Timeline";
+import { Tools } from "./Tools";
+import { type FollowedRun, type RunDetails, useRun } from "./useRun";
+import "./run.css";
+
+/** Shows the run of the address. */
+export default function Run() {
+  const { params } = useLocation();
+  const followed = useRun(params["run"] ?? "");
+  const { loaded, stream } = followed;
+  if (loaded.data === null) {
+    return (
+      <>
+        <RunTitle id={params["run"] ?? ""} />
+        {loaded.error === null ? <Skeleton rows={10} /> : <ErrorNote error={loaded.error} onRetry={loaded.reload} />}
+      </>
+    );
+  }
+  return (
+    <>
+      <Head run={loaded.data} onChange={followed.refresh}>
+        <StreamNote state={stream.state} onRetry={stream.retryNow} />
+      </Head>
+      {loaded.error !== null && <ErrorNote error={loaded.error} onRetry={loaded.reload} staleSince={loaded.staleSince} />}
+      <RunTabs run={loaded.data} followed={followed} />
+    </>
+  );
+}
+
+function RunTabs({ run, followed }: { run: RunDetails; followed: FollowedRun }) {
+  const { query, setQuery } = useLocation();
+  const { log, version } = followed;
+  const refused = run.usage?.refusedCalls ?? 0;
+  const tabs: Tab[] = [
+    { id: "answer", label: "Answer", render: () => <Answer run={run} answer={log.answer} /> },
+    { id: "events", label: "Events", count: log.rows.length, render: () => <Events log={log} version={version} /> },
+    { id: "output", label: "Output", render: () => <Output runId={run.runId} output={log.output} version={version} /> },
+    { id: "calls", label: "Model calls", count: run.usage?.calls, render: () => <Calls run={run} /> },
+    { id: "tools", label: "Tool calls", render: () => <Tools run={run} log={log} version={version} /> },
+    { id: "refusals", label: "Refusals", ...(refused > 0 ? { count: refused } : {}), render: () => <Refusals run={run} /> },
+    { id: "receipts", label: "Receipts", count: run.receipts?.count, render: () => <Receipts run={run} /> },
+    { id: "git", label: "Git", count: run.commits?.commits, render: () => <Git run={run} /> },
+    { id: "timeline", label: "Timeline", render: () => <Timeline run={run} log={log} version={version} /> },
+  ];
+  return (
+    <Tabs
+      label="Parts of the run" tabs={tabs} shown={query.get("tab") ?? "answer"}
+      onShow={(id) => setQuery({ tab: id === "answer" ? null : id, kind: null, find: null })}
+    />
+  );
+}

@@ -1,0 +1,43 @@
+/** Computes the bars of a run's last attempt: the wait, its phases, its calls and its tools. */
+import type { Schemas } from "../../api/client";
+import type { Bar } from "../../components/SvgBars";
+import type { RunTool } from "./tools";
+
+/** What the bars are made of. `ends` are the times at which attempts ended. */
+export interface TimelineParts {
+  run: Pick<Schemas["RunDetails"], "createdAt" | "endedAt" | "attempt">;
+  statuses: { phase: string; at: string }[];
+  ends: string[];
+  calls: Schemas["Call"][];
+  tools: RunTool[];
+  now: number;
+}
+
+const MAX_CALLS = 60;
+
+/** Returns the bars in their order. */
+export function timeline({ run, statuses, ends, calls, tools, now }: TimelineParts): Bar[] {
+  const previousEnd = run.endedAt === null ? ends.at(-1) : ends.at(-2);
+  const origin = run.attempt > 0 && previousEnd !== undefined ? Date.parse(previousEnd) : Date.parse(run.createdAt);
+  const end = run.endedAt === null ? now : Date.parse(run.endedAt);
+  const since = (at: number) => Math.max(0, at - origin);
+  const own = statuses.filter(({ at }) => Date.parse(at) >= origin);
+  const bars: Bar[] = [{ label: "queued", tone: "wait", start: 0, end: since(own[0] === undefined ? end : Date.parse(own[0].at)) }];
+  for (const [index, { phase, at }] of own.entries()) {
+    const next = own[index + 1];
+    const until = next === undefined ? end : Date.parse(next.at);
+    bars.push({ label: phase, tone: phase === "queued" ? "wait" : "phase", start: since(Date.parse(at)), end: since(until) });
+  }
+  const shown = calls.filter((call) => call.attempt === run.attempt && call.kind === "model");
+  for (const call of shown.slice(0, MAX_CALLS)) {
+    const start = since(Date.parse(call.at));
+    const isBad = call.outcome !== "complete" || call.status >= 400;
+    bars.push({ label: call.modelAsked ?? call.route, tone: isBad ? "bad" : "call", start, end: start + call.durationMs });
+  }
+  for (const tool of tools.slice(0, MAX_CALLS)) {
+    if (tool.startedAt === null) continue;
+    const until = tool.endedAt === null ? end : Date.parse(tool.endedAt);
+    bars.push({ label: tool.name, tone: tool.isFailure ? "bad" : "tool", start: since(Date.parse(tool.startedAt)), end: since(until) });
+  }
+  return bars;
+}

@@ -1,0 +1,72 @@
+/** Columns of the list of runs. */
+import { Link } from "../../app/router";
+import { AgentText } from "../../components/agent-text/AgentText";
+import { Elapsed } from "../../components/Elapsed";
+import { formatCount, formatDollars, plural } from "../../components/format";
+import { StateChip } from "../../components/StateChip";
+import type { Column } from "../../components/Table";
+import { Time } from "../../components/Time";
+import type { Run } from "./filter";
+
+const none = <span className="none">–</span>;
+
+const tokens = ({ usage }: Run) => (usage === undefined ? none : formatCount(usage.inputTokens + usage.outputTokens));
+
+/** Returns the columns; the account is shown to those who see several. */
+export function runColumns(seesAccounts: boolean): Column<Run>[] {
+  return [
+    {
+      id: "run", label: "Run", isWide: true,
+      cell: (run) => (
+        <Link to={`/sandbox/${encodeURIComponent(run.runId)}`} className="run-id">
+          <bdi>{run.runId}</bdi>
+        </Link>
+      ),
+    },
+    { id: "state", label: "State", isWide: true, cell: (run) => <StateChip state={run.state} code={run.error?.code} /> },
+    { id: "agent", label: "Agent", cell: (run) => <AgentText text={run.agentId} form="inline" /> },
+    ...(seesAccounts ? [{ id: "account", label: "Account", cell: (run: Run) => <AgentText text={run.account} form="inline" /> }] : []),
+    { id: "user", label: "Ordered by", cell: (run) => (run.user === null ? none : <AgentText text={run.user} form="inline" />) },
+    { id: "ordered", label: "Ordered", cell: (run) => <Time at={run.createdAt} /> },
+    {
+      id: "took", label: "Took", isNumeric: true,
+      cell: (run) => <Elapsed from={run.startedAt} to={run.endedAt} />,
+    },
+    {
+      id: "calls", label: "Calls", isNumeric: true,
+      cell: (run) => (run.usage === undefined ? none : <CallCount calls={run.usage.calls} refused={run.usage.refusedCalls} />),
+    },
+    { id: "tokens", label: "Tokens", isNumeric: true, cell: tokens },
+    {
+      id: "cost", label: "Cost", isNumeric: true,
+      cell: (run) => (run.receipts === undefined ? none : <Cost receipts={run.receipts} />),
+    },
+  ];
+}
+
+/** Number of calls, and how many more were refused. */
+export function CallCount({ calls, refused }: { calls: number; refused: number }) {
+  return (
+    <>
+      {formatCount(calls)}
+      {refused > 0 && <span className="refused-count"> +{formatCount(refused)} refused</span>}
+    </>
+  );
+}
+
+/** Cost of receipts. Receipts without a price are named, because the sum is too low then. */
+export function Cost({ receipts }: { receipts: NonNullable<Run["receipts"]> }) {
+  const { cost, unpriced, count } = receipts;
+  if (count > 0 && unpriced === count) return <span className="muted">no price</span>;
+  return (
+    <>
+      {formatDollars(cost)}
+      {unpriced > 0 && (
+        <abbr className="unpriced" title={`${plural(unpriced, "receipt")} without a price: the cost is higher`}>
+          {" "}
+          +?
+        </abbr>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,81 @@
+/** Sign-in: by a token, which leaves the field with the request, or by the code of a one-time link. */
+import { type FormEvent, useEffect, useRef, useState } from "react";
+import { ApiError, toApiError } from "../../api/problem";
+import { useLocation } from "../../app/router";
+import { useSession } from "../../app/session";
+import { ErrorNote } from "../../components/ErrorNote";
+
+/** Shows the sign-in. `reason` says whether a session has just ended. */
+export function SignIn({ linkCode, reason }: { linkCode: string | null; reason: "none" | "ended" }) {
+  const { state, signIn, signInByLink } = useSession();
+  const { path, navigate } = useLocation();
+  const [error, setError] = useState<ApiError | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  const used = useRef(false);
+  const begin = async (session: Promise<void>) => {
+    setBusy(true);
+    setError(null);
+    try {
+      await session;
+      if (path === "/signin" || path === "/") navigate("/sandbox", "replace");
+    } catch (thrown) {
+      setError(toApiError(thrown));
+      setBusy(false);
+    }
+  };
+  useEffect(() => {
+    if (error !== null) field.current?.focus();
+  }, [error]);
+  useEffect(() => {
+    if (linkCode === null || used.current) return;
+    used.current = true;
+    void begin(signInByLink(linkCode));
+  });
+  const isKnown = state.kind === "signedIn" && state.session.principal !== null;
+  useEffect(() => {
+    if (isKnown && linkCode === null) navigate("/sandbox", "replace");
+  }, [isKnown, linkCode, navigate]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const token = field.current?.value.trim() ?? "";
+    if (field.current !== null) field.current.value = "";
+    if (token !== "") void begin(signIn(token));
+  };
+  return (
+    <main className="alone signin">
+      <div className="brand">
+        <span className="brand-gate" aria-hidden="true" />
+        Sluicegate
+      </div>
+      <h1>Sign in</h1>
+      {reason === "ended" && <p className="note">Your session has ended. Sign in to go on where you were.</p>}
+      <form onSubmit={submit} autoComplete="off">
+        <label htmlFor="token">Token of a principal</label>
+        <input id="token" ref={field} type="password" autoComplete="off" spellCheck={false} autoFocus disabled={isBusy} />
+        <button type="submit" className="primary" disabled={isBusy}>
+          {isBusy ? "Signing in …" : "Sign in"}
+        </button>
+      </form>
+      {error !== null && <ErrorNote error={explain(error)} title="That did not let you in" />}
+      <p className="hint">
+        <code>sluice principals add NAME --account ACCOUNT</code> prints a token once. It is sent once, and kept nowhere in this
+        browser.
+      </p>
+    </main>
+  );
+}
+
+/** Says what a person at this page can do; the API speaks to programs. */
+function explain(error: ApiError): ApiError {
+  const { status, code } = error;
+  if (code === "unauthenticated") {
+    const detail = "This token is not valid: it is mistyped, or it was replaced or revoked.";
+    return new ApiError({ status, code, detail, help: "`sluice principals rotate NAME` prints another one" });
+  }
+  if (code === "link_invalid") {
+    const detail = "This link does not work any more: each works once, and for two minutes.";
+    return new ApiError({ status, code, detail, help: "`sluice dashboard` prints another one" });
+  }
+  return error;
+}
