@@ -1,7 +1,7 @@
 //! Defines the events that a run reports while it executes.
 //!
 //! Two kinds exist. A *stored* event has a number in its run, from 1, and any follower can read it again. These are
-//! `status`, `activity`, `tool`, `tool_call`, `tool_result`, `agent_usage`, `log`, `log_cut`, `assistant_final`,
+//! `status`, `activity`, `tool`, `tool_call`, `tool_result`, `host_tool`, `agent_usage`, `log`, `log_cut`, `assistant_final`,
 //! `usage_report`, `done` and `error`. A *live* event has no number, is held in memory for a short while and is then
 //! lost. It is not ordered among stored events and cannot be requested from a given point. Where both kinds are written
 //! side by side (`sluice runs events --json`), a live event says `"live": true`. `text_delta` and `progress` are live if
@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{limit::events, record::Tokens};
+use crate::{host_tools::ToolCallState, limit::events, record::Tokens};
 
 /// Event of a run, in the order in which events happened. A run ends with exactly one [`AgentEvent::Done`] or
 /// [`AgentEvent::Error`].
@@ -71,6 +71,27 @@ pub enum AgentEvent {
         /// Bytes cut from the end of the result.
         #[serde(default, skip_serializing_if = "is_zero")]
         cut_bytes: u64,
+    },
+    /// A call of a host tool entered a state. The control plane says so, which executes the tool, and not the agent.
+    HostTool {
+        /// Id of the call, as the journal has it.
+        id: String,
+        /// Name of the tool.
+        name: String,
+        /// State of the call from now on.
+        state: ToolCallState,
+        /// Arguments as JSON, without secrets and with long texts shortened; in the first event of a call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<String>,
+        /// Code of the reason why there is no result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
+        /// Length of the result, in bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result_bytes: Option<u64>,
+        /// Milliseconds that the tool took, without a wait for an approval.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
     },
     /// The agent reports tokens that it counted itself. Only the journal proves usage.
     AgentUsage {
@@ -170,6 +191,7 @@ impl AgentEvent {
             Self::Tool { .. } => "tool",
             Self::ToolCall { .. } => "tool_call",
             Self::ToolResult { .. } => "tool_result",
+            Self::HostTool { .. } => "host_tool",
             Self::AgentUsage { .. } => "agent_usage",
             Self::Commits { .. } => "commits",
             Self::Log { .. } => "log",
@@ -405,75 +427,4 @@ impl RunErrorCode {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_says_of_itself_what_is_written_of_it() {
-        let stream = OutputStream::Stderr;
-        let text = || "t".to_owned();
-        let events = [
-            AgentEvent::Status { phase: Phase::Queued },
-            AgentEvent::activity(ActivityKind::Thinking, None),
-            AgentEvent::activity(ActivityKind::ToolUse, Some("exec")),
-            AgentEvent::TextDelta { delta: text() },
-            AgentEvent::Progress { text: text() },
-            AgentEvent::Tool { name: text() },
-            AgentEvent::ToolCall { id: text(), name: text(), arguments: "{}".to_owned(), cut_bytes: 0 },
-            AgentEvent::ToolResult { id: text(), result: text(), is_error: true, cut_bytes: 0 },
-            AgentEvent::AgentUsage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 },
-            AgentEvent::Commits { stage: text(), branch: text(), commit: None, pull_request: Some(text()) },
-            AgentEvent::Log { stream, text: text() },
-            AgentEvent::LogCut { stream, bytes: 7 },
-            AgentEvent::Missed { count: 7 },
-            AgentEvent::Pruned { count: 7 },
-            AgentEvent::UsageReport { calls: 1, tokens: Tokens::default() },
-            AgentEvent::AssistantFinal { content: text(), cut_bytes: 0 },
-            AgentEvent::Done,
-            AgentEvent::Error { code: RunErrorCode::Timeout, message: text() },
-        ];
-        for event in events {
-            let json = serde_json::to_value(&event).unwrap();
-            assert_eq!(json["type"], event.kind());
-            assert!(json.get("cut_bytes").is_none(), "what was not cut is not said to be: {json}");
-            assert_eq!(serde_json::from_value::<AgentEvent>(json).unwrap(), event);
-        }
-        for phase in Phase::ALL {
-            assert_eq!(serde_json::to_value(phase).unwrap(), phase.name());
-        }
-        for kind in
-            [ActivityKind::Thinking, ActivityKind::ToolUse, ActivityKind::Compacting, ActivityKind::Waiting]
-        {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
-        }
-        for code in RunErrorCode::ALL {
-            assert_eq!(serde_json::to_value(code).unwrap(), code.code());
-        }
-        for (retired, code) in [
-            ("no_room", RunErrorCode::InsufficientDisk),
-            ("docker_away", RunErrorCode::DockerUnavailable),
-            ("data_plane_away", RunErrorCode::DataPlaneUnavailable),
-            ("gateway_away", RunErrorCode::GatewayUnavailable),
-            ("model_away", RunErrorCode::ModelUnavailable),
-            ("limit_used_up", RunErrorCode::QuotaExhausted),
-        ] {
-            assert_eq!(serde_json::from_value::<RunErrorCode>(retired.into()).unwrap(), code);
-        }
-        for stream in OutputStream::ALL {
-            assert_eq!(serde_json::to_value(stream).unwrap(), stream.name());
-        }
-    }
-    #[test]
-    fn a_label_is_short_and_printable() {
-        for (label, kept) in [
-            (Some("exec"), Some("exec".to_owned())),
-            (Some("a\u{1b}[31mb\n"), Some("a[31mb".to_owned())),
-            (Some("\u{7}"), None),
-            (None, None),
-            (Some("ä".repeat(100).as_str()), Some("ä".repeat(events::ACTIVITY_LABEL))),
-        ] {
-            let event = AgentEvent::activity(ActivityKind::ToolUse, label);
-            assert_eq!(event, AgentEvent::Activity { kind: ActivityKind::ToolUse, label: kept });
-        }
-    }
-}
+mod tests;

@@ -172,6 +172,11 @@ fn run_routes() -> Vec<Route> {
         guarded("/api/v1/runs/{run}/files/{*path}", Viewer, get(runs::download, operations::download())),
         guarded("/api/v1/runs/{run}/diff", Viewer, get(runs::diff, operations::diff())),
         guarded("/api/v1/runs/{run}/cancel", Member, post(runs::cancel, operations::cancel())),
+        guarded(
+            "/api/v1/runs/{run}/tools",
+            Viewer,
+            get(runs::list_tool_calls, operations::list_tool_calls()),
+        ),
         guarded("/api/v1/approvals", Viewer, get(approvals::list, approvals::list_operation())),
         guarded(
             "/api/v1/runs/{run}/tools/{call}/approve",

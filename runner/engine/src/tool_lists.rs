@@ -7,7 +7,7 @@ use std::fmt;
 use platform_core::id::ToolName;
 use platform_runtime::settings::Settings;
 
-use crate::request::RunRequest;
+use crate::request::{RunRequest, RunSpec};
 
 /// The three lists of tools that apply to a run. A tool has to be on all of them.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +59,17 @@ impl<'l> ToolLists<'l> {
             account: settings.accounts.of(&request.account).host_tools.as_deref(),
             order: request.spec.host_tools.as_deref(),
         }
+    }
+
+    /// Returns the tools that a stored order lets its run call, if its account does; none if the order was removed.
+    #[must_use]
+    pub fn ordered(wanted: &str) -> Vec<ToolName> {
+        let spec: Option<RunSpec> = serde_json::from_str(wanted).ok();
+        let of = |spec: RunSpec| {
+            let order = spec.host_tools.as_deref();
+            ToolLists { agent: &spec.agent.host_tools, account: None, order }.granted()
+        };
+        spec.map(of).unwrap_or_default()
     }
 
     /// Returns the first list that lacks `tool`; `None` if the run may call it.

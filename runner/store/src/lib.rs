@@ -70,6 +70,7 @@ mod row;
 mod schema;
 mod statement;
 mod step;
+mod stored_tool_calls;
 mod thread_list;
 mod thread_workspaces;
 mod threads;
@@ -88,6 +89,8 @@ use sqlx::{
     any::{AnyPoolOptions, install_default_drivers},
     pool::Pool,
 };
+
+pub use platform_core::host_tools::ToolCallState;
 
 pub use self::{
     accepted_tools::{AcceptedTool, NewAcceptance},
@@ -130,13 +133,13 @@ pub use self::{
     schema::SCHEMA,
     statement::{Statement, StatementLine},
     step::Step,
+    stored_tool_calls::{StoredToolCall, ToolCallPlace},
     thread_list::Thread,
     thread_workspaces::{ThreadClaim, ThreadWorkspace, ThreadWorkspaceKey},
     threads::{NewTurn, ThreadTurn, TurnPlace},
     time::UnixMillis,
     tool_approvals::{DecideError, ToolDecision, ToolVerdict, Withdrawal},
-    tool_call_state::ToolCallState,
-    tool_calls::{ApprovalWait, NewToolCall, StoredToolCall, ToolCallBegun, ToolCallEnd},
+    tool_calls::{ApprovalWait, NewToolCall, ToolCallBegun, ToolCallEnd},
     top_ups::{NewTopUp, TopUp, TopUpAdded},
 };
 use self::{

@@ -3,14 +3,15 @@
 //! Each decision is one conditional update: of two, or of a decision and a timeout, one takes place. The process that
 //! waits begins the call by another conditional update, so that a call runs only if it was approved and not withdrawn.
 
-use platform_core::id::RunId;
+use platform_core::{host_tools::ToolCallState, id::RunId};
 
 use super::{
     AccountScope, RetryWhen, Run, Store, Tx,
     error::{Error, failed},
     row::storable,
-    tool_call_state::{ToolCallMove, ToolCallState},
-    tool_calls::{ABANDONED, ABANDONED_MESSAGE, NewToolCall, StoredToolCall},
+    stored_tool_calls::StoredToolCall,
+    tool_call_state::ToolCallMove,
+    tool_calls::{ABANDONED, ABANDONED_MESSAGE, NewToolCall},
 };
 
 const ACTION: &str = "store the decision about a call of a tool";
@@ -29,7 +30,9 @@ const DENY: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, e
 const BEGIN: &str = "UPDATE tool_calls SET state = $1 \
      WHERE run = $2 AND attempt = $3 AND id = $4 AND owner = $5 AND state IN ($6, $7)";
 const ABANDON: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4 \
-     WHERE installation = $5 AND owner <> $6 AND state IN ($7, $8)";
+     WHERE installation = $5 AND owner <> $6 AND state IN ($7, $8) RETURNING *";
+const LOSE: &str = "UPDATE tool_calls SET state = $1 \
+     WHERE installation = $2 AND owner <> $3 AND ended IS NULL AND state IN ($4, $5) RETURNING *";
 const WAITING: &str = "SELECT tool_calls.* FROM tool_calls JOIN runs ON runs.run = tool_calls.run \
      AND runs.attempt = tool_calls.attempt \
      WHERE tool_calls.installation = $1 AND tool_calls.state = 'waiting' AND tool_calls.decide_by > $2 \
@@ -155,7 +158,11 @@ impl Store {
         } else {
             tx.decide(&call, decision).await?
         };
+        let before = call.state;
         let after = self.tool_call_to_decide(tx, &run.run_id, call_id).await?.unwrap_or(call);
+        if after.state != before {
+            tx.report_tool_call(&after, None).await?;
+        }
         Ok(if is_decided { Ok(after) } else { Err(DecideError::NotWaiting(Box::new(after))) })
     }
 
@@ -200,10 +207,14 @@ impl Store {
                 .bind(&new.owner)
                 .bind(from.word())
                 .bind(or.word());
-            denied.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            let denied = denied.execute(tx.connection()).await.map_err(failed(ACTION))?;
             let call = self.find_tool_call(&mut tx, &new.run_id, new.attempt, &new.id).await?;
+            let call = call.ok_or_else(|| Error::Corrupt { what: "id", value: new.id.clone() })?;
+            if denied.rows_affected() > 0 {
+                tx.report_tool_call(&call, None).await?;
+            }
             tx.commit(ACTION).await?;
-            call.ok_or_else(|| Error::Corrupt { what: "id", value: new.id.clone() })
+            Ok(call)
         })
         .await
     }
@@ -226,18 +237,23 @@ impl Store {
                 .bind(from.word())
                 .bind(or.word());
             let begun = begun.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            let has_begun = begun.rows_affected() > 0;
+            let call = self.find_tool_call(&mut tx, &new.run_id, new.attempt, &new.id).await?;
+            if let Some(call) = call.filter(|_| has_begun) {
+                tx.report_tool_call(&call, None).await?;
+            }
             tx.commit(ACTION).await?;
-            Ok(begun.rows_affected() > 0)
+            Ok(has_begun)
         })
         .await
     }
 
-    /// Denies all calls that other processes than `owner` left before they began. Of the processes that execute host
-    /// tools of an installation, one is alive. Returns their number.
+    /// Ends all calls that other processes than `owner` left: denied before they began, else of unknown outcome. Of the
+    /// processes that execute host tools of an installation, one is alive. Returns the calls.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn deny_abandoned_tool_calls(&self, owner: &str) -> Result<u64, Error> {
+    pub async fn settle_abandoned_tool_calls(&self, owner: &str) -> Result<Vec<StoredToolCall>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
             let [from, or] = ToolCallMove::Withdraw.sources();
@@ -250,9 +266,21 @@ impl Store {
                 .bind(owner)
                 .bind(from.word())
                 .bind(or.word());
-            let denied = denied.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            let mut rows = denied.fetch_all(tx.connection()).await.map_err(failed(ACTION))?;
+            let [from, or] = ToolCallMove::Lose.sources();
+            let lost = sqlx::query(LOSE)
+                .bind(ToolCallMove::Lose.target().word())
+                .bind(self.installation.as_str())
+                .bind(owner)
+                .bind(from.word())
+                .bind(or.word());
+            rows.extend(lost.fetch_all(tx.connection()).await.map_err(failed(ACTION))?);
+            let calls = rows.iter().map(StoredToolCall::read).collect::<Result<Vec<_>, _>>()?;
+            for call in &calls {
+                tx.report_tool_call(call, None).await?;
+            }
             tx.commit(ACTION).await?;
-            Ok(denied.rows_affected())
+            Ok(calls)
         })
         .await
     }

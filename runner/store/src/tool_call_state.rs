@@ -1,26 +1,6 @@
-//! Defines the states of a call of a host tool, and the moves between them. Pure.
+//! Defines the moves of a call of a host tool between its states. Pure.
 
-use serde::Serialize;
-
-/// State of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolCallState {
-    /// A person has to decide whether the tool may act.
-    Waiting,
-    /// A person has approved the call, and the tool has not begun.
-    Approved,
-    /// The call was denied or withdrawn. The tool has not acted, and never will.
-    Denied,
-    /// The tool acts.
-    Executing,
-    /// The tool gave a result.
-    Done,
-    /// The tool gave none, and has ended.
-    Failed,
-    /// The tool began, and how it ended is unknown.
-    Unknown,
-}
+use platform_core::host_tools::ToolCallState;
 
 /// Move of a call from one state to another. A move is one conditional update: of two moves from the same state, one
 /// takes place.
@@ -36,37 +16,6 @@ pub(super) enum ToolCallMove {
     Begin,
     /// Another process finds that the one that executed the call is gone.
     Lose,
-}
-
-impl ToolCallState {
-    /// All states, in the order in which they are declared.
-    pub const ALL: [Self; 7] = [
-        Self::Waiting,
-        Self::Approved,
-        Self::Denied,
-        Self::Executing,
-        Self::Done,
-        Self::Failed,
-        Self::Unknown,
-    ];
-
-    /// Returns the state as a word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Approved => "approved",
-            Self::Denied => "denied",
-            Self::Executing => "executing",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    pub(super) fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.word() == word)
-    }
 }
 
 impl ToolCallMove {
@@ -102,14 +51,6 @@ mod tests {
         ToolCallMove::Begin,
         ToolCallMove::Lose,
     ];
-
-    #[test]
-    fn a_state_is_read_by_its_word() {
-        for (at, state) in ToolCallState::ALL.into_iter().enumerate() {
-            assert_eq!(ToolCallState::of_word(state.word()), Some(state));
-            assert_eq!(state as usize, at, "{state:?} stands where it is declared");
-        }
-    }
 
     /// A waiting call executes only by way of an approval, and no move leads out of a denial.
     #[test]

@@ -3,24 +3,26 @@
 //! A call has the id that its agent chose, and is stored once for a run's attempt. The row of a call that writes is there
 //! before the tool acts. One that was left executing by a process that is gone may have had its effect: it is
 //! [`ToolCallState::Unknown`], and is never begun again. Results are kept of calls that write or needed
-//! an approval, because a repeated call gets them. Those of other calls are not kept.
+//! an approval, because a repeated call gets them. Those of other calls are not kept: such a call runs again when it is
+//! repeated, and each time has a row of its own.
+//!
+//! Each change of a call's state is an event of its run, in the same transaction, while the run has not ended.
 
 use platform_core::{
+    host_tools::ToolCallState,
     id::{AccountId, RunId, ToolName},
     limit::Millis,
 };
-use serde::Serialize;
-use sqlx::{Row, any::AnyRow};
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    RetryWhen, Store, Tx,
     error::{Error, failed},
-    row::{count, number, parsed, storable, text, time},
-    tool_call_state::{ToolCallMove, ToolCallState},
+    row::storable,
+    stored_tool_calls::StoredToolCall,
+    tool_call_state::ToolCallMove,
 };
 
 const ACTION: &str = "store a call of a tool";
-const READ: &str = "read calls of tools";
 /// Code of a call whose process was gone before a person decided, or before the call began.
 pub(super) const ABANDONED: &str = "approval_abandoned";
 /// Message of such a call.
@@ -42,10 +44,6 @@ const ABANDON: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3
      WHERE run = $5 AND attempt = $6 AND id = $7 AND owner <> $8 AND state IN ($9, $10)";
 const BEGAN: &str =
     "UPDATE tool_calls SET began = $1 WHERE run = $2 AND attempt = $3 AND id = $4 AND owner = $5";
-const FIND: &str =
-    "SELECT * FROM tool_calls WHERE run = $1 AND attempt = $2 AND id = $3 AND installation = $4";
-const OF_RUN: &str =
-    "SELECT * FROM tool_calls WHERE run = $1 AND installation = $2 ORDER BY began, attempt, id";
 
 /// Call to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +64,8 @@ pub struct NewToolCall {
     pub effect: &'static str,
     /// Digest of the arguments.
     pub args_digest: String,
+    /// Arguments as JSON, for people who follow the run: without secrets, and short.
+    pub args_shown: String,
     /// Process that executes the call, by a name that no other process has.
     pub owner: String,
 }
@@ -94,57 +94,6 @@ pub struct ToolCallEnd {
     pub result_bytes: Option<u64>,
     /// Connection whose credential was used.
     pub connection: Option<String>,
-}
-
-/// Call, as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StoredToolCall {
-    /// Run that called.
-    pub run_id: RunId,
-    /// Attempt of the run.
-    pub attempt: u32,
-    /// Id that the agent chose; for a call over the Model Context Protocol, that of the data plane.
-    pub id: String,
-    /// Id that the data plane gave the call, as the journal has it.
-    pub call: String,
-    /// Account that pays for the run.
-    pub account: AccountId,
-    /// The tool.
-    pub tool: ToolName,
-    /// Effect of the tool: `reads` or `writes`.
-    pub effect: String,
-    /// Digest of the arguments.
-    pub args_digest: String,
-    /// State of the call.
-    pub state: ToolCallState,
-    /// Code of the error.
-    pub code: Option<String>,
-    /// Message of the error; of calls whose results are kept.
-    #[serde(skip)]
-    pub message: Option<String>,
-    /// Result as JSON; of calls whose results are kept.
-    #[serde(skip)]
-    pub result: Option<String>,
-    /// Length of the result, in bytes.
-    pub result_bytes: Option<u64>,
-    /// Connection whose credential was used.
-    pub connection: Option<String>,
-    /// Time at which the call began.
-    #[serde(rename = "began_ms")]
-    pub began: UnixMillis,
-    /// Time at which the call ended, if that is known.
-    #[serde(rename = "ended_ms")]
-    pub ended: Option<UnixMillis>,
-    /// Arguments, for the person who decides; of calls that need an approval.
-    pub args: Option<String>,
-    /// Time at which the call is denied unless a person has decided.
-    #[serde(rename = "decide_by_ms")]
-    pub decide_by: Option<UnixMillis>,
-    /// Time at which a person decided.
-    #[serde(rename = "decided_ms")]
-    pub decided: Option<UnixMillis>,
-    /// Person who decided.
-    pub decided_by: Option<String>,
 }
 
 /// Outcome of beginning a call.
@@ -188,14 +137,18 @@ impl Store {
         self.retry(RetryWhen::UnlessDone, async |_| {
             let mut tx = self.begin().await?;
             let is_new = tx.add_tool_call(self.installation.as_str(), new, wait).await?;
+            let is_lost = !is_new && tx.lose_tool_call(new).await?;
+            let stored = self.find_tool_call(&mut tx, &new.run_id, new.attempt, &new.id).await?;
+            let stored = stored.ok_or_else(|| Error::Corrupt { what: "id", value: new.id.clone() })?;
             if is_new {
-                tx.commit(ACTION).await?;
+                tx.report_tool_call(&stored, Some(&new.args_shown)).await?;
+            } else if is_lost {
+                tx.report_tool_call(&stored, None).await?;
+            }
+            tx.commit(ACTION).await?;
+            if is_new {
                 return Ok(ToolCallBegun::New);
             }
-            tx.lose_tool_call(new).await?;
-            let stored = self.find_tool_call(&mut tx, &new.run_id, new.attempt, &new.id).await?;
-            tx.commit(ACTION).await?;
-            let stored = stored.ok_or_else(|| Error::Corrupt { what: "id", value: new.id.clone() })?;
             Ok(ToolCallBegun::Existing(Box::new(stored)))
         })
         .await
@@ -208,13 +161,19 @@ impl Store {
     pub async fn end_tool_call(&self, new: &NewToolCall, end: &ToolCallEnd) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            tx.end_tool_call(new, end).await?;
+            if tx.end_tool_call(new, end).await? {
+                let stored = self.find_tool_call(&mut tx, &new.run_id, new.attempt, &new.id).await?;
+                if let Some(stored) = stored {
+                    tx.report_tool_call(&stored, None).await?;
+                }
+            }
             tx.commit(ACTION).await
         })
         .await
     }
 
-    /// Stores a call that has ended and took `millis`. Changes nothing if there is one with its id.
+    /// Stores a call that has ended and took `millis`. If there is an earlier one with the agent's id, this one is stored
+    /// under the id of the data plane, which no other call has.
     ///
     /// # Errors
     /// If the store fails.
@@ -226,61 +185,38 @@ impl Store {
     ) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            if tx.add_tool_call(self.installation.as_str(), new, None).await? {
+            if let Some(new) = self.add_ended_tool_call(&mut tx, new).await? {
                 let began = tx.now.saturating_sub_unsigned(millis);
                 let query = sqlx::query(BEGAN).bind(began).bind(new.run_id.as_str());
                 let query = query.bind(i64::from(new.attempt)).bind(&new.id).bind(&new.owner);
                 query.execute(tx.connection()).await.map_err(failed(ACTION))?;
-                tx.end_tool_call(new, end).await?;
+                tx.end_tool_call(&new, end).await?;
+                let stored = self.find_tool_call(&mut tx, &new.run_id, new.attempt, &new.id).await?;
+                if let Some(stored) = stored {
+                    tx.report_tool_call(&stored, Some(&new.args_shown)).await?;
+                }
             }
             tx.commit(ACTION).await
         })
         .await
     }
 
-    /// Returns the call `id` of an attempt of `run_id`.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn tool_call(
-        &self,
-        run_id: &RunId,
-        attempt: u32,
-        id: &str,
-    ) -> Result<Option<StoredToolCall>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
-            let stored = self.find_tool_call(&mut tx, run_id, attempt, id).await?;
-            tx.commit(READ).await?;
-            Ok(stored)
-        })
-        .await
-    }
-
-    /// Returns the calls of all attempts of `run_id`, the oldest first.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn tool_calls(&self, run_id: &RunId) -> Result<Vec<StoredToolCall>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let query = sqlx::query(OF_RUN).bind(run_id.as_str()).bind(self.installation.as_str());
-            let rows = query.fetch_all(&self.pool).await.map_err(failed(READ))?;
-            rows.iter().map(StoredToolCall::read).collect()
-        })
-        .await
-    }
-
-    pub(super) async fn find_tool_call(
+    /// Adds the row of a call that has ended. Returns the call with the id of its row; none if an earlier try added it.
+    async fn add_ended_tool_call(
         &self,
         tx: &mut Tx,
-        run_id: &RunId,
-        attempt: u32,
-        id: &str,
-    ) -> Result<Option<StoredToolCall>, Error> {
-        let query = sqlx::query(FIND).bind(run_id.as_str()).bind(i64::from(attempt));
-        let query = query.bind(id).bind(self.installation.as_str());
-        let row = query.fetch_optional(tx.connection()).await.map_err(failed(READ))?;
-        row.map(|row| StoredToolCall::read(&row)).transpose()
+        new: &NewToolCall,
+    ) -> Result<Option<NewToolCall>, Error> {
+        if tx.add_tool_call(self.installation.as_str(), new, None).await? {
+            return Ok(Some(new.clone()));
+        }
+        let first = self.find_tool_call(tx, &new.run_id, new.attempt, &new.id).await?;
+        if first.is_none_or(|first| first.call == new.call) {
+            return Ok(None);
+        }
+        let repeated = NewToolCall { id: new.call.clone(), ..new.clone() };
+        let is_new = tx.add_tool_call(self.installation.as_str(), &repeated, None).await?;
+        Ok(is_new.then_some(repeated))
     }
 }
 
@@ -307,7 +243,7 @@ impl Tx {
             .bind(&new.owner)
             .bind(state.word())
             .bind(self.now)
-            .bind(wait.map(|wait| storable(&wait.args)))
+            .bind(storable(wait.map_or(&new.args_shown, |wait| &wait.args)))
             .bind(decide_by)
             .execute(self.connection())
             .await
@@ -315,8 +251,8 @@ impl Tx {
         Ok(added.rows_affected() > 0)
     }
 
-    /// Stores that the process that had the call is gone, if another one had it.
-    async fn lose_tool_call(&mut self, new: &NewToolCall) -> Result<(), Error> {
+    /// Stores that the process that had the call is gone, if another one had it. Returns whether that was so.
+    async fn lose_tool_call(&mut self, new: &NewToolCall) -> Result<bool, Error> {
         let [from, or] = ToolCallMove::Lose.sources();
         let lost = sqlx::query(LOSE)
             .bind(ToolCallMove::Lose.target().word())
@@ -326,7 +262,7 @@ impl Tx {
             .bind(&new.owner)
             .bind(from.word())
             .bind(or.word());
-        lost.execute(self.connection()).await.map_err(failed(ACTION))?;
+        let lost = lost.execute(self.connection()).await.map_err(failed(ACTION))?;
         let [from, or] = ToolCallMove::Withdraw.sources();
         let abandoned = sqlx::query(ABANDON)
             .bind(ToolCallMove::Withdraw.target().word())
@@ -339,11 +275,13 @@ impl Tx {
             .bind(&new.owner)
             .bind(from.word())
             .bind(or.word());
-        abandoned.execute(self.connection()).await.map(drop).map_err(failed(ACTION))
+        let abandoned = abandoned.execute(self.connection()).await.map_err(failed(ACTION))?;
+        Ok(lost.rows_affected() + abandoned.rows_affected() > 0)
     }
 
-    async fn end_tool_call(&mut self, new: &NewToolCall, end: &ToolCallEnd) -> Result<(), Error> {
-        sqlx::query(END)
+    /// Stores the end of a call. Returns whether it had not ended.
+    async fn end_tool_call(&mut self, new: &NewToolCall, end: &ToolCallEnd) -> Result<bool, Error> {
+        let ended = sqlx::query(END)
             .bind(end.state.word())
             .bind(end.code.as_deref())
             .bind(end.message.as_deref().map(storable))
@@ -357,42 +295,7 @@ impl Tx {
             .bind(&new.owner)
             .execute(self.connection())
             .await
-            .map(drop)
-            .map_err(failed(ACTION))
-    }
-}
-
-impl StoredToolCall {
-    /// Returns whether a person may still decide about the call at `now`, if its run runs.
-    #[must_use]
-    pub fn is_waiting(&self, now: UnixMillis) -> bool {
-        self.state == ToolCallState::Waiting && self.decide_by.is_some_and(|decide_by| decide_by.0 > now.0)
-    }
-
-    pub(super) fn read(row: &AnyRow) -> Result<Self, Error> {
-        let optional = |column: &'static str| row.try_get::<Option<String>, _>(column).map_err(failed(READ));
-        let result_bytes: Option<i64> = row.try_get("result_bytes").map_err(failed(READ))?;
-        Ok(Self {
-            run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
-            attempt: count(row, "attempt")?,
-            id: text(row, "id")?,
-            call: text(row, "call")?,
-            account: parsed(row, "account", |text| AccountId::parse(text).ok())?,
-            tool: parsed(row, "tool", |text| ToolName::parse(text).ok())?,
-            effect: text(row, "effect")?,
-            args_digest: text(row, "args_digest")?,
-            state: parsed(row, "state", ToolCallState::of_word)?,
-            code: optional("code")?,
-            message: optional("message")?,
-            result: optional("result")?,
-            result_bytes: result_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
-            connection: optional("connection")?,
-            began: UnixMillis(number(row, "began")?),
-            ended: time(row, "ended")?,
-            args: optional("args")?,
-            decide_by: time(row, "decide_by")?,
-            decided: time(row, "decided")?,
-            decided_by: optional("decided_by")?,
-        })
+            .map_err(failed(ACTION))?;
+        Ok(ended.rows_affected() > 0)
     }
 }

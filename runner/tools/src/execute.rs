@@ -4,7 +4,10 @@
 //! client and its run. A call that reads ends with its client, or with its run. A call that needs an approval waits for it
 //! first, and then runs as one that writes.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use platform_core::{
     host_tools::ToolOutcome,
@@ -20,12 +23,15 @@ use crate::{
     approval::{ApprovalWaiter, Approvals},
     arguments::{self, digest},
     caller::{CallingRun, store_unavailable},
-    catalog::{Catalog, CatalogTool},
-    in_flight::{AccountPermit, CallsInFlight, WritingMark},
+    catalog::{Catalog, CatalogEntry, CatalogTool},
+    in_flight::{AccountPermit, CallsInFlight, PermitKind, WritingMark},
     record::{CallRecorder, end_of},
     redaction,
     tool::{Effect, Invocation, ToolError, ToolResult},
 };
+
+/// Lists that decide which tools a run may call.
+const LISTS: &str = "`host_tools` of its agent, of its account and of its order each have to name it";
 
 /// Call of a tool by a run.
 #[derive(Debug)]
@@ -111,7 +117,7 @@ impl Executor {
         Self {
             catalog,
             store,
-            in_flight: CallsInFlight::new(settings.max_calls_in_flight_per_account),
+            in_flight: CallsInFlight::of(settings),
             approvals: Approvals::of(settings),
             owner: owner.into(),
             tasks: TaskTracker::new(),
@@ -123,17 +129,30 @@ impl Executor {
         &self.catalog
     }
 
-    /// Denies the calls that an earlier process left waiting for an approval. They never run.
-    pub(crate) async fn deny_abandoned(&self) {
-        match self.store.deny_abandoned_tool_calls(&self.owner).await {
-            Ok(0) => {}
+    /// Ends the calls that an earlier process left: those that waited for an approval never run, and the outcome of those
+    /// that had begun is unknown.
+    pub(crate) async fn settle_abandoned(&self) {
+        match self.store.settle_abandoned_tool_calls(&self.owner).await {
             Ok(calls) => {
-                tracing::warn!(calls, "tool calls denied: their approval was waited for before the start")
+                for StoredToolCall { run_id, call, tool, state, .. } in calls {
+                    tracing::warn!(run = %run_id, call, %tool, state = state.word(), "tool call left by an earlier process");
+                }
             }
             Err(error) => {
-                tracing::warn!(error = report::chain(&error), "tool calls of earlier processes not denied");
+                tracing::warn!(error = report::chain(&error), "tool calls of earlier processes not ended");
             }
         }
+    }
+
+    /// Returns the longest time that a call may go on without its client; none if no call does.
+    pub(crate) async fn longest_write(&self) -> Duration {
+        if self.tasks.is_empty() {
+            return Duration::ZERO;
+        }
+        let entries = self.catalog.entries().await;
+        let goes_on =
+            |entry: &&CatalogEntry| entry.effect == Effect::Writes || self.approvals.are_needed(&entry.name);
+        entries.iter().filter(goes_on).map(|entry| entry.timeout.duration()).max().unwrap_or_default()
     }
 
     /// Denies the calls that wait for an approval.
@@ -198,14 +217,18 @@ impl Executor {
             ));
         }
         if !caller.granted.contains(tool) {
-            return Err(ToolError::denied("policy_denied", format!("the run may not call {tool}")));
+            let message = format!("the run may not call {tool}: {LISTS}");
+            return Err(ToolError::denied("policy_denied", message));
         }
         let listed = self.catalog.get(tool).await?;
         caller.check(&self.store).await?;
-        let permit = self.in_flight.enter(&caller.account);
-        let permit = permit.ok_or_else(|| {
-            ToolError::denied("too_many_calls", "the account has too many calls in flight: try again later")
-        })?;
+        let (kind, many) = match self.approvals.are_needed(tool) {
+            true => (PermitKind::Approval, "the account has too many calls that wait for an approval"),
+            false => (PermitKind::Immediate, "the account has too many calls in flight"),
+        };
+        let permit = self.in_flight.enter(&caller.account, kind);
+        let permit =
+            permit.ok_or_else(|| ToolError::denied("too_many_calls", format!("{many}: try again later")))?;
         let args = arguments::read(args)?;
         listed.schema.check(&args)?;
         let new = NewToolCall {
@@ -217,6 +240,7 @@ impl Executor {
             tool: tool.clone(),
             effect: listed.tool.spec().effect.word(),
             args_digest: digest(tool.as_str(), &args),
+            args_shown: redaction::in_short(&listed.tool.spec().schema, &args),
             owner: self.owner.to_string(),
         };
         let invocation =

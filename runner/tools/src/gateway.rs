@@ -60,7 +60,7 @@ impl ToolGateway {
         let server = ToolServer::bind(&settings.tool_socket(), &settings.tools.peer_uids)?;
         let router = router(&self.executor, settings.tools.max_request);
         // The socket is this process's: no other one executes calls now.
-        tokio::join!(self.executor.deny_abandoned(), server.serve(router, self.executor.clone(), stop));
+        tokio::join!(self.executor.settle_abandoned(), server.serve(router, self.executor.clone(), stop));
         self.close().await;
         Ok(())
     }

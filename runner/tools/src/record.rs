@@ -60,7 +60,7 @@ impl Drop for CallRecorder {
     }
 }
 
-/// Returns the end of a call, as it is stored.
+/// Returns the end of a call, as it is stored. A tool may deny, too: then it has not acted.
 pub(crate) fn end_of(result: &ToolResult, connection: Option<&str>) -> ToolCallEnd {
     let connection = connection.map(str::to_owned);
     match result {
@@ -79,7 +79,8 @@ pub(crate) fn end_of(result: &ToolResult, connection: Option<&str>) -> ToolCallE
         Err(error) => ToolCallEnd {
             state: match error.outcome {
                 ToolOutcome::Unknown => ToolCallState::Unknown,
-                _ => ToolCallState::Failed,
+                ToolOutcome::Denied => ToolCallState::Denied,
+                ToolOutcome::Done | ToolOutcome::Failed => ToolCallState::Failed,
             },
             code: Some(error.code.clone()),
             message: Some(error.message[..error.message.floor_char_boundary(MAX_MESSAGE)].to_owned()),
@@ -87,5 +88,22 @@ pub(crate) fn end_of(result: &ToolResult, connection: Option<&str>) -> ToolCallE
             result_bytes: None,
             connection,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::ToolError;
+
+    #[test]
+    fn an_end_has_the_outcome_of_its_error() {
+        for (error, state) in [
+            (ToolError::denied("run_unknown", "no"), ToolCallState::Denied),
+            (ToolError::failed("tool_failed", "no"), ToolCallState::Failed),
+            (ToolError::unknown("lost"), ToolCallState::Unknown),
+        ] {
+            assert_eq!(end_of(&Err(error), None).state, state);
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! redaction writes the arguments of a call for a person who decides about it. Pure.
+//! redaction writes the arguments of a call for people: whole for the one who decides about it, short for those who follow
+//! its run. Pure.
 //!
 //! Values of properties that the tool's schema marks with `writeOnly`, or whose name is that of a secret, are replaced.
 
@@ -8,6 +9,12 @@ use serde_json::{Map, Value};
 const REDACTED: &str = "[redacted]";
 /// Most bytes of arguments: a person reads them all.
 const MAX_BYTES: usize = 32 << 10;
+/// Most bytes of short arguments. A run makes a thousand calls, and each has them in its row and in an event.
+const MAX_SHORT_BYTES: usize = 1 << 10;
+/// Most bytes of one text in short arguments.
+const MAX_SHORT_TEXT: usize = 200;
+/// Most members and items of one value in short arguments.
+const MAX_SHORT_MEMBERS: usize = 16;
 /// Most references and combinations that are followed from one schema.
 const MAX_SCHEMAS: usize = 64;
 /// Parts of names of secrets, without separators.
@@ -30,6 +37,46 @@ pub(crate) fn for_person(schema: &Value, args: &Value) -> Option<String> {
     let root = schema;
     let text = redacted(root, &applicable(root, vec![schema]), args).to_string();
     (text.len() <= MAX_BYTES).then_some(text)
+}
+
+/// Returns `args`, which follow `schema`, as JSON without secrets, of at most 1 KiB: long texts and lists are cut, and say
+/// so.
+pub(crate) fn in_short(schema: &Value, args: &Value) -> String {
+    let whole = redacted(schema, &applicable(schema, vec![schema]), args);
+    let text = whole.to_string();
+    if text.len() <= MAX_SHORT_BYTES {
+        return text;
+    }
+    let short = shortened(&whole).to_string();
+    if short.len() <= MAX_SHORT_BYTES {
+        return short;
+    }
+    Value::String(format!("[{} bytes]", text.len())).to_string()
+}
+
+/// Returns `value` without the ends of long texts, lists and objects.
+fn shortened(value: &Value) -> Value {
+    match value {
+        Value::String(text) if text.len() > MAX_SHORT_TEXT => {
+            let kept = &text[..text.floor_char_boundary(MAX_SHORT_TEXT)];
+            format!("{kept}… [{} more bytes]", text.len() - kept.len()).into()
+        }
+        Value::Array(items) => {
+            let more = items.len().saturating_sub(MAX_SHORT_MEMBERS);
+            let more = (more > 0).then(|| format!("[{more} more]").into());
+            items.iter().take(MAX_SHORT_MEMBERS).map(shortened).chain(more).collect()
+        }
+        Value::Object(members) => {
+            let more = members.len().saturating_sub(MAX_SHORT_MEMBERS);
+            let more = (more > 0).then(|| ("…".to_owned(), format!("[{more} more]").into()));
+            let kept = members.iter().take(MAX_SHORT_MEMBERS);
+            kept.map(|(name, member)| (name.clone(), shortened(member)))
+                .chain(more)
+                .collect::<Map<_, _>>()
+                .into()
+        }
+        plain => plain.clone(),
+    }
 }
 
 fn redacted(root: &Value, schemas: &[&Value], value: &Value) -> Value {
@@ -124,6 +171,22 @@ mod tests {
         let of = |bytes: usize| for_person(&json!({}), &json!({ "body": "b".repeat(bytes), "number": 7 }));
         assert_eq!(of(MAX_BYTES), None);
         assert!(of(MAX_BYTES / 2).unwrap().contains("\"number\":7"), "the control");
+    }
+
+    #[test]
+    fn short_arguments_stay_json_without_secrets() {
+        let canary = "canary-5f2e";
+        let args = json!({ "number": 7, "token": canary, "body": "ä".repeat(5000), "list": vec![1; 100] });
+        let text = in_short(&json!({}), &args);
+        assert!(text.len() <= MAX_SHORT_BYTES && !text.contains(canary), "{text}");
+        let read: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&read["number"], &read["list"][MAX_SHORT_MEMBERS]), (&json!(7), &json!("[84 more]")));
+        assert!(read["body"].as_str().unwrap().ends_with("… [9800 more bytes]"), "{read}");
+        let small = json!({ "number": 7, "body": "whole" });
+        assert_eq!(in_short(&json!({}), &small), small.to_string());
+        let wide: Map<_, _> = (0..16).map(|at| (at.to_string(), json!("b".repeat(500)))).collect();
+        let wide = Value::from(wide);
+        assert_eq!(in_short(&json!({}), &wide), format!("\"[{} bytes]\"", wide.to_string().len()));
     }
 
     #[test]

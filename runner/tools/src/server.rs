@@ -37,8 +37,10 @@ const DIR_MODE: u32 = 0o711;
 const MAX_CONNECTIONS: usize = 512;
 /// Longest time in which a client may send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest wait for calls in flight after the stop. The outcome of a writing call that takes longer is unknown.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest wait for calls that read after the stop: nothing is lost with one that is cut.
+const READ_STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time in which the end of a call that writes is stored, and answered, beyond the longest that it may take.
+const WRITE_STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// Reason why the tool socket is not served.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +86,8 @@ impl ToolServer {
         Ok(Self { socket, listener, peer_uids: peer_uids.into() })
     }
 
-    /// Serves until `stop`, then removes the socket, and waits for the calls in flight, for [`STOP_TIMEOUT`] at most.
+    /// Serves until `stop`, then removes the socket, and waits for the calls in flight. One that writes is never
+    /// cut: its outcome would be unknown.
     pub(crate) async fn serve(self, router: Router, executor: Executor, stop: CancellationToken) {
         let Self { socket, listener, peer_uids } = self;
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -110,11 +113,11 @@ impl ToolServer {
         drop(socket);
         executor.stop_waiting();
         connections.close();
-        let completed = async {
-            connections.wait().await;
-            executor.drain().await;
-        };
-        if timeout(STOP_TIMEOUT, completed).await.is_err() {
+        let is_idle = timeout(READ_STOP_TIMEOUT, connections.wait()).await.is_ok();
+        let longest = executor.longest_write().await + WRITE_STOP_GRACE;
+        let is_drained = timeout(longest, executor.drain()).await.is_ok();
+        let is_answered = is_idle || timeout(WRITE_STOP_GRACE, connections.wait()).await.is_ok();
+        if !is_drained || !is_answered {
             tracing::warn!(connections = connections.len(), "tool calls cut at the stop");
         }
     }

@@ -20,7 +20,7 @@ use hyper::{Request, Response, body::Incoming, server::conn::http1, service::ser
 use hyper_util::rt::TokioIo;
 use platform_runtime::task;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, time::sleep};
+use tokio::{net::TcpListener, sync::Notify, time::sleep};
 
 use self::{answers::GitHubAnswer, issues::Issues, pulls::Pulls, route::Asked};
 pub use self::{
@@ -41,6 +41,8 @@ pub enum GitHubFault {
     Garbage,
     /// Answers as ever, but late.
     Slow(Duration),
+    /// Does what is asked at once, and answers when it is notified.
+    Held(Arc<Notify>),
     /// Ends the connection without an answer, and does nothing.
     Away,
     /// Does what is asked, and ends the connection without an answer.
@@ -222,6 +224,9 @@ impl GitHubDouble {
         };
         let answer = answer.filter(|_| !matches!(fault, Some(GitHubFault::Lost)));
         self.record(asked, answer.as_ref());
+        if let Some(GitHubFault::Held(release)) = fault {
+            release.notified().await;
+        }
         answer.map(GitHubAnswer::into_response).ok_or("no answer")
     }
 

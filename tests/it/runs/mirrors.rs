@@ -8,9 +8,10 @@ use std::{
 
 use futures_util::future::join_all;
 use harness::{
-    Outcome, World, canary,
+    Outcome, Up, World, canary,
     docker::{containers_of, docker},
     eventually,
+    eventually::eventually_within,
     mirrored_remote::MirroredRemote,
     served::Served,
     shell_agents::shell_agent,
@@ -18,8 +19,11 @@ use harness::{
 };
 use http::Method;
 use platform_core::name::SANDBOX_UID;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
+/// Longest duration of a run that refreshes its mirror.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Agent that waits for `1` in the repository, and says what it has seen.
 const READER: &str = "cat /repo/current/number > /workspace/seen
     until grep -q 1 /repo/current/number; do sleep 0.02; done
@@ -141,6 +145,50 @@ async fn a_mirrors_container_has_no_credential() {
     world.assert_nothing_left().await;
 }
 
+/// Agent that refreshes its mirror as a host tool, and says what it reads before and after.
+const REFRESHER: &str = r#"cat /repo/current/number; touch /workspace/reads
+    until [ -e /workspace/pushed ]; do sleep 0.02; done; cat /repo/current/number; echo
+    cogni-tool exec repo_refresh '{"repository":"web"}'; cat /repo/current/number; echo
+    cogni-tool exec repo_refresh '{"repository":"other"}' 2>&1 | jq -r .code"#;
+
+#[tokio::test]
+async fn an_agent_refreshes_its_mirror() {
+    let settings = "host_tools = ['repo_refresh']\nrun_timeout = '60s'\n# volumes here";
+    let mut world = World::with(&shell_agent(REFRESHER, settings)).await;
+    let volume = format!("sluice-{}-repo-web", world.installation());
+    let volumes = format!("volumes = [{{ volume = \"{volume}\", container_path = \"/repo\" }}]");
+    world.reconfigure("# volumes here", &volumes);
+    let remote = MirroredRemote::serve(&world.path().join("remote")).await;
+    add(&world, &remote).await;
+    assert!(world.stop_proxy().await);
+    let up = Up::start(world.sluice()).await;
+    let arguments = ["run", "--agent", "test:sh", "--run-id", "r1", "q"];
+    let read = world.sluice().within(PATIENCE).run(&arguments);
+    let push = async {
+        let workspace = world.workspace("r1").await;
+        let reads = || async { workspace.join("reads").exists() };
+        eventually_within(PATIENCE, "it reads", reads, |reads| *reads).await;
+        let pushed = remote.push("1");
+        fs::write(workspace.join("pushed"), "").unwrap();
+        pushed
+    };
+    let (read, pushed) = tokio::join!(read, push);
+    assert_eq!(read.code, Some(0), "{read:?}");
+    // Control: without the tool the agent reads what was there, because the mirror's own interval is longer.
+    let expected = format!("00\n{}\n1\nnot_found", json!({ "commit": pushed }));
+    assert_eq!(read.stdout.trim(), expected, "{read:?}");
+    let events = world.sluice().run(&["runs", "events", "r1", "--json"]).await.events();
+    let calls: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "host_tool")
+        .map(|event| (event["name"].as_str().unwrap(), event["state"].as_str().unwrap()))
+        .collect();
+    assert_eq!(calls, [("repo_refresh", "done"), ("repo_refresh", "failed")], "{events:#?}");
+    remove(&world, "web").await;
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
 /// Returns the syncs of a mirror's container.
 async fn syncs(container: &str) -> usize {
     docker(&["logs", container]).await.lines().count()
@@ -196,8 +244,7 @@ async fn sluice_up_keeps_mirrors_running() {
     docker(&["rm", "--force", &container]).await;
     let running = || async { containers_of(&world.installation()).await };
     let is_there = |names: &Vec<String>| *names == [container.clone()];
-    harness::eventually::eventually_within(Duration::from_secs(30), "it is made again", running, is_there)
-        .await;
+    eventually_within(Duration::from_secs(30), "it is made again", running, is_there).await;
 
     fs::rename(world.path().join("remote/upstream.git"), world.path().join("remote/gone.git")).unwrap();
     let member = there.of_role("member", "acct-7", "member").await;

@@ -111,6 +111,24 @@ async fn a_principal_decides_about_its_own_account() {
     let again = own.post(&format!("{path}/deny"), &json!({ "reason": "late" })).await;
     assert_eq!((again.status.as_u16(), &again.json()["code"]), (409, &json!("call_not_waiting")));
     let waited = world.sluice().run(&["runs", "wait", &run_id]).await;
+    let tools = format!("/api/v1/runs/{run_id}/tools");
+    let listed = viewer.get(&tools).await.json();
+    let call = &listed["calls"][0];
+    assert_eq!(
+        [&call["callId"], &call["state"], &call["decidedBy"], &call["arguments"]],
+        [&json!(call_id), &json!("done"), &json!("principal/own"), &json!("{}")],
+        "{listed}"
+    );
+    assert!(call["decidedAt"].is_string() && call["durationMs"].is_u64(), "{listed}");
+    let page = viewer.get(&format!("{tools}?limit=1")).await.json();
+    assert_eq!((page["calls"].as_array().unwrap().len(), &page["nextCursor"]), (1, &Value::Null));
+    assert_eq!(viewer.get(&format!("{tools}?cursor=x")).await.status, 400);
+    assert_eq!(other.get(&tools).await.status, 404, "for others the run is absent");
+    let events = world.sluice().run(&["runs", "events", &run_id, "--json"]).await.events();
+    let states: Vec<_> = events.iter().filter(|event| event["type"] == "host_tool").collect();
+    let words: Vec<_> = states.iter().map(|event| event["state"].as_str().unwrap()).collect();
+    assert_eq!(words, ["waiting", "approved", "executing", "done"], "{events:#?}");
+    assert!(states.iter().all(|event| event["id"] == json!(call_id)), "{states:#?}");
     assert_eq!(serde_json::from_str::<Value>(&waited.stdout).unwrap()["code"], "0", "{waited:?}");
     up.stop(Signal::TERM).await;
 }

@@ -3,6 +3,7 @@
 mod approvals;
 mod attacks;
 mod data_plane;
+mod kills;
 mod limits;
 mod runs;
 mod servers;

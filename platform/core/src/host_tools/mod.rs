@@ -5,11 +5,13 @@
 //! and passes the body on unchanged, to the control plane's tool socket. Its own headers ([`header`]) name the run: the
 //! control plane believes them and no body.
 
+mod call_state;
 pub mod exec;
 pub mod mcp;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::call_state::ToolCallState;
 use crate::{
     id::ToolName,
     limit::{ByteSize, Millis},

@@ -13,6 +13,8 @@ use crate::config::Section;
 
 /// Most calls of an account at the same time.
 const CALLS_IN_FLIGHT_PER_ACCOUNT: u32 = 32;
+/// Most calls of an account that wait for a person at the same time.
+const CALLS_WAITING_PER_ACCOUNT: u32 = 32;
 /// Longest wait for a person's decision.
 const MAX_APPROVAL_TIMEOUT: Millis = Millis::seconds(600);
 
@@ -37,8 +39,10 @@ pub struct Tools {
     pub max_request: ByteSize,
     /// Largest answer to a call.
     pub max_answer: ByteSize,
-    /// Most calls of an account that the control plane executes at the same time.
+    /// Most calls of an account that the control plane executes at the same time, without those that need an approval.
     pub max_calls_in_flight_per_account: u32,
+    /// Most calls of an account that wait for an approval, or run after it, at the same time.
+    pub max_calls_waiting_per_account: u32,
     /// Users besides this process's own and root who may speak to the tool socket: the proxy's.
     pub peer_uids: Vec<u32>,
     /// Metrics that agents may query.
@@ -84,9 +88,14 @@ impl Tools {
             .or(limits.answer_body),
             max_calls_in_flight_per_account: field(
                 "max_calls_in_flight_per_account",
-                "Calls of host tools of an account that `sluice up` executes at the same time.",
+                "Calls of host tools of an account that `sluice up` executes at the same time, without those that need an approval.",
             )
             .or(CALLS_IN_FLIGHT_PER_ACCOUNT),
+            max_calls_waiting_per_account: field(
+                "max_calls_waiting_per_account",
+                "Calls of host tools of an account that wait for an approval, or run after it, at the same time.",
+            )
+            .or(CALLS_WAITING_PER_ACCOUNT),
             peer_uids: field(
                 "peer_uids",
                 "Users besides that of `sluice up` and root who may speak to the tool socket: the user of the proxy.",

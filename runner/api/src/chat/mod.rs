@@ -4,6 +4,7 @@
 //! asks for the run's end.
 
 mod body;
+mod host_tool;
 pub(crate) mod operations;
 mod parts;
 mod ui_stream;
@@ -125,7 +126,7 @@ async fn stream(
     run: &Run,
     thread: &ExternalId,
 ) -> Result<Response, Error> {
-    let writer = UiStream::of(run.run_id.as_str());
+    let writer = UiStream::of_run(&opened.store, run).await?;
     let mut chunks = writer.start(run.agent.as_str(), thread.as_str());
     if let Some(position) = opened.store.queue_position(run).await? {
         chunks.push(ui_stream::queued(position.ahead, position.waiting));

@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// Returns the parts of a run's answer: texts and calls of tools.
 pub(crate) async fn parts(store: &Store, run: &Run) -> Result<Vec<Value>, Error> {
-    let mut stream = UiStream::of(run.run_id.as_str());
+    let mut stream = UiStream::of_run(store, run).await?;
     let mut parts = Vec::new();
     let mut after = store.attempt_begin(run).await?;
     loop {

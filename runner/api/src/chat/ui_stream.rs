@@ -3,11 +3,22 @@
 //! Majors 5, 6 and 7 of the SDK all announce `v1`, and each kills the stream at a chunk that it does not know. So only
 //! chunks are sent that all of them take. A stream ends with `finish`, `error` or `abort`: its end alone would look like
 //! success.
+//!
+//! A call of a host tool is a part that the control plane vouches for: its id begins with `host-`, which that of no other
+//! part does. What model and agent say of the same call is left out.
 
 use std::collections::HashSet;
 
-use platform_core::event::{ActivityKind, AgentEvent, Phase, RunErrorCode};
+use platform_core::{
+    event::{ActivityKind, AgentEvent, Phase, RunErrorCode},
+    id::ToolName,
+};
+use runner_engine::tool_lists::ToolLists;
+use runner_store::{Run, Store};
 use serde_json::{Value, json};
+
+use super::host_tool::{self, HostToolPart};
+use crate::error::Error;
 
 /// Message for a client whose stream ends before the run.
 const INTERRUPTED: &str = "the stream broke off; the run goes on: resume the stream, or read the thread";
@@ -22,18 +33,27 @@ pub(super) struct UiStream {
     text_parts: u32,
     /// Ids of tool calls whose output may follow.
     tool_calls: HashSet<String>,
+    /// Host tools that the run may call.
+    host_tools: Vec<ToolName>,
     usage: Option<Value>,
     has_ended: bool,
 }
 
 impl UiStream {
-    /// Returns a writer of the answer of run `run_id`.
-    pub(super) fn of(run_id: &str) -> Self {
+    /// Returns a writer of the answer of `run`.
+    pub(super) async fn of_run(store: &Store, run: &Run) -> Result<Self, Error> {
+        let host_tools = ToolLists::ordered(&store.order(&run.run_id).await?);
+        Ok(Self { host_tools, ..Self::of(run.run_id.as_str()) })
+    }
+
+    /// Returns a writer of the answer of run `run_id`, which may call no host tool.
+    fn of(run_id: &str) -> Self {
         Self {
             run_id: run_id.to_owned(),
             open_text: None,
             text_parts: 0,
             tool_calls: HashSet::new(),
+            host_tools: Vec::new(),
             usage: None,
             has_ended: false,
         }
@@ -57,12 +77,20 @@ impl UiStream {
             AgentEvent::Progress { text } => {
                 vec![json!({ "type": "data-progress", "data": { "text": text }, "transient": true })]
             }
-            AgentEvent::Tool { name } => self.named_tool(seq, name),
-            AgentEvent::ToolCall { id, name, arguments, .. } => self.tool_call(id, name, arguments),
-            AgentEvent::ToolResult { id, result, is_error: true, .. } => {
-                self.tool_output(id, &json!({ "error": result }))
+            AgentEvent::Tool { name } | AgentEvent::ToolCall { name, .. } if self.is_host_tool(name) => {
+                Vec::new()
             }
-            AgentEvent::ToolResult { id, result, .. } => self.tool_output(id, &json!(result)),
+            AgentEvent::Tool { name } => self.named_tool(seq, name),
+            AgentEvent::ToolCall { id, name, arguments, .. } => {
+                self.tool_call(&host_tool::id_of_agent(id), name, arguments)
+            }
+            AgentEvent::ToolResult { id, result, is_error: true, .. } => {
+                self.tool_output(&host_tool::id_of_agent(id), &json!({ "error": result }))
+            }
+            AgentEvent::ToolResult { id, result, .. } => {
+                self.tool_output(&host_tool::id_of_agent(id), &json!(result))
+            }
+            AgentEvent::HostTool { .. } => self.host_tool(event),
             AgentEvent::Missed { count } | AgentEvent::Pruned { count } => {
                 vec![json!({ "type": "data-missed", "data": { "count": count }, "transient": true })]
             }
@@ -139,6 +167,27 @@ impl UiStream {
         let id = format!("{}-{seq}", self.run_id);
         let mut chunks = self.tool_call(&id, name, "{}");
         chunks.extend(self.tool_output(&id, &json!("")));
+        chunks
+    }
+
+    /// Returns whether a model or an agent names a host tool of the run. Clients of the Model Context Protocol put the
+    /// name of a server before that of the tool.
+    fn is_host_tool(&self, asked: &str) -> bool {
+        let is_named = |name: &ToolName| {
+            let before = asked.strip_suffix(name.as_str());
+            before.is_some_and(|before| !before.ends_with(|last: char| last.is_alphanumeric()))
+        };
+        self.host_tools.iter().any(is_named)
+    }
+
+    /// Returns the chunks of a state of a call of a host tool.
+    fn host_tool(&mut self, event: &AgentEvent) -> Vec<Value> {
+        let Some(part) = HostToolPart::of(event) else { return Vec::new() };
+        let mut chunks = self.tool_call(&part.id, part.name, part.arguments);
+        chunks.push(part.state_chunk());
+        if let Some(output) = part.output() {
+            chunks.extend(self.tool_output(&part.id, &output));
+        }
         chunks
     }
 
@@ -233,7 +282,7 @@ fn tool_chunk(mut chunk: Value, id: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use platform_core::record::Tokens;
+    use platform_core::{host_tools::ToolCallState, record::Tokens};
 
     use super::*;
 
@@ -292,6 +341,70 @@ mod tests {
         let chunks = stream.event(Some(1), &call("c"));
         assert_eq!(chunks[1]["input"], json!({ "text": "{\"a\":" }), "what was cut stays text");
         assert!(chunks.iter().all(|chunk| chunk["providerExecuted"] == true), "a client would run it again");
+    }
+
+    fn host_tool(state: ToolCallState) -> AgentEvent {
+        let has_ended = state.has_ended();
+        AgentEvent::HostTool {
+            id: "dp-1".to_owned(),
+            name: "github__comment".to_owned(),
+            state,
+            arguments: (state == ToolCallState::Waiting).then(|| r#"{"number":1}"#.to_owned()),
+            code: (state == ToolCallState::Denied).then(|| "approval_denied".to_owned()),
+            result_bytes: (state == ToolCallState::Done).then_some(11),
+            duration_ms: has_ended.then_some(5),
+        }
+    }
+
+    #[test]
+    fn a_host_tool_is_one_part_with_its_states() {
+        let mut stream = UiStream::of("r1");
+        let waiting = stream.event(Some(1), &host_tool(ToolCallState::Waiting));
+        let types: Vec<_> = waiting.iter().map(|chunk| chunk["type"].as_str().unwrap()).collect();
+        assert_eq!(types, ["tool-input-start", "tool-input-available", "data-host-tool"]);
+        assert_eq!(waiting[1]["input"], json!({ "number": 1 }));
+        assert!(waiting[..2].iter().all(|chunk| chunk["toolCallId"] == "host-dp-1"), "{waiting:?}");
+        for (state, output) in [
+            (ToolCallState::Approved, None),
+            (ToolCallState::Executing, None),
+            (ToolCallState::Done, Some(json!({ "state": "done", "resultBytes": 11, "durationMs": 5 }))),
+            (
+                ToolCallState::Denied,
+                Some(json!({ "state": "denied", "error": "approval_denied", "durationMs": 5 })),
+            ),
+        ] {
+            let chunks = stream.event(Some(2), &host_tool(state));
+            let data = json!({ "toolCallId": "host-dp-1", "callId": "dp-1", "state": state });
+            assert_eq!(chunks[0], json!({ "type": "data-host-tool", "id": "host-dp-1", "data": data }));
+            assert_eq!(chunks.get(1).map(|chunk| chunk["output"].clone()), output, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_tool_is_shown_once() {
+        let granted = vec![ToolName::parse("github__comment").unwrap()];
+        let mut stream = UiStream { host_tools: granted, ..UiStream::of("r1") };
+        let named = |name: &str| AgentEvent::Tool { name: name.to_owned() };
+        for name in ["github__comment", "mcp__sluicegate__github__comment", "host.github__comment"] {
+            assert_eq!(stream.event(Some(1), &named(name)), Vec::<Value>::new(), "{name}");
+            let AgentEvent::ToolCall { id, arguments, cut_bytes, .. } = call(name) else { unreachable!() };
+            let reported = AgentEvent::ToolCall { id, name: name.to_owned(), arguments, cut_bytes };
+            assert_eq!(stream.event(Some(2), &reported), Vec::<Value>::new(), "{name}");
+            assert_eq!(stream.event(Some(3), &result(name)), Vec::<Value>::new(), "{name}");
+        }
+        for (seq, name) in (4..).zip(["xgithub__comment", "github__comments", "Bash"]) {
+            assert_eq!(stream.event(Some(seq), &named(name)).len(), 3, "control: {name}");
+        }
+    }
+
+    #[test]
+    fn an_agent_cannot_speak_for_a_host_tool() {
+        let mut stream = UiStream::of("r1");
+        let chunks = stream.event(Some(1), &call("host-dp-1"));
+        assert!(chunks.iter().all(|chunk| chunk["toolCallId"] == "agent-host-dp-1"), "{chunks:?}");
+        stream.event(Some(2), &host_tool(ToolCallState::Waiting));
+        let chunks = stream.event(Some(3), &result("host-dp-1"));
+        assert_eq!(chunks[0]["toolCallId"], "agent-host-dp-1");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use platform_core::{
     credits::Credits,
     event::{self, OutputStream, Phase},
+    host_tools::ToolCallState,
     priority, record,
 };
 use runner_model::{conversation, lifecycle::State};
@@ -83,6 +84,8 @@ texts! {
     RunPhase = words(Phase::ALL.map(Phase::name));
     /// Kind of what an agent on a gateway does.
     ActivityKind = words(event::ActivityKind::ALL.map(event::ActivityKind::name));
+    /// State of a call of a host tool.
+    HostToolState = words(ToolCallState::ALL.map(ToolCallState::word));
     /// Output of a process.
     ProcessOutput = words(OutputStream::ALL.map(OutputStream::name));
     /// Kind of a call.

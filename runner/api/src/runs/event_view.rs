@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use platform_core::{
     event::{ActivityKind, AgentEvent, OutputStream, Phase, RunErrorCode},
+    host_tools::ToolCallState,
     record::Tokens,
 };
 use runner_store::UnixMillis;
@@ -80,6 +81,31 @@ enum EventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         cut_bytes: Option<u64>,
+    },
+    /// A call of a host tool entered a state. The control plane says so, and not the agent.
+    #[serde(rename_all = "camelCase")]
+    HostTool {
+        /// Id of the call, as the journal has it.
+        id: String,
+        name: String,
+        #[schema(value_type = schemas::HostToolState)]
+        state: ToolCallState,
+        /// Arguments as JSON text, without secrets and with long texts shortened; in the first event of a call.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        arguments: Option<String>,
+        /// Code of the reason why there is no result.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        code: Option<String>,
+        /// Length of the result, in bytes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        result_bytes: Option<u64>,
+        /// Milliseconds that the tool took, without a wait for an approval.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        duration_ms: Option<u64>,
     },
     /// The agent reports tokens that it counted itself. Only the journal proves usage.
     #[serde(rename_all = "camelCase")]
@@ -185,6 +211,9 @@ impl EventKind {
             }
             AgentEvent::ToolResult { id, result, is_error, cut_bytes } => {
                 Self::ToolResult { id, result, is_error, cut_bytes: cut(cut_bytes) }
+            }
+            AgentEvent::HostTool { id, name, state, arguments, code, result_bytes, duration_ms } => {
+                Self::HostTool { id, name, state, arguments, code, result_bytes, duration_ms }
             }
             AgentEvent::AgentUsage { input_tokens, output_tokens, cached_tokens } => {
                 Self::AgentUsage { input_tokens, output_tokens, cached_tokens }
@@ -303,6 +332,15 @@ mod tests {
             AgentEvent::Tool { name: text() },
             AgentEvent::ToolCall { id: text(), name: text(), arguments: text(), cut_bytes: 1 },
             AgentEvent::ToolResult { id: text(), result: text(), is_error: true, cut_bytes: 1 },
+            AgentEvent::HostTool {
+                id: text(),
+                name: text(),
+                state: ToolCallState::Failed,
+                arguments: Some(text()),
+                code: Some(text()),
+                result_bytes: Some(1),
+                duration_ms: Some(1),
+            },
             AgentEvent::AgentUsage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 },
             AgentEvent::Commits {
                 stage: text(),

@@ -15,6 +15,7 @@ pub(crate) mod operations;
 mod order;
 mod repository;
 mod submit;
+mod tool_calls;
 mod view;
 
 use axum::{
@@ -40,6 +41,7 @@ pub(crate) use self::{
     order::{IDEMPOTENCY_KEY, MAX_KEY, derived_run_id, hash, new_run_id},
     repository::RepositoryBody,
     submit::submit,
+    tool_calls::list_tool_calls,
     view::rfc3339,
 };
 use self::{

@@ -14,6 +14,7 @@ use super::{
     files::FilesQuery,
     logs::LogsQuery,
     order::{IDEMPOTENCY_KEY, MAX_KEY, OrderBody},
+    tool_calls::{ToolCallPageView, ToolCallsQuery},
     view::{RunDetailsView, RunPageView, RunView},
 };
 use crate::{
@@ -116,6 +117,16 @@ pub(crate) fn list_calls() -> Operation {
              kept.",
         )
         .query::<CallsQuery>()
+}
+
+pub(crate) fn list_tool_calls() -> Operation {
+    let page = AnswerSpec::json::<ToolCallPageView>(StatusCode::OK, "A page of calls.");
+    Operation::new("listToolCalls", "Lists the calls of host tools of a run, the oldest first.", page)
+        .described(
+            "Calls that the proxy refused are not listed: the calls of the run have them. A call that reads is listed \
+             once it has ended.",
+        )
+        .query::<ToolCallsQuery>()
 }
 
 pub(crate) fn changes() -> Operation {

@@ -419,10 +419,10 @@ fn explain(why: &str) -> Advice {
 
 impl Advice {
     /// Returns this advice for a run that `[runs]` defines: its settings are in the run's own section, which has no
-    /// limit of time.
+    /// limit of time and no host tools.
     #[must_use]
     pub fn for_configured_run(mut self, run_id: &RunId) -> Self {
-        self.settings.retain(|setting| setting.key != "run_timeout");
+        self.settings.retain(|setting| !["run_timeout", "host_tools"].contains(&setting.key));
         let of_agent = |setting: &&mut Setting| setting.section.starts_with("agents.");
         for setting in self.settings.iter_mut().filter(of_agent) {
             setting.section = format!("runs.{}", toml_quote(run_id.as_str()));

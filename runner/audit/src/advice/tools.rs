@@ -2,7 +2,10 @@
 
 use platform_core::refusal::Refusal;
 
-use super::{Advice, AdvisedCall, Rule, explain};
+use super::{Advice, AdvisedCall, Rule, explain, toml_list, toml_quote};
+
+/// Lists that decide, and how each changes.
+const LISTS: &str = "`host_tools` of its agent, of its account and of its order (`--host-tool`) each have to name it, and `sluice tools explain` says which one does not; a changed list is for runs that are ordered after the reload";
 
 impl AdvisedCall<'_> {
     /// Explains a call of a host tool that was refused, or that has no answer.
@@ -11,10 +14,13 @@ impl AdvisedCall<'_> {
             (Refusal::MethodNotAllowed, _) => explain(
                 "host tools are called with POST alone; MCP clients that ask for a stream with GET go on without it",
             ),
-            (Refusal::PolicyDenied, Rule::Tool(name)) => explain(&format!(
-                "the run was not granted the host tool {name}; its agent, its account and the run itself each have to allow it"
-            )),
-            (Refusal::PolicyDenied, _) => explain("the run was granted no host tool"),
+            (Refusal::PolicyDenied, Rule::Tool(name)) => self.explain_tool_lists(
+                &format!("the run was not granted the host tool {name}: {LISTS}"),
+                Some(toml_list(name)),
+            ),
+            (Refusal::PolicyDenied, _) => {
+                self.explain_tool_lists(&format!("the run was granted no host tool: {LISTS}"), None)
+            }
             (Refusal::RunMismatch, _) => {
                 explain("the body names another run than the one that made the call; an agent acts for its own run alone")
             }
@@ -37,6 +43,16 @@ impl AdvisedCall<'_> {
             )
             .command("sluice doctor"),
         }
+    }
+
+    /// Explains that one of the lists of host tools lacks `tool`, for the reason `why`.
+    fn explain_tool_lists(self, why: &str, tool: Option<String>) -> Advice {
+        let account = format!("accounts.{}", toml_quote(self.record.account.as_str()));
+        explain(why)
+            .command(format!("sluice tools explain {}", self.record.run_id))
+            .command("sluice reload")
+            .setting(&self.agent_section(), "host_tools", tool.clone())
+            .setting(&account, "host_tools", tool)
     }
 
     /// Explains a limit of calls of host tools.

@@ -23,6 +23,7 @@ Examples:
   sluice runs events -f --after 12 run-19c1-5f0e      follow the events after number 12
   sluice runs events run-19c1-5f0e | jq -r 'select(.type == \"tool\").name'
   sluice runs events run-19c1-5f0e | jq -r 'select(.type == \"tool_call\") | .name, .arguments'
+  sluice runs events run-19c1-5f0e | jq -r 'select(.type == \"host_tool\") | .name, .state'
 
 In a pipe, events are lines of JSON. Events with a `seq` are stored. Every reader gets them in this
 order, and --after continues after one of them.
@@ -176,6 +177,7 @@ fn describe(event: &AgentEvent) -> (&'static str, String) {
         AgentEvent::ToolResult { result, is_error, .. } => {
             (if *is_error { "tool_error" } else { "tool_result" }, tool_line::result(result))
         }
+        AgentEvent::HostTool { .. } => ("host_tool", tool_line::host_tool(event).unwrap_or_default()),
         AgentEvent::AgentUsage { input_tokens, output_tokens, .. } => {
             ("agent_usage", format!("{input_tokens} tokens in, {output_tokens} out, by its own count"))
         }

@@ -6,7 +6,7 @@ use platform_core::control::Usage;
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_engine::{relay::RelayRecord, request::RunRequest};
 use runner_model::{conversation::Message, lifecycle::State};
-use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run, StoredToolCall};
+use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run};
 use runner_workspace as workspace;
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ use super::{
     columns, figures, git,
     runs::{cost_text, format_span, format_time, state_text},
     table::Table,
-    tools,
+    tools::ToolCallsOfRun,
 };
 use crate::plural::counted;
 
@@ -68,7 +68,7 @@ pub(super) struct ShownRun<'r> {
     /// Way of its commits, if it has a repository.
     pub(super) relay: Option<&'r RelayRecord>,
     /// Its calls of host tools.
-    pub(super) tool_calls: &'r [StoredToolCall],
+    pub(super) tool_calls: &'r ToolCallsOfRun,
 }
 
 /// Returns the facts about the run itself, as names and values.
@@ -89,9 +89,7 @@ fn facts(
         ("ordered", format_time(run.created)),
     ]);
     facts.extend(waiting_reason(run, position).map(|why| ("waits", why)));
-    let waiting =
-        if run.ended.is_none() { tools::waiting_in_words(tool_calls, record.now) } else { Vec::new() };
-    facts.extend(waiting.into_iter().map(|call| ("waits", call)));
+    facts.extend(tool_calls.waiting_in_words().map(|call| ("waits", call)));
     facts.extend(run.started.map(|started| ("started", format_time(started))));
     facts.extend(run.ended.map(|ended| {
         ("ended", format!("{}, after {}", format_time(ended), format_span(run.created, ended)))
@@ -124,6 +122,7 @@ fn facts(
             ),
         )
     }));
+    facts.extend(tool_calls.counts_in_words().map(|counts| ("host tools", counts)));
     facts.extend(receipts.map(|sums| {
         let ReceiptSums { receipts, cost, credits, .. } = sums;
         ("receipts", format!("{}, {cost}, {credits} credits", counted(*receipts, "receipt")))

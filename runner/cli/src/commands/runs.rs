@@ -14,7 +14,7 @@ use platform_core::{
 use platform_runtime::terminal;
 use runner_engine::relay::RelayRecord;
 use runner_model::lifecycle::{Failure, State};
-use runner_store::{Filter, QueuePosition, ReceiptSums, Record, Run, StoredToolCall, UnixMillis};
+use runner_store::{Filter, QueuePosition, ReceiptSums, Record, Run, UnixMillis};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -25,6 +25,7 @@ use super::{
     run::{OutputArguments, cancel_on_signals},
     run_reference::{self, RunChoice, RunReference},
     table::Table,
+    tools::ToolCallsOfRun,
     wait,
 };
 
@@ -183,8 +184,8 @@ struct RunJson<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     relay: Option<&'r RelayRecord>,
     /// Its calls of host tools.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    tool_calls: &'r [StoredToolCall],
+    #[serde(skip_serializing_if = "ToolCallsOfRun::is_empty")]
+    tool_calls: &'r ToolCallsOfRun,
 }
 
 pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Error> {
@@ -337,7 +338,7 @@ async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error
     let relay = store.relay(&record.run.run_id).await?;
     // The commits of a run whose texts were removed are not shown.
     let relay = relay.and_then(|relay| RelayRecord::read(&relay).ok());
-    let tool_calls = store.tool_calls(&record.run.run_id).await?;
+    let tool_calls = ToolCallsOfRun::read(&store, &record.run.run_id).await?;
     let mut out = io::stdout();
     if arguments.json {
         let receipts = sums.get(&record.run.run_id);

@@ -13,6 +13,7 @@ use std::{
 use platform_core::{
     control::Usage,
     event::{AgentEvent, OutputStream},
+    host_tools::ToolCallState,
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_docker::Captured;
@@ -106,6 +107,13 @@ impl Show {
             AgentEvent::ToolCall { name, arguments, .. } => self.tool(&tool_line::call(name, arguments)),
             AgentEvent::ToolResult { result, is_error: true, .. } => {
                 self.tool(&format!("failed: {}", tool_line::result(result)))
+            }
+            AgentEvent::HostTool { state, .. } => {
+                let next = match state {
+                    ToolCallState::Waiting => "; `sluice tools pending` has the command that decides",
+                    _ => "",
+                };
+                self.tool(&format!("{}{next}", tool_line::host_tool(event).unwrap_or_default()))
             }
             // Nothing follows the final answer but the result: the progress line is not needed again.
             AgentEvent::AssistantFinal { content, .. } => {

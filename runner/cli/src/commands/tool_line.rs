@@ -1,5 +1,6 @@
 //! Describes tool calls of agents in one line for people.
 
+use platform_core::event::AgentEvent;
 use serde_json::Value;
 
 /// Arguments that say most about a call, the best first.
@@ -23,6 +24,20 @@ pub(super) fn result(result: &str) -> String {
         0 => first,
         more => format!("{first}  (+{more})"),
     }
+}
+
+/// Returns the state of a call of a host tool, its name, and what is known of it: `github__comment done, 12 B in 340 ms`.
+/// None for other events.
+pub(super) fn host_tool(event: &AgentEvent) -> Option<String> {
+    let AgentEvent::HostTool { name, state, arguments, code, result_bytes, duration_ms, .. } = event else {
+        return None;
+    };
+    let code = code.as_ref().map(|code| format!(": {code}"));
+    let size = result_bytes.map(|bytes| format!(", {bytes} B"));
+    let time = duration_ms.map(|millis| format!(" in {millis} ms"));
+    let details: String = [code, size, time].into_iter().flatten().collect();
+    let said = format!("{name} {}{details}", state.word());
+    Some(arguments.as_ref().map_or_else(|| one_line(&said), |arguments| call(&said, arguments)))
 }
 
 /// Returns the argument that says most about a call.

@@ -73,9 +73,11 @@ impl Catalog {
     }
 
     /// Replaces the agents with those in `settings`, and returns the differences in words. The addresses of Docker,
-    /// proxy and gateways change only with a restart.
+    /// proxy and gateways change only with a restart. So do the settings of host tools: what executes their calls keeps
+    /// those of the start, and a grant with others would promise what no call gets.
     pub async fn replace(&self, settings: &Settings) -> Vec<String> {
-        self.settings.replace(settings);
+        let tools = self.settings.get().tools.clone();
+        self.settings.replace(&Settings { tools, ..settings.clone() });
         let mut state = self.state.lock().await;
         let probes = state.probes.clone();
         let changes = differences(&state.agents, &settings.agents);
@@ -112,6 +114,19 @@ mod tests {
     fn agents(text: &str) -> BTreeMap<AgentId, Agent> {
         let file = Some(("s.toml".into(), text.to_owned()));
         Settings::read(&Sources { file, ..Sources::default() }).unwrap().agents
+    }
+
+    #[tokio::test]
+    async fn settings_of_host_tools_stay_until_a_restart() {
+        let settings = |text: &str| {
+            let file = Some(("s.toml".into(), text.to_owned()));
+            Settings::read(&Sources { file, ..Sources::default() }).unwrap()
+        };
+        let catalog = Catalog::of(&settings("[tools]\nmax_calls = 7\n[relay]\nwait = '7s'"));
+        catalog.replace(&settings("[tools]\nmax_calls = 9\n[relay]\nwait = '9s'")).await;
+        let current = catalog.settings().get();
+        assert_eq!(current.tools.limits(&[]).calls, 7);
+        assert_eq!(current.relay.wait.0, 9000, "control: others change");
     }
 
     #[test]

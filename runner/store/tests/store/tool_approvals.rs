@@ -131,14 +131,18 @@ async fn calls_of_a_gone_process_are_denied(database: Database) {
     let (_token, call) = waiting(&store).await;
     let executing = new("r1", "c2");
     store.begin_tool_call(&executing).await.unwrap();
-    assert_eq!(store.deny_abandoned_tool_calls(&call.owner).await.unwrap(), 0, "its process is there");
+    assert_eq!(store.settle_abandoned_tool_calls(&call.owner).await.unwrap(), [], "its process is there");
     store.decide_tool_call(&run(&store).await, "data-plane-c1", &approval("a")).await.unwrap();
-    assert_eq!(store.deny_abandoned_tool_calls("next").await.unwrap(), 1, "also one that was approved");
+    let settled = store.settle_abandoned_tool_calls("next").await.unwrap();
+    assert_eq!(settled.len(), 2, "also one that was approved: {settled:?}");
     let denied = stored(&store).await;
     assert_eq!((denied.state, denied.code.as_deref()), (ToolCallState::Denied, Some("approval_abandoned")));
     assert!(!store.begin_approved_tool_call(&call).await.unwrap(), "its process is too late");
     let other = store.tool_call(&id("r1"), 0, "c2").await.unwrap().unwrap();
-    assert_eq!(other.state, ToolCallState::Executing, "it may have had its effect");
+    assert_eq!(other.state, ToolCallState::Unknown, "it may have had its effect");
+    store.end_tool_call(&executing, &done()).await.unwrap();
+    let other = store.tool_call(&id("r1"), 0, "c2").await.unwrap().unwrap();
+    assert_eq!(other.state, ToolCallState::Done, "its process was only late");
     // A repeated call finds one that is left waiting, too.
     store.propose_tool_call(&new("r1", "c3"), &wait(LONG)).await.unwrap();
     let repeated = NewToolCall { owner: "next".to_owned(), ..new("r1", "c3") };

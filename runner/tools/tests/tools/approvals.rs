@@ -97,6 +97,23 @@ async fn a_reading_call_waits_too() {
 }
 
 #[tokio::test]
+async fn waiting_calls_block_no_others() {
+    let config = "max_calls_in_flight_per_account = 1\nmax_calls_waiting_per_account = 2\n";
+    let world = world(&format!("{APPROVAL}{config}").replace(", 'core__get_current_time'", "")).await;
+    let first = asked(&world, comment("c1"), "c1").await;
+    let second = asked(&world, comment("c2"), "c2").await;
+    let third = world.send(comment("c3")).await;
+    assert_eq!((third.code(), third.outcome()), ("too_many_calls", "denied"), "{third:?}");
+    assert!(third.body.to_string().contains("wait for an approval"), "{third:?}");
+    let other = world.send(RawCall::exec(CLOCK, "c4", &json!({}))).await;
+    assert_eq!(other.outcome(), "done", "{other:?}");
+    decide(&world, ToolVerdict::Approve).await.unwrap();
+    assert_eq!(first.await.unwrap().outcome(), "done");
+    let fourth = asked(&world, comment("c5"), "c5").await;
+    drop((second, fourth));
+}
+
+#[tokio::test]
 async fn a_denied_call_says_why() {
     let world = world(APPROVAL).await;
     let answer = asked(&world, comment("c1"), "c1").await;
@@ -182,6 +199,7 @@ fn killed_call() -> NewToolCall {
         tool: tool(COMMENT),
         effect: "writes",
         args_digest: "00".to_owned(),
+        args_shown: "{}".to_owned(),
         owner: "killed".to_owned(),
     }
 }

@@ -101,6 +101,27 @@ async fn an_account_has_a_number_of_calls_in_flight() {
 }
 
 #[tokio::test]
+async fn each_execution_of_a_reading_call_is_stored() {
+    let world = World::start().await;
+    let missing = RawCall::exec("github__read_issue", "c1", &json!({ "number": 1 }));
+    assert_eq!(world.send(missing.clone()).await.code(), "not_found");
+    world.github.add_issue(StoredIssue {
+        repository: "octo/hello".to_owned(),
+        number: 1,
+        ..StoredIssue::default()
+    });
+    let again = RawCall::of(missing.path, "github__read_issue", missing.body.clone());
+    assert_eq!(world.send(again).await.outcome(), "done");
+    let states = eventually("both are stored", async || {
+        let calls = world.store.tool_calls(&id("r1")).await.unwrap();
+        (calls.len() == 2).then(|| calls.into_iter().map(|call| (call.id, call.state)).collect::<Vec<_>>())
+    })
+    .await;
+    assert!(states.contains(&("c1".to_owned(), ToolCallState::Failed)), "the first stays: {states:?}");
+    assert!(states.iter().any(|(id, state)| id.starts_with("dp-") && *state == ToolCallState::Done));
+}
+
+#[tokio::test]
 async fn a_stale_socket_is_replaced_and_removed() {
     let world = World::unserved("").await;
     std::fs::create_dir_all(world.socket().parent().unwrap()).unwrap();

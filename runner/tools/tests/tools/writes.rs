@@ -112,6 +112,21 @@ async fn a_writing_call_outlives_client_and_run() {
     assert_eq!(world.github.issues()[0].comments.len(), 1);
 }
 
+/// A stop waits as long as the tool may take: the outcome of a call that it cut would be unknown.
+#[tokio::test]
+async fn a_writing_call_outlives_the_stop() {
+    let world = world().await;
+    world.github.script(GitHubRoute::Comment, [GitHubFault::Slow(Duration::from_secs(12))]);
+    let begun = async {
+        let stored = async || world.store.tool_call(&id("r1"), 0, "c1").await.unwrap();
+        eventually("the call is stored", stored).await;
+        world.stop();
+    };
+    let (answer, ()) = tokio::join!(world.send(comment("c1")), begun);
+    assert_eq!(answer.outcome(), "done", "{answer:?}");
+    assert_eq!(world.ended_call("c1").await.state, ToolCallState::Done);
+}
+
 /// Serves the tools in a runtime of its own, as another process does, until it is killed.
 fn doomed(world: &World) -> (CancellationToken, thread::JoinHandle<()>) {
     let kill = CancellationToken::new();

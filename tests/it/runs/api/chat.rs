@@ -159,6 +159,47 @@ async fn tools_and_texts_are_parts_of_an_answer() {
     there.end().await;
 }
 
+/// The agent reports the call, too: it is shown once, in the control plane's words.
+#[tokio::test]
+async fn a_host_tool_is_one_part_of_an_answer() {
+    let name = "mcp__host__core__get_current_time";
+    let reports = [
+        json!({ "type": "tool_call", "id": "c1", "name": name, "arguments": {} }),
+        json!({ "type": "tool_result", "id": "c1", "result": "noon" }),
+        json!({ "type": "result", "text": "the answer" }),
+    ];
+    let script = format!("cogni-tool exec core__get_current_time '{{}}' >/dev/null; {}", prints(&reports));
+    let agent = reporting_agent(&script, "host_tools = ['core__get_current_time']");
+    let there = Served::of(&format!("\n{}\n", agent.replace("test:sh", "test:tools")), "true").await;
+    let app = there.principal(&["app", "--account", "acct-7"]).await;
+    let mut body = says("t1", "m1", "one");
+    body["graphName"] = "test:tools".into();
+    let received = chunks(&app.post(CHAT, &body).await);
+    let all = ["start", "start-step", "tool-input-start", "tool-input-available", "data-host-tool"];
+    let rest = ["tool-output-available", "text-start", "text-delta", "text-end", "finish-step", "finish"];
+    assert_eq!(types(&received), [&all[..], &rest].concat(), "{received:#?}");
+    let run = received[0]["messageId"].as_str().unwrap();
+    let listed = app.get(&format!("/api/v1/runs/{run}/tools")).await.json();
+    let call = &listed["calls"][0];
+    assert_eq!(
+        [&call["tool"], &call["state"], &call["effect"], &call["arguments"], &listed["nextCursor"]],
+        [&json!("core__get_current_time"), &json!("done"), &json!("reads"), &json!("{}"), &Value::Null],
+        "{listed}"
+    );
+    let part = json!({
+        "type": "dynamic-tool", "toolName": "core__get_current_time",
+        "toolCallId": format!("host-{}", call["callId"].as_str().unwrap()), "state": "output-available",
+        "input": {}, "providerExecuted": true,
+        "output": { "state": "done", "resultBytes": call["resultBytes"], "durationMs": call["durationMs"] },
+    });
+    let shown = app.get("/api/v1/threads/t1").await.json();
+    let answer = json!({ "type": "text", "text": "the answer", "state": "done" });
+    assert_eq!(shown["messages"][1]["parts"], json!([part, answer]), "{shown:#}");
+    let other = there.principal(&["other", "--account", "acct-8"]).await;
+    assert_eq!(other.get(&format!("/api/v1/runs/{run}/tools")).await.status, 404);
+    there.end().await;
+}
+
 #[tokio::test]
 async fn a_chat_survives_its_client_and_is_stopped() {
     let there = Served::of("", "until [ -e go ]; do sleep 0.1; done; echo it is done").await;

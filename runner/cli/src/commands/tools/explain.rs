@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use platform_core::id::ToolName;
-use platform_runtime::{settings::Settings, terminal};
+use platform_core::{host_tools::HostTools, id::ToolName};
+use platform_runtime::terminal;
+use runner_control_client::DataPlane;
 use runner_engine::{
     request::RunRequest,
     tool_lists::{ToolList, ToolLists},
@@ -32,6 +33,8 @@ pub(in crate::commands) struct Arguments {
 struct ToolAccess {
     name: ToolName,
     allowed: bool,
+    /// True if neither list nor grant leaves it out.
+    granted: bool,
     /// List that lacks the tool.
     lacking: Option<&'static str>,
     /// Reason why the tool cannot be used here.
@@ -45,13 +48,18 @@ pub(super) async fn explain(context: &Context, arguments: &Arguments) -> Result<
     let request = RunRequest::stored(&record).map_err(|error| Error::Lease(error.into()))?;
     let calls = store.tool_calls(&run_id).await?;
     let lists = ToolLists::of(&request, &context.settings);
-    let tools = accesses(&lists, &gateway(context, &store).catalog().await);
+    let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
+    // A run that has ended has no grant any more; nor has one while no proxy runs.
+    let grant = data_plane.run(&run_id).await.ok().map(|run| run.grant.host_tools);
+    let judge = ToolJudge { lists, grant };
+    let tools = judge.accesses(&gateway(context, &store).catalog().await);
     let mut out = io::stdout();
     if arguments.json {
         let json = json!({
             "run_id": run_id,
             "agent": request.agent_id,
             "account": request.account,
+            "judged_by": judge.word(),
             "tools": tools,
             "calls": calls,
         });
@@ -59,49 +67,83 @@ pub(super) async fn explain(context: &Context, arguments: &Arguments) -> Result<
         return Ok(Exit::Success);
     }
     writeln!(out, "run {run_id}, agent {}, account {}", request.agent_id, request.account)?;
+    writeln!(out, "{}", judge.basis())?;
     let mut table = Table::new(["TOOL", "MAY CALL", "WHY"]);
     for tool in &tools {
         let may = if tool.allowed { "yes" } else { "no" };
-        table.row([tool.name.to_string(), may.to_owned(), reason(tool, &request, &context.settings)]);
+        table.row([tool.name.to_string(), may.to_owned(), judge.reason(tool, &request)]);
     }
     writeln!(out, "{table}")?;
     write!(out, "{}", calls_in_words(&calls))?;
     Ok(Exit::Success)
 }
 
-/// Returns the access to each tool that exists, and to each that a list names.
-fn accesses(lists: &ToolLists<'_>, catalog: &[CatalogEntry]) -> Vec<ToolAccess> {
-    let entry = |name: &ToolName| catalog.iter().find(|entry| entry.name == *name);
-    let named = lists.agent.iter().chain(lists.order.unwrap_or_default());
-    let mut names: Vec<_> = catalog.iter().map(|entry| &entry.name).chain(named).collect();
-    names.sort_unstable();
-    names.dedup();
-    let access = |name: &ToolName| {
-        let lacking = lists.lacking(name);
-        let unavailable = match entry(name) {
-            Some(entry) => entry.unavailable.clone(),
-            None => Some("there is no such tool".to_owned()),
-        };
-        ToolAccess {
-            name: name.clone(),
-            allowed: lacking.is_none() && unavailable.is_none(),
-            lacking: lacking.map(ToolList::word),
-            unavailable,
-        }
-    };
-    names.into_iter().map(access).collect()
+/// ToolJudge of which tools a run may call.
+struct ToolJudge<'l> {
+    /// Lists of the order, and that of the account as it is configured now.
+    lists: ToolLists<'l>,
+    /// Tools that the run was granted, while it has a grant.
+    grant: Option<HostTools>,
 }
 
-fn reason(tool: &ToolAccess, request: &RunRequest, settings: &Settings) -> String {
-    let lists = ToolLists::of(request, settings);
-    match (lists.lacking(&tool.name), &tool.unavailable) {
-        (Some(ToolList::Agent), _) => {
-            format!("not in `host_tools` of {} when the run was ordered", request.agent_id)
+impl ToolJudge<'_> {
+    /// Returns what decides, in a word.
+    const fn word(&self) -> &'static str {
+        if self.grant.is_some() { "grant" } else { "configuration" }
+    }
+
+    /// Returns what decides, in a sentence.
+    const fn basis(&self) -> &'static str {
+        match self.grant {
+            Some(_) => "as the run was granted when it began:",
+            None => {
+                "by the configuration of now, because the run has no grant: it has ended, or no proxy knows it. \
+                 What it was granted may have been something else:"
+            }
         }
-        (Some(ToolList::Account), _) => format!("not in `host_tools` of account {}", request.account),
-        (Some(ToolList::Order), _) => "the order of the run leaves it out".to_owned(),
-        (None, Some(reason)) => format!("unavailable: {reason}"),
-        (None, None) => "agent, account and order have it".to_owned(),
+    }
+
+    /// Returns the access to each tool that exists, and to each that a list names.
+    fn accesses(&self, catalog: &[CatalogEntry]) -> Vec<ToolAccess> {
+        let entry = |name: &ToolName| catalog.iter().find(|entry| entry.name == *name);
+        let named = self.lists.agent.iter().chain(self.lists.order.unwrap_or_default());
+        let granted = self.grant.iter().flat_map(|grant| &grant.names);
+        let mut names: Vec<_> = catalog.iter().map(|entry| &entry.name).chain(named).chain(granted).collect();
+        names.sort_unstable();
+        names.dedup();
+        let access = |name: &ToolName| {
+            let lacking = self.lists.lacking(name);
+            let granted = self.grant.as_ref().map_or(lacking.is_none(), |grant| grant.allows(name));
+            let unavailable = match entry(name) {
+                Some(entry) => entry.unavailable.clone(),
+                None => Some("there is no such tool".to_owned()),
+            };
+            ToolAccess {
+                name: name.clone(),
+                allowed: granted && unavailable.is_none(),
+                granted,
+                lacking: lacking.filter(|_| !granted).map(ToolList::word),
+                unavailable,
+            }
+        };
+        names.into_iter().map(access).collect()
+    }
+
+    /// Returns why the run may or may not call a tool, with the setting that decides.
+    fn reason(&self, tool: &ToolAccess, request: &RunRequest) -> String {
+        let RunRequest { agent_id, account, .. } = request;
+        match (self.lists.lacking(&tool.name).filter(|_| !tool.granted), &tool.unavailable) {
+            (Some(ToolList::Agent), _) => {
+                format!("not in agents.\"{agent_id}\".host_tools when the run was ordered")
+            }
+            (Some(ToolList::Account), _) => format!("not in accounts.\"{account}\".host_tools"),
+            (Some(ToolList::Order), _) => "the order of the run leaves it out (--host-tool)".to_owned(),
+            (None, _) if !tool.granted => {
+                format!("not in accounts.\"{account}\".host_tools when the run began; it is by now")
+            }
+            (None, Some(reason)) => format!("unavailable: {reason}"),
+            (None, None) => "agent, account and order have it".to_owned(),
+        }
     }
 }
 
@@ -136,10 +178,27 @@ mod tests {
     fn a_tool_that_does_not_exist_is_not_allowed() {
         let [agent, order] = [tools(&["gone__tool"]), tools(&["other__tool"])];
         let lists = ToolLists { agent: &agent, account: None, order: Some(&order) };
-        let found = accesses(&lists, &[]);
+        let found = ToolJudge { lists, grant: None }.accesses(&[]);
         let summary: Vec<_> =
             found.iter().map(|tool| (tool.name.as_str(), tool.allowed, tool.lacking)).collect();
         assert_eq!(summary, [("gone__tool", false, Some("run")), ("other__tool", false, Some("agent"))]);
         assert!(found.iter().all(|tool| tool.unavailable.as_deref() == Some("there is no such tool")));
+    }
+
+    #[test]
+    fn a_grant_decides_while_there_is_one() {
+        let [agent, account] = [tools(&["a__x", "a__y"]), tools(&["a__y"])];
+        let lists = ToolLists { agent: &agent, account: Some(&account), order: None };
+        let granted = |grant| {
+            let found = ToolJudge { lists, grant }.accesses(&[]);
+            found.into_iter().map(|tool| (tool.granted, tool.lacking)).collect::<Vec<_>>()
+        };
+        assert_eq!(granted(None), [(false, Some("account")), (true, None)], "the lists of now");
+        let grant = HostTools { names: tools(&["a__x"]), ..HostTools::default() };
+        assert_eq!(
+            granted(Some(grant)),
+            [(true, None), (false, None)],
+            "the account's list has changed since"
+        );
     }
 }

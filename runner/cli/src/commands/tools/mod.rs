@@ -3,6 +3,7 @@
 mod accept;
 mod explain;
 mod ls;
+mod of_run;
 mod pending;
 mod test;
 
@@ -11,7 +12,7 @@ use runner_tools::ToolGateway;
 
 use super::{Context, Error, exit::Exit};
 
-pub(super) use self::{accept::NotAccepted, pending::waiting_in_words, test::ToolFailed};
+pub(super) use self::{accept::NotAccepted, of_run::ToolCallsOfRun, test::ToolFailed};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use platform_core::id::RunId;
 use platform_runtime::terminal;
-use runner_store::{AccountScope, StoredToolCall, ToolDecision, ToolVerdict, UnixMillis};
+use runner_store::{AccountScope, StoredToolCall, ToolDecision, ToolVerdict};
 use serde_json::json;
 
 use super::{
@@ -135,15 +135,4 @@ fn print(call: &StoredToolCall, form: OutputForm) -> Result<Exit, Error> {
         OutputForm::Text(next) => writeln!(io::stdout(), "{} of {}: {next}", call.call, call.run_id)?,
     }
     Ok(Exit::Success)
-}
-
-/// Returns the calls of a run that wait, with the command that decides, for `sluice runs show`.
-pub(in crate::commands) fn waiting_in_words(calls: &[StoredToolCall], now: UnixMillis) -> Vec<String> {
-    let words = |call: &StoredToolCall| {
-        format!(
-            "call {} of {} for an approval: sluice tools approve {} {}",
-            call.call, call.tool, call.run_id, call.call
-        )
-    };
-    calls.iter().filter(|call| call.is_waiting(now)).map(words).collect()
 }
