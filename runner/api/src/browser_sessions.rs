@@ -11,6 +11,7 @@ use axum::{
 };
 use platform_runtime::random;
 use runner_model::principal::{BrowserSessionId, PrincipalRole};
+use runner_telemetry::metrics::SignInWay;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,6 +22,7 @@ use crate::{
     error::Error,
     json_response,
     operation::{AnswerSpec, Operation, schemas},
+    problem::Problem,
 };
 
 /// Path of the browser's session.
@@ -36,7 +38,7 @@ const NO_STORE: &str = "no-store";
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Session)]
 #[serde(rename_all = "camelCase")]
-struct SessionView<'c> {
+pub(crate) struct SessionView<'c> {
     /// Id of the principal; null for clients without a token.
     #[schema(required = true)]
     principal: Option<&'c str>,
@@ -55,15 +57,19 @@ pub(crate) async fn sign_in(
     let Caller::Principal(principal) = &caller else { return Err(Error::Unauthenticated) };
     let id = BrowserSessionId::from_random([random::bits(), random::bits()]);
     context.opened().await?.store.add_browser_session(&principal.key_id, &id.hash()).await?;
-    let headers = [(SET_COOKIE, SessionCookie::of(&context.origins).set(&id))];
-    Ok((StatusCode::CREATED, headers, session_response(&caller)).into_response())
+    context.sign_in_attempts.accepted(SignInWay::Token);
+    Ok(session_begins(&context, &id, &caller))
 }
 
 pub(crate) fn sign_in_operation() -> Operation {
     let session = AnswerSpec::json::<SessionView<'_>>(StatusCode::CREATED, "For whom the session acts.")
         .with_header("set-cookie", "Cookie of the session.");
     Operation::new("signIn", "Begins a session of the token's principal, for a browser.", session)
-        .described("A session does not prolong itself: only a token begins one.")
+        .described(
+            "A session does not prolong itself: only a token begins one, or a link, of which a person gets one by \
+             `sluice dashboard`.",
+        )
+        .refuses([Problem::TOO_MANY_ATTEMPTS])
 }
 
 /// Answers for whom the request acts.
@@ -98,6 +104,12 @@ pub(crate) fn sign_out_operation() -> Operation {
         .with_header("set-cookie", "An empty cookie, which has already expired.")
         .with_header("clear-site-data", "What the browser forgets.");
     Operation::new("signOut", "Ends the session of the request's cookie.", ended)
+}
+
+/// Returns the answer that gives a browser the session `id`.
+pub(crate) fn session_begins(context: &ApiContext, id: &BrowserSessionId, caller: &Caller) -> Response {
+    let headers = [(SET_COOKIE, SessionCookie::of(&context.origins).set(id))];
+    (StatusCode::CREATED, headers, session_response(caller)).into_response()
 }
 
 fn session_response(caller: &Caller) -> Response {

@@ -12,6 +12,7 @@ use platform_core::{
 use runner_engine::order::OrderLimits;
 use runner_model::principal::{BrowserSessionHash, PrincipalRole};
 use runner_store::{AccountScope, Error as StoreError, Principal, Store};
+use runner_telemetry::metrics::SignInWay;
 
 use crate::{context::ApiContext, credentials::Credential, error::Error};
 
@@ -47,7 +48,7 @@ pub(crate) struct Guard {
 /// Passes on requests whose caller has the role that the route demands.
 pub(crate) async fn require_role(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
     let credential = Credential::of(request.method(), request.headers(), &guard.context.origins);
-    match guard.admit(credential).await {
+    match guard.admit(credential).await.map_err(|error| guard.counted(error)) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -57,6 +58,15 @@ pub(crate) async fn require_role(State(guard): State<Guard>, mut request: Reques
 }
 
 impl Guard {
+    /// Returns the error of a request, which counts as an attempt if the route is that for signing in.
+    fn counted(&self, error: Error) -> Error {
+        let signs_in = self.accepts == AcceptedCredentials::Token;
+        match error {
+            Error::Unauthenticated if signs_in => self.context.sign_in_attempts.refused(SignInWay::Token),
+            error => error,
+        }
+    }
+
     /// Returns the caller with this credential, if the route is for its role.
     async fn admit(&self, credential: Result<Credential, Error>) -> Result<Caller, Error> {
         let caller = self.identify(credential?).await?.ok_or(Error::Unauthenticated)?;

@@ -18,7 +18,8 @@ use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    callbacks::Callbacks, error::Error, fair_permits::FairPermits, origins::Origins,
+    agent_draft::ConfigurationFile, attempts::AttemptLimit, callbacks::Callbacks, error::Error,
+    fair_permits::FairPermits, origins::Origins, sign_in_attempts::SignInAttempts,
     stream_permits::StreamPermits, waiters::Waiters,
 };
 
@@ -30,6 +31,10 @@ const MAX_ORDERS_OF_ACCOUNT: usize = 3;
 /// Most requests that read the files of runs at a time, and most of one account.
 const MAX_FILE_JOBS: usize = 2;
 const MAX_FILE_JOBS_OF_ACCOUNT: usize = 1;
+
+/// Reports of browsers that are taken at once, and the interval of further ones.
+const REPORTS_AT_ONCE: u32 = 30;
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// State that all requests share. Clones share it, too.
 #[derive(Debug, Clone)]
@@ -52,8 +57,12 @@ pub struct ApiContext {
     pub(crate) file_jobs: FairPermits,
     /// Permits for orders, whose bodies may be large.
     pub(crate) orders: FairPermits,
+    pub(crate) sign_in_attempts: SignInAttempts,
+    /// Bound on reports of browsers.
+    pub(crate) csp_reports: AttemptLimit,
     opened: Arc<watch::Sender<Option<Arc<OpenedStore>>>>,
     callbacks: Callbacks,
+    configuration: Option<Arc<ConfigurationFile>>,
     /// Token of callbacks from the environment.
     ingest_token: Option<Arc<Secret>>,
 }
@@ -78,6 +87,8 @@ impl ApiContext {
     ) -> Self {
         Self {
             catalog,
+            sign_in_attempts: SignInAttempts::new(Arc::clone(&observer.metrics)),
+            csp_reports: AttemptLimit::new(REPORTS_AT_ONCE, REPORT_INTERVAL),
             observer,
             anonymous_account: settings.api.anonymous_account.clone(),
             stream_permits: StreamPermits::default(),
@@ -90,6 +101,7 @@ impl ApiContext {
             orders: FairPermits::new(MAX_ORDERS, MAX_ORDERS_OF_ACCOUNT),
             opened: Arc::default(),
             callbacks: Callbacks::channel().0,
+            configuration: None,
             ingest_token: None,
         }
     }
@@ -110,6 +122,17 @@ impl ApiContext {
     #[must_use]
     pub fn with_refresher(self, refresher: Refresher) -> Self {
         Self { refresher, ..self }
+    }
+
+    /// Returns the same state, whose drafts of agents are for this file.
+    #[must_use]
+    pub fn with_configuration(self, configuration: ConfigurationFile) -> Self {
+        Self { configuration: Some(Arc::new(configuration)), ..self }
+    }
+
+    /// Returns the configuration file, for drafts.
+    pub(crate) fn configuration(&self) -> Option<&ConfigurationFile> {
+        self.configuration.as_deref()
     }
 
     /// Returns the token of callbacks from the environment.

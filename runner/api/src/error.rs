@@ -1,6 +1,6 @@
 //! Defines the errors of the API, and writes each as problem details (RFC 9457). No other module writes an error.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     http::{
@@ -62,6 +62,15 @@ pub(super) enum Error {
     /// The request carries no token and no session of a principal. A wrong one gets the same answer.
     #[error("the request carries no valid token")]
     Unauthenticated,
+    /// The link signs in no longer, or never did.
+    #[error("the link does not sign in")]
+    SignInLink,
+    /// Strangers have tried too much.
+    #[error("there were too many attempts")]
+    TooManyAttempts {
+        /// Time until another attempt is answered.
+        wait: Duration,
+    },
     /// The role of the principal does not allow the action.
     #[error("this needs the role {needed}, and the principal is {role}")]
     Role {
@@ -178,6 +187,8 @@ impl Error {
             Self::Site => Problem::WRONG_SITE,
             Self::Origin => Problem::WRONG_ORIGIN,
             Self::Unauthenticated => Problem::UNAUTHENTICATED,
+            Self::SignInLink => Problem::LINK_INVALID,
+            Self::TooManyAttempts { .. } => Problem::TOO_MANY_ATTEMPTS,
             Self::Role { .. } => Problem::FORBIDDEN,
             Self::Agent { .. } => Problem::AGENT_FORBIDDEN,
             Self::Limits => Problem::LIMITS_EXCEEDED,
@@ -261,6 +272,7 @@ impl Error {
     fn retry_after(&self) -> Option<u64> {
         match self {
             Self::Starting | Self::TimedOut | Self::TooManyStreams => Some(RETRY_SECONDS),
+            Self::TooManyAttempts { wait } => Some(wait.as_secs() + 1),
             Self::DataPlane(error) if !error.is_refusal() => Some(RETRY_SECONDS),
             Self::Repository(_) if self.problem() != Problem::NOT_FOUND => Some(RETRY_SECONDS),
             Self::Lease(LeaseError::NotStored(error))

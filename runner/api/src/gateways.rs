@@ -13,13 +13,14 @@ use platform_runtime::{
     report,
     settings::{Gateway, Settings},
 };
-use runner_gateways::managed;
+use runner_gateways::managed::{self, Finding};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use crate::{
-    body::refuse_query,
+    body::{ObjectId, refuse_query},
     context::ApiContext,
     error::Error,
     json_response,
@@ -28,6 +29,8 @@ use crate::{
 
 /// Longest wait for the state of a gateway.
 const STATE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for the check of a gateway.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Gateways of the configuration.
 #[derive(ToSchema)]
@@ -75,6 +78,70 @@ pub(crate) async fn list(State(context): State<ApiContext>, request: Request) ->
 pub(crate) fn list_operation() -> Operation {
     let gateways = AnswerSpec::json::<GatewayListSchema>(StatusCode::OK, "The gateways.");
     Operation::new("listGateways", "Lists the configured gateways, with the state of each.", gateways)
+        .without_query()
+}
+
+/// Findings about a gateway.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = GatewayCheck)]
+struct GatewayCheckView {
+    gateway: String,
+    /// `ok`, `untested` if only its version was not tested, `wrong`, or `not_known` if it could not be examined.
+    state: &'static str,
+    findings: Vec<GatewayFindingView>,
+}
+
+/// Finding about a gateway.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = GatewayFinding)]
+struct GatewayFindingView {
+    code: &'static str,
+    /// `wrong`, `untested` or `not_known`.
+    kind: &'static str,
+    /// Defect, and how to fix it.
+    message: String,
+}
+
+impl GatewayFindingView {
+    fn of(finding: &Finding) -> Self {
+        let kind = match finding {
+            finding if finding.is_unknown() => "not_known",
+            finding if finding.is_untested() => "untested",
+            _ => "wrong",
+        };
+        Self { code: finding.code(), kind, message: finding.to_string() }
+    }
+}
+
+impl GatewayCheckView {
+    fn of(id: &GatewayId, findings: &[Finding]) -> Self {
+        let findings: Vec<_> = findings.iter().map(GatewayFindingView::of).collect();
+        let worst = ["wrong", "not_known", "untested"]
+            .into_iter()
+            .find(|kind| findings.iter().any(|finding| finding.kind == *kind));
+        Self { gateway: id.to_string(), state: worst.unwrap_or("ok"), findings }
+    }
+}
+
+/// Checks a gateway, as `sluice gateway check` does.
+pub(crate) async fn check(
+    State(context): State<ApiContext>,
+    ObjectId(id): ObjectId,
+    request: Request,
+) -> Result<Response, Error> {
+    refuse_query(request.uri())?;
+    let settings = context.settings().get();
+    let id = GatewayId::parse(&id).map_err(|_invalid| Error::Route)?;
+    let gateway = settings.gateways.get(&id).ok_or(Error::Route)?;
+    let checked = timeout(CHECK_TIMEOUT, managed::check(&settings, &id, gateway)).await;
+    let late = || vec![Finding::Unknown(format!("the check took longer than {} s", CHECK_TIMEOUT.as_secs()))];
+    let findings = checked.unwrap_or_else(|_elapsed| late());
+    Ok(json_response(&GatewayCheckView::of(&id, &findings)))
+}
+
+pub(crate) fn check_operation() -> Operation {
+    let findings = AnswerSpec::json::<GatewayCheckView>(StatusCode::OK, "The findings; none if all is well.");
+    Operation::new("checkGateway", "Checks a gateway, as `sluice gateway check` does.", findings)
         .without_query()
 }
 

@@ -18,9 +18,11 @@
 //! a cookie, only a page of the API's own origins changes something.
 
 mod accounts;
+mod agent_draft;
 mod agents;
 mod answer_timeout;
 mod approvals;
+mod attempts;
 mod balances;
 mod body;
 mod browser_sessions;
@@ -31,6 +33,8 @@ mod chunk_stream;
 mod connections;
 mod context;
 mod credentials;
+mod csp_reports;
+mod dashboard_config;
 mod data_plane;
 mod endpoint;
 mod error;
@@ -49,6 +53,7 @@ mod operation;
 mod origins;
 mod own_host;
 mod own_page;
+mod pages;
 mod paging;
 mod problem;
 mod problem_details;
@@ -56,9 +61,12 @@ mod repos;
 mod routes;
 mod runs;
 mod server;
+mod session_link;
+mod sign_in_attempts;
 mod stream_guard;
 mod stream_permits;
 mod stream_response;
+mod system;
 mod threads;
 mod tls;
 mod trace_parent;
@@ -71,6 +79,7 @@ use axum::{
 use serde::Serialize;
 
 pub use self::{
+    agent_draft::ConfigurationFile,
     callbacks::Callbacks,
     context::ApiContext,
     routes::openapi_document,

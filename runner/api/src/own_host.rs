@@ -6,14 +6,20 @@
 use axum::{
     extract::{Request, State},
     http::{
-        HeaderMap,
+        HeaderMap, Method,
         header::{HOST, ORIGIN},
     },
     middleware::Next,
     response::{IntoResponse, Response},
 };
 
+use runner_dashboard::CSP_REPORTS;
+
 use crate::{credentials::has_bearer, error::Error, origins::Origins, own_page::FETCH_SITE};
+
+/// Headers with which a browser says what it asks for.
+const FETCH_MODE: &str = "sec-fetch-mode";
+const FETCH_DEST: &str = "sec-fetch-dest";
 
 /// Passes on requests that name the API by one of its own names, and that no page of another origin sent.
 pub(crate) async fn require_own_host(
@@ -21,19 +27,42 @@ pub(crate) async fn require_own_host(
     request: Request,
     next: Next,
 ) -> Response {
-    match check_headers(request.headers(), &origins) {
+    // Browsers name no origin in reports about pages without referrers: that route looks at the sender itself.
+    let checked = match request.uri().path() {
+        CSP_REPORTS => check_host(request.headers(), &origins),
+        _ => check_headers(request.headers(), &origins),
+    };
+    match checked {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     }
 }
 
-/// Checks the name of the host and the origin of the request.
-fn check_headers(headers: &HeaderMap, origins: &Origins) -> Result<(), Error> {
+/// Checks the name of the host.
+fn check_host(headers: &HeaderMap, origins: &Origins) -> Result<(), Error> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
-        (Some(host), None) if origins.have_host(host) => {}
-        _ => return Err(Error::Host),
+        (Some(host), None) if origins.have_host(host) => Ok(()),
+        _ => Err(Error::Host),
     }
+}
+
+/// Checks a request for a page or its files. A link of another site may lead to a page, in a window of its own: the page
+/// has no data, and its requests come without the cookie's help of that site.
+pub(crate) fn check_page_headers(
+    method: &Method,
+    headers: &HeaderMap,
+    origins: &Origins,
+) -> Result<(), Error> {
+    check_host(headers, origins)?;
+    let is = |name: &str, word: &str| headers.get(name).is_some_and(|value| value == word);
+    let is_followed_link = method.is_safe() && is(FETCH_MODE, "navigate") && is(FETCH_DEST, "document");
+    if is_followed_link { Ok(()) } else { check_headers(headers, origins) }
+}
+
+/// Checks the name of the host and the origin of the request.
+fn check_headers(headers: &HeaderMap, origins: &Origins) -> Result<(), Error> {
+    check_host(headers, origins)?;
     // Browsers name the origin of the sending page. Browsers that omit it for a GET send the other header instead.
     let is_cross_site = headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site");
     let is_own = !is_cross_site && headers.get_all(ORIGIN).iter().all(|origin| origins.contain(origin));
@@ -54,6 +83,29 @@ mod tests {
             headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
         }
         headers
+    }
+
+    #[test]
+    fn a_link_of_another_site_leads_to_a_page() {
+        let own = origins("127.0.0.1:4180", "");
+        let link = [
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        let check = |method: &Method, list: &[(&str, &str)]| check_page_headers(method, &headers(list), &own);
+        assert!(check(&Method::GET, &link).is_ok());
+        assert!(matches!(check_headers(&headers(&link), &own), Err(Error::Site)), "control: not to the API");
+        for refused in [
+            (Method::POST, link),
+            (Method::GET, [link[0], link[1], ("sec-fetch-dest", "iframe")]),
+            (Method::GET, [link[0], ("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "script")]),
+        ] {
+            assert!(check(&refused.0, &refused.1).is_err(), "{refused:?}");
+        }
+        let mut rebound = headers(&link);
+        rebound.insert(HOST, "attacker.example".parse().unwrap());
+        assert!(matches!(check_page_headers(&Method::GET, &rebound, &own), Err(Error::Host)));
     }
 
     #[test]

@@ -124,6 +124,18 @@ impl Problem {
         "the caller holds 32 streams open; a file that is being sent counts",
         "close a stream before opening another",
     );
+    pub(crate) const TOO_MANY_ATTEMPTS: Self = Self::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_many_attempts",
+        "many wrong tokens or links came before, or many reports; `retry-after` says when to try again",
+        "try again after `retry-after`; a right token or link is accepted at any time",
+    );
+    pub(crate) const LINK_INVALID: Self = Self::new(
+        StatusCode::UNAUTHORIZED,
+        "link_invalid",
+        "the link was used, is older than two minutes, or never signed in; no answer says which",
+        "`sluice dashboard` prints another link",
+    );
     pub(crate) const STARTING: Self = Self::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "starting",

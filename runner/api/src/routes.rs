@@ -9,15 +9,17 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
+use runner_dashboard::{CSP_REPORTS, Dashboard};
 use runner_model::principal::PrincipalRole;
 use runner_telemetry::traces::{ApiRequest, Traces};
 
 use crate::{
-    accounts, agents, approvals, balances,
+    accounts, agent_draft, agents, approvals, balances,
     browser_sessions::{self, SESSION},
     chat::{self, operations as chats},
     connections::{self, CONNECTIONS},
     context::ApiContext,
+    csp_reports, dashboard_config,
     endpoint::{Route, delete, get, guarded, open, openai, post, put},
     error::Error,
     freezes::{self, FREEZE_OF_ACCOUNT, FREEZE_OF_ALL, FREEZE_OF_MODEL, FREEZES},
@@ -28,9 +30,10 @@ use crate::{
     openapi,
     operation::{AnswerSpec, Operation},
     own_host::require_own_host,
-    repos,
+    pages, repos,
     runs::{self, RUNS, operations},
-    threads,
+    session_link::{self, LINK},
+    system, threads,
     trace_parent::trace_parent,
 };
 
@@ -72,7 +75,7 @@ fn connection_routes() -> Vec<Route> {
 }
 
 fn service_routes() -> Vec<Route> {
-    use PrincipalRole::{Member, Viewer};
+    use PrincipalRole::{Member, Operator, Viewer};
     use browser_sessions as sessions;
     vec![
         open("/api/v1/ai/agents", get(agents::list_runnable, agents::list_runnable_operation())),
@@ -83,6 +86,8 @@ fn service_routes() -> Vec<Route> {
         open("/readyz", get(monitoring::ready, monitoring::ready_operation())),
         guarded(SESSION, Viewer, get(sessions::show, sessions::show_operation())),
         guarded(SESSION, Viewer, post(sessions::sign_in, sessions::sign_in_operation())).with_token_alone(),
+        open(LINK, post(session_link::redeem, session_link::redeem_operation())),
+        open(CSP_REPORTS, post(csp_reports::take, csp_reports::take_operation())),
         guarded(SESSION, Viewer, delete(sessions::sign_out, sessions::sign_out_operation())),
         guarded("/api/v1/repos", Member, get(repos::list, repos::list_operation())),
         guarded(
@@ -90,6 +95,8 @@ fn service_routes() -> Vec<Route> {
             Member,
             post(repos::refresh, repos::refresh_operation()),
         ),
+        guarded("/api/v1/agents/draft", Operator, post(agent_draft::draft, agent_draft::draft_operation())),
+        guarded("/api/v1/dashboard", Viewer, get(dashboard_config::show, dashboard_config::show_operation())),
         guarded("/api/v1/agents", Viewer, get(agents::list, agents::list_operation())),
     ]
 }
@@ -152,6 +159,12 @@ fn data_plane_routes() -> Vec<Route> {
         ),
         guarded(FREEZES, Operator, get(freezes::list, freezes::list_operation())),
         guarded("/api/v1/gateways", Operator, get(gateways::list, gateways::list_operation())),
+        guarded(
+            "/api/v1/gateways/{gateway}/check",
+            Operator,
+            get(gateways::check, gateways::check_operation()),
+        ),
+        guarded("/api/v1/system", Operator, get(system::show, system::show_operation())),
     ];
     others.into_iter().chain(freezes).collect()
 }
@@ -207,6 +220,7 @@ pub(crate) fn router(context: &ApiContext) -> Router {
         .fallback(async || Error::Route)
         .layer(middleware::from_fn_with_state(context.origins.clone(), require_own_host))
         .layer(middleware::from_fn_with_state(tracer, trace_request))
+        .merge(pages::router(Dashboard::embedded(), &context.origins))
 }
 
 /// Answers with the OpenAPI document.

@@ -48,15 +48,26 @@ impl Store {
         let action = "add a browser session";
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            let add = sqlx::query(ADD).bind(self.installation.as_str()).bind(hash.as_str());
-            let add = add.bind(key_id.as_str()).bind(tx.now);
-            add.execute(tx.connection()).await.map_err(failed(action))?;
-            let end = sqlx::query(END_OLDEST).bind(self.installation.as_str()).bind(key_id.as_str());
-            end.bind(MAX_SESSIONS).execute(tx.connection()).await.map_err(failed(action))?;
+            self.insert_browser_session(&mut tx, key_id, hash).await?;
             self.check_host(&mut tx).await?;
             tx.commit(action).await
         })
         .await
+    }
+
+    /// Adds a session within `tx`.
+    pub(super) async fn insert_browser_session(
+        &self,
+        tx: &mut Tx,
+        key_id: &KeyId,
+        hash: &BrowserSessionHash,
+    ) -> Result<(), Error> {
+        let action = "add a browser session";
+        let add = sqlx::query(ADD).bind(self.installation.as_str()).bind(hash.as_str());
+        let add = add.bind(key_id.as_str()).bind(tx.now);
+        add.execute(tx.connection()).await.map_err(failed(action))?;
+        let end = sqlx::query(END_OLDEST).bind(self.installation.as_str()).bind(key_id.as_str());
+        end.bind(MAX_SESSIONS).execute(tx.connection()).await.map(drop).map_err(failed(action))
     }
 
     /// Returns the principal that a browser session acts for; `None` if the session has ended. Stores its use, at most
@@ -149,6 +160,6 @@ impl Store {
 }
 
 /// Returns the time that lies `duration` before `now`, in milliseconds.
-fn before(now: i64, duration: Duration) -> i64 {
+pub(super) fn before(now: i64, duration: Duration) -> i64 {
     now.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }

@@ -34,6 +34,7 @@ mod changes;
 mod claim;
 mod connection_refresh;
 mod connections;
+mod csp_reports;
 mod cursors;
 mod error;
 mod error_class;
@@ -68,6 +69,7 @@ mod resource;
 mod retry;
 mod row;
 mod schema;
+mod sign_in_links;
 mod statement;
 mod step;
 mod stored_tool_calls;
@@ -104,6 +106,7 @@ pub use self::{
     changes::{ChangesLost, RunChanges, RunWatcher, StateChanges, StateWatcher},
     connection_refresh::{RefreshClaim, RefreshEnd, RefreshLease},
     connections::{AtSamePlace, ConnectionPlace, NewConnection, SealedText, StoredConnection},
+    csp_reports::{CspReport, KEPT_CSP_REPORTS, StoredCspReport},
     cursors::ConsumerCursor,
     error::{Committed, Error, HostIdFault},
     error_class::ErrorClass,
@@ -131,6 +134,7 @@ pub use self::{
     resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},
     schema::SCHEMA,
+    sign_in_links::MAX_SIGN_IN_LINK_AGE,
     statement::{Statement, StatementLine},
     step::Step,
     stored_tool_calls::{StoredToolCall, ToolCallPlace},

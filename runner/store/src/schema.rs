@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Migrations to each version, from 1.
-const MIGRATIONS: [&str; 21] = [
+const MIGRATIONS: [&str; 22] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
     include_str!("migrations/003.sql"),
@@ -35,6 +35,7 @@ const MIGRATIONS: [&str; 21] = [
     include_str!("migrations/019.sql"),
     include_str!("migrations/020.sql"),
     include_str!("migrations/021.sql"),
+    include_str!("migrations/022.sql"),
 ];
 
 /// Version of the newest schema.
@@ -47,7 +48,7 @@ const ACTION: &str = "read the store's schema";
 
 /// Tables that are backed up, in an order in which each refers only to earlier ones. Warm containers are not backed up,
 /// because they belong to this host and this moment. Nor are browser sessions, because a person can sign in again. Nor
-/// are hosts: a restored store serves the host that restored it.
+/// are links to sign in, what browsers have reported, or hosts: a restored store serves the host that restored it.
 pub(super) const TABLES: [&str; 17] = [
     "runs",
     "events",
@@ -135,7 +136,7 @@ pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), E
 
 /// Removes all tables.
 pub(super) async fn drop_all(tx: &mut Tx) -> Result<(), Error> {
-    const DROP: &str = "DROP TABLE IF EXISTS accepted_tools; DROP TABLE IF EXISTS connections; DROP TABLE IF EXISTS tool_calls; DROP TABLE IF EXISTS thread_workspaces; DROP TABLE IF EXISTS relays; DROP TABLE IF EXISTS ledger_rows; DROP TABLE IF EXISTS reconciliations; DROP TABLE IF EXISTS balances; DROP TABLE IF EXISTS top_ups; DROP TABLE IF EXISTS receipts; DROP TABLE IF EXISTS calls; DROP TABLE IF EXISTS browser_sessions; DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS principals; \
+    const DROP: &str = "DROP TABLE IF EXISTS csp_reports; DROP TABLE IF EXISTS sign_in_links; DROP TABLE IF EXISTS accepted_tools; DROP TABLE IF EXISTS connections; DROP TABLE IF EXISTS tool_calls; DROP TABLE IF EXISTS thread_workspaces; DROP TABLE IF EXISTS relays; DROP TABLE IF EXISTS ledger_rows; DROP TABLE IF EXISTS reconciliations; DROP TABLE IF EXISTS balances; DROP TABLE IF EXISTS top_ups; DROP TABLE IF EXISTS receipts; DROP TABLE IF EXISTS calls; DROP TABLE IF EXISTS browser_sessions; DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS principals; \
                         DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS turns; DROP TABLE IF EXISTS resources; DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS runs; \
                         DROP TABLE IF EXISTS migrations;";
     sqlx::raw_sql(DROP).execute(tx.connection()).await.map_err(failed("empty the store"))?;

@@ -85,9 +85,18 @@ fn operation(page: &mut String, request: &str, operation: &Value) {
         }
     }
     if let Some(content) = operation["requestBody"]["content"].as_object() {
-        let body = &content["application/json"];
-        writeln!(page, "\nThe body is {}, for example `{}`.", kind(&body["schema"]), body["example"])
-            .unwrap();
+        match content.get("application/json") {
+            Some(body) => {
+                writeln!(page, "\nThe body is {}, for example `{}`.", kind(&body["schema"]), body["example"])
+                    .unwrap();
+            }
+            // Another specification defines it.
+            None => {
+                let media_types: Vec<_> =
+                    content.keys().map(|media_type| format!("`{media_type}`")).collect();
+                writeln!(page, "\nThe body is {}.", media_types.join(" or ")).unwrap();
+            }
+        }
     }
     answers(page, operation);
 }

@@ -9,7 +9,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 30] = [
+const BELOW: [(&str, &[&str]); 31] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -24,6 +24,7 @@ const BELOW: [(&str, &[&str]); 30] = [
     ("runner/workspace", &["platform-core", "platform-runtime", "runner-files", "runner-model"]),
     ("runner/control-client", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/audit", &["platform-core", "platform-runtime"]),
+    ("runner/dashboard", &[]),
     (
         "runner/gateways",
         &[
@@ -84,8 +85,11 @@ const BELOW: [(&str, &[&str]); 30] = [
         &[
             "platform-core",
             "platform-runtime",
+            "runner-audit",
             "runner-connections",
             "runner-control-client",
+            "runner-dashboard",
+            "runner-docker",
             "runner-engine",
             "runner-files",
             "runner-gateways",

@@ -9,7 +9,7 @@ pub(crate) mod schemas;
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::{
     IntoParams, PartialSchema, ToSchema,
     openapi::{RefOr, Schema},
@@ -96,6 +96,16 @@ impl Operation {
         let content = json!({ "schema": self.schemas.reference::<B>(), "example": example });
         self.body = Some(json!({ "required": true, "content": { "application/json": content } }));
         self.refuses([Problem::INVALID_REQUEST, Problem::TOO_LARGE, Problem::UNSUPPORTED_MEDIA_TYPE])
+    }
+
+    /// Adds a body of these media types, whose form another specification defines.
+    pub(crate) fn body_of(mut self, media_types: &[&str]) -> Self {
+        let content: Map<_, _> = media_types
+            .iter()
+            .map(|media_type| ((*media_type).to_owned(), json!({ "schema": {} })))
+            .collect();
+        self.body = Some(json!({ "required": true, "content": content }));
+        self
     }
 
     /// Adds a JSON body of the type `B` that a request may leave out.

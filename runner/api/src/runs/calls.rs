@@ -11,6 +11,7 @@ use platform_core::{
     refusal::Refusal,
     untrusted::JournalText,
 };
+use runner_audit::advice::{self, Advice, Setting};
 use runner_store::{CallPlace, RecordedCall};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -103,6 +104,45 @@ struct CallView<'c> {
     first_byte_ms: Option<f64>,
     /// Number of calls: more than one only for a flood of calls that were never sent.
     calls: u64,
+    /// Explanation of a refusal, or of an answer that was cut at its limit.
+    #[schema(required = true)]
+    advice: Option<AdviceView>,
+}
+
+/// Explanation of a refusal, with what would change it. Remedies are for operators: others get empty lists.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CallAdvice)]
+struct AdviceView {
+    why: String,
+    /// Commands that would change the decision, or show more of it.
+    commands: Vec<String>,
+    /// Settings that would change the decision for good.
+    settings: Vec<AdvisedSettingView>,
+}
+
+/// Setting to change.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AdvisedSetting)]
+struct AdvisedSettingView {
+    /// Heading of the section in TOML.
+    section: String,
+    key: &'static str,
+    /// Value to add or to choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    value: Option<String>,
+}
+
+impl AdviceView {
+    /// Returns the explanation of a call as `caller` may see it.
+    fn of(record: &ExchangeRecord, caller: &Caller) -> Option<Self> {
+        let Advice { why, commands, settings } = advice::of(record)?;
+        if !caller.is_operator() {
+            return Some(Self { why, commands: Vec::new(), settings: Vec::new() });
+        }
+        let view = |Setting { section, key, value }| AdvisedSettingView { section, key, value };
+        Some(Self { why, commands, settings: settings.into_iter().map(view).collect() })
+    }
 }
 
 /// Tokens of a call.
@@ -128,7 +168,7 @@ impl CallsQuery {
 }
 
 impl<'c> CallView<'c> {
-    fn of(record: &'c ExchangeRecord) -> Self {
+    fn of(record: &'c ExchangeRecord, caller: &Caller) -> Self {
         let text = |text: &'c Option<JournalText>| text.as_ref().map(JournalText::as_str);
         let Tokens { input, output, cached, cache_written, cache_written_1h, reasoning } = record.tokens;
         let cache_written = cache_written.saturating_add(cache_written_1h);
@@ -155,6 +195,7 @@ impl<'c> CallView<'c> {
             duration_ms: milliseconds(record.duration_us),
             first_byte_ms: record.ttfb_us.map(milliseconds),
             calls: record.calls,
+            advice: AdviceView::of(record, caller),
         }
     }
 }
@@ -179,6 +220,6 @@ pub(crate) async fn list_calls(
     let mut calls = opened.store.calls(&run.run_id, after.as_ref(), limit + 1).await?;
     let last = cut_page(&mut calls, limit);
     let next_cursor = last.map(|RecordedCall { place, .. }| format!("{}.{}", place.journal, place.seq));
-    let calls = calls.iter().map(|call| CallView::of(&call.record)).collect();
+    let calls = calls.iter().map(|call| CallView::of(&call.record, &caller)).collect();
     Ok(json_response(&CallPageView { calls, next_cursor }))
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use platform_core::{control::Usage, credits::Credits, event::RunErrorCode, id::ExternalId};
 use runner_engine::{relay::RelayRecord, request::RunRequest};
 use runner_store::{QueuePosition, ReceiptSums, Record, Run, StoredRelay, StoredToolCall, UnixMillis};
+use runner_telemetry::traces;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -73,6 +74,8 @@ pub(super) struct RunReceiptsView {
 pub(super) struct RunDetailsView<'r> {
     #[serde(flatten)]
     run: RunView<'r>,
+    /// Id of the run's trace.
+    trace_id: String,
     /// Model that the run was ordered with.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -191,6 +194,7 @@ impl<'r> RunDetailsView<'r> {
         let whole = record.answer_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or_default();
         Self {
             run: RunView::of(&record.run, caller),
+            trace_id: traces::trace_id(record),
             model: spec.as_ref().map(|spec| spec.model.clone()),
             state_key: spec.and_then(|spec| spec.state_key).map(|key| key.to_string()),
             answer: record.answer.as_deref(),

@@ -13,8 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Arguments, Command, Context, Error, agents, api, audit, backup, billing, chat, command_line, config,
-    connections, doctor, error::Misused, error_code, exit::Exit, freeze, gateway, git, init, limit, man,
-    metrics, models, principals, reload, repo, run, runs, store, token, tools, up, usage,
+    connections, dashboard, doctor, error::Misused, error_code, exit::Exit, freeze, gateway, git, init,
+    limit, man, metrics, models, principals, reload, repo, run, runs, store, token, tools, up, usage,
 };
 
 /// Parses the arguments and runs the command.
@@ -92,6 +92,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Billing(command) => billing::billing(&context, command).await,
             Command::Token(command) => token::token(&context, command).await,
             Command::Principals(command) => principals::principals(&context, command).await,
+            Command::Dashboard(arguments) => dashboard::dashboard(&context, arguments).await,
             Command::Freeze(arguments) => freeze::freeze(&context, arguments).await,
             Command::Thaw(arguments) => freeze::thaw(&context, arguments).await,
             Command::Usage(arguments) => usage::usage(&context, arguments).await,

@@ -83,11 +83,13 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         Ok(store) => Some(host_tools::gateway(&context.settings, store, &context.github()).catalog().await),
         Err(_) => None,
     };
+    let dashboard = doctor::dashboard_check(store.as_ref().ok()).await;
     let reaper = store.as_ref().ok().filter(|_| arguments.leftovers.reap);
     let reaper = reaper.map(|store| Reaper::of(&context.settings, store.clone()));
     let mut checks = doctor::run_checks(&context.settings, store, probe, &cancel_on_signals()?).await;
     checks.extend(doctor::relay_check(&context.settings, &context.github()));
     checks.extend(doctor::tools_check(&context.settings, catalog.as_deref()));
+    checks.extend(dashboard);
     checks.extend(doctor::private_files_check(&context.settings, context.sources.configuration_path()));
     let ready = checks.iter().all(Check::is_ok);
     let gc_mode = if arguments.leftovers.dry_run { GcMode::DryRun } else { GcMode::Apply };

@@ -26,6 +26,7 @@ use runner_workspace as workspace;
 
 use super::{
     agents, connections,
+    dashboard::DashboardError,
     exit::Exit,
     init,
     tools::{NotAccepted, ToolFailed},
@@ -125,6 +126,9 @@ pub(super) enum Error {
     /// `sluice init` could not set Sluicegate up.
     #[error(transparent)]
     Setup(#[from] setup::Error),
+    /// The dashboard cannot be reached.
+    #[error(transparent)]
+    Dashboard(#[from] DashboardError),
     /// The API cannot listen on its address, or has no certificate for it.
     #[error(transparent)]
     Api(#[from] api::StartError),
@@ -238,6 +242,7 @@ impl Error {
             | Self::KeyFile(_)
             | Self::Connection(_)
             | Self::Api(api::StartError::Tls(_))
+            | Self::Dashboard(DashboardError::Off | DashboardError::UnknownPort)
             | Self::Traces(_) => Exit::Usage,
             Self::Unknown(_)
             | Self::Tool(_)
@@ -260,6 +265,7 @@ impl Error {
             | Self::InsufficientDisk(_)
             | Self::Proxy(_)
             | Self::Upstream(_)
+            | Self::Dashboard(DashboardError::NotRunning { .. })
             | Self::Api(api::StartError::Unbound { .. }) => Exit::Unavailable,
             Self::Setup(error) => init::exit_code(error),
             Self::Gateway(_)

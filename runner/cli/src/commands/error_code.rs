@@ -18,6 +18,7 @@ use runner_store as store;
 use serde_json::{Value, json};
 
 use super::{
+    dashboard::DashboardError,
     error::Error,
     tools::{NotAccepted, ToolFailed},
 };
@@ -63,6 +64,8 @@ impl Error {
             Self::AgentImage(_) => "agent_not_added",
             Self::Workspace(_) => "workspace_failed",
             Self::InsufficientDisk(_) => "insufficient_disk",
+            Self::Dashboard(DashboardError::NotRunning { .. }) => "api_unavailable",
+            Self::Dashboard(DashboardError::Off | DashboardError::UnknownPort) => "api_off",
             Self::Api(api::StartError::Unbound { .. }) => "address_in_use",
             Self::Api(api::StartError::Tls(_)) => "certificate_unusable",
             Self::ManagedGateway(_) | Self::Gateway(_) | Self::GatewayConnection(_) | Self::DeviceKey(_) => {

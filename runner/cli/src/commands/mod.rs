@@ -14,6 +14,7 @@ mod config;
 mod connections;
 mod context;
 mod count;
+mod dashboard;
 mod dispatch;
 mod doctor;
 #[cfg(test)]
@@ -170,6 +171,14 @@ Examples:
     /// Add, list and revoke principals: the people and programs that may use the HTTP API
     #[command(subcommand)]
     Principals(principals::Command),
+    /// Print a link with which a browser signs in to the dashboard, once and soon
+    ///
+    /// Needs a running `sluice up` with `api.listen`. The browser that opens the link first acts for the principal.
+    #[command(after_help = "\
+Examples:
+  sluice dashboard --open
+  sluice dashboard --principal ann --json | jq -r .link")]
+    Dashboard(dashboard::Arguments),
     /// Freeze model calls of an account, of a model, or all of them; without arguments, list freezes
     ///
     /// Refuses new calls and cuts calls in flight. A freeze survives restarts and holds until `sluice thaw`. An

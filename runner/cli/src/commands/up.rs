@@ -14,7 +14,7 @@ use platform_runtime::{
     shutdown::{RunBy, Signalled, Signals},
     task, terminal,
 };
-use runner_api::{Api, ApiContext, Callbacks};
+use runner_api::{Api, ApiContext, Callbacks, ConfigurationFile};
 use runner_billing::{FloorEnforcer, JournalConsumer, Reconciler, ReconciliationTask};
 use runner_connections::{ConnectionBroker, Resealed, SealingKeys};
 use runner_control_client::DataPlane;
@@ -105,6 +105,11 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let api_context = ApiContext::of(settings, Arc::clone(&catalog), observer.clone(), cancel.clone());
     let api_context = api_context.with_callbacks(callbacks, context.ingest_token.clone());
     let api_context = api_context.with_refresher(refresher.clone());
+    let api_context = api_context.with_configuration(ConfigurationFile {
+        path: context.sources.configuration_path().to_owned(),
+        environment: context.sources.environment.clone(),
+        flags: context.sources.flags.clone(),
+    });
     let served = serve_api(context, api, &api_context, &changes);
     let (supervised, executed, served) = tokio::join!(supervised, executed, served);
     signal_task.abort();

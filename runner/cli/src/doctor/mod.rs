@@ -1,6 +1,7 @@
 //! Checks everything that a run needs, for `sluice doctor`, and reports a fix for each broken part.
 
 mod check;
+mod dashboard;
 mod data_plane;
 mod obstacles;
 mod relay;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
     check::{Check, Verdict},
+    dashboard::dashboard_check,
     obstacles::obstacles,
     relay::relay_check,
     tools::tools_check,

@@ -4,6 +4,7 @@
 //! decides by their role.
 
 mod browser_session;
+mod sign_in_code;
 mod token;
 
 use std::{fmt, str::FromStr};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     browser_session::{BrowserSessionHash, BrowserSessionId},
+    sign_in_code::{SignInCode, SignInCodeHash},
     token::{ApiToken, KeyId, TokenHash},
 };
 

@@ -14,6 +14,7 @@ mod agents;
 mod present;
 mod reaper;
 mod render;
+mod sign_ins;
 mod spans;
 #[cfg(test)]
 mod tests;
@@ -33,8 +34,14 @@ use runner_model::{
 };
 use runner_store::Store;
 
-use self::{agents::Agents, present::StoreSampler, reaper::ReaperCounters, spans::Spans};
-pub use self::{reaper::GcCounts, spans::Dropped};
+use self::{
+    agents::Agents, present::StoreSampler, reaper::ReaperCounters, sign_ins::BrowserCounters, spans::Spans,
+};
+pub use self::{
+    reaper::GcCounts,
+    sign_ins::{CspReportFate, SignInResult, SignInWay},
+    spans::Dropped,
+};
 
 /// Bounds of start times: from a warm container to a long queue.
 const START_BOUNDS: [Bound; 14] = [
@@ -77,6 +84,7 @@ pub struct Metrics {
     refreshes: Cells,
     /// Accounts whose balance is below their floor.
     below_floor: AtomicU64,
+    browsers: BrowserCounters,
     spans: Spans,
     sampler: StoreSampler,
 }
@@ -94,6 +102,7 @@ impl Default for Metrics {
             last_reconciliation: AtomicU64::new(0),
             refreshes: Cells::new(RefreshResult::ALL.len()),
             below_floor: AtomicU64::new(0),
+            browsers: BrowserCounters::default(),
             spans: Spans::default(),
             sampler: StoreSampler::default(),
         }
@@ -179,6 +188,16 @@ impl Metrics {
     /// Sets the number of accounts whose balance is below their floor.
     pub fn set_below_floor(&self, accounts: u64) {
         self.below_floor.store(accounts, Ordering::Relaxed);
+    }
+
+    /// Counts an attempt to sign in.
+    pub fn signed_in(&self, way: SignInWay, result: SignInResult) {
+        self.browsers.signed_in(way, result);
+    }
+
+    /// Counts a browser's report of what a page's policy has blocked.
+    pub fn csp_reported(&self, fate: CspReportFate) {
+        self.browsers.csp_reported(fate);
     }
 
     /// Returns the counters of spans.

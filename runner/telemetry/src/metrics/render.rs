@@ -36,6 +36,7 @@ pub(super) fn render(metrics: &Metrics, sample: StoreSample) -> String {
     render_receipts(&mut text, metrics);
     render_reconciliation(&mut text, metrics);
     render_refreshes(&mut text, metrics);
+    metrics.browsers.render(&mut text);
     render_spans(&mut text, metrics);
     text.finish()
 }

@@ -25,4 +25,5 @@ pub use self::{
     export::{SpanQueue, Traces, export_during, open},
     otlp::Unusable,
     request::ApiRequest,
+    trace_context::trace_id,
 };

@@ -18,6 +18,12 @@ pub(super) struct TraceContext {
     seed: [String; 3],
 }
 
+/// Returns the id of a stored run's trace.
+#[must_use]
+pub fn trace_id(record: &Record) -> String {
+    TraceContext::recorded(record).trace.to_string()
+}
+
 impl TraceContext {
     /// Returns the context of a run that was requested as part of `caller`'s trace.
     pub(super) fn of(run: &Run, caller: Option<Traceparent>) -> Self {

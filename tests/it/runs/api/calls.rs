@@ -45,6 +45,8 @@ async fn calls_of_a_run_are_listed_as_they_ended() {
         "{}",
         calls[1]
     );
+    assert_eq!((&calls[0]["advice"], &calls[1]["advice"]["commands"]), (&Value::Null, &json!([])));
+    assert!(calls[1]["advice"]["why"].as_str().is_some_and(|why| !why.is_empty()), "{}", calls[1]);
     let first = owner.get(&format!("{path}?limit=2")).await.json();
     let rest =
         owner.get(&format!("{path}?limit=2&cursor={}", first["nextCursor"].as_str().unwrap())).await.json();

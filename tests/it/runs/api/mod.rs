@@ -7,6 +7,7 @@ mod bodies;
 mod calls;
 mod changes;
 pub(super) mod chat;
+mod dashboard;
 mod events;
 mod fairness;
 mod files;
@@ -59,7 +60,7 @@ async fn the_catalogue_lists_runnable_agents() {
     let expected = json!({ "agents": [shipped], "defaultAgentId": "sandbox:agent" });
     assert_eq!(list(&api).await, expected);
     for (method, path, status, code) in [
-        (Method::GET, "/", 404, "not_found"),
+        (Method::GET, "/api/v1", 404, "not_found"),
         (Method::GET, "/api/v1/ai/agents/", 404, "not_found"),
         (Method::POST, "/api/v1/ai/agents", 405, "method_not_allowed"),
     ] {

@@ -1,0 +1,146 @@
+//! Drafts an entry of an agent: its text in the configuration file, checked, and what it would change there. A person
+//! copies it: nothing is written here.
+
+mod entry;
+
+use std::{fs, io, path::PathBuf};
+
+use axum::{
+    extract::{Request, State},
+    http::StatusCode,
+    response::Response,
+};
+use platform_core::id::AgentId;
+use platform_runtime::{
+    config::{Environment, Sources},
+    settings::Settings,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use similar::TextDiff;
+use utoipa::ToSchema;
+
+use self::entry::{entry_text, with_entry};
+use crate::{
+    body::{invalid_body, read_json},
+    context::ApiContext,
+    error::Error,
+    json_response,
+    operation::{AnswerSpec, Operation, schemas},
+};
+
+/// Largest body.
+const MAX_BODY: usize = 64 << 10;
+/// Lines around a change in a difference.
+const CONTEXT_LINES: usize = 3;
+
+/// Configuration file, with the other sources that a check of it needs.
+#[derive(Debug)]
+pub struct ConfigurationFile {
+    /// Path of the file, which need not exist.
+    pub path: PathBuf,
+    /// Environment of this process.
+    pub environment: Environment,
+    /// Settings of the command line.
+    pub flags: Vec<String>,
+}
+
+/// Agent to draft.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentDraftOrder)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct DraftBody {
+    #[schema(value_type = schemas::AgentId)]
+    agent_id: String,
+    /// Settings of the entry, as the configuration file names them: each a text, a number, a truth value or a list.
+    #[schema(value_type = Object)]
+    settings: Map<String, Value>,
+}
+
+/// Draft of an agent's entry.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentDraft)]
+#[serde(rename_all = "camelCase")]
+struct DraftView {
+    /// Entry in TOML.
+    toml: String,
+    /// Difference to the configuration file, in unified form; null if the file would be wrong with the entry.
+    #[schema(required = true)]
+    diff: Option<String>,
+    /// Path of the configuration file.
+    #[schema(required = true)]
+    file: Option<String>,
+    /// True if the file has an entry of the agent, which the draft replaces.
+    replaces: bool,
+    /// Mistakes of the file with the entry; none if it is right.
+    problems: Vec<String>,
+}
+
+/// Drafts an entry of an agent.
+pub(crate) async fn draft(State(context): State<ApiContext>, request: Request) -> Result<Response, Error> {
+    let body = read_json(request, MAX_BODY).await?;
+    let DraftBody { agent_id, settings } =
+        serde_json::from_value(body).map_err(|error| invalid_body(&error))?;
+    let agent = AgentId::parse(&agent_id).map_err(|error| Error::Invalid(format!("`agentId`: {error}")))?;
+    let toml = entry_text(&agent, &settings).map_err(Error::Invalid)?;
+    let configuration = context.configuration().ok_or(Error::Internal)?;
+    let view = configuration.draft(&agent, toml).map_err(|error| {
+        let path = configuration.path.display();
+        tracing::error!(%path, error = platform_runtime::report::chain(&error), "no draft: the file cannot be read");
+        Error::Internal
+    })?;
+    Ok(json_response(&view))
+}
+
+pub(crate) fn draft_operation() -> Operation {
+    let example = json!({
+        "agentId": "team:reviewer",
+        "settings": { "image": "team/reviewer:1", "argv": ["node", "/agent/run.mjs"], "run_timeout": "10m" },
+    });
+    let draft = AnswerSpec::json::<DraftView>(StatusCode::OK, "The draft.");
+    Operation::new("draftAgent", "Drafts an entry of an agent, and writes nothing.", draft)
+        .described("`problems` has the mistakes of the configuration with the entry, as `sluice config check` finds them.")
+        .body::<DraftBody>(&example)
+}
+
+impl ConfigurationFile {
+    /// Returns the draft of `agent` with this entry.
+    fn draft(&self, agent: &AgentId, toml: String) -> io::Result<DraftView> {
+        let before = match fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            read => read?,
+        };
+        let (after, replaces) = with_entry(&before, agent, &toml);
+        let problems = self.problems(agent, &before, &after);
+        let name = self.path.display().to_string();
+        let diff = TextDiff::from_lines(before.as_str(), after.as_str());
+        let diff = diff.unified_diff().context_radius(CONTEXT_LINES).header(&name, &name).to_string();
+        let diff = problems.is_empty().then_some(diff);
+        Ok(DraftView { toml, diff, file: Some(name), replaces, problems })
+    }
+
+    /// Returns the mistakes of the file with the text `after`. Also checks that no other agent has changed.
+    fn problems(&self, agent: &AgentId, before: &str, after: &str) -> Vec<String> {
+        let read = |text: &str| {
+            let file = Some((self.path.clone(), text.to_owned()));
+            Settings::read(&Sources {
+                file,
+                environment: self.environment.clone(),
+                flags: self.flags.clone(),
+            })
+        };
+        let settings = match read(after) {
+            Err(errors) => return errors.to_string().lines().map(str::to_owned).collect(),
+            Ok(settings) => settings,
+        };
+        let others = |settings: &Settings| -> Vec<_> {
+            settings.agents.keys().filter(|id| *id != agent).cloned().collect()
+        };
+        match read(before) {
+            Ok(earlier) if others(&earlier) != others(&settings) => {
+                vec!["the draft would change other agents: edit the file by hand".to_owned()]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
